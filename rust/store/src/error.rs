@@ -1,0 +1,143 @@
+//! One error tree: every variant carries what a person needs to act, and maps to one Python class.
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// What the store crate returns.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Everything that can go wrong above the pure formats.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The operating system refused.
+    #[error("{path}: {source}", path = path.display())]
+    Io {
+        /// The file or directory.
+        path: PathBuf,
+        /// The reason.
+        source: io::Error,
+    },
+    /// Bytes that contradict the format.
+    #[error("{path} at offset {offset}: {reason}", path = path.display())]
+    Corrupt {
+        /// The file.
+        path: PathBuf,
+        /// Byte position in the file.
+        offset: u64,
+        /// Expected and got, in words.
+        reason: String,
+    },
+    /// A store of a kind that this crate does not read or write.
+    #[error("{path}: {reason}", path = path.display())]
+    Unsupported {
+        /// The file or directory that shows the kind.
+        path: PathBuf,
+        /// What it is and what to do instead.
+        reason: String,
+    },
+    /// A name that does not exist; `near` holds those that look alike.
+    #[error("unknown {what} '{name}'{}", did_you_mean(near))]
+    Unknown {
+        /// `topic`, `column`, `queue`.
+        what: &'static str,
+        /// The name that was asked for.
+        name: String,
+        /// Names like it that do exist.
+        near: Vec<String>,
+    },
+    /// A filter expression that does not parse.
+    #[error("{reason} at position {position} of {expression:?}")]
+    Expression {
+        /// The whole expression.
+        expression: String,
+        /// Where, in characters from 0.
+        position: usize,
+        /// What was found and what was expected.
+        reason: String,
+    },
+    /// An argument out of range.
+    #[error("{what}: expected {expected}, got {got}")]
+    Invalid {
+        /// The argument.
+        what: &'static str,
+        /// What it may be.
+        expected: String,
+        /// What it was.
+        got: String,
+    },
+    /// A store that somebody else owns or that was not closed cleanly.
+    #[error("{path}: {reason}", path = path.display())]
+    Busy {
+        /// The file that shows it.
+        path: PathBuf,
+        /// Who or what, and the next step.
+        reason: String,
+    },
+    /// The caller asked to stop (Ctrl-C).
+    #[error("interrupted")]
+    Interrupted,
+}
+
+impl Error {
+    /// An I/O error with its path.
+    pub fn io(path: impl AsRef<Path>, source: io::Error) -> Self {
+        Self::Io { path: path.as_ref().to_path_buf(), source }
+    }
+
+    /// An argument error.
+    pub fn invalid(what: &'static str, expected: impl Into<String>, got: impl ToString) -> Self {
+        Self::Invalid { what, expected: expected.into(), got: got.to_string() }
+    }
+
+    /// An unknown name, with those of `known` that look like it.
+    pub fn unknown<'a>(what: &'static str, name: &str, known: impl IntoIterator<Item = &'a str>) -> Self {
+        Self::Unknown { what, name: name.to_owned(), near: near_names(name, known) }
+    }
+}
+
+fn did_you_mean(near: &[String]) -> String {
+    if near.is_empty() { String::new() } else { format!("; did you mean {}?", near.join(", ")) }
+}
+
+/// Up to five known names, nearest first, that differ from `name` by at most a third of its letters.
+fn near_names<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<String> {
+    let limit = (name.chars().count() / 3).max(2);
+    let mut scored: Vec<(usize, &str)> = known
+        .into_iter()
+        .map(|k| (edit_distance(&name.to_lowercase(), &k.to_lowercase()), k))
+        .filter(|(d, k)| *d <= limit || (name.len() >= 3 && k.contains(name)))
+        .collect();
+    scored.sort_unstable();
+    scored.into_iter().take(5).map(|(_, k)| k.to_owned()).collect()
+}
+
+fn edit_distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, ca) in a.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, cb) in b.iter().enumerate() {
+            let substitute = diagonal + usize::from(ca != *cb);
+            diagonal = row[j + 1];
+            row[j + 1] = substitute.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unknown_names_list_those_that_look_alike() {
+        let error = Error::unknown("topic", "ordres", ["orders", "payments", "order"]);
+        assert_eq!(error.to_string(), "unknown topic 'ordres'; did you mean order, orders?");
+    }
+
+    #[test]
+    fn a_name_like_nothing_suggests_nothing() {
+        assert_eq!(Error::unknown("column", "zzzzzz", ["body"]).to_string(), "unknown column 'zzzzzz'");
+    }
+}

@@ -1,0 +1,1 @@
+//! Files of a store: names, reads, locks. The only unsafe code of the crate.

@@ -1,0 +1,1 @@
+//! Tag expressions and SQL92: one evaluator for broker, scan and Spark.

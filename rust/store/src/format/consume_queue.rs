@@ -1,0 +1,87 @@
+//! A consume-queue unit: 20 bytes that point from a queue's position to a record of the commit log.
+//!
+//! | position | type | field |
+//! |---|---|---|
+//! | 0 | i64 | physical offset of the record |
+//! | 8 | i32 | size of the record |
+//! | 12 | i64 | tags code: the tag's hash; in `SCHEDULE_TOPIC_XXXX` the time to deliver at |
+//!
+//! Source: `ConsumeQueue.CQ_STORE_UNIT_SIZE`, `ConsumeQueue.putMessagePositionInfo`, `ConsumeQueue.fillPreBlank`.
+use super::cursor::{i32_at, i64_at};
+
+/// Bytes of a unit.
+pub const UNIT_SIZE: usize = 20;
+
+/// The size field of a pre-blank unit, written before the first real one of a queue that starts in the middle of a file.
+pub const PRE_BLANK_SIZE: i32 = i32::MAX;
+
+/// One unit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Unit {
+    /// Byte offset of the record in the commit log.
+    pub physical_offset: i64,
+    /// Size of the record in bytes.
+    pub size: i32,
+    /// Tag hash, or the deliver time in milliseconds in the delay topic.
+    pub tags_code: i64,
+}
+
+impl Unit {
+    /// The unit of a position that holds no message although the file reaches it.
+    pub const PRE_BLANK: Self = Self { physical_offset: 0, size: PRE_BLANK_SIZE, tags_code: 0 };
+
+    /// Decodes the first 20 bytes, or `None` if there are fewer.
+    #[inline]
+    pub fn decode(bytes: &[u8]) -> Option<Self> {
+        let bytes: &[u8; UNIT_SIZE] = bytes.first_chunk()?;
+        Some(Self { physical_offset: i64_at(bytes, 0)?, size: i32_at(bytes, 8)?, tags_code: i64_at(bytes, 12)? })
+    }
+
+    /// The 20 bytes.
+    #[inline]
+    pub fn encode(&self) -> [u8; UNIT_SIZE] {
+        let mut out = [0; UNIT_SIZE];
+        out[..8].copy_from_slice(&self.physical_offset.to_be_bytes());
+        out[8..12].copy_from_slice(&self.size.to_be_bytes());
+        out[12..].copy_from_slice(&self.tags_code.to_be_bytes());
+        out
+    }
+
+    /// Whether the unit points at a record: an all-zero unit was never written, a pre-blank one stands for nothing.
+    /// Offset 0 is legal, so the size decides.
+    #[inline]
+    pub fn is_message(&self) -> bool {
+        self.size > 0 && self.size != PRE_BLANK_SIZE && self.physical_offset >= 0
+    }
+
+    /// Whether RocketMQ counts the unit as written: messages and pre-blanks.
+    #[inline]
+    pub fn is_written(&self) -> bool {
+        self.size > 0 && self.physical_offset >= 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOLDEN: [u8; UNIT_SIZE] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x81, 0, 0, 0, 0, 0, 0x27, 0xA8, 0x07];
+
+    #[test]
+    fn a_unit_of_a_real_broker_decodes_and_encodes() {
+        let unit = Unit { physical_offset: 0, size: 129, tags_code: 2_598_919 };
+        assert_eq!(Unit::decode(&GOLDEN), Some(unit));
+        assert_eq!(unit.encode(), GOLDEN);
+    }
+
+    #[test]
+    fn a_short_unit_is_none() {
+        assert_eq!(Unit::decode(&GOLDEN[..19]), None);
+    }
+
+    #[test]
+    fn zero_and_pre_blank_units_are_no_messages() {
+        assert!(!Unit::default().is_message() && !Unit::default().is_written());
+        assert!(!Unit::PRE_BLANK.is_message() && Unit::PRE_BLANK.is_written());
+    }
+}

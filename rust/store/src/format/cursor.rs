@@ -1,0 +1,36 @@
+//! Checked big-endian reads: the one place that turns raw bytes into numbers.
+//!
+//! Java's `ByteBuffer` writes big-endian two's complement; so does everything in a store.
+
+/// The `i16` at `at`, or `None` past the end.
+#[inline]
+pub fn i16_at(bytes: &[u8], at: usize) -> Option<i16> {
+    Some(i16::from_be_bytes(*bytes.get(at..)?.first_chunk()?))
+}
+
+/// The `i32` at `at`, or `None` past the end.
+#[inline]
+pub fn i32_at(bytes: &[u8], at: usize) -> Option<i32> {
+    Some(i32::from_be_bytes(*bytes.get(at..)?.first_chunk()?))
+}
+
+/// The `i64` at `at`, or `None` past the end.
+#[inline]
+pub fn i64_at(bytes: &[u8], at: usize) -> Option<i64> {
+    Some(i64::from_be_bytes(*bytes.get(at..)?.first_chunk()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_are_big_endian_and_end_at_the_end() {
+        let bytes = [0xFF, 0xFE, 0, 0, 0, 0, 0, 1];
+        assert_eq!(i16_at(&bytes, 0), Some(-2));
+        assert_eq!(i32_at(&bytes, 4), Some(1));
+        assert_eq!(i32_at(&bytes, 5), None);
+        assert_eq!(i64_at(&bytes, 0), Some(-562_949_953_421_311));
+        assert_eq!(i64_at(&bytes, usize::MAX), None);
+    }
+}

@@ -1,0 +1,47 @@
+//! What a decoder says of bytes that break the format: cheap to make, so a scan may meet millions.
+use std::fmt;
+
+/// A field that is not what the format demands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Malformed {
+    /// The field, in RocketMQ's words.
+    pub field: &'static str,
+    /// Its position, in bytes from the start of the structure.
+    pub at: usize,
+    /// What the format demands.
+    pub expected: Expected,
+    /// What was found.
+    pub got: i64,
+}
+
+/// What a field should have been.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expected {
+    /// Exactly this.
+    Value(i64),
+    /// This or more.
+    AtLeast(i64),
+    /// This or less.
+    AtMost(i64),
+    /// Something that has no number.
+    Words(&'static str),
+}
+
+impl fmt::Display for Malformed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} at +{}: expected {}, got {}", self.field, self.at, self.expected, self.got)
+    }
+}
+
+impl fmt::Display for Expected {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Value(v) => write!(f, "{v}"),
+            Self::AtLeast(v) => write!(f, "at least {v}"),
+            Self::AtMost(v) => write!(f, "at most {v}"),
+            Self::Words(w) => f.write_str(w),
+        }
+    }
+}
+
+impl std::error::Error for Malformed {}

@@ -1,0 +1,15 @@
+//! Bytes <-> values of everything RocketMQ writes to disk. Pure: no file, no clock, no allocation by an unchecked length.
+pub mod checkpoint;
+pub mod compression;
+pub mod config;
+pub mod consume_queue;
+pub mod cursor;
+pub mod host;
+pub mod index;
+pub mod malformed;
+pub mod message;
+pub mod message_id;
+pub mod properties;
+pub mod tag;
+
+pub use malformed::Malformed;

@@ -1,0 +1,131 @@
+//! The property string: `name 0x01 value 0x02 name 0x01 value`, UTF-8.
+//!
+//! 4.9.4 drops the last 0x02, 5.x keeps it; both are read. A part without a name or without a value vanishes; of two
+//! with one name the last wins; a value may hold further 0x01.
+//! 5.x can end the properties with 20 reserved bytes, `__CRC32#` 0x01 ten digits 0x02: the CRC of the record before them.
+//!
+//! Source: `MessageDecoder.messageProperties2String`, `string2messageProperties`, `createCrc32` (5.x).
+use memchr::memchr;
+
+/// Ends a name.
+pub const NAME_END: u8 = 1;
+/// Ends a property.
+pub const PROPERTY_END: u8 = 2;
+/// The most bytes that the record's `i16` length can tell.
+pub const MAX_LEN: usize = i16::MAX as usize;
+/// Bytes that 5.x reserves for its property CRC.
+pub const CRC_LEN: usize = 20;
+const CRC_NAME: &[u8] = b"__CRC32#\x01";
+
+/// Index keys, separated by spaces.
+pub const KEYS: &str = "KEYS";
+/// The tag.
+pub const TAGS: &str = "TAGS";
+/// The id the producer gave.
+pub const UNIQ_KEY: &str = "UNIQ_KEY";
+/// Delay level, 1 to 18.
+pub const DELAY: &str = "DELAY";
+
+/// The properties in stored order, repeated names included.
+pub fn iter(properties: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
+    properties.split(|b| *b == PROPERTY_END).filter_map(|part| {
+        let name_end = memchr(NAME_END, part)?;
+        (name_end >= 1 && name_end + 1 < part.len()).then(|| (&part[..name_end], &part[name_end + 1..]))
+    })
+}
+
+/// The value of `name`: the last one stored.
+pub fn get<'a>(properties: &'a [u8], name: &str) -> Option<&'a [u8]> {
+    iter(properties).filter(|(n, _)| *n == name.as_bytes()).last().map(|(_, v)| v)
+}
+
+/// Whether a name or value can be stored: the separators cannot.
+pub fn is_storable(text: &str) -> bool {
+    !text.bytes().any(|b| b == NAME_END || b == PROPERTY_END)
+}
+
+/// Appends `name` and `value` to a property string in the making, which ends in 0x02 after each call.
+pub fn push(out: &mut Vec<u8>, name: &str, value: &str) {
+    out.extend_from_slice(name.as_bytes());
+    out.push(NAME_END);
+    out.extend_from_slice(value.as_bytes());
+    out.push(PROPERTY_END);
+}
+
+/// Appends the room of the 5.x property CRC; [`seal_crc`] fills it once the record is final.
+pub fn reserve_crc(out: &mut Vec<u8>) {
+    if out.last().is_some_and(|b| *b != PROPERTY_END) {
+        out.push(PROPERTY_END);
+    }
+    out.extend_from_slice(CRC_NAME);
+    out.extend_from_slice(b"0000000000\x02");
+}
+
+/// Writes the CRC of the whole record into its last 20 bytes, reserved by [`reserve_crc`].
+pub fn seal_crc(record: &mut [u8]) {
+    let Some(split) = record.len().checked_sub(CRC_LEN) else { return };
+    let digits = crc_digits(&record[..split]);
+    record[split + CRC_NAME.len()..split + CRC_NAME.len() + 10].copy_from_slice(&digits);
+}
+
+/// Whether the property CRC at the end of `record` is right; `None` where there is none.
+pub fn check_crc(record: &[u8]) -> Option<bool> {
+    let split = record.len().checked_sub(CRC_LEN)?;
+    let tail = &record[split..];
+    let digits = tail.strip_prefix(CRC_NAME)?.strip_suffix(&[PROPERTY_END])?;
+    Some(digits == crc_digits(&record[..split]))
+}
+
+/// Least significant digit first, filled up with `0`.
+fn crc_digits(bytes: &[u8]) -> [u8; 10] {
+    let mut crc = crc32fast::hash(bytes) & 0x7FFF_FFFF;
+    std::array::from_fn(|_| {
+        let digit = b'0' + (crc % 10) as u8;
+        crc /= 10;
+        digit
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_terminators_give_the_same_properties() {
+        let old = b"KEYS\x01k1 k2\x02TAGS\x01TagA";
+        let new = b"KEYS\x01k1 k2\x02TAGS\x01TagA\x02";
+        let expected: Vec<(&[u8], &[u8])> = vec![(b"KEYS", b"k1 k2"), (b"TAGS", b"TagA")];
+        assert_eq!(iter(old).collect::<Vec<_>>(), expected);
+        assert_eq!(iter(new).collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn parts_without_name_or_value_vanish() {
+        let odd = b"\x01v\x02empty\x01\x02novalue\x02\x02a\x01b\x01c\x02a\x01last";
+        assert_eq!(iter(odd).collect::<Vec<_>>(), [(&b"a"[..], &b"b\x01c"[..]), (b"a", b"last")]);
+        assert_eq!(get(odd, "a"), Some(&b"last"[..]));
+        assert_eq!(get(odd, "empty"), None);
+    }
+
+    #[test]
+    fn push_writes_what_iter_reads() {
+        let mut out = Vec::new();
+        push(&mut out, "TAGS", "标签");
+        push(&mut out, "a", "1");
+        assert_eq!(iter(&out).count(), 2);
+        assert_eq!(get(&out, "TAGS"), Some("标签".as_bytes()));
+        assert!(!is_storable("a\u{1}b") && is_storable("ab"));
+    }
+
+    #[test]
+    fn crc_round_trips_and_notices_a_flip() {
+        let mut record = b"some record \x01\x02".to_vec();
+        assert_eq!(check_crc(&record), None);
+        reserve_crc(&mut record);
+        assert_eq!(check_crc(&record), Some(false));
+        seal_crc(&mut record);
+        assert_eq!(check_crc(&record), Some(true));
+        record[3] ^= 1;
+        assert_eq!(check_crc(&record), Some(false));
+    }
+}

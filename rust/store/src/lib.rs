@@ -1,0 +1,19 @@
+//! Apache RocketMQ's message store in Rust: its formats, its files, its store, and a scan of it into Arrow.
+//!
+//! Layers, low to high; each names only those before it (`tests/layers.rs` holds this):
+//!
+//! ```text
+//! format   bytes <-> values, pure: message, properties, consume queue, index, checkpoint, ids, config
+//! filter   tag expressions and SQL92 over the values of a message
+//! file     segments: names, reads, locks; the only unsafe code
+//! store    commit log, consume queues, index, append: what RocketMQ calls a store
+//! scan     plan, read, filter, build Arrow batches
+//! ```
+pub mod error;
+pub mod file;
+pub mod filter;
+pub mod format;
+pub mod scan;
+pub mod store;
+
+pub use error::{Error, Result};

@@ -1,0 +1,1 @@
+//! The hot read path: plan, read, filter, build Arrow batches.

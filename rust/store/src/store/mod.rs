@@ -1,0 +1,1 @@
+//! What RocketMQ calls a store: commit log, consume queues, index, append.
