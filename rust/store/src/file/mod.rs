@@ -1,1 +1,8 @@
-//! Files of a store: names, reads, locks. The only unsafe code of the crate.
+//! Files of a store: names, reads, locks. The only unsafe code of the crate is in [`mmap`].
+pub mod mmap;
+pub mod name;
+pub mod segment;
+pub mod segments;
+
+pub use segment::{Io, Segment};
+pub use segments::{SegmentFile, Segments};

@@ -1,1 +1,11 @@
 //! What RocketMQ calls a store: commit log, consume queues, index, append.
+pub mod commit_log;
+pub mod consume_queue;
+pub mod damage;
+pub mod log_walk;
+pub mod resync;
+
+pub use commit_log::CommitLog;
+pub use consume_queue::ConsumeQueue;
+pub use damage::Damage;
+pub use log_walk::LogWalk;

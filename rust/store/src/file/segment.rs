@@ -1,0 +1,168 @@
+//! One file of a queue of files, open for reading: by `pread` into a buffer, or through a map.
+//!
+//! `pread` is the default: a file that is shortened under it gives fewer bytes, under a map it gives SIGBUS.
+use super::mmap;
+use crate::{Error, Result};
+use memmap2::Mmap;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+/// How segments are read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Io {
+    /// System calls into a buffer: safe beside any other process.
+    #[default]
+    Pread,
+    /// Maps: faster for scattered reads, for a store that nobody truncates meanwhile.
+    Mmap,
+}
+
+/// An open segment.
+#[derive(Debug)]
+pub struct Segment {
+    path: PathBuf,
+    source: Source,
+    buffer: Vec<u8>,
+}
+
+#[derive(Debug)]
+enum Source {
+    File(File),
+    Map(Option<Mmap>),
+}
+
+impl Segment {
+    /// Opens the file for reading only.
+    ///
+    /// # Errors
+    /// [`Error::Io`] with the path.
+    pub fn open(path: &Path, io: Io) -> Result<Self> {
+        let file = File::open(path).map_err(|e| Error::io(path, e))?;
+        let source = match io {
+            Io::Pread => Source::File(file),
+            Io::Mmap => Source::Map(mmap::map(&file).map_err(|e| Error::io(path, e))?),
+        };
+        Ok(Self { path: path.to_path_buf(), source, buffer: Vec::new() })
+    }
+
+    /// The file's path.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether [`window`](Self::window) gives slices of a map.
+    pub fn is_mapped(&self) -> bool {
+        matches!(self.source, Source::Map(_))
+    }
+
+    /// The bytes from `at`, up to `len` of them; fewer only at the end of the file.
+    ///
+    /// # Errors
+    /// [`Error::Io`] with the path.
+    pub fn window(&mut self, at: u64, len: usize) -> Result<&[u8]> {
+        match &self.source {
+            Source::Map(map) => Ok(slice_of(map.as_deref().unwrap_or_default(), at, len)),
+            Source::File(file) => {
+                if self.buffer.len() < len {
+                    self.buffer.resize(len, 0);
+                }
+                let got = read_fully(file, &mut self.buffer[..len], at).map_err(|e| Error::io(&self.path, e))?;
+                Ok(&self.buffer[..got])
+            }
+        }
+    }
+
+    /// Appends `len` bytes from `at` to `out`; fewer at the end of the file. Returns how many.
+    ///
+    /// # Errors
+    /// [`Error::Io`] with the path; `out` is as before.
+    pub fn read_into(&self, at: u64, len: usize, out: &mut Vec<u8>) -> Result<usize> {
+        let start = out.len();
+        match &self.source {
+            Source::Map(map) => out.extend_from_slice(slice_of(map.as_deref().unwrap_or_default(), at, len)),
+            Source::File(file) => {
+                out.resize(start + len, 0);
+                let got = read_fully(file, &mut out[start..], at);
+                out.truncate(start + *got.as_ref().unwrap_or(&0));
+                got.map_err(|e| Error::io(&self.path, e))?;
+            }
+        }
+        Ok(out.len() - start)
+    }
+
+    /// The whole map, where there is one.
+    pub fn mapped(&self) -> Option<&[u8]> {
+        match &self.source {
+            Source::Map(map) => Some(map.as_deref().unwrap_or_default()),
+            Source::File(_) => None,
+        }
+    }
+
+    /// What the last [`window`](Self::window) of `len` bytes from `at` gave, without reading again.
+    pub fn last_window(&self, at: u64, len: usize) -> &[u8] {
+        match &self.source {
+            Source::Map(map) => slice_of(map.as_deref().unwrap_or_default(), at, len),
+            Source::File(_) => self.buffer.get(..len).unwrap_or(&self.buffer),
+        }
+    }
+}
+
+fn slice_of(bytes: &[u8], at: u64, len: usize) -> &[u8] {
+    let start = usize::try_from(at).unwrap_or(usize::MAX).min(bytes.len());
+    &bytes[start..start.saturating_add(len).min(bytes.len())]
+}
+
+fn read_fully(file: &File, buffer: &mut [u8], at: u64) -> io::Result<usize> {
+    let mut done = 0;
+    while done < buffer.len() {
+        match file.read_at(&mut buffer[done..], at + done as u64) {
+            Ok(0) => break,
+            Ok(n) => done += n,
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(done)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_ways_of_reading_give_the_same_bytes() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("f");
+        std::fs::write(&path, b"0123456789").expect("written");
+        for io in [Io::Pread, Io::Mmap] {
+            let mut segment = Segment::open(&path, io).expect("opens");
+            assert_eq!(segment.window(3, 4).expect("reads"), b"3456");
+            assert_eq!(segment.last_window(3, 4), b"3456");
+            assert_eq!(segment.window(8, 100).expect("reads"), b"89");
+            assert_eq!(segment.window(100, 1).expect("reads"), b"");
+            let mut out = b"x".to_vec();
+            assert_eq!(segment.read_into(9, 5, &mut out).expect("reads"), 1);
+            assert_eq!(out, b"x9");
+        }
+    }
+
+    #[test]
+    fn an_empty_file_reads_as_nothing() {
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        for io in [Io::Pread, Io::Mmap] {
+            assert_eq!(Segment::open(file.path(), io).expect("opens").window(0, 9).expect("reads"), b"");
+        }
+    }
+
+    #[test]
+    fn a_file_shortened_under_pread_gives_fewer_bytes() {
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        std::fs::write(file.path(), [7; 100]).expect("written");
+        let mut segment = Segment::open(file.path(), Io::Pread).expect("opens");
+        assert_eq!(segment.window(0, 100).expect("reads").len(), 100);
+        file.as_file().set_len(10).expect("shortened");
+        assert_eq!(segment.window(0, 100).expect("reads").len(), 10);
+    }
+}

@@ -1,0 +1,113 @@
+//! The commit log: one sequence of records over all topics, cut into files of one size.
+//!
+//! Source: `CommitLog`, `MappedFileQueue.findMappedFileByOffset`.
+use super::damage::Damage;
+use crate::file::{Io, Segment, Segments};
+use crate::format::message::{Item, Layout, MIN_BLANK_LEN, Message};
+use crate::{Error, Result};
+use std::path::PathBuf;
+
+/// The files of a commit log, as they were listed.
+#[derive(Clone, Debug)]
+pub struct CommitLog {
+    segments: Segments,
+    io: Io,
+}
+
+impl CommitLog {
+    /// Lists the files of all its directories.
+    ///
+    /// # Errors
+    /// [`Error::Io`] for a directory that cannot be read.
+    pub fn list(directories: &[PathBuf], io: Io) -> Result<Self> {
+        Ok(Self { segments: Segments::list(directories)?, io })
+    }
+
+    /// Its files.
+    pub fn segments(&self) -> &Segments {
+        &self.segments
+    }
+
+    /// Offset of the first byte that is still there.
+    pub fn min_offset(&self) -> u64 {
+        self.segments.start()
+    }
+
+    /// Opens the file that `index` names.
+    ///
+    /// # Errors
+    /// [`Error::Io`] with the path.
+    pub fn open(&self, index: usize) -> Result<Segment> {
+        self.segments.open(index, self.io)
+    }
+
+    /// Whether a file behind the one at `index` begins with something: then the log does not end before it.
+    pub fn continues_behind(&self, index: usize) -> bool {
+        (index + 1..self.segments.files().len()).any(|i| self.begins_with_data(i))
+    }
+
+    fn begins_with_data(&self, index: usize) -> bool {
+        let first = self.open(index).and_then(|mut s| s.window(0, MIN_BLANK_LEN).map(<[u8]>::to_vec));
+        first.is_ok_and(|bytes| bytes.iter().any(|b| *b != 0))
+    }
+
+    /// The whole record at `offset`, body CRC checked.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] where no sound record stands there, [`Error::Io`].
+    pub fn record_at(&self, offset: u64) -> Result<Vec<u8>> {
+        let index = self.segments.find(offset).ok_or_else(|| self.outside(offset))?;
+        let file = &self.segments.files()[index];
+        let segment = self.open(index)?;
+        let at = offset - file.base;
+        let mut bytes = Vec::new();
+        segment.read_into(at, 4096.min((file.len - at) as usize), &mut bytes)?;
+        if let Ok(Item::Partial(needed)) = Layout::decode(&bytes)
+            && needed as u64 <= file.len - at
+        {
+            bytes.clear();
+            segment.read_into(at, needed, &mut bytes)?;
+        }
+        let reason = match Layout::decode(&bytes) {
+            Ok(Item::Message(layout)) => match sound(&bytes, layout, offset, true) {
+                None => {
+                    bytes.truncate(layout.total as usize);
+                    return Ok(bytes);
+                }
+                Some(reason) => reason,
+            },
+            Ok(Item::Blank(_)) => "expected a message, got the end of the file".to_owned(),
+            Ok(Item::Unwritten) => "expected a message, got bytes that were never written".to_owned(),
+            Ok(Item::Partial(needed)) => format!("expected {needed} bytes, got {}", bytes.len()),
+            Err(malformed) => malformed.to_string(),
+        };
+        Err(Error::Corrupt { path: file.path.clone(), offset: at, reason })
+    }
+
+    /// Damage of `length` bytes from `offset`, with the file that holds them.
+    pub fn damage(&self, offset: u64, length: u64, reason: impl Into<String>) -> Damage {
+        let files = self.segments.files();
+        let index = files.partition_point(|f| f.base <= offset).saturating_sub(1);
+        let file = files.get(index).map_or_else(PathBuf::new, |f| f.path.clone());
+        Damage { offset, length, reason: reason.into(), file }
+    }
+
+    fn outside(&self, offset: u64) -> Error {
+        let (start, end) = (self.segments.start(), self.segments.end());
+        Error::invalid("physical offset", format!("one in a file of the commit log, {start} to {end}"), offset)
+    }
+}
+
+/// Why the record at `offset` cannot be trusted although its lengths agree; `None` where it can.
+#[inline]
+pub fn sound(bytes: &[u8], layout: Layout, offset: u64, verify_crc: bool) -> Option<String> {
+    let message = Message::new(bytes, layout)?;
+    if message.physical_offset() != offset as i64 {
+        return Some(format!("physical offset at +28: expected {offset}, got {}", message.physical_offset()));
+    }
+    if verify_crc && !message.body_crc_matches() {
+        let got = crate::format::message::body_crc(message.body());
+        return Some(format!("body crc at +8: expected {}, got {got}", message.body_crc()));
+    }
+    None
+}

@@ -1,0 +1,230 @@
+//! A consume queue on disk: for each message of one queue, where its record is.
+//!
+//! Files are zero behind their last unit; a queue whose first file starts in the middle begins with pre-blank units.
+//!
+//! Source: `ConsumeQueue`.
+use crate::file::{Io, Segment, Segments};
+use crate::format::consume_queue::{UNIT_SIZE, Unit};
+use crate::{Error, Result};
+use std::path::{Path, PathBuf};
+
+const UNIT: u64 = UNIT_SIZE as u64;
+
+/// The files of one queue of one topic.
+#[derive(Clone, Debug)]
+pub struct ConsumeQueue {
+    topic: String,
+    queue_id: i32,
+    directory: PathBuf,
+    segments: Segments,
+}
+
+impl ConsumeQueue {
+    /// Lists the files in `directory`.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn list(topic: &str, queue_id: i32, directory: &Path) -> Result<Self> {
+        let segments = Segments::list(&[directory.to_path_buf()])?;
+        Ok(Self { topic: topic.to_owned(), queue_id, directory: directory.to_path_buf(), segments })
+    }
+
+    /// Its topic.
+    pub fn topic(&self) -> &str {
+        &self.topic
+    }
+    /// Its number.
+    pub fn queue_id(&self) -> i32 {
+        self.queue_id
+    }
+    /// Where its files are.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+    /// Its files.
+    pub fn segments(&self) -> &Segments {
+        &self.segments
+    }
+
+    /// Queue offset of the first unit that the files can hold.
+    pub fn first_offset(&self) -> i64 {
+        (self.segments.start() / UNIT) as i64
+    }
+
+    /// Queue offset behind the last unit that was written.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn max_offset(&self) -> Result<i64> {
+        for (index, file) in self.segments.files().iter().enumerate().rev() {
+            let segment = self.segments.open(index, Io::Pread)?;
+            let written = partition(file.len / UNIT, |n| Ok(unit_in(&segment, n)?.is_some_and(|u| u.is_written())))?;
+            if written > 0 || index == 0 {
+                return Ok((file.base / UNIT + written) as i64);
+            }
+        }
+        Ok(0)
+    }
+
+    /// Queue offset of the first unit whose record starts at `physical_offset` or behind; pre-blank units are none.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn lower_bound(&self, physical_offset: u64, max_offset: i64) -> Result<i64> {
+        let mut reader = UnitReader::new(self);
+        let first = self.first_offset();
+        let before = |n: u64| {
+            let unit = reader.unit(first + n as i64)?;
+            Ok(unit.is_none_or(|u| !u.is_message() || (u.physical_offset as u64) < physical_offset))
+        };
+        Ok(first + partition((max_offset - first).max(0) as u64, before)? as i64)
+    }
+}
+
+/// The number of leading positions in `0..len` for which `before` holds, by bisection.
+fn partition(len: u64, mut before: impl FnMut(u64) -> Result<bool>) -> Result<u64> {
+    let (mut low, mut high) = (0, len);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if before(middle)? { low = middle + 1 } else { high = middle }
+    }
+    Ok(low)
+}
+
+fn unit_in(segment: &Segment, n: u64) -> Result<Option<Unit>> {
+    let mut bytes = Vec::with_capacity(UNIT_SIZE);
+    segment.read_into(n * UNIT, UNIT_SIZE, &mut bytes)?;
+    Ok(Unit::decode(&bytes))
+}
+
+/// Reads units by queue offset, one file open at a time.
+#[derive(Debug)]
+pub struct UnitReader<'a> {
+    queue: &'a ConsumeQueue,
+    open: Option<(usize, Segment)>,
+}
+
+impl<'a> UnitReader<'a> {
+    /// A reader of `queue`.
+    pub fn new(queue: &'a ConsumeQueue) -> Self {
+        Self { queue, open: None }
+    }
+
+    /// The unit at a queue offset, or `None` where no file reaches it.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn unit(&mut self, offset: i64) -> Result<Option<Unit>> {
+        Ok(Unit::decode(self.units(offset, 1)?))
+    }
+
+    /// The bytes of up to `count` units from a queue offset, to the end of its file at most.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn units(&mut self, offset: i64, count: usize) -> Result<&[u8]> {
+        let at = u64::try_from(offset).unwrap_or(u64::MAX).saturating_mul(UNIT);
+        let Some(index) = self.queue.segments.find(at) else { return Ok(&[]) };
+        if self.open.as_ref().is_none_or(|(open, _)| *open != index) {
+            self.open = Some((index, self.queue.segments.open(index, Io::Pread)?));
+        }
+        let Some((_, segment)) = &mut self.open else { return Ok(&[]) };
+        let base = self.queue.segments.files()[index].base;
+        let bytes = segment.window(at - base, count * UNIT_SIZE)?;
+        Ok(&bytes[..bytes.len() / UNIT_SIZE * UNIT_SIZE])
+    }
+}
+
+/// The topics and queues that have a directory below `consumequeue/`; those that are not ours are passed over.
+///
+/// Source: `DefaultMessageStore.loadConsumeQueue`.
+///
+/// # Errors
+/// [`Error::Io`] for a directory that cannot be read.
+pub fn list_queues(consume_queue_dir: &Path, topic: &str) -> Result<Vec<ConsumeQueue>> {
+    let directory = consume_queue_dir.join(topic);
+    let mut queues = Vec::new();
+    for name in directory_names(&directory)? {
+        if let Ok(queue_id) = name.parse::<i32>() {
+            queues.push(ConsumeQueue::list(topic, queue_id, &directory.join(name))?);
+        }
+    }
+    queues.sort_by_key(ConsumeQueue::queue_id);
+    Ok(queues)
+}
+
+/// Names of the directories in `path`, sorted; none where it does not exist.
+///
+/// # Errors
+/// [`Error::Io`].
+pub fn directory_names(path: &Path) -> Result<Vec<String>> {
+    let entries = match std::fs::read_dir(path) {
+        Err(e) if matches!(e.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory) => {
+            return Ok(Vec::new());
+        }
+        other => other.map_err(|e| Error::io(path, e))?,
+    };
+    let mut names = Vec::new();
+    for entry in entries {
+        let entry = entry.map_err(|e| Error::io(path, e))?;
+        let is_dir = entry.path().is_dir();
+        names.extend(entry.file_name().into_string().ok().filter(|_| is_dir));
+    }
+    names.sort_unstable();
+    Ok(names)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn queue_of(files: &[(&str, &[Unit], usize)]) -> (tempfile::TempDir, ConsumeQueue) {
+        let dir = tempfile::tempdir().expect("dir");
+        for (name, units, capacity) in files {
+            let mut bytes: Vec<u8> = units.iter().flat_map(Unit::encode).collect();
+            bytes.resize(capacity * UNIT_SIZE, 0);
+            std::fs::write(dir.path().join(name), bytes).expect("written");
+        }
+        let queue = ConsumeQueue::list("T", 0, dir.path()).expect("listed");
+        (dir, queue)
+    }
+
+    fn unit(physical_offset: i64) -> Unit {
+        Unit { physical_offset, size: 100, tags_code: 0 }
+    }
+
+    #[test]
+    fn the_last_written_unit_is_found_across_files() {
+        let full: Vec<_> = (0..5).map(|i| unit(i * 100)).collect();
+        let (_dir, queue) =
+            queue_of(&[("00000000000000000000", &full, 5), ("00000000000000000100", &[unit(500), unit(600)], 5)]);
+        assert_eq!((queue.first_offset(), queue.max_offset().expect("read")), (0, 7));
+        let (_dir, queue) = queue_of(&[("00000000000000000000", &full, 5), ("00000000000000000100", &[], 5)]);
+        assert_eq!(queue.max_offset().expect("read"), 5);
+        let (_dir, queue) = queue_of(&[("00000000000000000100", &[], 5)]);
+        assert_eq!((queue.first_offset(), queue.max_offset().expect("read")), (5, 5));
+        let (_dir, queue) = queue_of(&[]);
+        assert_eq!(queue.max_offset().expect("read"), 0);
+    }
+
+    #[test]
+    fn the_lower_bound_passes_pre_blank_units() {
+        let (_dir, queue) =
+            queue_of(&[("00000000000000000100", &[Unit::PRE_BLANK, Unit::PRE_BLANK, unit(0), unit(100)], 5)]);
+        let max = queue.max_offset().expect("read");
+        assert_eq!(max, 9);
+        assert_eq!([0, 1, 100, 101].map(|p| queue.lower_bound(p, max).expect("read")), [7, 8, 8, 9]);
+    }
+
+    #[test]
+    fn units_end_at_the_end_of_their_file() {
+        let full: Vec<_> = (0..5).map(|i| unit(i * 100)).collect();
+        let (_dir, queue) = queue_of(&[("00000000000000000000", &full, 5), ("00000000000000000100", &[unit(500)], 5)]);
+        let mut reader = UnitReader::new(&queue);
+        assert_eq!(reader.units(3, 9).expect("read").len(), 2 * UNIT_SIZE);
+        assert_eq!(reader.unit(5).expect("read"), Some(unit(500)));
+        assert_eq!(reader.unit(6).expect("read"), Some(Unit::default()));
+        assert_eq!(reader.unit(10).expect("read"), None);
+        assert_eq!(reader.unit(-1).expect("read"), None);
+    }
+}

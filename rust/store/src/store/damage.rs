@@ -1,0 +1,78 @@
+//! Bytes of a store that a reader could not use: reported, never skipped in silence.
+use std::fmt;
+use std::path::PathBuf;
+
+/// A gap in what was read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Damage {
+    /// Commit-log offset, or the byte offset in a consume queue or index where `file` is one.
+    pub offset: u64,
+    /// Bytes passed over; 0 where the row is there but a part of it is not.
+    pub length: u64,
+    /// What was expected and what was found.
+    pub reason: String,
+    /// The file.
+    pub file: PathBuf,
+}
+
+impl fmt::Display for Damage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} at offset {}, {} bytes: {}", self.file.display(), self.offset, self.length, self.reason)
+    }
+}
+
+/// Damages met so far; past [`DamageLog::LIMIT`] they are only counted, as a ruined store must not fill the memory.
+#[derive(Clone, Debug, Default)]
+pub struct DamageLog {
+    entries: Vec<Damage>,
+    more: u64,
+}
+
+impl DamageLog {
+    /// Damages kept in full.
+    pub const LIMIT: usize = 10_000;
+
+    /// Notes one.
+    pub fn push(&mut self, damage: Damage) {
+        if self.entries.len() < Self::LIMIT {
+            self.entries.push(damage);
+        } else {
+            self.more += 1;
+        }
+    }
+
+    /// Notes all of another log.
+    pub fn append(&mut self, other: Self) {
+        other.entries.into_iter().for_each(|damage| self.push(damage));
+        self.more += other.more;
+    }
+
+    /// The first [`LIMIT`](Self::LIMIT).
+    pub fn entries(&self) -> &[Damage] {
+        &self.entries
+    }
+
+    /// How many came after those.
+    pub fn more(&self) -> u64 {
+        self.more
+    }
+
+    /// Whether nothing was damaged.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn past_the_limit_damages_are_counted() {
+        let damage = Damage { offset: 1, length: 2, reason: "r".into(), file: "f".into() };
+        let mut log = DamageLog::default();
+        (0..DamageLog::LIMIT + 3).for_each(|_| log.push(damage.clone()));
+        assert_eq!((log.entries().len(), log.more()), (DamageLog::LIMIT, 3));
+        assert_eq!(damage.to_string(), "f at offset 1, 2 bytes: r");
+    }
+}

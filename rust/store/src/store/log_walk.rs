@@ -1,0 +1,229 @@
+//! A walk over the commit log in order, block by block, over file ends, gaps and damage.
+//!
+//! A block is what one read brought: bytes, and where in them the sound records are. What cannot be used becomes
+//! [`Damage`](super::Damage), and the walk goes on at the next sound record. Bytes that were never written end the log, unless a
+//! later file holds data.
+//!
+//! Source: `CommitLog.recoverNormally` and `ReputMessageService.doReput`, which stop or skip where this goes on.
+use super::commit_log::{CommitLog, sound};
+use super::damage::DamageLog;
+use super::resync::{Resync, resync};
+use crate::file::{Segment, mmap};
+use crate::format::message::{Item, Layout};
+use crate::{Error, Result};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Bytes of a read: small enough to stay in a core's cache until its columns are built.
+const BLOCK_LEN: usize = 256 << 10;
+/// How far ahead of the parser a mapped file is prefetched.
+const PREFETCH: usize = 3 << 10;
+/// A record that a live broker is writing is looked at again before it is called damaged.
+const TAIL_RETRIES: u32 = 3;
+const TAIL_WAIT: Duration = Duration::from_millis(10);
+
+/// A record within a block.
+#[derive(Clone, Copy, Debug)]
+pub struct RecordAt {
+    /// Its position in the block's bytes.
+    pub at: u32,
+    /// Its parts.
+    pub layout: Layout,
+}
+
+/// Bytes and the sound records in them.
+#[derive(Clone, Copy, Debug)]
+pub struct Block<'a> {
+    /// What was read.
+    pub bytes: &'a [u8],
+    /// In order.
+    pub records: &'a [RecordAt],
+}
+
+/// The walk; [`advance`](Self::advance) then [`block`](Self::block).
+#[derive(Debug)]
+pub struct LogWalk {
+    log: Arc<CommitLog>,
+    position: u64,
+    end: u64,
+    verify_from: u64,
+    segment: Option<(usize, Segment)>,
+    window: (u64, usize),
+    records: Vec<RecordAt>,
+    retries: u32,
+}
+
+/// Why a window was not parsed to its end.
+enum Stop {
+    /// It was: all its bytes are records.
+    Consumed,
+    /// The record at this position needs so many bytes.
+    Needs(usize, usize),
+    Blank,
+    Unwritten,
+    Broken(String),
+}
+
+impl LogWalk {
+    /// Walks records that start in `[from, end)`; body CRCs are checked from `verify_from` on.
+    pub fn new(log: Arc<CommitLog>, from: u64, end: u64, verify_from: u64) -> Self {
+        let position = from.max(log.min_offset());
+        Self { log, position, end, verify_from, segment: None, window: (0, 0), records: Vec::new(), retries: 0 }
+    }
+
+    /// Where the next block begins; behind the last record once the walk is over.
+    pub fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// Reads the next block; `false` at the end.
+    ///
+    /// # Errors
+    /// [`Error::Io`], other than for a file that was removed meanwhile: that is damage.
+    pub fn advance(&mut self, damage: &mut DamageLog) -> Result<bool> {
+        self.records.clear();
+        let mut needed = 0;
+        while self.position < self.end && self.records.is_empty() {
+            let Some(index) = self.open_segment(damage)? else { return Ok(false) };
+            needed = self.step(index, needed, damage)?;
+        }
+        Ok(!self.records.is_empty())
+    }
+
+    /// What [`advance`](Self::advance) read.
+    pub fn block(&self) -> Block<'_> {
+        let bytes = self.segment.as_ref().map_or(&[][..], |(_, s)| s.last_window(self.window.0, self.window.1));
+        Block { bytes, records: &self.records }
+    }
+
+    /// The file that holds the position, opened; gaps are noted and passed. `None` behind the last file.
+    fn open_segment(&mut self, damage: &mut DamageLog) -> Result<Option<usize>> {
+        loop {
+            let files = self.log.segments().files();
+            let Some(index) = self.log.segments().find(self.position) else {
+                let Some(next) = files.iter().find(|f| f.base > self.position && f.len > 0) else {
+                    self.position = self.end.min(self.position);
+                    return Ok(None);
+                };
+                let (gap, next) = (next.base - self.position, next.base);
+                damage.push(self.log.damage(self.position, gap, "expected a file of the commit log, got none"));
+                self.position = next;
+                continue;
+            };
+            if self.segment.as_ref().is_some_and(|(open, _)| *open == index) {
+                return Ok(Some(index));
+            }
+            match self.log.open(index) {
+                Ok(segment) => {
+                    self.segment = Some((index, segment));
+                    return Ok(Some(index));
+                }
+                Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
+                    let reason = "the file was removed while the log was read";
+                    self.skip_to(files[index].end(), reason, damage);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Reads and parses one window; returns how many bytes the next one must have.
+    fn step(&mut self, index: usize, needed: usize, damage: &mut DamageLog) -> Result<usize> {
+        let file = &self.log.segments().files()[index];
+        let (base, len, end) = (file.base, file.len, file.end());
+        let at = self.position - base;
+        let want = BLOCK_LEN.max(needed).min((len - at) as usize);
+        let Some((_, segment)) = &mut self.segment else { return Ok(0) };
+        let got = segment.window(at, want)?.len();
+        self.window = (at, got);
+        if got < want && got < needed.max(8) {
+            let reason = format!("expected a file of {len} bytes, got {}", at + got as u64);
+            self.skip_to(end, reason, damage);
+            return Ok(0);
+        }
+        match self.parse() {
+            Stop::Consumed => Ok(0),
+            Stop::Needs(consumed, bytes) if at + (consumed + bytes) as u64 <= len => Ok(bytes),
+            Stop::Needs(consumed, bytes) => {
+                let reason = format!("total size at +0: expected at most {}, got {bytes}", len - at - consumed as u64);
+                self.broken(index, reason, damage).map(|()| 0)
+            }
+            Stop::Blank => {
+                self.position = end;
+                Ok(0)
+            }
+            Stop::Unwritten if !self.log.continues_behind(index) => {
+                self.end = self.position;
+                Ok(0)
+            }
+            Stop::Unwritten => {
+                self.broken(index, "expected a record, got bytes that were never written".into(), damage).map(|()| 0)
+            }
+            Stop::Broken(reason) => self.broken(index, reason, damage).map(|()| 0),
+        }
+    }
+
+    /// Collects the records of the window and moves the position behind them.
+    fn parse(&mut self) -> Stop {
+        let start = self.position;
+        let Some((_, segment)) = &self.segment else { return Stop::Consumed };
+        let bytes = segment.last_window(self.window.0, self.window.1);
+        let mapped = segment.is_mapped();
+        let mut at = 0;
+        let stop = loop {
+            if at >= bytes.len() || start + at as u64 >= self.end {
+                break Stop::Consumed;
+            }
+            let offset = start + at as u64;
+            match Layout::decode(&bytes[at..]) {
+                Ok(Item::Message(layout)) => {
+                    if let Some(reason) = sound(&bytes[at..], layout, offset, offset >= self.verify_from) {
+                        break Stop::Broken(reason);
+                    }
+                    let next = at + layout.total as usize;
+                    if mapped {
+                        (at + PREFETCH..next + PREFETCH).step_by(64).for_each(|line| mmap::prefetch(bytes, line));
+                    }
+                    self.records.push(RecordAt { at: at as u32, layout });
+                    at = next;
+                }
+                Ok(Item::Partial(needed)) => break Stop::Needs(at, needed),
+                Ok(Item::Blank(_)) => break Stop::Blank,
+                Ok(Item::Unwritten) => break Stop::Unwritten,
+                Err(malformed) => break Stop::Broken(malformed.to_string()),
+            }
+        };
+        self.position += at as u64;
+        stop
+    }
+
+    /// Goes on behind damage at the position: waits for a record in the making, else finds the next sound one.
+    /// Records of the window before it are given out first.
+    fn broken(&mut self, index: usize, reason: String, damage: &mut DamageLog) -> Result<()> {
+        if !self.records.is_empty() {
+            return Ok(());
+        }
+        let file = &self.log.segments().files()[index];
+        let (base, end) = (file.base, file.end());
+        let Some((_, segment)) = &mut self.segment else { return Ok(()) };
+        match resync(&self.log, index, segment, self.position - base)? {
+            Resync::At(at) => self.skip_to(base + at, reason, damage),
+            Resync::Nowhere(_) if self.log.continues_behind(index) => self.skip_to(end, reason, damage),
+            Resync::Nowhere(_) if self.retries < TAIL_RETRIES => {
+                self.retries += 1;
+                std::thread::sleep(TAIL_WAIT);
+            }
+            Resync::Nowhere(written) => {
+                self.skip_to((base + written).max(self.position), reason, damage);
+                self.end = self.position;
+            }
+        }
+        Ok(())
+    }
+
+    fn skip_to(&mut self, next: u64, reason: impl Into<String>, damage: &mut DamageLog) {
+        damage.push(self.log.damage(self.position, next - self.position, reason));
+        self.position = next;
+        self.retries = 0;
+    }
+}

@@ -1,0 +1,67 @@
+//! Finding the next sound record behind damage: by magic, lengths, and the offset that each record carries.
+use super::commit_log::{CommitLog, sound};
+use crate::Result;
+use crate::file::Segment;
+use crate::format::message::{BLANK_MAGIC, Item, Layout, MAGIC_V1};
+use memchr::memchr2_iter;
+
+const STEP: usize = 1 << 20;
+
+/// Where reading can go on in a segment behind damage.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Resync {
+    /// A sound record or blank starts at this position of the file.
+    At(u64),
+    /// Nothing sound follows; the last byte that is not zero ends at this position.
+    Nowhere(u64),
+}
+
+/// Searches the file at `index` from position `from`.
+///
+/// # Errors
+/// [`crate::Error::Io`].
+pub fn resync(log: &CommitLog, index: usize, segment: &mut Segment, from: u64) -> Result<Resync> {
+    let file = &log.segments().files()[index];
+    let mut written = from;
+    let mut at = from;
+    while at < file.len {
+        // Two bytes more than a step, so that no magic is cut in two; a record that is cut is read on its own.
+        let window = segment.window(at, STEP + 8)?.to_vec();
+        if window.is_empty() {
+            break;
+        }
+        for candidate in candidates(&window[..window.len().min(STEP + 8)]) {
+            if at + candidate as u64 > from && is_start(segment, at + candidate as u64, file.base, file.len)? {
+                return Ok(Resync::At(at + candidate as u64));
+            }
+        }
+        if let Some(last) = window.iter().rposition(|b| *b != 0) {
+            written = written.max(at + last as u64 + 1);
+        }
+        at += STEP as u64;
+    }
+    Ok(Resync::Nowhere(written))
+}
+
+/// Positions whose next four bytes but four look like a magic code.
+fn candidates(window: &[u8]) -> impl Iterator<Item = usize> {
+    let (message, blank) = (MAGIC_V1.to_be_bytes(), BLANK_MAGIC.to_be_bytes());
+    memchr2_iter(message[0], blank[0], window).filter_map(move |i| {
+        let magic: &[u8; 4] = window.get(i..)?.first_chunk()?;
+        (magic[..3] == message[..3] || *magic == blank).then(|| i.checked_sub(4)).flatten()
+    })
+}
+
+fn is_start(segment: &Segment, at: u64, base: u64, len: u64) -> Result<bool> {
+    let mut bytes = Vec::new();
+    segment.read_into(at, 8, &mut bytes)?;
+    match Layout::decode(&bytes) {
+        Ok(Item::Blank(size)) => Ok(at + size as u64 == len),
+        Ok(Item::Partial(needed)) if at + needed as u64 <= len => {
+            bytes.clear();
+            segment.read_into(at, needed, &mut bytes)?;
+            Ok(matches!(Layout::decode(&bytes), Ok(Item::Message(l)) if sound(&bytes, l, base + at, true).is_none()))
+        }
+        _ => Ok(false),
+    }
+}
