@@ -1,1 +1,168 @@
-//! (in the making)
+//! The checkpoint: what the broker knew to be on disk, in a file of one page.
+//!
+//! | position | type | field |
+//! |---|---|---|
+//! | 0 | i64 | physicMsgTimestamp: store time, in milliseconds, up to which the commit log was flushed |
+//! | 8 | i64 | logicsMsgTimestamp: the same of the consume queues |
+//! | 16 | i64 | indexMsgTimestamp: the same of the index |
+//! | 24 | i64 | masterFlushedOffset (5.x; 0 before) |
+//! | 32 | i64 | confirmPhyOffset (5.x; 0 before) |
+//! | 40 | | zero, or what a later version put there |
+//!
+//! No checksum guards it: a flipped bit shows only as another time, so recovery takes it as a hint where to start.
+//!
+//! Source: `StoreCheckpoint`.
+use super::cursor::i64_at;
+use super::malformed::{Expected, Malformed};
+
+/// Bytes of the file.
+pub const FILE_SIZE: usize = 4096;
+/// Bytes that a checkpoint of 4.9.4 fills, the fewest that can be read.
+pub const MIN_LEN: usize = 24;
+/// Bytes of all the fields known here.
+const LEN: usize = 40;
+/// How much earlier than the timestamps recovery starts, in milliseconds.
+const SAFETY_MS: i64 = 3000;
+
+/// The fields; times in milliseconds, offsets in bytes of the commit log.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Checkpoint {
+    /// Store time of the last message flushed to the commit log.
+    pub physic_msg_timestamp: i64,
+    /// Store time of the last message flushed to its consume queue.
+    pub logics_msg_timestamp: i64,
+    /// Store time of the last message in an index file that was flushed.
+    pub index_msg_timestamp: i64,
+    /// What the master had flushed, as a 5.x slave learnt it.
+    pub master_flushed_offset: i64,
+    /// What 5.x had confirmed to its replicas.
+    pub confirm_phy_offset: i64,
+}
+
+impl Checkpoint {
+    /// Decodes a file, or its first 24 bytes or more; fields past the end are 0.
+    pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
+        let timestamp = |at| i64_at(bytes, at).ok_or_else(|| too_short(bytes));
+        Ok(Self {
+            physic_msg_timestamp: timestamp(0)?,
+            logics_msg_timestamp: timestamp(8)?,
+            index_msg_timestamp: timestamp(16)?,
+            master_flushed_offset: i64_at(bytes, 24).unwrap_or(0),
+            confirm_phy_offset: i64_at(bytes, 32).unwrap_or(0),
+        })
+    }
+
+    /// Writes the fields over the start of `page` and leaves the rest as it is, so that an update loses nothing that a
+    /// later version wrote there. A page of fewer than 24 bytes is refused; of fewer than 40 it takes the fields that fit.
+    pub fn encode_into(&self, page: &mut [u8]) -> Result<(), Malformed> {
+        if page.len() < MIN_LEN {
+            return Err(too_short(page));
+        }
+        let (fields, _) = page.as_chunks_mut::<8>();
+        for (field, value) in fields.iter_mut().zip(self.fields()) {
+            *field = value.to_be_bytes();
+        }
+        Ok(())
+    }
+
+    /// A new file.
+    pub fn encode(&self) -> [u8; FILE_SIZE] {
+        let mut page = [0; FILE_SIZE];
+        let (fields, _) = page[..LEN].as_chunks_mut::<8>();
+        for (field, value) in fields.iter_mut().zip(self.fields()) {
+            *field = value.to_be_bytes();
+        }
+        page
+    }
+
+    /// The store time before which commit log and consume queues are on disk: 3 s before the older of the two, or 0.
+    pub fn min_timestamp(&self) -> i64 {
+        self.physic_msg_timestamp.min(self.logics_msg_timestamp).saturating_sub(SAFETY_MS).max(0)
+    }
+
+    /// The store time before which the index is on disk, too.
+    pub fn min_timestamp_index(&self) -> i64 {
+        self.min_timestamp().min(self.index_msg_timestamp)
+    }
+
+    /// In the order of the file.
+    fn fields(&self) -> [i64; LEN / 8] {
+        [
+            self.physic_msg_timestamp,
+            self.logics_msg_timestamp,
+            self.index_msg_timestamp,
+            self.master_flushed_offset,
+            self.confirm_phy_offset,
+        ]
+    }
+}
+
+fn too_short(bytes: &[u8]) -> Malformed {
+    Malformed {
+        field: "checkpoint",
+        at: bytes.len(),
+        expected: Expected::AtLeast(MIN_LEN as i64),
+        got: bytes.len() as i64,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FULL: Checkpoint = Checkpoint {
+        physic_msg_timestamp: 1_795_231_251_387,
+        logics_msg_timestamp: 1_795_231_251_380,
+        index_msg_timestamp: 1_795_231_244_724,
+        master_flushed_offset: -1,
+        confirm_phy_offset: 2_515_548,
+    };
+
+    #[test]
+    fn a_checkpoint_of_a_real_broker_decodes_and_encodes() {
+        // The broker of 4.9.4, stopped: the first 24 bytes; zeros follow.
+        let mut page = [0; FILE_SIZE];
+        for (at, low) in [(0, 0xFC1E_FBBB_u32), (8, 0xFC1E_FBBB), (16, 0xFC1E_E1B4)] {
+            page[at..at + 8].copy_from_slice(&(0x01A1 << 32 | u64::from(low)).to_be_bytes());
+        }
+        let checkpoint = Checkpoint::decode(&page).expect("a page");
+        assert_eq!((checkpoint.physic_msg_timestamp, checkpoint.index_msg_timestamp), (1_795_231_251_387, 1_795_231_244_724));
+        assert_eq!(checkpoint.encode(), page);
+    }
+
+    #[test]
+    fn all_fields_round_trip_and_the_tail_is_preserved() {
+        let mut page = vec![0xEE; FILE_SIZE];
+        FULL.encode_into(&mut page).expect("a page");
+        assert_eq!(Checkpoint::decode(&page), Ok(FULL));
+        assert!(page[LEN..].iter().all(|b| *b == 0xEE));
+        assert_eq!(Checkpoint::decode(&FULL.encode()), Ok(FULL));
+    }
+
+    #[test]
+    fn a_truncated_checkpoint_is_refused_below_the_fields_of_4_9_4() {
+        let page = FULL.encode();
+        let error = Checkpoint::decode(&page[..23]).expect_err("one byte is missing");
+        assert_eq!(error.to_string(), "checkpoint at +23: expected at least 24, got 23");
+        let old = Checkpoint::decode(&page[..24]).expect("4.9.4 has no more");
+        assert_eq!((old.index_msg_timestamp, old.confirm_phy_offset), (FULL.index_msg_timestamp, 0));
+        assert!(FULL.encode_into(&mut [0; 23]).is_err());
+    }
+
+    #[test]
+    fn a_flipped_byte_is_another_time_and_nothing_else() {
+        let mut page = FULL.encode();
+        page[15] ^= 1;
+        let flipped = Checkpoint::decode(&page).expect("no checksum");
+        assert_eq!(flipped, Checkpoint { logics_msg_timestamp: FULL.logics_msg_timestamp ^ 1, ..FULL });
+    }
+
+    #[test]
+    fn recovery_starts_three_seconds_early_and_never_before_zero() {
+        assert_eq!(FULL.min_timestamp(), 1_795_231_248_380);
+        assert_eq!(FULL.min_timestamp_index(), 1_795_231_244_724);
+        assert_eq!(Checkpoint { index_msg_timestamp: i64::MAX, ..FULL }.min_timestamp_index(), FULL.min_timestamp());
+        let hostile = Checkpoint { physic_msg_timestamp: i64::MIN, ..FULL };
+        assert_eq!((Checkpoint::default().min_timestamp(), hostile.min_timestamp()), (0, 0));
+    }
+}
