@@ -1,7 +1,16 @@
 //! The Python extension: registration only.
 use pyo3::prelude::*;
 
+mod error;
+mod request;
+mod scan;
+mod store;
+
+/// The extension module of `rmqfast`; its types and functions are described in `_rmqfast.pyi`.
 #[pymodule]
-fn _rmqfast(_module: &Bound<'_, PyModule>) -> PyResult<()> {
+fn _rmqfast(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<store::Store>()?;
+    module.add_class::<scan::Scan>()?;
+    module.add("COLUMNS", request::column_names())?;
     Ok(())
 }

@@ -1,1 +1,22 @@
 //! The hot read path: plan, read, filter, build Arrow batches.
+//!
+//! ```text
+//! Plan ── pieces of the log ──► LogWalk | QueueWalk ── blocks ──► Selector ── rows ──► BatchBuilder ──► RecordBatch
+//! ```
+pub mod batch;
+pub mod body;
+pub mod column;
+pub mod columns;
+pub mod plan;
+pub mod queue_walk;
+pub mod request;
+pub mod row;
+pub mod scanner;
+pub mod selector;
+pub mod threads;
+
+pub use column::{Column, TimeUnit};
+pub use plan::{Piece, Plan, Way};
+pub use request::{OffsetBound, ScanRequest};
+pub use scanner::Scanner;
+pub use threads::Scan;

@@ -84,6 +84,19 @@ impl CommitLog {
         Err(Error::Corrupt { path: file.path.clone(), offset: at, reason })
     }
 
+    /// Up to `len` bytes from `offset`, nothing checked.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for an offset outside of the files, [`Error::Corrupt`] for a file that was removed, [`Error::Io`].
+    pub fn record_head(&self, offset: u64, len: usize) -> Result<Vec<u8>> {
+        let index = self.segments.find(offset).ok_or_else(|| self.outside(offset))?;
+        let file = &self.segments.files()[index];
+        let mut bytes = Vec::new();
+        let len = len.min((file.end() - offset) as usize);
+        self.open(index)?.read_into(offset - file.base, len, &mut bytes)?;
+        Ok(bytes)
+    }
+
     /// Damage of `length` bytes from `offset`, with the file that holds them.
     pub fn damage(&self, offset: u64, length: u64, reason: impl Into<String>) -> Damage {
         let files = self.segments.files();

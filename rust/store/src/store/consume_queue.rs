@@ -66,6 +66,20 @@ impl ConsumeQueue {
         Ok(0)
     }
 
+    /// Offset of the commit log behind the record of the last unit that lists one.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn max_physical_offset(&self) -> Result<u64> {
+        let mut reader = UnitReader::new(self);
+        for offset in (self.first_offset()..self.max_offset()?).rev() {
+            if let Some(unit) = reader.unit(offset)?.filter(Unit::is_message) {
+                return Ok((unit.physical_offset as u64).saturating_add(unit.size as u64));
+            }
+        }
+        Ok(0)
+    }
+
     /// Queue offset of the first unit whose record starts at `physical_offset` or behind; pre-blank units are none.
     ///
     /// # Errors

@@ -65,3 +65,17 @@ fn is_start(segment: &Segment, at: u64, base: u64, len: u64) -> Result<bool> {
         _ => Ok(false),
     }
 }
+
+/// Offset of the first sound record of the file at `index` that starts at `wanted` or behind.
+///
+/// # Errors
+/// [`crate::Error::Io`].
+pub fn record_behind(log: &CommitLog, index: usize, wanted: u64) -> Result<Option<u64>> {
+    let base = log.segments().files()[index].base;
+    let mut segment = log.open(index)?;
+    let from = (wanted - base).saturating_sub(1);
+    Ok(match resync(log, index, &mut segment, from)? {
+        Resync::At(at) => Some(base + at),
+        Resync::Nowhere(_) => None,
+    })
+}

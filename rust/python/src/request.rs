@@ -1,0 +1,99 @@
+//! `rmqfast.store.request.ScanRequest`, read attribute by attribute.
+use crate::error::to_python;
+use pyo3::prelude::*;
+use rmqfast_store::filter::{Sql92, TagExpression};
+use rmqfast_store::scan::{Column, OffsetBound, Piece, ScanRequest, TimeUnit, Way};
+use std::collections::BTreeMap;
+
+/// The attributes of the Python class.
+#[derive(FromPyObject)]
+pub struct PyScanRequest {
+    topic: Option<String>,
+    queue_ids: Option<Vec<i32>>,
+    tags: String,
+    sql: Option<String>,
+    keys: Option<Vec<String>>,
+    start_offset: Option<PyOffsetBound>,
+    end_offset: Option<PyOffsetBound>,
+    start_time: Option<i64>,
+    end_time: Option<i64>,
+    columns: Option<Vec<String>>,
+    microseconds: bool,
+    broker_name: Option<String>,
+    batch_rows: usize,
+    batch_bytes: usize,
+    verify_crc: bool,
+    max_body_bytes: usize,
+}
+
+/// One offset for all queues, or one by queue.
+#[derive(FromPyObject)]
+pub enum PyOffsetBound {
+    Every(i64),
+    ByQueue(BTreeMap<i32, i64>),
+}
+
+/// `(way, from, end, verify_crc)`.
+pub type PyPiece = (String, u64, u64, bool);
+
+impl PyScanRequest {
+    /// The request that the store crate takes.
+    pub fn into_request(self) -> PyResult<ScanRequest> {
+        let columns = self.columns.map(|names| names.iter().map(|n| Column::of_name(n)).collect::<Result<_, _>>());
+        Ok(ScanRequest {
+            topic: self.topic,
+            queue_ids: self.queue_ids,
+            tags: TagExpression::parse(&self.tags).map_err(to_python)?,
+            sql: self.sql.map(|text| Sql92::parse(&text)).transpose().map_err(to_python)?,
+            keys: self.keys,
+            start_offset: self.start_offset.map(PyOffsetBound::into_bound),
+            end_offset: self.end_offset.map(PyOffsetBound::into_bound),
+            start_time: self.start_time,
+            end_time: self.end_time,
+            columns: columns.transpose().map_err(to_python)?.unwrap_or_else(|| Column::ALL.to_vec()),
+            time_unit: if self.microseconds { TimeUnit::Microsecond } else { TimeUnit::Millisecond },
+            broker_name: self.broker_name,
+            batch_rows: self.batch_rows,
+            batch_bytes: self.batch_bytes,
+            verify_crc: self.verify_crc,
+            max_body_bytes: self.max_body_bytes,
+        })
+    }
+}
+
+impl PyOffsetBound {
+    fn into_bound(self) -> OffsetBound {
+        match self {
+            Self::Every(offset) => OffsetBound::Every(offset),
+            Self::ByQueue(offsets) => OffsetBound::ByQueue(offsets),
+        }
+    }
+}
+
+/// Names of the row's columns.
+pub fn column_names() -> Vec<&'static str> {
+    Column::ALL.iter().map(|column| column.name()).collect()
+}
+
+/// A piece as Python holds it.
+pub fn from_piece(piece: &Piece) -> PyPiece {
+    let way = match piece.way {
+        Way::Log => "log",
+        Way::Queue => "queue",
+    };
+    (way.to_owned(), piece.from, piece.end, piece.verify_crc)
+}
+
+/// A piece that Python held.
+pub fn to_piece((way, from, end, verify_crc): PyPiece) -> PyResult<Piece> {
+    Ok(Piece { way: to_way(&way)?, from, end, verify_crc })
+}
+
+/// The way of that name.
+pub fn to_way(name: &str) -> PyResult<Way> {
+    match name {
+        "log" => Ok(Way::Log),
+        "queue" => Ok(Way::Queue),
+        other => Err(to_python(rmqfast_store::Error::invalid("way", "'log' or 'queue'", other))),
+    }
+}

@@ -1,0 +1,116 @@
+//! A scan in progress, as an Arrow stream or batch by batch.
+use crate::error::{ForkError, to_python};
+use arrow_array::{RecordBatch, RecordBatchReader};
+use arrow_schema::{ArrowError, SchemaRef};
+use pyo3::prelude::*;
+use pyo3_arrow::{PyRecordBatch, PyRecordBatchReader, PySchema};
+use rmqfast_store::scan;
+use rmqfast_store::{Error, Result};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::ThreadId;
+use std::time::{Duration, Instant};
+
+/// Batches of a scan; one consumer takes them.
+#[pyclass(frozen, module = "rmqfast._native._rmqfast")]
+pub struct Scan {
+    state: Arc<Mutex<scan::Scan>>,
+    schema: SchemaRef,
+    signals: Signals,
+    process: u32,
+}
+
+impl Scan {
+    /// Wraps a scan that was just started in this thread.
+    pub fn new(scan: scan::Scan, schema: SchemaRef) -> Self {
+        let signals = Signals { thread: std::thread::current().id() };
+        Self { state: Arc::new(Mutex::new(scan)), schema, signals, process: std::process::id() }
+    }
+
+    fn check_process(&self) -> PyResult<()> {
+        if self.process == std::process::id() {
+            return Ok(());
+        }
+        let text = format!("this scan was started in process {}, not in its fork; scan again here", self.process);
+        Err(ForkError::new_err(text))
+    }
+}
+
+#[pymethods]
+impl Scan {
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.check_process()?;
+        let reader = Reader { state: self.state.clone(), schema: self.schema.clone(), signals: self.signals };
+        let reader = Bound::new(py, PyRecordBatchReader::new(Box::new(reader)))?;
+        reader.call_method1("__arrow_c_stream__", (requested_schema,))
+    }
+
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        Bound::new(py, PySchema::new(self.schema.clone()))?.call_method0("__arrow_c_schema__")
+    }
+
+    fn next_batch(&self, py: Python<'_>) -> PyResult<Option<PyRecordBatch>> {
+        self.check_process()?;
+        let batch = py.detach(|| next(&self.state, self.signals)).map_err(to_python)?;
+        Ok(batch.map(PyRecordBatch::new))
+    }
+
+    #[getter]
+    fn damage(&self) -> (Vec<(u64, u64, String, PathBuf)>, u64) {
+        let damage = self.state.lock().unwrap_or_else(PoisonError::into_inner).damage();
+        let entry = |d: &rmqfast_store::store::Damage| (d.offset, d.length, d.reason.clone(), d.file.clone());
+        (damage.entries().iter().map(entry).collect(), damage.more())
+    }
+}
+
+/// Looks for Ctrl-C, now and then, and only in the thread that started the scan: another may not take the GIL from
+/// whoever waits for it.
+#[derive(Clone, Copy)]
+struct Signals {
+    thread: ThreadId,
+}
+
+impl Signals {
+    const INTERVAL: Duration = Duration::from_millis(50);
+
+    fn checker(self) -> impl FnMut() -> Result<()> {
+        let ours = self.thread == std::thread::current().id();
+        let mut last = Instant::now();
+        move || {
+            if !ours || last.elapsed() < Self::INTERVAL {
+                return Ok(());
+            }
+            last = Instant::now();
+            Python::attach(|py| py.check_signals().inspect_err(|e| e.clone_ref(py).restore(py)))
+                .map_err(|_| Error::Interrupted)
+        }
+    }
+}
+
+fn next(state: &Mutex<scan::Scan>, signals: Signals) -> Result<Option<RecordBatch>> {
+    state.lock().unwrap_or_else(PoisonError::into_inner).next_batch(&mut signals.checker())
+}
+
+struct Reader {
+    state: Arc<Mutex<scan::Scan>>,
+    schema: SchemaRef,
+    signals: Signals,
+}
+
+impl Iterator for Reader {
+    type Item = std::result::Result<RecordBatch, ArrowError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        next(&self.state, self.signals).map_err(|e| ArrowError::ExternalError(Box::new(e))).transpose()
+    }
+}
+
+impl RecordBatchReader for Reader {
+    fn schema(&self) -> SchemaRef {
+        self.schema.clone()
+    }
+}

@@ -1,0 +1,53 @@
+//! The body column: copied as stored, or decompressed with a cap on what comes out.
+use super::columns::{Chunk, ColumnBuilder, Text};
+use crate::format::compression::{Compression, decompress_into};
+use crate::format::message::{COMPRESSED, Message};
+use crate::store::Damage;
+use arrow_array::{ArrayRef, BinaryArray};
+use std::sync::Arc;
+
+/// Bodies in the making. A body that does not decompress is null, and damage says why.
+pub struct BodyColumn {
+    text: Text,
+    cap: usize,
+}
+
+impl BodyColumn {
+    /// Bodies of at most `cap` bytes once decompressed.
+    pub fn new(cap: usize) -> Self {
+        Self { text: Text::default(), cap }
+    }
+
+    #[cold]
+    fn push_compressed(&mut self, message: &Message<'_>, damage: &mut Vec<Damage>) {
+        let body = message.body();
+        let kind = Compression::from_sys_flag(message.layout().sys_flag);
+        let done = kind.and_then(|kind| decompress_into(kind, body, self.cap, &mut self.text.bytes));
+        if let Err(malformed) = done {
+            let offset = message.physical_offset() as u64;
+            damage.push(Damage { offset, length: 0, reason: malformed.to_string(), file: Default::default() });
+        }
+        self.text.end(done.is_ok());
+    }
+}
+
+impl ColumnBuilder for BodyColumn {
+    fn extend(&mut self, chunk: Chunk<'_>, damage: &mut Vec<Damage>) {
+        for row in chunk.rows {
+            let Some(message) = row.message(chunk.bytes) else { continue };
+            if row.layout.sys_flag & COMPRESSED != 0 {
+                self.push_compressed(&message, damage);
+            } else {
+                self.text.bytes.extend_from_slice(message.body());
+                self.text.end(true);
+            }
+        }
+    }
+    fn len_bytes(&self) -> usize {
+        self.text.len_bytes()
+    }
+    fn finish(&mut self) -> ArrayRef {
+        let (offsets, values, nulls) = self.text.take();
+        Arc::new(BinaryArray::new(offsets, values, nulls))
+    }
+}

@@ -1,0 +1,179 @@
+//! The row: its columns, in order, and their Arrow types.
+use crate::{Error, Result};
+use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef};
+use std::sync::Arc;
+
+/// A column of the row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[allow(missing_docs, reason = "the names are those of the row")]
+pub enum Column {
+    Topic,
+    BrokerName,
+    QueueId,
+    QueueOffset,
+    PhysicalOffset,
+    MsgId,
+    OffsetMsgId,
+    Tags,
+    Keys,
+    Body,
+    Properties,
+    BornTimestamp,
+    StoreTimestamp,
+    BornHost,
+    StoreHost,
+    Flag,
+    SysFlag,
+    ReconsumeTimes,
+    PreparedTransactionOffset,
+    StoreSize,
+    BodyCrc,
+}
+
+/// Unit of the two timestamps; Spark takes microseconds only.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TimeUnit {
+    /// As stored.
+    #[default]
+    Millisecond,
+    /// Thousandfold.
+    Microsecond,
+}
+
+impl TimeUnit {
+    /// Units in a millisecond.
+    pub fn per_millisecond(self) -> i64 {
+        match self {
+            Self::Millisecond => 1,
+            Self::Microsecond => 1000,
+        }
+    }
+}
+
+impl Column {
+    /// All columns in the order of the row.
+    pub const ALL: [Self; 21] = [
+        Self::Topic,
+        Self::BrokerName,
+        Self::QueueId,
+        Self::QueueOffset,
+        Self::PhysicalOffset,
+        Self::MsgId,
+        Self::OffsetMsgId,
+        Self::Tags,
+        Self::Keys,
+        Self::Body,
+        Self::Properties,
+        Self::BornTimestamp,
+        Self::StoreTimestamp,
+        Self::BornHost,
+        Self::StoreHost,
+        Self::Flag,
+        Self::SysFlag,
+        Self::ReconsumeTimes,
+        Self::PreparedTransactionOffset,
+        Self::StoreSize,
+        Self::BodyCrc,
+    ];
+
+    /// The column's name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Topic => "topic",
+            Self::BrokerName => "broker_name",
+            Self::QueueId => "queue_id",
+            Self::QueueOffset => "queue_offset",
+            Self::PhysicalOffset => "physical_offset",
+            Self::MsgId => "msg_id",
+            Self::OffsetMsgId => "offset_msg_id",
+            Self::Tags => "tags",
+            Self::Keys => "keys",
+            Self::Body => "body",
+            Self::Properties => "properties",
+            Self::BornTimestamp => "born_timestamp",
+            Self::StoreTimestamp => "store_timestamp",
+            Self::BornHost => "born_host",
+            Self::StoreHost => "store_host",
+            Self::Flag => "flag",
+            Self::SysFlag => "sys_flag",
+            Self::ReconsumeTimes => "reconsume_times",
+            Self::PreparedTransactionOffset => "prepared_transaction_offset",
+            Self::StoreSize => "store_size",
+            Self::BodyCrc => "body_crc",
+        }
+    }
+
+    /// The column of that name.
+    ///
+    /// # Errors
+    /// [`Error::Unknown`], with names like it.
+    pub fn of_name(name: &str) -> Result<Self> {
+        let found = Self::ALL.into_iter().find(|c| c.name() == name);
+        found.ok_or_else(|| Error::unknown("column", name, Self::ALL.iter().map(|c| c.name())))
+    }
+
+    /// Its Arrow type.
+    pub fn data_type(self, unit: TimeUnit) -> DataType {
+        match self {
+            Self::Topic
+            | Self::BrokerName
+            | Self::MsgId
+            | Self::OffsetMsgId
+            | Self::Tags
+            | Self::Keys
+            | Self::BornHost
+            | Self::StoreHost => DataType::Utf8,
+            Self::Body => DataType::Binary,
+            Self::Properties => map_type(),
+            Self::BornTimestamp | Self::StoreTimestamp => timestamp_type(unit),
+            Self::QueueOffset | Self::PhysicalOffset | Self::PreparedTransactionOffset => DataType::Int64,
+            Self::QueueId | Self::Flag | Self::SysFlag | Self::ReconsumeTimes | Self::StoreSize | Self::BodyCrc => {
+                DataType::Int32
+            }
+        }
+    }
+
+    /// Whether its value stands in the property string.
+    pub fn needs_properties(self) -> bool {
+        matches!(self, Self::MsgId | Self::Tags | Self::Keys)
+    }
+}
+
+/// The schema of `columns`; every field may be null, as Spark asks.
+pub fn schema(columns: &[Column], unit: TimeUnit) -> SchemaRef {
+    let fields: Fields = columns.iter().map(|c| Field::new(c.name(), c.data_type(unit), true)).collect();
+    Arc::new(Schema::new(fields))
+}
+
+/// `map<utf8, utf8>` with the field names that Arrow's C++ side and Spark use.
+fn map_type() -> DataType {
+    let entries = DataType::Struct(map_fields());
+    DataType::Map(Arc::new(Field::new("entries", entries, false)), false)
+}
+
+/// Key and value of the properties map.
+pub fn map_fields() -> Fields {
+    Fields::from(vec![Field::new("key", DataType::Utf8, false), Field::new("value", DataType::Utf8, true)])
+}
+
+fn timestamp_type(unit: TimeUnit) -> DataType {
+    let unit = match unit {
+        TimeUnit::Millisecond => arrow_schema::TimeUnit::Millisecond,
+        TimeUnit::Microsecond => arrow_schema::TimeUnit::Microsecond,
+    };
+    DataType::Timestamp(unit, Some("UTC".into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_lead_back_to_their_columns() {
+        for column in Column::ALL {
+            assert_eq!(Column::of_name(column.name()).expect("known"), column);
+        }
+        let error = Column::of_name("boddy").expect_err("unknown").to_string();
+        assert_eq!(error, "unknown column 'boddy'; did you mean body?");
+    }
+}

@@ -1,0 +1,97 @@
+//! What a scan shall give: which messages, which columns, in batches of what size.
+use super::column::{Column, TimeUnit};
+use crate::filter::{Sql92, TagExpression};
+use std::collections::BTreeMap;
+
+/// A bound on queue offsets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OffsetBound {
+    /// The same in every queue.
+    Every(i64),
+    /// By queue; a queue that is not named has no bound.
+    ByQueue(BTreeMap<i32, i64>),
+}
+
+impl OffsetBound {
+    /// The bound of one queue.
+    pub fn of(&self, queue_id: i32) -> Option<i64> {
+        match self {
+            Self::Every(offset) => Some(*offset),
+            Self::ByQueue(offsets) => offsets.get(&queue_id).copied(),
+        }
+    }
+}
+
+/// A scan. The default gives every message with all columns.
+#[derive(Clone, Debug)]
+pub struct ScanRequest {
+    /// Only this topic.
+    pub topic: Option<String>,
+    /// Only these queues.
+    pub queue_ids: Option<Vec<i32>>,
+    /// Only these tags: hash first, then the string.
+    pub tags: TagExpression,
+    /// Only what this says of the properties.
+    pub sql: Option<Sql92>,
+    /// Only messages with one of these keys, in `KEYS` or as `UNIQ_KEY`.
+    pub keys: Option<Vec<String>>,
+    /// Queue offsets from here on.
+    pub start_offset: Option<OffsetBound>,
+    /// Queue offsets before this.
+    pub end_offset: Option<OffsetBound>,
+    /// Store timestamps from here on, ms.
+    pub start_time: Option<i64>,
+    /// Store timestamps before this, ms.
+    pub end_time: Option<i64>,
+    /// Columns to build, in this order.
+    pub columns: Vec<Column>,
+    /// Unit of the timestamps.
+    pub time_unit: TimeUnit,
+    /// The value of `broker_name`.
+    pub broker_name: Option<String>,
+    /// Rows of a batch at most.
+    pub batch_rows: usize,
+    /// Bytes of a batch, about: it ends with the row that passes them.
+    pub batch_bytes: usize,
+    /// Check every body against its CRC.
+    pub verify_crc: bool,
+    /// Bytes of a decompressed body at most.
+    pub max_body_bytes: usize,
+}
+
+impl ScanRequest {
+    /// Rows of a batch unless asked otherwise.
+    pub const BATCH_ROWS: usize = 16_384;
+    /// Bytes of a batch unless asked otherwise: more than 4 MiB falls out of the processor's cache.
+    pub const BATCH_BYTES: usize = 2 << 20;
+    /// Bytes of a decompressed body unless asked otherwise.
+    pub const MAX_BODY_BYTES: usize = 64 << 20;
+
+    /// Whether any filter looks at the three properties that have columns.
+    pub fn filters_properties(&self) -> bool {
+        !self.tags.is_all() || self.keys.is_some()
+    }
+}
+
+impl Default for ScanRequest {
+    fn default() -> Self {
+        Self {
+            topic: None,
+            queue_ids: None,
+            tags: TagExpression::all(),
+            sql: None,
+            keys: None,
+            start_offset: None,
+            end_offset: None,
+            start_time: None,
+            end_time: None,
+            columns: Column::ALL.to_vec(),
+            time_unit: TimeUnit::default(),
+            broker_name: None,
+            batch_rows: Self::BATCH_ROWS,
+            batch_bytes: Self::BATCH_BYTES,
+            verify_crc: false,
+            max_body_bytes: Self::MAX_BODY_BYTES,
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! A scan by several threads: each takes the next piece of the log, batches meet in a bounded channel.
+//!
+//! With one thread the batches come in the order of the log, and nothing runs while nobody asks. With more they come
+//! as they are made.
+use super::plan::Piece;
+use super::request::ScanRequest;
+use super::scanner::{Scanner, Sources};
+use crate::store::damage::DamageLog;
+use crate::{Error, Result};
+use arrow_array::RecordBatch;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// Batches that wait for the consumer, for each thread.
+const WAITING: usize = 2;
+const ASK_INTERVAL: Duration = Duration::from_millis(50);
+
+/// A scan in progress, by one thread or several.
+pub enum Scan {
+    /// In the caller's thread.
+    Single(Box<Scanner>),
+    /// In threads of its own.
+    Threads(Workers),
+}
+
+impl Scan {
+    /// Starts `threads` threads if more than one is asked for.
+    pub fn new(sources: Sources, request: Arc<ScanRequest>, pieces: Vec<Piece>, threads: usize) -> Self {
+        if threads <= 1 || pieces.len() <= 1 {
+            return Self::Single(Box::new(Scanner::new(sources, request, pieces)));
+        }
+        Self::Threads(Workers::start(&sources, &request, pieces, threads))
+    }
+
+    /// The next batch, or `None` at the end.
+    ///
+    /// # Errors
+    /// As [`Scanner::next_batch`].
+    pub fn next_batch(&mut self, interrupt: &mut dyn FnMut() -> Result<()>) -> Result<Option<RecordBatch>> {
+        match self {
+            Self::Single(scanner) => scanner.next_batch(interrupt),
+            Self::Threads(workers) => workers.next_batch(interrupt),
+        }
+    }
+
+    /// Damage met so far.
+    pub fn damage(&self) -> DamageLog {
+        match self {
+            Self::Single(scanner) => scanner.damage().clone(),
+            Self::Threads(workers) => workers.shared.damage().clone(),
+        }
+    }
+}
+
+/// The threads and what they share.
+pub struct Workers {
+    shared: Arc<Shared>,
+    batches: Option<Receiver<Result<RecordBatch>>>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+struct Shared {
+    pieces: Mutex<std::vec::IntoIter<Piece>>,
+    damage: Mutex<DamageLog>,
+    stop: AtomicBool,
+}
+
+impl Shared {
+    fn next_piece(&self) -> Option<Piece> {
+        self.pieces.lock().unwrap_or_else(PoisonError::into_inner).next()
+    }
+
+    fn damage(&self) -> std::sync::MutexGuard<'_, DamageLog> {
+        self.damage.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn check(&self) -> Result<()> {
+        if self.stop.load(Ordering::Relaxed) { Err(Error::Interrupted) } else { Ok(()) }
+    }
+}
+
+impl Workers {
+    fn start(sources: &Sources, request: &Arc<ScanRequest>, pieces: Vec<Piece>, threads: usize) -> Self {
+        let threads = threads.min(pieces.len());
+        let (sender, receiver) = sync_channel(threads * WAITING);
+        let shared = Arc::new(Shared {
+            pieces: Mutex::new(pieces.into_iter()),
+            damage: Mutex::default(),
+            stop: AtomicBool::new(false),
+        });
+        let spawn = |_| {
+            let (sources, request, shared, sender) = (sources.clone(), request.clone(), shared.clone(), sender.clone());
+            std::thread::spawn(move || work(&sources, &request, &shared, &sender))
+        };
+        let threads = (0..threads).map(spawn).collect();
+        Self { shared, batches: Some(receiver), threads }
+    }
+
+    fn next_batch(&mut self, interrupt: &mut dyn FnMut() -> Result<()>) -> Result<Option<RecordBatch>> {
+        let Some(batches) = &self.batches else { return Ok(None) };
+        loop {
+            match batches.recv_timeout(ASK_INTERVAL) {
+                Ok(batch) => return batch.map(Some),
+                Err(RecvTimeoutError::Timeout) => interrupt()?,
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+        }
+        self.join()
+    }
+
+    /// Ends the threads; a panic in one of them is the caller's panic.
+    fn join(&mut self) -> Result<Option<RecordBatch>> {
+        self.batches = None;
+        for thread in self.threads.drain(..) {
+            if let Err(panic) = thread.join() {
+                std::panic::resume_unwind(panic);
+            }
+        }
+        Ok(None)
+    }
+}
+
+impl Drop for Workers {
+    fn drop(&mut self) {
+        self.shared.stop.store(true, Ordering::Relaxed);
+        // Without a receiver a blocked send fails at once.
+        self.batches = None;
+        for thread in self.threads.drain(..) {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn work(sources: &Sources, request: &Arc<ScanRequest>, shared: &Shared, sender: &SyncSender<Result<RecordBatch>>) {
+    while let Some(piece) = shared.next_piece() {
+        let mut scanner = Scanner::new(sources.clone(), request.clone(), [piece]);
+        loop {
+            match scanner.next_batch(&mut || shared.check()) {
+                Ok(None) => break,
+                Ok(Some(batch)) => {
+                    if sender.send(Ok(batch)).is_err() {
+                        return;
+                    }
+                }
+                Err(error) => {
+                    let _ = sender.send(Err(error));
+                    return;
+                }
+            }
+        }
+        shared.damage().append(scanner.take_damage());
+    }
+}

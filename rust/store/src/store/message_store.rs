@@ -1,0 +1,207 @@
+//! A store directory, opened for reading: nothing in it is written, locked or created.
+//!
+//! Source: `DefaultMessageStore`, `StorePathConfigHelper`, `BrokerPathConfigHelper`.
+use super::commit_log::CommitLog;
+use super::consume_queue::{ConsumeQueue, directory_names, list_queues};
+use crate::file::Io;
+use crate::format::checkpoint::Checkpoint;
+use crate::format::message::Message;
+use crate::{Error, Result};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+/// What lists a store's messages by queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QueueKind {
+    /// Files of 20-byte units.
+    Files,
+    /// A RocksDB database (5.x `storeType=defaultRocksDB`): read through the commit log.
+    RocksDb,
+    /// Nothing: never written, or deleted.
+    Missing,
+}
+
+/// How to open a store.
+#[derive(Clone, Debug, Default)]
+pub struct OpenOptions {
+    /// Directories of the commit log; `commitlog` below the root unless given.
+    pub commit_log_dirs: Vec<PathBuf>,
+    /// How segments are read.
+    pub io: Io,
+}
+
+/// A store directory.
+#[derive(Debug)]
+pub struct MessageStore {
+    root: PathBuf,
+    log: Arc<CommitLog>,
+    kind: QueueKind,
+    dispatched_to: OnceLock<u64>,
+    pub(super) tail: OnceLock<Arc<super::tail::Tail>>,
+}
+
+impl MessageStore {
+    /// Opens the store below `root`.
+    ///
+    /// # Errors
+    /// [`Error::Io`] where the directory cannot be read, [`Error::Unsupported`] for DLedger and for a directory that is
+    /// no store.
+    pub fn open(root: &Path, options: &OpenOptions) -> Result<Self> {
+        let names = fs::read_dir(root).map_err(|e| Error::io(root, e))?;
+        let names: Vec<String> = names.flatten().filter_map(|e| e.file_name().into_string().ok()).collect();
+        refuse_other_stores(root, &names)?;
+        let dirs = match options.commit_log_dirs.as_slice() {
+            [] => vec![root.join("commitlog")],
+            dirs => dirs.to_vec(),
+        };
+        if let Some(missing) = options.commit_log_dirs.iter().find(|dir| !dir.is_dir()) {
+            return Err(Error::io(missing, std::io::ErrorKind::NotFound.into()));
+        }
+        let is_store = ["commitlog", "consumequeue", "checkpoint"].iter().any(|n| names.iter().any(|name| name == n));
+        if !is_store && options.commit_log_dirs.is_empty() {
+            let reason = "no RocketMQ store: expected commitlog/, consumequeue/ or checkpoint in it (storePathRootDir)";
+            return Err(Error::Unsupported { path: root.to_path_buf(), reason: reason.into() });
+        }
+        Ok(Self {
+            log: Arc::new(CommitLog::list(&dirs, options.io)?),
+            kind: queue_kind(&root.join("consumequeue"))?,
+            root: root.to_path_buf(),
+            dispatched_to: OnceLock::new(),
+            tail: OnceLock::new(),
+        })
+    }
+
+    /// Its directory.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+    /// Its commit log.
+    pub fn log(&self) -> &Arc<CommitLog> {
+        &self.log
+    }
+    /// What lists its messages by queue.
+    pub fn queue_kind(&self) -> QueueKind {
+        self.kind
+    }
+
+    /// Whether `abort` is there: a broker is running, or one crashed. `abort.bak` of 5.x says nothing.
+    pub fn has_abort(&self) -> bool {
+        self.root.join("abort").exists()
+    }
+
+    /// The checkpoint, if there is a readable one.
+    pub fn checkpoint(&self) -> Option<Checkpoint> {
+        Checkpoint::decode(&fs::read(self.root.join("checkpoint")).ok()?).ok()
+    }
+
+    /// Topics that have consume queues, sorted.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn queue_topics(&self) -> Result<Vec<String>> {
+        match self.kind {
+            QueueKind::Files => directory_names(&self.consume_queue_dir()),
+            QueueKind::RocksDb | QueueKind::Missing => Ok(Vec::new()),
+        }
+    }
+
+    /// Topics that have consume queues or that `config/topics.json` names, sorted.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn topic_names(&self) -> Result<Vec<String>> {
+        self.queue_topics()
+    }
+
+    /// The consume queues of a topic; none where the store has no usable ones.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn queues(&self, topic: &str) -> Result<Vec<ConsumeQueue>> {
+        // A name is one directory: `..` and `/` lead out of the store.
+        let is_name = !topic.is_empty() && !topic.contains('/') && topic != "." && topic != "..";
+        if self.kind != QueueKind::Files || !is_name {
+            return Ok(Vec::new());
+        }
+        list_queues(&self.consume_queue_dir(), topic)
+    }
+
+    /// Up to where the consume queues surely list every record: behind it the log itself is read.
+    ///
+    /// After a clean stop that is behind the last record that any queue lists. With `abort` it is the start of the
+    /// newest file that the checkpoint says was listed in full (`CommitLog.isMappedFileMatchedRecover`).
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn dispatched_to(&self) -> Result<u64> {
+        if let Some(offset) = self.dispatched_to.get() {
+            return Ok(*offset);
+        }
+        let offset = match self.kind {
+            QueueKind::RocksDb | QueueKind::Missing => self.log.min_offset(),
+            QueueKind::Files if self.has_abort() => self.checkpointed_offset()?,
+            QueueKind::Files => self.last_listed_offset()?,
+        };
+        Ok(*self.dispatched_to.get_or_init(|| offset))
+    }
+
+    fn last_listed_offset(&self) -> Result<u64> {
+        let mut end = self.log.min_offset();
+        for topic in self.queue_topics()? {
+            for queue in self.queues(&topic)? {
+                end = end.max(queue.max_physical_offset()?);
+            }
+        }
+        Ok(end.min(self.log.segments().end()))
+    }
+
+    fn checkpointed_offset(&self) -> Result<u64> {
+        let listed_until = self.checkpoint().map_or(0, |c| c.min_timestamp());
+        for (index, file) in self.log.segments().files().iter().enumerate().rev() {
+            let first = self.first_store_timestamp(index)?;
+            if first.is_some_and(|timestamp| timestamp != 0 && timestamp <= listed_until) {
+                return Ok(file.base);
+            }
+        }
+        Ok(self.log.min_offset())
+    }
+
+    /// Store timestamp of the first record of a commit-log file, if one stands there.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn first_store_timestamp(&self, index: usize) -> Result<Option<i64>> {
+        let base = self.log.segments().files()[index].base;
+        match self.log.record_at(base) {
+            Ok(record) => Ok(Message::decode(&record).map(|m| m.store_timestamp())),
+            Err(Error::Corrupt { .. } | Error::Invalid { .. }) => Ok(None),
+            Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    pub(super) fn consume_queue_dir(&self) -> PathBuf {
+        self.root.join("consumequeue")
+    }
+}
+
+fn refuse_other_stores(root: &Path, names: &[String]) -> Result<()> {
+    if let Some(name) = names.iter().find(|name| name.starts_with("dledger-") && root.join(name).is_dir()) {
+        let reason = "a DLedger commit log (enableDLegerCommitLog=true), whose records are wrapped; not supported";
+        return Err(Error::Unsupported { path: root.join(name), reason: reason.into() });
+    }
+    let is_inside = names.iter().any(|name| crate::file::name::offset(name).is_some());
+    if is_inside {
+        let reason = "this is a directory of segments; give the store directory above it";
+        return Err(Error::Unsupported { path: root.to_path_buf(), reason: reason.into() });
+    }
+    Ok(())
+}
+
+fn queue_kind(directory: &Path) -> Result<QueueKind> {
+    if directory.join("CURRENT").is_file() {
+        return Ok(QueueKind::RocksDb);
+    }
+    Ok(if directory_names(directory)?.is_empty() { QueueKind::Missing } else { QueueKind::Files })
+}

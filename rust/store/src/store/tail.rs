@@ -1,0 +1,110 @@
+//! The end of the log that no consume queue lists yet: listed in memory, as a broker's re-put would list it on disk.
+//!
+//! Source: `ReputMessageService.doReput`, `CommitLog.recoverAbnormally`.
+use super::MessageStore;
+use super::damage::DamageLog;
+use super::log_walk::LogWalk;
+use crate::Result;
+use crate::format::consume_queue::Unit;
+use crate::format::message::Message;
+use crate::format::properties;
+use crate::format::tag::tags_code;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Units of the records behind [`MessageStore::dispatched_to`].
+#[derive(Debug, Default)]
+pub struct Tail {
+    queues: BTreeMap<String, BTreeMap<i32, Vec<(i64, Unit)>>>,
+    log_end: u64,
+    damage: DamageLog,
+}
+
+impl Tail {
+    /// Topics that have records in it.
+    pub fn topics(&self) -> impl Iterator<Item = &str> {
+        self.queues.keys().map(String::as_str)
+    }
+
+    /// Its queues of one topic.
+    pub fn queue_ids(&self, topic: &str) -> impl Iterator<Item = i32> {
+        self.queues.get(topic).into_iter().flat_map(|queues| queues.keys().copied())
+    }
+
+    /// Queue offsets and units of one queue, in the order of the log.
+    pub fn units(&self, topic: &str, queue_id: i32) -> &[(i64, Unit)] {
+        self.queues.get(topic).and_then(|queues| queues.get(&queue_id)).map_or(&[], Vec::as_slice)
+    }
+
+    /// Offset behind the last sound record of the log.
+    pub fn log_end(&self) -> u64 {
+        self.log_end
+    }
+
+    /// What was damaged in it.
+    pub fn damage(&self) -> &DamageLog {
+        &self.damage
+    }
+
+    fn push(&mut self, message: &Message<'_>) {
+        let topic = String::from_utf8_lossy(message.topic()).into_owned();
+        let unit = Unit {
+            physical_offset: message.physical_offset(),
+            size: message.layout().total as i32,
+            tags_code: code_of(message, &topic),
+        };
+        let units = self.queues.entry(topic).or_default().entry(message.queue_id()).or_default();
+        units.push((message.queue_offset(), unit));
+    }
+}
+
+/// The tags code that dispatch gives a record: the tag's hash, or in the delay topic the time to deliver at.
+///
+/// Source: `CommitLog.checkMessageAndReturnSize`.
+pub fn code_of(message: &Message<'_>, topic: &str) -> i64 {
+    let text = |name| message.property(name).map(String::from_utf8_lossy);
+    let level = text(properties::DELAY).and_then(|level| level.parse::<i64>().ok()).unwrap_or(0);
+    if topic == DELAY_TOPIC && level > 0 {
+        return message.store_timestamp() + delay_millis(level);
+    }
+    tags_code(text(properties::TAGS).as_deref())
+}
+
+/// The topic of messages that wait (`TopicValidator.RMQ_SYS_SCHEDULE_TOPIC`).
+pub const DELAY_TOPIC: &str = "SCHEDULE_TOPIC_XXXX";
+/// `messageDelayLevel` as a broker ships it, in seconds.
+const DELAY_SECONDS: [i64; 18] =
+    [1, 5, 10, 30, 60, 120, 180, 240, 300, 360, 420, 480, 540, 600, 1200, 1800, 3600, 7200];
+
+fn delay_millis(level: i64) -> i64 {
+    let index = (level as usize).clamp(1, DELAY_SECONDS.len()) - 1;
+    DELAY_SECONDS[index] * 1000
+}
+
+impl MessageStore {
+    /// The unlisted end of the log; read once.
+    ///
+    /// # Errors
+    /// [`crate::Error::Io`].
+    pub fn tail(&self) -> Result<Arc<Tail>> {
+        if let Some(tail) = self.tail.get() {
+            return Ok(tail.clone());
+        }
+        let mut tail = Tail::default();
+        let mut walk = LogWalk::new(self.log().clone(), self.dispatched_to()?, u64::MAX, 0);
+        while walk.advance(&mut tail.damage)? {
+            let block = walk.block();
+            for record in block.records {
+                let bytes = block.bytes.get(record.at as usize..).unwrap_or_default();
+                if let Some(message) = Message::new(bytes, record.layout) {
+                    tail.log_end = (message.physical_offset() as u64) + u64::from(record.layout.total);
+                    if record.layout.is_dispatched() {
+                        tail.push(&message);
+                    }
+                }
+            }
+        }
+        tail.log_end = tail.log_end.max(self.dispatched_to()?);
+        Ok(self.tail.get_or_init(|| Arc::new(tail)).clone())
+    }
+}
