@@ -126,7 +126,10 @@ mod tests {
             page[at..at + 8].copy_from_slice(&(0x01A1 << 32 | u64::from(low)).to_be_bytes());
         }
         let checkpoint = Checkpoint::decode(&page).expect("a page");
-        assert_eq!((checkpoint.physic_msg_timestamp, checkpoint.index_msg_timestamp), (1_795_231_251_387, 1_795_231_244_724));
+        assert_eq!(
+            (checkpoint.physic_msg_timestamp, checkpoint.index_msg_timestamp),
+            (1_795_231_251_387, 1_795_231_244_724)
+        );
         assert_eq!(checkpoint.encode(), page);
     }
 

@@ -51,7 +51,9 @@ impl Compression {
             1 => Ok(Self::Lz4),
             2 => Ok(Self::Zstd),
             // The flag's place in a record.
-            other => Err(Malformed { field: "compression type", at: 36, expected: Expected::AtMost(3), got: other.into() }),
+            other => {
+                Err(Malformed { field: "compression type", at: 36, expected: Expected::AtMost(3), got: other.into() })
+            }
         }
     }
 
@@ -192,7 +194,9 @@ fn zstd(input: &[u8], body: &mut Body) -> Result<(), Malformed> {
         })?;
         match (left_in_frame == 0, stored.pos() == input.len()) {
             (true, true) => return Ok(()),
-            (false, true) if !filled => return Err(broken(input.len(), "a zstd frame with its end", input.len() as i64)),
+            (false, true) if !filled => {
+                return Err(broken(input.len(), "a zstd frame with its end", input.len() as i64));
+            }
             _ => {}
         }
     }
@@ -246,7 +250,9 @@ fn lz4_plain<'a>(frame: &'a [u8], body: &mut Body) -> Result<&'a [u8], Malformed
         rest = after;
     }
     match described[2..].first_chunk().map(|size| u64::from_le_bytes(*size)) {
-        Some(size) if size != (body.len() - start) as u64 => Err(broken(6, "the content size of the frame", size as i64)),
+        Some(size) if size != (body.len() - start) as u64 => {
+            Err(broken(6, "the content size of the frame", size as i64))
+        }
         _ => Ok(rest),
     }
 }
@@ -460,7 +466,8 @@ mod tests {
     #[test]
     fn lz4_frames_with_checksums_sizes_and_linked_blocks_are_read_and_checked() {
         let body = sample(300_000);
-        for (checksums, mode) in [(true, BlockMode::Independent), (true, BlockMode::Linked), (false, BlockMode::Linked)] {
+        for (checksums, mode) in [(true, BlockMode::Independent), (true, BlockMode::Linked), (false, BlockMode::Linked)]
+        {
             let info = FrameInfo::new().block_mode(mode).block_checksums(checksums).content_checksum(checksums);
             let mut encoder = FrameEncoder::with_frame_info(info.content_size(Some(300_000)), Vec::new());
             encoder.write_all(&body).expect("a vector");

@@ -173,7 +173,11 @@ impl<'a> Writer<'a> {
             if depth == 0 {
                 self.member = key;
             }
-            if bare { self.out.push_str(key) } else { self.string(key) }
+            if bare {
+                self.out.push_str(key)
+            } else {
+                self.string(key)
+            }
             self.out.push(':');
             self.value(value, depth + 1);
         }
@@ -331,7 +335,9 @@ mod tests {
     fn errors_tell_the_column_of_the_file_not_of_the_quoted_text() {
         assert_eq!(error("{\n1:6,22:7,x:8}"), "line 2 column 10: key must be a string");
         assert_eq!(error("{0:5,1:7}}"), "line 1 column 10: trailing characters");
-        for text in ["[1:2]", "[0,1:2]", "{-:1}", "{1.5:1}", "{a:1}", "{0:5,}", "{'a':1}", "1:2", "", "\"\\", "{\"a\":1 2}"] {
+        for text in
+            ["[1:2]", "[0,1:2]", "{-:1}", "{1.5:1}", "{a:1}", "{0:5,}", "{'a':1}", "1:2", "", "\"\\", "{\"a\":1 2}"]
+        {
             assert!(parse(text.as_bytes()).is_err(), "{text}");
         }
     }
