@@ -8,12 +8,13 @@
 //! | indentation | tabs, no space after `:`, no last newline | the same |
 //! | map with integer keys | `{0:5,1:7`, a new line, `}` | a line for each key |
 //! | empty map | `{}` | `{`, a line of indentation, `}` |
-//! | array | on one line; in `table` (consumerOrderInfo.json) a line for each item | numbers on one line, else a line for each |
+//! | array | on one line; in `table` a line for each item | numbers on one line, else a line for each |
 //! | control characters | `\u001F`; U+007F to U+009F, U+2028 and U+2029, too | `\u001f`; only those below U+0020 |
 //!
-//! Java knows from a map's type whether its keys are integers; here they are if all are and the map lies in `offsetTable`
-//! or `table`, the members of a file that hold such maps. Members keep the order they have: RocketMQ sorts the fields of an
-//! object by name, and leaves maps as they hash. Without a checksum, a flipped digit is another number.
+//! Java knows from a map's type whether its keys are integers; here they are if all are and the map lies in
+//! `offsetTable` or `table` (consumerOrderInfo.json), the members of a file that hold such maps. Members keep the order
+//! they have: RocketMQ sorts the fields of an object by name, and leaves maps as they hash.
+//! Nothing carries a checksum: a flipped digit is another number.
 //!
 //! Source: `RemotingSerializable.toJson`, `ConfigManager.load`.
 use memchr::memchr2;
@@ -71,7 +72,7 @@ pub fn write(value: &Value, dialect: Dialect) -> String {
     writer.out
 }
 
-/// Quotes the keys that JSON wants quoted: a number between `{` or `,` and `:`. All else is left to the parser to refuse.
+/// Quotes the keys that JSON wants quoted: a number between `{` or `,` and `:`. The parser refuses all else.
 fn quote_integer_keys(text: &[u8]) -> Cow<'_, [u8]> {
     let (mut out, mut copied, mut at, mut before) = (Vec::new(), 0, 0, 0);
     while let Some(&byte) = text.get(at) {
@@ -271,24 +272,25 @@ mod tests {
         "{\n\t\"offsetTable\":{}\n}",
         "{\n\t\"offsetTable\":{\n\t\t\"%RETRY%g@g\":{0:0\n\t\t},\n\t\t\"fx_tx@fx_g_tx\":{0:2,1:2\n\t\t}\n\t}\n}",
         "{\n\t\"filterDataByTopic\":{\n\t\t\"12\":{\n\t\t\t\"groupFilterData\":{\n\t\t\t\t\"fx_sql\":{\n\t\t\t\t\t\
-         \"bloomFilterData\":{\n\t\t\t\t\t\t\"bitNum\":112,\n\t\t\t\t\t\t\"bitPos\":[68,99,18]\n\t\t\t\t\t},\n\t\t\t\t\t\
-         \"dead\":true,\n\t\t\t\t\t\"expression\":\"a > 0 AND color IS NOT NULL\"\n\t\t\t\t}\n\t\t\t},\n\t\t\t\
-         \"topic\":\"12\"\n\t\t}\n\t}\n}",
+         \"bloomFilterData\":{\n\t\t\t\t\t\t\"bitNum\":112,\n\t\t\t\t\t\t\"bitPos\":[68,99,18]\n\t\t\t\t\t},\
+         \n\t\t\t\t\t\"dead\":true,\n\t\t\t\t\t\"expression\":\"a > 0 AND color IS NOT NULL\"\n\t\t\t\t}\
+         \n\t\t\t},\n\t\t\t\"topic\":\"12\"\n\t\t}\n\t}\n}",
         "{\n\t\"dataVersion\":{\n\t\t\"counter\":0,\n\t\t\"stateVersion\":0,\n\t\t\"timestamp\":1795232018211\n\t},\n\t\
          \"groupTopicMap\":{\n\t\t\"fy_failing\":[\"fy_retry\",\"%RETRY%fy_failing\"]\n\t},\n\t\"offsetTable\":{\n\t\t\
          \"fy_retry@fy_failing\":{0:7,1:6,2:7\n\t\t}\n\t}\n}",
-        "{\n\t\"table\":{\n\t\t\"t@g\":{0:{\n\t\t\t\t\"o\":[\n\t\t\t\t\t1,\n\t\t\t\t\t2\n\t\t\t\t],\n\t\t\t\t\"oc\":{5:1\n\t\t\t\t}\
-         \n\t\t\t},3:{\n\t\t\t\t\"o\":[]\n\t\t\t}\n\t\t}\n\t}\n}",
+        "{\n\t\"table\":{\n\t\t\"t@g\":{0:{\n\t\t\t\t\"o\":[\n\t\t\t\t\t1,\n\t\t\t\t\t2\n\t\t\t\t],\
+         \n\t\t\t\t\"oc\":{5:1\n\t\t\t\t}\n\t\t\t},3:{\n\t\t\t\t\"o\":[]\n\t\t\t}\n\t\t}\n\t}\n}",
         "{\n\t\"other\":{\n\t\t\"k\":[{\n\t\t\t\"y\":\"1\",\n\t\t\t\"z\":1\n\t\t},{\n\t\t\t\"z\":1\n\t\t}]\n\t}\n}",
     ];
 
     /// Files of a broker of 5.4.0, shortened; those with entries from its fastjson2 itself.
     const FASTJSON2: [&str; 4] = [
         "{\n\t\"orderedConsumptionLevel\":\"QUEUE\",\n\t\"table\":{\n\t\t\n\t}\n}",
-        "{\n\t\"groupTopicMap\":{\n\t\t\"g\":[\n\t\t\t\"q\",\n\t\t\t\"r\"\n\t\t]\n\t},\n\t\"offsetTable\":{\n\t\t\"t@g\":{\n\t\t\t\
-         0:5,\n\t\t\t1:7\n\t\t}\n\t}\n}",
+        "{\n\t\"groupTopicMap\":{\n\t\t\"g\":[\n\t\t\t\"q\",\n\t\t\t\"r\"\n\t\t]\n\t},\
+         \n\t\"offsetTable\":{\n\t\t\"t@g\":{\n\t\t\t0:5,\n\t\t\t1:7\n\t\t}\n\t}\n}",
         "{\n\t\"offsetTable\":{\n\t\t1:6,\n\t\t2:7\n\t}\n}",
-        "{\n\t\"table\":{\n\t\t\"t@g\":{\n\t\t\t0:{\n\t\t\t\t\"o\":[1,2],\n\t\t\t\t\"oc\":{\n\t\t\t\t\t5:1\n\t\t\t\t}\n\t\t\t}\n\t\t}\n\t}\n}",
+        "{\n\t\"table\":{\n\t\t\"t@g\":{\n\t\t\t0:{\n\t\t\t\t\"o\":[1,2],\n\t\t\t\t\
+         \"oc\":{\n\t\t\t\t\t5:1\n\t\t\t\t}\n\t\t\t}\n\t\t}\n\t}\n}",
     ];
 
     fn error(text: &str) -> String {

@@ -20,8 +20,8 @@
 //! | 12 | i32 | timeDiff: seconds since beginTimestamp; of the first entry since the end of the file before |
 //! | 16 | i32 | number of the entry before it in the chain, always a smaller one; 0 for none |
 //!
-//! The header does not tell how many slots and entries there are, and nothing carries a checksum: a flipped hash hides an
-//! entry, a flipped offset points elsewhere. Whoever follows an offset compares topic and key of the record there.
+//! The header does not tell how many slots and entries there are, and nothing carries a checksum: a flipped hash hides
+//! an entry, a flipped offset points elsewhere. Whoever follows an offset compares topic and key of the record there.
 //!
 //! Source: `IndexHeader`, `IndexFile.putKey`, `selectPhyOffset`, `isTimeMatched`; `IndexService.buildKey`.
 use super::cursor::{i32_at, i64_at};
@@ -215,11 +215,12 @@ impl<'a> IndexView<'a> {
         IndexEntry::decode(self.bytes.get(entry_position(self.slot_count, n)..)?)
     }
 
-    /// Appends the physical offsets stored under `hash` from `begin_ms` to `end_ms`, newest first, until `out` holds `max`.
+    /// Appends the physical offsets stored under `hash` from `begin_ms` to `end_ms`, newest first, until
+    /// `out` holds `max`.
     ///
-    /// The time of an entry is known to the second, rounded down: ask for `begin_ms - 1000` to miss none. Other keys of the
-    /// same hash are among the offsets. A chain that does not lead to ever smaller entries is a cycle: what was found before
-    /// it stays in `out`, and the error tells where.
+    /// The time of an entry is known to the second, rounded down: ask for `begin_ms - 1000` to miss none. Other keys of
+    /// the same hash are among the offsets. A chain that does not lead to ever smaller entries is a cycle: what was
+    /// found before it stays in `out`, and the error tells where.
     pub fn query(
         &self,
         hash: i32,
@@ -296,8 +297,8 @@ pub fn put(
     true
 }
 
-/// Slots and entries of a file that does not tell: the defaults if it has their size, else the only split of its length that
-/// fits what it holds. `None` for a file without entries of another size, as any split would do, and for a damaged one.
+/// Slots and entries of a file that does not tell: the defaults if it has their size, else the only split of its length
+/// that fits what it holds. `None` for a file of another size without entries, as any split would do, or a damaged one.
 pub fn guess_geometry(file_len: u64, bytes: &[u8]) -> Option<(u32, u32)> {
     if file_len == file_size(DEFAULT_SLOT_COUNT, DEFAULT_ENTRY_COUNT) {
         return Some((DEFAULT_SLOT_COUNT, DEFAULT_ENTRY_COUNT));
