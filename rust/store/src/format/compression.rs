@@ -8,7 +8,7 @@
 //!
 //! That is what the streams of Java do. ZLIB carries an Adler-32 and notices a flipped byte; LZ4 and ZSTD as Java
 //! writes them carry no checksum: a flip in their literals shows only in the record's BODYCRC, of the stored bytes.
-//! The broker asks for no compression of an empty body, and an empty input is no stream: it is malformed.
+//! An empty input is no stream and malformed, where Java's ZLIB gives an empty body: no client compresses one.
 //!
 //! Source: `CompressionType.findByValue`, `ZlibCompressor`, `Lz4Compressor`, `ZstdCompressor`.
 use super::malformed::{Expected, Malformed};
