@@ -53,7 +53,7 @@ impl Checkpoint {
     }
 
     /// Writes the fields over the start of `page` and leaves the rest as it is, so that an update loses nothing that a
-    /// later version wrote there. A page of fewer than 24 bytes is refused; of fewer than 40 it takes the fields that fit.
+    /// later version wrote there. Fewer than 24 bytes are refused; fewer than 40 take the fields that fit.
     pub fn encode_into(&self, page: &mut [u8]) -> Result<(), Malformed> {
         if page.len() < MIN_LEN {
             return Err(too_short(page));
@@ -126,7 +126,10 @@ mod tests {
             page[at..at + 8].copy_from_slice(&(0x01A1 << 32 | u64::from(low)).to_be_bytes());
         }
         let checkpoint = Checkpoint::decode(&page).expect("a page");
-        assert_eq!((checkpoint.physic_msg_timestamp, checkpoint.index_msg_timestamp), (1_795_231_251_387, 1_795_231_244_724));
+        assert_eq!(
+            (checkpoint.physic_msg_timestamp, checkpoint.index_msg_timestamp),
+            (1_795_231_251_387, 1_795_231_244_724)
+        );
         assert_eq!(checkpoint.encode(), page);
     }
 

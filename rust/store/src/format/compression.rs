@@ -3,12 +3,12 @@
 //! | sysFlag & 0x700 | codec | bytes | what follows the stream |
 //! |---|---|---|---|
 //! | 0x000, 0x300 | ZLIB | an RFC 1950 stream | is ignored |
-//! | 0x100 | LZ4 | LZ4 frames | up to 3 bytes are ignored, then it must be a frame: it is read on, or skipped if skippable |
-//! | 0x200 | ZSTD | Zstandard frames | must be a frame: it is read on |
+//! | 0x100 | LZ4 | LZ4 frames | up to 3 bytes are ignored; more must be a frame, read on or skippable |
+//! | 0x200 | ZSTD | Zstandard frames | must be a frame, read on |
 //!
-//! That is what the streams of Java do. ZLIB carries an Adler-32 and notices a flipped byte; LZ4 and ZSTD as Java writes
-//! them carry no checksum, so a flip in their literals shows only in the record's BODYCRC, which covers the stored bytes.
-//! The broker asks for no compression of an empty body, and an empty input is no stream: it is malformed.
+//! That is what the streams of Java do. ZLIB carries an Adler-32 and notices a flipped byte; LZ4 and ZSTD as Java
+//! writes them carry no checksum: a flip in their literals shows only in the record's BODYCRC, of the stored bytes.
+//! An empty input is no stream and malformed, where Java's ZLIB gives an empty body: no client compresses one.
 //!
 //! Source: `CompressionType.findByValue`, `ZlibCompressor`, `Lz4Compressor`, `ZstdCompressor`.
 use super::malformed::{Expected, Malformed};
@@ -24,7 +24,7 @@ pub const TYPE_MASK: i32 = 0x700;
 
 /// The least room that a decoder is given at a time, in bytes.
 const MIN_STEP: usize = 4096;
-/// The largest window of a ZSTD frame: 2^27 = 128 MiB, the limit of Java's reader, too. Only what is used becomes memory.
+/// The largest window of a ZSTD frame: 2^27 = 128 MiB, as in Java. Only what is used of it becomes memory.
 const ZSTD_WINDOW_LOG_MAX: u32 = 27;
 const LZ4_MAGIC: u32 = 0x184D_2204;
 /// Sixteen magics, told apart by their low four bits.
@@ -51,7 +51,9 @@ impl Compression {
             1 => Ok(Self::Lz4),
             2 => Ok(Self::Zstd),
             // The flag's place in a record.
-            other => Err(Malformed { field: "compression type", at: 36, expected: Expected::AtMost(3), got: other.into() }),
+            other => {
+                Err(Malformed { field: "compression type", at: 36, expected: Expected::AtMost(3), got: other.into() })
+            }
         }
     }
 
@@ -121,8 +123,8 @@ impl Body<'_> {
         at
     }
 
-    /// Lets `write` fill room of the size that streams deserve: as much again, and one byte past the cap to notice more.
-    /// It says how much it wrote. Gives whether the room was filled.
+    /// Lets `write` fill as much room again, up to one byte past the cap to notice more, and say how much it wrote.
+    /// Gives whether the room was filled.
     fn fill(&mut self, write: impl FnOnce(&mut [u8]) -> Result<usize, Malformed>) -> Result<bool, Malformed> {
         let want = self.len().max(MIN_STEP).min((self.cap - self.len()).saturating_add(1));
         let at = self.extend(want);
@@ -192,7 +194,9 @@ fn zstd(input: &[u8], body: &mut Body) -> Result<(), Malformed> {
         })?;
         match (left_in_frame == 0, stored.pos() == input.len()) {
             (true, true) => return Ok(()),
-            (false, true) if !filled => return Err(broken(input.len(), "a zstd frame with its end", input.len() as i64)),
+            (false, true) if !filled => {
+                return Err(broken(input.len(), "a zstd frame with its end", input.len() as i64));
+            }
             _ => {}
         }
     }
@@ -208,9 +212,9 @@ fn lz4(input: &[u8], body: &mut Body) -> Result<(), Malformed> {
         } else if magic != LZ4_MAGIC {
             return Err(broken(at, "the magic number of an lz4 frame", magic.into()));
         } else if after.first().is_some_and(|flags| LZ4_PLAIN.contains(flags)) {
-            lz4_plain(after, body)?
+            lz4_plain(after, body).map_err(|e| Malformed { at: at + 4 + e.at, ..e })?
         } else {
-            lz4_other(rest, body)?
+            lz4_other(rest, body).map_err(|e| Malformed { at: at + e.at, ..e })?
         };
     }
     if rest.len() < input.len() { Ok(()) } else { Err(broken(0, "an lz4 frame", input.len() as i64)) }
@@ -222,8 +226,8 @@ fn skipped(frame: &[u8]) -> Option<&[u8]> {
     rest.get(u32::from_le_bytes(*len) as usize..)
 }
 
-/// A frame as RocketMQ writes them, from its flags on: straight into the body, as the general decoder would clear 4 MiB for
-/// each. Returns what follows.
+/// A frame as RocketMQ writes them, from its flags on: straight into the body, as the general decoder would clear
+/// 4 MiB for each. Returns what follows.
 fn lz4_plain<'a>(frame: &'a [u8], body: &mut Body) -> Result<&'a [u8], Malformed> {
     let cut_off = || broken(frame.len(), "an lz4 frame with its end", frame.len() as i64);
     let header = if frame[0] & 0x08 == 0 { 2 } else { 10 };
@@ -231,22 +235,26 @@ fn lz4_plain<'a>(frame: &'a [u8], body: &mut Body) -> Result<&'a [u8], Malformed
     let (check, mut rest) = rest.split_first().ok_or_else(cut_off)?;
     let block_max = match (described[1], (xxh32_short(described) >> 8) as u8 == *check) {
         (size @ (0x40 | 0x50 | 0x60 | 0x70), true) => 1_usize << (8 + 2 * (size >> 4)),
-        _ => return Err(broken(4, "a sound lz4 frame header", described[1].into())),
+        _ => return Err(broken(1, "a sound lz4 frame header", described[1].into())),
     };
     let start = body.len();
     loop {
         let (size, after) = rest.split_first_chunk().ok_or_else(cut_off)?;
         let size = u32::from_le_bytes(*size);
-        if size == 0 {
+        // Java masks before it compares, so the end may carry the bit of an uncompressed block.
+        if size & 0x7FFF_FFFF == 0 {
             rest = after;
             break;
         }
         let (block, after) = after.split_at_checked((size & 0x7FFF_FFFF) as usize).ok_or_else(cut_off)?;
-        lz4_block(block, size >> 31 == 0, block_max, body)?;
+        let at = frame.len() - after.len() - block.len();
+        lz4_block(block, size >> 31 == 0, block_max, body).map_err(|e| Malformed { at, ..e })?;
         rest = after;
     }
     match described[2..].first_chunk().map(|size| u64::from_le_bytes(*size)) {
-        Some(size) if size != (body.len() - start) as u64 => Err(broken(6, "the content size of the frame", size as i64)),
+        Some(size) if size != (body.len() - start) as u64 => {
+            Err(broken(2, "the content size of the frame", size as i64))
+        }
         _ => Ok(rest),
     }
 }
@@ -360,8 +368,8 @@ mod tests {
 
     const KINDS: [Compression; 3] = [Zlib, Lz4, Zstd];
     /// Bodies of the Java client of 4.9.4: "compress me, " 632 and 775 times.
-    const JAVA_LZ4: &str = "04224d1860707337000000df636f6d7072657373206d652c200d00ffffffffffffffffffffffffffffffffffffffffffffffff\
-                            ffffffffffffffff1350206d652c2000000000";
+    const JAVA_LZ4: &str = "04224d1860707337000000df636f6d7072657373206d652c200d00ffffffffffffffff\
+                            ffffffffffffffffffffffffffffffffffffffffffffffff1350206d652c2000000000";
     const JAVA_ZSTD: &str = "28b52ffd0058ac000068636f6d7072657373206d652c2001004b07f8f905010000";
     const ZLIB_ABC: &str = "789c4b4c4a0600024d0127";
 
@@ -382,7 +390,7 @@ mod tests {
         let mut state = 1_u64;
         let noise = move |i: usize| {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            if i / 1000 % 2 == 0 { (state >> 56) as u8 } else { b"compress me, "[i % 13] }
+            if (i / 1000).is_multiple_of(2) { (state >> 56) as u8 } else { b"compress me, "[i % 13] }
         };
         (0..len).map(noise).collect()
     }
@@ -460,7 +468,8 @@ mod tests {
     #[test]
     fn lz4_frames_with_checksums_sizes_and_linked_blocks_are_read_and_checked() {
         let body = sample(300_000);
-        for (checksums, mode) in [(true, BlockMode::Independent), (true, BlockMode::Linked), (false, BlockMode::Linked)] {
+        for (checksums, mode) in [(true, BlockMode::Independent), (true, BlockMode::Linked), (false, BlockMode::Linked)]
+        {
             let info = FrameInfo::new().block_mode(mode).block_checksums(checksums).content_checksum(checksums);
             let mut encoder = FrameEncoder::with_frame_info(info.content_size(Some(300_000)), Vec::new());
             encoder.write_all(&body).expect("a vector");

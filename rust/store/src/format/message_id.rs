@@ -134,7 +134,7 @@ fn write_hex_u128(value: u128, out: &mut Vec<u8>) {
     write_hex_u64(value as u64, out);
 }
 
-/// The 8 digits of `value` as the bytes of one word, the first one highest: all eight at once, without a branch or table.
+/// The 8 digits of `value` as the bytes of one word, the first one highest; without a branch or a table.
 #[inline]
 fn hex_digits(value: u32) -> u64 {
     const ONES: u64 = 0x0101_0101_0101_0101;
