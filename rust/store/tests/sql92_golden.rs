@@ -35,7 +35,13 @@ fn replay(name: &str, dialect: Dialect, at_least: usize) {
         .filter(|(case, got)| case["want"] != *got)
         .map(|(case, got)| format!("{case} got {got}"))
         .collect();
-    assert!(wrong.is_empty(), "{} of {} differ:\n{}", wrong.len(), cases.len(), wrong[..wrong.len().min(20)].join("\n"));
+    assert!(
+        wrong.is_empty(),
+        "{} of {} differ:\n{}",
+        wrong.len(),
+        cases.len(),
+        wrong[..wrong.len().min(20)].join("\n")
+    );
 }
 
 #[test]

@@ -9,11 +9,65 @@ from pathlib import Path
 Question = tuple[str, dict[str, str]]
 
 ODD_NUMBERS = [
-    *("0", "-0", "+5", "-5", "007", "5", "05", "5.0", "5.", ".5", " 5", "5 ", "\t5\n", "5L", "5f", "5D", "5.5", "1e1", "1E+1"),
-    *("1e", "e1", "+", "-", ".", "", " ", "NaN", "-NaN", "nan", "Infinity", "-Infinity", "inf", "0x5", "0x1p2", "0X.8P3f"),
+    *(
+        "0",
+        "-0",
+        "+5",
+        "-5",
+        "007",
+        "5",
+        "05",
+        "5.0",
+        "5.",
+        ".5",
+        " 5",
+        "5 ",
+        "\t5\n",
+        "5L",
+        "5f",
+        "5D",
+        "5.5",
+        "1e1",
+        "1E+1",
+    ),
+    *(
+        "1e",
+        "e1",
+        "+",
+        "-",
+        ".",
+        "",
+        " ",
+        "NaN",
+        "-NaN",
+        "nan",
+        "Infinity",
+        "-Infinity",
+        "inf",
+        "0x5",
+        "0x1p2",
+        "0X.8P3f",
+    ),
     *("0x1.4p2", "-0x5p0", "0x1.fffffffffffff8p0", "0x0.80001p-1074", "0x1.00000000000008p0", "0x1.8p-1074", "0xp1"),
     *("2147483647", "2147483648", "-2147483648", "-2147483649", "9223372036854775807", "9223372036854775808"),
-    *("1e400", "1e-400", "4.9E-324", "2.4e-324", "2.5e-324", "1_000", "--5", "+-5", "5a", "٥", "５", "५", "𝟓", "½", "true", "TRUE"),
+    *(
+        "1e400",
+        "1e-400",
+        "4.9E-324",
+        "2.4e-324",
+        "2.5e-324",
+        "1_000",
+        "--5",
+        "+-5",
+        "5a",
+        "٥",
+        "５",
+        "५",
+        "𝟓",
+        "½",
+        "true",
+        "TRUE",
+    ),
     *("9007199254740993", "0.1", "1.7976931348623157e308", "1.7976931348623159e308", "1ff", "1e5d", "x", "\u00a05"),
 ]
 OTHER_SIDES = ["5", "-5", "3000000000", "5.0", "4.9E-324", "TRUE", "'5'", "b"]
@@ -24,7 +78,30 @@ INTEGERS = ["0", "1", "2", "3", "10", "1L", "3000000000", "2147483648"]
 DECIMALS = ["2.5", ".5", "1e1", "1.0", "2."]
 STRINGS = ["'x'", "'y'", "'1'", "''", "'it''s'", "'true'"]
 WORDS = ["TRUE", "false", "NULL"]
-NOISE = ["(", ")", ",", "'", "=", "<>", "<", "NOT", "AND", "or", "IS", "NULL", "BETWEEN", "IN", "-", "+", "@", "--", "/*", "*/", "\n", "0"]
+NOISE = [
+    "(",
+    ")",
+    ",",
+    "'",
+    "=",
+    "<>",
+    "<",
+    "NOT",
+    "AND",
+    "or",
+    "IS",
+    "NULL",
+    "BETWEEN",
+    "IN",
+    "-",
+    "+",
+    "@",
+    "--",
+    "/*",
+    "*/",
+    "\n",
+    "0",
+]
 
 
 class Grammar:
@@ -94,7 +171,13 @@ class Grammar:
             return text[:at] + text[to:]
         if kind == 1:
             return text[:to] + text[at:]
-        return text[:at] + self.random.choice(["", " "]) + self.random.choice(NOISE) + self.random.choice(["", " "]) + text[at:]
+        return (
+            text[:at]
+            + self.random.choice(["", " "])
+            + self.random.choice(NOISE)
+            + self.random.choice(["", " "])
+            + text[at:]
+        )
 
     def properties(self, text: str) -> dict[str, str]:
         used = [name for name in NAMES if name in text]
