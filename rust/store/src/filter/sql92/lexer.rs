@@ -1,0 +1,281 @@
+//! Text to tokens: the longest token wins, as in the JavaCC lexer of RocketMQ.
+//!
+//! Source: `SelectorParser.jj` (tokens).
+use std::fmt;
+
+use super::{Dialect, Fault};
+
+/// One token and where it starts, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Token<'t> {
+    pub(super) kind: Kind<'t>,
+    pub(super) at: usize,
+}
+
+/// What a token is.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Kind<'t> {
+    Not,
+    And,
+    Or,
+    Between,
+    In,
+    True,
+    False,
+    Null,
+    Is,
+    Contains,
+    StartsWith,
+    EndsWith,
+    Equal,
+    NotEqual,
+    Greater,
+    GreaterOrEqual,
+    Less,
+    LessOrEqual,
+    Plus,
+    Minus,
+    Open,
+    Comma,
+    Close,
+    /// A property's name.
+    Name(&'t str),
+    /// Digits, perhaps with an `L`.
+    Integer(&'t str),
+    /// Digits with a point or an exponent.
+    Decimal(&'t str),
+    /// What stands between the outer quotes; a quote inside is still doubled.
+    Text(&'t str),
+    End,
+}
+
+impl fmt::Display for Kind<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Name(word) | Self::Integer(word) | Self::Decimal(word) => write!(f, "'{word}'"),
+            Self::Text(text) => write!(f, "the string '{text}'"),
+            Self::End => f.write_str("the end"),
+            _ => f.write_str(WORDS.iter().find(|(_, kind)| kind == self).map_or("?", |(word, _)| word)),
+        }
+    }
+}
+
+/// Every token that has one spelling; those of 5.x first, the longest symbols before their beginnings.
+const WORDS: [(&str, Kind<'static>); 23] = [
+    ("CONTAINS", Kind::Contains),
+    ("STARTSWITH", Kind::StartsWith),
+    ("ENDSWITH", Kind::EndsWith),
+    ("NOT", Kind::Not),
+    ("AND", Kind::And),
+    ("OR", Kind::Or),
+    ("BETWEEN", Kind::Between),
+    ("IN", Kind::In),
+    ("TRUE", Kind::True),
+    ("FALSE", Kind::False),
+    ("NULL", Kind::Null),
+    ("IS", Kind::Is),
+    ("<>", Kind::NotEqual),
+    ("<=", Kind::LessOrEqual),
+    (">=", Kind::GreaterOrEqual),
+    ("<", Kind::Less),
+    (">", Kind::Greater),
+    ("=", Kind::Equal),
+    ("+", Kind::Plus),
+    ("-", Kind::Minus),
+    ("(", Kind::Open),
+    (",", Kind::Comma),
+    (")", Kind::Close),
+];
+const WORDS_OF_V5: usize = 3;
+
+/// Reads tokens one by one: what is never asked for is never judged.
+#[derive(Debug)]
+pub(super) struct Lexer<'t> {
+    text: &'t str,
+    at: usize,
+    dialect: Dialect,
+}
+
+impl<'t> Lexer<'t> {
+    pub(super) fn new(text: &'t str, dialect: Dialect) -> Self {
+        Self { text, at: 0, dialect }
+    }
+
+    /// The next token; [`Kind::End`] for ever at the end.
+    pub(super) fn token(&mut self) -> Result<Token<'t>, Fault> {
+        while let Some(blank) = blank_len(&self.text[self.at..]) {
+            self.at += blank;
+        }
+        let rest = &self.text[self.at..];
+        let (kind, len) = self.longest(rest)?;
+        let at = self.at;
+        self.at += len;
+        Ok(Token { kind, at })
+    }
+
+    fn longest(&self, rest: &'t str) -> Result<(Kind<'t>, usize), Fault> {
+        let Some(first) = rest.bytes().next() else { return Ok((Kind::End, 0)) };
+        match first {
+            b'a'..=b'z' | b'A'..=b'Z' | b'_' | b'$' => Ok(word(rest, self.dialect)),
+            b'0'..=b'9' | b'.' => number(rest).ok_or_else(|| self.unexpected(rest)),
+            b'\'' => string(rest).ok_or_else(|| Fault::new(self.at, "string without a closing quote")),
+            _ => symbol(rest).ok_or_else(|| self.unexpected(rest)),
+        }
+    }
+
+    fn unexpected(&self, rest: &str) -> Fault {
+        let Some(found) = rest.chars().next() else { return Fault::new(self.at, "unexpected end") };
+        let hint = match found {
+            '!' => "; not equal is written <>",
+            '"' => "; strings stand in single quotes",
+            '.' => "; names hold no dots",
+            _ => "",
+        };
+        Fault::new(self.at, format!("unexpected character {found:?}{hint}"))
+    }
+}
+
+/// The length of the blank or comment at the start of `rest`.
+fn blank_len(rest: &str) -> Option<usize> {
+    match rest.as_bytes() {
+        [b' ' | b'\t' | b'\n' | b'\r' | 0x0C, ..] => Some(1),
+        // Without an end of line it is no comment but two minus signs.
+        [b'-', b'-', ..] => rest.find(['\n', '\r']).map(|end| end + 1),
+        [b'/', b'*', ..] => rest[2..].find("*/").map(|end| end + 4),
+        _ => None,
+    }
+}
+
+fn word(rest: &str, dialect: Dialect) -> (Kind<'_>, usize) {
+    let len = prefix_len(rest, |b| b.is_ascii_alphanumeric() || b == b'_' || b == b'$');
+    let name = &rest[..len];
+    (keyword(name, dialect).unwrap_or(Kind::Name(name)), len)
+}
+
+fn keyword(name: &str, dialect: Dialect) -> Option<Kind<'static>> {
+    let known = if dialect == Dialect::V5 { &WORDS[..] } else { &WORDS[WORDS_OF_V5..] };
+    known.iter().find(|(word, _)| word.eq_ignore_ascii_case(name)).map(|(_, kind)| *kind)
+}
+
+fn number(rest: &str) -> Option<(Kind<'_>, usize)> {
+    let digits = prefix_len(rest, |b| b.is_ascii_digit());
+    match decimal_len(rest, digits) {
+        Some(len) => Some((Kind::Decimal(&rest[..len]), len)),
+        None => integer_len(rest, digits).map(|len| (Kind::Integer(&rest[..len]), len)),
+    }
+}
+
+/// `5.`, `.5`, `5.5E-3`, `5e3`; leading zeros are allowed here.
+fn decimal_len(rest: &str, digits: usize) -> Option<usize> {
+    let point = rest[digits..].starts_with('.');
+    let fraction = if point { prefix_len(&rest[digits + 1..], |b| b.is_ascii_digit()) } else { 0 };
+    if digits + fraction == 0 {
+        return None;
+    }
+    let mantissa = digits + usize::from(point) + fraction;
+    match exponent_len(&rest[mantissa..]) {
+        Some(exponent) => Some(mantissa + exponent),
+        None => point.then_some(mantissa),
+    }
+}
+
+fn exponent_len(rest: &str) -> Option<usize> {
+    let after = rest.strip_prefix(['e', 'E'])?;
+    let digits = after.strip_prefix(['+', '-']).unwrap_or(after);
+    let len = prefix_len(digits, |b| b.is_ascii_digit());
+    (len > 0).then(|| rest.len() - digits.len() + len)
+}
+
+/// `0` alone, or digits that do not start with 0 and an optional L.
+fn integer_len(rest: &str, digits: usize) -> Option<usize> {
+    match rest.as_bytes() {
+        [b'0', ..] => Some(1),
+        bytes if digits > 0 => Some(digits + usize::from(matches!(bytes.get(digits), Some(b'l' | b'L')))),
+        _ => None,
+    }
+}
+
+/// The longest text in quotes: a doubled quote goes on, unless nothing closes it any more.
+fn string(rest: &str) -> Option<(Kind<'_>, usize)> {
+    let bytes = rest.as_bytes();
+    let mut from = 1;
+    let mut closed = None;
+    while let Some(quote) = memchr::memchr(b'\'', &bytes[from..]) {
+        let end = from + quote;
+        closed = Some(end);
+        if bytes.get(end + 1) != Some(&b'\'') {
+            break;
+        }
+        from = end + 2;
+    }
+    closed.map(|end| (Kind::Text(&rest[1..end]), end + 1))
+}
+
+fn symbol(rest: &str) -> Option<(Kind<'_>, usize)> {
+    WORDS.iter().find(|(word, _)| rest.starts_with(word)).map(|(word, kind)| (*kind, word.len()))
+}
+
+fn prefix_len(rest: &str, is_part: impl Fn(u8) -> bool) -> usize {
+    rest.bytes().position(|b| !is_part(b)).unwrap_or(rest.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kinds(text: &str) -> Vec<Kind<'_>> {
+        let mut lexer = Lexer::new(text, Dialect::V5);
+        let mut kinds = Vec::new();
+        loop {
+            match lexer.token().expect("legal tokens").kind {
+                Kind::End => return kinds,
+                kind => kinds.push(kind),
+            }
+        }
+    }
+
+    #[test]
+    fn numbers_are_cut_where_java_cuts_them() {
+        use Kind::{Decimal, Integer, Name};
+        assert_eq!(kinds("007"), [Integer("0"), Integer("0"), Integer("7")]);
+        assert_eq!(kinds("00.5 5. .5 5e2 1.5E-3"), ["00.5", "5.", ".5", "5e2", "1.5E-3"].map(Decimal));
+        assert_eq!(kinds("5L 0L"), [Integer("5L"), Integer("0"), Name("L")]);
+        assert_eq!(kinds("1e 1.e 0x1"), [Integer("1"), Name("e"), Decimal("1."), Name("e"), Integer("0"), Name("x1")]);
+    }
+
+    #[test]
+    fn a_doubled_quote_stays_inside_the_string() {
+        assert_eq!(kinds("'it''s' ''"), [Kind::Text("it''s"), Kind::Text("")]);
+        let mut lexer = Lexer::new("'a''b", Dialect::V5);
+        assert_eq!(lexer.token().expect("the closed part").kind, Kind::Text("a"));
+        assert!(lexer.token().is_err());
+    }
+
+    #[test]
+    fn two_minus_signs_comment_only_up_to_an_end_of_line() {
+        assert_eq!(kinds("a --b\nc"), [Kind::Name("a"), Kind::Name("c")]);
+        assert_eq!(kinds("a --b"), [Kind::Name("a"), Kind::Minus, Kind::Minus, Kind::Name("b")]);
+        assert_eq!(kinds("a /* * / **/ c"), [Kind::Name("a"), Kind::Name("c")]);
+    }
+
+    #[test]
+    fn keywords_ignore_case_and_names_do_not_end_in_them() {
+        assert_eq!(kinds("Not nOTE $in"), [Kind::Not, Kind::Name("nOTE"), Kind::Name("$in")]);
+        let mut old = Lexer::new("contains", Dialect::V4);
+        assert_eq!(old.token().expect("a name").kind, Kind::Name("contains"));
+    }
+
+    #[test]
+    fn foreign_characters_name_themselves() {
+        for (text, word) in [("a != 1", "<>"), ("\"a\"", "single"), ("日", "日"), ("/* a", "/")] {
+            let mut lexer = Lexer::new(text, Dialect::V5);
+            let fault = loop {
+                match lexer.token() {
+                    Ok(token) => assert!(token.kind != Kind::End, "{text}"),
+                    Err(fault) => break fault,
+                }
+            };
+            assert!(fault.reason.contains(word), "{}", fault.reason);
+        }
+    }
+}

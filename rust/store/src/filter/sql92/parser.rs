@@ -1,0 +1,231 @@
+//! Tokens to a tree.
+//!
+//! Loosest first: OR, AND, `= <> IS NULL`, `> >= < <= BETWEEN IN CONTAINS STARTSWITH ENDSWITH`, `+ - NOT`.
+//! There is no check that the text ends where the expression does: RocketMQ has none.
+//!
+//! Source: `SelectorParser.jj` (grammar).
+use super::builder::{Builder, MAX_DEPTH};
+use super::lexer::{Kind, Lexer, Token};
+use super::tree::{Node, NodeId, Order, Part, Tree, Value};
+use super::{Dialect, Fault, literal};
+
+/// The tree, and the byte position at which reading stopped.
+pub(super) fn parse(text: &str, dialect: Dialect) -> Result<(Tree, usize), Fault> {
+    let mut lexer = Lexer::new(text, dialect);
+    let token = lexer.token()?;
+    let mut parser = Parser { lexer, token, builder: Builder::default(), nesting: 0 };
+    let root = parser.or()?;
+    parser.builder.condition(root, 0)?;
+    Ok((parser.builder.tree, parser.token.at))
+}
+
+struct Parser<'t> {
+    lexer: Lexer<'t>,
+    /// The token that is looked at, not yet taken.
+    token: Token<'t>,
+    builder: Builder<'t>,
+    nesting: u16,
+}
+
+impl<'t> Parser<'t> {
+    fn or(&mut self) -> Result<NodeId, Fault> {
+        self.chain(Kind::Or, Self::and, Node::Or)
+    }
+
+    fn and(&mut self) -> Result<NodeId, Fault> {
+        self.chain(Kind::And, Self::equality, Node::And)
+    }
+
+    /// One operand as it is, or several conditions joined by `word`.
+    fn chain(
+        &mut self,
+        word: Kind<'static>,
+        operand: fn(&mut Self) -> Result<NodeId, Fault>,
+        join: fn(Box<[NodeId]>) -> Node,
+    ) -> Result<NodeId, Fault> {
+        let start = self.token.at;
+        let first = operand(self)?;
+        if self.token.kind != word {
+            return Ok(first);
+        }
+        let mut operands = vec![self.builder.condition(first, start)?];
+        while self.accept(word)? {
+            let at = self.token.at;
+            let next = operand(self)?;
+            operands.push(self.builder.condition(next, at)?);
+        }
+        self.builder.push(join(operands.into()), start)
+    }
+
+    fn equality(&mut self) -> Result<NodeId, Fault> {
+        let mut left = self.comparison()?;
+        loop {
+            let Token { kind, at } = self.token;
+            if !matches!(kind, Kind::Equal | Kind::NotEqual | Kind::Is) {
+                return Ok(left);
+            }
+            self.advance()?;
+            left = match kind {
+                Kind::Is => self.is_null(left, at)?,
+                _ => {
+                    let right = self.comparison()?;
+                    let equal = self.builder.equal(left, right, at)?;
+                    if kind == Kind::Equal { equal } else { self.builder.not(equal, at)? }
+                }
+            };
+        }
+    }
+
+    fn is_null(&mut self, left: NodeId, at: usize) -> Result<NodeId, Fault> {
+        let not = self.accept(Kind::Not)?;
+        self.expect(Kind::Null, "NULL")?;
+        let null = self.builder.push(Node::IsNull(left), at)?;
+        if not { self.builder.not(null, at) } else { Ok(null) }
+    }
+
+    fn comparison(&mut self) -> Result<NodeId, Fault> {
+        let mut left = self.unary()?;
+        loop {
+            let at = self.token.at;
+            // A NOT here must belong to the operator: RocketMQ fails on any other.
+            let not = self.accept(Kind::Not)?;
+            let operator = self.token.kind;
+            left = match (order(operator), part(operator)) {
+                (Some(order), _) if !not => {
+                    self.advance()?;
+                    let right = self.unary()?;
+                    self.builder.compare(order, left, right, at)?
+                }
+                (_, Some(part)) => {
+                    self.advance()?;
+                    let search = self.string()?;
+                    self.builder.push(Node::Match { not, part, value: left, search }, at)?
+                }
+                _ if operator == Kind::Between => self.between(not, left, at)?,
+                _ if operator == Kind::In => self.in_list(not, left, at)?,
+                _ if not => return Err(self.unexpected("BETWEEN or IN after NOT")),
+                _ => return Ok(left),
+            };
+        }
+    }
+
+    fn between(&mut self, not: bool, value: NodeId, at: usize) -> Result<NodeId, Fault> {
+        self.advance()?;
+        let low = self.unary()?;
+        self.expect(Kind::And, "AND")?;
+        let high = self.unary()?;
+        self.builder.between(not, [value, low, high], at)
+    }
+
+    fn in_list(&mut self, not: bool, value: NodeId, at: usize) -> Result<NodeId, Fault> {
+        self.advance()?;
+        self.builder.check_property(value, at)?;
+        self.expect(Kind::Open, "'('")?;
+        let mut list = vec![self.string()?];
+        while self.accept(Kind::Comma)? {
+            list.push(self.string()?);
+        }
+        self.expect(Kind::Close, "',' or ')'")?;
+        list.sort_unstable();
+        list.dedup();
+        self.builder.push(Node::In { not, value, list: list.into() }, at)
+    }
+
+    fn unary(&mut self) -> Result<NodeId, Fault> {
+        let mut prefixes = Vec::new();
+        while matches!(self.token.kind, Kind::Plus | Kind::Minus | Kind::Not) {
+            if prefixes.len() >= usize::from(MAX_DEPTH) {
+                return Err(Builder::too_deep(self.token.at));
+            }
+            prefixes.push(self.token);
+            self.advance()?;
+        }
+        let mut operand = self.primary()?;
+        for Token { kind, at } in prefixes.into_iter().rev() {
+            operand = match kind {
+                Kind::Minus => self.builder.push(Node::Negate(operand), at)?,
+                Kind::Not => self.builder.not(operand, at)?,
+                _ => operand,
+            };
+        }
+        Ok(operand)
+    }
+
+    fn primary(&mut self) -> Result<NodeId, Fault> {
+        let Token { kind, at } = self.token;
+        let value = match kind {
+            Kind::Open => return self.parenthesis(),
+            Kind::Name(name) => {
+                self.advance()?;
+                return self.builder.property(name, at);
+            }
+            Kind::Text(raw) => Value::Text(literal::string(raw)),
+            Kind::Integer(digits) => literal::integer(digits, at)?,
+            Kind::Decimal(digits) => literal::decimal(digits, at)?,
+            Kind::True => Value::Bool(true),
+            Kind::False => Value::Bool(false),
+            Kind::Null => Value::Null,
+            _ => return Err(self.unexpected("a property, a value or '('")),
+        };
+        self.advance()?;
+        self.builder.push(Node::Constant(value), at)
+    }
+
+    fn parenthesis(&mut self) -> Result<NodeId, Fault> {
+        if self.nesting >= MAX_DEPTH {
+            return Err(Builder::too_deep(self.token.at));
+        }
+        self.nesting += 1;
+        self.advance()?;
+        let inner = self.or()?;
+        self.expect(Kind::Close, "')'")?;
+        self.nesting -= 1;
+        Ok(inner)
+    }
+
+    fn string(&mut self) -> Result<Box<str>, Fault> {
+        let Kind::Text(raw) = self.token.kind else { return Err(self.unexpected("a string in single quotes")) };
+        self.advance()?;
+        Ok(literal::string(raw))
+    }
+
+    fn advance(&mut self) -> Result<(), Fault> {
+        self.token = self.lexer.token()?;
+        Ok(())
+    }
+
+    fn accept(&mut self, kind: Kind<'static>) -> Result<bool, Fault> {
+        let found = self.token.kind == kind;
+        if found {
+            self.advance()?;
+        }
+        Ok(found)
+    }
+
+    fn expect(&mut self, kind: Kind<'static>, what: &str) -> Result<(), Fault> {
+        if self.accept(kind)? { Ok(()) } else { Err(self.unexpected(what)) }
+    }
+
+    fn unexpected(&self, expected: &str) -> Fault {
+        Fault::new(self.token.at, format!("expected {expected}, found {}", self.token.kind))
+    }
+}
+
+fn order(kind: Kind<'_>) -> Option<Order> {
+    Some(match kind {
+        Kind::Greater => Order::Greater,
+        Kind::GreaterOrEqual => Order::GreaterOrEqual,
+        Kind::Less => Order::Less,
+        Kind::LessOrEqual => Order::LessOrEqual,
+        _ => return None,
+    })
+}
+
+fn part(kind: Kind<'_>) -> Option<Part> {
+    Some(match kind {
+        Kind::Contains => Part::Contains,
+        Kind::StartsWith => Part::StartsWith,
+        Kind::EndsWith => Part::EndsWith,
+        _ => return None,
+    })
+}

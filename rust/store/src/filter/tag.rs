@@ -1,0 +1,249 @@
+//! Tag expressions: `*`, or tags separated by `||`.
+//!
+//! Two stages, as in RocketMQ: the broker compares the hash in the consume queue, the consumer the tag itself, because
+//! two tags can share a hash.
+//!
+//! Source: `FilterAPI.buildSubscriptionData`, `DefaultMessageFilter.isMatchedByConsumeQueue`, `PullAPIWrapper`.
+use crate::error::{Error, Result};
+use crate::format::tag::java_hash;
+
+const ALL: &str = "*";
+const SEPARATOR: &str = "||";
+/// Up to here comparing one after the other beats a table.
+const FEW: usize = 8;
+
+/// Which messages a subscription by tag takes.
+#[derive(Debug, Clone)]
+pub struct TagExpression {
+    all: bool,
+    tags: Vec<String>,
+    codes: Vec<i32>,
+    table: CodeTable,
+}
+
+impl TagExpression {
+    /// The expression `*`: every message, with a tag or without.
+    pub fn all() -> Self {
+        Self { all: true, tags: Vec::new(), codes: Vec::new(), table: CodeTable::All }
+    }
+
+    /// Reads `*` or the empty text (all messages), or `TagA || TagB`.
+    ///
+    /// Blank tags are dropped as RocketMQ drops them, so that `" "` is legal and matches nothing.
+    pub fn parse(text: &str) -> Result<Self> {
+        if text.is_empty() || text == ALL {
+            return Ok(Self::all());
+        }
+        if text.split(SEPARATOR).all(str::is_empty) {
+            let reason = "expected a tag beside '||', found none".to_owned();
+            return Err(Error::Expression { expression: text.to_owned(), position: 0, reason });
+        }
+        Ok(Self::of(text.split(SEPARATOR).map(java_trim).filter(|tag| !tag.is_empty())))
+    }
+
+    /// Exactly these tags, taken as they are: `*` and blanks are nothing special here, and no tags match no message.
+    pub fn of<'a>(tags: impl IntoIterator<Item = &'a str>) -> Self {
+        let tags = sorted(tags.into_iter().map(str::to_owned).collect());
+        let codes = sorted(tags.iter().map(|tag| java_hash(tag)).collect());
+        let table = CodeTable::of(&codes);
+        Self { all: false, tags, codes, table }
+    }
+
+    /// Whether every message matches.
+    pub fn is_all(&self) -> bool {
+        self.all
+    }
+
+    /// The tags, sorted, each once; empty if all match.
+    pub fn tags(&self) -> &[String] {
+        &self.tags
+    }
+
+    /// The hashes of the tags, sorted, each once; empty if all match.
+    pub fn codes(&self) -> &[i32] {
+        &self.codes
+    }
+
+    /// The hash stage over a consume queue's tags code; a match must still pass [`Self::matches`].
+    #[inline]
+    pub fn codes_match(&self, tags_code: i64) -> bool {
+        // RocketMQ compares `tagsCode.intValue()`.
+        let code = tags_code as i32;
+        match &self.table {
+            CodeTable::All => true,
+            CodeTable::One(only) => *only == code,
+            // No early exit: eight comparisons at once are cheaper than a branch each.
+            CodeTable::Few(codes) => codes.iter().fold(false, |found, own| found | (*own == code)),
+            CodeTable::Many(bits) => bits.holds(code) && self.codes.binary_search(&code).is_ok(),
+        }
+    }
+
+    /// The string stage over a message's TAGS property; a message without a tag only matches `*`.
+    pub fn matches(&self, tag: Option<&[u8]>) -> bool {
+        match tag {
+            _ if self.all => true,
+            None => false,
+            Some(tag) if self.tags.len() <= FEW => self.tags.iter().any(|t| t.as_bytes() == tag),
+            Some(tag) => self.tags.binary_search_by(|t| t.as_bytes().cmp(tag)).is_ok(),
+        }
+    }
+}
+
+impl Default for TagExpression {
+    fn default() -> Self {
+        Self::all()
+    }
+}
+
+/// The fastest test for the number of codes at hand.
+#[derive(Debug, Clone)]
+enum CodeTable {
+    All,
+    One(i32),
+    Few([i32; FEW]),
+    Many(CodeBits),
+}
+
+impl CodeTable {
+    fn of(codes: &[i32]) -> Self {
+        match codes {
+            [only] => Self::One(*only),
+            [first, ..] if codes.len() <= FEW => {
+                // Filled up with the first code: a fixed length lets the compiler compare all eight at once.
+                let mut few = [*first; FEW];
+                few[..codes.len()].copy_from_slice(codes);
+                Self::Few(few)
+            }
+            _ => Self::Many(CodeBits::of(codes)),
+        }
+    }
+}
+
+/// One bit for the low bits of each code: nearly every foreign code stops here.
+#[derive(Debug, Clone)]
+struct CodeBits {
+    words: Box<[u64]>,
+    mask: u32,
+}
+
+impl CodeBits {
+    const BITS_PER_CODE: usize = 16;
+    const MAX_BITS: usize = 1 << 20;
+
+    fn of(codes: &[i32]) -> Self {
+        let bits = (codes.len() * Self::BITS_PER_CODE).next_power_of_two().clamp(64, Self::MAX_BITS);
+        let mut table = Self { words: vec![0; bits / 64].into(), mask: bits as u32 - 1 };
+        for code in codes {
+            let (word, bit) = table.place(*code);
+            table.words[word] |= bit;
+        }
+        table
+    }
+
+    fn holds(&self, code: i32) -> bool {
+        let (word, bit) = self.place(code);
+        self.words[word] & bit != 0
+    }
+
+    fn place(&self, code: i32) -> (usize, u64) {
+        let slot = code as u32 & self.mask;
+        ((slot / 64) as usize, 1 << (slot % 64))
+    }
+}
+
+fn sorted<T: Ord>(mut values: Vec<T>) -> Vec<T> {
+    values.sort_unstable();
+    values.dedup();
+    values
+}
+
+/// Java's `String.trim`: everything up to the space goes, other Unicode blanks stay.
+fn java_trim(text: &str) -> &str {
+    text.trim_matches(|c| c <= ' ')
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn parse(text: &str) -> TagExpression {
+        TagExpression::parse(text).expect("a legal tag expression")
+    }
+
+    #[test]
+    fn star_and_empty_take_messages_with_and_without_a_tag() {
+        for text in ["*", ""] {
+            let all = parse(text);
+            assert!(all.is_all() && all.codes_match(0) && all.codes_match(-7));
+            assert!(all.matches(None) && all.matches(Some(b"TagA")));
+            assert!(all.tags().is_empty() && all.codes().is_empty());
+        }
+    }
+
+    #[test]
+    fn tags_are_trimmed_sorted_and_held_once() {
+        let tags = parse(" TagB || TagA||TagB|| ");
+        assert_eq!(tags.tags(), ["TagA", "TagB"]);
+        assert_eq!(tags.codes(), [2_598_919, 2_598_920]);
+        assert!(!tags.is_all());
+    }
+
+    #[test]
+    fn a_star_among_tags_or_in_blanks_is_a_tag_of_that_name() {
+        assert_eq!(parse("* || A").tags(), ["*", "A"]);
+        assert!(!parse(" * ").matches(Some(b"A")));
+    }
+
+    #[test]
+    fn separators_alone_are_an_error_with_the_expression() {
+        let error = TagExpression::parse("||||").expect_err("no tag");
+        assert!(matches!(error, Error::Expression { expression, position: 0, .. } if expression == "||||"));
+    }
+
+    #[test]
+    fn blanks_alone_match_no_message() {
+        let none = parse(" || ");
+        assert!(!none.is_all() && none.tags().is_empty());
+        assert!(!none.codes_match(0) && !none.matches(None) && !none.matches(Some(b"")));
+    }
+
+    #[test]
+    fn a_message_without_tag_matches_no_tag() {
+        assert!(!parse("TagA").matches(None));
+        assert!(!parse("TagA").codes_match(0));
+    }
+
+    #[test]
+    fn tags_of_one_hash_pass_the_first_stage_and_not_the_second() {
+        // "Aa" and "BB" share Java's hash 2112.
+        let tags = parse("Aa");
+        assert!(tags.codes_match(2112));
+        assert!(tags.matches(Some(b"Aa")) && !tags.matches(Some(b"BB")));
+        assert_eq!(parse("Aa || BB").codes(), [2112]);
+    }
+
+    #[test]
+    fn only_the_low_32_bits_of_a_tags_code_count() {
+        assert!(parse("TagA").codes_match(2_598_919 + (1 << 40)));
+    }
+
+    proptest! {
+        #[test]
+        fn every_table_finds_its_own_codes_and_no_other(count in 1_usize..200, probe in any::<i32>()) {
+            let names: Vec<String> = (0..count).map(|i| format!("tag-{i}")).collect();
+            let tags = TagExpression::of(names.iter().map(String::as_str));
+            for name in &names {
+                prop_assert!(tags.codes_match(i64::from(java_hash(name))));
+                prop_assert!(tags.matches(Some(name.as_bytes())));
+            }
+            prop_assert_eq!(tags.codes_match(i64::from(probe)), tags.codes().contains(&probe));
+        }
+
+        #[test]
+        fn any_text_parses_or_fails_without_a_panic(text in "[|* a-c\\PC]{0,40}") {
+            let _ = TagExpression::parse(&text);
+        }
+    }
+}
