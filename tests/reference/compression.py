@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import zlib
 
-import lz4.frame
+import lz4.frame  # type: ignore[import-untyped]
 import zstandard
 
 COMPRESSED = 0x1

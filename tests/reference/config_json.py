@@ -1,5 +1,6 @@
 """`config/*.json` in fastjson's dialect: tabs, and integer keys without quotes on one line.
 
+This is what 4.9 to 5.3 write; 5.4 has fastjson 2, whose spaces differ and whose text `loads` reads as well.
 Keys that were unquoted come back as `int`, and `dumps` writes them so again. Source: RemotingSerializable.toJson.
 """
 

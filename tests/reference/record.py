@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import struct
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from . import compression, message_id, properties
 from .host import Host
@@ -28,6 +28,8 @@ TRANSACTION_COMMIT = 0x8
 TRANSACTION_ROLLBACK = 0xC
 BORN_HOST_V6 = 0x10
 STORE_HOST_V6 = 0x20
+
+LOOPBACK = Host("127.0.0.1", 10911)
 
 
 class Malformed(ValueError):
@@ -55,9 +57,9 @@ class Record:
     flag: int = 0
     sys_flag: int = 0
     born_timestamp: int = 0
-    born_host: Host = Host("127.0.0.1", 0)
+    born_host: Host = LOOPBACK
     store_timestamp: int = 0
-    store_host: Host = Host("127.0.0.1", 10911)
+    store_host: Host = LOOPBACK
     reconsume_times: int = 0
     prepared_transaction_offset: int = 0
     v2: bool = False
@@ -98,18 +100,30 @@ def body_crc(stored_body: bytes) -> int:
     return zlib.crc32(stored_body) & 0x7FFFFFFF
 
 
-def encode(record: Record, property_crc: bool = False) -> bytes:
-    """The bytes of `record`; size, CRC and the two IPv6 bits of sysFlag are worked out, not taken from it."""
+def complete(record: Record, property_crc: bool = False) -> Record:
+    """`record` with all that follows from its other fields: CRCs, size, the IPv6 bits of sysFlag."""
     sys_flag = record.sys_flag & ~(BORN_HOST_V6 | STORE_HOST_V6)
     sys_flag |= BORN_HOST_V6 * record.born_host.is_v6 | STORE_HOST_V6 * record.store_host.is_v6
-    topic, props = record.topic.encode(), record.property_bytes
-    if property_crc and props and not props.endswith(b"\x02"):
+    record = replace(record, sys_flag=sys_flag, body_crc=body_crc(record.body))
+    if not property_crc:
+        return replace(record, store_size=len(encode(record)))
+    props = record.property_bytes
+    if props and not props.endswith(b"\x02"):
         props += b"\x02"
-    crc_bytes = properties.CRC_RESERVED_BYTES if property_crc else 0
-    rest = b"".join(
+    reserved = replace(record, property_bytes=props + bytes(properties.CRC_RESERVED_BYTES))
+    reserved = replace(reserved, store_size=len(encode(reserved)))
+    checked = encode(reserved)[: -properties.CRC_RESERVED_BYTES]
+    return replace(reserved, property_bytes=props + properties.encode_crc(checked))
+
+
+def encode(record: Record) -> bytes:
+    """The bytes of `record`, each field as it says: a wrong size or CRC is written as well."""
+    topic, props = record.topic.encode(), record.property_bytes
+    magic = MAGIC_V2 if record.v2 else MAGIC_V1
+    return b"".join(
         (
-            struct.pack(">Iii", body_crc(record.body), record.queue_id, record.flag),
-            struct.pack(">qqiq", record.queue_offset, record.physical_offset, sys_flag, record.born_timestamp),
+            struct.pack(">iIiii", record.store_size, magic, record.body_crc, record.queue_id, record.flag),
+            struct.pack(">qqiq", record.queue_offset, record.physical_offset, record.sys_flag, record.born_timestamp),
             record.born_host.encode(),
             struct.pack(">q", record.store_timestamp),
             record.store_host.encode(),
@@ -117,13 +131,10 @@ def encode(record: Record, property_crc: bool = False) -> bytes:
             record.body,
             struct.pack(">h" if record.v2 else ">b", len(topic)),
             topic,
-            struct.pack(">h", len(props) + crc_bytes),
+            struct.pack(">h", len(props)),
             props,
         )
     )
-    magic = MAGIC_V2 if record.v2 else MAGIC_V1
-    data = struct.pack(">iI", 8 + len(rest) + crc_bytes, magic) + rest
-    return data + properties.encode_crc(data) if property_crc else data
 
 
 def encode_blank(size: int) -> bytes:
@@ -167,9 +178,9 @@ class _Cursor:
 
     def record(self, v2: bool) -> Record:
         crc, queue_id, flag, queue_offset, physical_offset, sys_flag, born = self.take(">8xiiiqqiq")
-        born_host = Host.decode(self.bytes(20 if sys_flag & BORN_HOST_V6 else 8))
+        born_host = Host.decode(self.raw(20 if sys_flag & BORN_HOST_V6 else 8))
         (store_timestamp,) = self.take(">q")
-        store_host = Host.decode(self.bytes(20 if sys_flag & STORE_HOST_V6 else 8))
+        store_host = Host.decode(self.raw(20 if sys_flag & STORE_HOST_V6 else 8))
         reconsume_times, prepared = self.take(">iq")
         body = self.counted(">i")
         topic = self.counted(">h" if v2 else ">b").decode(errors="replace")
@@ -199,7 +210,7 @@ class _Cursor:
         self.at += struct.calcsize(layout)
         return values
 
-    def bytes(self, size: int) -> bytes:
+    def raw(self, size: int) -> bytes:
         taken = self.data[self.at : self.at + size]
         if size < 0 or len(taken) < size:
             raise struct.error(f"{size} bytes wanted at {self.at}, {len(taken)} are there")
@@ -207,4 +218,4 @@ class _Cursor:
         return taken
 
     def counted(self, layout: str) -> bytes:
-        return self.bytes(self.take(layout)[0])
+        return self.raw(self.take(layout)[0])
