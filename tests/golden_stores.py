@@ -5,9 +5,10 @@ from __future__ import annotations
 import base64
 import gzip
 import hashlib
+import ipaddress
 import json
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -37,12 +38,8 @@ def version(name: str) -> str:
 def expected(name: str, started: bool = False) -> dict[str, list[Line]]:
     """What DumpStore of the same version says, its lines by kind; `started` is after a start, too (crashed stores)."""
     path = DIRECTORY / f"{name}{'.started' if started else ''}.expected.jsonl.gz"
-    lines: dict[str, list[Line]] = {}
     with gzip.open(path, "rt", encoding="utf-8") as file:
-        for text in file:
-            line = json.loads(text)
-            lines.setdefault(line["kind"], []).append(line)
-    return lines
+        return by_kind(file)
 
 
 def expected_rows(name: str) -> list[Line]:
@@ -50,7 +47,20 @@ def expected_rows(name: str) -> list[Line]:
 
     Bodies above 2 KiB are given as `BodyDigest`, which equals the bytes that it stands for.
     """
-    return [_row(line, version(name)) for line in expected(name)["msg"]]
+    return rows_of(expected(name)["msg"], version(name))
+
+
+def rows_of(lines: list[Line], written_by: str) -> list[Line]:
+    """The rows of DumpStore's `msg` lines; `written_by` is the version of the DumpStore."""
+    return [_row(line, written_by) for line in lines]
+
+
+def by_kind(text: Iterable[str]) -> dict[str, list[Line]]:
+    """JSON lines of DumpStore, grouped."""
+    lines: dict[str, list[Line]] = {}
+    for line in map(json.loads, text):
+        lines.setdefault(line["kind"], []).append(line)
+    return lines
 
 
 class BodyDigest:
@@ -88,8 +98,8 @@ def _row(line: Line, written_by: str) -> Line:
         "properties": line["properties"],
         "born_timestamp": line["bornTimestamp"],
         "store_timestamp": line["storeTimestamp"],
-        "born_host": line["bornHost"],
-        "store_host": line["storeHost"],
+        "born_host": _host(line["bornHost"]),
+        "store_host": _host(line["storeHost"]),
         "flag": line["flag"],
         "sys_flag": _stored_sys_flag(line["sysFlag"], written_by),
         "reconsume_times": line["reconsumeTimes"],
@@ -103,6 +113,12 @@ def _body(line: Line) -> bytes | BodyDigest:
     if line["bodyLen"] > MAX_BODY_GIVEN:
         return BodyDigest(line["bodyLen"], line["bodySha1"])
     return base64.b64decode(line["body"])
+
+
+def _host(text: str) -> str:
+    """Java writes 0:0:0:0:0:0:0:1:10911 where a row has [::1]:10911."""
+    ip, port = text.rsplit(":", 1)
+    return f"[{ipaddress.IPv6Address(ip)}]:{port}" if ":" in ip else text
 
 
 def _stored_sys_flag(sys_flag: int, written_by: str) -> int:

@@ -26,9 +26,8 @@ def dumps(value: Value, indent: int = 0) -> str:
     """The text that a broker writes for `value`; the order of the keys is the order of the dict."""
     if isinstance(value, dict) and value:
         return _dump_dict(value, indent)
-    if isinstance(value, list) and value:
-        inner = "\n" + "\t" * (indent + 1)
-        return "[" + inner + ("," + inner).join(dumps(item, indent + 1) for item in value) + "\n" + "\t" * indent + "]"
+    if isinstance(value, list):
+        return "[" + ",".join(dumps(item, indent + 1) for item in value) + "]"
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
