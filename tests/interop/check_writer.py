@@ -51,7 +51,7 @@ def main(version: str, count: int) -> int:
     return 1 if found or dump.returncode else 0
 
 
-def think_up(count: int, version: str) -> list[Message | tuple[Message, ...]]:
+def think_up(count: int, version: str) -> list[Message]:
     """Messages of the strategies of `random_store`, the same in every run, their store times rising."""
     topics = random_store.TOPICS + (random_store.LONG_TOPICS if version.startswith("5.") else ())
     found: list[Message] = []
