@@ -6,8 +6,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from . import golden_stores
+
+# how long an example takes says more about the machine than about the code
+settings.register_profile("store", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("store")
 
 
 @pytest.fixture(scope="session")

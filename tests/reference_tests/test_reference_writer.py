@@ -36,7 +36,7 @@ def write_and_open(directory: str | Path, messages: Messages, options: Options =
     return open_store(write_store(Path(directory), messages, options))
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=25)
 @given(store=random_store.stores())
 def test_every_message_comes_back_as_it_was_written(store: tuple[Messages, Options]) -> None:
     messages = [m for item in store[0] for m in ([item] if isinstance(item, Message) else item)]
@@ -53,7 +53,7 @@ def test_every_message_comes_back_as_it_was_written(store: tuple[Messages, Optio
         assert record.verify_property_crc(record.encode(found)) == store[1].property_crc
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=25)
 @given(store=random_store.stores())
 def test_queues_and_index_lead_to_every_message_and_to_no_other(store: tuple[Messages, Options]) -> None:
     with TemporaryDirectory() as directory:
@@ -71,7 +71,7 @@ def test_queues_and_index_lead_to_every_message_and_to_no_other(store: tuple[Mes
         assert found == wanted
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=25)
 @given(store=random_store.stores(), tags=st.sampled_from(["*", "TagA", "Aa", "BBBB || 🚀"]))
 def test_getting_a_queue_gives_each_message_whose_hash_matches_once(store: tuple[Messages, Options], tags: str) -> None:
     with TemporaryDirectory() as directory:
@@ -92,7 +92,7 @@ def _low_32(code: int) -> int:
     return ((code + (1 << 31)) % (1 << 32)) - (1 << 31)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=25)
 @given(store=random_store.stores(), shift=st.sampled_from([-1, 0, 1, 500]))
 def test_a_time_leads_to_the_first_message_not_before_it(store: tuple[Messages, Options], shift: int) -> None:
     with TemporaryDirectory() as directory:
