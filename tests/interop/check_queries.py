@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Asks RocketMQ's own classes and the reference the same questions about a store that the reference wrote.
 
     python -m tests.interop.check_queries [VERSION] [MESSAGES]
@@ -44,8 +43,8 @@ def main(version: str, count: int) -> int:
     theirs = [json.loads(line) for line in done.stdout.strip("\n").split("\n")]
     ours = [answer(store, question, version) for question in questions]
     found = [f"{q}: {a}, expected {b}" for q, a, b in zip(questions, ours, theirs, strict=True) if a != b]
-    print(f"RocketMQ {version}: exit {done.returncode}, {len(questions)} questions, {len(found)} differences")
-    print("\n".join(found[:20]))
+    title = f"RocketMQ {version}: exit {done.returncode}, {len(questions)} questions, {len(found)} differences"
+    sys.stdout.write("\n".join([title, *found[:20], ""]))
     return 1 if found or done.returncode else 0
 
 
