@@ -44,8 +44,8 @@ def main(version: str, count: int) -> int:
         command = [str(SCRIPT), "java", version, "DumpStore", str(written.path)]
         dump = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
         found = differences(store, golden_stores.by_kind(dump.stdout.strip("\n").split("\n")), version)
-    title = f"RocketMQ {version}: exit {dump.returncode}, {len(written.records)} messages, {len(store.log.files)} commit-log"
-    title += f" files, {len(store.index.files)} index files, {len(found)} differences"
+    title = f"RocketMQ {version}: exit {dump.returncode}, {len(written.records)} messages, "
+    title += f"{len(store.log.files)} commit-log files, {len(store.index.files)} index files, {len(found)} differences"
     sys.stdout.write("\n".join([title, *found[:20], ""]))
     return 1 if found or dump.returncode else 0
 
