@@ -1,0 +1,34 @@
+"""Fixtures that all tests share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+from . import golden_stores
+
+# how long an example takes says more about the machine than about the code
+settings.register_profile("store", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("store")
+
+
+@pytest.fixture(scope="session")
+def golden_store(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """The path of a golden store by name, unpacked once per session: for readers only, never write there."""
+    unpacked: dict[str, Path] = {}
+
+    def path_of(name: str) -> Path:
+        if name not in unpacked:
+            unpacked[name] = golden_stores.unpack(name, tmp_path_factory.mktemp(name))
+        return unpacked[name]
+
+    return path_of
+
+
+@pytest.fixture
+def golden_store_copy(tmp_path: Path) -> Callable[[str], Path]:
+    """The path of a golden store by name, unpacked for this one test, which may write to it."""
+    return lambda name: golden_stores.unpack(name, tmp_path / name)
