@@ -2,12 +2,17 @@
 # it needs, once, from the lock files in requirements/. CARGO_TARGET_DIR and JAVA_HOME are honoured where they are set.
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-unexport PYTHONPATH PYTHONHOME SPARK_HOME
+unexport PYTHONPATH PYTHONHOME SPARK_HOME PYSPARK_DRIVER_PYTHON
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 PYTHON := .venv/bin/python
-PYTEST := -m pytest $(ARGS)
+# Spark starts its workers with the `python3` of the path, unless it is told which.
+pytest = PYSPARK_PYTHON=$(CURDIR)/$(1)/bin/python $(1)/bin/python -m pytest $(ARGS)
 OLD_SPARKS := .venv-spark35 .venv-spark40
+# Warnings are errors, but those that older PySparks cause themselves: 3.5 compares versions with distutils and asks pandas
+# for dtypes in an old way; both leave the socket of a result to the garbage collector.
+OLD_SPARK_WARNS := -W "ignore:distutils Version classes are deprecated:DeprecationWarning" \
+	-W "ignore:is_datetime64tz_dtype is deprecated:DeprecationWarning" -W "ignore:unclosed <socket.socket:ResourceWarning"
 PACKAGED := $(shell find Cargo.toml Cargo.lock pyproject.toml rust python -type f -not -path '*/target/*' \
 	-not -path 'rust/*/tests/*' -not -path 'rust/*/benches/*' -not -path 'rust/fuzz/*' -not -name '*.pyc' -not -name '*.so')
 
@@ -21,12 +26,12 @@ demo: .venv/.installed ## write a store, read it with Spark, print what came out
 
 test: .venv/.installed ## the tests that take seconds; ARGS go to pytest
 	cargo test --locked --package rmqfast-store
-	$(PYTHON) $(PYTEST) -m "not long and not spark" -n auto --benchmark-disable
-	$(PYTHON) $(PYTEST) -m "spark and not long" --benchmark-disable
+	$(call pytest,.venv) -m "not long and not spark" -n auto --benchmark-disable
+	$(call pytest,.venv) -m "spark and not long" --benchmark-disable
 
 test-long: .venv/.installed $(OLD_SPARKS:%=%/.installed) | tools-long ## the tests that take minutes: kills, older PySparks, real brokers
-	$(PYTHON) $(PYTEST) -m long --benchmark-disable
-	for venv in $(OLD_SPARKS); do $$venv/bin/python $(PYTEST) -m "spark and not long" tests/spark || exit; done
+	$(call pytest,.venv) -m long --benchmark-disable
+	for venv in $(OLD_SPARKS); do $(call pytest,$$venv) $(OLD_SPARK_WARNS) -m "spark and not long" tests/spark || exit; done
 
 bench: .venv/.installed $(OLD_SPARKS:%=%/.installed) | tools-long ## the benchmarks; ARGS go to benches/run.py
 	$(PYTHON) benches/run.py $(ARGS)

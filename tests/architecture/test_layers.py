@@ -22,7 +22,7 @@ FAULTS = {
 
 
 def lint(project: Path) -> subprocess.CompletedProcess[str]:
-    command = [Path(sys.executable).with_name("lint-imports"), "--no-logo", "--no-cache"]
+    command = [str(Path(sys.executable).with_name("lint-imports")), "--no-logo", "--no-cache"]
     environment = os.environ | {"PYTHONPATH": "python"}
     return subprocess.run(command, cwd=project, env=environment, capture_output=True, text=True, check=False)
 

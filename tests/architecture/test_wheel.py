@@ -67,7 +67,7 @@ def python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     home = tmp_path_factory.mktemp("venv")
     venv.create(home, with_pip=True)
     python = home / "bin" / "python"
-    command = [python, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", wheel]
+    command: list[str | Path] = [python, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", wheel]
     subprocess.run(command, check=True)
     return python
 
@@ -75,7 +75,7 @@ def python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_an_empty_environment_reads_a_store_of_a_real_broker(python: Path, tmp_path: Path) -> None:
     with tarfile.open(GOLDEN) as archive:
         archive.extractall(tmp_path, filter="data")
-    command = [python, "-I", "-c", READ, tmp_path / "store"]
+    command: list[str | Path] = [python, "-I", "-c", READ, tmp_path / "store"]
     result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr
     found = json.loads(result.stdout)
@@ -85,7 +85,7 @@ def test_an_empty_environment_reads_a_store_of_a_real_broker(python: Path, tmp_p
 
 
 def test_the_command_line_without_its_extra_says_the_one_command_to_type(python: Path, tmp_path: Path) -> None:
-    command = [python.with_name("rmqfast"), "store", "info", tmp_path]
+    command: list[str | Path] = [python.with_name("rmqfast"), "store", "info", tmp_path]
     result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert result.returncode != 0
     assert (result.stdout + result.stderr).count("\n") == 1
