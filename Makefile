@@ -1,0 +1,92 @@
+# What people and continuous integration call; `make help` lists it. Nothing else has to be typed: every target sets up what
+# it needs, once, from the lock files in requirements/. CARGO_TARGET_DIR and JAVA_HOME are honoured where they are set.
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+unexport PYTHONPATH PYTHONHOME SPARK_HOME PYSPARK_DRIVER_PYTHON
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+PYTHON := .venv/bin/python
+# Spark starts its workers with the `python3` of the path, unless it is told which.
+pytest = PYSPARK_PYTHON=$(CURDIR)/$(1)/bin/python $(1)/bin/python -m pytest $(ARGS)
+OLD_SPARKS := .venv-spark35 .venv-spark40
+# Warnings are errors, but those that older PySparks cause themselves: 3.5 compares versions with distutils and asks pandas
+# for dtypes in an old way; both leave the socket of a result to the garbage collector.
+OLD_SPARK_WARNS := -W "ignore:distutils Version classes are deprecated:DeprecationWarning" \
+	-W "ignore:is_datetime64tz_dtype is deprecated:DeprecationWarning" -W "ignore:unclosed <socket.socket:ResourceWarning"
+PACKAGED := $(shell find Cargo.toml Cargo.lock pyproject.toml rust python -type f -not -path '*/target/*' \
+	-not -path 'rust/*/tests/*' -not -path 'rust/*/benches/*' -not -path 'rust/fuzz/*' -not -name '*.pyc' -not -name '*.so')
+
+.PHONY: help demo test test-long bench lint format develop wheel lock clean tools tools-long
+
+help: ## list these targets
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r name what; do printf '  make %-10s %s\n' "$$name" "$$what"; done
+
+demo: .venv/.installed ## write a store, read it with Spark, print what came out; ARGS go to `rmqfast demo`
+	.venv/bin/rmqfast demo $(ARGS)
+
+test: .venv/.installed ## the tests that take seconds; ARGS go to pytest
+	cargo test --locked --package rmqfast-store
+	$(call pytest,.venv) -m "not long and not spark" -n auto --benchmark-disable
+	$(call pytest,.venv) -m "spark and not long" --benchmark-disable
+
+test-long: .venv/.installed $(OLD_SPARKS:%=%/.installed) | tools-long ## the tests that take minutes: kills, older PySparks, real brokers
+	$(call pytest,.venv) -m long --benchmark-disable
+	for venv in $(OLD_SPARKS); do $(call pytest,$$venv) $(OLD_SPARK_WARNS) -m "spark and not long" tests/spark || exit; done
+
+bench: .venv/.installed $(OLD_SPARKS:%=%/.installed) | tools-long ## the benchmarks; ARGS go to benches/run.py
+	$(PYTHON) benches/run.py $(ARGS)
+
+lint: .venv/.installed ## every linter, Rust and Python; changes nothing
+	cargo fmt --all --check
+	cargo clippy --locked --workspace --all-targets -- -D warnings
+	.venv/bin/ruff check
+	.venv/bin/ruff format --check
+	.venv/bin/mypy
+	.venv/bin/stubtest rmqfast._native._rmqfast
+	PYTHONPATH=python .venv/bin/lint-imports --no-logo
+
+format: .venv/.locked ## format Rust and Python, mend what the linters can mend
+	cargo fmt --all
+	.venv/bin/ruff check --fix
+	.venv/bin/ruff format
+
+develop: .venv/.locked ## a quick unoptimised build, with python/ itself on the path
+	.venv/bin/maturin develop
+	rm -f .venv/.installed
+
+wheel: dist/.built ## the release wheel, in dist/
+
+lock: .venv/.locked ## work the lock files out anew; ARGS=--upgrade takes newer versions
+	for name in dev spark35 spark40; do UV_PYTHON_DOWNLOADS=never .venv/bin/uv pip compile --quiet --universal \
+		--python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-annotate \
+		--custom-compile-command "make lock" $(ARGS) requirements/$$name.in --output-file requirements/$$name.txt || exit; done
+
+clean: ## remove environments, wheels and caches; `cargo clean` removes what Rust built
+	rm -rf .venv $(OLD_SPARKS) dist .demo .hypothesis .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
+
+tools:
+	@.ci/tools python cargo cc java
+
+tools-long: tools
+	@.ci/tools python-old-spark maven
+
+.venv/.locked: requirements/dev.txt | tools
+	rm -rf $(@D)
+	"$$(.ci/python 3.11)" -m venv $(@D)
+	$(@D)/bin/python -m pip install --quiet --require-hashes --requirement $<
+	touch $@
+
+$(OLD_SPARKS:%=%/.locked): .venv-%/.locked: requirements/%.txt | tools-long
+	rm -rf $(@D)
+	"$$(.ci/python 3.11 3.12)" -m venv $(@D)
+	$(@D)/bin/python -m pip install --quiet --require-hashes --requirement $<
+	touch $@
+
+dist/.built: $(PACKAGED) .venv/.locked | tools
+	rm -f dist/rmqfast-*.whl
+	.venv/bin/maturin build --release --out dist
+	touch $@
+
+$(patsubst %,%/.installed,.venv $(OLD_SPARKS)): %/.installed: dist/.built %/.locked
+	$(@D)/bin/python -m pip install --quiet --no-index --no-deps --force-reinstall dist/rmqfast-*.whl
+	touch $@

@@ -1,0 +1,32 @@
+"""Which crate may depend on what: the store knows nothing of Python."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+
+
+def dependencies() -> dict[str, set[str]]:
+    """The crates of the workspace, each with the names of its own dependencies, those for tests and builds included."""
+    command = ["cargo", "metadata", "--no-deps", "--offline", "--format-version", "1"]
+    metadata: dict[str, Any] = json.loads(subprocess.run(command, cwd=ROOT, capture_output=True, check=True).stdout)
+    return {crate["name"]: {d["name"] for d in crate["dependencies"]} for crate in metadata["packages"]}
+
+
+def test_only_the_binding_names_pyo3() -> None:
+    crates = dependencies()
+    assert {name for name, uses in crates.items() if any(d.startswith("pyo3") for d in uses)} == {"rmqfast-python"}
+
+
+def test_the_binding_is_above_the_store() -> None:
+    crates = dependencies()
+    assert "rmqfast-store" in crates["rmqfast-python"]
+    assert not {d for d in crates["rmqfast-store"] if d.startswith("rmqfast")}
+
+
+def test_the_store_knows_neither_network_nor_runtime() -> None:
+    assert not dependencies()["rmqfast-store"] & {"tokio", "async-std", "hyper", "rustls", "socket2"}

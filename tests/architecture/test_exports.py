@@ -1,0 +1,37 @@
+"""What `import rmqfast` gives, and what it does not do."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import rmqfast
+
+LOOK = """
+import json, os, sys, threading
+before = set(sys.modules)
+import rmqfast
+loaded = {name.partition(".")[0] for name in set(sys.modules) - before}
+print(json.dumps({
+    "foreign": sorted(loaded - sys.stdlib_module_names - {"rmqfast"}),
+    "threads": threading.active_count(),
+    "tasks": len(os.listdir("/proc/self/task")),
+}))
+"""
+
+
+def test_all_is_exactly_what_is_public() -> None:
+    listed = {name for name in rmqfast.__all__ if getattr(rmqfast, name) is not None}
+    own = {n for n, v in vars(rmqfast).items() if str(getattr(v, "__module__", "")).startswith("rmqfast")}
+    assert {name for name in own if not name.startswith("_")} <= listed
+    assert len(rmqfast.__all__) == len(listed)
+
+
+def test_public_names_are_listed_by_dir() -> None:
+    assert set(rmqfast.__all__) <= set(dir(rmqfast))
+
+
+def test_importing_loads_no_third_party_package_and_starts_no_thread() -> None:
+    output = subprocess.run([sys.executable, "-c", LOOK], capture_output=True, text=True, check=True).stdout
+    assert json.loads(output) == {"foreign": [], "threads": 1, "tasks": 1}
