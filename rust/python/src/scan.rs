@@ -6,7 +6,6 @@ use pyo3::prelude::*;
 use pyo3_arrow::{PyRecordBatch, PyRecordBatchReader, PySchema};
 use rmqfast_store::scan;
 use rmqfast_store::{Error, Result};
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::ThreadId;
 use std::time::{Duration, Instant};
@@ -60,9 +59,11 @@ impl Scan {
     }
 
     #[getter]
-    fn damage(&self) -> (Vec<(u64, u64, String, PathBuf)>, u64) {
+    fn damage(&self) -> (Vec<(u64, u64, String, String)>, u64) {
         let damage = self.state.lock().unwrap_or_else(PoisonError::into_inner).damage();
-        let entry = |d: &rmqfast_store::store::Damage| (d.offset, d.length, d.reason.clone(), d.file.clone());
+        let entry = |d: &rmqfast_store::store::Damage| {
+            (d.offset, d.length, d.reason.clone(), d.file.to_string_lossy().into_owned())
+        };
         (damage.entries().iter().map(entry).collect(), damage.more())
     }
 }

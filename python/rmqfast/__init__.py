@@ -1,0 +1,28 @@
+"""RocketMQ data in Python and Spark.
+
+The layers, high to low; a module imports only what stands below it (a test holds this):
+
+    cli > spark > store > message > _native | errors
+"""
+
+from rmqfast import errors
+from rmqfast.errors import DamageWarning, RmqError, StoreError
+from rmqfast.message import Damage, Message, MessageExt
+from rmqfast.store import MessageStore, Scan, ScanRequest, open_store
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Damage",
+    "DamageWarning",
+    "Message",
+    "MessageExt",
+    "MessageStore",
+    "RmqError",
+    "Scan",
+    "ScanRequest",
+    "StoreError",
+    "__version__",
+    "errors",
+    "open_store",
+]

@@ -1,0 +1,106 @@
+"""What a scan shall give, as a value: checked once, and picklable, so that Spark can send it to its workers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+
+from rmqfast._native import COLUMNS
+from rmqfast.errors import ArgumentError, UnknownColumnError
+
+__all__ = ["BATCH_BYTES", "BATCH_ROWS", "COLUMNS", "MAX_BODY_BYTES", "ScanRequest", "Time", "milliseconds"]
+
+Time = int | float | str | datetime
+"""Milliseconds since 1970, an ISO 8601 text, or a datetime; without a zone both are UTC."""
+
+BATCH_ROWS = 16_384
+BATCH_BYTES = 2 << 20
+MAX_BODY_BYTES = 64 << 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScanRequest:
+    """Which messages, which columns, in batches of what size. See `MessageStore.scan` for the meaning of each.
+
+    Raises:
+        ArgumentError: A value out of range.
+        UnknownColumnError: A column that the row does not have.
+
+    Example:
+        >>> ScanRequest(topic="orders", columns=("queue_id", "body")).columns
+        ('queue_id', 'body')
+    """
+
+    topic: str | None = None
+    queue_ids: Sequence[int] | None = None
+    tags: str = "*"
+    sql: str | None = None
+    keys: Sequence[str] | None = None
+    start_offset: int | Mapping[int, int] | None = None
+    end_offset: int | Mapping[int, int] | None = None
+    start_time: int | None = None
+    end_time: int | None = None
+    columns: Sequence[str] | None = None
+    microseconds: bool = False
+    broker_name: str | None = None
+    batch_rows: int = BATCH_ROWS
+    batch_bytes: int = BATCH_BYTES
+    verify_crc: bool = False
+    max_body_bytes: int = MAX_BODY_BYTES
+
+    def __post_init__(self) -> None:
+        """Checks what Rust's types do not."""
+        for name in ("batch_rows", "batch_bytes", "max_body_bytes"):
+            value = getattr(self, name)
+            if not 1 <= value <= 1 << 30:
+                raise ArgumentError(f"{name}: expected 1 to {1 << 30}, got {value}")
+        for name in ("keys", "columns", "queue_ids"):
+            value = getattr(self, name)
+            if isinstance(value, str | bytes):
+                raise ArgumentError(f"{name}: expected a sequence, got the one value {value!r}")
+            if value is not None:
+                object.__setattr__(self, name, tuple(value))
+        self._check_columns()
+
+    def _check_columns(self) -> None:
+        if self.columns is None:
+            return
+        twice = {c for c in self.columns if list(self.columns).count(c) > 1}
+        if twice:
+            raise ArgumentError(f"columns: expected each once, got {sorted(twice)} more often")
+        unknown = [c for c in self.columns if c not in COLUMNS]
+        if unknown:
+            raise UnknownColumnError(f"unknown column {unknown[0]!r}; the columns are {', '.join(COLUMNS)}")
+
+
+def milliseconds(when: Time | None) -> int | None:
+    """Milliseconds since 1970 of `when`.
+
+    Args:
+        when: Milliseconds, ISO 8601 text, or a datetime; without a zone UTC is meant.
+
+    Raises:
+        ArgumentError: A text that is no time.
+
+    Example:
+        >>> milliseconds("1970-01-01T00:00:01")
+        1000
+    """
+    if when is None or isinstance(when, int):
+        return when
+    if isinstance(when, float):
+        return int(when)
+    if isinstance(when, str):
+        return milliseconds(_parsed(when))
+    aware = when if when.tzinfo else when.replace(tzinfo=timezone.utc)
+    return int(aware.timestamp() * 1000)
+
+
+def _parsed(text: str) -> int | datetime:
+    if text.lstrip("-").isdigit():
+        return int(text)
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        raise ArgumentError(f"time: expected ISO 8601 as 2026-11-21T09:00:00, or milliseconds, got {text!r}") from None

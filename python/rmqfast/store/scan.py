@@ -1,0 +1,93 @@
+"""A scan in progress: an Arrow stream, and its shortcuts to the libraries that read one."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from rmqfast import _native
+from rmqfast.errors import DamageWarning, MissingExtraError
+from rmqfast.message import Damage
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
+
+__all__ = ["Scan"]
+
+
+class Scan:
+    """Messages of a store as a stream of Arrow record batches, once through.
+
+    Anything that knows the Arrow PyCapsule interface reads it: `pyarrow.RecordBatchReader.from_stream(scan)`,
+    `polars.from_arrow(scan)`, `duckdb.sql("from scan")` over the former. Memory is bounded by the batch size.
+
+    Example:
+        >>> import rmqfast
+        >>> store = rmqfast.open_store(getfixture("golden_store")("basic-4.9.4"))
+        >>> store.scan("fx_q1", columns=["queue_offset"]).to_arrow().num_rows
+        1197
+    """
+
+    def __init__(self, native: _native.Scan) -> None:
+        self._native = native
+        self._warned = False
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """The Arrow C stream; whoever takes it takes the rest of the scan."""
+        return self._native.__arrow_c_stream__(requested_schema)
+
+    def __arrow_c_schema__(self) -> object:
+        """The Arrow C schema of the batches."""
+        return self._native.__arrow_c_schema__()
+
+    @property
+    def damage(self) -> list[Damage]:
+        """What the scan could not use so far, at most 10,000 entries."""
+        return [Damage(*entry) for entry in self._native.damage[0]]
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Yields pyarrow record batches.
+
+        Raises:
+            MissingExtraError: pyarrow is not installed.
+            StoreError: The store cannot be read.
+        """
+        pa = _imported("pyarrow", "arrow")
+        while (batch := self._native.next_batch()) is not None:
+            yield pa.record_batch(batch)
+        self._warn_of_damage()
+
+    def to_arrow(self) -> pa.Table:
+        """All rows as a pyarrow table."""
+        pa = _imported("pyarrow", "arrow")
+        return pa.Table.from_batches(self.batches(), schema=pa.schema(self))
+
+    def to_pandas(self) -> pd.DataFrame:
+        """All rows as a pandas data frame; `body` holds bytes, `properties` lists of pairs."""
+        _imported("pandas", "pandas")
+        return self.to_arrow().to_pandas()
+
+    def to_polars(self) -> pl.DataFrame:
+        """All rows as a Polars data frame."""
+        polars = _imported("polars", "polars")
+        frame: pl.DataFrame = polars.from_arrow(self)
+        self._warn_of_damage()
+        return frame
+
+    def _warn_of_damage(self) -> None:
+        entries, more = self._native.damage
+        if entries and not self._warned:
+            self._warned = True
+            first = Damage(*entries[0])
+            text = f"{len(entries) + more} damaged places, the first in {first.file} at offset {first.offset}: {first.reason}"
+            warnings.warn(f"{text}; Scan.damage lists them", DamageWarning, stacklevel=3)
+
+
+def _imported(module: str, extra: str) -> Any:
+    try:
+        return __import__(module)
+    except ImportError:
+        raise MissingExtraError(f"{module} is needed for this: pip install 'rmqfast[{extra}]'", name=module) from None
