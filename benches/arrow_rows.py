@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pyarrow as pa
-from data import BORN_FROM, QUEUES, TAGS, TOPIC, Dataset, bodies, keys, tags, unique_keys
+
+from data import BORN_FROM, QUEUES, TAGS, TOPIC, Dataset, Lines, bodies, keys, tags, unique_keys
 
 TIMESTAMP = pa.timestamp("us", tz="UTC")  # what Spark takes
 COLUMNS = {
@@ -34,7 +33,7 @@ COLUMNS = {
 }
 
 
-def fixed_width(lines: np.ndarray[Any, Any], kind: pa.DataType) -> pa.Array:
+def fixed_width(lines: Lines, kind: pa.DataType) -> pa.Array:
     """Lines of bytes of one width as a string or binary array, without a copy per value."""
     rows, width = lines.shape
     offsets = np.arange(rows + 1, dtype=np.int32) * np.int32(width)
@@ -44,13 +43,19 @@ def fixed_width(lines: np.ndarray[Any, Any], kind: pa.DataType) -> pa.Array:
 def properties(start: int, stop: int) -> pa.Array:
     """The property map of each row: KEYS, UNIQ_KEY, WAIT and TAGS."""
     rows = stop - start
-    tag = np.array(TAGS)[tags(start, stop)]
-    text = [["KEYS", "UNIQ_KEY", "WAIT", "TAGS"] * rows, [""] * (4 * rows)]
-    text[1][0::4] = fixed_width(keys(start, stop), pa.string()).to_pylist()
-    text[1][1::4] = fixed_width(unique_keys(start, stop), pa.string()).to_pylist()
-    text[1][2::4] = ["true"] * rows
-    text[1][3::4] = tag.tolist()
-    return pa.MapArray.from_arrays(np.arange(rows + 1, dtype=np.int32) * np.int32(4), *(pa.array(t) for t in text))
+    tag = np.array(TAGS, "S5")[tags(start, stop)].view(np.uint8).reshape(-1, 5)
+    wait = np.tile(np.frombuffer(b"true", np.uint8), (rows, 1))
+    names = np.tile(np.frombuffer(b"KEYSUNIQ_KEYWAITTAGS", np.uint8), (rows, 1))
+    values = np.hstack([keys(start, stop), unique_keys(start, stop), wait, tag])
+    entries = (cut(names, [4, 8, 4, 4]), cut(values, [17, 32, 4, 5]))
+    return pa.MapArray.from_arrays(np.arange(rows + 1, dtype=np.int32) * np.int32(4), *entries)
+
+
+def cut(lines: Lines, widths: list[int]) -> pa.Array:
+    """Each line cut into strings of the given widths, one after the other."""
+    ends = np.arange(len(lines))[:, None] * sum(widths) + np.cumsum(widths)
+    offsets = np.concatenate([[0], ends.ravel()]).astype(np.int32)
+    return pa.Array.from_buffers(pa.string(), len(offsets) - 1, [None, pa.py_buffer(offsets), pa.py_buffer(lines)])
 
 
 def to_append(dataset: Dataset, start: int, stop: int) -> pa.RecordBatch:

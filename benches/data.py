@@ -1,7 +1,7 @@
-"""The bench stores: the same deterministic messages for every engine, written once and cached outside the repository.
+"""The bench stores: the same deterministic messages for every engine, written once, cached outside the repository.
 
-One topic, four queues round robin, random bodies of the base64 alphabet, the properties KEYS, UNIQ_KEY, WAIT and TAGS, a
-hundred tags of one per cent each. A key begins with its message's tag, so that a log that knows no tags can filter too.
+One topic, four queues round robin, random bodies of the base64 alphabet, the properties KEYS, UNIQ_KEY, WAIT and TAGS,
+a hundred tags of one per cent each. A key begins with its message's tag, so that a log without tags can filter too.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 TOPIC = "bench_topic"
 QUEUES = 4
@@ -27,6 +28,7 @@ CHUNK = 20_000
 BORN_FROM = 1_700_000_000_000
 PROPERTIES = 85
 MESSAGE_MAGIC, BLANK_MAGIC = 0xDAA320A7, 0xCBD43194
+Lines = npt.NDArray[Any]  # of bytes, one line per message; or of numbers, one per message
 ALPHABET = np.frombuffer(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/", np.uint8)
 TAGS = [f"tag{n:02d}" for n in range(100)]
 
@@ -64,9 +66,10 @@ class Dataset:
         """Messages with the tag that the filters ask for."""
         return sum(int((tags(start, stop) == TAGS.index(TAG)).sum()) for start, stop in self.spans())
 
-    def physical_offsets(self, rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    def physical_offsets(self, rows: Lines) -> Lines:
         """Byte offset in the commit log of each row number."""
-        return rows // self.segment_rows * SEGMENT + rows % self.segment_rows * self.record
+        offsets: Lines = rows // self.segment_rows * SEGMENT + rows % self.segment_rows * self.record
+        return offsets
 
     def spans(self) -> Iterator[tuple[int, int]]:
         """The row ranges that are made at a time."""
@@ -119,41 +122,43 @@ def warm(*paths: Path) -> int:
     return total
 
 
-def tags(start: int, stop: int) -> np.ndarray[Any, Any]:
+def tags(start: int, stop: int) -> Lines:
     """Tag number of each row: in every full chunk each tag has exactly one per cent, in random places."""
     shuffled = np.random.default_rng([7, start // CHUNK]).permutation(CHUNK) % 100
-    return shuffled[start % CHUNK : start % CHUNK + stop - start]
+    numbers: Lines = shuffled[start % CHUNK : start % CHUNK + stop - start]
+    return numbers
 
 
-def bodies(dataset: Dataset, start: int, stop: int) -> np.ndarray[Any, Any]:
+def bodies(dataset: Dataset, start: int, stop: int) -> Lines:
     """The bodies of a span of rows, one per line of the array."""
     noise = np.random.default_rng([11, dataset.body, start // CHUNK]).bytes((stop - start) * dataset.body)
     return ALPHABET[np.frombuffer(noise, np.uint8).reshape(stop - start, dataset.body) & 63]
 
 
-def keys(start: int, stop: int) -> np.ndarray[Any, Any]:
+def keys(start: int, stop: int) -> Lines:
     """KEYS of each row, 17 characters: the tag, a dash, the row number."""
     tag = np.array(TAGS, "S5")[tags(start, stop)].view(np.uint8).reshape(-1, 5)
     dash = np.full((stop - start, 1), ord("-"), np.uint8)
     return np.hstack([tag, dash, digits(np.arange(start, stop), 11, 10)])
 
 
-def unique_keys(start: int, stop: int) -> np.ndarray[Any, Any]:
+def unique_keys(start: int, stop: int) -> Lines:
     """UNIQ_KEY of each row, 32 hexadecimal digits as the Java client makes them."""
     prefix = np.tile(np.frombuffer(b"7F0000011A2B18B4AAC2", np.uint8), (stop - start, 1))
     return np.hstack([prefix, digits(np.arange(start, stop), 12, 16)])
 
 
-def digits(numbers: np.ndarray[Any, Any], width: int, base: int) -> np.ndarray[Any, Any]:
+def digits(numbers: Lines, width: int, base: int) -> Lines:
     """Each number in ASCII digits, with leading zeros."""
     powers = base ** np.arange(width - 1, -1, -1, dtype=np.int64)
-    return np.frombuffer(b"0123456789ABCDEF", np.uint8)[numbers[:, None] // powers % base]
+    text: Lines = np.frombuffer(b"0123456789ABCDEF", np.uint8)[numbers[:, None] // powers % base]
+    return text
 
 
-def property_bytes(start: int, stop: int) -> np.ndarray[Any, Any]:
+def property_bytes(start: int, stop: int) -> Lines:
     """The property strings of a span of rows, PROPERTIES bytes each."""
 
-    def text(value: bytes) -> np.ndarray[Any, Any]:
+    def text(value: bytes) -> Lines:
         return np.tile(np.frombuffer(value, np.uint8), (stop - start, 1))
 
     tag = np.array(TAGS, "S5")[tags(start, stop)].view(np.uint8).reshape(-1, 5)
@@ -163,16 +168,22 @@ def property_bytes(start: int, stop: int) -> np.ndarray[Any, Any]:
 
 def record_type(dataset: Dataset) -> np.dtype[Any]:
     """The commit log's record (message version 1, IPv4 hosts) as one fixed-size structure."""
-    head = "size,magic,crc,queue_id,flag".split(",")
+    head = ["size", "magic", "crc", "queue_id", "flag"]
     fields: list[Any] = [(name, ">u4") for name in head]
     fields += [("queue_offset", ">i8"), ("physical_offset", ">i8"), ("sys_flag", ">i4"), ("born", ">i8")]
-    fields += [("born_host", "S4"), ("born_port", ">i4"), ("stored", ">i8"), ("store_host", "S4"), ("store_port", ">i4")]
+    fields += [
+        ("born_host", "S4"),
+        ("born_port", ">i4"),
+        ("stored", ">i8"),
+        ("store_host", "S4"),
+        ("store_port", ">i4"),
+    ]
     fields += [("reconsume", ">i4"), ("prepared", ">i8"), ("body_size", ">i4"), ("body", "u1", (dataset.body,))]
     fields += [("topic_size", "u1"), ("topic", f"S{len(TOPIC)}"), ("property_size", ">i2")]
     return np.dtype([*fields, ("properties", "u1", (PROPERTIES,))])
 
 
-def records(dataset: Dataset, start: int, stop: int) -> np.ndarray[Any, Any]:
+def records(dataset: Dataset, start: int, stop: int) -> Lines:
     """The records of a span of rows."""
     rows, out = np.arange(start, stop), np.zeros(stop - start, record_type(dataset))
     body = bodies(dataset, start, stop)

@@ -1,4 +1,4 @@
-"""Apache Kafka as a peer: one broker in KRaft mode on the loopback, a topic filled from a bench store, stopped by its id."""
+"""Apache Kafka as a peer: one broker in KRaft mode on the loopback, with topics filled from the bench stores."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from pathlib import Path
 from types import TracebackType
 
 from data import QUEUES, Dataset, require_disk, scratch_dir, store
-from peer import Failed, stop
+from peer import Failed
+from processes import stop
 from rocketmq import build, java
 
 PATIENCE = 60.0
@@ -83,7 +84,9 @@ class Kafka:
     def __enter__(self) -> Kafka:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
 
     def _format(self, configuration: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import subprocess
 import sys
 import threading
@@ -13,9 +14,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-import psutil
+from processes import anonymous_bytes, stop
 
 Answer = dict[str, Any]
+PATIENCE = 1800.0
 
 
 class Missing(Exception):
@@ -56,6 +58,9 @@ class Peer:
             self._child.stdin.flush()
         except BrokenPipeError:
             raise Failed(f"{request[0]}: the process ended, see {self._log}") from None
+        ready, _, _ = select.select([self._child.stdout], [], [], PATIENCE)
+        if not ready:
+            raise Failed(f"{request[0]}: no answer within {PATIENCE:.0f} s")
         line = self._child.stdout.readline()
         if not line:
             raise Failed(f"{request[0]}: the process ended, see {self._log}")
@@ -73,7 +78,9 @@ class Peer:
     def __enter__(self) -> Peer:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
 
 
@@ -82,7 +89,7 @@ class MemoryWatch:
 
     def __init__(self, pid: int) -> None:
         self.peak_bytes = 0
-        self._status = Path(f"/proc/{pid}/status")
+        self._pid = pid
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._sample, daemon=True)
 
@@ -96,41 +103,8 @@ class MemoryWatch:
 
     def _sample(self) -> None:
         while not self._stop.is_set():
-            self.peak_bytes = max(self.peak_bytes, anonymous_bytes(self._status.read_text()))
+            self.peak_bytes = max(self.peak_bytes, anonymous_bytes(self._pid))
             self._stop.wait(0.005)
-
-
-def anonymous_bytes(status: str) -> int:
-    """RssAnon of a /proc/PID/status text, in bytes; 0 for a process that has ended."""
-    lines = [line for line in status.splitlines() if line.startswith("RssAnon:")]
-    return int(lines[0].split()[1]) * 1024 if lines else 0
-
-
-def stop(child: subprocess.Popen[Any], patience: float = 20.0) -> None:
-    """Asks a child and its descendants to end, by id; kills what is left after so many seconds."""
-    try:
-        family = [psutil.Process(child.pid), *psutil.Process(child.pid).children(recursive=True)]
-    except psutil.NoSuchProcess:
-        family = []
-    if child.stdin is not None:
-        try:
-            child.stdin.close()
-        except BrokenPipeError:
-            pass  # it was gone before it read the last request
-    for process in family:
-        signalled(process.terminate)
-    _, alive = psutil.wait_procs(family, timeout=patience)
-    for process in alive:
-        signalled(process.kill)
-    child.wait()
-
-
-def signalled(signal: Callable[[], None]) -> None:
-    """Sends a signal to a process that may have ended meanwhile."""
-    try:
-        signal()
-    except psutil.NoSuchProcess:
-        pass  # the wanted end
 
 
 def serve(handlers: Mapping[str, Callable[..., Answer]]) -> None:

@@ -1,4 +1,4 @@
-"""Peers on the JVM: builds them with Maven outside the repository; RocketMQ's DefaultMessageStore in its own process."""
+"""Peers on the JVM, built by Maven outside the repository; RocketMQ's DefaultMessageStore in its own process."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from data import scratch_dir
 from peer import Failed, Missing, Peer
 
 JAVA = Path(__file__).parent / "java"
-OPENS = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in ("java.nio", "sun.nio.ch", "java.lang", "jdk.internal.ref")]
+OPENS = [
+    f"--add-opens=java.base/{package}=ALL-UNNAMED"
+    for package in ("java.nio", "sun.nio.ch", "java.lang", "jdk.internal.ref")
+]
 
 
 def build(module: str) -> Path:
@@ -47,7 +50,7 @@ def store_peer() -> Peer:
 
 
 def linked_copy(store: Path) -> Path:
-    """A directory of hard links to a store: RocketMQ adds its own files beside them and may unlink, but appends nothing."""
+    """Hard links to a store, in a directory of their own: RocketMQ adds files beside them and appends nothing."""
     copy = store.with_name(store.name + ".rocketmq")
     shutil.rmtree(copy, ignore_errors=True)
     shutil.copytree(store, copy, copy_function=os.link)
