@@ -132,7 +132,8 @@ def tags(start: int, stop: int) -> Lines:
 def bodies(dataset: Dataset, start: int, stop: int) -> Lines:
     """The bodies of a span of rows, one per line of the array."""
     noise = np.random.default_rng([11, dataset.body, start // CHUNK]).bytes((stop - start) * dataset.body)
-    return ALPHABET[np.frombuffer(noise, np.uint8).reshape(stop - start, dataset.body) & 63]
+    text: Lines = ALPHABET[np.frombuffer(noise, np.uint8).reshape(stop - start, dataset.body) & 63]
+    return text
 
 
 def keys(start: int, stop: int) -> Lines:

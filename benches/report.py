@@ -16,6 +16,7 @@ from goals import Goal
 from measurement import Series
 
 RECORD = Path(__file__).parent / "record"
+SAME = ("quick", "repeat", "datasets")  # what two runs must share to stand in one record
 COLOURS = {"met": "green", "missed": "red", "not measured": "yellow", "failed": "red"}
 
 
@@ -113,11 +114,16 @@ def reasons(found: Iterable[Series]) -> dict[str, list[str]]:
     return lacking
 
 
-def write(made: Sequence[Row], found: Mapping[str, Series], about: Mapping[str, Any], commit: str) -> Path:
-    """Writes the record; a later run of one day and commit takes the place of the earlier."""
-    RECORD.mkdir(exist_ok=True)
-    path = RECORD / f"{date.today().isoformat()}-{commit}.json"
-    lines = [{**asdict(one.goal), "ratio": one.ratio, "verdict": one.verdict, "wanted": one.goal.text} for one in made]
+def write(made: Sequence[Row], found: Mapping[str, Series], about: Mapping[str, Any], directory: Path) -> Path:
+    """Writes the record of the day and commit, into which a run of other groups with the same data is merged."""
+    directory.mkdir(parents=True, exist_ok=True)
+    path = directory / f"{date.today().isoformat()}-{about['commit']}.json"
+    lines = {
+        one.goal.title: {**asdict(one.goal), "wanted": one.goal.text, "ratio": one.ratio, "verdict": one.verdict}
+        for one in made
+    }
     series = {name: asdict(one) for name, one in found.items()}
-    path.write_text(json.dumps({**about, "commit": commit, "rows": lines, "series": series}, indent=1) + "\n")
+    if path.exists() and all((earlier := json.loads(path.read_text()))[name] == about[name] for name in SAME):
+        lines, series = {**earlier["rows"], **lines}, {**earlier["series"], **series}
+    path.write_text(json.dumps({**about, "rows": lines, "series": series}, indent=1) + "\n")
     return path

@@ -47,7 +47,9 @@ def main() -> int:
     console = Console(width=None if sys.stdout.isatty() else WIDTH)
     report.show(console, made, found, title(options, at), caption(about))
     how = {"quick": options.quick, "repeat": plan.effort.repeat, "datasets": [vars(one) for one in plan.datasets]}
-    print(f"record: {report.write(made, found, {'machine': about, **how}, at)}")
+    # a quick run is no record of the project
+    directory = scratch_dir() / "record" if options.quick else report.RECORD
+    print(f"record: {report.write(made, found, {'commit': at, 'machine': about, **how}, directory)}")
     return 1 if any(one.failed for one in found.values()) else 0
 
 
