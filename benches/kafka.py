@@ -11,6 +11,7 @@ import uuid
 from base64 import urlsafe_b64encode
 from pathlib import Path
 from types import TracebackType
+from typing import Self
 
 from data import QUEUES, Dataset, require_disk, scratch_dir, store
 from peer import Failed
@@ -81,7 +82,7 @@ class Kafka:
         stop(self._server)
         shutil.rmtree(self.data, ignore_errors=True)
 
-    def __enter__(self) -> Kafka:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
@@ -107,8 +108,8 @@ class Kafka:
 
 
 def connector_jars() -> str:
-    """Spark's Kafka source and what it needs, comma separated, for `spark.jars`."""
-    return ",".join(sorted(str(jar) for jar in (build("connector") / "lib").glob("*.jar")))
+    """Spark's Kafka source and what it needs, as a class path."""
+    return ":".join(sorted(str(jar) for jar in (build("connector") / "lib").glob("*.jar")))
 
 
 def free_ports(count: int) -> list[int]:

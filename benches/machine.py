@@ -8,6 +8,7 @@ import platform
 import subprocess
 import time
 from pathlib import Path
+from typing import Self
 
 from processes import busy_seconds, own_seconds
 
@@ -65,7 +66,7 @@ class ForeignLoad:
         self.cores = 0.0
         self._begin = self._busy = self._own = 0.0
 
-    def __enter__(self) -> ForeignLoad:
+    def __enter__(self) -> Self:
         self._begin, self._busy, self._own = time.perf_counter(), busy_seconds(), own_seconds()
         return self
 

@@ -75,7 +75,7 @@ def interleave(variants: Variants, effort: Effort, files: Sequence[Path]) -> lis
     return list(series.values())
 
 
-def take(series: Series, run: Callable[[], Answer], counts: bool = True) -> None:
+def take(series: Series, run: Callable[[], Answer], *, counts: bool = True) -> None:
     """Adds one timing to a series, or closes the series with the reason why there is none."""
     try:
         with ForeignLoad() as load:

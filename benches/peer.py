@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 from processes import anonymous_bytes, stop
 
@@ -52,7 +52,8 @@ class Peer:
 
     def ask(self, *request: object) -> Answer:
         """Sends a request of tab-separated words; raises Missing or Failed when there is no figure."""
-        assert self._child.stdin is not None and self._child.stdout is not None
+        assert self._child.stdin is not None
+        assert self._child.stdout is not None
         try:
             self._child.stdin.write("\t".join(map(str, request)) + "\n")
             self._child.stdin.flush()
@@ -75,7 +76,7 @@ class Peer:
         """Ends the child and everything below it, by id."""
         stop(self._child)
 
-    def __enter__(self) -> Peer:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
@@ -93,7 +94,7 @@ class MemoryWatch:
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._sample, daemon=True)
 
-    def __enter__(self) -> MemoryWatch:
+    def __enter__(self) -> Self:
         self._thread.start()
         return self
 
@@ -122,7 +123,7 @@ def reply(handler: Callable[..., Answer], arguments: Sequence[str]) -> Answer:
         return handler(*arguments)
     except Missing as error:
         return {"missing": str(error)}
-    except Exception as error:  # every engine's own exceptions: the driver reports them and goes on with the others
+    except Exception as error:  # noqa: BLE001 - every engine's own exceptions: the driver reports them and goes on with the others
         return {"error": f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"[:500]}
 
 

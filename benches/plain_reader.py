@@ -33,7 +33,7 @@ def pieces(dataset: Dataset, store: Path) -> list[tuple[str, int, int]]:
 
 def frames(name: str, begin: int, end: int) -> Iterator[pd.DataFrame]:
     """The messages between two record boundaries of a segment."""
-    with open(name, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as log:
+    with Path(name).open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as log:
         rows = []
         while begin < end:
             rows.append(row(log, begin))

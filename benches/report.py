@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from datetime import date
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -66,8 +66,8 @@ def show(console: Console, made: Sequence[Row], found: Mapping[str, Series], tit
             one.goal.title,
             one.goal.text,
             ratio_text(one),
-            figure(one, one.ours),
-            figure(one, one.peer),
+            figure(one.ours),
+            figure(one.peer),
             foreign(one),
         ]
         colour = COLOURS.get(one.verdict, "default")
@@ -84,7 +84,7 @@ def ratio_text(one: Row) -> str:
     return f"{human(one.ratio)} {one.goal.unit}" if one.goal.peer is None else f"{one.ratio:.2f} x"
 
 
-def figure(one: Row, series: Series | None) -> str:
+def figure(series: Series | None) -> str:
     """The absolute figure of one side: rows per second and the median time."""
     if series is None or not series.samples:
         return "-"
@@ -117,7 +117,7 @@ def reasons(found: Iterable[Series]) -> dict[str, list[str]]:
 def write(made: Sequence[Row], found: Mapping[str, Series], about: Mapping[str, Any], directory: Path) -> Path:
     """Writes the record of the day and commit, into which a run of other groups with the same data is merged."""
     directory.mkdir(parents=True, exist_ok=True)
-    path = directory / f"{date.today().isoformat()}-{about['commit']}.json"
+    path = directory / f"{datetime.now(UTC).date().isoformat()}-{about['commit']}.json"
     lines = {
         one.goal.title: {**asdict(one.goal), "wanted": one.goal.text, "ratio": one.ratio, "verdict": one.verdict}
         for one in made

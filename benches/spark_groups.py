@@ -89,5 +89,5 @@ def require_spark(python: str) -> None:
 
 
 def command(python: str, jars: str = "") -> list[str]:
-    """Starts the Spark jobs under an interpreter that has pyspark, with more jars, comma separated."""
+    """Starts the Spark jobs under an interpreter that has pyspark, with a class path of more jars."""
     return [python, str(Path(__file__).resolve().parent / "spark_peers.py"), jars]

@@ -50,16 +50,15 @@ def session(jars: str) -> SparkSession:
     }
     for name, value in settings.items():
         builder = builder.config(name, value)
+    if jars:
+        # in local mode the driver runs the tasks; spark.jars stays free for the jar that rmqfast may name
+        builder = builder.config("spark.driver.extraClassPath", jars)
     try:
         from rmqfast.spark import configure
     except ImportError:
         configured = builder
     else:
         configured = configure(builder) or builder
-    # last, and beside the jars that configure may have named
-    named = configured._options.get("spark.jars", "")
-    if jars:
-        configured = configured.config("spark.jars", ",".join(filter(None, [named, jars])))
     spark: SparkSession = configured.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     return spark
