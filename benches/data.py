@@ -86,8 +86,7 @@ def scratch_dir() -> Path:
 
 def store(dataset: Dataset) -> Path:
     """The store directory of a dataset, written if it is not there yet."""
-    path = scratch_dir() / f"store-{dataset.label}-{dataset.rows}"
-    manifest = path.with_suffix(".json")
+    path, manifest = places(dataset)
     if manifest.exists() and json.loads(manifest.read_text()) == asdict(dataset):
         return path
     shutil.rmtree(path, ignore_errors=True)
@@ -98,10 +97,16 @@ def store(dataset: Dataset) -> Path:
     return path
 
 
+def places(dataset: Dataset) -> tuple[Path, Path]:
+    """The store directory of a dataset, and the file that says what a finished one holds."""
+    name = f"store-{dataset.label}-{dataset.rows}"
+    return scratch_dir() / name, scratch_dir() / f"{name}.json"
+
+
 def discard(dataset: Dataset) -> None:
     """Removes a dataset's store."""
-    path = scratch_dir() / f"store-{dataset.label}-{dataset.rows}"
-    path.with_suffix(".json").unlink(missing_ok=True)
+    path, manifest = places(dataset)
+    manifest.unlink(missing_ok=True)
     shutil.rmtree(path, ignore_errors=True)
 
 

@@ -31,9 +31,9 @@ class Row:
     peer: Series | None
 
 
-def rows(goals: Sequence[Goal], found: Mapping[str, Series]) -> list[Row]:
-    """The goals held against the figures; a row that was not measured says so and has no ratio."""
-    made = [row(goal, found) for goal in goals]
+def rows(goals: Sequence[Goal], found: Mapping[str, Series], *, judge: bool) -> list[Row]:
+    """The goals held against the figures, unless they are not to be judged; what was not measured has no ratio."""
+    made = [row(goal, found, judge=judge) for goal in goals]
     met = {one.goal.either for one in made if one.verdict == "met"} - {""}
     return [
         Row(one.goal, one.ratio, "met by the other", one.ours, one.peer)
@@ -43,7 +43,7 @@ def rows(goals: Sequence[Goal], found: Mapping[str, Series]) -> list[Row]:
     ]
 
 
-def row(goal: Goal, found: Mapping[str, Series]) -> Row:
+def row(goal: Goal, found: Mapping[str, Series], *, judge: bool) -> Row:
     """One goal by itself."""
     ours, peer = found.get(goal.ours), found.get(goal.peer or "")
     ratio = goal.ratio(found)
@@ -51,6 +51,8 @@ def row(goal: Goal, found: Mapping[str, Series]) -> Row:
         verdict = "failed" if any(one and one.failed for one in (ours, peer)) else "not measured"
     elif goal.bound is None:
         verdict = "information"
+    elif not judge:
+        verdict = "not judged"
     else:
         verdict = "met" if goal.holds(ratio) else "missed"
     return Row(goal, ratio, verdict, ours, peer)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 
 from rich.console import Console
@@ -38,19 +39,27 @@ WIDTH = 170  # where the output is no terminal
 def main() -> int:
     """Runs the chosen groups; 1 when something that is there could not be measured."""
     options = parse()
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, leave)  # so that what was started is ended
     plan, about, at = plan_of(options), facts(), commit()
     found: dict[str, Series] = {}
     for name in options.only:
         print(f"measuring {name}", file=sys.stderr, flush=True)
         found |= measured(name, plan)
-    made = report.rows([goal for goal in all_goals() if goal.group in options.only], found)
+    made = report.rows([goal for goal in all_goals() if goal.group in options.only], found, judge=not options.quick)
     console = Console(width=None if sys.stdout.isatty() else WIDTH)
     report.show(console, made, found, title(options, at), caption(about))
     how = {"quick": options.quick, "repeat": plan.effort.repeat, "datasets": [vars(one) for one in plan.datasets]}
+    how |= {"memory_gib": plan.memory_gib, "growth_gib": plan.growth_gib}
     # a quick run is no record of the project
     directory = scratch_dir() / "record" if options.quick else report.RECORD
     print(f"record: {report.write(made, found, {'commit': at, 'machine': about, **how}, directory)}")
     return 1 if any(one.failed for one in found.values()) else 0
+
+
+def leave(number: int, _frame: object) -> None:
+    """Ends the run as an exception does, through every `with`."""
+    sys.exit(128 + number)
 
 
 def measured(name: str, plan: Plan) -> dict[str, Series]:

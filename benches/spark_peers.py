@@ -156,7 +156,7 @@ class Jobs:
 def parquet_files(dataset: Dataset) -> Path:
     """The dataset as uncompressed Parquet files, written if they are not there yet."""
     path = data.scratch_dir() / f"parquet-{dataset.label}-{dataset.rows}"
-    mark = path.with_suffix(".json")
+    mark = path.with_name(f"{path.name}.json")
     if mark.exists():
         return path
     shutil.rmtree(path, ignore_errors=True)

@@ -124,6 +124,8 @@ public final class StorePeer {
             throw new IllegalStateException("the index misses " + key(count / 2));
         }
         s.shutdown();
+        // unmaps the files: deleted ones would stay in memory and on the disk
+        s.destroy();
         return figures(count, put - begin, "\"seconds_dispatched\": " + (dispatched - begin) / 1e9);
     }
 
