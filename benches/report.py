@@ -75,8 +75,8 @@ def show(console: Console, made: Sequence[Row], found: Mapping[str, Series], tit
         colour = COLOURS.get(one.verdict, "default")
         table.add_row(*cells, f"[{colour}]{one.verdict}[/]")
     console.print(table)
-    for reason, names in reasons(found.values()).items():
-        console.print(f"not measured: {', '.join(names)}: {reason}", markup=False, soft_wrap=True)
+    for (word, reason), names in reasons(found.values()).items():
+        console.print(f"{word}: {', '.join(names)}: {reason}", markup=False, soft_wrap=True)
 
 
 def ratio_text(one: Row) -> str:
@@ -107,12 +107,13 @@ def human(number: float) -> str:
     return f"{number:.3g}"
 
 
-def reasons(found: Iterable[Series]) -> dict[str, list[str]]:
+def reasons(found: Iterable[Series]) -> dict[tuple[str, str], list[str]]:
     """Why figures lack, with the names of those that do."""
-    lacking: dict[str, list[str]] = {}
+    lacking: dict[tuple[str, str], list[str]] = {}
     for series in found:
         if series.missing is not None:
-            lacking.setdefault(series.missing, []).append(series.name)
+            word = "failed" if series.failed else "not measured"
+            lacking.setdefault((word, series.missing), []).append(series.name)
     return lacking
 
 

@@ -79,7 +79,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--size-gib", type=float, default=2.0, help="GiB of bodies of 1 KiB")
     parser.add_argument("--spark-python", default=sys.executable, help="interpreter with rmqfast and pyspark")
     kafka_python = os.environ.get("RMQFAST_SPARK40_PYTHON") or str(ROOT / ".venv-spark40/bin/python")
-    parser.add_argument("--kafka-python", default=kafka_python, help="interpreter with rmqfast and pyspark 4.0.0")
+    parser.add_argument("--kafka-python", default=kafka_python, help="interpreter with rmqfast and pyspark 4.0")
     return parser.parse_args()
 
 
