@@ -10,7 +10,7 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -105,7 +105,7 @@ class Jobs:
             writer.write_batch(batch)
         packed, share = sink.getvalue().to_pybytes(), dataset.rows // TASKS
 
-        def give(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
+        def give(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             one = pa.ipc.open_stream(packed).read_next_batch()
             left = sum(batch.num_rows for batch in batches) * share
             while left > 0:
@@ -136,7 +136,7 @@ class Jobs:
         """A reader in plain Python under mapInPandas."""
         pieces = plain_reader.pieces(Dataset("plain", int(body), int(rows)), Path(path))
 
-        def read(frames: Iterable[Any]) -> Iterable[Any]:
+        def read(frames: Iterable[Any]) -> Iterator[Any]:
             for frame in frames:
                 for piece in frame.itertuples(index=False):
                     yield from plain_reader.frames(*piece)
