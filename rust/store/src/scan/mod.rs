@@ -10,6 +10,7 @@ pub mod columns;
 pub mod plan;
 pub mod properties_column;
 pub mod queue_walk;
+pub mod records;
 pub mod request;
 pub mod row;
 pub mod scanner;
