@@ -37,11 +37,13 @@ struct Hit {
     queue_offset: i64,
 }
 
-/// How far a queue was read.
+/// How far a queue was read: all units from the first to the end belong to the walk, whatever they say.
 #[derive(Clone, Copy, Debug)]
 struct Cursor {
     next: i64,
     end: i64,
+    /// Units before the first of these lead to records that the log has lost already.
+    is_live: bool,
 }
 
 /// The walk; [`advance`](Self::advance) then [`block`](Self::block).
@@ -53,8 +55,11 @@ pub struct QueueWalk {
     by_hash: bool,
     verify_crc: bool,
     cursors: Vec<Cursor>,
+    from: u64,
     position: u64,
     end: u64,
+    /// The least physical offset that waits for its stretch.
+    waiting: u64,
     hits: Vec<Hit>,
     next_hit: usize,
     segment: Option<(usize, Segment)>,
@@ -75,7 +80,8 @@ impl QueueWalk {
         verify_crc: bool,
     ) -> Result<Self> {
         let from = from.max(log.min_offset());
-        let cursors = queues.iter().map(|q| Cursor::of(q, &request, from)).collect::<Result<_>>()?;
+        let cursors =
+            queues.iter().map(|q| Cursor::of(q, &request, (from, end), log.min_offset())).collect::<Result<_>>()?;
         let by_hash = !request.tags.is_all() && request.topic.as_deref() != Some(SCHEDULE_TOPIC);
         Ok(Self {
             log,
@@ -84,8 +90,10 @@ impl QueueWalk {
             verify_crc,
             request,
             cursors,
+            from,
             position: from,
             end,
+            waiting: u64::MAX,
             hits: Vec::new(),
             next_hit: 0,
             segment: None,
@@ -121,13 +129,15 @@ impl QueueWalk {
     fn collect(&mut self, damage: &mut DamageLog) -> Result<()> {
         self.hits.clear();
         self.next_hit = 0;
+        self.waiting = u64::MAX;
         let end = self.end.min(self.position.saturating_add(STRETCH));
         let queues = self.queues.clone();
         for (index, queue) in queues.iter().enumerate() {
             self.collect_queue(index, &mut UnitReader::new(queue), end, damage)?;
         }
         self.hits.sort_unstable_by_key(|hit| hit.physical_offset);
-        self.position = end;
+        // A stretch without units is passed at once: a damaged name of a file may make the log seem endless.
+        self.position = if self.hits.is_empty() { end.max(self.waiting) } else { end };
         Ok(())
     }
 
@@ -140,13 +150,14 @@ impl QueueWalk {
     ) -> Result<()> {
         let log_end = self.log.segments().end();
         while self.cursors[index].next < self.cursors[index].end {
-            let Cursor { next, end: last } = self.cursors[index];
+            let Cursor { next, end: last, .. } = self.cursors[index];
             let units = reader.units(next, UNITS.min((last - next) as usize))?;
             if units.is_empty() {
+                let after = next_file(&self.queues[index], next).min(last);
                 let reason = format!("queue offset {next}: expected a file of the consume queue, got none");
-                damage.push(unit_damage(&self.queues[index], next, last - next, reason));
-                self.cursors[index].next = last;
-                return Ok(());
+                damage.push(unit_damage(&self.queues[index], next, after - next, reason));
+                self.cursors[index].next = after;
+                continue;
             }
             for (n, bytes) in units.chunks_exact(UNIT_SIZE).enumerate() {
                 let Some(unit) = Unit::decode(bytes) else { continue };
@@ -158,13 +169,21 @@ impl QueueWalk {
                             format!("queue offset {queue_offset}: expected a record below {log_end}, got {unit:?}");
                         damage.push(unit_damage(&self.queues[index], queue_offset, 1, reason));
                     }
+                } else if physical_offset >= self.end || (physical_offset < self.from && self.cursors[index].is_live) {
+                    let expected = format!("a record from {} to {}", self.from, self.end);
+                    let reason = format!("queue offset {queue_offset}: expected {expected}, got {unit:?}");
+                    damage.push(unit_damage(&self.queues[index], queue_offset, 1, reason));
+                } else if physical_offset < self.from {
+                    // Expired.
                 } else if physical_offset >= end {
                     self.cursors[index].next = queue_offset;
+                    self.waiting = self.waiting.min(physical_offset);
                     return Ok(());
                 } else if !self.by_hash
                     || is_ext_address(unit.tags_code)
                     || self.request.tags.codes_match(unit.tags_code)
                 {
+                    self.cursors[index].is_live = true;
                     self.hits.push(Hit { physical_offset, size: unit.size as u32, queue: index as u32, queue_offset });
                 }
             }
@@ -190,8 +209,17 @@ impl QueueWalk {
             if run == 0 {
                 break;
             }
+            if let Some(reason) = too_long(segment, self.hits[self.next_hit], base)? {
+                let hit = self.hits[self.next_hit];
+                damage.push(self.log.damage(hit.physical_offset, 0, reason));
+                self.next_hit += 1;
+                continue;
+            }
             let hits = &self.hits[self.next_hit..self.next_hit + run];
-            let (from, to) = (hits[0].physical_offset, hits[run - 1].physical_offset + u64::from(hits[run - 1].size));
+            // Not the end of the last one: a damaged unit may lead into the middle of the record before it.
+            let from = hits[0].physical_offset;
+            let to =
+                hits.iter().map(|hit| hit.physical_offset + u64::from(hit.size)).max().unwrap_or(from).min(file_end);
             let start = match segment.mapped() {
                 Some(_) => (from - base) as usize,
                 None => {
@@ -225,7 +253,9 @@ impl QueueWalk {
         let near = |hit: &&Hit| {
             let close = hit.physical_offset <= end.saturating_add(NEAR) && hit.physical_offset < file_end;
             end = end.max(hit.physical_offset + u64::from(hit.size));
-            close && hit.physical_offset - first.physical_offset < BLOCK_LEN as u64
+            let is_first = hit.queue == first.queue && hit.queue_offset == first.queue_offset;
+            let fits = hit.physical_offset - first.physical_offset + u64::from(hit.size) <= BLOCK_LEN as u64;
+            is_first || (close && fits)
         };
         hits.iter().take_while(near).count().max(1)
     }
@@ -268,13 +298,34 @@ impl QueueWalk {
 }
 
 impl Cursor {
-    fn of(queue: &ConsumeQueue, request: &ScanRequest, from: u64) -> Result<Self> {
+    /// The units of a range of the log. At both ends of the log no bisection is trusted: units that were damaged mislead it.
+    fn of(queue: &ConsumeQueue, request: &ScanRequest, (from, end): (u64, u64), log_start: u64) -> Result<Self> {
         let bound = |bound: &Option<OffsetBound>| bound.as_ref().and_then(|b| b.of(queue.queue_id()));
         let max = queue.max_offset()?;
-        let first = queue.lower_bound(from, max)?;
+        let first = if from > log_start { queue.lower_bound(from, max)? } else { queue.first_offset() };
+        let last = if queue.max_physical_offset()? > end { queue.lower_bound(end, max)? } else { max };
         let next = bound(&request.start_offset).map_or(first, |start| first.max(start));
-        Ok(Self { next, end: bound(&request.end_offset).map_or(max, |end| max.min(end)) })
+        let last = bound(&request.end_offset).map_or(last, |end| last.min(end));
+        Ok(Self { next, end: last, is_live: from > log_start })
     }
+}
+
+/// Queue offset of the first unit in a file behind `offset`.
+fn next_file(queue: &ConsumeQueue, offset: i64) -> i64 {
+    let firsts = queue.segments().files().iter().map(|file| file.base.div_ceil(UNIT_SIZE as u64) as i64);
+    firsts.filter(|first| *first > offset).min().unwrap_or(i64::MAX)
+}
+
+/// Why a hit of more than a block is not fetched: the record there has another size.
+fn too_long(segment: &Segment, hit: Hit, base: u64) -> Result<Option<String>> {
+    if hit.size as usize <= BLOCK_LEN {
+        return Ok(None);
+    }
+    let mut head = Vec::new();
+    segment.read_into(hit.physical_offset - base, size_of::<u32>(), &mut head)?;
+    let got = head.first_chunk().map_or(0, |bytes| u32::from_be_bytes(*bytes));
+    Ok((got != hit.size)
+        .then(|| format!("total size at +0: expected {} as its consume-queue unit says, got {got}", hit.size)))
 }
 
 /// Source: `ConsumeQueueExt.isExtAddr`: the hash is elsewhere, so it cannot be compared.
@@ -291,12 +342,12 @@ fn prefetch(bytes: &[u8], base: u64, hit: Option<&Hit>) {
 
 fn unit_damage(queue: &ConsumeQueue, queue_offset: i64, units: i64, reason: String) -> Damage {
     let unit = UNIT_SIZE as u64;
-    Damage {
-        offset: queue_offset as u64 * unit,
-        length: units as u64 * unit,
-        reason,
-        file: queue.directory().to_path_buf(),
-    }
+    let segments = queue.segments();
+    let file = segments
+        .find(queue_offset as u64 * unit)
+        .map_or(queue.directory(), |i| &segments.files()[i].path)
+        .to_path_buf();
+    Damage { offset: queue_offset as u64 * unit, length: units as u64 * unit, reason, file }
 }
 
 fn told((topic, queue_id, offset, size): (&[u8], i32, i64, u32)) -> String {
