@@ -88,7 +88,9 @@ def test_both_ways_of_reading_a_topic_give_the_rows_of_the_reference(thought: Th
 
 @settings(max_examples=EXAMPLES)
 @given(random_store.stores(), st.integers(1, 5), st.sampled_from([1, 100, 3000]), st.sampled_from(["log", "queue"]))
-def test_batches_are_bounded_and_together_the_scan(thought: Thought, batch_rows: int, batch_bytes: int, way: str) -> None:
+def test_batches_are_bounded_and_together_the_scan(
+    thought: Thought, batch_rows: int, batch_bytes: int, way: str
+) -> None:
     with written(thought) as (store, rows):
         for topic in topics(rows):
             options: dict[str, Any] = {"batch_rows": batch_rows, "batch_bytes": batch_bytes, "way": way}
