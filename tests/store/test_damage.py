@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import resource
 import shutil
 import struct
@@ -13,7 +12,6 @@ import time
 import zlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -49,10 +47,10 @@ def test_a_short_file_loses_its_records_and_no_others(store: SmallStore, which: 
         if cut < r.physical_offset + r.store_size and r.physical_offset < int(path.name) + FILE_SIZE
     ]
     assert rows == [row_of(r) for r in store.records if r not in lost]
-    # what stood before the first byte that is left is gone, as after a deletion by age
-    if not (which == 0 and size == 0):
-        assert damage
-        assert all(entry.reason and entry.file for entry in damage)
+    # That the log was longer, its queues alone can tell.
+    is_end = which == -1 and size < 4
+    assert bool(damage) == (bool(lost) and (way == "queue" or not is_end))
+    assert all(entry.reason and entry.file for entry in damage)
 
 
 @WAYS
@@ -63,7 +61,7 @@ def test_a_removed_file_is_a_gap(store: SmallStore, position: int, way: str) -> 
     path.unlink()
     rows, damage = rows_and_damage(store.path, "T", way=way)
     assert rows == store.rows_but(lambda r: start <= r.physical_offset < start + FILE_SIZE)
-    assert bool(damage) == (position in (1, 2) or way == "queue")
+    assert bool(damage) == (position in (1, 2) or (position == -1 and way == "queue"))
 
 
 @WAYS
@@ -270,17 +268,23 @@ def test_a_file_that_may_not_be_read_is_an_error_that_names_it() -> None:
         store = small_store(Path(directory) / "s")
         for hidden in (store.segments[1], store.path / "consumequeue" / "T"):
             hidden.chmod(0)
-            told = error_of_nobody(f"import rmqfast; rmqfast.open_store({str(store.path)!r}).scan('T').to_arrow()")
-            assert told == f"rmqfast.errors.StoreIOError: [Errno 13] permission denied: {str(hidden)!r}"
+            assert error_of_nobody(store.path) == f"[Errno 13] permission denied: {str(hidden)!r}"
             hidden.chmod(0o755)
 
 
-def error_of_nobody(code: str) -> str:
-    """The error that `code` ends with, under a user whom permissions hold: they do not hold root."""
-    user: dict[str, Any] = {"user": 65534, "group": 65534, "extra_groups": []} if os.geteuid() == 0 else {}
-    done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True, **user)
-    assert done.returncode == 1
-    return done.stderr.strip().splitlines()[-1]
+def error_of_nobody(path: Path) -> str:
+    """What a scan raises under a user whom permissions hold, as they do not hold root."""
+    code = f"""
+import os, pyarrow, rmqfast
+if os.geteuid() == 0:
+    os.setgroups([])
+    os.setresuid(65534, 65534, 65534)
+try:
+    rmqfast.open_store({str(path)!r}).scan("T").to_arrow()
+except rmqfast.errors.StoreIOError as error:
+    print(error)
+"""
+    return subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.strip()
 
 
 HOSTILE: list[str] = [
@@ -326,7 +330,7 @@ def test_unknown_names_come_with_names_like_them(store: SmallStore, golden_store
 
 @pytest.mark.parametrize(
     ("options", "position"),
-    [({"tags": "A |||| B"}, None), ({"sql": "a >"}, 3), ({"sql": "a = 'x"}, 4), ({"sql": "(" * 5000}, None)],
+    [({"tags": "||"}, 0), ({"sql": "a >"}, 3), ({"sql": "a = 'x"}, 4), ({"sql": "(" * 5000}, None)],
 )
 def test_an_expression_that_does_not_parse_says_where(
     store: SmallStore, options: dict[str, str], position: int | None

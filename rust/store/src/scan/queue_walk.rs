@@ -80,8 +80,7 @@ impl QueueWalk {
         verify_crc: bool,
     ) -> Result<Self> {
         let from = from.max(log.min_offset());
-        let cursors =
-            queues.iter().map(|q| Cursor::of(q, &request, (from, end), log.min_offset())).collect::<Result<_>>()?;
+        let cursors = queues.iter().map(|q| Cursor::of(q, &request, (from, end), &log)).collect::<Result<_>>()?;
         let by_hash = !request.tags.is_all() && request.topic.as_deref() != Some(SCHEDULE_TOPIC);
         Ok(Self {
             log,
@@ -299,14 +298,15 @@ impl QueueWalk {
 
 impl Cursor {
     /// The units of a range of the log. At both ends of the log no bisection is trusted: units that were damaged mislead it.
-    fn of(queue: &ConsumeQueue, request: &ScanRequest, (from, end): (u64, u64), log_start: u64) -> Result<Self> {
+    fn of(queue: &ConsumeQueue, request: &ScanRequest, (from, end): (u64, u64), log: &CommitLog) -> Result<Self> {
         let bound = |bound: &Option<OffsetBound>| bound.as_ref().and_then(|b| b.of(queue.queue_id()));
         let max = queue.max_offset()?;
-        let first = if from > log_start { queue.lower_bound(from, max)? } else { queue.first_offset() };
-        let last = if queue.max_physical_offset()? > end { queue.lower_bound(end, max)? } else { max };
+        let first = if from > log.min_offset() { queue.lower_bound(from, max)? } else { queue.first_offset() };
+        let reaches_on = end < log.segments().end() && queue.max_physical_offset()? > end;
+        let last = if reaches_on { queue.lower_bound(end, max)? } else { max };
         let next = bound(&request.start_offset).map_or(first, |start| first.max(start));
         let last = bound(&request.end_offset).map_or(last, |end| last.min(end));
-        Ok(Self { next, end: last, is_live: from > log_start })
+        Ok(Self { next, end: last, is_live: from > log.min_offset() })
     }
 }
 
@@ -316,16 +316,20 @@ fn next_file(queue: &ConsumeQueue, offset: i64) -> i64 {
     firsts.filter(|first| *first > offset).min().unwrap_or(i64::MAX)
 }
 
-/// Why a hit of more than a block is not fetched: the record there has another size.
+/// Why a hit of more than a block is not fetched: the lengths of the record there say something else.
 fn too_long(segment: &Segment, hit: Hit, base: u64) -> Result<Option<String>> {
     if hit.size as usize <= BLOCK_LEN {
         return Ok(None);
     }
     let mut head = Vec::new();
-    segment.read_into(hit.physical_offset - base, size_of::<u32>(), &mut head)?;
-    let got = head.first_chunk().map_or(0, |bytes| u32::from_be_bytes(*bytes));
-    Ok((got != hit.size)
-        .then(|| format!("total size at +0: expected {} as its consume-queue unit says, got {got}", hit.size)))
+    segment.read_into(hit.physical_offset - base, BLOCK_LEN, &mut head)?;
+    Ok(match Layout::decode(&head) {
+        Ok(Item::Partial(needed)) if needed == hit.size as usize => None,
+        Ok(other) => {
+            Some(format!("expected a record of {} bytes as its consume-queue unit says, got {other:?}", hit.size))
+        }
+        Err(malformed) => Some(malformed.to_string()),
+    })
 }
 
 /// Source: `ConsumeQueueExt.isExtAddr`: the hash is elsewhere, so it cannot be compared.
