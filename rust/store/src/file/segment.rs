@@ -4,6 +4,7 @@
 use super::mmap;
 use crate::{Error, Result};
 use memmap2::Mmap;
+use rustix::fs::SeekFrom;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -41,6 +42,8 @@ impl Segment {
     pub fn open(path: &Path, io: Io) -> Result<Self> {
         let file = File::open(path).map_err(|e| Error::io(path, e))?;
         let source = match io {
+            // Positions within a map are 32 bits wide; no broker writes a file that needs more.
+            Io::Mmap if file.metadata().is_ok_and(|m| m.len() > u64::from(u32::MAX)) => Source::File(file),
             Io::Pread => Source::File(file),
             Io::Mmap => Source::Map(mmap::map(&file).map_err(|e| Error::io(path, e))?),
         };
@@ -90,6 +93,40 @@ impl Segment {
             }
         }
         Ok(out.len() - start)
+    }
+
+    /// Position of the first byte from `from` to `end` that is not zero. Holes of a sparse file are not read.
+    ///
+    /// # Errors
+    /// [`Error::Io`] with the path.
+    pub fn first_written(&self, from: u64, end: u64) -> Result<Option<u64>> {
+        const STEP: u64 = 1 << 20;
+        let (mut at, mut bytes) = (from, Vec::new());
+        while at < end {
+            at = self.next_data(at, end);
+            bytes.clear();
+            if self.read_into(at, STEP.min(end.saturating_sub(at)) as usize, &mut bytes)? == 0 {
+                break;
+            }
+            if let Some(found) = bytes.iter().position(|b| *b != 0) {
+                return Ok(Some(at + found as u64));
+            }
+            at += bytes.len() as u64;
+        }
+        Ok(None)
+    }
+
+    /// Where the next bytes stand that the file system stores, `end` where there are none.
+    pub fn next_data(&self, at: u64, end: u64) -> u64 {
+        match &self.source {
+            Source::Map(_) => at,
+            Source::File(file) => match rustix::fs::seek(file, SeekFrom::Data(at)) {
+                Ok(next) => next.clamp(at, end),
+                Err(rustix::io::Errno::NXIO) => end,
+                // A file system that does not know its holes.
+                Err(_) => at,
+            },
+        }
     }
 
     /// The whole map, where there is one.
@@ -145,6 +182,23 @@ mod tests {
             let mut out = b"x".to_vec();
             assert_eq!(segment.read_into(9, 5, &mut out).expect("reads"), 1);
             assert_eq!(out, b"x9");
+        }
+    }
+
+    #[test]
+    fn the_first_written_byte_is_found_behind_a_hole() {
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        file.as_file().set_len(5 << 20).expect("grown");
+        for io in [Io::Pread, Io::Mmap] {
+            let segment = Segment::open(file.path(), io).expect("opens");
+            assert_eq!(segment.first_written(0, 5 << 20).expect("reads"), None);
+        }
+        file.as_file().write_at(&[7], 3 << 20).expect("written");
+        for io in [Io::Pread, Io::Mmap] {
+            let segment = Segment::open(file.path(), io).expect("opens");
+            assert_eq!(segment.first_written(9, 5 << 20).expect("reads"), Some(3 << 20));
+            assert_eq!(segment.first_written(9, 3 << 20).expect("reads"), None);
+            assert_eq!(segment.first_written((3 << 20) + 1, u64::MAX).expect("reads"), None);
         }
     }
 

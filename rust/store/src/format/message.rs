@@ -112,7 +112,27 @@ impl Layout {
         }
         match bytes.get(..total as usize) {
             Some(record) => Self::of_record(record, version).map(Item::Message),
-            None => Ok(Item::Partial(total as usize)),
+            None => Self::of_head(bytes, total as usize, version),
+        }
+    }
+
+    /// A record that goes on behind `bytes`: its size is believed only if the body length, where it is there, agrees.
+    /// Otherwise a flipped bit would have a gigabyte read.
+    fn of_head(head: &[u8], total: usize, topic_width: usize) -> Result<Item, Malformed> {
+        let sys_flag = i32_at(head, SYS_FLAG_AT).unwrap_or(0);
+        let body = 72 + host_len(sys_flag, BORN_HOST_V6) + host_len(sys_flag, STORE_HOST_V6);
+        let Some(body_len) = i32_at(head, body - 4).map(i64::from) else { return Ok(Item::Partial(total)) };
+        let most = total as i64 - (body + topic_width + 2) as i64;
+        let topic_most = if topic_width == 1 { i64::from(i8::MAX) } else { i64::from(i16::MAX) };
+        let least = (most - topic_most - properties::MAX_LEN as i64).max(0);
+        match body_len {
+            n if n < least => {
+                Err(Malformed { field: "body length", at: body - 4, expected: Expected::AtLeast(least), got: n })
+            }
+            n if n > most => {
+                Err(Malformed { field: "body length", at: body - 4, expected: Expected::AtMost(most), got: n })
+            }
+            _ => Ok(Item::Partial(total)),
         }
     }
 

@@ -7,6 +7,7 @@ pub mod batch;
 pub mod body;
 pub mod column;
 pub mod columns;
+pub mod hits;
 pub mod plan;
 pub mod properties_column;
 pub mod queue_walk;

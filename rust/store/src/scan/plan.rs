@@ -3,9 +3,10 @@
 //! A piece is a range of physical offsets, so pieces never overlap, whatever way each is read, and can be cut anywhere
 //! between two records. Straight reading costs the bytes of the log, reading by queue costs the units of the queues and the
 //! records that pass the tag hash; the cheaper way is taken. What the queues do not list surely is read straight.
-use super::queue_walk::SCHEDULE_TOPIC;
+use super::hits::SCHEDULE_TOPIC;
 use super::request::ScanRequest;
 use super::scanner::Sources;
+use crate::file::Io;
 use crate::format::consume_queue::{UNIT_SIZE, Unit};
 use crate::format::message::{Item, Layout, Message};
 use crate::store::consume_queue::UnitReader;
@@ -56,6 +57,10 @@ const NS_PER_LOG_RECORD: f64 = 40.0;
 const NS_PER_UNIT: f64 = 2.5;
 const NS_PER_HIT: f64 = 600.0;
 const SAMPLES: i64 = 16;
+/// Pieces of a file, or of all queues: a damaged name must not ask for billions.
+const MAX_PARTS: u64 = 1 << 14;
+/// Bytes read to see whether a unit leads to its record: the size in a damaged one may be anything.
+const MAX_HEAD: usize = 256 << 10;
 const SAMPLE_UNITS: usize = 64;
 
 impl Plan {
@@ -148,7 +153,8 @@ impl Plan {
         }
         ranges.sort_by_key(|(units, _, _)| std::cmp::Reverse(*units));
         let units: i64 = ranges.iter().map(|(units, _, _)| units).sum();
-        let parts = (units as u64 * self.mean_size(&ranges)? / bytes).max(1) as i64;
+        let parts = (units as u64).saturating_mul(self.mean_size(&ranges)?) / bytes;
+        let parts = parts.clamp(1, MAX_PARTS) as i64;
         ranges.truncate(QUEUES);
         let looked_at: i64 = ranges.iter().map(|(units, _, _)| units).sum();
         let step = (looked_at / (parts * 8)).max(1);
@@ -185,11 +191,11 @@ impl Plan {
                 continue;
             }
             cuts.push(file.base);
-            let parts = file.len.div_ceil(bytes);
-            for part in 1..parts {
-                let wanted = file.base + part * (file.len / parts);
+            let parts = file.len.div_ceil(bytes).min(MAX_PARTS);
+            for wanted in (1..parts).map(|part| file.base + part * (file.len / parts)) {
                 if wanted > piece.from && wanted < piece.end {
-                    cuts.extend(crate::store::resync::record_behind(log, index, wanted)?);
+                    let Some(cut) = crate::store::resync::record_behind(log, index, wanted)? else { break };
+                    cuts.push(cut);
                 }
             }
         }
@@ -237,6 +243,25 @@ fn unusable(store: &MessageStore, queues: &[ConsumeQueue]) -> Result<Option<Stri
                 }
             }
         }
+        if let Some(at) = written_behind(queue, max)? {
+            let (topic, id) = (queue.topic(), queue.queue_id());
+            let got = format!("expected nothing behind offset {max}, got data at byte {at}");
+            return Ok(Some(format!("consume queue {topic} {id} is damaged: {got}")));
+        }
+    }
+    Ok(None)
+}
+
+/// Where a queue holds data behind its end: the end was found by bisection, which a hole of zeroes misleads.
+fn written_behind(queue: &ConsumeQueue, max: i64) -> Result<Option<u64>> {
+    let end = max as u64 * UNIT_SIZE as u64;
+    for (index, file) in queue.segments().files().iter().enumerate().filter(|(_, file)| file.end() > end) {
+        let segment = queue.segments().open(index, Io::Pread)?;
+        let found = segment.first_written(end.saturating_sub(file.base), file.len)?;
+        // A live broker may have listed more meanwhile.
+        if found.is_some() && queue.max_offset()? == max {
+            return Ok(found.map(|at| file.base + at));
+        }
     }
     Ok(None)
 }
@@ -249,14 +274,16 @@ fn leads_astray(store: &MessageStore, queue: &ConsumeQueue, offset: i64, unit: U
     if unit.physical_offset as u64 >= store.dispatched_to()? {
         return Ok(None);
     }
-    let head = match store.log().record_head(unit.physical_offset as u64, unit.size as usize) {
+    let head = match store.log().record_head(unit.physical_offset as u64, (unit.size as usize).min(MAX_HEAD)) {
         Ok(head) => head,
         Err(Error::Invalid { expected, got, .. }) => return Ok(Some(format!("expected {expected}, got {got}"))),
         Err(Error::Corrupt { .. }) => return Ok(None),
         Err(error) => return Err(error),
     };
-    let Ok(Item::Message(layout)) = Layout::decode(&head) else {
-        return Ok(Some(format!("expected a record at {}, got none", unit.physical_offset)));
+    let layout = match Layout::decode(&head) {
+        Ok(Item::Message(layout)) => layout,
+        Ok(Item::Partial(needed)) if needed > MAX_HEAD && needed == unit.size as usize => return Ok(None),
+        _ => return Ok(Some(format!("expected a record at {}, got none", unit.physical_offset))),
     };
     let ours = Message::new(&head, layout).is_some_and(|m| {
         m.topic() == queue.topic().as_bytes() && m.queue_id() == queue.queue_id() && m.queue_offset() == offset

@@ -4,58 +4,30 @@
 //! neighbours with one read. Each record must be what its unit says, or it becomes damage.
 //!
 //! Source: `DefaultMessageStore.getMessage`, `DefaultMessageFilter.isMatchedByConsumeQueue`.
-use super::request::{OffsetBound, ScanRequest};
+use super::hits::{Hit, HitCollector};
+use super::request::ScanRequest;
 use crate::Result;
 use crate::file::{Segment, mmap};
-use crate::format::consume_queue::{PRE_BLANK_SIZE, UNIT_SIZE, Unit};
-use crate::format::cursor::{i32_at, i64_at};
 use crate::format::message::{Item, Layout, Message};
 use crate::store::commit_log::{CommitLog, sound};
-use crate::store::consume_queue::{ConsumeQueue, UnitReader};
-use crate::store::damage::{Damage, DamageLog};
+use crate::store::consume_queue::ConsumeQueue;
+use crate::store::damage::DamageLog;
 use crate::store::log_walk::{Block, RecordAt};
 use std::sync::Arc;
 
-/// Stretch of the log whose units are collected and sorted at a time.
-const STRETCH: u64 = 64 << 20;
-/// Units read at a time.
-const UNITS: usize = 4096;
 /// Bytes of records fetched at a time.
 const BLOCK_LEN: usize = 256 << 10;
 /// Records no further apart than this are fetched with one read.
 const NEAR: u64 = 4 << 10;
 /// Hits ahead that a mapped file is prefetched for.
 const AHEAD: usize = 16;
-/// Delay-topic units hold a time where others hold a tag hash (`ScheduleMessageService`).
-pub const SCHEDULE_TOPIC: &str = "SCHEDULE_TOPIC_XXXX";
-
-/// A unit that passed the hash filter.
-#[derive(Clone, Copy, Debug)]
-struct Hit {
-    physical_offset: u64,
-    size: u32,
-    queue: u32,
-    queue_offset: i64,
-}
-
-/// How far a queue was read.
-#[derive(Clone, Copy, Debug)]
-struct Cursor {
-    next: i64,
-    end: i64,
-}
-
 /// The walk; [`advance`](Self::advance) then [`block`](Self::block).
 #[derive(Debug)]
 pub struct QueueWalk {
     log: Arc<CommitLog>,
     queues: Arc<Vec<ConsumeQueue>>,
-    request: Arc<ScanRequest>,
-    by_hash: bool,
+    collector: HitCollector,
     verify_crc: bool,
-    cursors: Vec<Cursor>,
-    position: u64,
-    end: u64,
     hits: Vec<Hit>,
     next_hit: usize,
     segment: Option<(usize, Segment)>,
@@ -64,7 +36,7 @@ pub struct QueueWalk {
 }
 
 impl QueueWalk {
-    /// Walks the messages of `queues` whose records start in `[from, end)` of the log.
+    /// Walks the messages of `queues` whose records start in a range of the log.
     ///
     /// # Errors
     /// [`crate::Error::Io`].
@@ -72,21 +44,15 @@ impl QueueWalk {
         log: Arc<CommitLog>,
         queues: Arc<Vec<ConsumeQueue>>,
         request: Arc<ScanRequest>,
-        (from, end): (u64, u64),
+        range: (u64, u64),
         verify_crc: bool,
     ) -> Result<Self> {
-        let from = from.max(log.min_offset());
-        let cursors = queues.iter().map(|q| Cursor::of(q, &request, from)).collect::<Result<_>>()?;
-        let by_hash = !request.tags.is_all() && request.topic.as_deref() != Some(SCHEDULE_TOPIC);
+        let collector = HitCollector::new(queues.clone(), request, range, &log)?;
         Ok(Self {
             log,
             queues,
-            by_hash,
+            collector,
             verify_crc,
-            request,
-            cursors,
-            position: from,
-            end,
             hits: Vec::new(),
             next_hit: 0,
             segment: None,
@@ -103,10 +69,10 @@ impl QueueWalk {
         self.records.clear();
         self.bytes.clear();
         if self.next_hit == self.hits.len() {
-            if self.position >= self.end || self.cursors.iter().all(|c| c.next >= c.end) {
+            self.next_hit = 0;
+            if !self.collector.next_stretch(&mut self.hits, damage)? {
                 return Ok(false);
             }
-            self.collect(damage)?;
         }
         self.fetch(damage)?;
         Ok(true)
@@ -116,67 +82,6 @@ impl QueueWalk {
     pub fn block(&self) -> Block<'_> {
         let mapped = self.segment.as_ref().and_then(|(_, s)| s.mapped());
         Block { bytes: mapped.unwrap_or(&self.bytes), records: &self.records }
-    }
-
-    /// Collects the hits of the next stretch.
-    fn collect(&mut self, damage: &mut DamageLog) -> Result<()> {
-        self.hits.clear();
-        self.next_hit = 0;
-        let end = self.end.min(self.position.saturating_add(STRETCH));
-        let queues = self.queues.clone();
-        for (index, queue) in queues.iter().enumerate() {
-            self.collect_queue(index, &mut UnitReader::new(queue), end, damage)?;
-        }
-        self.hits.sort_unstable_by_key(|hit| hit.physical_offset);
-        self.position = end;
-        Ok(())
-    }
-
-    fn collect_queue(
-        &mut self,
-        index: usize,
-        reader: &mut UnitReader<'_>,
-        end: u64,
-        damage: &mut DamageLog,
-    ) -> Result<()> {
-        let log_end = self.log.segments().end();
-        while self.cursors[index].next < self.cursors[index].end {
-            let Cursor { next, end: last } = self.cursors[index];
-            let units = reader.units(next, UNITS.min((last - next) as usize))?;
-            let read = units.len() / UNIT_SIZE;
-            if read == 0 {
-                let reason = format!("queue offset {next}: expected a file of the consume queue, got none");
-                damage.push(unit_damage(&self.queues[index], next, last - next, reason));
-                self.cursors[index].next = last;
-                return Ok(());
-            }
-            let within = end_of_stretch(units, end);
-            let units = &units[..within * UNIT_SIZE];
-            let (hits, queue) = (&mut self.hits, index as u32);
-            let mut odd = Vec::new();
-            let mut take = |n: usize, unit: Unit| {
-                let (physical_offset, queue_offset) = (unit.physical_offset as u64, next + n as i64);
-                if unit.is_message() && physical_offset.saturating_add(unit.size as u64) <= log_end {
-                    hits.push(Hit { physical_offset, size: unit.size as u32, queue, queue_offset });
-                } else if unit != Unit::PRE_BLANK {
-                    odd.push((queue_offset, unit));
-                }
-            };
-            match self.request.tags.codes() {
-                _ if !self.by_hash => pick(units, |_| true, &mut take),
-                [code] => pick(units, |tags| tags == i64::from(*code) || is_ext_address(tags), &mut take),
-                _ => pick(units, |tags| is_ext_address(tags) || self.request.tags.codes_match(tags), &mut take),
-            }
-            for (queue_offset, unit) in odd {
-                let reason = format!("queue offset {queue_offset}: expected a record below {log_end}, got {unit:?}");
-                damage.push(unit_damage(&self.queues[index], queue_offset, 1, reason));
-            }
-            self.cursors[index].next = next + within as i64;
-            if within < read {
-                return Ok(());
-            }
-        }
-        Ok(())
     }
 
     /// Fetches the records of the next hits that lie in one file, up to a block.
@@ -196,8 +101,17 @@ impl QueueWalk {
             if run == 0 {
                 break;
             }
+            if let Some(reason) = too_long(segment, self.hits[self.next_hit], base)? {
+                let hit = self.hits[self.next_hit];
+                damage.push(self.log.damage(hit.physical_offset, 0, reason));
+                self.next_hit += 1;
+                continue;
+            }
             let hits = &self.hits[self.next_hit..self.next_hit + run];
-            let (from, to) = (hits[0].physical_offset, hits[run - 1].physical_offset + u64::from(hits[run - 1].size));
+            // Not the end of the last one: a damaged unit may lead into the middle of the record before it.
+            let from = hits[0].physical_offset;
+            let to =
+                hits.iter().map(|hit| hit.physical_offset + u64::from(hit.size)).max().unwrap_or(from).min(file_end);
             let start = match segment.mapped() {
                 Some(_) => (from - base) as usize,
                 None => {
@@ -231,7 +145,9 @@ impl QueueWalk {
         let near = |hit: &&Hit| {
             let close = hit.physical_offset <= end.saturating_add(NEAR) && hit.physical_offset < file_end;
             end = end.max(hit.physical_offset + u64::from(hit.size));
-            close && hit.physical_offset - first.physical_offset < BLOCK_LEN as u64
+            let is_first = hit.queue == first.queue && hit.queue_offset == first.queue_offset;
+            let fits = hit.physical_offset - first.physical_offset + u64::from(hit.size) <= BLOCK_LEN as u64;
+            is_first || (close && fits)
         };
         hits.iter().take_while(near).count().max(1)
     }
@@ -273,58 +189,26 @@ impl QueueWalk {
     }
 }
 
-impl Cursor {
-    fn of(queue: &ConsumeQueue, request: &ScanRequest, from: u64) -> Result<Self> {
-        let bound = |bound: &Option<OffsetBound>| bound.as_ref().and_then(|b| b.of(queue.queue_id()));
-        let max = queue.max_offset()?;
-        let first = queue.lower_bound(from, max)?;
-        let next = bound(&request.start_offset).map_or(first, |start| first.max(start));
-        Ok(Self { next, end: bound(&request.end_offset).map_or(max, |end| max.min(end)) })
+/// Why a hit of more than a block is not fetched: the lengths of the record there say something else.
+fn too_long(segment: &Segment, hit: Hit, base: u64) -> Result<Option<String>> {
+    if hit.size as usize <= BLOCK_LEN {
+        return Ok(None);
     }
-}
-
-/// How many units list records below `end`: those of a queue are in the order of the log, so a bisection tells. A unit that
-/// lists nothing counts as below; the log's end is checked unit by unit.
-fn end_of_stretch(units: &[u8], end: u64) -> usize {
-    let (units, _) = units.as_chunks::<UNIT_SIZE>();
-    units.partition_point(|bytes| {
-        Unit::decode(bytes).is_none_or(|unit| !unit.is_message() || (unit.physical_offset as u64) < end)
-    })
-}
-
-/// Gives the units whose tags code is wanted, and those that list nothing, to `take`. The hot loop of a tag scan.
-#[inline]
-fn pick(units: &[u8], wanted: impl Fn(i64) -> bool, take: &mut impl FnMut(usize, Unit)) {
-    let (units, _) = units.as_chunks::<UNIT_SIZE>();
-    for (n, bytes) in units.iter().enumerate() {
-        let (tags_code, size) = (i64_at(bytes, 12).unwrap_or(0), i32_at(bytes, 8).unwrap_or(0));
-        if (wanted(tags_code) || size <= 0 || size == PRE_BLANK_SIZE)
-            && let Some(unit) = Unit::decode(bytes)
-        {
-            take(n, unit);
+    let mut head = Vec::new();
+    segment.read_into(hit.physical_offset - base, BLOCK_LEN, &mut head)?;
+    Ok(match Layout::decode(&head) {
+        Ok(Item::Partial(needed)) if needed == hit.size as usize => None,
+        Ok(other) => {
+            Some(format!("expected a record of {} bytes as its consume-queue unit says, got {other:?}", hit.size))
         }
-    }
-}
-
-/// Source: `ConsumeQueueExt.isExtAddr`: the hash is elsewhere, so it cannot be compared.
-fn is_ext_address(tags_code: i64) -> bool {
-    tags_code < i64::from(i32::MIN)
+        Err(malformed) => Some(malformed.to_string()),
+    })
 }
 
 fn prefetch(bytes: &[u8], base: u64, hit: Option<&Hit>) {
     if let Some(hit) = hit {
         let at = hit.physical_offset.saturating_sub(base) as usize;
         (at..at + hit.size as usize).step_by(64).for_each(|line| mmap::prefetch(bytes, line));
-    }
-}
-
-fn unit_damage(queue: &ConsumeQueue, queue_offset: i64, units: i64, reason: String) -> Damage {
-    let unit = UNIT_SIZE as u64;
-    Damage {
-        offset: queue_offset as u64 * unit,
-        length: units as u64 * unit,
-        reason,
-        file: queue.directory().to_path_buf(),
     }
 }
 

@@ -3,7 +3,7 @@
 //! Source: `CommitLog`, `MappedFileQueue.findMappedFileByOffset`.
 use super::damage::Damage;
 use crate::file::{Io, Segment, Segments};
-use crate::format::message::{Item, Layout, MIN_BLANK_LEN, Message};
+use crate::format::message::{Item, Layout, Message};
 use crate::{Error, Result};
 use std::path::PathBuf;
 
@@ -44,14 +44,14 @@ impl CommitLog {
         self.segments.open(index, self.io)
     }
 
-    /// Whether a file behind the one at `index` begins with something: then the log does not end before it.
+    /// Whether a file behind the one at `index` holds something: then the log does not end before it.
     pub fn continues_behind(&self, index: usize) -> bool {
-        (index + 1..self.segments.files().len()).any(|i| self.begins_with_data(i))
+        (index + 1..self.segments.files().len()).any(|i| self.holds_data(i))
     }
 
-    fn begins_with_data(&self, index: usize) -> bool {
-        let first = self.open(index).and_then(|mut s| s.window(0, MIN_BLANK_LEN).map(<[u8]>::to_vec));
-        first.is_ok_and(|bytes| bytes.iter().any(|b| *b != 0))
+    fn holds_data(&self, index: usize) -> bool {
+        let len = self.segments.files()[index].len;
+        self.open(index).and_then(|segment| segment.first_written(0, len)).is_ok_and(|found| found.is_some())
     }
 
     /// The whole record at `offset`, body CRC checked.

@@ -7,7 +7,7 @@
 //! Source: `CommitLog.recoverNormally` and `ReputMessageService.doReput`, which stop or skip where this goes on.
 use super::commit_log::{CommitLog, sound};
 use super::damage::DamageLog;
-use super::resync::{Resync, resync};
+use super::resync::{Resync, is_start, resync};
 use crate::file::{Segment, mmap};
 use crate::format::message::{Item, Layout};
 use crate::{Error, Result};
@@ -59,7 +59,8 @@ enum Stop {
     Consumed,
     /// The record at this position needs so many bytes.
     Needs(usize, usize),
-    Blank,
+    /// The blank of this size.
+    Blank(usize),
     Unwritten,
     Broken(String),
 }
@@ -148,11 +149,15 @@ impl LogWalk {
                 let reason = format!("total size at +0: expected at most {}, got {bytes}", len - at - consumed as u64);
                 self.broken(index, reason, damage).map(|()| 0)
             }
-            Stop::Blank => {
+            Stop::Blank(size) if self.position + size as u64 >= end => {
                 self.position = end;
                 Ok(0)
             }
-            Stop::Unwritten if !self.log.continues_behind(index) => {
+            Stop::Blank(size) => {
+                let reason = format!("blank size at +0: expected {}, got {size}", end - self.position);
+                self.broken(index, reason, damage).map(|()| 0)
+            }
+            Stop::Unwritten if !self.continues(index)? => {
                 self.end = self.position;
                 Ok(0)
             }
@@ -188,7 +193,7 @@ impl LogWalk {
                     at = next;
                 }
                 Ok(Item::Partial(needed)) => break Stop::Needs(at, needed),
-                Ok(Item::Blank(_)) => break Stop::Blank,
+                Ok(Item::Blank(size)) => break Stop::Blank(size),
                 Ok(Item::Unwritten) => break Stop::Unwritten,
                 Err(malformed) => break Stop::Broken(malformed.to_string()),
             }
@@ -207,6 +212,12 @@ impl LogWalk {
         let (base, end) = (file.base, file.end());
         let Some((_, segment)) = &mut self.segment else { return Ok(()) };
         match resync(&self.log, index, segment, self.position - base)? {
+            Resync::At(_)
+                if self.retries < TAIL_RETRIES && is_start(segment, self.position - base, base, end - base)? =>
+            {
+                // The record was finished meanwhile.
+                self.retries += 1;
+            }
             Resync::At(at) => self.skip_to(base + at, reason, damage),
             Resync::Nowhere(_) if self.log.continues_behind(index) => self.skip_to(end, reason, damage),
             Resync::Nowhere(_) if self.retries < TAIL_RETRIES => {
@@ -219,6 +230,14 @@ impl LogWalk {
             }
         }
         Ok(())
+    }
+
+    /// Whether anything was written behind the position: then zeroes there are a hole, not the end of the log.
+    fn continues(&self, index: usize) -> Result<bool> {
+        let file = &self.log.segments().files()[index];
+        let Some((_, segment)) = &self.segment else { return Ok(false) };
+        let rest = segment.first_written(self.position - file.base, file.len)?;
+        Ok(rest.is_some() || self.log.continues_behind(index))
     }
 
     fn skip_to(&mut self, next: u64, reason: impl Into<String>, damage: &mut DamageLog) {

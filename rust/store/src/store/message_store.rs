@@ -5,13 +5,16 @@ use super::commit_log::CommitLog;
 use super::config_files::ConfigFile;
 use super::consume_queue::{ConsumeQueue, directory_names, list_queues};
 use super::index_files::IndexFile;
-use crate::file::Io;
-use crate::format::checkpoint::Checkpoint;
+use crate::file::{Io, Segment};
+use crate::format::checkpoint::{Checkpoint, FILE_SIZE};
 use crate::format::message::Message;
 use crate::{Error, Result};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
+
+/// Bytes of a directory's name on every file system.
+const MAX_NAME_LEN: usize = 255;
 
 /// What lists a store's messages by queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,7 +101,16 @@ impl MessageStore {
 
     /// The checkpoint, if there is a readable one.
     pub fn checkpoint(&self) -> Option<Checkpoint> {
-        Checkpoint::decode(&fs::read(self.root.join("checkpoint")).ok()?).ok()
+        let path = self.root.join("checkpoint");
+        // Anything else, as a pipe, could block; the file is a page, its rest says nothing.
+        let page = fs::metadata(&path)
+            .ok()?
+            .is_file()
+            .then(|| Segment::open(&path, Io::Pread).ok())??
+            .window(0, FILE_SIZE)
+            .ok()?
+            .to_vec();
+        Checkpoint::decode(&page).ok()
     }
 
     /// Topics that have consume queues, sorted.
@@ -134,7 +146,8 @@ impl MessageStore {
     /// [`Error::Io`].
     pub fn queues(&self, topic: &str) -> Result<Vec<ConsumeQueue>> {
         // A name is one directory: `..` and `/` lead out of the store.
-        let is_name = !topic.is_empty() && !topic.contains('/') && topic != "." && topic != "..";
+        let is_name =
+            (1..=MAX_NAME_LEN).contains(&topic.len()) && !topic.contains(['/', '\0']) && topic != "." && topic != "..";
         if self.kind != QueueKind::Files || !is_name {
             return Ok(Vec::new());
         }

@@ -6,6 +6,8 @@ use crate::format::message::{BLANK_MAGIC, Item, Layout, MAGIC_V1};
 use memchr::memchr2_iter;
 
 const STEP: usize = 1 << 20;
+/// Bytes that tell the lengths of any record but those of topic and properties.
+const HEAD_LEN: usize = 128;
 
 /// Where reading can go on in a segment behind damage.
 #[derive(Debug, PartialEq, Eq)]
@@ -26,6 +28,7 @@ pub fn resync(log: &CommitLog, index: usize, segment: &mut Segment, from: u64) -
     let mut at = from;
     while at < file.len {
         // Two bytes more than a step, so that no magic is cut in two; a record that is cut is read on its own.
+        at = segment.next_data(at, file.len).saturating_sub(8).max(at);
         let window = segment.window(at, STEP + 8)?.to_vec();
         if window.is_empty() {
             break;
@@ -52,18 +55,28 @@ fn candidates(window: &[u8]) -> impl Iterator<Item = usize> {
     })
 }
 
-fn is_start(segment: &Segment, at: u64, base: u64, len: u64) -> Result<bool> {
+/// Whether a sound record or the blank that ends the file stands at a position of it.
+///
+/// # Errors
+/// [`crate::Error::Io`].
+pub fn is_start(segment: &Segment, at: u64, base: u64, len: u64) -> Result<bool> {
     let mut bytes = Vec::new();
-    segment.read_into(at, 8, &mut bytes)?;
+    segment.read_into(at, HEAD_LEN, &mut bytes)?;
     match Layout::decode(&bytes) {
         Ok(Item::Blank(size)) => Ok(at + size as u64 == len),
-        Ok(Item::Partial(needed)) if at + needed as u64 <= len => {
+        Ok(Item::Message(l)) => Ok(sound(&bytes, l, base + at, true).is_none()),
+        // The offset is looked at before the rest is read: among garbage hardly one is right.
+        Ok(Item::Partial(needed)) if at + needed as u64 <= len && is_at(&bytes, base + at) => {
             bytes.clear();
             segment.read_into(at, needed, &mut bytes)?;
             Ok(matches!(Layout::decode(&bytes), Ok(Item::Message(l)) if sound(&bytes, l, base + at, true).is_none()))
         }
         _ => Ok(false),
     }
+}
+
+fn is_at(head: &[u8], offset: u64) -> bool {
+    head.get(28..36).is_some_and(|stored| stored == offset.to_be_bytes())
 }
 
 /// Offset of the first sound record of the file at `index` that starts at `wanted` or behind.

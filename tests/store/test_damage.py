@@ -1,0 +1,341 @@
+"""Damaged stores: a typed error or a Damage entry that says where, never a crash, a hang or a wrong row."""
+
+from __future__ import annotations
+
+import resource
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from rmqfast import errors
+from rmqfast.store import ScanRequest
+from tests.reference import record as record_format
+from tests.reference.row import row_of
+from tests.reference.writer import Message, Options, write_store
+from tests.store.scanned import opened, rows_and_damage, rows_of, scanned
+from tests.store.small_store import FILE_SIZE, SmallStore, small_store
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> SmallStore:
+    return small_store(tmp_path / "store")
+
+
+WAYS = pytest.mark.parametrize("way", ["log", "queue"])
+
+
+@WAYS
+@pytest.mark.parametrize("which", [0, 1, -1], ids=["first", "middle", "last"])
+@pytest.mark.parametrize("size", [0, 1, 7, 8, 100, FILE_SIZE // 2])
+def test_a_short_file_loses_its_records_and_no_others(store: SmallStore, which: int, size: int, way: str) -> None:
+    path = store.segments[which]
+    cut = int(path.name) + size
+    with path.open("r+b") as file:
+        file.truncate(size)
+    rows, damage = rows_and_damage(store.path, "T", way=way)
+    lost = [
+        r
+        for r in store.records
+        if cut < r.physical_offset + r.store_size and r.physical_offset < int(path.name) + FILE_SIZE
+    ]
+    assert rows == [row_of(r) for r in store.records if r not in lost]
+    # That the log was longer, its queues alone can tell.
+    is_end = which == -1 and size < 4
+    assert bool(damage) == (bool(lost) and (way == "queue" or not is_end))
+    assert all(entry.reason and entry.file for entry in damage)
+
+
+@WAYS
+@pytest.mark.parametrize("position", [0, 1, 2, -1])
+def test_a_removed_file_is_a_gap(store: SmallStore, position: int, way: str) -> None:
+    path = store.segments[position]
+    start = int(path.name)
+    path.unlink()
+    rows, damage = rows_and_damage(store.path, "T", way=way)
+    assert rows == store.rows_but(lambda r: start <= r.physical_offset < start + FILE_SIZE)
+    assert bool(damage) == (position in (1, 2) or (position == -1 and way == "queue"))
+
+
+@WAYS
+@pytest.mark.parametrize(
+    ("at", "data"),
+    [
+        (4, b"\xda\xa3\x20\xa8"),
+        (4, b"\0\0\0\0"),
+        (0, struct.pack(">i", -1)),
+        (0, struct.pack(">i", 0)),
+        (0, struct.pack(">i", 90)),
+        (0, struct.pack(">i", (1 << 31) - 1)),
+        (84, struct.pack(">i", -5)),
+        (84, struct.pack(">i", (1 << 31) - 1)),
+        (28, struct.pack(">q", -1)),
+        (28, struct.pack(">q", 1 << 62)),
+        (0, bytes(8)),
+        (0, bytes(88)),
+    ],
+)
+@pytest.mark.parametrize("which", [0, 30, -1])
+def test_a_broken_head_is_damage_that_says_expected_and_got(
+    store: SmallStore, which: int, at: int, data: bytes, way: str
+) -> None:
+    broken = store.records[which]
+    store.patch(broken.physical_offset + at, data)
+    rows, damage = rows_and_damage(store.path, "T", way=way)
+    assert rows == store.rows_but(lambda r: r == broken)
+    assert [entry.offset for entry in damage] == [broken.physical_offset]
+    assert "expected" in damage[0].reason
+    assert "got" in damage[0].reason
+    assert Path(damage[0].file).name == f"{broken.physical_offset // FILE_SIZE * FILE_SIZE:020d}"
+
+
+@WAYS
+def test_a_wrong_crc_is_found_where_it_is_asked_for(store: SmallStore, way: str) -> None:
+    broken = store.records[10]
+    store.patch(broken.physical_offset + 88, bytes([broken.body[0] ^ 1]))
+    rows, damage = rows_and_damage(store.path, "T", way=way, verify_crc=True)
+    assert rows == store.rows_but(lambda r: r == broken)
+    (entry,) = damage
+    assert (entry.offset, entry.length) == (broken.physical_offset, broken.store_size)
+    assert f"expected {broken.body_crc}" in entry.reason
+
+
+def test_damage_warns_once(store: SmallStore) -> None:
+    store.patch(store.records[10].physical_offset + 4, b"oops")
+    scan = scanned(store.path, "T")
+    with pytest.warns(errors.DamageWarning, match="1 damaged places, the first in .*expected"):
+        scan.to_arrow()
+
+
+def test_a_whole_zero_record_in_the_last_file_does_not_end_the_log(store: SmallStore) -> None:
+    last = int(store.segments[-1].name)
+    inside = [r for r in store.records if r.physical_offset >= last]
+    store.patch(inside[0].physical_offset, bytes(inside[0].store_size))
+    rows, damage = rows_and_damage(store.path)
+    assert rows == store.rows_but(lambda r: r == inside[0])
+    assert [(d.offset, d.length) for d in damage] == [(inside[0].physical_offset, inside[0].store_size)]
+
+
+def test_an_all_zero_file_behind_the_log_is_no_damage(store: SmallStore) -> None:
+    end = int(store.segments[-1].name) + FILE_SIZE
+    (store.path / "commitlog" / f"{end:020d}").write_bytes(bytes(FILE_SIZE))
+    assert rows_and_damage(store.path) == (store.rows, [])
+
+
+def test_stale_bytes_behind_the_end_are_no_rows(store: SmallStore) -> None:
+    """As in a file that was used before: records whose offset is another."""
+    end = store.records[-1].physical_offset + store.records[-1].store_size
+    stale = b"".join(record_format.encode(record) for record in store.records[:3])
+    store.patch(end, stale)
+    rows, damage = rows_and_damage(store.path, "T")
+    assert rows == store.rows
+    assert [(entry.offset, entry.length) for entry in damage] == [(end, len(stale))]
+    assert "physical offset at +28" in damage[0].reason
+
+
+def test_a_torn_last_record_is_damage_up_to_its_last_byte(store: SmallStore) -> None:
+    torn = store.records[-1]
+    store.patch(torn.physical_offset + 50, bytes(torn.store_size - 50))
+    rows, damage = rows_and_damage(store.path)
+    assert rows == store.rows[:-1]
+    assert damage[0].offset == torn.physical_offset
+    assert 0 < damage[0].length <= 50
+
+
+def test_strays_and_odd_files_are_passed_over(store: SmallStore) -> None:
+    log = store.path / "commitlog"
+    (log / "lock").write_bytes(b"x")
+    (log / "0000000000000000000").write_bytes(b"19 digits")
+    (log / "99999999999999999999").write_bytes(b"more than a long holds")
+    (log / f"{1 << 40:020d}").mkdir()
+    (log / f"{1 << 41:020d}").symlink_to(f"{1 << 41:020d}")
+    subprocess.run(["mkfifo", log / f"{1 << 42:020d}", store.path / "abort.fifo"], check=True)
+    assert rows_and_damage(store.path) == (store.rows, [])
+
+
+@WAYS
+def test_a_file_far_behind_is_a_gap_and_costs_no_time(store: SmallStore, way: str) -> None:
+    (store.path / "commitlog" / f"{(1 << 62) // FILE_SIZE * FILE_SIZE:020d}").write_bytes(b"\xff" * 100)
+    begin = time.monotonic()
+    rows, damage = rows_and_damage(store.path, "T", way=way)
+    assert rows == store.rows
+    pieces, _, _ = opened(store.path).plan(ScanRequest(topic="T"), cut_bytes=1, way=way)
+    assert len(pieces) < 100_000
+    assert damage
+    assert time.monotonic() - begin < 5
+
+
+@WAYS
+def test_a_size_of_gigabytes_in_a_sparse_file_is_not_read(tmp_path: Path, way: str) -> None:
+    """Runs apart, to see what it takes."""
+    size = (1 << 31) - 4096
+    store = small_store(tmp_path / "s", [Message("T", b"x" * 100) for _ in range(5)])
+    path = store.segments[0]
+    with path.open("r+b") as file:
+        file.truncate(size)
+    broken = store.records[2]
+    store.patch(broken.physical_offset, struct.pack(">i", size - broken.physical_offset - 10))
+    store.patch_unit(2, struct.pack(">qi", broken.physical_offset, size - broken.physical_offset - 10))
+    code = f"""
+import resource, warnings, rmqfast
+warnings.simplefilter("ignore")
+resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))
+scan = rmqfast.open_store({str(store.path)!r}).scan("T", way={way!r}, columns=["queue_offset"])
+print([row for batch in scan.batches() for row in batch.column(0).to_pylist()], len(scan.damage))
+"""
+    out = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, timeout=60)
+    assert out.stdout.strip() == "[0, 1, 3, 4] 1"
+
+
+def test_properties_of_thousands_of_names_take_linear_time(tmp_path: Path) -> None:
+    def seconds(count: int) -> float:
+        names = [(f"{n:x}", "v") for n in range(count)]
+        message = Message("T", properties=tuple(names))
+        store = write_store(tmp_path / str(count), [message] * 20, Options())
+        begin = time.monotonic()
+        (rows, damage) = rows_and_damage(store.path, "T", sql="abc IS NULL OR abc = 'v'", keys=None)
+        assert damage == []
+        assert [row["properties"] for row in rows] == [dict(names)] * 20
+        return time.monotonic() - begin
+
+    seconds(400)
+    small, large = min(seconds(500) for _ in range(1)), seconds(4800)
+    assert large < max(small, 0.002) * 60
+
+
+@pytest.mark.parametrize("kind", [0x300, 0x100, 0x200, 0x700, 0x500])
+def test_a_body_that_does_not_decompress_is_null_with_damage_of_no_length(tmp_path: Path, kind: int) -> None:
+    messages = [Message("T", b"plain"), Message("T", b"no stream", sys_flag=0x1 | kind), Message("T", b"plain")]
+    store = write_store(tmp_path / "s", messages, Options())
+    rows, damage = rows_and_damage(store.path, "T")
+    assert [row["body"] for row in rows] == [b"plain", None, b"plain"]
+    assert [(d.offset, d.length) for d in damage] == [(store.records[1].physical_offset, 0)]
+    assert Path(damage[0].file).is_file()
+
+
+def test_a_bomb_is_a_null_body_and_takes_no_more_than_its_cap(tmp_path: Path) -> None:
+    stored = zlib.compress(bytes(200 << 20), 9)
+    messages = [Message("T", stored, sys_flag=0x301), Message("T", b"after")]
+    store = write_store(tmp_path / "s", messages, Options(commitlog_file_size=4 << 20))
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    rows, damage = rows_and_damage(store.path, "T")
+    assert [row["body"] for row in rows] == [None, b"after"]
+    assert [entry.length for entry in damage] == [0]
+    assert "at most 67108864" in damage[0].reason
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 300 << 10
+    big = rows_of(scanned(store.path, "T", max_body_bytes=1 << 30))
+    assert len(big[0]["body"]) == 200 << 20
+
+
+def test_a_store_that_is_no_directory_is_a_typed_error(tmp_path: Path, store: SmallStore) -> None:
+    file = tmp_path / "file"
+    file.write_bytes(b"")
+    loop = tmp_path / "loop"
+    loop.symlink_to(loop)
+    for path in (file, loop):
+        with pytest.raises(errors.StoreIOError) as raised:
+            opened(path)
+        assert raised.value.filename == str(path)
+    with pytest.raises(errors.StoreNotFoundError):
+        opened(tmp_path / "nowhere")
+    with pytest.raises(errors.UnsupportedStoreError, match="no RocketMQ store"):
+        opened(tmp_path)
+    with pytest.raises(errors.UnsupportedStoreError, match="give the store directory above"):
+        opened(store.path / "commitlog")
+    with pytest.raises(errors.StoreNotFoundError):
+        opened(store.path, [tmp_path / "nowhere"])
+
+
+def test_a_commit_log_of_several_directories_is_one(tmp_path: Path) -> None:
+    messages = [Message("T", b"x" * 500) for _ in range(40)]
+    store = write_store(tmp_path / "s", messages, Options(commitlog_file_size=FILE_SIZE, commitlog_dirs=("a", "b")))
+    shutil.copy(store.path / "a" / f"{0:020d}", store.path / "b" / f"{0:020d}")
+    scan = scanned(store.path, dirs=store.commitlog_dirs)
+    assert len(rows_of(scan)) == 40
+    assert scan.damage == []
+
+
+def test_a_file_that_may_not_be_read_is_an_error_that_names_it() -> None:
+    with tempfile.TemporaryDirectory() as directory:
+        Path(directory).chmod(0o755)
+        store = small_store(Path(directory) / "s")
+        for hidden in (store.segments[1], store.path / "consumequeue" / "T"):
+            hidden.chmod(0)
+            assert error_of_nobody(store.path) == f"[Errno 13] permission denied: {str(hidden)!r}"
+            hidden.chmod(0o755)
+
+
+def error_of_nobody(path: Path) -> str:
+    """What a scan raises under a user whom permissions hold, as they do not hold root."""
+    code = f"""
+import os, pyarrow, rmqfast
+if os.geteuid() == 0:
+    os.setgroups([])
+    os.setresuid(65534, 65534, 65534)
+try:
+    rmqfast.open_store({str(path)!r}).scan("T").to_arrow()
+except rmqfast.errors.StoreIOError as error:
+    print(error)
+"""
+    return subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.strip()
+
+
+HOSTILE: list[str] = [
+    "../x",
+    "a/b",
+    "..",
+    ".",
+    "",
+    "\x00",
+    "a\0b",
+    "\x1b[2J",
+    "é" * 127,
+    "x" * 255,
+    "x" * 256,
+    "x" * 100_000,
+]
+
+
+@pytest.mark.parametrize("topic", HOSTILE, ids=range(len(HOSTILE)))
+@pytest.mark.parametrize("way", ["log", "queue", None])
+def test_a_hostile_topic_is_unknown(store: SmallStore, topic: str, way: str | None) -> None:
+    (store.path / "x").mkdir()
+    with pytest.raises(errors.UnknownTopicError):
+        scanned(store.path, topic, way=way)
+
+
+def test_directories_of_hostile_names_hide_no_topic(store: SmallStore) -> None:
+    queues = bytes(store.path / "consumequeue")
+    for name in (b"\xff\xfe", b"\x1b[2J", b"n" * 255, b"T\n", b" "):
+        (Path((queues + b"/" + name).decode(errors="surrogateescape")) / "0").mkdir(parents=True)
+    (store.path / "consumequeue" / "T" / "not a number").mkdir()
+    (store.path / "consumequeue" / "T" / "99999999999999999999").mkdir()
+    (store.path / "consumequeue" / "a file").write_bytes(b"")
+    assert rows_and_damage(store.path, "T", way="queue") == (store.rows, [])
+
+
+def test_unknown_names_come_with_names_like_them(store: SmallStore, golden_store: Callable[[str], Path]) -> None:
+    with pytest.raises(errors.UnknownTopicError, match="unknown topic 'fx_q11'; did you mean fx_q1"):
+        scanned(golden_store("basic-4.9.4"), "fx_q11")
+    with pytest.raises(errors.UnknownColumnError, match="boddy.*body"):
+        scanned(store.path, "T", columns=["boddy"])
+
+
+@pytest.mark.parametrize(
+    ("options", "position"),
+    [({"tags": "||"}, 0), ({"sql": "a >"}, 3), ({"sql": "a = 'x"}, 4), ({"sql": "(" * 5000}, None)],
+)
+def test_an_expression_that_does_not_parse_says_where(
+    store: SmallStore, options: dict[str, str], position: int | None
+) -> None:
+    with pytest.raises(
+        errors.ExpressionError, match=r"at position \d+" if position is None else f"at position {position}"
+    ):
+        scanned(store.path, "T", **options)
