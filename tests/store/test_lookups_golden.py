@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -85,7 +86,9 @@ def test_the_index_leads_to_what_rocketmq_finds(name: str, store: rmqfast.Messag
     assert lines
     for line in lines[::7]:
         wanted = [offset for offset in line["commitLogOffsets"] if has_key(offset, line["topic"], line["key"])]
-        found = store.query(line["topic"], line["key"])
+        # the half-written message lies in the stretch that no index covers
+        with pytest.warns(rmqfast.DamageWarning) if name.startswith("damaged") else nullcontext():
+            found = store.query(line["topic"], line["key"])
         assert [message.physical_offset for message in found] == sorted(set(wanted))
 
 
@@ -116,7 +119,15 @@ def test_both_time_rules_give_what_the_reference_gives(
         compared += 1
         records = [r for r in reference.records() if (r.topic, r.queue_id) == (topic, queue_id) and r.has_queue_place]
         first, last = records[0].store_timestamp, records[-1].store_timestamp
-        for when in {0, first - 1, first, *(r.store_timestamp + 1 for r in records[::40]), last, last + 1, last + 10**9}:
+        for when in {
+            0,
+            first - 1,
+            first,
+            *(r.store_timestamp + 1 for r in records[::40]),
+            last,
+            last + 1,
+            last + 10**9,
+        }:
             wanted = reference.search_offset_5(topic, queue_id, when)
             assert store.offset_for_time(topic, queue_id, when) == wanted
             older = reference.search_offset_4(topic, queue_id, when)

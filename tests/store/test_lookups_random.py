@@ -20,7 +20,7 @@ from tests.reference.store import Store
 from tests.reference.writer import Message, Options, write_store
 
 Written = tuple[list[Message | tuple[Message, ...]], Options]
-EXAMPLES = settings(max_examples=60)
+EXAMPLES = settings(max_examples=40)
 
 
 def opened(directory: str, written: Written) -> tuple[rmqfast.MessageStore, Store, list[Record]]:
@@ -63,14 +63,16 @@ def test_a_get_gives_what_the_reference_gives(written: Written, data: st.DataObj
 @EXAMPLES
 def test_a_query_gives_all_messages_with_the_key_and_no_other(written: Written, data: st.DataObject) -> None:
     with tempfile.TemporaryDirectory() as directory:
-        store, _, records = opened(directory, written)
+        store, reference, records = opened(directory, written)
         pairs = sorted({(record.topic, key) for record in records for key in keys_of(record)})
         for topic, key in pairs:
-            begin = data.draw(st.sampled_from([0, *(record.store_timestamp for record in records)]))
-            end = data.draw(st.sampled_from([1 << 62, *(record.store_timestamp for record in records)]))
             wanted = [r for r in records if r.topic == topic and key in keys_of(r)]
             assert same(store.query(topic, key, max_messages=1000), wanted) == []
             assert same(store.query(topic, key, max_messages=2), wanted[-2:]) == []
+            if topic not in reference.topics():
+                continue  # all its messages are half ones: without a queue a topic is only known by what is found
+            begin = data.draw(st.sampled_from([0, *(record.store_timestamp for record in records)]))
+            end = data.draw(st.sampled_from([1 << 62, *(record.store_timestamp for record in records)]))
             within = [r for r in wanted if begin <= r.store_timestamp <= end]
             assert same(store.query(topic, key, begin=begin, end=end, max_messages=1000), within) == []
 
@@ -119,4 +121,3 @@ def test_a_flipped_bit_of_a_body_is_found_and_nothing_else(written: Written, dat
         content[record.physical_offset - start + head] ^= 1
         path.write_bytes(content)
         assert [(d.offset, d.length) for d in store.verify().damage] == [(record.physical_offset, record.store_size)]
-

@@ -258,9 +258,7 @@ class MessageStore:
             GetMessageStatus(status), next_offset, low, high, messages, [Damage(*entry) for entry in damage]
         )
 
-    def offset_for_time(
-        self, topic: str, queue_id: int, when: Time, *, rule: Literal["5.x", "4.9.4"] = "5.x"
-    ) -> int:
+    def offset_for_time(self, topic: str, queue_id: int, when: Time, *, rule: Literal["5.x", "4.9.4"] = "5.x") -> int:
         """The queue offset for a point in time.
 
         Args:
