@@ -228,8 +228,8 @@ class MessageStore:
             topic: The topic.
             queue_id: The queue; one that does not exist is an empty one.
             offset: Queue offset.
-            max_messages: At most so many, and at most 256 KiB of them for every 32 asked for; the first one always fits.
-                Up to 32 that is what a broker gives; it never gives more.
+            max_messages: At most so many, and at most 256 KiB of them for every 32 asked for; the first one always
+                fits. Up to 32 that is what a broker gives; it never gives more.
             tags: Tag expression, as "A || B". The broker's part compares hashes and decides status and next offset; the
                 client's part compares the tags themselves and decides `messages`.
             max_body_bytes: Bytes of a decompressed body; a larger one is None, and damage says so.
@@ -266,8 +266,8 @@ class MessageStore:
             queue_id: The queue.
             when: Store time: milliseconds, ISO 8601, datetime.
             rule: "5.x": the first message not before `when`, the max offset where there is none, so that reading on
-                from there gives all messages from `when` on and no other. "4.9.4": the message nearest to `when`, in the
-                file that modification times point at, the last one for any later time; a copied store answers
+                from there gives all messages from `when` on and no other. "4.9.4": the message nearest to `when`, in
+                the file that modification times point at, the last one for any later time; a copied store answers
                 differently.
 
         Raises:
@@ -341,7 +341,7 @@ class MessageStore:
             >>> import rmqfast
             >>> store = rmqfast.open_store(getfixture("golden_store")("basic-4.9.4"))
             >>> [message.physical_offset for message in store.query("fx_plain", "Aa1")]
-            [2458719, 2469786, 2505518]
+            [2469786, 2505518]
 
         Source: `DefaultMessageStore.queryMessage`, `IndexService.queryOffset`, `MQAdminImpl.queryMessage`.
         """
