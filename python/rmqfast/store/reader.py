@@ -50,7 +50,7 @@ def open_store(
         >>> import rmqfast
         >>> with rmqfast.open_store(getfixture("golden_store")("basic-4.9.4")) as store:
         ...     store.scan("fx_q1", tags="TagA", columns=["tags"]).to_arrow().num_rows
-        90
+        105
 
     Source: `DefaultMessageStore.load`, `StorePathConfigHelper`.
     """
@@ -131,7 +131,7 @@ class MessageStore:
             >>> import rmqfast
             >>> store = rmqfast.open_store(getfixture("golden_store")("basic-4.9.4"))
             >>> store.scan("fx_q1", tags="Aa || BB", columns=["tags"]).to_arrow().num_rows
-            185
+            213
 
         Source: `DefaultMessageStore.getMessage`, `ExpressionMessageFilter`.
         """
