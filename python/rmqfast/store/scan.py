@@ -28,7 +28,7 @@ class Scan:
         >>> import rmqfast
         >>> store = rmqfast.open_store(getfixture("golden_store")("basic-4.9.4"))
         >>> store.scan("fx_q1", columns=["queue_offset"]).to_arrow().num_rows
-        1197
+        1259
     """
 
     def __init__(self, native: _native.Scan) -> None:
