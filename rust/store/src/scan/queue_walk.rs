@@ -163,7 +163,8 @@ impl QueueWalk {
                 let queue_offset = next + n as i64;
                 let physical_offset = unit.physical_offset as u64;
                 if !unit.is_message() || physical_offset.saturating_add(unit.size as u64) > log_end {
-                    if unit != Unit::PRE_BLANK {
+                    // Pre-blank units come before all others.
+                    if unit != Unit::PRE_BLANK || self.cursors[index].is_live {
                         let reason =
                             format!("queue offset {queue_offset}: expected a record below {log_end}, got {unit:?}");
                         damage.push(unit_damage(&self.queues[index], queue_offset, 1, reason));
@@ -178,12 +179,13 @@ impl QueueWalk {
                     self.cursors[index].next = queue_offset;
                     self.waiting = self.waiting.min(physical_offset);
                     return Ok(());
-                } else if !self.by_hash
-                    || is_ext_address(unit.tags_code)
-                    || self.request.tags.codes_match(unit.tags_code)
-                {
+                } else {
                     self.cursors[index].is_live = true;
-                    self.hits.push(Hit { physical_offset, size: unit.size as u32, queue: index as u32, queue_offset });
+                    let code = unit.tags_code;
+                    if !self.by_hash || is_ext_address(code) || self.request.tags.codes_match(code) {
+                        let (size, queue) = (unit.size as u32, index as u32);
+                        self.hits.push(Hit { physical_offset, size, queue, queue_offset });
+                    }
                 }
             }
             self.cursors[index].next = next + (units.len() / UNIT_SIZE) as i64;
