@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import struct
 import subprocess
 import sys
 import threading
@@ -13,6 +14,8 @@ from pathlib import Path
 import pytest
 
 from rmqfast.errors import StoreError
+from tests.reference import record
+from tests.reference.consume_queue import unit_of
 from tests.reference.writer import Message, Options, write_store
 from tests.store.scanned import rows_and_damage
 from tests.store.small_store import SmallStore, small_store
@@ -81,10 +84,19 @@ SCANS = {
 
 @pytest.fixture(scope="module")
 def big_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Files of the log under many names: the records are the same, so all but the first file are damage."""
+    """One record, again and again: the reference's writer would take minutes."""
     path = tmp_path_factory.mktemp("big") / "s"
-    messages = [Message("T", b"x" * 10, properties=(("TAGS", "a"), ("k", "v"))) for _ in range(60_000)]
-    return write_store(path, messages, Options(commitlog_file_size=16 << 20, consume_queue_file_size=6_000_000)).path
+    message = Message("T", b"x" * 10, properties=(("TAGS", "a"), ("k", "v")))
+    (first,) = write_store(path, [message], Options()).records
+    encoded, count = record.encode(first), 1_500_000
+    head, tail = encoded[:20], encoded[36:]
+    offsets = ((n, n * len(encoded)) for n in range(count))
+    log = b"".join(head + struct.pack(">qq", *offset) + tail for offset in offsets)
+    (path / "commitlog" / f"{0:020d}").write_bytes(log)
+    code = unit_of(first).tags_code
+    units = b"".join(struct.pack(">qiq", n * len(encoded), len(encoded), code) for n in range(count))
+    (path / "consumequeue/T/0" / f"{0:020d}").write_bytes(units)
+    return path
 
 
 @pytest.mark.parametrize("scan", SCANS.values(), ids=SCANS)
