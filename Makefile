@@ -16,7 +16,7 @@ OLD_SPARK_WARNS := -W "ignore:distutils Version classes are deprecated:Deprecati
 PACKAGED := $(shell find Cargo.toml Cargo.lock pyproject.toml rust python -type f -not -path '*/target/*' \
 	-not -path 'rust/*/tests/*' -not -path 'rust/*/benches/*' -not -path 'rust/fuzz/*' -not -name '*.pyc' -not -name '*.so')
 
-.PHONY: help demo test test-long bench lint format develop wheel lock clean tools tools-long
+.PHONY: help demo test test-long fuzz bench lint format develop wheel lock clean tools tools-long
 
 help: ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r name what; do printf '  make %-10s %s\n' "$$name" "$$what"; done
@@ -32,6 +32,11 @@ test: .venv/.installed ## the tests that take seconds; ARGS go to pytest
 test-long: .venv/.installed $(OLD_SPARKS:%=%/.installed) | tools-long ## the tests that take minutes: kills, older PySparks, real brokers
 	$(call pytest,.venv) -m long --benchmark-disable
 	for venv in $(OLD_SPARKS); do $(call pytest,$$venv) $(OLD_SPARK_WARNS) -m "spark and not long" tests/spark || exit; done
+
+fuzz: tools ## each fuzz target for SECONDS_EACH, 20; needs cargo-fuzz
+	cd rust/fuzz && for target in $$(sed -n 's/^name = "\([a-z0-9_]*\)"/\1/p' Cargo.toml); do \
+		RUSTC_BOOTSTRAP=1 cargo fuzz run --fuzz-dir . $$target corpus/$$target ../../tests/corpus/$$target -- \
+			-max_total_time=$${SECONDS_EACH:-20} -max_len=4096 -timeout=10 -rss_limit_mb=2048 || exit; done
 
 bench: .venv/.installed $(OLD_SPARKS:%=%/.installed) | tools-long ## the benchmarks; ARGS go to benches/run.py
 	$(PYTHON) benches/run.py $(ARGS)

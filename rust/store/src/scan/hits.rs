@@ -114,26 +114,21 @@ impl HitCollector {
                 continue;
             }
             let within = self.units_below(units, end);
-            let mut take = |n: usize, unit: Unit| {
-                self.cursors[index].is_live |= {
-                    let place = Place { queue: &self.queues[index], index, queue_offset: next + n as i64 };
-                    take_unit(
-                        (self.from, self.end, self.log_end),
-                        self.cursors[index].is_live,
-                        &place,
-                        unit,
-                        hits,
-                        damage,
-                    )
-                }
-            };
             let units = &units[..within * UNIT_SIZE];
+            let range = (self.from, self.end, self.log_end);
+            let mut is_live = self.cursors[index].is_live;
+            let mut take = |n: usize, unit: Unit| {
+                is_live |= n > 0 && leads_to(units, n - 1, range.0);
+                let place = Place { queue: &self.queues[index], index, queue_offset: next + n as i64 };
+                is_live |= take_unit(range, is_live, &place, unit, hits, damage);
+            };
             match self.request.tags.codes() {
                 _ if !self.by_hash => pick(units, |_| true, &mut take),
                 [code] => pick(units, |tags| tags == i64::from(*code) || is_ext_address(tags), &mut take),
                 _ => pick(units, |tags| is_ext_address(tags) || self.request.tags.codes_match(tags), &mut take),
             }
-            self.cursors[index].next = next + within as i64;
+            let is_live = is_live || (within > 0 && leads_to(units, within - 1, self.from));
+            self.cursors[index] = Cursor { next: next + within as i64, end: last, is_live };
             if within < read {
                 return Ok(());
             }
@@ -175,8 +170,9 @@ fn take_unit(
 ) -> bool {
     let (physical_offset, queue_offset) = (unit.physical_offset as u64, place.queue_offset);
     let expected = if !unit.is_message() || physical_offset.saturating_add(unit.size as u64) > log_end {
-        if unit == Unit::PRE_BLANK {
-            return is_live;
+        // Pre-blank units come before all others.
+        if unit == Unit::PRE_BLANK && !is_live {
+            return false;
         }
         format!("a record below {log_end}")
     } else if physical_offset >= end || (physical_offset < from && is_live) {
@@ -191,6 +187,12 @@ fn take_unit(
     let reason = format!("queue offset {queue_offset}: expected {expected}, got {unit:?}");
     damage.push(unit_damage(place.queue, queue_offset, 1, reason));
     is_live
+}
+
+/// Whether the unit at position `n` leads to a record from `from` on.
+fn leads_to(units: &[u8], n: usize, from: u64) -> bool {
+    let unit = units.get(n * UNIT_SIZE..).and_then(Unit::decode);
+    unit.is_some_and(|unit| unit.is_message() && unit.physical_offset as u64 >= from)
 }
 
 /// Gives the units whose tags code is wanted, and those that list nothing, to `take`. The hot loop of a tag scan.
