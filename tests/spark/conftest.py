@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import rmqfast.spark
-
-from ..golden_stores import Line
+from tests.golden_stores import Line
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

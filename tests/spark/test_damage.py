@@ -15,8 +15,7 @@ from rmqfast.errors import CorruptError
 from rmqfast.spark import read_store
 from rmqfast.spark.partitions import StoreRead, plan_partitions
 from rmqfast.spark.task import read_partition
-
-from .. import golden_stores
+from tests import golden_stores
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -32,7 +31,7 @@ def test_damage_ends_the_job_and_says_where(
 ) -> None:
     frame = read_store(spark, golden_store("damaged-4.9.4"), None, engine=engine)
     with pytest.raises(
-        Exception, match="CorruptError: store .* 1 damaged places: .*00001048576 at offset 1508364, 24117"
+        Exception, match=r"CorruptError: store .* 1 damaged places: .*00001048576 at offset 1508364, 24117"
     ):
         frame.count()
 

@@ -11,8 +11,7 @@ import pytest
 
 import rmqfast
 from rmqfast.store import COLUMNS
-
-from .. import golden_stores
+from tests import golden_stores
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -90,7 +89,7 @@ def test_a_schema_of_the_users_prunes_in_its_order(spark: SparkSession, golden_s
     frame = reader.schema("body binary, queue_offset bigint, properties map<string,string>").load(
         str(golden_store("basic-4.9.4"))
     )
-    body, offset, properties = frame.where("queue_offset = 1").first() or ()
+    ((body, offset, properties),) = frame.where("queue_offset = 1").collect()
     assert (bytes(body)[:7], offset, properties["color"]) == (b"tag tag", 1, "green")
 
 

@@ -13,8 +13,7 @@ import pytest
 import rmqfast
 from rmqfast.spark import read_store
 from rmqfast.store import COLUMNS
-
-from .. import golden_stores
+from tests import golden_stores
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -100,12 +99,12 @@ def test_a_broker_name_that_is_given_is_the_rows(spark: SparkSession, golden_sto
 def test_small_partitions_are_a_task_each_and_share_no_message(spark: SparkSession, golden_store: Store) -> None:
     from pyspark.sql.functions import spark_partition_id
 
-    for arguments in ({}, {"tags": "TagA || TagB || Aa"}):
+    for tags in ("*", "TagA || TagB || Aa"):
         path = golden_store("basic-4.9.4")
         columns = ["physical_offset"]
-        frame = read_store(spark, path, "fx_q1", columns=columns, partition_bytes=40_000, **arguments)
+        frame = read_store(spark, path, "fx_q1", columns=columns, partition_bytes=40_000, tags=tags)
         with rmqfast.open_store(path) as store:
-            wanted = store.scan("fx_q1", columns=columns, **arguments).to_arrow().column(0).to_pylist()
+            wanted = store.scan("fx_q1", columns=columns, tags=tags).to_arrow().column(0).to_pylist()
         rows = frame.select("*", spark_partition_id().alias("task")).collect()
         assert sorted(row[0] for row in rows) == sorted(wanted)
         assert 10 < len({row.task for row in rows}) <= frame.rdd.getNumPartitions()

@@ -55,7 +55,7 @@ def test_a_schema_that_the_row_has_not_is_refused(
 
 def test_damage_ends_the_job_and_says_where(spark: SparkSession, golden_store: Store) -> None:
     frame = spark.read.format("rocketmq").load(str(golden_store("damaged-4.9.4")))
-    with pytest.raises(Exception, match="CorruptError: store .* 1 damaged places: .*00001048576 at offset 1508364"):
+    with pytest.raises(Exception, match=r"CorruptError: store .* 1 damaged places: .*00001048576 at offset 1508364"):
         frame.count()
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from rmqfast.errors import ArgumentError
 from rmqfast.spark.offsets import check_not_expired
@@ -164,7 +164,7 @@ def _in_pandas(
 
 
 def _frame(batch: pa.RecordBatch) -> pd.DataFrame:
-    frame: Any = batch.to_pandas()
+    frame: pd.DataFrame = batch.to_pandas()
     if "properties" in frame:
         frame["properties"] = frame["properties"].map(dict)  # Spark 3.5 takes a dict only, arrow gives pairs
     return frame

@@ -95,8 +95,8 @@ class _StoreReader(DataSourceReader):
         return [] if self._is_empty else [InputPartition(part) for part in plan_partitions(self._read)]
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
-        """Batches of one partition; Spark makes a partition of None where there are none."""
-        if partition.value is not None:
+        """Batches of one partition; where there is none, Spark 4.0 gives None, newer ones a partition of None."""
+        if partition is not None and partition.value is not None:
             yield from read_partition(self._read, partition.value)
 
 
