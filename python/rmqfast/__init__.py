@@ -8,11 +8,13 @@ The layers, high to low; a module imports only what stands below it (a test hold
 from rmqfast import errors
 from rmqfast.errors import DamageWarning, RmqError, StoreError
 from rmqfast.message import Damage, Message, MessageExt
-from rmqfast.store import MessageStore, Scan, ScanRequest, open_store
+from rmqfast.store import AppendOptions, AppendResult, MessageStore, Scan, ScanRequest, WritableStore, open_store
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "AppendOptions",
+    "AppendResult",
     "Damage",
     "DamageWarning",
     "Message",
@@ -22,6 +24,7 @@ __all__ = [
     "Scan",
     "ScanRequest",
     "StoreError",
+    "WritableStore",
     "__version__",
     "errors",
     "open_store",
