@@ -1,6 +1,6 @@
 """The extension: a thin border to the store crate. Its users are `rmqfast.store` and `rmqfast.message` only."""
 
-from typing import final
+from typing import TypeAlias, final
 
 from rmqfast.message import Message
 from rmqfast.store.request import ScanRequest
@@ -8,7 +8,7 @@ from rmqfast.store.writer import AppendOptions
 
 COLUMNS: list[str]
 
-_Piece = tuple[str, int, int, bool]
+_Piece: TypeAlias = tuple[str, int, int, bool]
 
 @final
 class Store:

@@ -56,15 +56,16 @@ def open_store(
 
     Args:
         path: The store's directory (`storePathRootDir`).
-        mode: "r" reads; it never writes to, locks or slows the store, and is safe beside a live broker. "a" owns the store
-            and appends to it; where there is nothing, or an empty directory, it makes a new store.
+        mode: "r" reads; it never writes to, locks or slows the store, and is safe beside a live broker. "a" owns the
+            store and appends to it; where there is nothing, or an empty directory, it makes a new store.
         commit_log_dirs: Directories of the commit log, where it is not `commitlog` below `path` (`storePathCommitLog`);
             for mode "r" only.
         broker_name: What the column `broker_name` shall say; a store does not know it.
         io: "pread" is safe beside any other process; "mmap" is faster for scattered reads of a store that nobody
             truncates meanwhile: a file that is shortened under a map ends the process.
-        flush: Mode "a": "async" hands messages to the operating system before an append returns, so that they survive the
-            end of the process, and `flush` or `close` brings them to the disk; "sync" brings them there before it returns.
+        flush: Mode "a": "async" hands messages to the operating system before an append returns, so that they survive
+            the end of the process, and `flush` or `close` brings them to the disk; "sync" brings them there before it
+            returns.
         options: Mode "a": sizes and limits; RocketMQ's unless given.
         clock: Mode "a": milliseconds since 1970, called once per append; the system's clock unless given.
 
@@ -75,8 +76,8 @@ def open_store(
         StoreNotFoundError: No such directory.
         UnsupportedStoreError: No RocketMQ store, or a DLedger one; for mode "a" also one of the kinds of 5.x that keep
             messages elsewhere, too: RocksDB, batch queues, timers.
-        StoreBusyError: Mode "a": another process owns the store, or it was not closed cleanly, or its consume queues lag
-            behind its commit log.
+        StoreBusyError: Mode "a": another process owns the store, or it was not closed cleanly, or its consume queues
+            lag behind its commit log.
         CorruptError: Mode "a": the end of the store is damaged.
         ArgumentError: A mode, io or flush that does not exist, or an argument of the other mode.
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol, Self
 
 from rmqfast._native import Appender, Store
 from rmqfast.message import Message
@@ -94,13 +94,13 @@ class ArrowBatch(Protocol):
 class WritableStore(MessageStore):
     """A store directory, opened by `open_store(path, mode="a")`: owned by this process until `close`.
 
-    Threads may share it and take turns; a fork of the process may not use it. What was appended can be read at once, from
-    here or by any reader. While it is open the file `abort` is there, as RocketMQ has it: it goes with `close`. A store
-    that is left without `close`, by the end of the process or by the garbage collector, keeps it, and with it everything
-    that was appended; it can be read, but is not appended to again before RocketMQ has recovered it.
+    Threads may share it and take turns; a fork of the process may not use it. What was appended can be read at once,
+    from here or by any reader. While it is open the file `abort` is there, as RocketMQ has it: it goes with `close`.
+    A store that is left without `close`, by the end of the process or by the garbage collector, keeps it, and with it
+    everything that was appended; it can be read, but is not appended to again before RocketMQ has recovered it.
 
-    Where a write or a flush fails, nobody knows what is in the files: every later append fails, and `close` leaves `abort`.
-    A disk that is full when a file is to be created is no such failure: nothing of that batch is written.
+    Where a write or a flush fails, nobody knows what is in the files: every later append fails, and `close` leaves
+    `abort`. A disk that is full when a file is to be created is no such failure: nothing of that batch is written.
 
     Example:
         >>> import rmqfast
@@ -131,7 +131,7 @@ class WritableStore(MessageStore):
         self.path = path
         super().__init__(self._native, path, broker_name)
 
-    def __enter__(self) -> WritableStore:
+    def __enter__(self) -> Self:
         return self
 
     def __repr__(self) -> str:
@@ -152,7 +152,8 @@ class WritableStore(MessageStore):
         """Stores one message.
 
         Properties are stored as KEYS, TAGS, then the others in their order; `tags` and `keys` win over properties of
-        their name. A property DELAY of 1 to 18 delays the message: it goes to `SCHEDULE_TOPIC_XXXX`. No UNIQ_KEY is made up.
+        their name. A property DELAY of 1 to 18 delays the message: it goes to `SCHEDULE_TOPIC_XXXX`. No UNIQ_KEY is
+        made up.
 
         Args:
             message: What to store.
@@ -166,8 +167,8 @@ class WritableStore(MessageStore):
             >>> import rmqfast
             >>> small = rmqfast.AppendOptions(file_size=1 << 20, index_slots=1000, index_entries=4000)
             >>> with rmqfast.open_store(getfixture("tmp_path") / "new", mode="a", options=small) as store:
-            ...     store.append(rmqfast.Message("orders", b"paid", queue_id=3))
-            AppendResult(queue_id=3, queue_offset=0, physical_offset=0, offset_msg_id='7F00000100002A9F0000000000000000')
+            ...     store.append(rmqfast.Message("orders", b"paid", queue_id=3)).offset_msg_id
+            '7F00000100002A9F0000000000000000'
 
         Source: `CommitLog.asyncPutMessage`, `CommitLog.DefaultAppendMessageCallback.doAppend`.
         """
@@ -178,13 +179,13 @@ class WritableStore(MessageStore):
     def append_many(self, messages: Iterable[Message] | ArrowStream | ArrowBatch) -> int:
         """Stores many messages: `Message` objects, or anything that gives Arrow record batches.
 
-        The columns of a batch are `topic` and `body`, and as wanted `tags`, `keys`, `properties` (map), `queue_id`, `flag`,
-        `born_timestamp`; null or no value is that of `Message`. The other columns of a scan's row are passed over, so that
-        a scan of one store can be appended to another.
+        The columns of a batch are `topic` and `body`, and as wanted `tags`, `keys`, `properties` (map), `queue_id`,
+        `flag`, `born_timestamp`; null or no value is that of `Message`. The other columns of a scan's row are passed
+        over, so that a scan of one store can be appended to another.
 
-        A record batch is stored as a whole or not at all: all rows are checked, and the files that they need are created,
-        before the first is written. `Message` objects are one batch. When a batch of a stream is refused those before it
-        stay stored; the error names the row, counted from 0 over the stream.
+        A record batch is stored as a whole or not at all: all rows are checked, and the files that they need are
+        created, before the first is written. `Message` objects are one batch. When a batch of a stream is refused those
+        before it stay stored; the error names the row, counted from 0 over the stream.
 
         Args:
             messages: What to store.
