@@ -7,8 +7,18 @@ The layers, high to low; a module imports only what stands below it (a test hold
 
 from rmqfast import errors
 from rmqfast.errors import DamageWarning, RmqError, StoreError
-from rmqfast.message import Damage, Message, MessageExt
-from rmqfast.store import AppendOptions, AppendResult, MessageStore, Scan, ScanRequest, WritableStore, open_store
+from rmqfast.message import Damage, GetMessageResult, GetMessageStatus, Message, MessageExt
+from rmqfast.store import (
+    AppendOptions,
+    AppendResult,
+    MessageStore,
+    Scan,
+    ScanRequest,
+    StoreInfo,
+    VerifyReport,
+    WritableStore,
+    open_store,
+)
 
 __version__ = "0.1.0"
 
@@ -17,6 +27,8 @@ __all__ = [
     "AppendResult",
     "Damage",
     "DamageWarning",
+    "GetMessageResult",
+    "GetMessageStatus",
     "Message",
     "MessageExt",
     "MessageStore",
@@ -24,6 +36,8 @@ __all__ = [
     "Scan",
     "ScanRequest",
     "StoreError",
+    "StoreInfo",
+    "VerifyReport",
     "WritableStore",
     "__version__",
     "errors",

@@ -1,6 +1,7 @@
 """The extension: a thin border to the store crate. Its users are `rmqfast.store` and `rmqfast.message` only."""
 
-from typing import TypeAlias, final
+from collections.abc import Callable
+from typing import Any, final
 
 from rmqfast.message import Message
 from rmqfast.store.request import ScanRequest
@@ -8,7 +9,11 @@ from rmqfast.store.writer import AppendOptions
 
 COLUMNS: list[str]
 
-_Piece: TypeAlias = tuple[str, int, int, bool]
+_Piece = tuple[str, int, int, bool]
+_Damage = tuple[int, int, str, str]
+_Row = dict[str, Any]
+_Rows = tuple[list[_Row], list[_Damage]]
+_Options = tuple[str | None, int]
 
 @final
 class Store:
@@ -19,6 +24,18 @@ class Store:
     def plan(self, request: ScanRequest, *, way: str | None, cut_bytes: int) -> tuple[list[_Piece], int, str]: ...
     def scan(self, request: ScanRequest, *, way: str | None, threads: int) -> Scan: ...
     def scan_pieces(self, request: ScanRequest, pieces: list[_Piece]) -> Scan: ...
+    def topics(self) -> dict[str, dict[int, tuple[int, int]]]: ...
+    def get(
+        self, queue: tuple[str, int], offset: int, *, max_messages: int, tags: str, options: _Options
+    ) -> tuple[str, int, int, int, list[_Row], list[_Damage]]: ...
+    def offset_for_time(self, topic: str, queue_id: int, when: int, *, rule: str) -> int: ...
+    def message_at(self, physical_offset: int, *, options: _Options) -> _Rows: ...
+    def query(
+        self, topic: str, key: str, *, max_messages: int, between: tuple[int, int], options: _Options
+    ) -> _Rows: ...
+    def message_by_id(self, id: str, *, topic: str | None, options: _Options) -> _Rows: ...  # noqa: A002
+    def verify(self, *, crc: bool, progress: Callable[[int, int], object] | None) -> dict[str, Any]: ...
+    def info(self) -> dict[str, Any]: ...
 
 @final
 class Scan:
@@ -28,7 +45,7 @@ class Scan:
     def __arrow_c_schema__(self) -> object: ...
     def next_batch(self) -> object | None: ...
     @property
-    def damage(self) -> tuple[list[tuple[int, int, str, str]], int]: ...
+    def damage(self) -> tuple[list[_Damage], int]: ...
 
 @final
 class Appender:

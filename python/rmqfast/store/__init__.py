@@ -2,6 +2,7 @@
 
 from rmqfast.store.opening import open_store
 from rmqfast.store.reader import MessageStore
+from rmqfast.store.report import IndexFile, StoreInfo, VerifyReport
 from rmqfast.store.request import COLUMNS, ScanRequest, milliseconds
 from rmqfast.store.scan import Scan
 from rmqfast.store.writer import AppendOptions, AppendResult, WritableStore
@@ -10,9 +11,12 @@ __all__ = [
     "COLUMNS",
     "AppendOptions",
     "AppendResult",
+    "IndexFile",
     "MessageStore",
     "Scan",
     "ScanRequest",
+    "StoreInfo",
+    "VerifyReport",
     "WritableStore",
     "milliseconds",
     "open_store",
