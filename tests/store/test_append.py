@@ -1,0 +1,512 @@
+"""Appending: the same bytes as the reference writer, offsets that go on, owners that keep each other out."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import multiprocessing
+import os
+import resource
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import rmqfast
+from rmqfast import AppendOptions, Message
+from rmqfast.errors import (
+    ArgumentError,
+    CorruptError,
+    ForkError,
+    StoreBusyError,
+    StoreIOError,
+    UnknownColumnError,
+    UnsupportedStoreError,
+)
+from tests import golden_stores
+from tests.reference import writer
+from tests.reference.index_file import Geometry
+from tests.reference.store import Store
+
+SCRIPT = Path(__file__).parents[1] / "interop" / "real-rocketmq.sh"
+NOW = 1_700_000_000_000
+TINY = AppendOptions(file_size=4096, queue_file_size=100, index_slots=10, index_entries=8, zone_offset_ms=0)
+SMALL = AppendOptions(file_size=1 << 16, queue_file_size=2000, index_slots=1000, index_entries=4000, zone_offset_ms=0)
+Batches = Sequence[Sequence[Message]]
+
+texts = st.text(st.characters(blacklist_categories=["Cs"], blacklist_characters="\x01\x02"), min_size=1, max_size=12)
+names = texts.filter(lambda name: name not in {"KEYS", "TAGS", "DELAY", "UNIQ_KEY"})
+messages = st.builds(
+    Message,
+    topic=st.sampled_from(["T", "orders", "%RETRY%g"]),
+    body=st.binary(max_size=400),
+    tags=st.none() | texts,
+    keys=st.none() | texts,
+    properties=st.dictionaries(names | st.just("UNIQ_KEY"), texts, max_size=3),
+    queue_id=st.integers(0, 3),
+    flag=st.integers(-(1 << 31), (1 << 31) - 1),
+    born_timestamp=st.integers(0, 1 << 41),
+)
+
+
+def append_all(path: Path, batches: Batches, options: AppendOptions = TINY) -> None:
+    clock = itertools.count(NOW, 1500)
+    with rmqfast.open_store(path, mode="a", options=options, clock=lambda: next(clock)) as store:
+        for batch in batches:
+            store.append_many(batch)
+
+
+def reference_message(message: Message, store_timestamp: int) -> writer.Message:
+    given = [("KEYS", message.keys), ("TAGS", message.tags), *message.properties.items()]
+    return writer.Message(
+        topic=message.topic,
+        body=message.body,
+        queue_id=message.queue_id,
+        properties=tuple((name, value) for name, value in given if value is not None),
+        flag=message.flag,
+        born_timestamp=store_timestamp if message.born_timestamp is None else message.born_timestamp,
+        store_timestamp=store_timestamp,
+    )
+
+
+def write_reference(path: Path, batches: Batches, options: AppendOptions = TINY) -> None:
+    stored = [reference_message(m, NOW + 1500 * n) for n, batch in enumerate(batches) for m in batch]
+    geometry = Geometry(options.index_slots, options.index_entries)
+    sizes = writer.Options(options.file_size, options.queue_file_size, geometry)
+    writer.write_store(path, stored, sizes)
+
+
+def tree(path: Path) -> dict[str, bytes]:
+    """File name to bytes; of the checkpoint not the index time, which speaks of full files that another one follows."""
+    files = {str(p.relative_to(path)): p.read_bytes() for p in sorted(path.rglob("*")) if p.is_file()}
+    files["checkpoint"] = files.get("checkpoint", b"")[:16]
+    return {name: data for name, data in files.items() if name != "lock"}
+
+
+def rows(path: Path, topic: str | None = None) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = rmqfast.open_store(path).scan(topic, verify_crc=True).to_arrow().to_pylist()
+    return found
+
+
+@contextmanager
+def file_size_limit(size: int) -> Iterator[None]:
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+@settings(max_examples=25)
+@given(batches=st.lists(st.lists(messages, min_size=1, max_size=12), min_size=1, max_size=6))
+def test_a_store_has_the_bytes_that_the_reference_writer_gives_it(batches: Batches) -> None:
+    with TemporaryDirectory() as directory:
+        append_all(Path(directory) / "ours", batches)
+        write_reference(Path(directory) / "reference", batches)
+        ours, reference = tree(Path(directory) / "ours"), tree(Path(directory) / "reference")
+        assert sorted(ours) == sorted(reference)
+        assert [name for name in ours if ours[name] != reference[name]] == []
+
+
+@settings(max_examples=10)
+@given(batches=st.lists(st.lists(messages, min_size=1, max_size=12), min_size=2, max_size=4))
+def test_a_store_that_is_opened_for_every_batch_is_the_same(batches: Batches) -> None:
+    with TemporaryDirectory() as directory:
+        path = Path(directory) / "ours"
+        clock = itertools.count(NOW, 1500)
+        for batch in batches:
+            with rmqfast.open_store(path, mode="a", options=TINY, clock=lambda: next(clock)) as store:
+                assert store.append_many(batch) == len(batch)
+        write_reference(Path(directory) / "reference", batches)
+        ours, reference = tree(path), tree(Path(directory) / "reference")
+        assert [name for name in reference if ours[name] != reference[name]] == []
+        assert sorted(ours) == sorted(reference)
+
+
+def table_of(batch: Sequence[Message]) -> pa.Table:
+    columns: dict[str, Any] = {
+        name: [getattr(message, name) for message in batch]
+        for name in ("topic", "body", "tags", "keys", "queue_id", "flag", "born_timestamp")
+    }
+    properties = pa.array([list(m.properties.items()) for m in batch], pa.map_(pa.string(), pa.string()))
+    return pa.table(columns | {"properties": properties})
+
+
+@settings(max_examples=10)
+@given(batch=st.lists(messages, min_size=1, max_size=20))
+@pytest.mark.parametrize("text", [pa.string(), pa.large_string(), pa.string_view()], ids=str)
+def test_arrow_columns_give_the_bytes_that_messages_give(text: pa.DataType, batch: Sequence[Message]) -> None:
+    table = table_of(batch)
+    for name in ("topic", "tags", "keys"):
+        table = table.set_column(table.schema.get_field_index(name), name, table[name].cast(text))
+    with TemporaryDirectory() as directory:
+        for name, given in (
+            ("messages", batch),
+            ("arrow", table),
+            ("slice", pa.concat_tables([table, table])[len(batch) :]),
+        ):
+            with rmqfast.open_store(Path(directory) / name, mode="a", options=TINY, clock=lambda: NOW) as store:
+                assert store.append_many(given) == len(batch)
+        assert tree(Path(directory) / "messages") == tree(Path(directory) / "arrow") == tree(Path(directory) / "slice")
+
+
+def test_what_was_appended_is_read_while_the_store_is_open(tmp_path: Path) -> None:
+    with rmqfast.open_store(tmp_path / "s", mode="a", options=SMALL, broker_name="b") as store:
+        assert store.scan().to_arrow().num_rows == 0
+        for n in range(500):
+            result = store.append(Message("orders", b"%d" % n, tags="t", queue_id=n % 3))
+            assert (result.queue_id, result.queue_offset) == (n % 3, n // 3)
+        bodies = store.scan("orders", columns=["body", "broker_name"]).to_arrow().to_pylist()
+        assert sorted(int(row["body"]) for row in bodies) == list(range(500))
+        assert {row["broker_name"] for row in bodies} == {"b"}
+        assert len(rows(tmp_path / "s")) == 500
+    assert len(rows(tmp_path / "s", "orders")) == 500
+
+
+def test_a_result_says_where_the_message_is(tmp_path: Path) -> None:
+    with rmqfast.open_store(tmp_path / "s", mode="a", options=SMALL) as store:
+        results = [store.append(Message("T", b"x" * 1000, queue_id=2)) for _ in range(80)]
+    found = rows(tmp_path / "s")
+    assert [tuple(row[name] for name in rmqfast.AppendResult._fields) for row in found] == [tuple(r) for r in results]
+    assert results[-1].physical_offset > SMALL.file_size
+
+
+def test_a_scan_of_one_store_is_appended_to_another(golden_store: Callable[[str], Path], tmp_path: Path) -> None:
+    source = rmqfast.open_store(golden_store("basic-4.9.4"))
+    with rmqfast.open_store(tmp_path / "s", mode="a", options=AppendOptions(file_size=1 << 22)) as store:
+        count = store.append_many(source.scan("fx_q1"))
+    kept = ("topic", "tags", "keys", "body", "born_timestamp", "flag")
+    wanted = source.scan("fx_q1", columns=kept).to_arrow()
+    assert count == wanted.num_rows > 1000
+    assert rmqfast.open_store(tmp_path / "s").scan("fx_q1", columns=kept).to_arrow() == wanted
+
+
+def test_a_delayed_message_waits_in_the_queue_of_its_level(tmp_path: Path) -> None:
+    message = Message("orders", b"x", tags="t", properties={"a": "1", "DELAY": "3"}, queue_id=5)
+    with rmqfast.open_store(tmp_path / "ours", mode="a", options=TINY, clock=lambda: NOW) as store:
+        assert store.append(message)[:2] == (2, 0)
+    added = {"a": "1", "DELAY": "3", "REAL_TOPIC": "orders", "REAL_QID": "5"}
+    waiting = Message("SCHEDULE_TOPIC_XXXX", b"x", tags="t", properties=added, queue_id=2)
+    write_reference(tmp_path / "reference", [[waiting]])
+    assert tree(tmp_path / "ours") == tree(tmp_path / "reference")
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        ("topic", ""),
+        ("topic", "../etc"),
+        ("topic", "t" * 128),
+        ("topic", None),
+        ("topic", "SCHEDULE_TOPIC_XXXX"),
+        ("body", None),
+        ("body", b"x" * 1001),
+        ("tags", ""),
+        ("tags", "a\x01b"),
+        ("keys", "a\x02b"),
+        ("queue_id", -1),
+        ("queue_id", 1 << 31),
+        ("flag", 1 << 31),
+        ("properties", [("a", "")]),
+        ("properties", [("", "a")]),
+        ("properties", [("DELAY", "soon")]),
+        ("properties", [("a", "x" * 32767)]),
+    ],
+)
+def test_a_batch_with_a_bad_row_is_refused_as_a_whole(tmp_path: Path, column: str, value: object) -> None:
+    table = table_of([Message("T", b"x", tags="a", keys="k", properties={"p": "v"})] * 5)
+    bad = table[column].to_pylist()
+    bad[3] = value
+    field = pa.int64() if column in {"queue_id", "flag"} else table.schema.field(column).type
+    bad_table = table.set_column(table.schema.get_field_index(column), column, pa.array(bad, field))
+    options = AppendOptions(file_size=1 << 20, index_slots=10, index_entries=8, max_message_size=1000)
+    with rmqfast.open_store(tmp_path / "s", mode="a", options=options) as store:
+        reader = pa.Table.from_batches(table.cast(bad_table.schema).to_batches() + bad_table.to_batches())
+        with pytest.raises(ArgumentError, match="row 8 "):
+            store.append_many(reader)
+        assert store.append(Message("T", b"last")).queue_offset == 5
+    assert [row["body"] for row in rows(tmp_path / "s")] == [b"x"] * 5 + [b"last"]
+
+
+def test_text_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
+    offsets = pa.array([0, 2], pa.int32()).buffers()[1]
+    not_text = pa.Array.from_buffers(pa.string(), 1, [None, offsets, pa.py_buffer(b"\xff\xfe")])
+    with rmqfast.open_store(tmp_path / "s", mode="a", options=TINY) as store:
+        for column in ("topic", "tags", "keys"):
+            columns: dict[str, Any] = {"topic": ["T"], "body": [b""]} | {column: not_text}
+            with pytest.raises(ArgumentError):
+                store.append_many(pa.table(columns))
+    assert rows(tmp_path / "s") == []
+
+
+def test_columns_that_do_not_fit_are_refused(tmp_path: Path) -> None:
+    with rmqfast.open_store(tmp_path / "s", mode="a", options=TINY) as store:
+        with pytest.raises(UnknownColumnError, match="did you mean tags"):
+            store.append_many(pa.table({"topic": ["T"], "body": [b""], "tag": ["a"]}))
+        with pytest.raises(ArgumentError, match="body"):
+            store.append_many(pa.table({"topic": ["T"]}))
+        with pytest.raises(ArgumentError, match="queue_id"):
+            store.append_many(pa.table({"topic": ["T"], "body": [b""], "queue_id": ["0"]}))
+        with pytest.raises(TypeError, match="message 1"):
+            store.append_many([Message("T", b""), "no message"])  # type: ignore[list-item]
+    assert rows(tmp_path / "s") == []
+
+
+def test_a_message_that_fits_no_file_is_refused(tmp_path: Path) -> None:
+    # 91 bytes, the topic, the body and 8 for the blank record
+    with rmqfast.open_store(tmp_path / "s", mode="a", options=TINY) as store:
+        with pytest.raises(ArgumentError, match="4088"):
+            store.append(Message("T", b"x" * (4096 - 92 - 8 + 1)))
+        assert store.append(Message("T", b"x" * (4096 - 92 - 8))).physical_offset == 0
+
+
+def test_threads_take_turns(tmp_path: Path) -> None:
+    with rmqfast.open_store(tmp_path / "s", mode="a", options=SMALL) as store:
+        append = lambda n: [store.append(Message("T", b"%d %d" % (n, i))).queue_offset for i in range(100)]  # noqa: E731
+        with ThreadPoolExecutor(8) as threads:
+            offsets = list(threads.map(append, range(8)))
+    assert sorted(itertools.chain(*offsets)) == list(range(800))
+    assert all(own == sorted(own) for own in offsets)
+    assert [row["queue_offset"] for row in rows(tmp_path / "s", "T")] == list(range(800))
+
+
+def test_abort_is_there_while_the_store_is_open(tmp_path: Path) -> None:
+    store = rmqfast.open_store(tmp_path / "s", mode="a", options=TINY)
+    assert (tmp_path / "s" / "abort").exists()
+    store.append(Message("T", b""))
+    store.close()
+    store.close()
+    assert not (tmp_path / "s" / "abort").exists()
+    assert Store.open(tmp_path / "s", geometry=Geometry(10, 8)).topics() == {"T": {0: (0, 1)}}
+    with pytest.raises(ArgumentError, match="closed"):
+        store.append(Message("T", b""))
+
+
+def test_a_store_that_was_not_closed_is_read_and_not_appended_to(tmp_path: Path) -> None:
+    store = rmqfast.open_store(tmp_path / "s", mode="a", options=TINY)
+    store.append(Message("T", b"kept"))
+    del store
+    with pytest.raises(StoreBusyError, match="not closed cleanly"):
+        rmqfast.open_store(tmp_path / "s", mode="a")
+    assert [row["body"] for row in rows(tmp_path / "s")] == [b"kept"]
+
+
+OWNER = """
+import sys, rmqfast
+tiny = rmqfast.AppendOptions(file_size=4096, index_slots=10, index_entries=8)
+store = rmqfast.open_store(sys.argv[1], mode="a", options=tiny)
+store.append(rmqfast.Message("T", b"first", keys="k"))
+print("open", flush=True)
+sys.stdin.read()
+store.close()
+"""
+
+
+def test_a_store_has_one_owner(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", OWNER, str(tmp_path / "s")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as owner:
+        assert owner.stdout is not None
+        assert owner.stdout.readline() == b"open\n"
+        for _ in range(2):
+            with pytest.raises(StoreBusyError, match=f"process {owner.pid}"):
+                rmqfast.open_store(tmp_path / "s", mode="a")
+        owner.communicate()
+    with rmqfast.open_store(tmp_path / "s", mode="a") as store:
+        with pytest.raises(StoreBusyError, match=f"{os.getpid()}"):
+            rmqfast.open_store(tmp_path / "s", mode="a")
+        assert store.append(Message("T", b"second")).queue_offset == 1
+
+
+def test_a_java_lock_on_the_first_byte_keeps_out(tmp_path: Path) -> None:
+    lock = "import fcntl, sys; f = open(sys.argv[1], 'w'); fcntl.lockf(f, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, 0)"
+    (tmp_path / "s").mkdir()
+    command = [
+        sys.executable,
+        "-c",
+        lock + "; print('locked', flush=True); sys.stdin.read()",
+        str(tmp_path / "s" / "lock"),
+    ]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as owner:
+        assert owner.stdout is not None
+        assert owner.stdout.readline() == b"locked\n"
+        with pytest.raises(StoreBusyError, match=f"process {owner.pid}"):
+            rmqfast.open_store(tmp_path / "s", mode="a")
+        owner.communicate()
+    with rmqfast.open_store(tmp_path / "s", mode="a", options=TINY):
+        assert subprocess.run([sys.executable, "-c", lock, str(tmp_path / "s" / "lock")], check=False).returncode == 1
+
+
+def append_in_fork(store: rmqfast.WritableStore, answers: Any) -> None:
+    try:
+        store.append(Message("T", b""))
+    except ForkError as error:
+        answers.put(str(error))
+
+
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_a_fork_may_not_append(tmp_path: Path) -> None:
+    fork = multiprocessing.get_context("fork")
+    with rmqfast.open_store(tmp_path / "s", mode="a", options=TINY) as store:
+        answers = fork.Queue()
+        child = fork.Process(target=append_in_fork, args=(store, answers))
+        child.start()
+        assert f"process {os.getpid()}" in answers.get(timeout=30)
+        child.join()
+        assert (tmp_path / "s" / "abort").exists()
+        assert store.append(Message("T", b"")).queue_offset == 0
+
+
+def test_a_file_that_cannot_be_created_refuses_the_batch_and_nothing_else(tmp_path: Path) -> None:
+    # an index file has 84,040 bytes, which the limit does not allow; files of the log and the queues it does
+    with rmqfast.open_store(tmp_path / "s", mode="a", options=SMALL) as store:
+        store.append_many([Message("T", b"", keys="k")] * 3900)
+        before = tree(tmp_path / "s")
+        with file_size_limit(80_000), pytest.raises(StoreIOError):
+            store.append_many([Message("T", b"x" * 500, keys="k")] * 200)
+        after = tree(tmp_path / "s")
+        assert {name for name in after if "consumequeue" not in name} == {
+            name for name in before if "consumequeue" not in name
+        }
+        assert {name: after[name] for name in before} == before
+        assert store.append_many([Message("T", b"x" * 500, keys="k")] * 200) == 200
+    assert [row["queue_offset"] for row in rows(tmp_path / "s", "T")] == list(range(4100))
+    assert not (tmp_path / "s" / "abort").exists()
+
+
+def test_after_a_failed_write_nothing_is_appended(tmp_path: Path) -> None:
+    store = rmqfast.open_store(tmp_path / "s", mode="a", options=SMALL)
+    store.append(Message("T", b"x" * 2000))
+    with file_size_limit(2050), pytest.raises(StoreIOError):
+        store.append(Message("T", b"y" * 100))
+    for action in (lambda: store.append(Message("T", b"z")), store.flush):
+        with pytest.raises(StoreIOError, match="after a failed write"):
+            action()
+    store.close()
+    assert (tmp_path / "s" / "abort").exists()
+    assert [row["body"][:1] for row in rows(tmp_path / "s") if row["body"]] == [b"x"]
+
+
+def test_sync_and_flush_bring_the_checkpoint_up_to_date(tmp_path: Path) -> None:
+    clock = itertools.count(NOW)
+    with rmqfast.open_store(tmp_path / "s", mode="a", options=TINY, flush="sync", clock=lambda: next(clock)) as store:
+        store.append_many([Message("T", b"", keys="k")] * 20)
+        assert Store.open(tmp_path / "s", geometry=Geometry(10, 8)).checkpoint.physic_msg_timestamp == 0
+        store.flush()
+        checkpoint = Store.open(tmp_path / "s", geometry=Geometry(10, 8)).checkpoint
+        assert (checkpoint.physic_msg_timestamp, checkpoint.logics_msg_timestamp) == (NOW, NOW)
+        assert checkpoint.index_msg_timestamp == NOW
+
+
+@pytest.mark.parametrize("name", ["crash-4.9.4", "damaged-4.9.4"])
+def test_stores_with_abort_are_refused(golden_store_copy: Callable[[str], Path], name: str) -> None:
+    path = golden_store_copy(name)
+    before = tree(path)
+    with pytest.raises((StoreBusyError, CorruptError)):
+        rmqfast.open_store(path, mode="a")
+    assert tree(path) == before
+
+
+def test_stores_of_other_kinds_are_refused(tmp_path: Path) -> None:
+    for name in ("consumequeue/CURRENT", "timerwheel", "dledger-n0/data/0", "photos.zip"):
+        path = tmp_path / name.partition("/")[0] / "s"
+        (path / name).parent.mkdir(parents=True)
+        (path / name).touch()
+        if name != "photos.zip":
+            (path / "commitlog").mkdir()
+        with pytest.raises(UnsupportedStoreError):
+            rmqfast.open_store(path, mode="a")
+        assert not (path / "abort").exists()
+
+
+def test_a_store_whose_queue_lags_is_refused(tmp_path: Path) -> None:
+    append_all(tmp_path / "s", [[Message("T", b"", queue_id=n % 2) for n in range(10)]])
+    file = tmp_path / "s" / "consumequeue" / "T" / "0" / ("0" * 20)
+    file.write_bytes(file.read_bytes()[:80] + bytes(20))
+    with pytest.raises(StoreBusyError, match="queue 0 of topic T ends at 4"):
+        rmqfast.open_store(tmp_path / "s", mode="a")
+
+
+def test_a_store_whose_end_is_damaged_is_refused(tmp_path: Path) -> None:
+    append_all(tmp_path / "s", [[Message("T", b"")] * 3])
+    log = tmp_path / "s" / "commitlog" / ("0" * 20)
+    log.write_bytes(log.read_bytes()[: 3 * 92] + b"rubbish" + bytes(4096 - 3 * 92 - 7))
+    with pytest.raises(CorruptError, match='mode "r"'):
+        rmqfast.open_store(tmp_path / "s", mode="a")
+
+
+def test_a_queue_that_leads_elsewhere_is_refused(tmp_path: Path) -> None:
+    append_all(tmp_path / "s", [[Message("T", b"", queue_id=n % 2) for n in range(4)]])
+    queues = tmp_path / "s" / "consumequeue" / "T"
+    (queues / "0" / ("0" * 20)).write_bytes((queues / "1" / ("0" * 20)).read_bytes())
+    with pytest.raises(CorruptError, match="unit 1"):
+        rmqfast.open_store(tmp_path / "s", mode="a")
+
+
+@pytest.mark.parametrize("name", ["basic-4.9.4", "basic-5.3.3", "delaytx-4.9.4", "offsets-4.9.4"])
+def test_a_real_brokers_store_goes_on(golden_store_copy: Callable[[str], Path], name: str) -> None:
+    path = golden_store_copy(name)
+    before = rows(path)
+    topics = Store.open(path, geometry=golden_stores.GEOMETRY).topics()
+    (topic, queues), *_ = sorted(topics.items())
+    with rmqfast.open_store(path, mode="a") as store:
+        results = [store.append(Message(topic, b"new %d" % n, keys="new")) for n in range(2000)]
+    assert [r.queue_offset for r in results] == list(range(queues[0][1], queues[0][1] + 2000))
+    after = rows(path)
+    assert after[: len(before)] == before
+    assert [row["body"] for row in after[len(before) :]] == [b"new %d" % n for n in range(2000)]
+    reopened = Store.open(path, geometry=golden_stores.GEOMETRY)
+    assert [r.physical_offset for r in reopened.query(topic, "new")] == [r.physical_offset for r in results[-64:]]
+
+
+def dump(path: Path) -> dict[str, list[golden_stores.Line]]:
+    """What the real 4.9.4 says of a store with the index geometry of the golden ones; it must find it sound."""
+    flags = ["--slots", str(golden_stores.GEOMETRY.slots), "--index-num", str(golden_stores.GEOMETRY.entries)]
+    command = [str(SCRIPT), "java", "4.9.4", "DumpStore", str(path), *flags]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stdout[-2000:] + result.stderr[-2000:]
+    return golden_stores.by_kind(result.stdout.splitlines())
+
+
+def check_dump(path: Path) -> None:
+    lines = dump(path)
+    assert lines["store"][0]["loaded"] is True
+    found = [dict(row, properties=dict(row["properties"])) for row in rows(path)]
+    wanted = golden_stores.rows_of(lines["msg"], "4.9.4")
+    for row in found:
+        row["born_timestamp"] = round(row["born_timestamp"].timestamp() * 1000)
+        row["store_timestamp"] = round(row["store_timestamp"].timestamp() * 1000)
+    assert list(golden_stores.differences(found, wanted)) == []
+    assert all(line["leadsToMessage"] for line in lines["cq"])
+    indexed = {(line["topic"], line["key"]): line for line in lines["index"]}
+    assert {(row["topic"], key) for row in found for key in (row["keys"] or "").split()} <= set(indexed)
+
+
+@pytest.mark.long
+def test_the_real_rocketmq_opens_a_store_of_ours(tmp_path: Path) -> None:
+    options = AppendOptions(file_size=1 << 20, queue_file_size=2000, index_slots=1000, index_entries=4000)
+    with rmqfast.open_store(tmp_path / "s", mode="a", options=options) as store:
+        for n in range(3000):
+            store.append(Message(f"T{n % 3}", b"x" * n, tags=f"t{n % 5}", keys=f"k{n} all", queue_id=n % 4))
+        store.append_many(
+            [Message("late", b"x", properties={"DELAY": "2"}), Message("中".encode().hex(), b"", tags="订单")]
+        )
+    check_dump(tmp_path / "s")
+
+
+@pytest.mark.long
+def test_the_real_rocketmq_opens_its_own_store_that_we_appended_to(golden_store_copy: Callable[[str], Path]) -> None:
+    path = golden_store_copy("basic-4.9.4")
+    with rmqfast.open_store(path, mode="a") as store:
+        store.append_many([Message("fx_q1", b"x" * n, tags="TagA", keys=f"new{n}") for n in range(2000)])
+        store.append_many([Message("brand_new", b"y", keys=json.dumps([n]), queue_id=n % 3) for n in range(500)])
+    check_dump(path)
