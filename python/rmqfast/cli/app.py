@@ -35,6 +35,7 @@ CODES: tuple[tuple[type[RmqError], int], ...] = (
     (UnknownColumnError, USAGE),
     (UnknownTopicError, USAGE),
 )
+SPARK_NEEDS = ("pyspark", "py4j", "pandas", "numpy")
 NEXT_STEP: dict[type[RmqError], str] = {
     UnknownTopicError: "`rmqfast store info DIR` lists the topics",
     ExpressionError: "as in --tags 'paid || shipped', --sql \"amount > 3 AND region IN ('eu')\"",
@@ -51,6 +52,11 @@ class Root(TyperGroup):
         except RmqError as error:
             say(f"error: {described(error)}")
             raise typer.Exit(exit_code(error)) from None
+        except ImportError as error:
+            if (error.name or "").partition(".")[0] not in SPARK_NEEDS:
+                raise
+            say(f"error: {error.name} is needed for this: pip install 'rmqfast[spark]'")
+            raise typer.Exit(UNREACHABLE) from None
         except BrokenPipeError:
             # whoever read had enough; the interpreter must not flush into the closed pipe when it ends
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

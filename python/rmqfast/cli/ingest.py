@@ -1,5 +1,96 @@
-"""x."""
+"""`rmqfast ingest`: a store as Parquet files, by Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from rmqfast.cli.output import Form, write_facts
+from rmqfast.cli.progress import bar
+from rmqfast.store import open_store
+
+if TYPE_CHECKING:
+    from rmqfast.spark.ingest import Ingested
+
+__all__ = ["facts", "ingest"]
 
 
-def ingest() -> None:
-    """X."""
+class Mode(StrEnum):
+    """What to do where the output exists."""
+
+    ERROR = "error"
+    APPEND = "append"
+    OVERWRITE = "overwrite"
+
+
+class Engine(StrEnum):
+    """How rows come from the store into Spark."""
+
+    AUTO = "auto"
+    ARROW = "arrow"
+    PANDAS = "pandas"
+
+
+class OnDamage(StrEnum):
+    """What to do about bytes that cannot be read."""
+
+    FAIL = "fail"
+    WARN = "warn"
+
+
+def ingest(
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="The store's directory, `storePathRootDir`.")],
+    *,
+    out: Annotated[str, typer.Option(help="Where to write: a path or URL that Spark writes to.")],
+    topic: Annotated[list[str] | None, typer.Option(help="Only this topic; repeatable; all without it.")] = None,
+    tags: Annotated[str, typer.Option(help="Tag expression, as 'A || B'.")] = "*",
+    start_time: Annotated[str | None, typer.Option(help="Stored at or after this: ISO 8601 (UTC) or ms.")] = None,
+    end_time: Annotated[str | None, typer.Option(help="Stored before this.")] = None,
+    master: Annotated[str, typer.Option(help="Spark's master.")] = "local[*]",
+    engine: Annotated[Engine, typer.Option(help="How rows come into Spark.")] = Engine.ARROW,
+    mode: Annotated[Mode, typer.Option(help="What to do where the output exists.")] = Mode.ERROR,
+    on_damage: Annotated[OnDamage, typer.Option(help="What to do about bytes that cannot be read.")] = OnDamage.FAIL,
+    output: Annotated[Form, typer.Option("-o", "--output", help="Form of the summary.")] = Form.TABLE,
+) -> None:
+    """Writes messages to Parquet, by day (of store_timestamp, UTC) and topic, with Spark on this machine."""
+    check(directory, topic, tags)
+    from rmqfast.spark.ingest import ingest as ingest_store
+    from rmqfast.spark.local import session
+
+    with session("rmqfast ingest", master=master) as spark, bar("writing Parquet") as progress:
+        done = ingest_store(
+            spark,
+            directory,
+            topic,
+            out,
+            mode=mode.value,
+            progress=progress,
+            tags=tags,
+            start_time=start_time,
+            end_time=end_time,
+            engine=engine.value,
+            on_damage=on_damage.value,
+        )
+    write_facts(output, {"out": out, **facts(done)})
+
+
+def check(directory: Path, topics: Sequence[str] | None, tags: str) -> None:
+    """Raises what is wrong with the arguments before a JVM is started for them."""
+    with open_store(directory) as store:
+        for topic in topics or [None]:
+            store.scan(topic, tags=tags, columns=["topic"])
+
+
+def facts(done: Ingested) -> dict[str, object]:
+    """What was written, and how fast; a MB is 1,000,000 bytes of the commit log."""
+    return {
+        "rows": done.rows,
+        "bytes": done.bytes,
+        "seconds": round(done.seconds, 3),
+        "rows_per_second": round(done.rows / done.seconds),
+        "mb_per_second": round(done.bytes / done.seconds / 1e6, 1),
+    }

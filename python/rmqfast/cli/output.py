@@ -28,6 +28,14 @@ WIDE = 40
 TABLE_ROWS = 500  # lines that share their widths
 
 
+class Screen(Console):
+    """A console that leaves a closed pipe to the root of the command line."""
+
+    def on_broken_pipe(self) -> None:
+        """Goes on with the error at hand; rich would end the process with 1."""
+        raise  # noqa: PLE0704  (called while the error is handled)
+
+
 class Form(StrEnum):
     """What `-o` may say."""
 
@@ -65,7 +73,7 @@ def console(stream: TextIO | None = None) -> Console:
     stream = stream or sys.stdout
     width = None if stream.isatty() else 1000
     plain = "NO_COLOR" in os.environ or not stream.isatty()
-    return Console(file=stream, width=width, color_system=None if plain else "auto", highlight=False, markup=False)
+    return Screen(file=stream, width=width, color_system=None if plain else "auto", highlight=False, markup=False)
 
 
 def say(text: str) -> None:

@@ -1,0 +1,116 @@
+"""Messages of a store as Parquet files, partitioned by day and topic."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from rmqfast.spark.read import read_store
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["Ingested", "Progress", "ingest"]
+
+Progress = Callable[[int, int], None]
+"""Called now and then with the tasks that are done, and all tasks that are known."""
+
+POLL_SECONDS = 0.2
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ingested:
+    """What an ingest wrote.
+
+    Attributes:
+        rows: Messages.
+        bytes: Bytes of their records in the commit log.
+        seconds: Time from the start of the job to its end.
+    """
+
+    rows: int
+    bytes: int
+    seconds: float
+
+
+def ingest(
+    spark: SparkSession,
+    path: str | os.PathLike[str],
+    topics: Sequence[str] | None,
+    out: str | os.PathLike[str],
+    *,
+    mode: Literal["error", "append", "overwrite"] = "error",
+    progress: Progress | None = None,
+    **options: Any,
+) -> Ingested:
+    """Writes messages to Parquet as `out/day=2026-11-21/topic=orders/`; the day is that of `store_timestamp`, in UTC.
+
+    Args:
+        spark: The session.
+        path: The store's directory.
+        topics: Topics; None is all.
+        out: Where to write: a path or URL that Spark writes to.
+        mode: What to do where `out` exists.
+        progress: Called from another thread while Spark works.
+        options: As of `read_store`: tags, start_time, end_time, engine, on_damage, ...
+
+    Returns:
+        Rows, bytes, seconds. They are counted as they pass, not by a second job.
+
+    Raises:
+        UnknownTopicError: The store has no such topic.
+
+    Source: `Observation` of Spark for the counts, `StatusTracker` for the progress.
+    """
+    from pyspark.sql import Observation
+    from pyspark.sql import functions as f
+
+    seen = Observation("ingest")
+    frame = _united([read_store(spark, path, topic, **options) for topic in topics or [None]])
+    size = f.sum(f.col("store_size").cast("long"))
+    counted = frame.observe(seen, f.count(f.lit(1)).alias("rows"), f.coalesce(size, f.lit(0)).alias("bytes"))
+    # whole days by arithmetic: a cast to date would ask for the time zone of the session
+    day = f.date_from_unix_date(f.floor(f.unix_millis("store_timestamp") / f.lit(86_400_000)).cast("int"))
+    started = time.monotonic()
+    with _watched(spark, progress):
+        counted.withColumn("day", day).write.mode(mode).partitionBy("day", "topic").parquet(os.fspath(out))
+    return Ingested(**seen.get, seconds=time.monotonic() - started)
+
+
+def _united(frames: Sequence[DataFrame]) -> DataFrame:
+    united = frames[0]
+    for frame in frames[1:]:
+        united = united.unionByName(frame)
+    return united
+
+
+@contextmanager
+def _watched(spark: SparkSession, progress: Progress | None) -> Iterator[None]:
+    if progress is None:
+        yield
+        return
+    over = threading.Event()
+    watcher = threading.Thread(target=_watch, args=(spark, progress, over), name="rmqfast-progress", daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        over.set()
+        watcher.join()
+
+
+def _watch(spark: SparkSession, progress: Progress, over: threading.Event) -> None:
+    tracker = spark.sparkContext.statusTracker()
+    stages: dict[int, tuple[int, int]] = {}
+    while not over.wait(POLL_SECONDS):
+        for stage in tracker.getActiveStageIds():
+            info = tracker.getStageInfo(stage)
+            if info is not None:
+                stages[stage] = (info.numCompletedTasks, info.numTasks)
+        done, total = (sum(numbers) for numbers in zip(*stages.values(), strict=True)) if stages else (0, 0)
+        progress(done, total)
