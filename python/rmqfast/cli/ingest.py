@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from rmqfast.cli.options import Directory, EndTime, Output, StartTime, Tags
 from rmqfast.cli.output import Form, write_facts
 from rmqfast.cli.progress import bar
 from rmqfast.store import open_store
@@ -43,18 +44,18 @@ class OnDamage(StrEnum):
 
 
 def ingest(
-    directory: Annotated[Path, typer.Argument(metavar="DIR", help="The store's directory, `storePathRootDir`.")],
+    directory: Directory,
     *,
     out: Annotated[str, typer.Option(help="Where to write: a path or URL that Spark writes to.")],
     topic: Annotated[list[str] | None, typer.Option(help="Only this topic; repeatable; all without it.")] = None,
-    tags: Annotated[str, typer.Option(help="Tag expression, as 'A || B'.")] = "*",
-    start_time: Annotated[str | None, typer.Option(help="Stored at or after this: ISO 8601 (UTC) or ms.")] = None,
-    end_time: Annotated[str | None, typer.Option(help="Stored before this.")] = None,
+    tags: Tags = "*",
+    start_time: StartTime = None,
+    end_time: EndTime = None,
     master: Annotated[str, typer.Option(help="Spark's master.")] = "local[*]",
     engine: Annotated[Engine, typer.Option(help="How rows come into Spark.")] = Engine.ARROW,
     mode: Annotated[Mode, typer.Option(help="What to do where the output exists.")] = Mode.ERROR,
     on_damage: Annotated[OnDamage, typer.Option(help="What to do about bytes that cannot be read.")] = OnDamage.FAIL,
-    output: Annotated[Form, typer.Option("-o", "--output", help="Form of the summary.")] = Form.TABLE,
+    output: Output = Form.TABLE,
 ) -> None:
     """Writes messages to Parquet, by day (of store_timestamp, UTC) and topic, with Spark on this machine."""
     check(directory, topic, tags)
@@ -81,7 +82,7 @@ def ingest(
 def check(directory: Path, topics: Sequence[str] | None, tags: str) -> None:
     """Raises what is wrong with the arguments before a JVM is started for them."""
     with open_store(directory) as store:
-        for topic in topics or [None]:
+        for topic in topics or (None,):
             store.scan(topic, tags=tags, columns=["topic"])
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import pyarrow as pa
 import typer
 
+from rmqfast.cli.options import Directory, EndTime, LogDirectories, Output, StartTime, Tags
 from rmqfast.cli.output import Form, Row, say, write
 from rmqfast.errors import DamageWarning
 from rmqfast.store import COLUMNS, Scan, open_store
@@ -24,13 +24,6 @@ SHOWN_DAMAGE = 5
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Look into a store directory.")
 
-Directory = Annotated[Path, typer.Argument(metavar="DIR", help="The store's directory, `storePathRootDir`.")]
-LogDirectories = Annotated[
-    list[Path], typer.Option("--commit-log-dir", help="Directory of the commit log where it is elsewhere; repeatable.")
-]
-Output = Annotated[Form, typer.Option("-o", "--output", help="Form of the output.")]
-Tags = Annotated[str, typer.Option(help="Tag expression, as 'A || B'.")]
-
 
 @app.command()
 def scan(
@@ -43,18 +36,18 @@ def scan(
     queue: Annotated[list[int] | None, typer.Option(help="Only this queue; repeatable.")] = None,
     start_offset: Annotated[int | None, typer.Option(help="Queue offsets from here on.")] = None,
     end_offset: Annotated[int | None, typer.Option(help="Queue offsets before this.")] = None,
-    start_time: Annotated[str | None, typer.Option(help="Stored at or after this: ISO 8601 (UTC) or ms.")] = None,
-    end_time: Annotated[str | None, typer.Option(help="Stored before this.")] = None,
+    start_time: StartTime = None,
+    end_time: EndTime = None,
     columns: Annotated[str | None, typer.Option(help="Columns, as topic,tags,body; a table shows a few.")] = None,
     limit: Annotated[int | None, typer.Option(min=0, help="Rows at most.")] = None,
     threads: Annotated[int, typer.Option(min=1, help="More than one: rows come in no order.")] = 1,
     verify_crc: Annotated[bool, typer.Option(help="Check every body.")] = False,
-    commit_log_dir: LogDirectories = [],  # noqa: B006  (typer copies it)
+    commit_log_dir: LogDirectories = None,
     output: Output = Form.TABLE,
 ) -> None:
     """Prints messages, oldest first. Exit code 1: there was damage, and standard error says where."""
     names = chosen_columns(columns, output)
-    with open_store(directory, commit_log_dirs=commit_log_dir) as opened:
+    with open_store(directory, commit_log_dirs=commit_log_dir or ()) as opened:
         found = opened.scan(
             topic,
             tags=tags,

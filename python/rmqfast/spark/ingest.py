@@ -71,7 +71,7 @@ def ingest(
     from pyspark.sql import functions as f
 
     seen = Observation("ingest")
-    frame = _united([read_store(spark, path, topic, **options) for topic in topics or [None]])
+    frame = _united([read_store(spark, path, topic, **options) for topic in topics or (None,)])
     size = f.sum(f.col("store_size").cast("long"))
     counted = frame.observe(seen, f.count(f.lit(1)).alias("rows"), f.coalesce(size, f.lit(0)).alias("bytes"))
     # whole days by arithmetic: a cast to date would ask for the time zone of the session

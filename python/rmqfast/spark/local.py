@@ -16,12 +16,13 @@ if TYPE_CHECKING:
 
 __all__ = ["session"]
 
+Settings = dict[str, bool | float | int | str | None]
 QUIET = Path(__file__).with_name("log4j2-quiet.properties")
-LOCAL = {
+LOCAL: Settings = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
 }
-SETTINGS = {
+SETTINGS: Settings = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.session.timeZone": "UTC",
