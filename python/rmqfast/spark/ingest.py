@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -12,20 +13,23 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from rmqfast.spark.read import read_store
 
+from rmqfast.errors import CorruptError
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["Ingested", "Progress", "ingest"]
+__all__ = ["Ingested", "Progress", "ingest", "read_all"]
 
 Progress = Callable[[int, int], None]
 """Called now and then with the tasks that are done, and all tasks that are known."""
 
 POLL_SECONDS = 0.2
+DAY_MS = 86_400_000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Ingested:
-    """What an ingest wrote.
+    """What an ingest wrote, or a read read.
 
     Attributes:
         rows: Messages.
@@ -64,22 +68,74 @@ def ingest(
 
     Raises:
         UnknownTopicError: The store has no such topic.
+        CorruptError: There is damage, unless `on_damage` is "warn". What was written by then, Spark takes back.
 
     Source: `Observation` of Spark for the counts, `StatusTracker` for the progress.
     """
+    from pyspark.sql import functions as f
+
+    # whole days by arithmetic: a cast to date would ask for the time zone of the session
+    day = f.date_from_unix_date(f.floor(f.unix_millis("store_timestamp") / f.lit(DAY_MS)).cast("int"))
+    frame = _united([read_store(spark, path, topic, **options) for topic in topics or (None,)])
+
+    def write(counted: DataFrame) -> None:
+        counted.withColumn("day", day).write.mode(mode).partitionBy("day", "topic").parquet(os.fspath(out))
+
+    return _counted(spark, frame, write, progress)
+
+
+def read_all(
+    spark: SparkSession, path: str | os.PathLike[str], *, progress: Progress | None = None, **options: Any
+) -> Ingested:
+    """Reads messages with Spark and drops them, to see how fast that is.
+
+    Args:
+        spark: The session.
+        path: The store's directory.
+        progress: As in `ingest`.
+        options: As of `read_store`: topic, tags, columns, engine, ...; `store_size` must be among the columns.
+
+    Raises:
+        UnknownTopicError: The store has no such topic.
+        CorruptError: There is damage, unless `on_damage` is "warn".
+
+    Source: the `noop` format of Spark.
+    """
+
+    def drop(counted: DataFrame) -> None:
+        counted.write.format("noop").mode("overwrite").save()
+
+    return _counted(spark, read_store(spark, path, **options), drop, progress)
+
+
+def _counted(
+    spark: SparkSession, frame: DataFrame, act: Callable[[DataFrame], None], progress: Progress | None
+) -> Ingested:
     from pyspark.sql import Observation
     from pyspark.sql import functions as f
 
-    seen = Observation("ingest")
-    frame = _united([read_store(spark, path, topic, **options) for topic in topics or (None,)])
+    seen = Observation("rmqfast")
     size = f.sum(f.col("store_size").cast("long"))
     counted = frame.observe(seen, f.count(f.lit(1)).alias("rows"), f.coalesce(size, f.lit(0)).alias("bytes"))
-    # whole days by arithmetic: a cast to date would ask for the time zone of the session
-    day = f.date_from_unix_date(f.floor(f.unix_millis("store_timestamp") / f.lit(86_400_000)).cast("int"))
     started = time.monotonic()
-    with _watched(spark, progress):
-        counted.withColumn("day", day).write.mode(mode).partitionBy("day", "topic").parquet(os.fspath(out))
+    with _watched(spark, progress), _task_errors():
+        act(counted)
     return Ingested(**seen.get, seconds=time.monotonic() - started)
+
+
+@contextmanager
+def _task_errors() -> Iterator[None]:
+    """What a task says of damage, without the tracebacks of Python and Java around it."""
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (PySparkException, Py4JJavaError) as error:
+        said = re.search(r"rmqfast\.errors\.(?:CorruptError|StoreError): (.*)", str(error))
+        if said is None:
+            raise
+        raise CorruptError(said[1]) from error
 
 
 def _united(frames: Sequence[DataFrame]) -> DataFrame:
