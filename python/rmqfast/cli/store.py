@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
 
-import pyarrow as pa
 import typer
 
 from rmqfast.cli.options import Directory, EndTime, LogDirectories, Output, StartTime, Tags
-from rmqfast.cli.output import Form, Row, say, write
-from rmqfast.errors import DamageWarning
-from rmqfast.store import COLUMNS, Scan, open_store
+from rmqfast.cli.output import Form, say, write
+from rmqfast.cli.rows import scan_rows
+from rmqfast.store import COLUMNS, open_store
 
 if TYPE_CHECKING:
     from rmqfast.message import Damage
@@ -62,7 +60,7 @@ def scan(
             threads=threads,
             verify_crc=verify_crc,
         )
-        write(output, names, chunks(found, limit))
+        write(output, names, scan_rows(found, limit))
     end_with_damage(found.damage)
 
 
@@ -71,28 +69,6 @@ def chosen_columns(asked: str | None, form: Form) -> Sequence[str]:
     if asked is not None:
         return [name.strip() for name in asked.split(",")]
     return TABLE_COLUMNS if form is Form.TABLE else COLUMNS
-
-
-def chunks(found: Scan, limit: int | None) -> Iterator[Sequence[Row]]:
-    """The rows of a scan, a batch at a time, as Python's own values: timestamps in milliseconds, properties as dict."""
-    left = limit
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DamageWarning)  # the end of the command tells of damage
-        for batch in found.batches() if left != 0 else ():
-            taken = batch if left is None else batch.slice(0, left)
-            yield list(zip(*map(values, taken.columns), strict=True))
-            if left is not None and (left := left - taken.num_rows) == 0:
-                return
-
-
-def values(column: Any) -> list[object]:
-    """The values of an Arrow column."""
-    if pa.types.is_timestamp(column.type):
-        column = column.view(pa.int64())
-    if pa.types.is_map(column.type):
-        return [None if pairs is None else dict(pairs) for pairs in column.to_pylist()]
-    found: list[object] = column.to_pylist()
-    return found
 
 
 def end_with_damage(damage: Sequence[Damage]) -> None:
