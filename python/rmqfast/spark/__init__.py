@@ -1,0 +1,25 @@
+"""A store directory in Spark: `read_store` on every PySpark from 3.5 on, the data source `rocketmq` from 4.0 on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rmqfast.errors import MissingExtraError
+from rmqfast.spark.reader import read_store
+from rmqfast.spark.session import configure
+
+if TYPE_CHECKING:
+    from rmqfast.spark.source import RocketMQDataSource
+
+__all__ = ["RocketMQDataSource", "configure", "read_store"]
+
+
+def __getattr__(name: str) -> Any:
+    """The data source on first use: PySpark 3.5 has no API for one, and workers of `read_store` need none."""
+    if name != "RocketMQDataSource":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        from rmqfast.spark.source import RocketMQDataSource
+    except ImportError as error:
+        raise MissingExtraError(f"the data source needs PySpark 4.0 or newer; use read_store: {error}") from error
+    return RocketMQDataSource

@@ -1,0 +1,139 @@
+"""What a Spark job reads from a store, and the partitions that its tasks read apart from each other."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from rmqfast.errors import ArgumentError
+from rmqfast.store import MessageStore, ScanRequest, open_store
+
+__all__ = ["PARTITION_BYTES", "Partition", "StoreRead", "plan_partitions"]
+
+PARTITION_BYTES = 128 << 20
+_MOST_PARTITIONS = 1_000_000
+
+
+class Partition(NamedTuple):
+    """One task's share: a stretch of the commit log that no other task reads. A piece of `MessageStore.plan`."""
+
+    way: str
+    start: int
+    end: int
+    verify_crc: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoreRead:
+    """What all tasks of a read share: where the store is, and what shall be read. It is pickled to the workers.
+
+    Args:
+        path: The store's directory, as every executor sees it.
+        request: Which messages, which columns.
+        commit_log_dirs: Directories of the commit log, where it is not below `path`.
+        io: As in `open_store`.
+        on_damage: "fail" ends the task that finds bytes it cannot use, "warn" logs them.
+        only_topic: Give only this topic's rows of a request for all topics.
+        min_partitions: At least so many partitions, where the log can be cut so often.
+        partition_bytes: Bytes of the log that a partition reads, about.
+
+    Raises:
+        ArgumentError: A value out of range.
+
+    Source: none; a broker gives messages to consumers queue by queue.
+    """
+
+    path: str
+    request: ScanRequest
+    commit_log_dirs: tuple[str, ...] = ()
+    io: Literal["pread", "mmap"] = "pread"
+    on_damage: Literal["fail", "warn"] = "fail"
+    only_topic: str | None = None
+    min_partitions: int | None = None
+    partition_bytes: int = PARTITION_BYTES
+
+    def __post_init__(self) -> None:
+        """Checks in the driver what would otherwise fail in every task."""
+        object.__setattr__(self, "path", _local(self.path))
+        object.__setattr__(self, "commit_log_dirs", tuple(map(_local, self.commit_log_dirs)))
+        _check_choice("io", self.io, ("pread", "mmap"))
+        _check_choice("on_damage", self.on_damage, ("fail", "warn"))
+        _check_range("partition_bytes", self.partition_bytes, 1 << 62)
+        _check_range("min_partitions", 1 if self.min_partitions is None else self.min_partitions, _MOST_PARTITIONS)
+        if self.request.columns is not None and not self.request.columns:
+            raise ArgumentError("columns: expected at least one, got none")
+
+    def open(self) -> MessageStore:
+        """Opens the store: in the driver to plan, in each task to read, so that new files are seen."""
+        return open_store(self.path, commit_log_dirs=self.commit_log_dirs, io=self.io)
+
+
+def plan_partitions(read: StoreRead) -> list[Partition]:
+    """Cuts a read into partitions: together they give each message once.
+
+    Args:
+        read: What is read; its planning looks at file names and at samples of the consume queues, not at messages.
+
+    Returns:
+        Partitions in the order of the log; none where there is nothing to read.
+
+    Raises:
+        UnknownTopicError: The store has no such topic.
+        ExpressionError: `tags` or `sql` does not parse.
+        StoreError: The store cannot be read.
+
+    Source: `MessageStore.plan`.
+    """
+    wanted = read.min_partitions or 1
+    cut = read.partition_bytes
+    with read.open() as store:
+        found = _planned(store, read.request, cut)
+        cut = min(cut, sum(p.end - p.start for p in found))
+        while len(found) < wanted and cut > 1:
+            cut = max(1, min(cut // 2, cut * len(found) // wanted))
+            found = _planned(store, read.request, cut)
+    return found
+
+
+def _planned(store: MessageStore, request: ScanRequest, cut: int) -> list[Partition]:
+    pieces, _, _ = store.plan(request, cut_bytes=cut)
+    return _joined((Partition(*piece) for piece in pieces), cut)
+
+
+def _joined(partitions: Iterable[Partition], cut: int) -> list[Partition]:
+    """A plan cuts at every file of the log; small files, as of a small store, are not worth a task each."""
+    joined: list[Partition] = []
+    for part in partitions:
+        if part.end <= part.start:
+            continue
+        last = joined[-1] if joined else None
+        if last and _continues(last, part) and part.end - last.start <= cut:
+            joined[-1] = last._replace(end=part.end)
+        else:
+            joined.append(part)
+    return joined
+
+
+def _continues(last: Partition, part: Partition) -> bool:
+    return last.way == part.way == "log" and last.verify_crc == part.verify_crc and last.end == part.start
+
+
+def _local(path: str | os.PathLike[str]) -> str:
+    text = os.fspath(path)
+    if text.startswith("file:"):
+        text = "/" + text.removeprefix("file:").lstrip("/")
+    elif "://" in text:
+        raise ArgumentError(f"store path: expected a directory that every executor sees under this path, got {text!r}")
+    return os.path.abspath(text)  # noqa: PTH100  # executors have other working directories; links stay as they are
+
+
+def _check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise ArgumentError(f"{name}: expected {' or '.join(map(repr, choices))}, got {value!r}")
+
+
+def _check_range(name: str, value: int, most: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
+        raise ArgumentError(f"{name}: expected 1 to {most}, got {value!r}")

@@ -1,0 +1,168 @@
+"""A store as a DataFrame by `mapInArrow` or `mapInPandas`: every PySpark from 3.5 on, and the fastest way on each."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+from rmqfast.errors import ArgumentError
+from rmqfast.spark.offsets import check_not_expired
+from rmqfast.spark.partitions import PARTITION_BYTES, Partition, StoreRead, plan_partitions
+from rmqfast.spark.schema import row_schema
+from rmqfast.spark.task import read_partition
+from rmqfast.store import ScanRequest, milliseconds
+from rmqfast.store.request import MAX_BODY_BYTES, Time
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["read_store"]
+
+Engine = Literal["auto", "pandas", "arrow"]
+
+
+def read_store(
+    spark: SparkSession,
+    path: str | os.PathLike[str],
+    topic: str | None,
+    *,
+    tags: str = "*",
+    sql: str | None = None,
+    keys: Sequence[str] | None = None,
+    queue_ids: Sequence[int] | None = None,
+    start_offset: int | Mapping[int, int] | None = None,
+    end_offset: int | Mapping[int, int] | None = None,
+    start_time: Time | None = None,
+    end_time: Time | None = None,
+    columns: Sequence[str] | None = None,
+    engine: Engine = "auto",
+    min_partitions: int | None = None,
+    partition_bytes: int = PARTITION_BYTES,
+    verify_crc: bool = False,
+    on_damage: Literal["fail", "warn"] = "fail",
+    broker_name: str | None = None,
+    commit_log_dirs: Sequence[str | os.PathLike[str]] = (),
+    io: Literal["pread", "mmap"] = "pread",
+    max_body_bytes: int = MAX_BODY_BYTES,
+) -> DataFrame:
+    """Reads messages of a store directory as a DataFrame; what is read is fixed now, by this call.
+
+    Args:
+        spark: The session.
+        path: The store's directory, at the same place on the driver and on every executor.
+        topic: Only this topic; None is every record of the commit log.
+        tags: Tag expression, as "A || B"; "*" is all.
+        sql: SQL92 condition over the properties.
+        keys: Only messages that have one of these keys, or one as UNIQ_KEY.
+        queue_ids: Only these queues.
+        start_offset: Queue offsets from here on: one number, or one by queue. One by queue must not have expired.
+        end_offset: Queue offsets before this.
+        start_time: Store timestamps from here on: milliseconds, ISO 8601, datetime.
+        end_time: Store timestamps before this.
+        columns: Columns of the row, in this order. Spark does not prune them by itself: fewer are much faster.
+        engine: "arrow" (mapInArrow, the default) or "pandas" (mapInPandas, about half as fast).
+        min_partitions: At least so many partitions, where the log can be cut so often.
+        partition_bytes: Bytes of the log that a partition reads, about.
+        verify_crc: Check every body.
+        on_damage: "fail" ends the job when bytes of the log cannot be used, "warn" logs them to `rmqfast.spark`.
+        broker_name: What the column `broker_name` shall say.
+        commit_log_dirs: Directories of the commit log, where it is not below `path`.
+        io: As in `open_store`.
+        max_body_bytes: Bytes of a decompressed body; a larger one is null, and damage.
+
+    Raises:
+        UnknownTopicError: The store has no such topic.
+        UnknownColumnError: The row has no such column.
+        ExpressionError: `tags` or `sql` does not parse.
+        ArgumentError: A value out of range.
+        CorruptError: An offset in `start_offset` by queue has expired, unless `on_damage` is "warn".
+
+    Example:
+        >>> spark = getfixture("spark")
+        >>> path = getfixture("golden_store")("basic-4.9.4")
+        >>> read_store(spark, path, "fx_q1", tags="TagA", columns=["tags"]).count()
+        90
+
+    Source: `MessageStore.scan`, whose arguments these are.
+    """
+    if engine not in {"auto", "arrow", "pandas"}:
+        raise ArgumentError(f"engine: expected 'auto', 'arrow' or 'pandas', got {engine!r}")
+    request = ScanRequest(
+        topic=topic,
+        queue_ids=queue_ids,
+        tags=tags,
+        sql=sql,
+        keys=keys,
+        start_offset=start_offset,
+        end_offset=end_offset,
+        start_time=milliseconds(start_time),
+        end_time=milliseconds(end_time),
+        columns=columns,
+        microseconds=True,
+        broker_name=broker_name,
+        verify_crc=verify_crc,
+        max_body_bytes=max_body_bytes,
+    )
+    read = StoreRead(
+        path=os.fspath(path),
+        request=request,
+        commit_log_dirs=tuple(os.fspath(d) for d in commit_log_dirs),
+        io=io,
+        on_damage=on_damage,
+        min_partitions=min_partitions,
+        partition_bytes=partition_bytes,
+    )
+    _check_not_expired(read)
+    return _data_frame(spark, read, plan_partitions(read), engine)
+
+
+def _check_not_expired(read: StoreRead) -> None:
+    start, topic = read.request.start_offset, read.request.topic
+    if topic is None or not isinstance(start, Mapping) or read.on_damage == "warn":
+        return
+    with read.open() as store:
+        check_not_expired("start_offset", start, store.topics().get(topic, {}))
+
+
+def _data_frame(spark: SparkSession, read: StoreRead, partitions: list[Partition], engine: Engine) -> DataFrame:
+    """A range of as many numbers as partitions is a task each, without a shuffle; the tasks find theirs by its number.
+
+    Source: `RangeExec` splits n numbers into n slices of one; a local table is cut by the default parallelism instead.
+    """
+    numbers = spark.range(0, len(partitions), 1, max(len(partitions), 1))
+    schema = row_schema(read.request.columns)
+    if engine == "pandas":
+        return numbers.mapInPandas(_in_pandas(read, partitions), schema)
+    return numbers.mapInArrow(_in_arrow(read, partitions), schema)
+
+
+def _in_arrow(
+    read: StoreRead, partitions: list[Partition]
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def batches(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in numbers:
+            for number in batch.column(0).to_pylist():
+                yield from read_partition(read, partitions[number])
+
+    return batches
+
+
+def _in_pandas(
+    read: StoreRead, partitions: list[Partition]
+) -> Callable[[Iterator[pd.DataFrame]], Iterator[pd.DataFrame]]:
+    def frames(numbers: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
+        for frame in numbers:
+            for number in frame.iloc[:, 0]:
+                yield from map(_frame, read_partition(read, partitions[number]))
+
+    return frames
+
+
+def _frame(batch: pa.RecordBatch) -> pd.DataFrame:
+    frame: Any = batch.to_pandas()
+    if "properties" in frame:
+        frame["properties"] = frame["properties"].map(dict)  # Spark 3.5 takes a dict only, arrow gives pairs
+    return frame

@@ -1,0 +1,86 @@
+"""What a task does with its partition, in a Python worker of an executor: scan, hand out batches, tell of damage."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from rmqfast.errors import CorruptError, DamageWarning, StoreNotFoundError
+from rmqfast.message import Damage
+from rmqfast.spark.partitions import Partition, StoreRead
+from rmqfast.store import MessageStore, ScanRequest
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["read_partition"]
+
+_LOG = logging.getLogger("rmqfast.spark")
+_MOST_LISTED = 20
+
+
+def read_partition(read: StoreRead, partition: Partition) -> Iterator[pa.RecordBatch]:
+    """Yields the batches of one partition.
+
+    Args:
+        read: What is read.
+        partition: One of `plan_partitions`.
+
+    Raises:
+        CorruptError: There is damage, or the log no longer holds the partition, and `on_damage` is "fail". It comes
+            behind the partition's last batch.
+        StoreError: The store cannot be read here.
+
+    Source: `Scan.batches`.
+    """
+    with _opened(read) as store:
+        held, lost = _held(store, partition)
+        scan = store.scan_pieces(read.request, [held])
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DamageWarning)  # told below, with all places
+            for batch in scan.batches():
+                yield batch if read.only_topic is None else _of_topic(batch, read.only_topic)
+    _tell(read, partition, [*lost, *scan.damage])
+
+
+def _opened(read: StoreRead) -> MessageStore:
+    try:
+        return read.open()
+    except StoreNotFoundError as error:
+        error.add_note("the driver planned this read; the store must be at the same path on every executor")
+        raise
+
+
+def _held(store: MessageStore, partition: Partition) -> tuple[Partition, list[Damage]]:
+    """The part of a partition that the log still holds: a broker deletes its oldest files while a job waits."""
+    files, _, _ = store.plan(ScanRequest(), cut_bytes=1 << 62)
+    first, end = (files[0][1], files[-1][2]) if files else (0, 0)
+    start = min(max(partition.start, first), partition.end)
+    stop = max(min(partition.end, end), start)
+    lost = [
+        Damage(at, length, f"the log held this when the read was planned, it now is {first} to {end}", str(store.path))
+        for at, length in ((partition.start, start - partition.start), (stop, partition.end - stop))
+        if length > 0
+    ]
+    return partition._replace(start=start, end=stop), lost
+
+
+def _of_topic(batch: pa.RecordBatch, topic: str) -> pa.RecordBatch:
+    import pyarrow.compute as pc
+
+    return batch.filter(pc.equal(batch.column("topic"), topic))
+
+
+def _tell(read: StoreRead, partition: Partition, damage: Sequence[Damage]) -> None:
+    if not damage:
+        return
+    places = [f"{d.file} at offset {d.offset}, {d.length} bytes: {d.reason}" for d in damage[:_MOST_LISTED]]
+    if len(damage) > _MOST_LISTED:
+        places.append(f"and {len(damage) - _MOST_LISTED} more")
+    where = f"store {read.path}, commit log {partition.start} to {partition.end}"
+    text = f"{where}: {len(damage)} damaged places: {'; '.join(places)}"
+    if read.on_damage == "fail":
+        raise CorruptError(f'{text}; on_damage="warn" (failOnDataLoss=false) reads what is left')
+    _LOG.warning("%s", text)
