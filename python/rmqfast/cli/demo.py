@@ -137,7 +137,7 @@ def show_throughput(spark: SparkSession, directory: Path) -> None:
     from rmqfast.spark.ingest import ingest, read_all
 
     with bar("reading") as progress:
-        read = read_all(spark, directory / "shop", progress=progress)
+        read = read_all(spark, directory / "shop", None, progress=progress)
     print("\nSpark read all columns:\n")
     write_facts(Form.TABLE, facts(read))
     with bar("writing Parquet") as progress:
@@ -150,7 +150,7 @@ def rows(spark: SparkSession, query: str, path: Path, columns: Sequence[str]) ->
     """The answer of a query over the messages of a store."""
     from rmqfast.spark import read_store
 
-    return [tuple(row) for row in spark.sql(query, messages=read_store(spark, path, columns=columns)).collect()]
+    return [tuple(row) for row in spark.sql(query, messages=read_store(spark, path, None, columns=columns)).collect()]
 
 
 def what_next(directory: Path, *, keep: bool) -> None:

@@ -12,6 +12,7 @@ import typer
 from rmqfast.cli.options import Directory, EndTime, Output, StartTime, Tags
 from rmqfast.cli.output import Form, write_facts
 from rmqfast.cli.progress import bar
+from rmqfast.errors import ArgumentError
 from rmqfast.store import open_store
 
 if TYPE_CHECKING:
@@ -58,7 +59,8 @@ def ingest(
     output: Output = Form.TABLE,
 ) -> None:
     """Writes messages to Parquet, by day (of store_timestamp, UTC) and topic, with Spark on this machine."""
-    check(directory, topic, tags)
+    check_store(directory, topic, tags)
+    check_free(out, mode)
     from rmqfast.spark.ingest import ingest as ingest_store
     from rmqfast.spark.local import session
 
@@ -79,11 +81,17 @@ def ingest(
     write_facts(output, {"out": out, **facts(done)})
 
 
-def check(directory: Path, topics: Sequence[str] | None, tags: str) -> None:
-    """Raises what is wrong with the arguments before a JVM is started for them."""
+def check_store(directory: Path, topics: Sequence[str] | None, tags: str) -> None:
+    """Raises what is wrong with the store, a topic or the tags before a JVM is started for them."""
     with open_store(directory) as store:
         for topic in topics or (None,):
             store.scan(topic, tags=tags, columns=["topic"])
+
+
+def check_free(out: str, mode: Mode) -> None:
+    """Raises ArgumentError where the output exists and shall not; what a URL says, Spark finds out."""
+    if mode is Mode.ERROR and Path(out).exists():
+        raise ArgumentError(f"--out: {out} exists; --mode append or --mode overwrite writes there nevertheless")
 
 
 def facts(done: Ingested) -> dict[str, object]:

@@ -11,9 +11,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from rmqfast.spark.read import read_store
-
-from rmqfast.errors import CorruptError
+from rmqfast.errors import ArgumentError, CorruptError
+from rmqfast.spark.reader import read_store
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -68,6 +67,7 @@ def ingest(
 
     Raises:
         UnknownTopicError: The store has no such topic.
+        ArgumentError: Spark cannot write to `out`, as it exists.
         CorruptError: There is damage, unless `on_damage` is "warn". What was written by then, Spark takes back.
 
     Source: `Observation` of Spark for the counts, `StatusTracker` for the progress.
@@ -85,15 +85,21 @@ def ingest(
 
 
 def read_all(
-    spark: SparkSession, path: str | os.PathLike[str], *, progress: Progress | None = None, **options: Any
+    spark: SparkSession,
+    path: str | os.PathLike[str],
+    topic: str | None,
+    *,
+    progress: Progress | None = None,
+    **options: Any,
 ) -> Ingested:
     """Reads messages with Spark and drops them, to see how fast that is.
 
     Args:
         spark: The session.
         path: The store's directory.
+        topic: Only this topic; None is all.
         progress: As in `ingest`.
-        options: As of `read_store`: topic, tags, columns, engine, ...; `store_size` must be among the columns.
+        options: As of `read_store`: tags, columns, engine, ...; `store_size` must be among the columns.
 
     Raises:
         UnknownTopicError: The store has no such topic.
@@ -105,7 +111,7 @@ def read_all(
     def drop(counted: DataFrame) -> None:
         counted.write.format("noop").mode("overwrite").save()
 
-    return _counted(spark, read_store(spark, path, **options), drop, progress)
+    return _counted(spark, read_store(spark, path, topic, **options), drop, progress)
 
 
 def _counted(
@@ -118,20 +124,21 @@ def _counted(
     size = f.sum(f.col("store_size").cast("long"))
     counted = frame.observe(seen, f.count(f.lit(1)).alias("rows"), f.coalesce(size, f.lit(0)).alias("bytes"))
     started = time.monotonic()
-    with _watched(spark, progress), _task_errors():
+    with _watched(spark, progress), _plain_errors():
         act(counted)
     return Ingested(**seen.get, seconds=time.monotonic() - started)
 
 
 @contextmanager
-def _task_errors() -> Iterator[None]:
-    """What a task says of damage, without the tracebacks of Python and Java around it."""
-    from py4j.protocol import Py4JJavaError
-    from pyspark.errors import PySparkException
+def _plain_errors() -> Iterator[None]:
+    """What a task says of damage, and Spark of a path, without the tracebacks of Python and Java around it."""
+    from pyspark.errors import AnalysisException, PySparkException
 
     try:
         yield
-    except (PySparkException, Py4JJavaError) as error:
+    except AnalysisException as error:
+        raise ArgumentError(str(error).partition("\n")[0]) from error
+    except PySparkException as error:
         said = re.search(r"rmqfast\.errors\.(?:CorruptError|StoreError): (.*)", str(error))
         if said is None:
             raise

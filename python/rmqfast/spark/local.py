@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -49,13 +48,13 @@ def session(name: str, *, master: str = "local[*]") -> Iterator[SparkSession]:
         from pyspark.sql import SparkSession
     except ImportError:
         raise MissingExtraError("pyspark is needed for this: pip install 'rmqfast[spark]'", name="pyspark") from None
-    from rmqfast.spark import configure
+    from rmqfast.spark.session import configure
 
     _prepare_environment()
     settings = SETTINGS | (LOCAL if master.startswith("local") else {})
     builder = configure(SparkSession.Builder().appName(name).master(master).config(map=settings))
     spark = builder.getOrCreate()
-    spark.sparkContext.setLogLevel("ERROR")
+    spark.sparkContext.setLogLevel("FATAL")
     try:
         yield spark
     finally:
@@ -64,7 +63,6 @@ def session(name: str, *, master: str = "local[*]") -> Iterator[SparkSession]:
 
 def _prepare_environment() -> None:
     """What a JVM and its workers take from the environment; what the user has set stays."""
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     # Spark logs before a session exists that could be told not to.
     os.environ.setdefault("SPARK_SUBMIT_OPTS", f"-Dlog4j2.configurationFile={QUIET.as_uri()}")
