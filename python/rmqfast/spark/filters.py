@@ -1,10 +1,11 @@
-"""Filters that Spark 4.1 and newer push down to the data source: those that a scan does exactly, taken out of the query."""
+"""Filters that Spark 4.1 and newer push down: those that a scan does exactly are taken out of the query."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 from pyspark.sql.datasource import (
@@ -22,12 +23,9 @@ from rmqfast.spark.partitions import StoreRead
 
 __all__ = ["ReadFilter"]
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LAST = (1 << 63) - 1
-_NEVER_NULL = frozenset(
-    "topic queue_id queue_offset physical_offset msg_id offset_msg_id born_timestamp store_timestamp born_host store_host "
-    "flag sys_flag reconsume_times prepared_transaction_offset store_size body_crc".split()
-)
+_MAY_BE_NULL = frozenset({"broker_name", "tags", "keys", "body", "properties"})
 
 
 class ReadFilter:
@@ -63,7 +61,7 @@ class ReadFilter:
             return False
         (column,) = attribute
         if isinstance(condition, IsNotNull):
-            return column in _NEVER_NULL or (column == "tags" and self.read.request.tags != "*")
+            return column not in _MAY_BE_NULL or (column == "tags" and self.read.request.tags != "*")
         take = self._takers().get((column, type(condition)))
         return take is not None and take(condition.value)  # type: ignore[attr-defined]  # all these have one
 
@@ -77,7 +75,7 @@ class ReadFilter:
         }
         for column, narrow in (("queue_offset", self._offsets), ("store_timestamp", self._times)):
             for kind, bounds in _BOUNDS.items():
-                takers[column, kind] = lambda value, narrow=narrow, bounds=bounds: narrow(value, bounds)
+                takers[column, kind] = partial(narrow, bounds=bounds)
         return takers
 
     def _topic(self, topic: Any) -> bool:
@@ -133,7 +131,7 @@ class ReadFilter:
 
 
 _Bounds = Callable[[int, int], tuple[int | None, int | None]]
-# What a comparison leaves of whole numbers: first, and the one behind the last. The value itself may lie between `low` and
+# What a comparison leaves of whole numbers: the first, and the one behind the last. The value may lie between `low` and
 # `high`, the whole numbers around it, which are the same where it is whole.
 _BOUNDS: dict[type[Filter], _Bounds] = {
     EqualTo: lambda low, high: (high, low + 1),

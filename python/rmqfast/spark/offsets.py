@@ -38,8 +38,10 @@ def parse_offsets(name: str, text: str, topic: str | None, broker_name: str | No
     Source: `RocketMQOptions` of rocketmq-spark.
     """
     word = text.strip().lower()
-    if word == "earliest" or word == "latest":  # noqa: PLR1714  # mypy narrows by ==, not by in
-        return word
+    if word == "earliest":
+        return "earliest"
+    if word == "latest":
+        return "latest"
     if topic is None:
         raise ArgumentError(f"{name}: offsets by queue need the option topic")
     by_broker = _only(name, "topic", _object(name, text), {topic})
@@ -123,7 +125,7 @@ def _only(name: str, what: str, value: Any, allowed: set[str]) -> dict[str, Any]
 
 def _queue_id(name: str, key: str) -> int:
     if not key.isdecimal():
-        raise ArgumentError(f"{name}: expected a queue id as \"0\", got {key!r}")
+        raise ArgumentError(f'{name}: expected a queue id as "0", got {key!r}')
     return int(key)
 
 

@@ -202,13 +202,13 @@ def _time(name: str, text: str) -> int | None:
 def _list(name: str, text: str) -> tuple[str, ...]:
     """Words between commas, or a JSON array for those that hold commas."""
     if not text.lstrip().startswith("["):
-        words = [word.strip() for word in text.split(",")]
+        words: Any = [word.strip() for word in text.split(",")]
     else:
         try:
             words = json.loads(text)
         except json.JSONDecodeError:
             raise ArgumentError(f"option {name}: expected a JSON array, got {text!r}") from None
-    if not words or not all(isinstance(word, str) and word for word in words):
+    if not isinstance(words, list) or not words or not all(isinstance(word, str) and word for word in words):
         raise ArgumentError(f"option {name}: expected words between commas, or a JSON array of texts, got {text!r}")
     return tuple(words)
 

@@ -134,6 +134,6 @@ def _check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
         raise ArgumentError(f"{name}: expected {' or '.join(map(repr, choices))}, got {value!r}")
 
 
-def _check_range(name: str, value: int, most: int) -> None:
+def _check_range(name: str, value: object, most: int) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
         raise ArgumentError(f"{name}: expected 1 to {most}, got {value!r}")

@@ -132,11 +132,13 @@ def _data_frame(spark: SparkSession, read: StoreRead, partitions: list[Partition
 
     Source: `RangeExec` splits n numbers into n slices of one; a local table is cut by the default parallelism instead.
     """
-    numbers = spark.range(0, len(partitions), 1, max(len(partitions), 1))
+    numbers: DataFrame = spark.range(0, len(partitions), 1, max(len(partitions), 1))
     schema = row_schema(read.request.columns)
     if engine == "pandas":
-        return numbers.mapInPandas(_in_pandas(read, partitions), schema)
-    return numbers.mapInArrow(_in_arrow(read, partitions), schema)
+        frame: DataFrame = numbers.mapInPandas(_in_pandas(read, partitions), schema)
+    else:
+        frame = numbers.mapInArrow(_in_arrow(read, partitions), schema)
+    return frame
 
 
 def _in_arrow(

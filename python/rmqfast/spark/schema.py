@@ -10,7 +10,7 @@ from rmqfast.errors import ArgumentError, UnknownColumnError
 from rmqfast.store import COLUMNS
 
 if TYPE_CHECKING:
-    from pyspark.sql.types import StructType
+    from pyspark.sql.types import DataType, StructType
 
 __all__ = ["columns_of", "row_schema"]
 
@@ -91,9 +91,9 @@ def _check_name(name: str) -> None:
         raise UnknownColumnError(f"unknown column {name!r}; {hint}the columns are {', '.join(COLUMNS)}")
 
 
-def _spark_types() -> dict[str, object]:
+def _spark_types() -> dict[str, DataType]:
     from pyspark.sql.types import BinaryType, IntegerType, LongType, MapType, StringType, TimestampType
 
     text = StringType()
-    kinds = (text, IntegerType(), LongType(), BinaryType(), TimestampType(), MapType(text, text))
+    kinds: tuple[DataType, ...] = (text, IntegerType(), LongType(), BinaryType(), TimestampType(), MapType(text, text))
     return {kind.simpleString(): kind for kind in kinds}

@@ -15,8 +15,8 @@ __all__ = ["configure"]
 def configure(builder: SparkSession.Builder) -> SparkSession.Builder:
     """Sets what makes reads fast and workers find this package, before a session starts.
 
-    Workers run this Python unless `PYSPARK_PYTHON` says otherwise. From PySpark 4.1 on they talk to the JVM by Unix sockets,
-    and the data source's option `pushdown` works; older ones do not know these settings and leave them alone.
+    Workers run this Python unless `PYSPARK_PYTHON` says otherwise. From PySpark 4.1 on they talk to the JVM by Unix
+    sockets, and the data source's option `pushdown` works; older ones do not know these settings and leave them alone.
 
     Args:
         builder: As `SparkSession.builder`.

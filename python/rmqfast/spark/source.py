@@ -27,7 +27,7 @@ _PUSHDOWN_WORKER = "pyspark.sql.worker.data_source_pushdown_filters"
 
 
 class RocketMQDataSource(DataSource):
-    """Messages of a store directory: `spark.read.format("rocketmq").option("storePath", ...).option("topic", ...).load()`.
+    """Messages of a store directory, by `spark.read.format("rocketmq").option("storePath", ...).load()`.
 
     Its options are those of `SourceOptions`; a schema given by `DataFrameReader.schema` chooses columns.
 
