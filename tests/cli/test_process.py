@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import pty
 import signal
 import subprocess
 import sys
@@ -13,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import rmqfast
-from tests.cli.command_line import COMMAND, run_process
+from tests.cli.command_line import COMMAND, run_on_terminal, run_process
 
 Path_of = Callable[[str], Path]
 
@@ -80,32 +79,10 @@ def test_the_version_is_that_of_the_package() -> None:
     assert (result.returncode, result.stdout) == (0, f"rmqfast {rmqfast.__version__}\n")
 
 
-def on_terminal(*arguments: str | Path, **environment: str) -> bytes:
-    """What the command writes where standard output is a terminal of 80 columns."""
-    ours, theirs = pty.openpty()
-    env = {k: v for k, v in os.environ.items() if k != "NO_COLOR"} | {"TERM": "xterm", "COLUMNS": "80"} | environment
-    with subprocess.Popen([*COMMAND, *map(str, arguments)], stdout=theirs, env=env) as process:
-        os.close(theirs)
-        written = b""
-        while piece := read(ours):
-            written += piece
-        assert process.wait() == 0
-    os.close(ours)
-    return written
-
-
-def read(descriptor: int) -> bytes:
-    """Bytes of a terminal; none once nobody has its other end, which Linux says by EIO."""
-    try:
-        return os.read(descriptor, 4096)
-    except OSError:
-        return b""
-
-
 def test_a_terminal_gets_a_bold_header_and_lines_of_its_width(golden_store: Path_of) -> None:
-    written = on_terminal("store", "scan", golden_store("offsets-4.9.4"), "--limit", "3")
+    _, written = run_on_terminal("stdout", "store", "scan", golden_store("offsets-4.9.4"), "--limit", "3")
     assert b"\x1b[1m" in written
-    plain = on_terminal("store", "scan", golden_store("offsets-4.9.4"), "--limit", "3", NO_COLOR="1")
+    _, plain = run_on_terminal("stdout", "store", "scan", golden_store("offsets-4.9.4"), "--limit", "3", NO_COLOR="1")
     assert b"\x1b" not in plain
     assert len(plain.splitlines()) == 4
     assert max(map(len, plain.decode().splitlines())) <= 80

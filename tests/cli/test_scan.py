@@ -60,8 +60,8 @@ def test_every_filter_reaches_the_scan(golden_store: Path_of) -> None:
         (["--verify-crc", "--threads", "2"], lambda _: True),
     ]
     for arguments, is_wanted in cases:
-        command = ("store", "scan", golden_store("basic-4.9.4"), "--topic", "fx_q4", *arguments)
-        found = run(*command, "--columns", "physical_offset", "-o", "csv").stdout.split()[1:]
+        more = ("--topic", "fx_q4", "--columns", "physical_offset", "-o", "csv", *arguments)
+        found = run("store", "scan", golden_store("basic-4.9.4"), *more).stdout.split()[1:]
         wanted = [r["physical_offset"] for r in every if is_wanted(r)]
         assert sorted(map(int, found)) == wanted, arguments
 

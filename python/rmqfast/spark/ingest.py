@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from rmqfast.errors import ArgumentError, CorruptError
+from rmqfast.errors import ArgumentError, CorruptError, StoreError
 from rmqfast.spark.reader import read_store
 
 if TYPE_CHECKING:
@@ -139,10 +139,11 @@ def _plain_errors() -> Iterator[None]:
     except AnalysisException as error:
         raise ArgumentError(str(error).partition("\n")[0]) from error
     except PySparkException as error:
-        said = re.search(r"rmqfast\.errors\.(?:CorruptError|StoreError): (.*)", str(error))
+        said = re.search(r"^rmqfast\.errors\.(\w+): (.*)", str(error), re.MULTILINE)
         if said is None:
             raise
-        raise CorruptError(said[1]) from error
+        kind = CorruptError if said[1] == "CorruptError" else StoreError
+        raise kind(said[2]) from error
 
 
 def _united(frames: Sequence[DataFrame]) -> DataFrame:
