@@ -7,14 +7,16 @@ The layers, high to low; a module imports only what stands below it (a test hold
 
 from rmqfast import errors
 from rmqfast.errors import DamageWarning, RmqError, StoreError
-from rmqfast.message import Damage, Message, MessageExt
-from rmqfast.store import MessageStore, Scan, ScanRequest, open_store
+from rmqfast.message import Damage, GetMessageResult, GetMessageStatus, Message, MessageExt
+from rmqfast.store import MessageStore, Scan, ScanRequest, StoreInfo, VerifyReport, open_store
 
 __version__ = "0.1.0"
 
 __all__ = [
     "Damage",
     "DamageWarning",
+    "GetMessageResult",
+    "GetMessageStatus",
     "Message",
     "MessageExt",
     "MessageStore",
@@ -22,6 +24,8 @@ __all__ = [
     "Scan",
     "ScanRequest",
     "StoreError",
+    "StoreInfo",
+    "VerifyReport",
     "__version__",
     "errors",
     "open_store",

@@ -9,13 +9,14 @@ RmqError
 │   ├── UnsupportedStoreError   a store of a kind that is not read: DLedger, or no store at all
 │   └── StoreBusyError          somebody owns the store, or it was not closed cleanly
 ├── UnknownTopicError           no such topic; the message lists names like it (also a LookupError)
+├── UnknownMessageError         no message with that id (also a LookupError)
 ├── UnknownColumnError          no such column; the message lists names like it (also a LookupError)
 ├── ExpressionError             a tag or SQL92 expression that does not parse (also a ValueError)
 ├── ArgumentError               an argument out of range (also a ValueError)
 ├── ForkError                   an object used in a fork of the process that made it (also a RuntimeError)
 └── MissingExtraError           a library that an optional feature needs (also an ImportError)
 
-DamageWarning                   a scan passed over bytes that it could not use
+DamageWarning                   a scan or look-up passed over bytes that it could not use
 ```
 """
 
@@ -52,6 +53,10 @@ class UnknownTopicError(RmqError, LookupError):
     """The store has no such topic."""
 
 
+class UnknownMessageError(RmqError, LookupError):
+    """The store has no message with that id."""
+
+
 class UnknownColumnError(RmqError, LookupError):
     """The row has no such column."""
 
@@ -73,4 +78,4 @@ class MissingExtraError(RmqError, ImportError):
 
 
 class DamageWarning(UserWarning):
-    """A scan passed over bytes that it could not use; `Scan.damage` lists them."""
+    """A scan or a look-up passed over bytes that it could not use; `Scan.damage` lists those of a scan."""

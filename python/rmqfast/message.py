@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from types import MappingProxyType
 from typing import NamedTuple
 
-__all__ = ["Damage", "Message", "MessageExt"]
+__all__ = ["Damage", "GetMessageResult", "GetMessageStatus", "Message", "MessageExt"]
 
 
 class Damage(NamedTuple):
@@ -59,6 +60,45 @@ class MessageExt:
     prepared_transaction_offset: int
     store_size: int
     body_crc: int
+
+
+class GetMessageStatus(StrEnum):
+    """What became of a pull: how `GetMessageResult.next_begin_offset` is meant.
+
+    Source: `GetMessageStatus`; `NO_MATCHED_LOGIC_QUEUE` and `OFFSET_RESET` cannot come from a store directory.
+    """
+
+    FOUND = "FOUND"
+    NO_MATCHED_MESSAGE = "NO_MATCHED_MESSAGE"
+    MESSAGE_WAS_REMOVING = "MESSAGE_WAS_REMOVING"
+    OFFSET_FOUND_NULL = "OFFSET_FOUND_NULL"
+    OFFSET_OVERFLOW_BADLY = "OFFSET_OVERFLOW_BADLY"
+    OFFSET_OVERFLOW_ONE = "OFFSET_OVERFLOW_ONE"
+    OFFSET_TOO_SMALL = "OFFSET_TOO_SMALL"
+    NO_MESSAGE_IN_QUEUE = "NO_MESSAGE_IN_QUEUE"
+
+
+@dataclass(frozen=True, slots=True)
+class GetMessageResult:
+    """What a broker answers to a pull.
+
+    Attributes:
+        status: The broker's: FOUND says that a tag hash matched, even where `messages` is empty, as the tag did not.
+        next_begin_offset: Queue offset to go on at, whatever the status.
+        min_offset: Queue offset of the first message that is still there.
+        max_offset: Queue offset behind the last message.
+        messages: Those whose tag matches, by hash and exactly.
+        damage: Messages that a unit leads to and that are not there or not sound.
+
+    Source: `GetMessageResult`.
+    """
+
+    status: GetMessageStatus
+    next_begin_offset: int
+    min_offset: int
+    max_offset: int
+    messages: list[MessageExt]
+    damage: list[Damage]
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ import_exception!(rmqfast.errors, StoreBusyError);
 import_exception!(rmqfast.errors, StoreIOError);
 import_exception!(rmqfast.errors, StoreNotFoundError);
 import_exception!(rmqfast.errors, UnknownColumnError);
+import_exception!(rmqfast.errors, UnknownMessageError);
 import_exception!(rmqfast.errors, UnknownTopicError);
 import_exception!(rmqfast.errors, UnsupportedStoreError);
 
@@ -24,11 +25,12 @@ pub fn to_python(error: Error) -> PyErr {
         Error::Corrupt { .. } => CorruptError::new_err(text),
         Error::Unsupported { .. } => UnsupportedStoreError::new_err(text),
         Error::Unknown { what: "column", .. } => UnknownColumnError::new_err(text),
+        Error::Unknown { what: "message", .. } => UnknownMessageError::new_err(text),
         Error::Unknown { .. } => UnknownTopicError::new_err(text),
         Error::Expression { .. } => ExpressionError::new_err(text),
         Error::Busy { .. } => StoreBusyError::new_err(text),
         // Whoever interrupts raises; without a pending exception it was Ctrl-C.
-        Error::Interrupted => Python::attach(|py| PyErr::take(py)).unwrap_or_else(|| PyKeyboardInterrupt::new_err(())),
+        Error::Interrupted => Python::attach(PyErr::take).unwrap_or_else(|| PyKeyboardInterrupt::new_err(())),
         _ => ArgumentError::new_err(text),
     }
 }

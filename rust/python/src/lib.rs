@@ -2,8 +2,11 @@
 use pyo3::prelude::*;
 
 mod error;
+mod lookup;
 mod request;
+mod row;
 mod scan;
+mod signals;
 mod store;
 
 /// The extension module of `rmqfast`; its types and functions are described in `_rmqfast.pyi`.

@@ -1,14 +1,14 @@
 //! A scan in progress, as an Arrow stream or batch by batch.
 use crate::error::{ForkError, to_python};
+use crate::row::{PyDamage, from_damage};
+use crate::signals::Signals;
 use arrow_array::{RecordBatch, RecordBatchReader};
 use arrow_schema::{ArrowError, SchemaRef};
 use pyo3::prelude::*;
 use pyo3_arrow::{PyRecordBatch, PyRecordBatchReader, PySchema};
+use rmqfast_store::Result;
 use rmqfast_store::scan;
-use rmqfast_store::{Error, Result};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::ThreadId;
-use std::time::{Duration, Instant};
 
 /// Batches of a scan; one consumer takes them.
 #[pyclass(frozen, module = "rmqfast._native._rmqfast")]
@@ -22,8 +22,7 @@ pub struct Scan {
 impl Scan {
     /// Wraps a scan that was just started in this thread.
     pub fn new(scan: scan::Scan, schema: SchemaRef) -> Self {
-        let signals = Signals { thread: std::thread::current().id() };
-        Self { state: Arc::new(Mutex::new(scan)), schema, signals, process: std::process::id() }
+        Self { state: Arc::new(Mutex::new(scan)), schema, signals: Signals::here(), process: std::process::id() }
     }
 
     fn check_process(&self) -> PyResult<()> {
@@ -59,36 +58,9 @@ impl Scan {
     }
 
     #[getter]
-    fn damage(&self) -> (Vec<(u64, u64, String, String)>, u64) {
+    fn damage(&self) -> (Vec<PyDamage>, u64) {
         let damage = self.state.lock().unwrap_or_else(PoisonError::into_inner).damage();
-        let entry = |d: &rmqfast_store::store::Damage| {
-            (d.offset, d.length, d.reason.clone(), d.file.to_string_lossy().into_owned())
-        };
-        (damage.entries().iter().map(entry).collect(), damage.more())
-    }
-}
-
-/// Looks for Ctrl-C, now and then, and only in the thread that started the scan: another may not take the GIL from
-/// whoever waits for it.
-#[derive(Clone, Copy)]
-struct Signals {
-    thread: ThreadId,
-}
-
-impl Signals {
-    const INTERVAL: Duration = Duration::from_millis(50);
-
-    fn checker(self) -> impl FnMut() -> Result<()> {
-        let ours = self.thread == std::thread::current().id();
-        let mut last = Instant::now();
-        move || {
-            if !ours || last.elapsed() < Self::INTERVAL {
-                return Ok(());
-            }
-            last = Instant::now();
-            Python::attach(|py| py.check_signals().inspect_err(|e| e.clone_ref(py).restore(py)))
-                .map_err(|_| Error::Interrupted)
-        }
+        (damage.entries().iter().map(from_damage).collect(), damage.more())
     }
 }
 

@@ -1,12 +1,16 @@
 //! A store directory, opened for reading.
 use crate::error::to_python;
+use crate::lookup::{self, PyGetMessage, Rows};
 use crate::request::{PyPiece, PyScanRequest, from_piece, to_piece, to_way};
+use crate::row::RowOptions;
 use crate::scan::Scan;
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 use rmqfast_store::Error;
 use rmqfast_store::file::Io;
 use rmqfast_store::scan::scanner::Sources;
 use rmqfast_store::scan::{self, Plan, ScanRequest, column};
+use rmqfast_store::store::queue_view::Topics;
 use rmqfast_store::store::{MessageStore, OpenOptions};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -60,6 +64,66 @@ impl Store {
         let pieces = pieces.into_iter().map(to_piece).collect::<PyResult<Vec<_>>>()?;
         let sources = py.detach(|| Plan::sources(&self.store, &request)).map_err(to_python)?;
         Ok(start(sources, request, pieces, 1))
+    }
+
+    fn topics(&self, py: Python<'_>) -> PyResult<Topics> {
+        py.detach(|| self.store.topics()).map_err(to_python)
+    }
+
+    #[pyo3(signature = (queue, offset, *, max_messages, tags, options))]
+    fn get<'py>(
+        &self,
+        py: Python<'py>,
+        queue: (String, i32),
+        offset: i64,
+        max_messages: usize,
+        tags: &str,
+        options: RowOptions,
+    ) -> PyResult<PyGetMessage<'py>> {
+        lookup::get(py, &self.store, (&queue.0, queue.1, offset), max_messages, tags, options)
+    }
+
+    #[pyo3(signature = (topic, queue_id, when, *, rule))]
+    fn offset_for_time(&self, py: Python<'_>, topic: &str, queue_id: i32, when: i64, rule: &str) -> PyResult<i64> {
+        lookup::offset_for_time(py, &self.store, (topic, queue_id, when), rule)
+    }
+
+    #[pyo3(signature = (physical_offset, *, options))]
+    fn message_at<'py>(&self, py: Python<'py>, physical_offset: u64, options: RowOptions) -> PyResult<Rows<'py>> {
+        lookup::message_at(py, &self.store, physical_offset, options)
+    }
+
+    #[pyo3(signature = (topic, key, *, max_messages, between, options))]
+    fn query<'py>(
+        &self,
+        py: Python<'py>,
+        topic: String,
+        key: &str,
+        max_messages: usize,
+        between: (i64, i64),
+        options: RowOptions,
+    ) -> PyResult<Rows<'py>> {
+        lookup::query(py, &self.store, (topic, key), max_messages, between, options)
+    }
+
+    #[pyo3(signature = (id, *, topic, options))]
+    fn message_by_id<'py>(
+        &self,
+        py: Python<'py>,
+        id: &str,
+        topic: Option<&str>,
+        options: RowOptions,
+    ) -> PyResult<Rows<'py>> {
+        lookup::message_by_id(py, &self.store, id, topic, options)
+    }
+
+    #[pyo3(signature = (*, crc, progress))]
+    fn verify<'py>(&self, py: Python<'py>, crc: bool, progress: Option<Py<PyAny>>) -> PyResult<Bound<'py, PyDict>> {
+        lookup::verify(py, &self.store, crc, progress)
+    }
+
+    fn info<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        lookup::info(py, &self.store)
     }
 }
 

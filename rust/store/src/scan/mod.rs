@@ -9,6 +9,7 @@ pub mod column;
 pub mod columns;
 pub mod plan;
 pub mod queue_walk;
+pub mod records;
 pub mod request;
 pub mod row;
 pub mod scanner;

@@ -7,6 +7,9 @@ use crate::format::message::{Item, Layout, MIN_BLANK_LEN, Message};
 use crate::{Error, Result};
 use std::path::PathBuf;
 
+/// Most records fit into a page: the first read of one.
+const FIRST_READ: usize = 4096;
+
 /// The files of a commit log, as they were listed.
 #[derive(Clone, Debug)]
 pub struct CommitLog {
@@ -56,32 +59,7 @@ impl CommitLog {
     /// # Errors
     /// [`Error::Corrupt`] where no sound record stands there, [`Error::Io`].
     pub fn record_at(&self, offset: u64) -> Result<Vec<u8>> {
-        let index = self.segments.find(offset).ok_or_else(|| self.outside(offset))?;
-        let file = &self.segments.files()[index];
-        let segment = self.open(index)?;
-        let at = offset - file.base;
-        let mut bytes = Vec::new();
-        segment.read_into(at, 4096.min((file.len - at) as usize), &mut bytes)?;
-        if let Ok(Item::Partial(needed)) = Layout::decode(&bytes)
-            && needed as u64 <= file.len - at
-        {
-            bytes.clear();
-            segment.read_into(at, needed, &mut bytes)?;
-        }
-        let reason = match Layout::decode(&bytes) {
-            Ok(Item::Message(layout)) => match sound(&bytes, layout, offset, true) {
-                None => {
-                    bytes.truncate(layout.total as usize);
-                    return Ok(bytes);
-                }
-                Some(reason) => reason,
-            },
-            Ok(Item::Blank(_)) => "expected a message, got the end of the file".to_owned(),
-            Ok(Item::Unwritten) => "expected a message, got bytes that were never written".to_owned(),
-            Ok(Item::Partial(needed)) => format!("expected {needed} bytes, got {}", bytes.len()),
-            Err(malformed) => malformed.to_string(),
-        };
-        Err(Error::Corrupt { path: file.path.clone(), offset: at, reason })
+        RecordReader::new(self).record_at(offset)
     }
 
     /// Up to `len` bytes from `offset`, nothing checked.
@@ -108,6 +86,74 @@ impl CommitLog {
     fn outside(&self, offset: u64) -> Error {
         let (start, end) = (self.segments.start(), self.segments.end());
         Error::invalid("physical offset", format!("one in a file of the commit log, {start} to {end}"), offset)
+    }
+}
+
+/// Reads records by offset, one file open at a time.
+#[derive(Debug)]
+pub struct RecordReader<'a> {
+    log: &'a CommitLog,
+    open: Option<(usize, Segment)>,
+}
+
+impl<'a> RecordReader<'a> {
+    /// A reader of `log`.
+    pub fn new(log: &'a CommitLog) -> Self {
+        Self { log, open: None }
+    }
+
+    /// As [`CommitLog::record_at`].
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] where no sound record stands there, [`Error::Invalid`] outside of the files, [`Error::Io`].
+    pub fn record_at(&mut self, offset: u64) -> Result<Vec<u8>> {
+        let index = self.log.segments.find(offset).ok_or_else(|| self.log.outside(offset))?;
+        if self.open.as_ref().is_none_or(|(open, _)| *open != index) {
+            self.open = Some((index, self.log.open(index)?));
+        }
+        let file = &self.log.segments.files()[index];
+        let at = offset - file.base;
+        let mut bytes = Vec::new();
+        let Some((_, segment)) = &self.open else { return Ok(bytes) };
+        segment.read_into(at, FIRST_READ.min((file.len - at) as usize), &mut bytes)?;
+        if let Ok(Item::Partial(needed)) = Layout::decode(&bytes)
+            && needed as u64 <= file.len - at
+        {
+            bytes.clear();
+            segment.read_into(at, needed, &mut bytes)?;
+        }
+        match fault_of(&bytes, offset) {
+            Ok(len) => bytes.truncate(len),
+            Err(reason) => return Err(Error::Corrupt { path: file.path.clone(), offset: at, reason }),
+        }
+        Ok(bytes)
+    }
+
+    /// The record at `offset`, or in words why there is none; a file that retention removed meanwhile is one reason.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn try_record(&mut self, offset: u64) -> Result<std::result::Result<Vec<u8>, String>> {
+        match self.record_at(offset) {
+            Ok(record) => Ok(Ok(record)),
+            Err(Error::Corrupt { reason, .. }) => Ok(Err(reason)),
+            Err(Error::Invalid { expected, got, .. }) => Ok(Err(format!("expected {expected}, got {got}"))),
+            Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
+                Ok(Err("the file was removed while it was read".to_owned()))
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// Bytes of the record that `bytes` begin with, or why it is none that stands at `offset`.
+fn fault_of(bytes: &[u8], offset: u64) -> std::result::Result<usize, String> {
+    match Layout::decode(bytes) {
+        Ok(Item::Message(layout)) => sound(bytes, layout, offset, true).map_or(Ok(layout.total as usize), Err),
+        Ok(Item::Blank(_)) => Err("expected a message, got the end of the file".to_owned()),
+        Ok(Item::Unwritten) => Err("expected a message, got bytes that were never written".to_owned()),
+        Ok(Item::Partial(needed)) => Err(format!("expected {needed} bytes, got {}", bytes.len())),
+        Err(malformed) => Err(malformed.to_string()),
     }
 }
 

@@ -2,7 +2,9 @@
 //!
 //! Source: `DefaultMessageStore`, `StorePathConfigHelper`, `BrokerPathConfigHelper`.
 use super::commit_log::CommitLog;
+use super::config_files::ConfigFile;
 use super::consume_queue::{ConsumeQueue, directory_names, list_queues};
+use super::index_files::IndexFile;
 use crate::file::Io;
 use crate::format::checkpoint::Checkpoint;
 use crate::format::message::Message;
@@ -39,6 +41,8 @@ pub struct MessageStore {
     kind: QueueKind,
     dispatched_to: OnceLock<u64>,
     pub(super) tail: OnceLock<Arc<super::tail::Tail>>,
+    pub(super) topics_config: OnceLock<ConfigFile>,
+    pub(super) index_files: OnceLock<Arc<Vec<IndexFile>>>,
 }
 
 impl MessageStore {
@@ -69,6 +73,8 @@ impl MessageStore {
             root: root.to_path_buf(),
             dispatched_to: OnceLock::new(),
             tail: OnceLock::new(),
+            topics_config: OnceLock::new(),
+            index_files: OnceLock::new(),
         })
     }
 
@@ -106,12 +112,20 @@ impl MessageStore {
         }
     }
 
-    /// Topics that have consume queues or that `config/topics.json` names, sorted.
+    /// Topics that have consume queues or that `config/topics.json` names, sorted. Only where there are no consume
+    /// queues is the log asked, too: that reads all of it.
     ///
     /// # Errors
     /// [`Error::Io`].
     pub fn topic_names(&self) -> Result<Vec<String>> {
-        self.queue_topics()
+        let mut names = self.queue_topics()?;
+        names.extend(self.topics_config().topics().map(str::to_owned));
+        if self.kind != QueueKind::Files {
+            names.extend(self.tail()?.topics().map(str::to_owned));
+        }
+        names.sort_unstable();
+        names.dedup();
+        Ok(names)
     }
 
     /// The consume queues of a topic; none where the store has no usable ones.

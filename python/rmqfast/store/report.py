@@ -1,0 +1,112 @@
+"""What `MessageStore.info` and `MessageStore.verify` say."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from rmqfast.message import Damage
+
+__all__ = ["IndexFile", "StoreInfo", "VerifyReport"]
+
+
+class IndexFile(NamedTuple):
+    """An index file.
+
+    Attributes:
+        file: Its path.
+        size: Bytes.
+        entries: Entries written.
+        geometry: Slots and entries that it has room for (`maxHashSlotNum`, `maxIndexNum`); None where they do not follow
+            from what it holds: then look-ups read the log instead.
+
+    Source: `IndexFile`, `IndexHeader`.
+    """
+
+    file: str
+    size: int
+    entries: int
+    geometry: tuple[int, int] | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StoreInfo:
+    """A store at a glance.
+
+    Attributes:
+        path: The store's directory.
+        version: "4.x" or "5.x" as far as its files tell; None for an empty store.
+        commit_log_files: Number of files of the commit log.
+        commit_log_file_size: Bytes of one (`mappedFileSizeCommitLog`).
+        min_offset: Physical offset of the first byte that is there.
+        max_offset: Physical offset behind the last sound record.
+        queue_kind: "files", "rocksdb" (read through the commit log) or "missing".
+        consume_queue_file_size: Bytes of one (`mappedFileSizeConsumeQueue`).
+        topics: Number of topics that the store knows.
+        index_files: The index files, oldest first.
+        aborted: Whether `abort` is there: a broker runs, or crashed.
+        checkpoint: Milliseconds since 1970 up to which log, queues and index were flushed.
+        first_store_timestamp: Milliseconds since 1970 of the first message.
+        last_store_timestamp: Of the last one.
+        notes: What a person should know, as a configuration that was read from its `.bak`.
+
+    Source: `RunningFlags`, `StoreCheckpoint`, `MessageStoreConfig`.
+    """
+
+    path: str
+    version: Literal["4.x", "5.x"] | None
+    commit_log_files: int
+    commit_log_file_size: int | None
+    min_offset: int
+    max_offset: int
+    queue_kind: Literal["files", "rocksdb", "missing"]
+    consume_queue_file_size: int | None
+    topics: int
+    index_files: list[IndexFile]
+    aborted: bool
+    checkpoint: tuple[int, int, int] | None
+    first_store_timestamp: int | None
+    last_store_timestamp: int | None
+    notes: list[str]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class VerifyReport:
+    """What a check of a whole store counted and found.
+
+    Attributes:
+        messages: Sound records of the commit log.
+        log_bytes: Bytes of the log up to its end.
+        queues: Consume queues.
+        units: Consume-queue units that lead to their record.
+        unlisted: Records at the end of the log that no queue lists yet: a broker lists them when it starts.
+        forgotten: Records of topics that were deleted, or deleted and made again.
+        index_files: Index files.
+        index_entries: Index entries that lead to a message with their key.
+        config_files: Configuration files that can be read, or whose `.bak` can.
+        aborted: Whether `abort` is there; recovery will do its work, so that alone is no damage.
+        damage: What is wrong, at most 10,000 entries; in a consume queue or an index, offsets are those in that.
+        more_damage: How many more there are.
+        notes: What a person should know.
+
+    Source: `CommitLog.checkMessageAndReturnSize`, `ConsumeQueue.recover`, `IndexService.load`.
+    """
+
+    messages: int
+    log_bytes: int
+    queues: int
+    units: int
+    unlisted: int
+    forgotten: int
+    index_files: int
+    index_entries: int
+    config_files: int
+    aborted: bool
+    damage: list[Damage]
+    more_damage: int
+    notes: list[str]
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing is wrong."""
+        return not self.damage

@@ -1,0 +1,178 @@
+//! Look-ups of a store: by queue offset, physical offset, key, id, time; its check and its description.
+use crate::error::to_python;
+use crate::row::{PyDamage, RowOptions, from_damage, rows};
+use crate::signals::{Signals, attempt};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use rmqfast_store::Error;
+use rmqfast_store::filter::TagExpression;
+use rmqfast_store::store::index_files::IndexFile;
+use rmqfast_store::store::info::StoreInfo;
+use rmqfast_store::store::query::KeyQuery;
+use rmqfast_store::store::time_search::TimeRule;
+use rmqfast_store::store::verify::VerifyReport;
+use rmqfast_store::store::{MessageStore, QueueKind};
+
+/// Bytes between two calls of a progress callback.
+const PROGRESS: u64 = 64 << 20;
+
+/// Messages, and what was damaged on the way.
+pub type Rows<'py> = (Vec<Bound<'py, PyDict>>, Vec<PyDamage>);
+
+/// `status, next_begin_offset, min_offset, max_offset, messages, damage` of a pull.
+pub type PyGetMessage<'py> = (&'static str, i64, i64, i64, Vec<Bound<'py, PyDict>>, Vec<PyDamage>);
+
+/// As `MessageStore::get`.
+pub fn get<'py>(
+    py: Python<'py>,
+    store: &MessageStore,
+    (topic, queue_id, offset): (&str, i32, i64),
+    max_messages: usize,
+    tags: &str,
+    options: RowOptions,
+) -> PyResult<PyGetMessage<'py>> {
+    let tags = TagExpression::parse(tags).map_err(to_python)?;
+    let got = py.detach(|| store.get(topic, queue_id, offset, max_messages, &tags)).map_err(to_python)?;
+    let (messages, mut damage) = found(py, store, got.records.iter().map(Vec::as_slice), options)?;
+    damage.splice(..0, got.damage.iter().map(from_damage));
+    Ok((got.status.name(), got.next_begin_offset, got.min_offset, got.max_offset, messages, damage))
+}
+
+fn found<'py, 'a>(
+    py: Python<'py>,
+    store: &MessageStore,
+    records: impl IntoIterator<Item = &'a [u8]>,
+    options: RowOptions,
+) -> PyResult<Rows<'py>> {
+    let (messages, damage) = rows(py, records, options)?;
+    let in_log = |d: &rmqfast_store::store::Damage| from_damage(&store.log().damage(d.offset, d.length, &*d.reason));
+    Ok((messages, damage.iter().map(in_log).collect()))
+}
+
+/// As `MessageStore::offset_for_time`.
+pub fn offset_for_time(
+    py: Python<'_>,
+    store: &MessageStore,
+    (topic, queue_id, when): (&str, i32, i64),
+    rule: &str,
+) -> PyResult<i64> {
+    let rule = match rule {
+        "5.x" => TimeRule::V5,
+        "4.9.4" => TimeRule::V4,
+        other => return Err(to_python(Error::invalid("rule", "'5.x' or '4.9.4'", other))),
+    };
+    py.detach(|| store.offset_for_time(topic, queue_id, when, rule)).map_err(to_python)
+}
+
+/// The record at a physical offset.
+pub fn message_at<'py>(py: Python<'py>, store: &MessageStore, offset: u64, options: RowOptions) -> PyResult<Rows<'py>> {
+    let record = py.detach(|| store.log().record_at(offset)).map_err(to_python)?;
+    found(py, store, [record.as_slice()], options)
+}
+
+/// As `MessageStore::query`, of one topic.
+pub fn query<'py>(
+    py: Python<'py>,
+    store: &MessageStore,
+    (topic, key): (String, &str),
+    max_messages: usize,
+    (begin, end): (i64, i64),
+    options: RowOptions,
+) -> PyResult<Rows<'py>> {
+    let signals = Signals::here();
+    let topics = [topic];
+    let query = KeyQuery { topics: &topics, key, unique: false, max_messages, begin, end };
+    let found_records = py.detach(|| store.query(&query, &mut signals.checker())).map_err(to_python)?;
+    let records = found_records.records.values().map(Vec::as_slice);
+    let (messages, mut damage) = found(py, store, records, options)?;
+    damage.splice(..0, found_records.damage.entries().iter().map(from_damage));
+    Ok((messages, damage))
+}
+
+/// As `MessageStore::message_by_id`.
+pub fn message_by_id<'py>(
+    py: Python<'py>,
+    store: &MessageStore,
+    id: &str,
+    topic: Option<&str>,
+    options: RowOptions,
+) -> PyResult<Rows<'py>> {
+    let signals = Signals::here();
+    let record = py.detach(|| store.message_by_id(id, topic, &mut signals.checker())).map_err(to_python)?;
+    found(py, store, [record.as_slice()], options)
+}
+
+/// As `MessageStore::verify`; `progress` is called with bytes done and bytes in all.
+pub fn verify<'py>(
+    py: Python<'py>,
+    store: &MessageStore,
+    crc: bool,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let mut interrupt = Signals::here().checker();
+    let mut told = 0;
+    let mut watch = |done: u64, total: u64| {
+        interrupt()?;
+        if let Some(progress) = progress.as_ref().filter(|_| done >= told || done == total) {
+            told = done + PROGRESS;
+            attempt(|py| progress.call1(py, (done, total)).map(drop))?;
+        }
+        Ok(())
+    };
+    let report = py.detach(|| store.verify(crc, &mut watch)).map_err(to_python)?;
+    report_of(py, &report)
+}
+
+fn report_of<'py>(py: Python<'py>, report: &VerifyReport) -> PyResult<Bound<'py, PyDict>> {
+    let fields = PyDict::new(py);
+    for (name, count) in [
+        ("messages", report.messages),
+        ("log_bytes", report.log_bytes),
+        ("queues", report.queues),
+        ("units", report.units),
+        ("unlisted", report.unlisted),
+        ("forgotten", report.forgotten),
+        ("index_files", report.index_files),
+        ("index_entries", report.index_entries),
+        ("config_files", report.config_files),
+        ("more_damage", report.damage.more()),
+    ] {
+        fields.set_item(name, count)?;
+    }
+    fields.set_item("aborted", report.aborted)?;
+    fields.set_item("damage", report.damage.entries().iter().map(from_damage).collect::<Vec<_>>())?;
+    fields.set_item("notes", report.notes.clone())?;
+    Ok(fields)
+}
+
+/// As `MessageStore::info`.
+pub fn info<'py>(py: Python<'py>, store: &MessageStore) -> PyResult<Bound<'py, PyDict>> {
+    let info = py.detach(|| store.info()).map_err(to_python)?;
+    info_of(py, &info)
+}
+
+fn info_of<'py>(py: Python<'py>, info: &StoreInfo) -> PyResult<Bound<'py, PyDict>> {
+    let kind = match info.queue_kind {
+        QueueKind::Files => "files",
+        QueueKind::RocksDb => "rocksdb",
+        QueueKind::Missing => "missing",
+    };
+    let times = info.checkpoint.map(|c| (c.physic_msg_timestamp, c.logics_msg_timestamp, c.index_msg_timestamp));
+    let index = |f: &IndexFile| (f.path.to_string_lossy().into_owned(), f.len, f.entries(), f.geometry);
+    let fields = PyDict::new(py);
+    fields.set_item("version", info.version)?;
+    fields.set_item("commit_log_files", info.commit_log_files)?;
+    fields.set_item("commit_log_file_size", info.commit_log_file_size)?;
+    fields.set_item("min_offset", info.min_offset)?;
+    fields.set_item("max_offset", info.max_offset)?;
+    fields.set_item("queue_kind", kind)?;
+    fields.set_item("consume_queue_file_size", info.consume_queue_file_size)?;
+    fields.set_item("topics", info.topics)?;
+    fields.set_item("index_files", info.index.iter().map(index).collect::<Vec<_>>())?;
+    fields.set_item("aborted", info.aborted)?;
+    fields.set_item("checkpoint", times)?;
+    fields.set_item("first_store_timestamp", info.store_timestamps.map(|(first, _)| first))?;
+    fields.set_item("last_store_timestamp", info.store_timestamps.map(|(_, last)| last))?;
+    fields.set_item("notes", info.notes.clone())?;
+    Ok(fields)
+}

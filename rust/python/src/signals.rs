@@ -1,0 +1,39 @@
+//! Ctrl-C, while Rust works without the GIL.
+use pyo3::prelude::*;
+use rmqfast_store::{Error, Result};
+use std::thread::ThreadId;
+use std::time::{Duration, Instant};
+
+/// Looks for Ctrl-C, now and then, and only in the thread that this was made in: another may not take the GIL from
+/// whoever waits for it.
+#[derive(Clone, Copy)]
+pub struct Signals {
+    thread: ThreadId,
+}
+
+impl Signals {
+    const INTERVAL: Duration = Duration::from_millis(50);
+
+    /// For work that this thread starts.
+    pub fn here() -> Self {
+        Self { thread: std::thread::current().id() }
+    }
+
+    /// To be called between two reads; an exception that waits to be raised ends the work.
+    pub fn checker(self) -> impl FnMut() -> Result<()> {
+        let ours = self.thread == std::thread::current().id();
+        let mut last = Instant::now();
+        move || {
+            if !ours || last.elapsed() < Self::INTERVAL {
+                return Ok(());
+            }
+            last = Instant::now();
+            attempt(|py| py.check_signals())
+        }
+    }
+}
+
+/// Runs `f` under the GIL; its exception is raised once the work has ended with [`Error::Interrupted`].
+pub fn attempt(f: impl FnOnce(Python<'_>) -> PyResult<()>) -> Result<()> {
+    Python::attach(|py| f(py).inspect_err(|e| e.clone_ref(py).restore(py))).map_err(|_| Error::Interrupted)
+}

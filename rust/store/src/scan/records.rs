@@ -1,0 +1,32 @@
+//! Single records as rows, for look-ups.
+use super::batch::BatchBuilder;
+use super::request::ScanRequest;
+use super::row::{Row, Span};
+use crate::Result;
+use crate::format::message::{Item, Layout};
+use crate::store::Damage;
+use arrow_array::RecordBatch;
+
+/// Batches of whole records, in their order; what is no record is left out. Bodies that do not decompress are damage.
+///
+/// # Errors
+/// As [`BatchBuilder::finish`].
+pub fn batches_of<'a>(
+    records: impl IntoIterator<Item = &'a [u8]>,
+    request: &ScanRequest,
+) -> Result<(Vec<RecordBatch>, Vec<Damage>)> {
+    let mut builder = BatchBuilder::new(request);
+    let mut batches = Vec::new();
+    for record in records {
+        let Ok(Item::Message(layout)) = Layout::decode(record) else { continue };
+        let none = Span::default();
+        let mut row = Row { at: 0, layout, tags: none, keys: none, uniq_key: none };
+        row.find_properties(record);
+        builder.append(record, &[row]);
+        if builder.is_full() {
+            batches.extend(builder.finish()?);
+        }
+    }
+    batches.extend(builder.finish()?);
+    Ok((batches, builder.take_damage()))
+}

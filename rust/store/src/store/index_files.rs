@@ -1,0 +1,181 @@
+//! The index files of a store, asked by hash: a few small reads a chain, however large the file.
+//!
+//! Source: `IndexService.load`, `IndexService.queryOffset`, `IndexFile.selectPhyOffset`.
+use super::MessageStore;
+use super::damage::Damage;
+use crate::file::{Io, Segment};
+use crate::format::index::{
+    DEFAULT_ENTRY_COUNT, DEFAULT_SLOT_COUNT, ENTRY_SIZE, HEADER_SIZE, IndexEntry, IndexHeader, SLOT_SIZE,
+    entry_position, file_size, guess_geometry, slot_of, slot_position,
+};
+use crate::{Error, Result};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// A file of another than the default size is read whole to learn its geometry, up to this size.
+const MAX_GUESSED: u64 = 512 << 20;
+
+/// One file, as it was listed.
+#[derive(Clone, Debug)]
+pub struct IndexFile {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Bytes.
+    pub len: u64,
+    /// What it says of itself.
+    pub header: IndexHeader,
+    /// Slots and entries, where they follow from the file or from one of its size.
+    pub geometry: Option<(u32, u32)>,
+}
+
+impl IndexFile {
+    /// The files in `directory`, oldest first; names that are no number are passed over.
+    ///
+    /// # Errors
+    /// [`Error::Io`] for a directory that cannot be read.
+    pub fn list(directory: &Path) -> Result<Vec<Self>> {
+        let entries = match std::fs::read_dir(directory) {
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+            other => other.map_err(|e| Error::io(directory, e))?,
+        };
+        let paths = entries.flatten().map(|entry| entry.path());
+        let mut paths: Vec<PathBuf> = paths.filter(|path| is_numbered(path) && path.is_file()).collect();
+        paths.sort_unstable();
+        let mut files: Vec<Self> = paths.into_iter().filter_map(|path| Self::look(path).ok()).collect();
+        let known: Vec<(u64, (u32, u32))> = files.iter().filter_map(|f| Some((f.len, f.geometry?))).collect();
+        for file in &mut files {
+            let like = known.iter().find(|(len, _)| *len == file.len).map(|(_, geometry)| *geometry);
+            file.geometry = file.geometry.or(like);
+        }
+        Ok(files)
+    }
+
+    fn look(path: PathBuf) -> Result<Self> {
+        let mut segment = Segment::open(&path, Io::Pread)?;
+        let len = std::fs::metadata(&path).map_err(|e| Error::io(&path, e))?.len();
+        let header = IndexHeader::decode(segment.window(0, HEADER_SIZE)?);
+        let header = header.unwrap_or_else(|| IndexHeader::following(0, 0));
+        let geometry = match len {
+            _ if len == file_size(DEFAULT_SLOT_COUNT, DEFAULT_ENTRY_COUNT) => guess_geometry(len, &[]),
+            _ if len <= MAX_GUESSED && header.index_count > 1 => {
+                let bytes = std::fs::read(&path).map_err(|e| Error::io(&path, e))?;
+                guess_geometry(bytes.len() as u64, &bytes)
+            }
+            _ => None,
+        };
+        Ok(Self { path, len, header, geometry })
+    }
+
+    /// Number of the last entry written.
+    pub fn entries(&self) -> u32 {
+        self.header.index_count.cast_unsigned() - 1
+    }
+
+    /// The file opened to be asked, if its geometry is known.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn open(&self) -> Result<Option<IndexReader<'_>>> {
+        let Some((slot_count, entry_count)) = self.geometry else { return Ok(None) };
+        let segment = Segment::open(&self.path, Io::Pread)?;
+        Ok(Some(IndexReader { file: self, segment, slot_count, entry_count }))
+    }
+}
+
+fn is_numbered(path: &Path) -> bool {
+    path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.bytes().all(|b| b.is_ascii_digit()))
+}
+
+/// An index file opened.
+#[derive(Debug)]
+pub struct IndexReader<'a> {
+    file: &'a IndexFile,
+    segment: Segment,
+    slot_count: u32,
+    entry_count: u32,
+}
+
+impl IndexReader<'_> {
+    /// Slots of the file.
+    pub fn slot_count(&self) -> u32 {
+        self.slot_count
+    }
+
+    /// Number of the newest entry of a chain; 0 for none.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn newest(&mut self, slot: u32) -> Result<i32> {
+        let bytes = self.segment.window(slot_position(slot) as u64, SLOT_SIZE)?;
+        Ok(bytes.first_chunk().map_or(0, |bytes| i32::from_be_bytes(*bytes)))
+    }
+
+    /// Bytes of up to `count` entries from number `n` on.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn entries(&mut self, n: u32, count: u32) -> Result<&[u8]> {
+        let count = count.min(self.entry_count.saturating_sub(n)) as usize;
+        self.segment.window(entry_position(self.slot_count, n) as u64, count * ENTRY_SIZE)
+    }
+
+    /// Bytes of up to `count` slots from `slot` on.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn slots(&mut self, slot: u32, count: u32) -> Result<&[u8]> {
+        let count = count.min(self.slot_count.saturating_sub(slot)) as usize;
+        self.segment.window(slot_position(slot) as u64, count * SLOT_SIZE)
+    }
+
+    /// Gives `visit` the physical offsets under `hash` stored from `begin_ms` to `end_ms`, newest first, until it
+    /// returns false. Other keys of the hash are among them; times are good to a second. Damage ends the chain.
+    ///
+    /// # Errors
+    /// [`Error::Io`], or what `visit` returns.
+    pub fn query(
+        &mut self,
+        hash: i32,
+        (begin_ms, end_ms): (i64, i64),
+        visit: &mut dyn FnMut(i64) -> Result<bool>,
+    ) -> Result<Option<Damage>> {
+        let header = self.file.header;
+        let mut next = self.newest(slot_of(hash, self.slot_count))?;
+        let mut limit = header.index_count;
+        while next > 0 && next < limit {
+            let n = next.cast_unsigned();
+            let Some(entry) = IndexEntry::decode(self.entries(n, 1)?).filter(|e| e.time_diff_seconds >= 0) else {
+                break;
+            };
+            // The first entry counts from the end of the file before this one.
+            let seconds = if n == 1 { 0 } else { i64::from(entry.time_diff_seconds) };
+            let time = header.begin_timestamp.saturating_add(seconds * 1000);
+            let is_asked = entry.key_hash == hash && time >= begin_ms.saturating_sub(1000) && time <= end_ms;
+            if is_asked && !visit(entry.physical_offset)? || time < begin_ms.saturating_sub(1000) {
+                return Ok(None);
+            }
+            (limit, next) = (next, entry.previous);
+        }
+        Ok((next >= limit && limit < header.index_count && next != limit).then(|| self.astray(limit, next)))
+    }
+
+    fn astray(&self, n: i32, previous: i32) -> Damage {
+        let reason = format!("previous index entry: expected less than {n}, got {previous}");
+        let offset = entry_position(self.slot_count, n.cast_unsigned()) as u64 + 16;
+        Damage { offset, length: 4, reason, file: self.file.path.clone() }
+    }
+}
+
+impl MessageStore {
+    /// The index files, oldest first; listed once.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn index_files(&self) -> Result<Arc<Vec<IndexFile>>> {
+        if let Some(files) = self.index_files.get() {
+            return Ok(files.clone());
+        }
+        let files = Arc::new(IndexFile::list(&self.root().join("index"))?);
+        Ok(self.index_files.get_or_init(|| files).clone())
+    }
+}

@@ -1,0 +1,143 @@
+//! What a store is, at a glance: nothing is read but names, headers, and the first and last record.
+use super::config_files::ConfigFile;
+use super::index_files::IndexFile;
+use super::{MessageStore, QueueKind};
+use crate::Result;
+use crate::format::checkpoint::Checkpoint;
+use crate::format::consume_queue::UNIT_SIZE;
+use crate::format::message::{MAGIC_V2, Message};
+use crate::format::properties::PROPERTY_END;
+use std::sync::Arc;
+
+/// The glance.
+#[derive(Clone, Debug)]
+pub struct StoreInfo {
+    /// `4.x` or `5.x`, as far as what lies around tells; `None` for a store without messages or configuration.
+    pub version: Option<&'static str>,
+    /// Files of the commit log.
+    pub commit_log_files: usize,
+    /// `mappedFileSizeCommitLog`.
+    pub commit_log_file_size: Option<u64>,
+    /// Physical offset of the first byte that is there.
+    pub min_offset: u64,
+    /// Physical offset behind the last sound record.
+    pub max_offset: u64,
+    /// What lists messages by queue.
+    pub queue_kind: QueueKind,
+    /// `mappedFileSizeConsumeQueue`.
+    pub consume_queue_file_size: Option<u64>,
+    /// Topics that the store knows.
+    pub topics: usize,
+    /// Index files.
+    pub index: Arc<Vec<IndexFile>>,
+    /// Whether `abort` is there.
+    pub aborted: bool,
+    /// The checkpoint.
+    pub checkpoint: Option<Checkpoint>,
+    /// Store timestamps of the first and the last message, ms.
+    pub store_timestamps: Option<(i64, i64)>,
+    /// What a person should know.
+    pub notes: Vec<String>,
+}
+
+impl MessageStore {
+    /// What this store is.
+    ///
+    /// # Errors
+    /// [`crate::Error::Io`].
+    pub fn info(&self) -> Result<StoreInfo> {
+        let tail = self.tail()?;
+        let index = self.index_files()?;
+        let first = self.first_record()?;
+        let segments = self.log().segments();
+        let mut notes = self.notes();
+        notes.extend(index_notes(&index));
+        if self.queue_kind() == QueueKind::RocksDb {
+            notes.push("consume queues are in RocksDB: messages are found through the commit log".to_owned());
+        }
+        Ok(StoreInfo {
+            version: self.version(first.as_deref()),
+            commit_log_files: segments.files().len(),
+            commit_log_file_size: segments.file_size(),
+            min_offset: self.log().min_offset(),
+            max_offset: tail.log_end(),
+            queue_kind: self.queue_kind(),
+            consume_queue_file_size: self.queue_file_size()?,
+            topics: self.topic_names()?.len(),
+            index,
+            aborted: self.has_abort(),
+            checkpoint: self.checkpoint(),
+            store_timestamps: self.store_timestamps(first.as_deref())?,
+            notes,
+        })
+    }
+
+    fn first_record(&self) -> Result<Option<Vec<u8>>> {
+        let mut reader = super::commit_log::RecordReader::new(self.log());
+        Ok(reader.try_record(self.log().min_offset())?.ok())
+    }
+
+    /// Units of 20 bytes decide: a file of another size is a damaged one.
+    fn queue_file_size(&self) -> Result<Option<u64>> {
+        for topic in self.queue_topics()? {
+            for queue in self.queues(&topic)? {
+                let size = queue.segments().file_size().filter(|size| size % UNIT_SIZE as u64 == 0);
+                if size.is_some() {
+                    return Ok(size);
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// The last record is that of the newest unit, or of the log's unlisted end.
+    fn store_timestamps(&self, first: Option<&[u8]>) -> Result<Option<(i64, i64)>> {
+        let Some(first) = first.and_then(Message::decode).map(|m| m.store_timestamp()) else { return Ok(None) };
+        let mut newest = None;
+        for (topic, queues) in self.topics()? {
+            for (id, (_, max)) in queues {
+                let view = self.queue_view(&topic, id)?;
+                newest = newest.max(view.reader().unit(max - 1)?.filter(|u| u.is_message()).map(|u| u.physical_offset));
+            }
+        }
+        let Some(newest) = newest.and_then(|offset| u64::try_from(offset).ok()) else {
+            return Ok(Some((first, first)));
+        };
+        let record = super::commit_log::RecordReader::new(self.log()).try_record(newest)?.ok();
+        let last = record.as_deref().and_then(Message::decode).map_or(first, |m| m.store_timestamp());
+        Ok(Some((first, last)))
+    }
+
+    /// Signs of 5.x: a process id in `abort`, files and fields that 4.9 does not have, separators at the end of properties.
+    fn version(&self, first: Option<&[u8]>) -> Option<&'static str> {
+        let config = self.topics_config();
+        let message = first.and_then(Message::decode);
+        if message.is_none() && config.value.is_none() {
+            return None;
+        }
+        let has = |name: &str| self.root().join(name).exists();
+        let by_record = message.is_some_and(|m| {
+            m.record().get(4..8) == Some(&MAGIC_V2.to_be_bytes()) || m.properties().last() == Some(&PROPERTY_END)
+        });
+        let is_5 = by_record
+            || ["abort.bak", "timerwheel", "timerlog", "config/consumerOrderInfo.json"].iter().any(|name| has(name))
+            || std::fs::metadata(self.root().join("abort")).is_ok_and(|meta| meta.len() > 0)
+            || self.queue_kind() == QueueKind::RocksDb
+            || has_state_version(config);
+        Some(if is_5 { "5.x" } else { "4.x" })
+    }
+}
+
+fn has_state_version(config: &ConfigFile) -> bool {
+    let version = config.value.as_ref().and_then(|value| value.get("dataVersion"));
+    version.is_some_and(|version| version.get("stateVersion").is_some())
+}
+
+/// What is known of index files that cannot be asked.
+pub fn index_notes(files: &[IndexFile]) -> impl Iterator<Item = String> {
+    let unknown = files.iter().filter(|file| file.geometry.is_none() && file.entries() > 0);
+    unknown.map(|file| {
+        let path = file.path.display();
+        format!("{path}: slots and entries do not follow from what it holds; the log is read instead")
+    })
+}

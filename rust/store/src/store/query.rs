@@ -1,0 +1,190 @@
+//! Messages by key and by id: the index where it reaches, the log where it does not.
+//!
+//! The log is taken in sections from its end to its start: a stretch that no index file covers is read record by record, a
+//! stretch that one covers is looked up. What is found is compared with the key itself, as hashes collide.
+//!
+//! Source: `IndexService.buildIndex`, `queryOffset`; `DefaultMessageStore.queryMessage`; `MQAdminImpl.queryMessage`.
+use super::commit_log::RecordReader;
+use super::damage::{Damage, DamageLog};
+use super::index_files::IndexFile;
+use super::{LogWalk, MessageStore};
+use crate::format::host::Host;
+use crate::format::index::index_hash;
+use crate::format::message::{Message, TRANSACTION_MASK, TRANSACTION_ROLLBACK};
+use crate::format::message_id::OffsetMessageId;
+use crate::format::properties;
+use crate::{Error, Result};
+use memchr::memmem::Finder;
+use std::collections::{BTreeMap, VecDeque};
+
+/// Asked between reads; its error ends the search.
+pub type Interrupt<'a> = &'a mut dyn FnMut() -> Result<()>;
+
+/// What is looked for.
+#[derive(Clone, Debug)]
+pub struct KeyQuery<'a> {
+    /// Of one of these topics.
+    pub topics: &'a [String],
+    /// With this key.
+    pub key: &'a str,
+    /// As `UNIQ_KEY` alone, or among `KEYS`, too.
+    pub unique: bool,
+    /// At most so many, the newest.
+    pub max_messages: usize,
+    /// Store timestamp, ms, from here on.
+    pub begin: i64,
+    /// Store timestamp, ms, up to and with this.
+    pub end: i64,
+}
+
+/// What was found.
+#[derive(Debug, Default)]
+pub struct Found {
+    /// Whole records by physical offset.
+    pub records: BTreeMap<u64, Vec<u8>>,
+    /// What could not be read on the way.
+    pub damage: DamageLog,
+}
+
+impl KeyQuery<'_> {
+    fn matches(&self, message: &Message<'_>) -> bool {
+        let topic = message.topic();
+        let time = message.store_timestamp();
+        self.topics.iter().any(|t| t.as_bytes() == topic)
+            && self.begin <= time
+            && time <= self.end
+            && (message.layout().sys_flag & TRANSACTION_MASK) != TRANSACTION_ROLLBACK
+            && has_key(message, self.key.as_bytes(), self.unique)
+    }
+}
+
+fn has_key(message: &Message<'_>, key: &[u8], unique: bool) -> bool {
+    let words = message.property(properties::KEYS).filter(|_| !unique).unwrap_or_default().split(|b| *b == b' ');
+    message.property(properties::UNIQ_KEY) == Some(key) || words.filter(|word| !word.is_empty()).any(|word| word == key)
+}
+
+impl MessageStore {
+    /// Messages with a key, the newest.
+    ///
+    /// # Errors
+    /// [`Error::Unknown`] where nothing is found and the topic is unknown, [`Error::Io`], what `interrupt` returns.
+    pub fn query(&self, query: &KeyQuery<'_>, interrupt: Interrupt<'_>) -> Result<Found> {
+        let mut search = Search { store: self, query, found: Found::default(), log: RecordReader::new(self.log()) };
+        search.run(interrupt)?;
+        if let ([topic], true) = (query.topics, search.found.records.is_empty()) {
+            self.check_topic(topic)?;
+        }
+        Ok(search.found)
+    }
+
+    /// The record that an id names: an offset message id, else the producer's, of `topic` or of any. Of several with one
+    /// id the first stored.
+    ///
+    /// # Errors
+    /// [`Error::Unknown`] where there is none, [`Error::Io`], what `interrupt` returns.
+    pub fn message_by_id(&self, id: &str, topic: Option<&str>, interrupt: Interrupt<'_>) -> Result<Vec<u8>> {
+        let is_ours = |m: &Message<'_>| topic.is_none_or(|topic| topic.as_bytes() == m.topic());
+        if let Some(record) = self.by_offset_id(id)?
+            && Message::decode(&record).is_some_and(|m| is_ours(&m))
+        {
+            return Ok(record);
+        }
+        let topics = match topic {
+            Some(topic) => vec![topic.to_owned()],
+            None => self.topics()?.into_keys().chain(self.topic_names()?).collect(),
+        };
+        let query = KeyQuery { topics: &topics, key: id, unique: true, max_messages: 64, begin: 0, end: i64::MAX };
+        let found = self.query(&query, interrupt)?.records.into_values();
+        let time = |record: &Vec<u8>| Message::decode(record).map(|m| m.store_timestamp());
+        found.min_by_key(time).ok_or_else(|| Error::unknown("message", id, []))
+    }
+
+    /// The record at the offset of an offset message id, if it was stored by the host that the id names.
+    fn by_offset_id(&self, id: &str) -> Result<Option<Vec<u8>>> {
+        let Some(OffsetMessageId { host, physical_offset }) = OffsetMessageId::parse(id) else { return Ok(None) };
+        let Ok(offset) = u64::try_from(physical_offset) else { return Ok(None) };
+        let record = RecordReader::new(self.log()).try_record(offset)?.ok();
+        Ok(record.filter(|r| Message::decode(r).and_then(|m| Host::decode(m.store_host())) == Some(host)))
+    }
+}
+
+struct Search<'a> {
+    store: &'a MessageStore,
+    query: &'a KeyQuery<'a>,
+    found: Found,
+    log: RecordReader<'a>,
+}
+
+impl Search<'_> {
+    fn run(&mut self, interrupt: Interrupt<'_>) -> Result<()> {
+        let (start, mut end) = (self.store.log().min_offset(), u64::MAX);
+        let files = self.store.index_files()?;
+        for file in files.iter().rev().filter(|file| file.geometry.is_some() && file.entries() > 0) {
+            interrupt()?;
+            let within = |offset: i64| u64::try_from(offset).unwrap_or(0).clamp(start, end);
+            let (first, last) = (within(file.header.begin_phy_offset), within(file.header.end_phy_offset));
+            self.scan(last, end, interrupt)?;
+            if self.is_full() {
+                return Ok(());
+            }
+            self.look_up(file)?;
+            end = first;
+            if self.is_full() || file.header.begin_timestamp < self.query.begin {
+                return Ok(());
+            }
+        }
+        self.scan(start, end, interrupt)
+    }
+
+    fn is_full(&self) -> bool {
+        self.found.records.len() >= self.query.max_messages
+    }
+
+    fn look_up(&mut self, file: &IndexFile) -> Result<()> {
+        let (query, found, log) = (self.query, &mut self.found, &mut self.log);
+        let mut reader = match file.open() {
+            Ok(Some(reader)) if file.header.end_timestamp >= query.begin => reader,
+            // Retention removed it: its messages are gone, too.
+            Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+            other => return other.map(|_| ()),
+        };
+        for topic in query.topics {
+            let mut visit = |offset: i64| {
+                if let Ok(offset) = u64::try_from(offset)
+                    && !found.records.contains_key(&offset)
+                    && let Ok(record) = log.try_record(offset)?
+                    && Message::decode(&record).is_some_and(|m| query.matches(&m))
+                {
+                    found.records.insert(offset, record);
+                }
+                Ok(found.records.len() < query.max_messages)
+            };
+            let hash = index_hash(topic, query.key);
+            let damage = reader.query(hash, (query.begin, query.end), &mut visit)?;
+            damage.into_iter().for_each(|damage: Damage| found.damage.push(damage));
+        }
+        Ok(())
+    }
+
+    /// Reads the records that start in `[from, end)`; of more than are asked for the last stay.
+    fn scan(&mut self, from: u64, end: u64, interrupt: Interrupt<'_>) -> Result<()> {
+        let room = self.query.max_messages.saturating_sub(self.found.records.len());
+        let finder = Finder::new(self.query.key.as_bytes());
+        let mut newest = VecDeque::new();
+        let mut walk = LogWalk::new(self.store.log().clone(), from, end, 0);
+        while from < end && walk.advance(&mut self.found.damage)? {
+            interrupt()?;
+            let block = walk.block();
+            for record in block.records {
+                let bytes = block.bytes.get(record.at as usize..).unwrap_or_default();
+                let Some(message) = Message::new(bytes, record.layout) else { continue };
+                if finder.find(message.properties()).is_some() && self.query.matches(&message) {
+                    newest.push_back((message.physical_offset() as u64, message.record().to_vec()));
+                }
+            }
+            newest.drain(..newest.len().saturating_sub(room));
+        }
+        self.found.records.extend(newest);
+        Ok(())
+    }
+}

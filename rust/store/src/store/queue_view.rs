@@ -1,0 +1,179 @@
+//! One queue as a reader sees it: the units on disk that surely lead to records, and those of the unlisted end of the
+//! log, as recovery and re-put would leave them.
+//!
+//! Source: `ConsumeQueue.correctMinOffset` (5.x: a queue whose messages are all gone keeps its offset),
+//! `ConsumeQueue.truncateDirtyLogicFiles`.
+use super::consume_queue::UnitReader;
+use super::tail::Tail;
+use super::{ConsumeQueue, MessageStore};
+use crate::format::consume_queue::{UNIT_SIZE, Unit};
+use crate::{Error, Result};
+use std::collections::BTreeMap;
+
+/// `{topic: {queue id: (min offset, max offset)}}`.
+pub type Topics = BTreeMap<String, BTreeMap<i32, (i64, i64)>>;
+
+/// A queue of a topic; one that does not exist is an empty one, as in RocketMQ.
+#[derive(Debug)]
+pub struct QueueView {
+    topic: String,
+    queue_id: i32,
+    disk: Option<ConsumeQueue>,
+    disk_end: i64,
+    tail: Vec<(i64, Unit)>,
+    min_offset: i64,
+    max_offset: i64,
+}
+
+impl QueueView {
+    fn new(store: &MessageStore, disk: Option<ConsumeQueue>, tail: &Tail, topic: &str, queue_id: i32) -> Result<Self> {
+        let log_start = store.log().min_offset();
+        let tail = in_order(tail.units(topic, queue_id));
+        let (mut disk_end, mut first) = (0, None);
+        if let Some(queue) = &disk {
+            // What lies behind was listed by a broker that crashed; the tail has what is really there.
+            disk_end = queue.lower_bound(store.dispatched_to()?, queue.max_offset()?)?;
+            first = Some(queue.lower_bound(log_start, disk_end)?).filter(|offset| *offset < disk_end);
+        }
+        let max_offset = tail.last().map_or(disk_end, |(offset, _)| disk_end.max(offset.saturating_add(1)));
+        let min_offset = first.or(tail.first().map(|(offset, _)| *offset)).unwrap_or(max_offset);
+        Ok(Self { topic: topic.to_owned(), queue_id, disk, disk_end, tail, min_offset, max_offset })
+    }
+
+    /// Its topic.
+    pub fn topic(&self) -> &str {
+        &self.topic
+    }
+    /// Its number.
+    pub fn queue_id(&self) -> i32 {
+        self.queue_id
+    }
+    /// Offset of the first unit whose record is still in the log; the max offset where there is none.
+    pub fn min_offset(&self) -> i64 {
+        self.min_offset
+    }
+    /// Offset behind the last unit.
+    pub fn max_offset(&self) -> i64 {
+        self.max_offset
+    }
+    /// Its files, where it has some.
+    pub fn disk(&self) -> Option<&ConsumeQueue> {
+        self.disk.as_ref()
+    }
+    /// Offset behind the last unit that is taken from its files.
+    pub fn disk_end(&self) -> i64 {
+        self.disk_end
+    }
+    /// Units of a file, where there are files.
+    pub fn units_per_file(&self) -> Option<i64> {
+        let size = self.disk.as_ref()?.segments().file_size()?;
+        Some((size / UNIT_SIZE as u64) as i64).filter(|units| *units > 0)
+    }
+
+    /// A reader of its units.
+    pub fn reader(&self) -> ViewReader<'_> {
+        ViewReader { view: self, disk: self.disk.as_ref().map(UnitReader::new) }
+    }
+
+    /// The first offset from `from` on that has a unit: what lies between is a hole.
+    pub fn next_offset(&self, from: i64) -> Option<i64> {
+        let behind = self.tail.partition_point(|(offset, _)| *offset < from);
+        let in_tail = self.tail.get(behind).map(|(offset, _)| *offset);
+        let in_files = self.disk.as_ref().and_then(|queue| next_in_files(queue, from.max(0)));
+        in_files.filter(|offset| *offset < self.disk_end).into_iter().chain(in_tail).min()
+    }
+}
+
+fn next_in_files(queue: &ConsumeQueue, from: i64) -> Option<i64> {
+    let unit = UNIT_SIZE as u64;
+    let at = (from as u64).saturating_mul(unit);
+    queue.segments().files().iter().find(|file| file.end() > at).map(|file| from.max((file.base / unit) as i64))
+}
+
+/// By offset; of a topic that was deleted and made again the later generation wins, as it does in a broker.
+fn in_order(units: &[(i64, Unit)]) -> Vec<(i64, Unit)> {
+    let by_offset: BTreeMap<i64, Unit> = units.iter().filter(|(offset, _)| *offset >= 0).copied().collect();
+    by_offset.into_iter().collect()
+}
+
+/// Reads units by queue offset.
+#[derive(Debug)]
+pub struct ViewReader<'a> {
+    view: &'a QueueView,
+    disk: Option<UnitReader<'a>>,
+}
+
+impl ViewReader<'_> {
+    /// The unit at a queue offset, or `None` in a hole and outside.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn unit(&mut self, offset: i64) -> Result<Option<Unit>> {
+        let tail = &self.view.tail;
+        if let Ok(found) = tail.binary_search_by_key(&offset, |(offset, _)| *offset) {
+            return Ok(Some(tail[found].1));
+        }
+        match &mut self.disk {
+            Some(reader) if offset < self.view.disk_end => reader.unit(offset),
+            _ => Ok(None),
+        }
+    }
+}
+
+impl MessageStore {
+    /// Every queue that exists on disk or in the unlisted end of the log, with its bounds.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn topics(&self) -> Result<Topics> {
+        let tail = self.tail()?;
+        let mut topics = Topics::new();
+        for topic in self.queue_topics()? {
+            for queue in self.queues(&topic)? {
+                let id = queue.queue_id();
+                let view = QueueView::new(self, Some(queue), &tail, &topic, id)?;
+                topics.entry(topic.clone()).or_default().insert(id, (view.min_offset, view.max_offset));
+            }
+        }
+        for topic in tail.topics() {
+            let queues = topics.entry(topic.to_owned()).or_default();
+            for id in tail.queue_ids(topic).filter(|id| *id >= 0) {
+                if let std::collections::btree_map::Entry::Vacant(entry) = queues.entry(id) {
+                    let view = QueueView::new(self, None, &tail, topic, id)?;
+                    entry.insert((view.min_offset, view.max_offset));
+                }
+            }
+        }
+        Ok(topics)
+    }
+
+    /// One queue; of a known topic any number is a queue, maybe an empty one.
+    ///
+    /// # Errors
+    /// [`Error::Unknown`] for a topic that the store does not have, [`Error::Io`].
+    pub fn queue_view(&self, topic: &str, queue_id: i32) -> Result<QueueView> {
+        let mut queues = self.queues(topic)?;
+        if queues.is_empty() {
+            self.check_topic(topic)?;
+        }
+        let found = queues.iter().position(|queue| queue.queue_id() == queue_id);
+        let disk = found.map(|index| queues.swap_remove(index));
+        QueueView::new(self, disk, &*self.tail()?, topic, queue_id)
+    }
+
+    /// Refuses a topic that neither a queue, nor the log's unlisted end, nor `config/topics.json` knows.
+    ///
+    /// # Errors
+    /// [`Error::Unknown`] with names like it, [`Error::Io`].
+    pub fn check_topic(&self, topic: &str) -> Result<()> {
+        let tail = self.tail()?;
+        let mut known = self.topic_names()?;
+        known.extend(tail.topics().map(str::to_owned));
+        if known.iter().any(|name| name == topic) {
+            return Ok(());
+        }
+        known.sort_unstable();
+        known.dedup();
+        Err(Error::unknown("topic", topic, known.iter().map(String::as_str)))
+    }
+}

@@ -1,0 +1,140 @@
+//! The queue offset for a point in time, by the rule of 5.x and by that of 4.9.
+//!
+//! Source: `ConsumeQueueStore.getOffsetInQueueByTime` (5.x), `ConsumeQueue.getOffsetInQueueByTime` and
+//! `MappedFileQueue.getMappedFileByTime` (4.9.4).
+use super::MessageStore;
+use super::commit_log::RecordReader;
+use super::queue_view::{QueueView, ViewReader};
+use crate::Result;
+use crate::format::consume_queue::{UNIT_SIZE, Unit};
+use crate::format::message::Message;
+use std::path::Path;
+use std::time::UNIX_EPOCH;
+
+const UNIT: i64 = UNIT_SIZE as i64;
+
+/// Whose answer is wanted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TimeRule {
+    /// The first message not before the time; the max offset where there is none.
+    #[default]
+    V5,
+    /// The message nearest to the time, within the file that its modification time points at.
+    V4,
+}
+
+impl MessageStore {
+    /// The offset in a queue for a store time in milliseconds. Store times are taken to rise.
+    ///
+    /// # Errors
+    /// [`crate::Error::Unknown`] for a topic that the store does not have, [`crate::Error::Io`].
+    pub fn offset_for_time(&self, topic: &str, queue_id: i32, when: i64, rule: TimeRule) -> Result<i64> {
+        let view = self.queue_view(topic, queue_id)?;
+        let units = view.reader();
+        let mut search = Search { view: &view, units, log: RecordReader::new(self.log()) };
+        match rule {
+            TimeRule::V5 => search.first_not_before(when.max(0)),
+            TimeRule::V4 => search.nearest(when, self.log().min_offset() as i64),
+        }
+    }
+}
+
+struct Search<'a> {
+    view: &'a QueueView,
+    units: ViewReader<'a>,
+    log: RecordReader<'a>,
+}
+
+impl Search<'_> {
+    /// `None` where the message cannot be read (`CommitLog.pickupStoreTimestamp`).
+    fn store_time(&mut self, unit: Unit) -> Result<Option<i64>> {
+        if !unit.is_message() {
+            return Ok(None);
+        }
+        let record = self.log.try_record(unit.physical_offset as u64)?.ok();
+        Ok(record.and_then(|record| Message::decode(&record).map(|m| m.store_timestamp())))
+    }
+
+    fn first_not_before(&mut self, when: i64) -> Result<i64> {
+        let (mut low, mut high) = (self.view.min_offset(), self.view.max_offset());
+        while low < high {
+            let middle = low + (high - low) / 2;
+            match self.readable(middle, high)? {
+                Some((offset, time)) if time < when => low = offset + 1,
+                _ => high = middle,
+            }
+        }
+        Ok(self.readable(low, self.view.max_offset())?.map_or(self.view.max_offset(), |(offset, _)| offset))
+    }
+
+    /// The first message in `[from, end)` that can be read, with its store time.
+    fn readable(&mut self, from: i64, end: i64) -> Result<Option<(i64, i64)>> {
+        let mut at = from;
+        while let Some(offset) = self.view.next_offset(at).filter(|offset| *offset < end) {
+            if let Some(unit) = self.units.unit(offset)?
+                && let Some(time) = self.store_time(unit)?
+            {
+                return Ok(Some((offset, time)));
+            }
+            at = offset + 1;
+        }
+        Ok(None)
+    }
+
+    /// Java's search, its oddities included: where nothing is found, the unit before the file; 0 at damage.
+    fn nearest(&mut self, when: i64, log_start: i64) -> Result<i64> {
+        let Some((first, end)) = self.file_by_time(when) else { return Ok(0) };
+        let mut low = first.max(self.view.min_offset());
+        let mut high = self.view.max_offset().min(end) - 1;
+        let (mut left, mut right) = (None, None);
+        let mut left_time = None;
+        while low <= high {
+            let middle = first + (low - first + high - first) / 2;
+            let Some(unit) = self.units.unit(middle)? else { return Ok(0) };
+            if unit.physical_offset < log_start {
+                (left, low) = (Some(middle), middle + 1);
+                continue;
+            }
+            let Some(time) = self.store_time(unit)? else { return Ok(0) };
+            if time == when {
+                return Ok(middle);
+            }
+            if time > when {
+                (right, high) = (Some((middle, time)), middle - 1);
+            } else {
+                (left, left_time, low) = (Some(middle), Some(time), middle + 1);
+            }
+        }
+        let nothing = (first * UNIT - 1).max(0) / UNIT;
+        Ok(match (left_time, right) {
+            (None, right) => right.map_or(nothing, |(offset, _)| offset),
+            (Some(_), None) => left.unwrap_or(nothing),
+            (Some(earlier), Some((offset, later))) if when.abs_diff(earlier) > later.abs_diff(when) => offset,
+            _ => left.unwrap_or(nothing),
+        })
+    }
+
+    /// Offsets of the first file that was written to at `when` or later, else of the last. Units that no file holds yet
+    /// count as one more file, written to just now.
+    fn file_by_time(&self, when: i64) -> Option<(i64, i64)> {
+        let files = self.view.disk().map_or(&[][..], |queue| queue.segments().files());
+        let ranges =
+            files.iter().map(|file| ((file.base as i64 / UNIT, file.end() as i64 / UNIT), modified(&file.path)));
+        let mut last = None;
+        for (range, time) in ranges {
+            last = Some(range);
+            if time >= when {
+                return last;
+            }
+        }
+        let end = last.map_or(0, |(_, end)| end);
+        let unlisted = self.view.next_offset(end).map(|first| (first, self.view.max_offset()));
+        unlisted.or(last)
+    }
+}
+
+/// Milliseconds since 1970; 0 where nobody knows.
+fn modified(path: &Path) -> i64 {
+    let time = std::fs::metadata(path).and_then(|meta| meta.modified()).ok();
+    time.and_then(|time| time.duration_since(UNIX_EPOCH).ok()).map_or(0, |since| since.as_millis() as i64)
+}

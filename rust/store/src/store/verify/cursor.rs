@@ -1,0 +1,176 @@
+//! One consume queue, read beside the log.
+use super::{VerifyReport, is_told};
+use crate::Result;
+use crate::format::consume_queue::{UNIT_SIZE, Unit};
+use crate::format::message::Message;
+use crate::store::ConsumeQueue;
+use crate::store::commit_log::RecordReader;
+use crate::store::consume_queue::UnitReader;
+use crate::store::damage::Damage;
+use crate::store::tail::{DELAY_TOPIC, code_of};
+
+/// Units read at a time: a store may have ten thousand queues, and each keeps so many.
+const UNITS: usize = 256;
+/// Smaller codes are addresses in `consumequeue_ext` (`ConsumeQueueExt.MAX_ADDR`).
+const SMALLEST_HASH: i64 = i32::MIN as i64;
+
+/// What became of a record.
+pub(super) enum Outcome {
+    /// Its unit leads to it.
+    Listed,
+    /// Its unit says something else.
+    Misled(Damage),
+    /// There is no unit for it, and why.
+    Unlisted(String),
+    /// It is of a topic that was deleted since.
+    Forgotten,
+}
+
+/// How far a queue was read.
+pub(super) struct Cursor {
+    queue: ConsumeQueue,
+    log_start: u64,
+    next: i64,
+    max: i64,
+    /// The first unit, where it leads to its own record: records before that are of an earlier generation of the topic.
+    first: Option<(i64, i64)>,
+    buffer: Vec<u8>,
+    buffer_at: i64,
+}
+
+impl Cursor {
+    /// A cursor at the first unit whose record is still in the log.
+    pub(super) fn new(queue: ConsumeQueue, log_start: u64, log: &mut RecordReader<'_>) -> Result<Self> {
+        let max = queue.max_offset()?;
+        let next = queue.lower_bound(log_start, max)?;
+        let mut cursor = Self { queue, log_start, next, max, first: None, buffer: Vec::new(), buffer_at: 0 };
+        if let Some(unit) = cursor.unit(next)?.filter(Unit::is_message)
+            && let Ok(record) = log.try_record(unit.physical_offset as u64)?
+            && Message::decode(&record).is_some_and(|m| cursor.is_own(&m, next))
+        {
+            cursor.first = Some((next, unit.physical_offset));
+        }
+        Ok(cursor)
+    }
+
+    fn is_own(&self, message: &Message<'_>, queue_offset: i64) -> bool {
+        message.topic() == self.queue.topic().as_bytes()
+            && message.queue_id() == self.queue.queue_id()
+            && message.queue_offset() == queue_offset
+    }
+
+    fn unit(&mut self, offset: i64) -> Result<Option<Unit>> {
+        if offset >= self.max || offset < 0 {
+            return Ok(None);
+        }
+        let at = |cursor: &Self| usize::try_from(offset - cursor.buffer_at).ok().map(|n| n * UNIT_SIZE);
+        if at(self).is_none_or(|at| at >= self.buffer.len()) {
+            // The file is not kept open: there may be more queues than files that a process may open.
+            self.buffer = UnitReader::new(&self.queue).units(offset, UNITS)?.to_vec();
+            self.buffer_at = offset;
+        }
+        Ok(at(self).and_then(|at| self.buffer.get(at..)).and_then(Unit::decode))
+    }
+
+    /// A record of this queue, in the order of the log.
+    pub(super) fn meet(&mut self, message: &Message<'_>, topic: &str, report: &mut VerifyReport) -> Result<Outcome> {
+        let (number, offset) = (message.queue_offset(), message.physical_offset());
+        if self.first.is_some_and(|(first, at)| offset < at && number >= first) {
+            return Ok(Outcome::Forgotten);
+        }
+        let leads_here = |unit: Option<Unit>| unit.is_some_and(|u| u.is_message() && u.physical_offset == offset);
+        if leads_here(self.unit(number)?) {
+            self.pass(number, report)?;
+            self.next = self.next.max(number + 1);
+            let unit = self.unit(number)?.unwrap_or_default();
+            return Ok(self.compare(number, unit, message, topic));
+        }
+        let next = self.next;
+        if leads_here(self.unit(next)?) {
+            self.next += 1;
+            let reason = format!("expected the record of queue offset {next}, got that of {number}");
+            return Ok(Outcome::Misled(self.damage(next, reason)));
+        }
+        if number != next || next >= self.max {
+            let (topic, id) = (self.queue.topic(), self.queue.queue_id());
+            return Ok(Outcome::Unlisted(format!("consume queue {topic} {id} does not list it at {number}")));
+        }
+        self.next += 1;
+        let found = self.unit(next)?.unwrap_or_default();
+        Ok(Outcome::Misled(self.damage(next, format!("expected physical offset {offset}, got {}", said(found)))))
+    }
+
+    fn compare(&self, number: i64, unit: Unit, message: &Message<'_>, topic: &str) -> Outcome {
+        let (size, code) = (message.layout().total as i32, code_of(message, topic));
+        if unit.size != size {
+            return Outcome::Misled(self.damage(number, format!("size: expected {size}, got {}", unit.size)));
+        }
+        // What a delay level means is the broker's configuration.
+        if topic != DELAY_TOPIC && unit.tags_code >= SMALLEST_HASH && unit.tags_code != code {
+            return Outcome::Misled(self.damage(number, format!("tags code: expected {code}, got {}", unit.tags_code)));
+        }
+        Outcome::Listed
+    }
+
+    /// Passes units before `end`, whose records did not come.
+    pub(super) fn pass(&mut self, end: i64, report: &mut VerifyReport) -> Result<()> {
+        while self.next < end.min(self.max) {
+            let (at, unit) = (self.next, self.unit(self.next)?);
+            self.next += 1;
+            let Some(unit) = unit else {
+                self.pass_gap(at, report);
+                continue;
+            };
+            let is_gone = |at: i64| (at as u64) < self.log_start || is_told(&report.damage, at);
+            if !unit.is_message() || !is_gone(unit.physical_offset) {
+                let reason = format!("expected a unit that leads to a message of the queue, got {}", said(unit));
+                report.damage.push(self.damage(at, reason));
+            }
+        }
+        Ok(())
+    }
+
+    /// No file holds the unit at `at`.
+    fn pass_gap(&mut self, at: i64, report: &mut VerifyReport) {
+        let unit = UNIT_SIZE as u64;
+        let behind = self.queue.segments().files().iter().map(|f| (f.base / unit) as i64).find(|base| *base > at);
+        self.next = behind.unwrap_or(self.max);
+        let gap = Damage { length: (self.next - at) as u64 * unit, ..self.damage(at, "expected a file, got none") };
+        report.damage.push(gap);
+    }
+
+    /// Units of a queue whose records are of other topics: each leads to some record of its size.
+    pub(super) fn follow(&mut self, log: &mut RecordReader<'_>, report: &mut VerifyReport) -> Result<()> {
+        while self.next < self.max {
+            let unit = self.unit(self.next)?.unwrap_or_default();
+            let record = match unit.is_message() {
+                true => log.try_record(unit.physical_offset as u64)?.ok(),
+                false => None,
+            };
+            if record.is_some_and(|record| record.len() == unit.size as usize) {
+                report.units += 1;
+            } else if !is_told(&report.damage, unit.physical_offset) {
+                let reason = format!("expected a unit that leads to a message, got {}", said(unit));
+                report.damage.push(self.damage(self.next, reason));
+            }
+            self.next += 1;
+        }
+        Ok(())
+    }
+
+    fn damage(&self, number: i64, reason: impl Into<String>) -> Damage {
+        let offset = number as u64 * UNIT_SIZE as u64;
+        let files = self.queue.segments().files();
+        let index = files.partition_point(|f| f.base <= offset).saturating_sub(1);
+        let file = files.get(index).map_or_else(|| self.queue.directory().to_owned(), |f| f.path.clone());
+        Damage { offset, length: UNIT_SIZE as u64, reason: reason.into(), file }
+    }
+}
+
+fn said(unit: Unit) -> String {
+    match unit {
+        _ if unit == Unit::default() => "one that was never written".to_owned(),
+        Unit::PRE_BLANK => "a pre-blank one".to_owned(),
+        Unit { physical_offset, size, .. } => format!("{physical_offset} of {size} bytes"),
+    }
+}

@@ -1,0 +1,123 @@
+//! A check of a whole store: every record, every unit, every index entry, the small files. Memory is bounded by the number
+//! of queues; nothing is repaired.
+//!
+//! Source: `CommitLog.checkMessageAndReturnSize`, `ConsumeQueue.recover`, `IndexFile.putKey`, `ConfigManager.load`.
+mod cursor;
+mod index;
+mod queues;
+mod small_files;
+
+use super::damage::DamageLog;
+use super::info::index_notes;
+use super::{LogWalk, MessageStore, QueueKind};
+use crate::Result;
+use crate::format::message::Message;
+use crate::format::properties;
+use queues::Queues;
+
+/// Told how far the check is: bytes done, bytes in all; its error ends it.
+pub type Watch<'a> = &'a mut dyn FnMut(u64, u64) -> Result<()>;
+
+/// What was counted, and what is wrong.
+#[derive(Clone, Debug, Default)]
+pub struct VerifyReport {
+    /// Sound records.
+    pub messages: u64,
+    /// Bytes of the log up to its end.
+    pub log_bytes: u64,
+    /// Consume queues.
+    pub queues: u64,
+    /// Units that lead to their record.
+    pub units: u64,
+    /// Records at the end of the log that no queue lists yet: a broker lists them when it starts.
+    pub unlisted: u64,
+    /// Records of a topic that was deleted, or deleted and made again: no queue lists them any more.
+    pub forgotten: u64,
+    /// Index files.
+    pub index_files: u64,
+    /// Index entries that lead to a message with their key.
+    pub index_entries: u64,
+    /// Configuration files that can be read.
+    pub config_files: u64,
+    /// Whether `abort` is there.
+    pub aborted: bool,
+    /// What is wrong.
+    pub damage: DamageLog,
+    /// What a person should know.
+    pub notes: Vec<String>,
+}
+
+impl VerifyReport {
+    /// Whether nothing is wrong. An aborted store can be: recovery will do the rest.
+    pub fn is_ok(&self) -> bool {
+        self.damage.is_empty()
+    }
+}
+
+impl MessageStore {
+    /// Checks the store; `crc` with every body.
+    ///
+    /// # Errors
+    /// [`crate::Error::Io`], what `watch` returns.
+    pub fn verify(&self, crc: bool, watch: Watch<'_>) -> Result<VerifyReport> {
+        let mut report = VerifyReport { aborted: self.has_abort(), notes: self.notes(), ..VerifyReport::default() };
+        let index = self.index_files()?;
+        let log_bytes = self.log().segments().end() - self.log().min_offset();
+        let total = log_bytes + index.iter().map(index::bytes_of).sum::<u64>();
+        let last_time = self.verify_log(crc, total, &mut report, watch)?;
+        let mut done = log_bytes;
+        for file in index.iter() {
+            index::verify(self, file, &mut report, &mut |bytes| watch(done + bytes, total))?;
+            done += index::bytes_of(file);
+        }
+        report.notes.extend(index_notes(&index));
+        small_files::verify(self, last_time, &mut report);
+        watch(total, total)?;
+        Ok(report)
+    }
+
+    /// Walks the log, and beside it the queues; returns the greatest store timestamp.
+    fn verify_log(&self, crc: bool, total: u64, report: &mut VerifyReport, watch: Watch<'_>) -> Result<Option<i64>> {
+        let start = self.log().min_offset();
+        let mut queues = Queues::new(self)?;
+        let mut walk = LogWalk::new(self.log().clone(), start, u64::MAX, if crc { 0 } else { u64::MAX });
+        let mut last_time = None;
+        let mut end = start;
+        while walk.advance(&mut report.damage)? {
+            watch(walk.position().saturating_sub(start).min(total), total)?;
+            let block = walk.block();
+            for record in block.records {
+                let bytes = block.bytes.get(record.at as usize..).unwrap_or_default();
+                let Some(message) = Message::new(bytes, record.layout) else { continue };
+                report.messages += 1;
+                end = message.physical_offset() as u64 + u64::from(record.layout.total);
+                last_time = last_time.max(Some(message.store_timestamp()));
+                self.verify_record(&message, report);
+                if record.layout.is_dispatched() {
+                    queues.meet(&message, report)?;
+                }
+            }
+        }
+        report.log_bytes = end - start;
+        queues.finish(report)?;
+        match self.queue_kind() {
+            QueueKind::Files => {}
+            QueueKind::RocksDb => report.notes.push("consume queues are in RocksDB: not checked".to_owned()),
+            QueueKind::Missing => report.notes.push("no consume queues: a broker lists the whole log again".to_owned()),
+        }
+        Ok(last_time)
+    }
+
+    fn verify_record(&self, message: &Message<'_>, report: &mut VerifyReport) {
+        if properties::check_crc(message.record()) == Some(false) {
+            let reason = "property crc: expected that of the record, got another";
+            report.damage.push(self.log().damage(message.physical_offset() as u64, 0, reason));
+        }
+    }
+}
+
+/// Whether damage of the log that was met already covers `offset`, so that what leads there need not be told again.
+fn is_told(damage: &DamageLog, offset: i64) -> bool {
+    let covers = |d: &super::Damage| (d.offset..d.offset + d.length).contains(&(offset as u64));
+    damage.entries().iter().rev().any(covers)
+}

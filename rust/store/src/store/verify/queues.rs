@@ -1,0 +1,82 @@
+//! Consume queues against the log, both ways, in one pass: for each record the unit that shall list it, and for each unit
+//! that was passed over the record that it should have led to.
+use super::VerifyReport;
+use super::cursor::{Cursor, Outcome};
+use crate::Result;
+use crate::format::message::Message;
+use crate::store::commit_log::RecordReader;
+use crate::store::{MessageStore, QueueKind};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+/// Queues whose units lead to records of other topics.
+const LMQ: &str = "%LMQ%";
+
+/// All queues of a store, and how far each was read.
+pub(super) struct Queues<'a> {
+    store: &'a MessageStore,
+    cursors: HashMap<String, BTreeMap<i32, Cursor>>,
+    listed_to: u64,
+    forgotten: BTreeSet<String>,
+}
+
+impl<'a> Queues<'a> {
+    pub(super) fn new(store: &'a MessageStore) -> Result<Self> {
+        let mut log = RecordReader::new(store.log());
+        let mut cursors: HashMap<String, BTreeMap<i32, Cursor>> = HashMap::new();
+        for topic in store.queue_topics()? {
+            let queues = cursors.entry(topic.clone()).or_default();
+            for queue in store.queues(&topic)? {
+                queues.insert(queue.queue_id(), Cursor::new(queue, store.log().min_offset(), &mut log)?);
+            }
+        }
+        cursors.retain(|_, queues| !queues.is_empty());
+        Ok(Self { store, cursors, listed_to: store.dispatched_to()?, forgotten: BTreeSet::new() })
+    }
+
+    /// A record of the log: some queue lists it.
+    pub(super) fn meet(&mut self, message: &Message<'_>, report: &mut VerifyReport) -> Result<()> {
+        let topic = String::from_utf8_lossy(message.topic());
+        let offset = message.physical_offset() as u64;
+        let outcome = match self.cursors.get_mut(topic.as_ref()) {
+            _ if self.store.queue_kind() != QueueKind::Files => Outcome::Unlisted(String::new()),
+            None => self.without_queues(&topic),
+            Some(queues) => match queues.get_mut(&message.queue_id()) {
+                Some(cursor) => cursor.meet(message, &topic, report)?,
+                None => Outcome::Unlisted(format!("topic {topic} has no consume queue {}", message.queue_id())),
+            },
+        };
+        match outcome {
+            Outcome::Listed => report.units += 1,
+            Outcome::Misled(_) | Outcome::Unlisted(_) if offset >= self.listed_to => report.unlisted += 1,
+            Outcome::Misled(damage) => report.damage.push(damage),
+            Outcome::Unlisted(reason) => report.damage.push(self.store.log().damage(offset, 0, reason)),
+            Outcome::Forgotten => report.forgotten += 1,
+        }
+        Ok(())
+    }
+
+    /// Units that no record asked for.
+    pub(super) fn finish(&mut self, report: &mut VerifyReport) -> Result<()> {
+        let mut log = RecordReader::new(self.store.log());
+        for (topic, queues) in &mut self.cursors {
+            for cursor in queues.values_mut() {
+                report.queues += 1;
+                if topic.starts_with(LMQ) { cursor.follow(&mut log, report)? } else { cursor.pass(i64::MAX, report)? }
+            }
+        }
+        let told = |topic: &String| format!("topic {topic}: its records have no consume queue, as after its deletion");
+        report.notes.extend(self.forgotten.iter().map(told));
+        Ok(())
+    }
+
+    /// A topic that the configuration does not name was deleted; one whose queues are of another kind is not ours.
+    fn without_queues(&mut self, topic: &str) -> Outcome {
+        let is_configured = self.store.topics_config().topics().any(|name| name == topic);
+        let is_batch = self.store.root().join("batchconsumequeue").join(topic).is_dir();
+        if is_configured && !is_batch {
+            return Outcome::Unlisted(format!("topic {topic} has no consume queue"));
+        }
+        self.forgotten.insert(topic.to_owned());
+        Outcome::Forgotten
+    }
+}
