@@ -21,13 +21,15 @@ ESCAPED = {code: f"\\u{code:04x}" for code in (*range(0x7F, 0xA0), 0x2028, 0x202
 
 def table_cell(column: str, value: object) -> str:
     """A value for people: one line, no control characters, bodies as a preview."""
-    if value is None:
+    if value is None or value == []:
         return "-"
     if isinstance(value, bytes):
         return _preview(value)
-    if isinstance(value, Mapping):
-        return one_line(" ".join(f"{k}={v}" for k, v in value.items()))
-    if isinstance(value, int) and column.endswith(("_timestamp", "_time")):
+    if isinstance(value, list | Mapping):
+        return one_line("; ".join(value) if isinstance(value, list) else " ".join(f"{k}={v}" for k, v in value.items()))
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int) and column.endswith("_timestamp"):
         return time_text(value)
     return one_line(str(value))
 

@@ -23,7 +23,7 @@ Row = Sequence[object]
 Chunks = Iterable[Sequence[Row]]
 
 NARROWEST = {"topic": 16, "tags": 8, "keys": 16}  # later rows may be longer than those that decide
-WIDEST = {"body": 60, "properties": 60}
+WIDEST = {"body": 60, "properties": 60, "reason": 120, "file": 120}
 WIDE = 40
 TABLE_ROWS = 500  # lines that share their widths
 

@@ -3,24 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from rmqfast.cli.cells import json_text
+from rmqfast.cli.damage import end_with_damage, told_damage, write_report
+from rmqfast.cli.message import write_messages
 from rmqfast.cli.options import Directory, EndTime, LogDirectories, Output, StartTime, Tags
-from rmqfast.cli.output import Form, say, write
+from rmqfast.cli.output import Form, say, write, write_facts
+from rmqfast.cli.progress import bar
 from rmqfast.cli.rows import scan_rows
-from rmqfast.store import COLUMNS, open_store
-
-if TYPE_CHECKING:
-    from rmqfast.message import Damage
+from rmqfast.cli.topics import TOPIC_COLUMNS, store_facts, topic_rows
+from rmqfast.errors import ArgumentError
+from rmqfast.message import MessageExt
+from rmqfast.store import COLUMNS, MessageStore, open_store
 
 __all__ = ["app"]
 
 TABLE_COLUMNS = ("topic", "queue_id", "queue_offset", "store_timestamp", "tags", "keys", "body")
-SHOWN_DAMAGE = 5
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Look into a store directory.")
+
+
+@app.command()
+def info(directory: Directory, *, commit_log_dir: LogDirectories = None, output: Output = Form.TABLE) -> None:
+    """Prints what a store is, and its topics. JSON has both; JSON lines and CSV have the topics."""
+    with open_store(directory, commit_log_dirs=commit_log_dir or ()) as store:
+        facts, topics = store_facts(store), topic_rows(store)
+    if output is Form.JSON:
+        print(json_text(facts | {"topics": [dict(zip(TOPIC_COLUMNS, row, strict=True)) for row in topics]}))
+        return
+    if output is Form.TABLE:
+        write_facts(output, facts)
+        print()
+    write(output, TOPIC_COLUMNS, [topics])
 
 
 @app.command()
@@ -43,10 +60,10 @@ def scan(
     commit_log_dir: LogDirectories = None,
     output: Output = Form.TABLE,
 ) -> None:
-    """Prints messages, oldest first. Exit code 1: there was damage, and standard error says where."""
+    """Prints messages in the order of the log. Exit code 1: there was damage, and standard error says where."""
     names = chosen_columns(columns, output)
-    with open_store(directory, commit_log_dirs=commit_log_dir or ()) as opened:
-        found = opened.scan(
+    with open_store(directory, commit_log_dirs=commit_log_dir or ()) as store:
+        found = store.scan(
             topic,
             tags=tags,
             sql=sql,
@@ -64,6 +81,56 @@ def scan(
     end_with_damage(found.damage)
 
 
+@app.command()
+def get(
+    directory: Directory,
+    *,
+    topic: Annotated[str | None, typer.Option(help="The topic.")] = None,
+    queue: Annotated[int | None, typer.Option(help="The queue, with --offset.")] = None,
+    offset: Annotated[int | None, typer.Option(help="Queue offset of the first message.")] = None,
+    message_id: Annotated[str | None, typer.Option("--id", help="The id that broker or producer gave.")] = None,
+    key: Annotated[str | None, typer.Option(help="A key, with --topic; the newest messages that have it.")] = None,
+    most: Annotated[int, typer.Option("--max", min=1, help="Messages at most.")] = 1,
+    tags: Annotated[str, typer.Option(help="Tag expression, as 'A || B', with --offset.")] = "*",
+    commit_log_dir: LogDirectories = None,
+    output: Output = Form.TABLE,
+) -> None:
+    """Prints messages in full: by queue and offset, by id, or by key. Exit code 1: there is none."""
+    with open_store(directory, commit_log_dirs=commit_log_dir or ()) as store, told_damage():
+        if message_id is not None:
+            messages, none = [store.message_by_id(message_id, topic=topic)], ""
+        elif topic is not None and key is not None:
+            messages, none = store.query(topic, key, max_messages=most), f"no message of {topic} has the key {key}"
+        elif topic is not None and queue is not None and offset is not None:
+            messages, none = pulled(store, (topic, queue, offset), most, tags)
+        else:
+            raise ArgumentError("get: expected --id, or --topic and --key, or --topic, --queue and --offset")
+    if messages:
+        write_messages(output, messages)
+    else:
+        say(none)
+        raise typer.Exit(1)
+
+
+@app.command()
+def verify(
+    directory: Directory,
+    *,
+    crc: Annotated[bool, typer.Option(help="Check every body, too.")] = True,
+    commit_log_dir: LogDirectories = None,
+    output: Output = Form.TABLE,
+) -> None:
+    """Checks all records, queue entries and index entries; changes nothing. Exit code 1: there is damage.
+
+    JSON has counts and damage; JSON lines and CSV have the damage.
+    """
+    with open_store(directory, commit_log_dirs=commit_log_dir or ()) as store, bar("checking") as progress:
+        report = store.verify(crc=crc, progress=progress)
+    write_report(output, report)
+    if not report.ok:
+        raise typer.Exit(1)
+
+
 def chosen_columns(asked: str | None, form: Form) -> Sequence[str]:
     """The columns to read: those that were asked for, else what fits a table or all."""
     if asked is not None:
@@ -71,14 +138,10 @@ def chosen_columns(asked: str | None, form: Form) -> Sequence[str]:
     return TABLE_COLUMNS if form is Form.TABLE else COLUMNS
 
 
-def end_with_damage(damage: Sequence[Damage]) -> None:
-    """Lists damage on standard error; exit code 1 where there is any."""
-    if not damage:
-        return
-    places = "1 place" if len(damage) == 1 else f"{len(damage):,} places"
-    say(f"damage in {places}, {sum(d.length for d in damage):,} bytes not read")
-    for place in damage[:SHOWN_DAMAGE]:
-        say(f"  {place.file} offset {place.offset}, {place.length} bytes: {place.reason}")
-    if len(damage) > SHOWN_DAMAGE:
-        say(f"  and {len(damage) - SHOWN_DAMAGE:,} more; `rmqfast store verify DIR` lists all")
-    raise typer.Exit(1)
+def pulled(store: MessageStore, place: tuple[str, int, int], most: int, tags: str) -> tuple[list[MessageExt], str]:
+    """What a broker would give to a pull, and what to say where that is nothing."""
+    result = store.get(*place, max_messages=most, tags=tags)
+    for entry in result.damage:
+        say(f"damage: {entry.file} offset {entry.offset}, {entry.length} bytes: {entry.reason}")
+    queue = f"the queue has {result.min_offset} to {result.max_offset}, read on at {result.next_begin_offset}"
+    return result.messages, f"{result.status.value}: {queue}"
