@@ -146,10 +146,9 @@ def _name(given: str) -> str:
     name = names.get(given.lower())
     if name is not None:
         return name
-    if given.lower() in {name.lower() for name in _CLUSTER}:
-        raise ArgumentError(
-            f"option {given}: is for a live cluster; this source reads a store directory, given by storePath"
-        )
+    cluster = {name.lower(): name for name in _CLUSTER}.get(given.lower())
+    if cluster is not None:
+        raise ArgumentError(f"option {cluster}: is a live cluster's; this source reads a store directory, storePath")
     near = [names[n] for n in difflib.get_close_matches(given.lower(), names, n=3)]
     hint = f"did you mean {', '.join(near)}? " if near else ""
     raise ArgumentError(f"unknown option {given}; {hint}the options are {', '.join(OPTION_NAMES)}")

@@ -84,7 +84,7 @@ def read_store(
         >>> spark = getfixture("spark")
         >>> path = getfixture("golden_store")("basic-4.9.4")
         >>> read_store(spark, path, "fx_q1", tags="TagA", columns=["tags"]).count()
-        90
+        105
 
     Source: `MessageStore.scan`, whose arguments these are.
     """

@@ -43,7 +43,7 @@ class RocketMQDataSource(DataSource):
         >>> spark.dataSource.register(RocketMQDataSource)
         >>> path = str(getfixture("golden_store")("basic-4.9.4"))
         >>> spark.read.format("rocketmq").option("storePath", path).option("topic", "fx_q1").load().count()
-        1197
+        1259
 
     Source: `RocketMQSourceProvider` of rocketmq-spark.
     """

@@ -17,6 +17,7 @@ Time = int | float | str | datetime
 BATCH_ROWS = 16_384
 BATCH_BYTES = 2 << 20
 MAX_BODY_BYTES = 64 << 20
+_LIMITS = {"batch_rows": 1 << 22, "batch_bytes": 256 << 20, "max_body_bytes": 1 << 30}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,10 +52,10 @@ class ScanRequest:
 
     def __post_init__(self) -> None:
         """Checks what Rust's types do not."""
-        for name in ("batch_rows", "batch_bytes", "max_body_bytes"):
+        for name, most in _LIMITS.items():
             value = getattr(self, name)
-            if not 1 <= value <= 1 << 30:
-                raise ArgumentError(f"{name}: expected 1 to {1 << 30}, got {value}")
+            if not 1 <= value <= most:
+                raise ArgumentError(f"{name}: expected 1 to {most}, got {value}")
         for name in ("keys", "columns", "queue_ids"):
             value = getattr(self, name)
             if isinstance(value, str | bytes):

@@ -5,7 +5,7 @@
 //! ```text
 //! format   bytes <-> values, pure: message, properties, consume queue, index, checkpoint, ids, config
 //! filter   tag expressions and SQL92 over the values of a message
-//! file     segments: names, reads, locks; the only unsafe code
+//! file     segments: names, reads, maps, locks
 //! store    commit log, consume queues, index, append: what RocketMQ calls a store
 //! scan     plan, read, filter, build Arrow batches
 //! ```

@@ -1,4 +1,4 @@
-//! Files of a store: names, reads, locks. The only unsafe code of the crate is in [`mmap`].
+//! Files of a store: names, reads, locks. The unsafe code of the layer is in [`mmap`].
 pub mod mmap;
 pub mod name;
 pub mod segment;

@@ -118,24 +118,32 @@ impl Layout {
 
     #[inline]
     fn of_record(record: &[u8], topic_width: usize) -> Result<Self, Malformed> {
+        let len = record.len();
         let sys_flag = i32_at(record, SYS_FLAG_AT).unwrap_or(0);
         let body = 72 + host_len(sys_flag, BORN_HOST_V6) + host_len(sys_flag, STORE_HOST_V6);
-        let body_len = length("body length", body - 4, i32_at(record, body - 4).map(i64::from), record.len())?;
-        let topic = body + body_len + topic_width;
-        let stored = match topic_width {
-            1 => record.get(topic - 1).map(|b| i64::from(*b as i8)),
-            _ => i16_at(record, topic - 2).map(i64::from),
+        let body_len = i32_at(record, body - 4).map_or(-1, i64::from);
+        if body_len < 0 || body_len > (len - MIN_LEN) as i64 {
+            return Err(too_long("body length", body - 4, body_len, len - MIN_LEN));
+        }
+        let topic = body + body_len as usize + topic_width;
+        let topic_len = match topic_width {
+            1 => record.get(topic - 1).map_or(-1, |b| i64::from(*b as i8)),
+            _ => i16_at(record, topic - 2).map_or(-1, i64::from),
         };
-        let topic_len = length("topic length", topic - topic_width, stored, record.len())?;
-        let properties = topic + topic_len + 2;
-        let stored = i16_at(record, properties - 2).map(i64::from);
-        let properties_len = length("properties length", properties - 2, stored, record.len())?;
-        if properties + properties_len != record.len() {
-            let expected = Expected::Value((properties + properties_len) as i64);
-            return Err(malformed("total size", 0, expected, record.len() as i32));
+        if topic_len < 0 {
+            return Err(too_long("topic length", topic - topic_width, topic_len, len.saturating_sub(topic)));
+        }
+        let properties = topic + topic_len as usize + 2;
+        let properties_len = i16_at(record, properties - 2).map_or(-1, i64::from);
+        if properties_len < 0 {
+            return Err(too_long("properties length", properties - 2, properties_len, len.saturating_sub(properties)));
+        }
+        if properties + properties_len as usize != len {
+            let expected = Expected::Value(properties as i64 + properties_len);
+            return Err(malformed("total size", 0, expected, len as i32));
         }
         Ok(Self {
-            total: record.len() as u32,
+            total: len as u32,
             sys_flag,
             body: body as u32,
             body_len: body_len as u32,
@@ -165,16 +173,12 @@ fn blank(total: i32) -> Result<Item, Malformed> {
     Ok(Item::Blank(total as usize))
 }
 
-#[inline]
-fn length(field: &'static str, at: usize, stored: Option<i64>, limit: usize) -> Result<usize, Malformed> {
-    let room = limit as i64 - at as i64;
-    match stored {
-        Some(n) if (0..=room).contains(&n) => Ok(n as usize),
-        Some(got) => Err(Malformed { field, at, expected: Expected::AtMost(room), got }),
-        None => Err(Malformed { field, at, expected: Expected::Words("inside the record"), got: limit as i64 }),
-    }
+#[cold]
+fn too_long(field: &'static str, at: usize, got: i64, room: usize) -> Malformed {
+    Malformed { field, at, expected: Expected::AtMost(room as i64), got }
 }
 
+#[cold]
 fn malformed(field: &'static str, at: usize, expected: Expected, got: i32) -> Malformed {
     Malformed { field, at, expected, got: i64::from(got) }
 }

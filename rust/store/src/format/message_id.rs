@@ -119,7 +119,7 @@ impl fmt::Display for UniqKey {
 /// Appends 16 upper-case digits.
 #[inline]
 pub fn write_hex_u64(value: u64, out: &mut Vec<u8>) {
-    let [high, low] = [(value >> 32) as u32, value as u32].map(hex_digits);
+    let (high, low) = (hex_digits((value >> 32) as u32), hex_digits(value as u32));
     out.extend_from_slice((u128::from(high) << 64 | u128::from(low)).to_be_bytes().as_slice());
 }
 

@@ -9,6 +9,9 @@ use crate::{Error, Result};
 use arrow_array::{RecordBatch, RecordBatchOptions};
 use arrow_schema::SchemaRef;
 
+/// What a row takes beside its record: ids, hosts and ends.
+const ROW_OVERHEAD: usize = 256;
+
 /// Fills columns row by row until a batch is full.
 pub struct BatchBuilder {
     schema: SchemaRef,
@@ -29,9 +32,9 @@ impl BatchBuilder {
             columns: request.columns.iter().map(|column| builder(*column, request)).collect(),
             with_body: request.columns.contains(&Column::Body),
             rows: 0,
-            max_rows: request.batch_rows.max(1),
+            max_rows: request.batch_rows.clamp(1, ScanRequest::MAX_BATCH_ROWS),
             bytes: 0,
-            max_bytes: request.batch_bytes.max(1),
+            max_bytes: request.batch_bytes.clamp(1, ScanRequest::MAX_BATCH_BYTES),
             damage: Vec::new(),
         }
     }
@@ -82,7 +85,8 @@ impl BatchBuilder {
     fn fitting(&self, rows: &[Row]) -> usize {
         let mut room = self.max_bytes - self.bytes;
         for (i, row) in rows.iter().take(self.max_rows - self.rows).enumerate() {
-            let size = if self.with_body { row.layout.total as usize } else { 256 };
+            let skipped = if self.with_body { 0 } else { row.layout.body_len as usize };
+            let size = ROW_OVERHEAD + row.layout.total as usize - skipped;
             if size >= room || (self.with_body && row.layout.sys_flag & COMPRESSED != 0) {
                 return i + 1;
             }

@@ -1,9 +1,10 @@
 //! The body column: copied as stored, or decompressed with a cap on what comes out.
-use super::columns::{Chunk, ColumnBuilder, Text};
+use super::columns::{Chunk, ColumnBuilder};
+use super::text::Text;
 use crate::format::compression::{Compression, decompress_into};
 use crate::format::message::{COMPRESSED, Message};
 use crate::store::Damage;
-use arrow_array::{ArrayRef, BinaryArray};
+use arrow_array::ArrayRef;
 use std::sync::Arc;
 
 /// Bodies in the making. A body that does not decompress is null, and damage says why.
@@ -47,7 +48,6 @@ impl ColumnBuilder for BodyColumn {
         self.text.len_bytes()
     }
     fn finish(&mut self) -> ArrayRef {
-        let (offsets, values, nulls) = self.text.take();
-        Arc::new(BinaryArray::new(offsets, values, nulls))
+        Arc::new(self.text.finish_binary())
     }
 }

@@ -8,13 +8,17 @@ pub mod body;
 pub mod column;
 pub mod columns;
 pub mod plan;
+pub mod properties_column;
 pub mod queue_walk;
 pub mod records;
 pub mod request;
 pub mod row;
 pub mod scanner;
 pub mod selector;
+pub mod text;
+pub mod text_columns;
 pub mod threads;
+mod unchecked;
 
 pub use column::{Column, TimeUnit};
 pub use plan::{Piece, Plan, Way};

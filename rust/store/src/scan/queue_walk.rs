@@ -7,7 +7,8 @@
 use super::request::{OffsetBound, ScanRequest};
 use crate::Result;
 use crate::file::{Segment, mmap};
-use crate::format::consume_queue::{UNIT_SIZE, Unit};
+use crate::format::consume_queue::{PRE_BLANK_SIZE, UNIT_SIZE, Unit};
+use crate::format::cursor::{i32_at, i64_at};
 use crate::format::message::{Item, Layout, Message};
 use crate::store::commit_log::{CommitLog, sound};
 use crate::store::consume_queue::{ConsumeQueue, UnitReader};
@@ -142,33 +143,38 @@ impl QueueWalk {
         while self.cursors[index].next < self.cursors[index].end {
             let Cursor { next, end: last } = self.cursors[index];
             let units = reader.units(next, UNITS.min((last - next) as usize))?;
-            if units.is_empty() {
+            let read = units.len() / UNIT_SIZE;
+            if read == 0 {
                 let reason = format!("queue offset {next}: expected a file of the consume queue, got none");
                 damage.push(unit_damage(&self.queues[index], next, last - next, reason));
                 self.cursors[index].next = last;
                 return Ok(());
             }
-            for (n, bytes) in units.chunks_exact(UNIT_SIZE).enumerate() {
-                let Some(unit) = Unit::decode(bytes) else { continue };
-                let queue_offset = next + n as i64;
-                let physical_offset = unit.physical_offset as u64;
-                if !unit.is_message() || physical_offset.saturating_add(unit.size as u64) > log_end {
-                    if unit != Unit::PRE_BLANK {
-                        let reason =
-                            format!("queue offset {queue_offset}: expected a record below {log_end}, got {unit:?}");
-                        damage.push(unit_damage(&self.queues[index], queue_offset, 1, reason));
-                    }
-                } else if physical_offset >= end {
-                    self.cursors[index].next = queue_offset;
-                    return Ok(());
-                } else if !self.by_hash
-                    || is_ext_address(unit.tags_code)
-                    || self.request.tags.codes_match(unit.tags_code)
-                {
-                    self.hits.push(Hit { physical_offset, size: unit.size as u32, queue: index as u32, queue_offset });
+            let within = end_of_stretch(units, end);
+            let units = &units[..within * UNIT_SIZE];
+            let (hits, queue) = (&mut self.hits, index as u32);
+            let mut odd = Vec::new();
+            let mut take = |n: usize, unit: Unit| {
+                let (physical_offset, queue_offset) = (unit.physical_offset as u64, next + n as i64);
+                if unit.is_message() && physical_offset.saturating_add(unit.size as u64) <= log_end {
+                    hits.push(Hit { physical_offset, size: unit.size as u32, queue, queue_offset });
+                } else if unit != Unit::PRE_BLANK {
+                    odd.push((queue_offset, unit));
                 }
+            };
+            match self.request.tags.codes() {
+                _ if !self.by_hash => pick(units, |_| true, &mut take),
+                [code] => pick(units, |tags| tags == i64::from(*code) || is_ext_address(tags), &mut take),
+                _ => pick(units, |tags| is_ext_address(tags) || self.request.tags.codes_match(tags), &mut take),
             }
-            self.cursors[index].next = next + (units.len() / UNIT_SIZE) as i64;
+            for (queue_offset, unit) in odd {
+                let reason = format!("queue offset {queue_offset}: expected a record below {log_end}, got {unit:?}");
+                damage.push(unit_damage(&self.queues[index], queue_offset, 1, reason));
+            }
+            self.cursors[index].next = next + within as i64;
+            if within < read {
+                return Ok(());
+            }
         }
         Ok(())
     }
@@ -274,6 +280,29 @@ impl Cursor {
         let first = queue.lower_bound(from, max)?;
         let next = bound(&request.start_offset).map_or(first, |start| first.max(start));
         Ok(Self { next, end: bound(&request.end_offset).map_or(max, |end| max.min(end)) })
+    }
+}
+
+/// How many units list records below `end`: those of a queue are in the order of the log, so a bisection tells. A unit that
+/// lists nothing counts as below; the log's end is checked unit by unit.
+fn end_of_stretch(units: &[u8], end: u64) -> usize {
+    let (units, _) = units.as_chunks::<UNIT_SIZE>();
+    units.partition_point(|bytes| {
+        Unit::decode(bytes).is_none_or(|unit| !unit.is_message() || (unit.physical_offset as u64) < end)
+    })
+}
+
+/// Gives the units whose tags code is wanted, and those that list nothing, to `take`. The hot loop of a tag scan.
+#[inline]
+fn pick(units: &[u8], wanted: impl Fn(i64) -> bool, take: &mut impl FnMut(usize, Unit)) {
+    let (units, _) = units.as_chunks::<UNIT_SIZE>();
+    for (n, bytes) in units.iter().enumerate() {
+        let (tags_code, size) = (i64_at(bytes, 12).unwrap_or(0), i32_at(bytes, 8).unwrap_or(0));
+        if (wanted(tags_code) || size <= 0 || size == PRE_BLANK_SIZE)
+            && let Some(unit) = Unit::decode(bytes)
+        {
+            take(n, unit);
+        }
     }
 }
 

@@ -64,6 +64,13 @@ impl ScanRequest {
     pub const BATCH_ROWS: usize = 16_384;
     /// Bytes of a batch unless asked otherwise: more than 4 MiB falls out of the processor's cache.
     pub const BATCH_BYTES: usize = 2 << 20;
+    /// Rows of a batch, whatever is asked.
+    pub const MAX_BATCH_ROWS: usize = 1 << 22;
+    /// Bytes of a batch, whatever is asked: the 32-bit offsets of every column hold even if all text is malformed and grows
+    /// threefold, and one body comes on top.
+    pub const MAX_BATCH_BYTES: usize = 256 << 20;
+    /// Bytes of a decompressed body, whatever is asked.
+    pub const MAX_MAX_BODY_BYTES: usize = 1 << 30;
     /// Bytes of a decompressed body unless asked otherwise.
     pub const MAX_BODY_BYTES: usize = 64 << 20;
 

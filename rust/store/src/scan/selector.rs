@@ -1,7 +1,7 @@
 //! The filters of a scan, over the records of a block.
 use super::column::Column;
 use super::request::ScanRequest;
-use super::row::{Row, Span};
+use super::row::Row;
 use crate::format::message::Message;
 use crate::format::properties;
 use crate::store::log_walk::Block;
@@ -11,35 +11,42 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub struct Selector {
     request: Arc<ScanRequest>,
+    by_position: bool,
     find_properties: bool,
+    by_content: bool,
 }
 
 impl Selector {
     /// The filters of `request`.
     pub fn new(request: Arc<ScanRequest>) -> Self {
         let by_column = request.columns.iter().copied().any(Column::needs_properties);
-        Self { find_properties: by_column || request.filters_properties(), request }
+        let by_position = request.topic.is_some()
+            || request.queue_ids.is_some()
+            || request.start_offset.is_some()
+            || request.end_offset.is_some()
+            || request.start_time.is_some()
+            || request.end_time.is_some();
+        Self {
+            by_position,
+            find_properties: by_column || request.filters_properties(),
+            by_content: request.filters_properties() || request.sql.is_some(),
+            request,
+        }
     }
 
     /// Puts the rows that pass into `rows`, in order.
     pub fn select(&self, block: Block<'_>, rows: &mut Vec<Row>) {
         rows.clear();
+        rows.reserve(block.records.len());
         for record in block.records {
-            let mut row = Row {
-                at: record.at,
-                layout: record.layout,
-                tags: Span::default(),
-                keys: Span::default(),
-                uniq_key: Span::default(),
-            };
-            let Some(message) = row.message(block.bytes) else { continue };
-            if !self.position_matches(&message) {
+            let mut row = Row::new(record.at, record.layout);
+            if self.by_position && !row.message(block.bytes).is_some_and(|m| self.position_matches(&m)) {
                 continue;
             }
             if self.find_properties {
                 row.find_properties(block.bytes);
             }
-            if self.content_matches(&row, &message, block.bytes) {
+            if !self.by_content || self.content_matches(&row, block.bytes) {
                 rows.push(row);
             }
         }
@@ -73,16 +80,13 @@ impl Selector {
 
     /// Tags, keys and SQL92: all from the properties.
     #[inline]
-    fn content_matches(&self, row: &Row, message: &Message<'_>, bytes: &[u8]) -> bool {
+    fn content_matches(&self, row: &Row, bytes: &[u8]) -> bool {
         let request = &*self.request;
         request.tags.matches(row.tags.of(bytes))
             && request.keys.as_ref().is_none_or(|keys| has_key(row, bytes, keys))
             && request.sql.as_ref().is_none_or(|sql| {
-                let lookup = |name: &str| {
-                    let value = properties::get(message.properties(), name)?;
-                    std::str::from_utf8(value).ok()
-                };
-                sql.matches(lookup)
+                let properties = row.message(bytes).map_or(&[][..], |m| m.properties());
+                sql.matches(|name| std::str::from_utf8(properties::get(properties, name)?).ok())
             })
     }
 }

@@ -1,0 +1,121 @@
+"""Measures rmqfast against its peers and the machine's limits; prints one table and keeps a dated record.
+
+python benches/run.py --quick
+python benches/run.py --only scan,append --repeat 7
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+
+from rich.console import Console
+
+import groups
+import report
+import spark_groups
+from data import Dataset, scratch_dir
+from goals import FIRST, SECOND, all_goals
+from groups import Plan
+from machine import ROOT, commit, facts
+from measurement import Effort, Series, unmeasured
+from peer import Failed, Missing
+
+GROUPS = {
+    "scan": groups.scan,
+    "tag": groups.tag,
+    "append": groups.append,
+    "spark": spark_groups.spark,
+    "kafka": spark_groups.kafka,
+    "memory": groups.memory,
+    "growth": groups.growth,
+    "import": groups.imports,
+}
+WIDTH = 170  # where the output is no terminal
+
+
+def main() -> int:
+    """Runs the chosen groups; 1 when something that is there could not be measured."""
+    options = parse()
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, leave)  # so that what was started is ended
+    plan, about, at = plan_of(options), facts(), commit()
+    found: dict[str, Series] = {}
+    for name in options.only:
+        print(f"measuring {name}", file=sys.stderr, flush=True)
+        found |= measured(name, plan)
+    made = report.rows([goal for goal in all_goals() if goal.group in options.only], found, judge=not options.quick)
+    console = Console(width=None if sys.stdout.isatty() else WIDTH)
+    report.show(console, made, found, title(options, at), caption(about))
+    how = {"quick": options.quick, "repeat": plan.effort.repeat, "datasets": [vars(one) for one in plan.datasets]}
+    how |= {"memory_gib": plan.memory_gib, "growth_gib": plan.growth_gib}
+    # a quick run is no record of the project
+    directory = scratch_dir() / "record" if options.quick else report.RECORD
+    print(f"record: {report.write(made, found, {'commit': at, 'machine': about, **how}, directory)}")
+    return 1 if any(one.failed for one in found.values()) else 0
+
+
+def leave(number: int, _frame: object) -> None:
+    """Ends the run as an exception does, through every `with`."""
+    sys.exit(128 + number)
+
+
+def measured(name: str, plan: Plan) -> dict[str, Series]:
+    """The series of a group; a group that cannot start says so under its own name, and the others go on."""
+    try:
+        return {series.name: series for series in GROUPS[name](plan)}
+    except (Missing, Failed, OSError) as error:
+        return {name: unmeasured(name, error)}
+
+
+def parse() -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="small data, one repetition: judges nothing")
+    parser.add_argument("--only", type=chosen, default=list(GROUPS), help=f"some of {','.join(GROUPS)}")
+    parser.add_argument("--repeat", type=int, default=5, help="timings per engine, of which the median counts")
+    parser.add_argument("--size-gib", type=float, default=2.0, help="GiB of bodies of 1 KiB")
+    parser.add_argument("--spark-python", default=sys.executable, help="interpreter with rmqfast and pyspark")
+    kafka_python = os.environ.get("RMQFAST_SPARK40_PYTHON") or str(ROOT / ".venv-spark40/bin/python")
+    parser.add_argument("--kafka-python", default=kafka_python, help="interpreter with rmqfast and pyspark 4.0")
+    return parser.parse_args()
+
+
+def chosen(text: str) -> list[str]:
+    """Names of groups, separated by commas."""
+    names = text.split(",")
+    if unknown := sorted(set(names) - set(GROUPS)):
+        raise argparse.ArgumentTypeError(f"unknown group {unknown[0]!r}: expected some of {','.join(GROUPS)}")
+    return names
+
+
+def plan_of(options: argparse.Namespace) -> Plan:
+    """Sizes and repetitions; there are 2.5 small bodies for each large one, and a quick run takes a twentieth."""
+    scale = 0.05 if options.quick else 1.0
+    many = int(options.size_gib * scale * 2**20) // 8 * 8  # Spark's four tasks share them evenly
+    return Plan(
+        datasets=(Dataset(FIRST, 1024, many), Dataset(SECOND, 128, many // 2 * 5)),
+        effort=Effort(1, 1) if options.quick else Effort(options.repeat, 2),
+        memory_gib=10 * scale,
+        growth_gib=(1 * scale, 8 * scale),
+        spark_python=options.spark_python,
+        kafka_python=options.kafka_python,
+    )
+
+
+def title(options: argparse.Namespace, at: str) -> str:
+    """The table's heading."""
+    size = f"{options.size_gib:g} GiB of 1 KiB bodies, medians of {options.repeat}"
+    return f"rmqfast at {at}: " + ("quick run, sizes too small to judge" if options.quick else size)
+
+
+def caption(about: dict[str, str | int | float]) -> str:
+    """The machine, under the table."""
+    named = ("cpu", "cores", "memory_gib", "kernel", "python", "java", "pyspark", "pyarrow", "load_average")
+    return ", ".join(f"{name} {about[name]}" for name in named) + f"; data in {scratch_dir()}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

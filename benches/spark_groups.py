@@ -1,0 +1,93 @@
+"""The groups of measurements under Spark: the engines and their ceiling; Kafka's source where Spark has one."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+from data import TAG, Dataset, store
+from groups import Plan, log
+from kafka import Kafka, connector_jars
+from measurement import Series, Variants, checked, interleave, unmeasured
+from peer import Answer, Failed, Missing, Peer
+
+
+def spark(plan: Plan) -> list[Series]:
+    """Spark of the project's own environment: the engines, their ceiling, other formats."""
+    require_spark(plan.spark_python)
+    return [series for dataset in plan.datasets for series in spark_of(dataset, plan)]
+
+
+def spark_of(dataset: Dataset, plan: Plan) -> list[Series]:
+    """The jobs of one dataset in one session."""
+    path, at, count, size, total = store(dataset), dataset.label, dataset.rows, dataset.body, dataset.body_bytes
+    with Peer(command(plan.spark_python), log("spark")) as peer:
+
+        def job(*request: object) -> Callable[[], Answer]:
+            return lambda: checked(peer.ask(*request), rows=count, bytes=total)
+
+        variants: Variants = {
+            f"spark ready batches {at}": job("ready", size, count),
+            f"spark ready narrow {at}": job("ready_narrow", size, count),
+            f"spark arrow {at}": job("engine", path, "arrow"),
+            f"spark source {at}": job("source", path),
+            f"spark pandas {at}": job("engine", path, "pandas"),
+            f"spark plain Python {at}": job("plain", path, size, count),
+            f"spark Parquet {at}": job("parquet", at, size, count),
+        }
+        return interleave(variants, plan.effort, [path])
+
+
+def kafka(plan: Plan) -> list[Series]:
+    """Kafka's source and rmqfast's in one session."""
+    require_spark(plan.kafka_python)
+    return [series for dataset in plan.datasets for series in attempted_kafka(dataset, plan)]
+
+
+def attempted_kafka(dataset: Dataset, plan: Plan) -> list[Series]:
+    """The jobs of one dataset; a broker that does not start leaves the other dataset its chance."""
+    try:
+        return kafka_of(dataset, plan)
+    except (Missing, Failed, OSError) as error:
+        return [unmeasured(f"kafka {mode} {dataset.label}", error) for mode in ("default", "tuned", "key")]
+
+
+def kafka_of(dataset: Dataset, plan: Plan) -> list[Series]:
+    """The jobs of one dataset, with a broker of its own."""
+    path, at, hits = store(dataset), dataset.label, dataset.tagged_rows
+    with Kafka() as broker, Peer(command(plan.kafka_python, connector_jars()), log("kafka-spark")) as peer:
+        topic = broker.fill(dataset)
+
+        def whole(*request: object) -> Callable[[], Answer]:
+            return lambda: checked(peer.ask(*request), rows=dataset.rows, bytes=dataset.body_bytes)
+
+        def part(*request: object) -> Callable[[], Answer]:
+            # a filter's rate counts the rows examined
+            return lambda: {**checked(peer.ask(*request), rows=hits, bytes=hits * dataset.body), "rows": dataset.rows}
+
+        variants: Variants = {
+            f"kafka default {at}": whole("kafka", broker.bootstrap, topic, "default"),
+            f"kafka tuned {at}": whole("kafka", broker.bootstrap, topic, "tuned"),
+            f"kafka key {at}": part("kafka", broker.bootstrap, topic, "key"),
+            f"kafka rmqfast arrow {at}": whole("engine", path, "arrow"),
+            f"kafka rmqfast source {at}": whole("source", path),
+            f"kafka rmqfast pandas {at}": whole("engine", path, "pandas"),
+            f"kafka rmqfast arrow tag {at}": part("engine", path, "arrow", TAG),
+            f"kafka rmqfast source tag {at}": part("source", path, TAG),
+        }
+        return interleave(variants, plan.effort, [path, broker.data])
+
+
+def require_spark(python: str) -> None:
+    """Raises Missing unless the interpreter is there and has pyspark."""
+    if not Path(python).exists():
+        raise Missing(f"no interpreter at {python}")
+    asked = subprocess.run([python, "-c", "import pyspark"], capture_output=True, check=False)
+    if asked.returncode != 0:
+        raise Missing(f"{python} has no pyspark")
+
+
+def command(python: str, jars: str = "") -> list[str]:
+    """Starts the Spark jobs under an interpreter that has pyspark, with a class path of more jars."""
+    return [python, str(Path(__file__).resolve().parent / "spark_peers.py"), jars]

@@ -1,0 +1,187 @@
+"""Spark jobs that read the same messages by every route, in one session; run as a program, it is the peer's child.
+
+Every job asks for sum(length(body)) and the rows, so that a route that loses or repeats a message is found out.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet
+from pyspark.sql import DataFrame, SparkSession
+
+import arrow_rows
+import data
+import plain_reader
+from data import CHUNK, TAG, TOPIC, Dataset
+from peer import Answer, Missing, serve
+
+HERE = Path(__file__).resolve().parent
+TUNED = {
+    "kafka.max.partition.fetch.bytes": str(8 << 20),
+    "kafka.fetch.max.bytes": str(64 << 20),
+    "kafka.max.poll.records": "5000",
+    "kafka.receive.buffer.bytes": str(4 << 20),
+}
+TASKS = 4
+BATCH_BYTES = 1 << 20
+
+
+def session(jars: str) -> SparkSession:
+    """A session on two local threads; rmqfast sets up what it needs, if it is there."""
+    builder: Any = SparkSession.builder.master("local[2]").appName("rmqfast benches")
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.memory": "3g",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.local.dir": str(data.scratch_dir() / "spark"),
+        "spark.sql.warehouse.dir": str(data.scratch_dir() / "spark" / "warehouse"),
+    }
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    if jars:
+        # in local mode the driver runs the tasks; spark.jars stays free for the jar that rmqfast may name
+        builder = builder.config("spark.driver.extraClassPath", jars)
+    try:
+        from rmqfast.spark import configure
+    except ImportError:
+        configured = builder
+    else:
+        configured = configure(builder) or builder
+    spark: SparkSession = configured.getOrCreate()
+    spark.sparkContext.setLogLevel("ERROR")
+    return spark
+
+
+def summed(made: Callable[[], DataFrame], column: str = "body") -> Answer:
+    """Seconds of planning and running sum(length(column)) over a frame."""
+    begin = time.perf_counter()
+    row = made().selectExpr(f"coalesce(sum(length({column})), 0) AS bytes", "count(1) AS rows").first()
+    assert row is not None
+    return {"seconds": time.perf_counter() - begin, "rows": row["rows"], "bytes": row["bytes"]}
+
+
+class Jobs:
+    """The jobs of one session, each a handler of requests."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self.spark = spark
+
+    def kafka(self, bootstrap: str, topic: str, mode: str) -> Answer:
+        """Spark's Kafka source: `default`, `tuned`, or `key`, a filter on the key."""
+        options = {"kafka.bootstrap.servers": bootstrap, "subscribe": topic, **(TUNED if mode == "tuned" else {})}
+
+        def read() -> DataFrame:
+            frame = self.spark.read.format("kafka").options(**options).load()
+            return frame.where(f"CAST(key AS STRING) LIKE '{TAG}-%'") if mode == "key" else frame
+
+        return summed(read, "value")
+
+    def ready(self, body: str, rows: str) -> Answer:
+        """The ceiling: mapInArrow yielding one ready batch with every column again and again."""
+        return self._yielded(Dataset("ready", int(body), int(rows)), list(arrow_rows.COLUMNS))
+
+    def ready_narrow(self, body: str, rows: str) -> Answer:
+        """The same with two columns, queue_offset and body."""
+        return self._yielded(Dataset("ready", int(body), int(rows)), ["queue_offset", "body"])
+
+    def _yielded(self, dataset: Dataset, columns: list[str]) -> Answer:
+        from pyspark.sql.pandas.types import from_arrow_schema
+
+        batch = arrow_rows.stored(dataset, 0, min(BATCH_BYTES // dataset.body, CHUNK, dataset.rows)).select(columns)
+        sink, schema = pa.BufferOutputStream(), from_arrow_schema(batch.schema)
+        with pa.ipc.new_stream(sink, batch.schema) as writer:
+            writer.write_batch(batch)
+        packed, share = sink.getvalue().to_pybytes(), dataset.rows // TASKS
+
+        def give(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            one = pa.ipc.open_stream(packed).read_next_batch()
+            left = sum(batch.num_rows for batch in batches) * share
+            while left > 0:
+                yield one.slice(0, left)
+                left -= one.num_rows
+
+        return summed(lambda: self.spark.range(0, TASKS, 1, TASKS).mapInArrow(give, schema))
+
+    def engine(self, path: str, name: str, tags: str = "*") -> Answer:
+        """rmqfast.spark.read_store with an engine: arrow, pandas, columnar."""
+        try:
+            from rmqfast.spark import read_store
+        except ImportError as error:
+            raise Missing(f"rmqfast.spark cannot be imported: {error}") from None
+        return summed(lambda: read_store(self.spark, path, TOPIC, tags=tags, engine=name))
+
+    def source(self, path: str, tags: str = "*") -> Answer:
+        """rmqfast's Python data source."""
+        try:
+            from rmqfast.spark import RocketMQDataSource
+        except ImportError as error:
+            raise Missing(f"rmqfast.spark cannot be imported: {error}") from None
+        self.spark.dataSource.register(RocketMQDataSource)
+        options = {"storePath": path, "topic": TOPIC, "tags": tags}
+        return summed(lambda: self.spark.read.format("rocketmq").options(**options).load())
+
+    def plain(self, path: str, body: str, rows: str) -> Answer:
+        """A reader in plain Python under mapInPandas."""
+        pieces = plain_reader.pieces(Dataset("plain", int(body), int(rows)), Path(path))
+
+        def read(frames: Iterable[Any]) -> Iterator[Any]:
+            for frame in frames:
+                for piece in frame.itertuples(index=False):
+                    yield from plain_reader.frames(*piece)
+
+        def made() -> DataFrame:
+            tasks = self.spark.createDataFrame(pieces, "name string, begin long, end long").repartition(TASKS)
+            return tasks.mapInPandas(read, plain_reader.SCHEMA)
+
+        return summed(made)
+
+    def parquet(self, label: str, body: str, rows: str) -> Answer:
+        """Uncompressed Parquet of the same rows, written before the clock starts."""
+        path = parquet_files(Dataset(label, int(body), int(rows)))
+        return summed(lambda: self.spark.read.parquet(str(path)))
+
+
+def parquet_files(dataset: Dataset) -> Path:
+    """The dataset as uncompressed Parquet files, written if they are not there yet."""
+    path = data.scratch_dir() / f"parquet-{dataset.label}-{dataset.rows}"
+    mark = path.with_name(f"{path.name}.json")
+    if mark.exists():
+        return path
+    shutil.rmtree(path, ignore_errors=True)
+    data.require_disk(dataset.log_bytes)
+    path.mkdir()
+    spans = list(dataset.spans())
+    per_file = -(-len(spans) // TASKS)
+    for first in range(0, len(spans), per_file):
+        batches = (arrow_rows.stored(dataset, *span) for span in spans[first : first + per_file])
+        schema = pa.schema(list(arrow_rows.COLUMNS.items()))
+        with pa.parquet.ParquetWriter(path / f"{first:06d}.parquet", schema, compression="none") as writer:
+            for batch in batches:
+                writer.write_batch(batch)
+    mark.write_text(json.dumps({"rows": dataset.rows}))
+    return path
+
+
+def main() -> None:
+    """Starts the session and answers requests on standard input."""
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(HERE), os.environ.get("PYTHONPATH")]))
+    jobs = Jobs(session(sys.argv[1] if len(sys.argv) > 1 else ""))
+    names = ("kafka", "ready", "ready_narrow", "engine", "source", "plain", "parquet")
+    serve({name: getattr(jobs, name) for name in names})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,129 @@
+//! Text in the making: what all columns of strings and bytes are built from.
+use super::row::{Row, Span};
+use super::unchecked;
+use arrow_array::builder::BooleanBufferBuilder;
+use arrow_array::{BinaryArray, StringArray};
+use arrow_buffer::NullBuffer;
+use std::borrow::Cow;
+
+/// Text in the making: bytes, ends, and which values are null.
+#[derive(Debug, Default)]
+pub struct Text {
+    /// All values, one behind the other.
+    pub bytes: Vec<u8>,
+    ends: Vec<i32>,
+    valid: Option<BooleanBufferBuilder>,
+}
+
+impl Text {
+    /// Ends the value whose bytes were just appended.
+    #[inline]
+    pub fn end(&mut self, valid: bool) {
+        match &mut self.valid {
+            Some(bits) => bits.append(valid),
+            None if !valid => self.first_null(),
+            None => {}
+        }
+        self.ends.push(self.bytes.len() as i32);
+    }
+
+    #[cold]
+    fn first_null(&mut self) {
+        let mut bits = BooleanBufferBuilder::new(self.ends.len() + 1024);
+        bits.append_n(self.ends.len(), true);
+        bits.append(false);
+        self.valid = Some(bits);
+    }
+
+    /// Appends a value, or null; what is no UTF-8 becomes U+FFFD.
+    #[inline]
+    pub fn push(&mut self, value: Option<&[u8]>) {
+        match value {
+            Some(bytes) if bytes.is_ascii() => self.bytes.extend_from_slice(bytes),
+            Some(bytes) => self.bytes.extend_from_slice(&lossy(bytes)),
+            None => {}
+        }
+        self.end(value.is_some());
+    }
+
+    /// Appends a part of the block that is known to be ASCII. Short ones are copied at a fixed length, which needs no
+    /// call, and cut.
+    #[inline]
+    pub fn push_ascii(&mut self, block: &[u8], span: Span) {
+        const SHORT: usize = 32;
+        let (start, len) = (span.at as usize, span.len as usize);
+        let at = self.bytes.len();
+        match block.get(start..).and_then(|b| b.first_chunk::<SHORT>()) {
+            Some(chunk) if len <= SHORT => {
+                self.bytes.extend_from_slice(chunk);
+                self.bytes.truncate(at + len);
+            }
+            _ => self.bytes.extend_from_slice(&block[start..start + len]),
+        }
+        self.end(len > 0);
+    }
+
+    /// Appends one of the properties that were looked for, null where it is absent.
+    #[inline]
+    pub fn push_property(&mut self, block: &[u8], row: &Row, span: Span) {
+        if row.ascii { self.push_ascii(block, span) } else { self.push(span.of(block)) }
+    }
+
+    /// Appends `value` so many times: what is there is doubled until it is enough.
+    pub fn repeat(&mut self, value: &[u8], times: usize) {
+        let (start, len) = (self.bytes.len(), value.len());
+        let end = start + len * times;
+        self.bytes.reserve(len * times);
+        if times > 0 {
+            self.bytes.extend_from_slice(value);
+        }
+        while self.bytes.len() < end {
+            let more = (self.bytes.len() - start).min(end - self.bytes.len());
+            self.bytes.extend_from_within(start..start + more);
+        }
+        self.ends.extend((1..=times).map(|n| (start + n * len) as i32));
+    }
+
+    /// Bytes held, about.
+    pub fn len_bytes(&self) -> usize {
+        self.bytes.len() + 4 * self.ends.len()
+    }
+
+    /// Values so far.
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// The values as text; empty again. What was appended by itself to [`bytes`](Self::bytes) must be ASCII.
+    pub fn finish(&mut self) -> StringArray {
+        let (ends, bytes, nulls) = self.take();
+        unchecked::strings(ends, bytes, nulls)
+    }
+
+    /// The values as bytes; empty again.
+    pub fn finish_binary(&mut self) -> BinaryArray {
+        let (ends, bytes, nulls) = self.take();
+        unchecked::binaries(ends, bytes, nulls)
+    }
+
+    fn take(&mut self) -> (Vec<i32>, Vec<u8>, Option<NullBuffer>) {
+        let (bytes, ends) = (self.bytes.len(), self.ends.len());
+        let values = std::mem::replace(&mut self.bytes, Vec::with_capacity(bytes + bytes / 8));
+        let ends = std::mem::replace(&mut self.ends, Vec::with_capacity(ends + 1));
+        let nulls = self.valid.take().map(|mut bits| NullBuffer::new(bits.finish()));
+        (ends, values, nulls)
+    }
+}
+
+/// UTF-8 as it is; what is not becomes U+FFFD, as Java's decoder does.
+pub fn lossy(bytes: &[u8]) -> Cow<'_, [u8]> {
+    match String::from_utf8_lossy(bytes) {
+        Cow::Borrowed(text) => Cow::Borrowed(text.as_bytes()),
+        Cow::Owned(text) => Cow::Owned(text.into_bytes()),
+    }
+}

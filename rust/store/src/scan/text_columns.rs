@@ -1,0 +1,184 @@
+//! Columns of text: hosts and topics by run, ids, tags and keys, constants.
+use super::columns::{Chunk, ColumnBuilder, store_host};
+use super::row::{Row, Span};
+use super::text::Text;
+use crate::format::cursor::i64_at;
+use crate::format::message_id::{write_hex_u32, write_hex_u64};
+use crate::store::Damage;
+use arrow_array::{ArrayRef, StringArray};
+use std::sync::Arc;
+
+/// A value that seldom changes from row to row: noted once a run, written out when the run ends.
+pub struct Runs<G, W> {
+    text: Text,
+    stored: Vec<u8>,
+    written: Vec<u8>,
+    rows: usize,
+    get: G,
+    write: W,
+}
+
+impl<G, W> Runs<G, W>
+where
+    G: for<'a> Fn(&'a [u8], &Row) -> &'a [u8] + Send,
+    W: Fn(&[u8], &mut Vec<u8>) + Send,
+{
+    /// Values that `get` finds in a row and `write` turns into text.
+    pub fn new(get: G, write: W) -> Self {
+        Self { text: Text::default(), stored: Vec::new(), written: Vec::new(), rows: 0, get, write }
+    }
+
+    #[cold]
+    fn start_run(&mut self, stored: &[u8]) {
+        self.write_run();
+        self.stored = stored.to_vec();
+        self.written.clear();
+        (self.write)(stored, &mut self.written);
+    }
+
+    fn write_run(&mut self) {
+        let rows = std::mem::take(&mut self.rows);
+        self.text.repeat(&self.written, rows);
+    }
+}
+
+impl<G, W> ColumnBuilder for Runs<G, W>
+where
+    G: for<'a> Fn(&'a [u8], &Row) -> &'a [u8] + Send,
+    W: Fn(&[u8], &mut Vec<u8>) + Send,
+{
+    fn extend(&mut self, chunk: Chunk<'_>, _: &mut Vec<Damage>) {
+        for row in chunk.rows {
+            let stored = (self.get)(chunk.bytes, row);
+            if !same(stored, &self.stored) {
+                self.start_run(stored);
+            }
+            self.rows += 1;
+        }
+    }
+    fn len_bytes(&self) -> usize {
+        self.text.len_bytes() + self.rows * (self.written.len() + 4)
+    }
+    fn finish(&mut self) -> ArrayRef {
+        self.write_run();
+        Arc::new(self.text.finish())
+    }
+}
+
+/// Equality without a call for what is 8 to 16 bytes long, as hosts and most topics are.
+#[inline]
+fn same(a: &[u8], b: &[u8]) -> bool {
+    match (a.first_chunk::<8>(), b.first_chunk::<8>(), a.last_chunk::<8>(), b.last_chunk::<8>()) {
+        (Some(a1), Some(b1), Some(a2), Some(b2)) if a.len() <= 16 => a.len() == b.len() && a1 == b1 && a2 == b2,
+        _ => a == b,
+    }
+}
+
+/// One value, or null, for every row.
+pub struct Constant {
+    /// The value.
+    pub value: Option<String>,
+    /// Rows so far.
+    pub rows: usize,
+}
+
+impl ColumnBuilder for Constant {
+    fn extend(&mut self, chunk: Chunk<'_>, _: &mut Vec<Damage>) {
+        self.rows += chunk.rows.len();
+    }
+    fn len_bytes(&self) -> usize {
+        self.rows * (4 + self.value.as_ref().map_or(0, String::len))
+    }
+    fn finish(&mut self) -> ArrayRef {
+        let rows = std::mem::take(&mut self.rows);
+        Arc::new(match &self.value {
+            Some(value) => StringArray::from_iter_values(std::iter::repeat_n(value, rows)),
+            None => StringArray::new_null(rows),
+        })
+    }
+}
+
+/// One of the properties that were looked for.
+pub struct Property<S> {
+    /// In the making.
+    pub text: Text,
+    /// Which one.
+    pub span: S,
+}
+
+impl<S: Fn(&Row) -> Span + Send> ColumnBuilder for Property<S> {
+    fn extend(&mut self, chunk: Chunk<'_>, _: &mut Vec<Damage>) {
+        chunk.rows.iter().for_each(|row| self.text.push_property(chunk.bytes, row, (self.span)(row)));
+    }
+    fn len_bytes(&self) -> usize {
+        self.text.len_bytes()
+    }
+    fn finish(&mut self) -> ArrayRef {
+        Arc::new(self.text.finish())
+    }
+}
+
+/// `offset_msg_id`, or `msg_id`: the producer's where there is one.
+#[derive(Default)]
+pub struct Ids {
+    text: Text,
+    unique: bool,
+    prefix: Prefix,
+}
+
+/// The host's part of an offset message id, which hardly changes within a store.
+#[derive(Default)]
+struct Prefix {
+    host: Vec<u8>,
+    hex: Vec<u8>,
+}
+
+impl Prefix {
+    #[inline]
+    fn write(&mut self, host: &[u8], offset: u64, out: &mut Vec<u8>) {
+        if !same(&self.host, host) {
+            self.change(host);
+        }
+        match self.hex.first_chunk::<16>() {
+            Some(hex) if self.hex.len() == 16 => out.extend_from_slice(hex),
+            _ => out.extend_from_slice(&self.hex),
+        }
+        write_hex_u64(offset, out);
+    }
+
+    #[cold]
+    fn change(&mut self, host: &[u8]) {
+        self.host = host.to_vec();
+        self.hex.clear();
+        for word in host.chunks_exact(4) {
+            write_hex_u32(u32::from_be_bytes(*word.first_chunk().unwrap_or(&[0; 4])), &mut self.hex);
+        }
+    }
+}
+
+impl Ids {
+    /// Offset message ids, or with `unique` the producer's ids where there is one.
+    pub fn new(unique: bool) -> Self {
+        Self { unique, ..Self::default() }
+    }
+}
+
+impl ColumnBuilder for Ids {
+    fn extend(&mut self, chunk: Chunk<'_>, _: &mut Vec<Damage>) {
+        for row in chunk.rows {
+            if self.unique && row.uniq_key.len > 0 {
+                self.text.push_property(chunk.bytes, row, row.uniq_key);
+            } else {
+                let offset = i64_at(chunk.bytes, row.at as usize + 28).unwrap_or_default();
+                self.prefix.write(store_host(chunk.bytes, row), offset as u64, &mut self.text.bytes);
+                self.text.end(true);
+            }
+        }
+    }
+    fn len_bytes(&self) -> usize {
+        self.text.len_bytes()
+    }
+    fn finish(&mut self) -> ArrayRef {
+        Arc::new(self.text.finish())
+    }
+}

@@ -1,0 +1,77 @@
+"""One Spark session for all these tests; files that need a newer PySpark are not collected with an older one."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import rmqfast.spark
+
+from ..golden_stores import Line
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from rmqfast.spark import RocketMQDataSource
+
+
+def _has_filters() -> bool:
+    from pyspark.sql import datasource
+
+    return hasattr(datasource, "EqualTo")
+
+
+collect_ignore: list[str] = []
+if importlib.util.find_spec("pyspark.sql.datasource") is None:
+    collect_ignore += ["test_data_source.py", "test_source_errors.py", "test_pushdown.py"]
+elif not _has_filters():
+    collect_ignore += ["test_pushdown.py"]
+
+Rows = Callable[["DataFrame"], list[Line]]
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """A session on two cores, as `rmqfast.spark.configure` wants it."""
+    from pyspark.sql import SparkSession
+
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    builder = rmqfast.spark.configure(SparkSession.builder.master("local[2]"))
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+    }
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("FATAL")
+    if "test_data_source.py" not in collect_ignore:
+        source: type[RocketMQDataSource] = rmqfast.spark.RocketMQDataSource
+        session.dataSource.register(source)
+    yield session
+    session.stop()
+
+
+@pytest.fixture
+def rows_of() -> Rows:
+    """Rows of a data frame as those of `golden_stores`: timestamps in milliseconds, in physical order."""
+    return _rows_of
+
+
+def _rows_of(frame: DataFrame) -> list[Line]:
+    from pyspark.sql import functions as f
+
+    for name in ("born_timestamp", "store_timestamp"):
+        if name in frame.columns:
+            frame = frame.withColumn(name, f.expr(f"unix_millis({name})"))
+    rows: list[dict[str, Any]] = [row.asDict() for row in frame.collect()]
+    return sorted(rows, key=lambda row: row.get("physical_offset", 0))

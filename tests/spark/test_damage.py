@@ -1,0 +1,80 @@
+"""Bytes that a read cannot use: they end the job, or are told; a log that shrinks between plan and task as well."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import pytest
+
+from rmqfast import ScanRequest
+from rmqfast.errors import CorruptError
+from rmqfast.spark import read_store
+from rmqfast.spark.partitions import StoreRead, plan_partitions
+from rmqfast.spark.task import read_partition
+
+from .. import golden_stores
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+Store = Callable[[str], Path]
+
+
+@pytest.mark.parametrize("engine", ["arrow", "pandas"])
+def test_damage_ends_the_job_and_says_where(
+    spark: SparkSession, golden_store: Store, engine: Literal["arrow", "pandas"]
+) -> None:
+    frame = read_store(spark, golden_store("damaged-4.9.4"), None, engine=engine)
+    with pytest.raises(
+        Exception, match="CorruptError: store .* 1 damaged places: .*00001048576 at offset 1508364, 24117"
+    ):
+        frame.count()
+
+
+def test_damage_that_shall_not_end_the_job_is_logged(golden_store: Store, caplog: pytest.LogCaptureFixture) -> None:
+    read = StoreRead(path=str(golden_store("damaged-4.9.4")), request=ScanRequest(), on_damage="warn")
+    with caplog.at_level(logging.WARNING, "rmqfast.spark"):
+        rows = sum(batch.num_rows for part in plan_partitions(read) for batch in read_partition(read, part))
+    assert rows == len(golden_stores.expected_rows("damaged-4.9.4"))
+    assert [(r.name, "at offset 1508364, 24117 bytes: total size" in r.getMessage()) for r in caplog.records] == [
+        ("rmqfast.spark", True)
+    ]
+
+
+def test_a_log_file_that_is_deleted_before_the_task_runs_ends_the_job(
+    spark: SparkSession, golden_store_copy: Store
+) -> None:
+    path = golden_store_copy("basic-4.9.4")
+    strict = read_store(spark, path, None, columns=["physical_offset"])
+    lenient = read_store(spark, path, None, columns=["physical_offset"], on_damage="warn")
+    (path / "commitlog" / "00000000000000000000").unlink()
+    with pytest.raises(Exception, match="at offset 0, 1048576 bytes: the log held this when the read was planned"):
+        strict.count()
+    wanted = [
+        r["physical_offset"] for r in golden_stores.expected_rows("basic-4.9.4") if r["physical_offset"] >= 1 << 20
+    ]
+    assert sorted(row[0] for row in lenient.collect()) == wanted
+
+
+def test_a_store_that_an_executor_does_not_see_is_named(spark: SparkSession, golden_store_copy: Store) -> None:
+    path = golden_store_copy("basic-4.9.4")
+    frame = read_store(spark, path, None)
+    shutil.rmtree(path)
+    with pytest.raises(
+        Exception, match=r"(?s)StoreNotFoundError.*the store must be at the same path on every executor"
+    ):
+        frame.count()
+
+
+def test_an_offset_of_a_queue_that_has_expired_is_refused(spark: SparkSession, golden_store_copy: Store) -> None:
+    path = golden_store_copy("basic-4.9.4")
+    (path / "commitlog" / "00000000000000000000").unlink()
+    with pytest.raises(CorruptError, match=r"start_offset: queue 0: offset 0 has expired, the queue begins at \d+"):
+        read_store(spark, path, "fx_q1", start_offset={0: 0})
+    assert 0 < read_store(spark, path, "fx_q1", start_offset={0: 0}, on_damage="warn").count() < 1259

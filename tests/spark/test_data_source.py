@@ -1,0 +1,136 @@
+"""The data source `rocketmq`, as its users meet it, against the golden stores and `MessageStore.scan`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import rmqfast
+from rmqfast.store import COLUMNS
+
+from .. import golden_stores
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+pytestmark = pytest.mark.spark
+
+Store = Callable[[str], Path]
+Rows = Callable[["DataFrame"], list[golden_stores.Line]]
+CHOSEN: dict[str, tuple[dict[str, str], dict[str, Any]]] = {
+    "tags": ({"tags": "Aa || BB"}, {"tags": "Aa || BB"}),
+    "subExpression": ({"subExpression": "TagB"}, {"tags": "TagB"}),
+    "sql": ({"sql": "a > 10"}, {"sql": "a > 10"}),
+    "keys": ({"keys": "k22, order-13"}, {"keys": ["k22", "order-13"]}),
+    "queueIds": ({"queueIds": "0,2"}, {"queue_ids": [0, 2]}),
+    "offsets": (
+        {
+            "startingOffsets": json.dumps({"fx_q4": {"*": {"0": 10, "1": -1, "2": -2}}}),
+            "endingOffsets": json.dumps({"fx_q4": {"*": {"0": 20, "3": 5, "2": -1}}}),
+        },
+        {"start_offset": {0: 10, 1: 102}, "end_offset": {0: 20, 3: 5}},
+    ),
+    "crc": ({"verifyCrc": "true", "tags": "Aa"}, {"verify_crc": True, "tags": "Aa"}),
+    "mmap": ({"io": "mmap", "tags": "Aa"}, {"tags": "Aa"}),
+}
+
+
+def load(spark: SparkSession, path: Path, **options: str) -> DataFrame:
+    return spark.read.format("rocketmq").options(storePath=str(path), **options).load()
+
+
+@pytest.mark.parametrize("name", golden_stores.NAMES)
+def test_a_golden_store_gives_the_rows_that_rocketmq_gives(
+    spark: SparkSession, golden_store: Store, rows_of: Rows, name: str
+) -> None:
+    keep = str(not name.startswith("damaged")).lower()
+    frame = load(spark, golden_store(name), failOnDataLoss=keep)
+    assert list(golden_stores.differences(rows_of(frame), golden_stores.expected_rows(name))) == []
+    assert frame.columns == list(COLUMNS)
+
+
+@pytest.mark.parametrize(("options", "arguments"), CHOSEN.values(), ids=CHOSEN)
+def test_options_choose_what_a_scan_chooses(
+    spark: SparkSession, golden_store: Store, rows_of: Rows, options: dict[str, str], arguments: Mapping[str, Any]
+) -> None:
+    path = golden_store("basic-4.9.4")
+    with rmqfast.open_store(path) as store:
+        wanted = store.scan("fx_q4", columns=["physical_offset"], **arguments).to_arrow().column(0).to_pylist()
+    frame = load(spark, path, topic="fx_q4", columns="physical_offset", **options)
+    assert [row["physical_offset"] for row in rows_of(frame)] == sorted(wanted)
+    assert 0 < len(wanted) < 451
+
+
+def test_a_time_range_is_half_open(spark: SparkSession, golden_store: Store, rows_of: Rows) -> None:
+    times = [row["store_timestamp"] for row in golden_stores.expected_rows("basic-4.9.4")]
+    start, end = times[len(times) // 3], times[2 * len(times) // 3]
+    frame = load(spark, golden_store("basic-4.9.4"), startingTimestamp=str(start), endingTimestamp=str(end))
+    assert [row["store_timestamp"] for row in rows_of(frame)] == [t for t in times if start <= t < end]
+
+
+def test_the_words_for_offsets_read_all_or_nothing(spark: SparkSession, golden_store: Store) -> None:
+    path = golden_store("basic-4.9.4")
+    assert load(spark, path, topic="fx_q4", startingOffsets="earliest", endingOffsets="latest").count() == 451
+    assert load(spark, path, topic="fx_q4", startingOffsets="latest").count() == 0
+    assert load(spark, path, topic="fx_q4", endingOffsets="earliest").count() == 0
+
+
+def test_the_option_columns_prunes_in_its_order(spark: SparkSession, golden_store: Store) -> None:
+    frame = load(spark, golden_store("basic-4.9.4"), topic="fx_q1", columns="tags, queue_offset")
+    assert frame.columns == ["tags", "queue_offset"]
+    assert frame.where("queue_offset = 1").first() == ("BBBB", 1)
+
+
+def test_a_schema_of_the_users_prunes_in_its_order(spark: SparkSession, golden_store: Store) -> None:
+    reader = spark.read.format("rocketmq").option("topic", "fx_q1")
+    frame = reader.schema("body binary, queue_offset bigint, properties map<string,string>").load(
+        str(golden_store("basic-4.9.4"))
+    )
+    body, offset, properties = frame.where("queue_offset = 1").first() or ()
+    assert (bytes(body)[:7], offset, properties["color"]) == (b"tag tag", 1, "green")
+
+
+def test_sql_reads_a_store_as_a_view(spark: SparkSession, golden_store: Store) -> None:
+    path = golden_store("basic-4.9.4")
+    spark.sql(f"CREATE OR REPLACE TEMP VIEW fx USING rocketmq OPTIONS (storePath '{path}', topic 'fx_q1')")
+    assert spark.sql("SELECT count(*) FROM fx WHERE tags = 'TagA'").first() == (105,)
+
+
+def test_small_partitions_are_a_task_each_and_share_no_message(
+    spark: SparkSession, golden_store: Store, rows_of: Rows
+) -> None:
+    frame = load(spark, golden_store("basic-4.9.4"), columns="physical_offset", partitionBytes="100000")
+    wanted = [row["physical_offset"] for row in golden_stores.expected_rows("basic-4.9.4")]
+    assert [row["physical_offset"] for row in rows_of(frame)] == wanted
+    assert frame.rdd.getNumPartitions() > 15
+    many = load(spark, golden_store("basic-4.9.4"), columns="topic", minPartitions="8")
+    assert (many.rdd.getNumPartitions() >= 8, many.count()) == (True, 2779)
+
+
+def test_nothing_to_read_is_an_empty_frame(spark: SparkSession, golden_store: Store) -> None:
+    for options in ({"tags": "nobody"}, {"startingTimestamp": "2100-01-01"}):
+        assert load(spark, golden_store("basic-4.9.4"), topic="fx_q1", **options).collect() == []
+
+
+def test_a_store_without_any_message_is_an_empty_frame(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "commitlog").mkdir()
+    (tmp_path / "consumequeue").mkdir()
+    assert load(spark, tmp_path).collect() == []
+
+
+def test_queries_without_columns_count_rows(spark: SparkSession, golden_store: Store) -> None:
+    frame = load(spark, golden_store("basic-4.9.4"), topic="fx_q1")
+    assert (frame.count(), frame.selectExpr("1").count()) == (1259, 1259)
+
+
+def test_pushdown_gives_the_same_rows_where_spark_pushes_nothing(spark: SparkSession, golden_store: Store) -> None:
+    spark.conf.set("spark.sql.python.filterPushdown.enabled", "false")
+    try:
+        frame = load(spark, golden_store("basic-4.9.4"), topic="fx_q1", pushdown="true")
+        assert frame.where("tags = 'TagA'").count() == 105
+    finally:
+        spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")

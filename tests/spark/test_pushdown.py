@@ -1,0 +1,172 @@
+"""Filters that Spark pushes down: gone from the plan if a scan does them exactly, and the same rows in any case."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from pyspark.sql.datasource import (
+    EqualTo,
+    Filter,
+    GreaterThan,
+    GreaterThanOrEqual,
+    In,
+    IsNotNull,
+    IsNull,
+    LessThan,
+    LessThanOrEqual,
+    Not,
+)
+
+from rmqfast import ScanRequest
+from rmqfast.spark.filters import ReadFilter
+from rmqfast.spark.partitions import StoreRead
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+Store = Callable[[str], Path]
+WHOLE = (
+    "tags = 'TagA'",
+    "tags IN ('Aa', 'BB', NULL)",
+    "topic = 'fx_q4'",
+    "topic = 'fx_q4' AND tags = 'Aa' AND queue_id IN (0, 2) AND queue_offset >= 5",
+    "queue_id = 1 AND queue_offset BETWEEN 10 AND 20",
+    "queue_offset < 7 AND queue_offset > 3",
+    "queue_offset = 5",
+    "queue_id = 1 AND queue_id = 2",
+    "topic = 'no such topic'",
+    "store_timestamp >= '2026-11-21 03:20:41.5' AND store_timestamp < '2026-11-21 03:20:45'",
+    "store_timestamp > '2026-11-21 03:20:41.5003'",
+    "physical_offset IS NOT NULL",
+)
+PARTLY = (
+    "tags IS NULL",
+    "tags <> 'TagA' AND queue_id = 0",
+    "tags = 'A || B'",
+    "tags = '*'",
+    "length(body) > 100 AND topic = 'fx_q1'",
+    "keys IS NOT NULL AND tags LIKE 'Tag%'",
+    "tags = 'TagA' OR queue_id = 3",
+)
+AT = datetime(2026, 1, 1, tzinfo=UTC)
+MS = int(AT.timestamp() * 1000)
+
+
+def load(spark: SparkSession, path: Path, **options: str) -> DataFrame:
+    return spark.read.format("rocketmq").options(storePath=str(path), **options).load()
+
+
+def rows(frame: DataFrame, condition: str) -> list[int]:
+    return sorted(row[0] for row in frame.where(condition).select("physical_offset").collect())
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("condition", WHOLE)
+def test_a_filter_that_a_scan_does_is_gone_from_the_plan(
+    spark: SparkSession, golden_store: Store, capsys: pytest.CaptureFixture[str], condition: str
+) -> None:
+    frame = load(spark, golden_store("basic-4.9.4"), pushdown="true")
+    frame.where(condition).explain()
+    assert "Filter (" not in capsys.readouterr().out
+    plain = load(spark, golden_store("basic-4.9.4"))
+    assert rows(frame, condition) == rows(plain, condition)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("condition", PARTLY)
+def test_a_filter_that_a_scan_does_not_do_exactly_stays_in_the_plan(
+    spark: SparkSession, golden_store: Store, capsys: pytest.CaptureFixture[str], condition: str
+) -> None:
+    frame = load(spark, golden_store("basic-4.9.4"), pushdown="true")
+    frame.where(condition).explain()
+    assert "Filter " in capsys.readouterr().out
+    assert rows(frame, condition) == rows(load(spark, golden_store("basic-4.9.4")), condition)
+
+
+@pytest.mark.spark
+def test_pushed_filters_and_options_both_hold(spark: SparkSession, golden_store: Store) -> None:
+    options = {"topic": "fx_q4", "queueIds": "0,1", "endingOffsets": '{"fx_q4":{"*":{"0":50}}}'}
+    condition = "queue_id IN (0, 3) AND queue_offset > 9 AND tags = 'Aa'"
+    narrowed = rows(load(spark, golden_store("basic-4.9.4"), pushdown="true", **options), condition)
+    assert narrowed == rows(load(spark, golden_store("basic-4.9.4"), **options), condition)
+    assert narrowed
+
+
+@pytest.mark.parametrize(
+    ("condition", "start", "end"),
+    [
+        (EqualTo(("store_timestamp",), AT), MS, MS + 1),
+        (GreaterThanOrEqual(("store_timestamp",), AT), MS, None),
+        (GreaterThan(("store_timestamp",), AT), MS + 1, None),
+        (LessThan(("store_timestamp",), AT), None, MS),
+        (LessThanOrEqual(("store_timestamp",), AT), None, MS + 1),
+    ],
+)
+def test_times_are_bounded_to_the_millisecond(condition: Filter, start: int | None, end: int | None) -> None:
+    whole = narrowed(condition).read.request
+    assert (whole.start_time, whole.end_time) == (start, end)
+
+
+@pytest.mark.parametrize(
+    ("kind", "start", "end"),
+    [
+        (EqualTo, MS + 1, MS + 1),
+        (GreaterThanOrEqual, MS + 1, None),
+        (GreaterThan, MS + 1, None),
+        (LessThan, None, MS + 1),
+        (LessThanOrEqual, None, MS + 1),
+    ],
+)
+def test_times_between_milliseconds_leave_neither_too_much_nor_too_little(
+    kind: Callable[[tuple[str], datetime], Filter], start: int | None, end: int | None
+) -> None:
+    between = narrowed(kind(("store_timestamp",), AT + timedelta(microseconds=300))).read.request
+    assert (between.start_time, between.end_time) == (start, end)
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        EqualTo(("tags",), "A || B"),
+        EqualTo(("tags",), "*"),
+        EqualTo(("tags",), ""),
+        EqualTo(("tags",), " A"),
+        In(("tags",), ("A", "B|")),
+        EqualTo(("store_timestamp",), AT.replace(tzinfo=None)),
+        EqualTo(("topic", "x"), "a"),
+        GreaterThan(("queue_offset",), (1 << 63) - 1),
+        GreaterThan(("queue_id",), 1),
+        IsNull(("topic",)),
+        IsNotNull(("tags",)),
+        IsNotNull(("body",)),
+        Not(EqualTo(("tags",), "A")),
+    ],
+)
+def test_what_is_not_exact_is_left_to_spark(condition: Any) -> None:
+    read = StoreRead(path="/store", request=ScanRequest())
+    taken = ReadFilter(read)
+    assert list(taken.rest_of([condition])) == [condition]
+    assert (taken.read, taken.is_empty) == (read, False)
+
+
+def test_a_second_filter_on_tags_is_left_to_spark() -> None:
+    taken = ReadFilter(StoreRead(path="/store", request=ScanRequest()))
+    second = EqualTo(("tags",), "B")
+    assert list(taken.rest_of([IsNotNull(("tags",)), EqualTo(("tags",), "A"), second])) == [second]
+    assert taken.read.request.tags == "A"
+
+
+def test_offsets_by_queue_of_an_option_are_not_overruled() -> None:
+    read = StoreRead(path="/store", request=ScanRequest(topic="t", start_offset={0: 5}))
+    condition = GreaterThan(("queue_offset",), 7)
+    assert list(ReadFilter(read).rest_of([condition])) == [condition]
+
+
+def narrowed(condition: Filter) -> ReadFilter:
+    taken = ReadFilter(StoreRead(path="/store", request=ScanRequest()))
+    assert list(taken.rest_of([condition])) == []
+    return taken

@@ -1,0 +1,189 @@
+"""`read_store` against what RocketMQ's own classes read from the golden stores, and against `MessageStore.scan`."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import pytest
+
+import rmqfast
+from rmqfast.spark import read_store
+from rmqfast.store import COLUMNS
+
+from .. import golden_stores
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+pytestmark = pytest.mark.spark
+
+Store = Callable[[str], Path]
+Rows = Callable[["DataFrame"], list[golden_stores.Line]]
+ENGINES: tuple[Literal["arrow", "pandas"], ...] = ("arrow", "pandas")
+ALL = {
+    "tags": {"tags": "Aa || BB"},
+    "one tag": {"tags": "TagA"},
+    "sql": {"sql": "a > 10 AND color IN ('red', 'green')"},
+    "keys": {"keys": ["k22", "order-13"]},
+    "queues": {"queue_ids": [0]},
+    "offsets": {"start_offset": 20, "end_offset": 90},
+    "offsets by queue": {"start_offset": {0: 10}, "end_offset": {0: 20}},
+    "crc": {"verify_crc": True, "tags": "TagA"},
+}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", golden_stores.NAMES)
+def test_a_golden_store_gives_the_rows_that_rocketmq_gives(
+    spark: SparkSession, golden_store: Store, rows_of: Rows, name: str, engine: Literal["arrow", "pandas"]
+) -> None:
+    on_damage: Literal["fail", "warn"] = "warn" if name.startswith("damaged") else "fail"
+    frame = read_store(spark, golden_store(name), None, engine=engine, on_damage=on_damage)
+    wanted = golden_stores.expected_rows(name)
+    assert list(golden_stores.differences(rows_of(frame), wanted)) == []
+    assert wanted
+
+
+@pytest.mark.parametrize("arguments", ALL.values(), ids=ALL)
+def test_arguments_choose_what_a_scan_chooses(
+    spark: SparkSession, golden_store: Store, rows_of: Rows, arguments: Mapping[str, Any]
+) -> None:
+    path = golden_store("basic-4.9.4")
+    with rmqfast.open_store(path) as store:
+        wanted = store.scan("fx_q4", columns=["physical_offset"], **arguments).to_arrow()
+        everything = store.scan("fx_q4", columns=["physical_offset"]).to_arrow()
+    frame = read_store(spark, path, "fx_q4", columns=["physical_offset"], **arguments)
+    assert [row["physical_offset"] for row in rows_of(frame)] == sorted(wanted.column(0).to_pylist())
+    assert 0 < wanted.num_rows < everything.num_rows
+
+
+def test_a_time_range_is_half_open_and_takes_texts(spark: SparkSession, golden_store: Store, rows_of: Rows) -> None:
+    times = [row["store_timestamp"] for row in golden_stores.expected_rows("basic-4.9.4")]
+    start, end = times[len(times) // 3], times[2 * len(times) // 3]
+    frame = read_store(spark, golden_store("basic-4.9.4"), None, start_time=start, end_time=end)
+    assert [row["store_timestamp"] for row in rows_of(frame)] == [t for t in times if start <= t < end]
+    assert read_store(spark, golden_store("basic-4.9.4"), None, end_time="2020-01-01T00:00:00+08:00").count() == 0
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_columns_come_in_the_order_they_are_asked_for(
+    spark: SparkSession, golden_store: Store, engine: Literal["arrow", "pandas"]
+) -> None:
+    columns = ["tags", "properties", "queue_offset", "body", "topic"]
+    frame = read_store(
+        spark, golden_store("basic-4.9.4"), "fx_q1", columns=columns, engine=engine, broker_name="b"
+    ).where("queue_offset = 1")
+    (row,) = frame.collect()
+    assert frame.columns == columns
+    assert (row.tags, row.queue_offset, row.topic, row.properties["color"]) == ("BBBB", 1, "fx_q1", "green")
+    assert bytes(row.body).startswith(b"tag tag queue")
+
+
+def test_the_row_has_sparks_plain_types_and_every_column_may_be_null(spark: SparkSession, golden_store: Store) -> None:
+    schema = read_store(spark, golden_store("basic-4.9.4"), None, broker_name="broker-a").schema
+    assert tuple(schema.fieldNames()) == tuple(COLUMNS)
+    assert {f.dataType.simpleString() for f in schema} == {
+        "string", "int", "bigint", "binary", "timestamp", "map<string,string>",
+    }  # fmt: skip
+    assert all(field.nullable for field in schema)
+
+
+def test_a_broker_name_that_is_given_is_the_rows(spark: SparkSession, golden_store: Store) -> None:
+    frame = read_store(spark, golden_store("basic-4.9.4"), "fx_q1", broker_name="broker-a", columns=["broker_name"])
+    assert [tuple(row) for row in frame.distinct().collect()] == [("broker-a",)]
+
+
+def test_small_partitions_are_a_task_each_and_share_no_message(spark: SparkSession, golden_store: Store) -> None:
+    from pyspark.sql.functions import spark_partition_id
+
+    for arguments in ({}, {"tags": "TagA || TagB || Aa"}):
+        path = golden_store("basic-4.9.4")
+        columns = ["physical_offset"]
+        frame = read_store(spark, path, "fx_q1", columns=columns, partition_bytes=40_000, **arguments)
+        with rmqfast.open_store(path) as store:
+            wanted = store.scan("fx_q1", columns=columns, **arguments).to_arrow().column(0).to_pylist()
+        rows = frame.select("*", spark_partition_id().alias("task")).collect()
+        assert sorted(row[0] for row in rows) == sorted(wanted)
+        assert 10 < len({row.task for row in rows}) <= frame.rdd.getNumPartitions()
+
+
+def test_as_many_partitions_as_asked_for_and_few_without(spark: SparkSession, golden_store: Store) -> None:
+    few = read_store(spark, golden_store("basic-4.9.4"), None, columns=["topic"])
+    many = read_store(spark, golden_store("basic-4.9.4"), None, columns=["topic"], min_partitions=8)
+    assert few.rdd.getNumPartitions() == 1
+    assert 8 <= many.rdd.getNumPartitions() <= 24
+    assert few.count() == many.count() == 2779
+
+
+def test_reading_shuffles_nothing(spark: SparkSession, golden_store: Store, capsys: pytest.CaptureFixture[str]) -> None:
+    read_store(spark, golden_store("basic-4.9.4"), None, min_partitions=8).explain()
+    assert "Exchange" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("arguments", [{"tags": "nobody"}, {"start_time": "2100-01-01"}, {"start_offset": 1 << 40}])
+def test_nothing_to_read_is_an_empty_frame(
+    spark: SparkSession, golden_store: Store, engine: Literal["arrow", "pandas"], arguments: Mapping[str, Any]
+) -> None:
+    frame = read_store(spark, golden_store("basic-4.9.4"), "fx_q1", engine=engine, **arguments)
+    assert (frame.count(), frame.collect()) == (0, [])
+
+
+def test_queries_without_columns_count_rows(spark: SparkSession, golden_store: Store) -> None:
+    frame = read_store(spark, golden_store("basic-4.9.4"), "fx_q1")
+    assert frame.count() == 1259
+    assert frame.selectExpr("1").count() == 1259
+    assert frame.selectExpr("sum(length(body)) > 0", "max(queue_offset)").first() == (True, 1258)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_timestamps_are_moments_whatever_the_sessions_zone(
+    spark: SparkSession, golden_store: Store, engine: Literal["arrow", "pandas"]
+) -> None:
+    from datetime import datetime, timedelta, timezone
+
+    first = golden_stores.expected_rows("basic-4.9.4")[0]["store_timestamp"]
+    spark.conf.set("spark.sql.session.timeZone", "Asia/Shanghai")
+    try:
+        frame = read_store(spark, golden_store("basic-4.9.4"), None, columns=["store_timestamp"], engine=engine)
+        low = frame.selectExpr("min(store_timestamp) t").selectExpr(
+            "unix_millis(t)", "date_format(t, 'yyyy-MM-dd HH:mm:ss.SSS')"
+        )
+        (row,) = low.collect()
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", "UTC")
+    local = datetime.fromtimestamp(first / 1000, timezone(timedelta(hours=8)))
+    assert tuple(row) == (first, local.isoformat(sep=" ", timespec="milliseconds")[:23])
+
+
+def test_importing_the_reader_loads_neither_pyspark_nor_pandas() -> None:
+    look = "import sys, rmqfast.spark; print(sorted({'pyspark', 'pandas', 'numpy', 'pyarrow'} & set(sys.modules)))"
+    output = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True).stdout
+    assert output.strip() == "[]"
+
+
+def test_a_worker_gets_nothing_imported_but_pyarrow_and_this_package(spark: SparkSession, golden_store: Store) -> None:
+    """Beyond what Spark's worker itself has imported before it calls a function."""
+    from collections.abc import Iterator
+
+    from rmqfast.spark.partitions import StoreRead, plan_partitions
+
+    read = StoreRead(path=str(golden_store("basic-4.9.4")), request=rmqfast.ScanRequest(topic="fx_q1"))
+    partitions = plan_partitions(read)
+
+    def imported(batches: Iterator[Any]) -> Iterator[Any]:
+        import pyarrow as pa
+
+        before = {name.partition(".")[0] for name in sys.modules}
+        from rmqfast.spark.task import read_partition
+
+        rows = sum(batch.num_rows for part in partitions for batch in read_partition(read, part))
+        after = {name.partition(".")[0] for name in sys.modules} - set(sys.stdlib_module_names)
+        for _ in batches:
+            yield pa.RecordBatch.from_arrays([pa.array([f"{rows} {sorted(after - before - {'rmqfast'})}"])], ["said"])
+
+    assert spark.range(1).mapInArrow(imported, "said string").first() == ("1259 []",)
