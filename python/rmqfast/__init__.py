@@ -8,11 +8,23 @@ The layers, high to low; a module imports only what stands below it (a test hold
 from rmqfast import errors
 from rmqfast.errors import DamageWarning, RmqError, StoreError
 from rmqfast.message import Damage, GetMessageResult, GetMessageStatus, Message, MessageExt
-from rmqfast.store import MessageStore, Scan, ScanRequest, StoreInfo, VerifyReport, open_store
+from rmqfast.store import (
+    AppendOptions,
+    AppendResult,
+    MessageStore,
+    Scan,
+    ScanRequest,
+    StoreInfo,
+    VerifyReport,
+    WritableStore,
+    open_store,
+)
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "AppendOptions",
+    "AppendResult",
     "Damage",
     "DamageWarning",
     "GetMessageResult",
@@ -26,6 +38,7 @@ __all__ = [
     "StoreError",
     "StoreInfo",
     "VerifyReport",
+    "WritableStore",
     "__version__",
     "errors",
     "open_store",

@@ -20,7 +20,7 @@ from rmqfast.cli.ingest import facts
 from rmqfast.cli.output import Form, say, write, write_facts
 from rmqfast.cli.progress import bar
 from rmqfast.errors import ArgumentError, StoreIOError
-from rmqfast.store import open_store
+from rmqfast.store import AppendOptions, open_store
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -33,12 +33,18 @@ RECORD_BYTES = BODY_BYTES + 200
 # the store, its Parquet files, and what Spark spills
 SPACE = 2.5
 BAR_WIDTH = 40
+FILE_BYTES = 64 << 20  # files of RocketMQ's size, 1 GiB, would mostly be empty
+INDEX_ENTRIES = 1_000_000
 
 COUNTS = """
-    SELECT topic, tags, count(*) AS messages, min(born_timestamp) AS first, max(born_timestamp) AS last
+    SELECT topic, tags, count(*) AS messages, date_format(min(born_timestamp), 'yyyy-MM-dd HH:mm:ss') AS first,
+    date_format(max(born_timestamp), 'yyyy-MM-dd HH:mm:ss') AS last
     FROM {messages} GROUP BY topic, tags ORDER BY topic, messages DESC
 """
-HOURS = "SELECT date_trunc('hour', born_timestamp) AS hour, count(*) AS messages FROM {messages} GROUP BY 1 ORDER BY 1"
+HOURS = """
+    SELECT date_format(born_timestamp, 'yyyy-MM-dd HH:00') AS hour, count(*) AS messages
+    FROM {messages} GROUP BY 1 ORDER BY 1
+"""
 
 
 def demo(
@@ -93,8 +99,12 @@ def make_store(path: Path, size_mib: int) -> None:
     """Makes up a store of about this size."""
     rows = (size_mib << 20) // RECORD_BYTES
     done, started = 0, time.monotonic()
-    with open_store(path, mode="a") as store, bar("writing a store") as progress:
+    stored_at = 0
+    options = AppendOptions(file_size=FILE_BYTES, index_slots=INDEX_ENTRIES // 4, index_entries=INDEX_ENTRIES)
+    store = open_store(path, mode="a", options=options, clock=lambda: stored_at)
+    with store, bar("writing a store") as progress:
         for table in tables(rows, ends_at=datetime.now(UTC)):
+            stored_at = table["born_timestamp"][-1].value
             store.append_many(table)
             done += table.num_rows
             if progress:
@@ -129,7 +139,7 @@ def show_hours(spark: SparkSession, path: Path) -> None:
     hours = rows(spark, HOURS, path, ["born_timestamp"])
     most = max(messages for _, messages in hours)
     for hour, messages in hours:
-        print(f"{hour:%d %H:%M}  {messages:>9,}  {'█' * round(BAR_WIDTH * messages / most)}")
+        print(f"{hour}  {messages:>9,}  {'█' * round(BAR_WIDTH * messages / most)}")
 
 
 def show_throughput(spark: SparkSession, directory: Path) -> None:

@@ -66,7 +66,7 @@ def _body(number: int, chance: random.Random, padding: str) -> bytes:
 
 
 def _minutes() -> list[float]:
-    """How much of the day's traffic has come by the end of each minute: little at night, most in the afternoon."""
+    """How much of the day's traffic has come by the end of each minute; it ebbs and flows once."""
     traffic = list(accumulate(1.2 - sin((minute / MINUTES) * 2 * pi + pi / 6) for minute in range(MINUTES)))
     return [passed / traffic[-1] for passed in traffic]
 

@@ -1,18 +1,23 @@
-"""A store directory: open, scan, look up. A Python face on the store crate."""
+"""A store directory: open, scan, look up, append. A Python face on the store crate."""
 
-from rmqfast.store.reader import MessageStore, open_store
+from rmqfast.store.opening import open_store
+from rmqfast.store.reader import MessageStore
 from rmqfast.store.report import IndexFile, StoreInfo, VerifyReport
 from rmqfast.store.request import COLUMNS, ScanRequest, milliseconds
 from rmqfast.store.scan import Scan
+from rmqfast.store.writer import AppendOptions, AppendResult, WritableStore
 
 __all__ = [
     "COLUMNS",
+    "AppendOptions",
+    "AppendResult",
     "IndexFile",
     "MessageStore",
     "Scan",
     "ScanRequest",
     "StoreInfo",
     "VerifyReport",
+    "WritableStore",
     "milliseconds",
     "open_store",
 ]

@@ -1,8 +1,7 @@
-"""A store directory, opened for reading: scans and look-ups. Nothing in it is written, locked or created."""
+"""A store directory, read: scans and look-ups. Nothing in it is written, locked or created."""
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -15,50 +14,9 @@ from rmqfast.store.report import IndexFile, StoreInfo, VerifyReport
 from rmqfast.store.request import BATCH_BYTES, BATCH_ROWS, MAX_BODY_BYTES, ScanRequest, Time, milliseconds
 from rmqfast.store.scan import Scan
 
-__all__ = ["MessageStore", "open_store"]
+__all__ = ["MessageStore"]
 
 Way = Literal["log", "queue"]
-
-
-def open_store(
-    path: str | os.PathLike[str],
-    mode: Literal["r"] = "r",
-    *,
-    commit_log_dirs: Sequence[str | os.PathLike[str]] = (),
-    broker_name: str | None = None,
-    io: Literal["pread", "mmap"] = "pread",
-) -> MessageStore:
-    """Opens a RocketMQ store directory.
-
-    Args:
-        path: The store's directory (`storePathRootDir`).
-        mode: "r" reads; it never writes to, locks or slows the store, and is safe beside a live broker.
-        commit_log_dirs: Directories of the commit log, where it is not `commitlog` below `path` (`storePathCommitLog`).
-        broker_name: What the column `broker_name` shall say; a store does not know it.
-        io: "pread" is safe beside any other process; "mmap" is faster for scattered reads of a store that nobody
-            truncates meanwhile: a file that is shortened under a map ends the process.
-
-    Returns:
-        The store, which is a context manager.
-
-    Raises:
-        StoreNotFoundError: No such directory.
-        UnsupportedStoreError: No RocketMQ store, or a DLedger one.
-        ArgumentError: A mode or io that does not exist.
-
-    Example:
-        >>> import rmqfast
-        >>> with rmqfast.open_store(getfixture("golden_store")("basic-4.9.4")) as store:
-        ...     store.scan("fx_q1", tags="TagA", columns=["tags"]).to_arrow().num_rows
-        90
-
-    Source: `DefaultMessageStore.load`, `StorePathConfigHelper`.
-    """
-    if mode != "r":
-        raise ArgumentError(f"mode: expected 'r', got {mode!r}")
-    dirs = [os.fspath(d) for d in commit_log_dirs]
-    native = _native.Store.open(os.fspath(path), commit_log_dirs=dirs, io=io)
-    return MessageStore(native, Path(path), broker_name)
 
 
 class MessageStore:

@@ -1,6 +1,7 @@
 //! The Python extension: registration only.
 use pyo3::prelude::*;
 
+mod append;
 mod error;
 mod lookup;
 mod request;
@@ -14,6 +15,7 @@ mod store;
 fn _rmqfast(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<store::Store>()?;
     module.add_class::<scan::Scan>()?;
+    module.add_class::<append::Appender>()?;
     module.add("COLUMNS", request::column_names())?;
     Ok(())
 }

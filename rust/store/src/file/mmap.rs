@@ -3,7 +3,7 @@
 //!
 //! A map of a file that somebody truncates kills the process with SIGBUS, so maps are only made on request
 //! ([`Io::Mmap`](super::Io)), for stores that nobody else touches.
-use memmap2::Mmap;
+use memmap2::{Mmap, MmapMut};
 use std::fs::File;
 use std::io;
 
@@ -18,6 +18,16 @@ pub fn map(file: &File) -> io::Result<Option<Mmap>> {
     // SAFETY: the map is read-only and private to this process. That nobody changes or shortens the file meanwhile is
     // what the caller of `open_store(..., io="mmap")` promises; the documentation of that option says so.
     unsafe { Mmap::map(file) }.map(Some)
+}
+
+/// Maps the whole of `file` for writing; what is written is in the file at once, for every other process, too.
+///
+/// # Errors
+/// What the operating system says.
+pub fn map_mut(file: &File) -> io::Result<MmapMut> {
+    // SAFETY: only a store that this process has locked is written to, so that no other owner shortens the file; its blocks
+    // were allocated when it was created. Nothing else of this process changes the bytes while the map is borrowed.
+    unsafe { MmapMut::map_mut(file) }
 }
 
 /// Asks the processor to load the cache line at `at`; past the end of `bytes` nothing happens.

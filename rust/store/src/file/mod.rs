@@ -1,8 +1,12 @@
 //! Files of a store: names, reads, locks. The unsafe code of the layer is in [`mmap`].
+pub mod allocated;
+pub mod lock;
 pub mod mmap;
 pub mod name;
 pub mod segment;
 pub mod segments;
 
+pub use allocated::Allocated;
+pub use lock::StoreLock;
 pub use segment::{Io, Segment};
 pub use segments::{SegmentFile, Segments};

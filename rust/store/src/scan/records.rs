@@ -1,7 +1,7 @@
 //! Single records as rows, for look-ups.
 use super::batch::BatchBuilder;
 use super::request::ScanRequest;
-use super::row::{Row, Span};
+use super::row::Row;
 use crate::Result;
 use crate::format::message::{Item, Layout};
 use crate::store::Damage;
@@ -19,8 +19,7 @@ pub fn batches_of<'a>(
     let mut batches = Vec::new();
     for record in records {
         let Ok(Item::Message(layout)) = Layout::decode(record) else { continue };
-        let none = Span::default();
-        let mut row = Row { at: 0, layout, tags: none, keys: none, uniq_key: none };
+        let mut row = Row::new(0, layout);
         row.find_properties(record);
         builder.append(record, &[row]);
         if builder.is_full() {

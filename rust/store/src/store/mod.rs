@@ -1,4 +1,5 @@
 //! What RocketMQ calls a store: commit log, consume queues, index, append.
+pub mod append;
 pub mod commit_log;
 pub mod config_files;
 pub mod consume_queue;

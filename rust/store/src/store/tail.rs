@@ -76,7 +76,7 @@ pub const DELAY_TOPIC: &str = "SCHEDULE_TOPIC_XXXX";
 const DELAY_SECONDS: [i64; 18] =
     [1, 5, 10, 30, 60, 120, 180, 240, 300, 360, 420, 480, 540, 600, 1200, 1800, 3600, 7200];
 
-fn delay_millis(level: i64) -> i64 {
+pub(super) fn delay_millis(level: i64) -> i64 {
     let index = (level as usize).clamp(1, DELAY_SECONDS.len()) - 1;
     DELAY_SECONDS[index] * 1000
 }

@@ -1,0 +1,102 @@
+"""The way into a store directory, for reading or for appending."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Literal, overload
+
+from rmqfast import _native
+from rmqfast.errors import ArgumentError
+from rmqfast.store.reader import MessageStore
+from rmqfast.store.writer import AppendOptions, WritableStore
+
+__all__ = ["open_store"]
+
+StorePath = str | os.PathLike[str]
+
+
+@overload
+def open_store(
+    path: StorePath,
+    mode: Literal["r"] = "r",
+    *,
+    commit_log_dirs: Sequence[StorePath] = (),
+    broker_name: str | None = None,
+    io: Literal["pread", "mmap"] = "pread",
+) -> MessageStore: ...
+
+
+@overload
+def open_store(
+    path: StorePath,
+    mode: Literal["a"],
+    *,
+    broker_name: str | None = None,
+    io: Literal["pread", "mmap"] = "pread",
+    flush: Literal["async", "sync"] = "async",
+    options: AppendOptions | None = None,
+    clock: Callable[[], int] | None = None,
+) -> WritableStore: ...
+
+
+def open_store(
+    path: StorePath,
+    mode: Literal["r", "a"] = "r",
+    *,
+    commit_log_dirs: Sequence[StorePath] = (),
+    broker_name: str | None = None,
+    io: Literal["pread", "mmap"] = "pread",
+    flush: Literal["async", "sync"] | None = None,
+    options: AppendOptions | None = None,
+    clock: Callable[[], int] | None = None,
+) -> MessageStore:
+    """Opens a RocketMQ store directory.
+
+    Args:
+        path: The store's directory (`storePathRootDir`).
+        mode: "r" reads; it never writes to, locks or slows the store, and is safe beside a live broker. "a" owns the store
+            and appends to it; where there is nothing, or an empty directory, it makes a new store.
+        commit_log_dirs: Directories of the commit log, where it is not `commitlog` below `path` (`storePathCommitLog`);
+            for mode "r" only.
+        broker_name: What the column `broker_name` shall say; a store does not know it.
+        io: "pread" is safe beside any other process; "mmap" is faster for scattered reads of a store that nobody
+            truncates meanwhile: a file that is shortened under a map ends the process.
+        flush: Mode "a": "async" hands messages to the operating system before an append returns, so that they survive the
+            end of the process, and `flush` or `close` brings them to the disk; "sync" brings them there before it returns.
+        options: Mode "a": sizes and limits; RocketMQ's unless given.
+        clock: Mode "a": milliseconds since 1970, called once per append; the system's clock unless given.
+
+    Returns:
+        The store, which is a context manager; in mode "a" a `WritableStore`.
+
+    Raises:
+        StoreNotFoundError: No such directory.
+        UnsupportedStoreError: No RocketMQ store, or a DLedger one; for mode "a" also one of the kinds of 5.x that keep
+            messages elsewhere, too: RocksDB, batch queues, timers.
+        StoreBusyError: Mode "a": another process owns the store, or it was not closed cleanly, or its consume queues lag
+            behind its commit log.
+        CorruptError: Mode "a": the end of the store is damaged.
+        ArgumentError: A mode, io or flush that does not exist, or an argument of the other mode.
+
+    Example:
+        >>> import rmqfast
+        >>> with rmqfast.open_store(getfixture("golden_store")("basic-4.9.4")) as store:
+        ...     store.scan("fx_q1", tags="TagA", columns=["tags"]).to_arrow().num_rows
+        90
+
+    Source: `DefaultMessageStore.load`, `StorePathConfigHelper`.
+    """
+    if mode == "a":
+        if commit_log_dirs:
+            raise ArgumentError(f"commit_log_dirs: expected none with mode 'a', got {list(commit_log_dirs)!r}")
+        writable_options = (options or AppendOptions()).with_flush(flush)
+        return WritableStore(Path(path), writable_options, broker_name=broker_name, io=io, clock=clock)
+    if mode != "r":
+        raise ArgumentError(f"mode: expected 'r' or 'a', got {mode!r}")
+    if (flush, options, clock) != (None, None, None):
+        raise ArgumentError("flush, options, clock: expected with mode 'a' only, got mode 'r'")
+    dirs = [os.fspath(d) for d in commit_log_dirs]
+    native = _native.Store.open(os.fspath(path), commit_log_dirs=dirs, io=io)
+    return MessageStore(native, Path(path), broker_name)

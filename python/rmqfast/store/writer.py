@@ -1,0 +1,242 @@
+"""A store directory that this process owns: appends, and reads of what was appended."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, Protocol
+
+from rmqfast._native import Appender, Store
+from rmqfast.message import Message
+from rmqfast.store.reader import MessageStore
+
+__all__ = ["AppendOptions", "AppendResult", "WritableStore"]
+
+
+class AppendResult(NamedTuple):
+    """Where a message was stored.
+
+    Attributes:
+        queue_id: Queue of the topic; of `SCHEDULE_TOPIC_XXXX` for a delayed message.
+        queue_offset: Its number in the queue.
+        physical_offset: Byte offset of its record in the commit log.
+        offset_msg_id: Hex of store host and physical offset.
+
+    Source: `AppendMessageResult`.
+    """
+
+    queue_id: int
+    queue_offset: int
+    physical_offset: int
+    offset_msg_id: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class AppendOptions:
+    """Sizes and limits of a store that is appended to. Sizes are for a new store: one that has files keeps theirs.
+
+    Args:
+        flush: "async" or "sync": see `open_store`.
+        file_size: Bytes of a commit-log file (`mappedFileSizeCommitLog`).
+        queue_file_size: Bytes of a consume-queue file (`mappedFileSizeConsumeQueue`).
+        index_slots: Hash slots of an index file (`maxHashSlotNum`).
+        index_entries: Entries of an index file (`maxIndexNum`).
+        max_message_size: Bytes of a body, at most (`maxMessageSize`).
+        store_host: `ip:port` that records name as their broker, and as the host they come from.
+        zone_offset_ms: The local time's distance from UTC in milliseconds, as index files are named after the local
+            time; that of the system unless given.
+
+    Example:
+        >>> AppendOptions(file_size=64 << 20).flush
+        'async'
+
+    Source: `MessageStoreConfig`.
+    """
+
+    flush: Literal["async", "sync"] = "async"
+    file_size: int = 1 << 30
+    queue_file_size: int = 300_000 * 20
+    index_slots: int = 5_000_000
+    index_entries: int = 20_000_000
+    max_message_size: int = 4 << 20
+    store_host: str = "127.0.0.1:10911"
+    zone_offset_ms: int | None = None
+
+    def with_flush(self, flush: Literal["async", "sync"] | None) -> AppendOptions:
+        """The same with another `flush`, unless that is None."""
+        return self if flush is None else replace(self, flush=flush)
+
+    def completed(self) -> AppendOptions:
+        """The same with all that the system has to say."""
+        if self.zone_offset_ms is not None:
+            return self
+        offset = datetime.now().astimezone().utcoffset()
+        return replace(self, zone_offset_ms=round(offset.total_seconds() * 1000) if offset else 0)
+
+
+class ArrowStream(Protocol):
+    """What has the Arrow PyCapsule interface for streams: tables, readers, data frames, scans."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """The Arrow C stream."""
+
+
+class ArrowBatch(Protocol):
+    """What has the Arrow PyCapsule interface for one batch."""
+
+    def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]:
+        """The Arrow C schema and array."""
+
+
+class WritableStore(MessageStore):
+    """A store directory, opened by `open_store(path, mode="a")`: owned by this process until `close`.
+
+    Threads may share it and take turns; a fork of the process may not use it. What was appended can be read at once, from
+    here or by any reader. While it is open the file `abort` is there, as RocketMQ has it: it goes with `close`. A store
+    that is left without `close`, by the end of the process or by the garbage collector, keeps it, and with it everything
+    that was appended; it can be read, but is not appended to again before RocketMQ has recovered it.
+
+    Where a write or a flush fails, nobody knows what is in the files: every later append fails, and `close` leaves `abort`.
+    A disk that is full when a file is to be created is no such failure: nothing of that batch is written.
+
+    Example:
+        >>> import rmqfast
+        >>> directory = getfixture("tmp_path") / "store"
+        >>> small = rmqfast.AppendOptions(file_size=1 << 20, index_slots=1000, index_entries=4000)
+        >>> with rmqfast.open_store(directory, mode="a", options=small) as store:
+        ...     store.append(rmqfast.Message("orders", b"paid", tags="paid", keys="42")).queue_offset
+        ...     store.scan("orders").to_arrow()["body"].to_pylist()
+        0
+        [b'paid']
+
+    Source: `DefaultMessageStore.putMessage`.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        options: AppendOptions,
+        *,
+        broker_name: str | None = None,
+        io: Literal["pread", "mmap"] = "pread",
+        clock: Callable[[], int] | None = None,
+    ) -> None:
+        self._appender = Appender.open(os.fspath(path), options.completed())
+        self._io = io
+        self._clock = clock
+        self._reader: Store | None = None
+        self.path = path
+        super().__init__(self._native, path, broker_name)
+
+    def __enter__(self) -> WritableStore:
+        return self
+
+    def __repr__(self) -> str:
+        return f"WritableStore({str(self.path)!r})"
+
+    @property
+    def _native(self) -> Store:
+        """A reader that knows the files as they are since the last append."""
+        reader = self._reader or Store.open(os.fspath(self.path), commit_log_dirs=[], io=self._io)
+        self._reader = reader
+        return reader
+
+    @_native.setter
+    def _native(self, native: Store) -> None:
+        self._reader = native
+
+    def append(self, message: Message) -> AppendResult:
+        """Stores one message.
+
+        Properties are stored as KEYS, TAGS, then the others in their order; `tags` and `keys` win over properties of
+        their name. A property DELAY of 1 to 18 delays the message: it goes to `SCHEDULE_TOPIC_XXXX`. No UNIQ_KEY is made up.
+
+        Args:
+            message: What to store.
+
+        Raises:
+            ArgumentError: A topic, body, property or number that cannot be stored; or the store is closed.
+            StoreIOError: The operating system refused, as for a full disk.
+            ForkError: The store was opened before a fork.
+
+        Example:
+            >>> import rmqfast
+            >>> small = rmqfast.AppendOptions(file_size=1 << 20, index_slots=1000, index_entries=4000)
+            >>> with rmqfast.open_store(getfixture("tmp_path") / "new", mode="a", options=small) as store:
+            ...     store.append(rmqfast.Message("orders", b"paid", queue_id=3))
+            AppendResult(queue_id=3, queue_offset=0, physical_offset=0, offset_msg_id='7F00000100002A9F0000000000000000')
+
+        Source: `CommitLog.asyncPutMessage`, `CommitLog.DefaultAppendMessageCallback.doAppend`.
+        """
+        place = self._appender.append(message, store_timestamp=self._now())
+        self._reader = None
+        return AppendResult(*place)
+
+    def append_many(self, messages: Iterable[Message] | ArrowStream | ArrowBatch) -> int:
+        """Stores many messages: `Message` objects, or anything that gives Arrow record batches.
+
+        The columns of a batch are `topic` and `body`, and as wanted `tags`, `keys`, `properties` (map), `queue_id`, `flag`,
+        `born_timestamp`; null or no value is that of `Message`. The other columns of a scan's row are passed over, so that
+        a scan of one store can be appended to another.
+
+        A record batch is stored as a whole or not at all: all rows are checked, and the files that they need are created,
+        before the first is written. `Message` objects are one batch. When a batch of a stream is refused those before it
+        stay stored; the error names the row, counted from 0 over the stream.
+
+        Args:
+            messages: What to store.
+
+        Returns:
+            How many messages were stored.
+
+        Raises:
+            ArgumentError: A row that cannot be stored, a column of a wrong type, or the store is closed.
+            UnknownColumnError: A column that a row does not have.
+            StoreIOError: The operating system refused, as for a full disk.
+            ForkError: The store was opened before a fork.
+
+        Example:
+            >>> import pyarrow as pa, rmqfast
+            >>> small = rmqfast.AppendOptions(file_size=1 << 20, index_slots=1000, index_entries=4000)
+            >>> table = pa.table({"topic": ["orders"] * 3, "body": [b"a", b"b", b"c"], "queue_id": [0, 1, 0]})
+            >>> with rmqfast.open_store(getfixture("tmp_path") / "new", mode="a", options=small) as store:
+            ...     store.append_many(table)
+            3
+
+        Source: `CommitLog.asyncPutMessages`.
+        """
+        source: Any = messages
+        try:
+            if hasattr(source, "__arrow_c_stream__") or hasattr(source, "__arrow_c_array__"):
+                return self._appender.append_arrow(source, store_timestamp=self._now())
+            return self._appender.append_messages(list(source), store_timestamp=self._now())
+        finally:
+            self._reader = None
+
+    def flush(self) -> None:
+        """Waits until everything that was appended is on the disk: log, queues, index, then the checkpoint.
+
+        Raises:
+            StoreIOError: The operating system refused; nothing can be appended any more.
+            ArgumentError: The store is closed.
+
+        Source: `CommitLog.FlushRealTimeService`, `StoreCheckpoint.flush`.
+        """
+        self._appender.flush()
+
+    def close(self) -> None:
+        """Flushes, removes `abort` and gives the store up; it can still be read. A second call does nothing.
+
+        Raises:
+            StoreIOError: The operating system refused; `abort` stays.
+
+        Source: `DefaultMessageStore.shutdown`.
+        """
+        self._appender.close()
+        self._reader = None
+
+    def _now(self) -> int | None:
+        return None if self._clock is None else self._clock()

@@ -1,0 +1,116 @@
+//! The lock that says who owns a store: a record lock on `lock`, as a Java broker takes it, so that each keeps the other out.
+//!
+//! It is a POSIX lock of the process (`fcntl`, not `flock`): a second owner within this process would get it, too, and
+//! whoever closes the file anywhere in the process gives it up. So owned stores are listed here, and looked up first.
+//!
+//! Source: `DefaultMessageStore.start`, `FileChannel.tryLock(0, 1, false)`.
+use crate::{Error, Result};
+use rustix::fs::{FlockOperation, fcntl_lock};
+use rustix::io::Errno;
+use rustix::process::{Flock, FlockOffsetType, FlockType, fcntl_getlk};
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+/// Name of the file.
+pub const NAME: &str = "lock";
+
+/// Stores that this process owns: device and inode of the directory, and the process, as a fork inherits the list.
+static OWNED: Mutex<Vec<Owned>> = Mutex::new(Vec::new());
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Owned {
+    device: u64,
+    inode: u64,
+    process: u32,
+}
+
+/// The ownership of a store directory, until dropped.
+#[derive(Debug)]
+pub struct StoreLock {
+    owned: Owned,
+    path: PathBuf,
+    file: Option<File>,
+}
+
+impl StoreLock {
+    /// Takes the lock of the store below `root`, which must exist.
+    ///
+    /// # Errors
+    /// [`Error::Busy`] naming the process that has it, [`Error::Io`].
+    pub fn acquire(root: &Path) -> Result<Self> {
+        let path = root.join(NAME);
+        let meta = root.metadata().map_err(|e| Error::io(root, e))?;
+        let owned = Owned { device: meta.dev(), inode: meta.ino(), process: std::process::id() };
+        enlist(owned, &path)?;
+        // from here on dropping takes it from the list again
+        let mut lock = Self { owned, path, file: None };
+        let mut options = OpenOptions::new();
+        let file = options.read(true).write(true).create(true).truncate(false).open(&lock.path);
+        let file = file.map_err(|e| Error::io(&lock.path, e))?;
+        match fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => lock.file = Some(file),
+            Err(Errno::AGAIN | Errno::ACCESS) => return Err(busy(&lock.path, &owner(&file))),
+            Err(error) => return Err(Error::io(&lock.path, error.into())),
+        }
+        Ok(lock)
+    }
+
+    /// Writes the four letters that RocketMQ leaves in the file.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn mark(&self) -> Result<()> {
+        let Some(file) = &self.file else { return Ok(()) };
+        file.write_all_at(b"lock", 0).map_err(|e| Error::io(&self.path, e))
+    }
+}
+
+impl Drop for StoreLock {
+    fn drop(&mut self) {
+        drop(self.file.take());
+        OWNED.lock().unwrap_or_else(PoisonError::into_inner).retain(|owned| *owned != self.owned);
+    }
+}
+
+fn enlist(owned: Owned, path: &Path) -> Result<()> {
+    let mut list = OWNED.lock().unwrap_or_else(PoisonError::into_inner);
+    if list.contains(&owned) {
+        return Err(busy(path, &format!("this process, {}, which has it open already", owned.process)));
+    }
+    list.push(owned);
+    Ok(())
+}
+
+fn busy(path: &Path, owner: &str) -> Error {
+    let reason = format!("the store is locked by {owner}; close it there, or read it with mode \"r\"");
+    Error::Busy { path: path.to_path_buf(), reason }
+}
+
+/// The holder in words; the kernel does not tell the id of a process in another container.
+fn owner(file: &File) -> String {
+    let wanted = Flock { start: 0, length: 1, pid: None, typ: FlockType::WriteLock, offset_type: FlockOffsetType::Set };
+    match fcntl_getlk(file, &wanted) {
+        Ok(Some(Flock { pid: Some(pid), .. })) => format!("process {}", pid.as_raw_nonzero()),
+        _ => "another process".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_second_owner_in_one_process_is_refused_and_does_not_end_the_first() {
+        let dir = tempfile::tempdir().expect("dir");
+        let lock = StoreLock::acquire(dir.path()).expect("free");
+        lock.mark().expect("written");
+        let error = StoreLock::acquire(dir.path()).expect_err("owned");
+        assert!(error.to_string().contains(&std::process::id().to_string()), "{error}");
+        assert!(StoreLock::acquire(dir.path()).is_err());
+        drop(lock);
+        StoreLock::acquire(dir.path()).expect("free again");
+        assert_eq!(std::fs::read(dir.path().join(NAME)).expect("read"), b"lock");
+    }
+}

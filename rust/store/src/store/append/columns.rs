@@ -1,0 +1,193 @@
+//! Messages as the columns of an Arrow record batch.
+use super::row::{Pair, Row, Rows};
+use crate::{Error, Result};
+use arrow_array::cast::AsArray;
+use arrow_array::types::{
+    ArrowPrimitiveType, Int8Type, Int16Type, Int32Type, Int64Type, TimestampMicrosecondType, TimestampMillisecondType,
+    TimestampNanosecondType, TimestampSecondType, UInt8Type, UInt16Type, UInt32Type,
+};
+use arrow_array::{Array, ArrayRef, BinaryArray, BinaryViewArray, Int64Array, LargeBinaryArray, MapArray, RecordBatch};
+use arrow_schema::{DataType, TimeUnit};
+
+/// Columns that are stored.
+pub const STORED: [&str; 8] = ["topic", "body", "tags", "keys", "properties", "queue_id", "flag", "born_timestamp"];
+/// Columns of a scan's row that storing gives anew: passed over.
+pub const GIVEN_ANEW: [&str; 13] = [
+    "broker_name",
+    "queue_offset",
+    "physical_offset",
+    "msg_id",
+    "offset_msg_id",
+    "store_timestamp",
+    "born_host",
+    "store_host",
+    "sys_flag",
+    "reconsume_times",
+    "prepared_transaction_offset",
+    "store_size",
+    "body_crc",
+];
+
+/// The columns of one batch.
+#[derive(Clone, Debug)]
+pub struct Columns {
+    len: usize,
+    topic: Bytes,
+    body: Bytes,
+    tags: Option<Bytes>,
+    keys: Option<Bytes>,
+    properties: Option<Pairs>,
+    queue_id: Option<Int64Array>,
+    flag: Option<Int64Array>,
+    born_timestamp: Option<Int64Array>,
+}
+
+impl Columns {
+    /// The columns of `batch`.
+    ///
+    /// # Errors
+    /// [`Error::Unknown`] for a column that a row does not have, [`Error::Invalid`] for a type that does not fit or a
+    /// column that is missing.
+    pub fn new(batch: &RecordBatch) -> Result<Self> {
+        check_names(batch)?;
+        let bytes = |name| column(batch, name).map(|array| Bytes::new(name, array)).transpose();
+        let integers = |name| column(batch, name).map(|array| integers(name, array)).transpose();
+        let missing = |name| Error::invalid("columns", format!("one called {name}"), "none, or nothing but nulls");
+        Ok(Self {
+            len: batch.num_rows(),
+            topic: bytes("topic")?.ok_or_else(|| missing("topic"))?,
+            body: bytes("body")?.ok_or_else(|| missing("body"))?,
+            tags: bytes("tags")?,
+            keys: bytes("keys")?,
+            properties: column(batch, "properties").map(Pairs::new).transpose()?,
+            queue_id: integers("queue_id")?,
+            flag: integers("flag")?,
+            born_timestamp: integers("born_timestamp")?,
+        })
+    }
+}
+
+impl Rows for Columns {
+    fn len(&self) -> usize {
+        self.len
+    }
+
+    #[inline]
+    fn row(&self, index: usize) -> Row<'_> {
+        let integer = |column: &Option<Int64Array>| {
+            column.as_ref().filter(|array| array.is_valid(index)).map(|array| array.value(index))
+        };
+        Row {
+            topic: self.topic.value(index),
+            body: self.body.value(index),
+            tags: self.tags.as_ref().and_then(|column| column.value(index)),
+            keys: self.keys.as_ref().and_then(|column| column.value(index)),
+            pairs: self.properties.as_ref().map_or(0..0, |pairs| pairs.of_row(index)),
+            queue_id: integer(&self.queue_id).unwrap_or(0),
+            flag: integer(&self.flag).unwrap_or(0),
+            born_timestamp: integer(&self.born_timestamp),
+        }
+    }
+
+    #[inline]
+    fn pair(&self, index: usize) -> Pair<'_> {
+        self.properties.as_ref().map_or((&[], None), |pairs| pairs.pair(index))
+    }
+}
+
+/// Text and bytes are read as bytes: whoever made a text column may have filled it with anything.
+#[derive(Clone, Debug)]
+enum Bytes {
+    Small(BinaryArray),
+    Large(LargeBinaryArray),
+    View(BinaryViewArray),
+}
+
+impl Bytes {
+    fn new(name: &'static str, array: &ArrayRef) -> Result<Self> {
+        Ok(match array.data_type() {
+            DataType::Utf8 => Self::Small(array.as_string::<i32>().clone().into()),
+            DataType::LargeUtf8 => Self::Large(array.as_string::<i64>().clone().into()),
+            DataType::Utf8View => Self::View(array.as_string_view().clone().to_binary_view()),
+            DataType::Binary => Self::Small(array.as_binary::<i32>().clone()),
+            DataType::LargeBinary => Self::Large(array.as_binary::<i64>().clone()),
+            DataType::BinaryView => Self::View(array.as_binary_view().clone()),
+            other => return Err(Error::invalid(name, "a column of text or bytes", other)),
+        })
+    }
+
+    #[inline]
+    fn value(&self, index: usize) -> Option<&[u8]> {
+        match self {
+            Self::Small(array) => array.is_valid(index).then(|| array.value(index)),
+            Self::Large(array) => array.is_valid(index).then(|| array.value(index)),
+            Self::View(array) => array.is_valid(index).then(|| array.value(index)),
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Pairs {
+    map: MapArray,
+    names: Bytes,
+    values: Bytes,
+}
+
+impl Pairs {
+    fn new(array: &ArrayRef) -> Result<Self> {
+        let map = array.as_map_opt().ok_or_else(|| Error::invalid("properties", "a map column", array.data_type()))?;
+        let names = Bytes::new("properties", map.keys())?;
+        Ok(Self { names, values: Bytes::new("properties", map.values())?, map: map.clone() })
+    }
+
+    fn of_row(&self, index: usize) -> std::ops::Range<usize> {
+        let offsets = self.map.value_offsets();
+        if self.map.is_null(index) { 0..0 } else { offsets[index] as usize..offsets[index + 1] as usize }
+    }
+
+    fn pair(&self, index: usize) -> Pair<'_> {
+        (self.names.value(index).unwrap_or_default(), self.values.value(index))
+    }
+}
+
+/// The column of that name; `None` also for one of nulls only, which has no type worth a complaint.
+fn column<'a>(batch: &'a RecordBatch, name: &str) -> Option<&'a ArrayRef> {
+    batch.column_by_name(name).filter(|array| *array.data_type() != DataType::Null)
+}
+
+fn check_names(batch: &RecordBatch) -> Result<()> {
+    let schema = batch.schema_ref();
+    for field in schema.fields() {
+        let name = field.name().as_str();
+        if !STORED.contains(&name) && !GIVEN_ANEW.contains(&name) {
+            return Err(Error::unknown("column", name, STORED));
+        }
+    }
+    Ok(())
+}
+
+/// Integers of any width; timestamps as milliseconds, rounded down.
+fn integers(name: &'static str, array: &ArrayRef) -> Result<Int64Array> {
+    Ok(match array.data_type() {
+        DataType::Int8 => converted::<Int8Type>(array, i64::from),
+        DataType::Int16 => converted::<Int16Type>(array, i64::from),
+        DataType::Int32 => converted::<Int32Type>(array, i64::from),
+        DataType::Int64 => converted::<Int64Type>(array, |v| v),
+        DataType::UInt8 => converted::<UInt8Type>(array, i64::from),
+        DataType::UInt16 => converted::<UInt16Type>(array, i64::from),
+        DataType::UInt32 => converted::<UInt32Type>(array, i64::from),
+        DataType::Timestamp(TimeUnit::Second, _) => converted::<TimestampSecondType>(array, |v| v.saturating_mul(1000)),
+        DataType::Timestamp(TimeUnit::Millisecond, _) => converted::<TimestampMillisecondType>(array, |v| v),
+        DataType::Timestamp(TimeUnit::Microsecond, _) => {
+            converted::<TimestampMicrosecondType>(array, |v| v.div_euclid(1000))
+        }
+        DataType::Timestamp(TimeUnit::Nanosecond, _) => {
+            converted::<TimestampNanosecondType>(array, |v| v.div_euclid(1_000_000))
+        }
+        other => return Err(Error::invalid(name, "a column of integers or timestamps", other)),
+    })
+}
+
+fn converted<T: ArrowPrimitiveType>(array: &ArrayRef, to_i64: impl Fn(T::Native) -> i64) -> Int64Array {
+    array.as_primitive::<T>().unary(to_i64)
+}

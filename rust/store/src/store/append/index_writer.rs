@@ -1,0 +1,231 @@
+//! The end of the index: entries go through a map of the newest file; a full file is followed by a new one.
+//!
+//! Source: `IndexService.buildIndex`, `retryGetAndCreateIndexFile`, `getAndCreateLastIndexFile`, `IndexFile.putKey`.
+use super::index_name;
+use crate::file::allocated::{Allocated, sync_directory};
+use crate::file::mmap;
+use crate::format::index::{self, IndexHeader, slot_of, slot_position};
+use crate::{Error, Result};
+use memmap2::MmapMut;
+use std::collections::VecDeque;
+use std::path::PathBuf;
+
+/// Stands in the list of what is to be put for a record without keys.
+const NO_KEY: i32 = -1;
+/// How many entries ahead the slots are fetched into the cache.
+const PREFETCH: usize = 16;
+
+/// Slots and entries of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Geometry {
+    /// Slots.
+    pub slots: u32,
+    /// Entries; number 0 is never used.
+    pub entries: u32,
+}
+
+/// Writes entries, which are gathered until [`write`](Self::write).
+#[derive(Debug)]
+pub struct IndexWriter {
+    directory: PathBuf,
+    geometry: Geometry,
+    last_name: Option<String>,
+    current: Option<IndexFile>,
+    ahead: VecDeque<IndexFile>,
+    pending: Vec<(i32, i64)>,
+    unsynced: Vec<Allocated>,
+    full_until: i64,
+    created: bool,
+}
+
+#[derive(Debug)]
+struct IndexFile {
+    file: Allocated,
+    map: MmapMut,
+}
+
+impl IndexWriter {
+    /// Goes on in `newest`, name and file, or in a new file.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn new(directory: PathBuf, geometry: Geometry, newest: Option<(String, Allocated)>) -> Result<Self> {
+        let (last_name, file) = newest.unzip();
+        let current = file.map(|file| Ok::<_, Error>(IndexFile { map: file.map()?, file })).transpose()?;
+        let (ahead, pending) = (VecDeque::new(), Vec::new());
+        let unsynced = Vec::new();
+        Ok(Self { directory, geometry, last_name, current, ahead, pending, unsynced, full_until: 0, created: false })
+    }
+
+    /// Creates the files that a batch with so many keys will need.
+    ///
+    /// # Errors
+    /// [`Error::Io`], as for a full disk: [`release`](Self::release) gives back what was created.
+    pub fn reserve(&mut self, keys: usize, local_ms: i64) -> Result<()> {
+        let per_file = self.geometry.entries as usize - 1;
+        let mut room = self.current.as_ref().map_or(0, |file| file.room(self.geometry));
+        while room < keys.max(1) {
+            let file = self.create(local_ms)?;
+            self.ahead.push_back(file);
+            room += per_file;
+        }
+        Ok(())
+    }
+
+    fn create(&mut self, local_ms: i64) -> Result<IndexFile> {
+        let name = index_name::behind(self.last_name.as_deref(), local_ms);
+        let size = index::file_size(self.geometry.slots, self.geometry.entries);
+        let file = Allocated::create(&self.directory.join(&name), size)?;
+        self.last_name = Some(name);
+        self.created = true;
+        Ok(IndexFile { map: file.map()?, file })
+    }
+
+    /// Removes files that were created and not used.
+    pub fn release(&mut self) {
+        self.ahead.drain(..).for_each(|file| file.file.discard());
+    }
+
+    /// Adds a key of the record at `physical_offset`, by its hash.
+    #[inline]
+    pub fn push(&mut self, hash: i32, physical_offset: i64) {
+        self.pending.push((hash, physical_offset));
+    }
+
+    /// Notes a record without keys: it, too, is followed by a new file where the newest is full.
+    #[inline]
+    pub fn push_none(&mut self) {
+        if self.pending.last().is_none_or(|(hash, _)| *hash != NO_KEY) {
+            self.pending.push((NO_KEY, 0));
+        }
+    }
+
+    /// Puts the entries into the map, as of messages stored at `store_ms`.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn write(&mut self, store_ms: i64, local_ms: i64) -> Result<()> {
+        let pending = std::mem::take(&mut self.pending);
+        for (n, (hash, physical_offset)) in pending.iter().enumerate() {
+            if self.current.as_ref().is_none_or(|file| file.room(self.geometry) == 0) {
+                self.roll(local_ms)?;
+            }
+            let Some(file) = self.current.as_mut().filter(|_| *hash != NO_KEY) else { continue };
+            if let Some((ahead, _)) = pending.get(n + PREFETCH) {
+                mmap::prefetch(&file.map, slot_position(slot_of(*ahead, self.geometry.slots)));
+            }
+            index::put(&mut file.map, self.geometry.slots, self.geometry.entries, *hash, *physical_offset, store_ms);
+        }
+        self.pending = pending;
+        self.pending.clear();
+        Ok(())
+    }
+
+    /// Goes on in the next file, which begins where the full one ended.
+    fn roll(&mut self, local_ms: i64) -> Result<()> {
+        let mut next = match self.ahead.pop_front() {
+            Some(next) => next,
+            None => self.create(local_ms)?,
+        };
+        if let Some(full) = self.current.take() {
+            let header = full.header();
+            let following = IndexHeader::following(header.end_timestamp, header.end_phy_offset);
+            next.map[..index::HEADER_SIZE].copy_from_slice(&following.encode());
+            self.full_until = header.end_timestamp;
+            self.unsynced.push(full.file);
+        }
+        self.current = Some(next);
+        Ok(())
+    }
+
+    /// Waits until all entries are on the disk. Returns the store time up to which full files hold them, 0 for none.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn sync(&mut self) -> Result<i64> {
+        self.unsynced.drain(..).try_for_each(|file| file.sync())?;
+        if let Some(current) = &self.current {
+            current.file.sync()?;
+        }
+        if std::mem::take(&mut self.created) {
+            sync_directory(&self.directory)?;
+        }
+        Ok(self.full_until)
+    }
+}
+
+impl IndexFile {
+    fn header(&self) -> IndexHeader {
+        IndexHeader::decode(&self.map).unwrap_or_else(|| IndexHeader::following(0, 0))
+    }
+
+    /// How many entries it can still take.
+    #[inline]
+    fn room(&self, geometry: Geometry) -> usize {
+        let count = self.map.get(36..40).and_then(|b| b.first_chunk()).map_or(1, |b| i32::from_be_bytes(*b).max(1));
+        geometry.entries.saturating_sub(count.cast_unsigned()) as usize
+    }
+}
+
+/// The index hash of `key`, where `topic_hash` is Java's hash of topic and `#` before it.
+#[inline]
+pub fn key_hash(topic_hash: i32, key: &[u8]) -> i32 {
+    let step = |h: i32, unit: u16| h.wrapping_mul(31).wrapping_add(i32::from(unit));
+    let hash = if key.is_ascii() {
+        key.iter().map(|b| u16::from(*b)).fold(topic_hash, step)
+    } else {
+        String::from_utf8_lossy(key).encode_utf16().fold(topic_hash, step)
+    };
+    hash.checked_abs().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::index::{IndexView, index_hash};
+    use crate::format::tag::java_hash;
+
+    const GEOMETRY: Geometry = Geometry { slots: 10, entries: 4 };
+
+    #[test]
+    fn the_hash_goes_on_where_that_of_the_topic_ends() {
+        for key in ["U1", "订单😀", ""] {
+            assert_eq!(key_hash(java_hash("T#"), key.as_bytes()), index_hash("T", key));
+        }
+    }
+
+    #[test]
+    fn a_full_file_is_followed_by_one_that_begins_where_it_ended() {
+        let dir = tempfile::tempdir().expect("dir");
+        let mut writer = IndexWriter::new(dir.path().into(), GEOMETRY, None).expect("made");
+        writer.reserve(5, 0).expect("room");
+        for n in 0..5 {
+            writer.push(n, i64::from(n) * 100 + 7);
+        }
+        writer.write(9_000, 0).expect("written");
+        assert_eq!(writer.sync().expect("synced"), 9_000);
+        let mut names: Vec<_> = std::fs::read_dir(dir.path()).expect("dir").flatten().map(|e| e.path()).collect();
+        names.sort();
+        let files: Vec<_> = names.iter().map(|path| std::fs::read(path).expect("read")).collect();
+        let views: Vec<_> = files.iter().map(|f| IndexView::new(f, 10, 4).expect("whole")).collect();
+        assert_eq!(views.iter().map(|v| v.header().index_count).collect::<Vec<_>>(), [4, 3]);
+        assert_eq!(views[1].header().begin_phy_offset, 307);
+        let mut found = Vec::new();
+        views[1].query(4, 0, i64::MAX, 9, &mut found).expect("sound");
+        assert_eq!(found, [407]);
+    }
+
+    #[test]
+    fn a_record_without_keys_starts_a_file_too() {
+        let dir = tempfile::tempdir().expect("dir");
+        let mut writer = IndexWriter::new(dir.path().into(), GEOMETRY, None).expect("made");
+        writer.push_none();
+        writer.write(1, 0).expect("written");
+        (0..3).for_each(|n| writer.push(n, 0));
+        writer.write(1, 0).expect("written");
+        assert_eq!(std::fs::read_dir(dir.path()).expect("dir").count(), 1);
+        writer.push_none();
+        writer.write(1, 0).expect("written");
+        assert_eq!(std::fs::read_dir(dir.path()).expect("dir").count(), 2);
+    }
+}

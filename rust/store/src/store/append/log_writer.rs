@@ -1,0 +1,193 @@
+//! The end of the commit log: records go into a buffer, the buffer into the file, and a full file ends in a blank record.
+//!
+//! Source: `CommitLog.DefaultAppendMessageCallback.doAppend`, `MappedFileQueue.getLastMappedFile`.
+use crate::Result;
+use crate::file::allocated::{Allocated, sync_directory};
+use crate::file::name;
+use crate::format::message::{MIN_BLANK_LEN, encode_blank};
+use std::collections::VecDeque;
+use std::path::PathBuf;
+
+/// Bytes that are gathered before they are written.
+pub const BUFFER_LEN: usize = 1 << 20;
+
+/// The files that are written to.
+#[derive(Debug)]
+pub struct LogWriter {
+    directory: PathBuf,
+    file_size: u64,
+    /// Offset of the next record, what is still in the buffer included.
+    position: u64,
+    current: Option<LogFile>,
+    ahead: VecDeque<LogFile>,
+    buffer: Vec<u8>,
+    unsynced: Vec<Allocated>,
+    created: bool,
+    dirty: bool,
+}
+
+#[derive(Debug)]
+struct LogFile {
+    base: u64,
+    file: Allocated,
+}
+
+impl LogWriter {
+    /// Goes on at `position`, in the file that starts at the offset of `current` or in a new one.
+    pub fn new(directory: PathBuf, file_size: u64, position: u64, current: Option<(u64, Allocated)>) -> Self {
+        Self {
+            directory,
+            file_size,
+            position,
+            current: current.map(|(base, file)| LogFile { base, file }),
+            ahead: VecDeque::new(),
+            buffer: Vec::with_capacity(BUFFER_LEN + (64 << 10)),
+            unsynced: Vec::new(),
+            created: false,
+            dirty: false,
+        }
+    }
+
+    /// Bytes of each file.
+    pub fn file_size(&self) -> u64 {
+        self.file_size
+    }
+
+    /// Creates the files that records of these sizes will need.
+    ///
+    /// # Errors
+    /// [`crate::Error::Io`], as for a full disk: [`release`](Self::release) gives back what was created.
+    pub fn reserve(&mut self, sizes: impl Iterator<Item = u32>) -> Result<()> {
+        let mut end = self.current.as_ref().map_or(self.position, |file| file.base + self.file_size);
+        let mut at = self.position;
+        for size in sizes {
+            if at + u64::from(size) + MIN_BLANK_LEN as u64 > end {
+                at = end;
+                let file = self.create(end)?;
+                self.ahead.push_back(file);
+                end += self.file_size;
+            }
+            at += u64::from(size);
+        }
+        Ok(())
+    }
+
+    fn create(&mut self, base: u64) -> Result<LogFile> {
+        let file = Allocated::create(&self.directory.join(name::of_offset(base)), self.file_size)?;
+        self.created = true;
+        Ok(LogFile { base, file })
+    }
+
+    /// Removes files that were created and not used.
+    pub fn release(&mut self) {
+        self.ahead.drain(..).for_each(|file| file.file.discard());
+    }
+
+    /// Bytes in the buffer.
+    pub fn buffered(&self) -> usize {
+        self.buffer.len()
+    }
+
+    /// Makes room for a record and gives its offset, and the buffer that it is to be appended to.
+    ///
+    /// # Errors
+    /// [`crate::Error::Io`].
+    pub fn place(&mut self, size: u32) -> Result<(u64, &mut Vec<u8>)> {
+        let end = self.current.as_ref().map_or(self.position, |file| file.base + self.file_size);
+        if self.position + u64::from(size) + MIN_BLANK_LEN as u64 > end {
+            self.roll(end)?;
+        }
+        let offset = self.position;
+        self.position += u64::from(size);
+        Ok((offset, &mut self.buffer))
+    }
+
+    /// Ends the current file with a blank record and goes on in the next one.
+    fn roll(&mut self, end: u64) -> Result<()> {
+        let remaining = end - self.position;
+        if remaining > 0 {
+            self.buffer.extend_from_slice(&encode_blank(remaining as u32));
+            self.position += MIN_BLANK_LEN as u64;
+        }
+        self.write()?;
+        self.position = end;
+        let next = match self.ahead.pop_front() {
+            Some(next) => next,
+            None => self.create(end)?,
+        };
+        self.unsynced.extend(self.current.replace(next).map(|file| file.file));
+        Ok(())
+    }
+
+    /// Hands the buffer to the operating system.
+    ///
+    /// # Errors
+    /// [`crate::Error::Io`]; then part of it may be in the file.
+    pub fn write(&mut self) -> Result<()> {
+        if let Some(current) = self.current.as_ref().filter(|_| !self.buffer.is_empty()) {
+            let at = self.position - self.buffer.len() as u64 - current.base;
+            current.file.write(&self.buffer, at)?;
+            self.dirty = true;
+        }
+        self.buffer.clear();
+        Ok(())
+    }
+
+    /// Waits until all that was written is on the disk.
+    ///
+    /// # Errors
+    /// [`crate::Error::Io`].
+    pub fn sync(&mut self) -> Result<()> {
+        for file in self.unsynced.drain(..) {
+            file.sync()?;
+        }
+        if let Some(current) = self.current.as_ref().filter(|_| self.dirty) {
+            current.file.sync()?;
+        }
+        if std::mem::take(&mut self.created) {
+            sync_directory(&self.directory)?;
+        }
+        self.dirty = false;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn writer(dir: &std::path::Path) -> LogWriter {
+        LogWriter::new(dir.to_path_buf(), 100, 0, None)
+    }
+
+    fn put(log: &mut LogWriter, size: u32) -> u64 {
+        let (offset, buffer) = log.place(size).expect("placed");
+        buffer.extend(std::iter::repeat_n(b'r', size as usize));
+        offset
+    }
+
+    #[test]
+    fn a_record_and_a_blank_one_must_fit() {
+        let dir = tempfile::tempdir().expect("dir");
+        let mut log = writer(dir.path());
+        log.reserve([50, 42, 10].into_iter()).expect("room");
+        assert_eq!([50, 42, 10].map(|size| put(&mut log, size)), [0, 50, 100]);
+        log.write().expect("written");
+        let first = std::fs::read(dir.path().join(name::of_offset(0))).expect("there");
+        assert_eq!(first[92..], encode_blank(8));
+        let mut log = writer(&dir.path().join("b"));
+        std::fs::create_dir(dir.path().join("b")).expect("dir");
+        assert_eq!([50, 43].map(|size| put(&mut log, size)), [0, 100]);
+    }
+
+    #[test]
+    fn files_that_are_not_used_go_again() {
+        let dir = tempfile::tempdir().expect("dir");
+        let mut log = writer(dir.path());
+        log.reserve([50, 50, 50].into_iter()).expect("room");
+        assert_eq!(std::fs::read_dir(dir.path()).expect("dir").count(), 3);
+        log.release();
+        assert_eq!(std::fs::read_dir(dir.path()).expect("dir").count(), 0);
+        assert_eq!(put(&mut log, 50), 0);
+    }
+}

@@ -1,0 +1,69 @@
+//! Messages one by one, as values.
+use super::row::{Pair, Row, Rows};
+
+/// A message to be stored.
+#[derive(Clone, Debug, Default)]
+pub struct OwnedMessage {
+    /// Its topic.
+    pub topic: String,
+    /// Its body.
+    pub body: Vec<u8>,
+    /// Its tag.
+    pub tags: Option<String>,
+    /// Its keys, separated by spaces.
+    pub keys: Option<String>,
+    /// Further properties.
+    pub properties: Vec<(String, String)>,
+    /// Queue of the topic.
+    pub queue_id: i64,
+    /// The user's 32 bits.
+    pub flag: i64,
+    /// Milliseconds; the time of the append unless given.
+    pub born_timestamp: Option<i64>,
+}
+
+/// A batch of them.
+#[derive(Clone, Debug, Default)]
+pub struct Messages {
+    messages: Vec<OwnedMessage>,
+    pairs: Vec<(String, String)>,
+    ends: Vec<usize>,
+}
+
+impl Messages {
+    /// A batch of `messages`.
+    pub fn new(mut messages: Vec<OwnedMessage>) -> Self {
+        let (mut pairs, mut ends) = (Vec::new(), Vec::with_capacity(messages.len()));
+        for message in &mut messages {
+            pairs.append(&mut message.properties);
+            ends.push(pairs.len());
+        }
+        Self { messages, pairs, ends }
+    }
+}
+
+impl Rows for Messages {
+    fn len(&self) -> usize {
+        self.messages.len()
+    }
+
+    fn row(&self, index: usize) -> Row<'_> {
+        let message = &self.messages[index];
+        let start = index.checked_sub(1).map_or(0, |before| self.ends[before]);
+        Row {
+            topic: Some(message.topic.as_bytes()),
+            body: Some(&message.body),
+            tags: message.tags.as_deref().map(str::as_bytes),
+            keys: message.keys.as_deref().map(str::as_bytes),
+            pairs: start..self.ends[index],
+            queue_id: message.queue_id,
+            flag: message.flag,
+            born_timestamp: message.born_timestamp,
+        }
+    }
+
+    fn pair(&self, index: usize) -> Pair<'_> {
+        let (name, value) = &self.pairs[index];
+        (name.as_bytes(), Some(value.as_bytes()))
+    }
+}

@@ -1,0 +1,33 @@
+//! Appending to a store: check, allocate, then write; commit log first, consume queues and index behind it.
+//!
+//! ```text
+//! columns, messages    rows as they were given
+//! plan                 every row checked, its size and its queue known; nothing is written yet
+//! log_writer           records, in files of one size
+//! queue_writer         units of one queue; queue_table holds them all
+//! index_writer         hash entries of keys
+//! appender             the façade: one batch of rows after the other, flush, close
+//! resume               where an existing store goes on, or why it does not
+//! ```
+pub mod appender;
+pub mod checkpoint;
+pub mod columns;
+pub mod delay;
+pub mod index_name;
+pub mod index_writer;
+pub mod log_writer;
+pub mod messages;
+pub mod options;
+pub mod plan;
+pub mod properties;
+pub mod queue_table;
+pub mod queue_writer;
+pub mod resume;
+pub mod row;
+pub mod writers;
+
+pub use appender::{Appended, Appender, Place};
+pub use columns::Columns;
+pub use messages::{Messages, OwnedMessage};
+pub use options::{AppendOptions, Flush};
+pub use row::{Row, Rows};

@@ -1,0 +1,97 @@
+//! How a store is opened for appending.
+use crate::format::consume_queue::UNIT_SIZE;
+use crate::format::host::Host;
+use crate::format::index::{self, DEFAULT_ENTRY_COUNT, DEFAULT_SLOT_COUNT};
+use crate::format::message::{MIN_BLANK_LEN, MIN_LEN};
+use crate::{Error, Result};
+use std::net::Ipv4Addr;
+
+/// When an append is on the disk.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Flush {
+    /// When [`flush`](super::Appender::flush) or the operating system writes it: it survives the end of the process.
+    #[default]
+    Async,
+    /// Before the call returns.
+    Sync,
+}
+
+/// Sizes are those of new files; a store that has files goes on with the sizes of those.
+#[derive(Clone, Copy, Debug)]
+pub struct AppendOptions {
+    /// When an append is on the disk.
+    pub flush: Flush,
+    /// Bytes of a commit-log file (`mappedFileSizeCommitLog`).
+    pub file_size: u64,
+    /// Bytes of a consume-queue file (`mappedFileSizeConsumeQueue`), rounded up to whole units.
+    pub queue_file_size: u64,
+    /// Slots of an index file (`maxHashSlotNum`).
+    pub index_slots: u32,
+    /// Entries of an index file (`maxIndexNum`).
+    pub index_entries: u32,
+    /// Bytes of a body, at most (`maxMessageSize`).
+    pub max_message_size: usize,
+    /// Who stores, and who the messages come from.
+    pub store_host: Host,
+    /// The local time's distance from UTC in milliseconds: index files are named after the local time.
+    pub zone_offset_ms: i64,
+}
+
+impl Default for AppendOptions {
+    fn default() -> Self {
+        Self {
+            flush: Flush::Async,
+            file_size: 1 << 30,
+            queue_file_size: 300_000 * UNIT_SIZE as u64,
+            index_slots: DEFAULT_SLOT_COUNT,
+            index_entries: DEFAULT_ENTRY_COUNT,
+            max_message_size: 4 << 20,
+            store_host: Host { ip: Ipv4Addr::LOCALHOST.into(), port: 10_911 },
+            zone_offset_ms: 0,
+        }
+    }
+}
+
+impl AppendOptions {
+    /// The options with sizes that files can have.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for a size that RocketMQ could not use.
+    pub fn checked(self) -> Result<Self> {
+        let max = i32::MAX as u64;
+        let smallest = (MIN_LEN + MIN_BLANK_LEN + 1) as u64;
+        in_range("file_size", self.file_size, smallest, max)?;
+        in_range("queue_file_size", self.queue_file_size, 1, max - UNIT_SIZE as u64)?;
+        in_range("index_slots", self.index_slots.into(), 1, max)?;
+        in_range("index_entries", self.index_entries.into(), 2, max)?;
+        in_range("index file size", index::file_size(self.index_slots, self.index_entries), 1, max)?;
+        in_range("max_message_size", self.max_message_size as u64, 0, max)?;
+        Ok(Self { queue_file_size: self.queue_file_size.next_multiple_of(UNIT_SIZE as u64), ..self })
+    }
+}
+
+fn in_range(what: &'static str, got: u64, least: u64, most: u64) -> Result<()> {
+    if (least..=most).contains(&got) {
+        return Ok(());
+    }
+    Err(Error::invalid(what, format!("{least} to {most}"), got))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn queue_files_hold_whole_units_and_impossible_sizes_are_refused() {
+        let options = AppendOptions { queue_file_size: 101, ..AppendOptions::default() };
+        assert_eq!(options.checked().expect("rounded").queue_file_size, 120);
+        for wrong in [
+            AppendOptions { file_size: 50, ..options },
+            AppendOptions { index_slots: 0, ..options },
+            AppendOptions { index_entries: 1, ..options },
+            AppendOptions { index_entries: i32::MAX as u32, ..options },
+        ] {
+            assert!(wrong.checked().is_err(), "{wrong:?}");
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! The property string of a row: KEYS, TAGS, then the others in the order given, then what a delay adds. No 0x02 at the end.
+//!
+//! Java writes them in the order of its hash map; every reader takes any order.
+//!
+//! Source: `MessageDecoder.messageProperties2String`, `CommitLog.asyncPutMessage`.
+use super::delay::Delay;
+use super::row::{Row, Rows};
+use crate::format::properties::{DELAY, KEYS, NAME_END, PROPERTY_END, TAGS, UNIQ_KEY};
+
+const REAL_TOPIC: &str = "REAL_TOPIC";
+const REAL_QID: &str = "REAL_QID";
+
+/// Values that the store itself looks at.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Named<'a> {
+    /// The tag.
+    pub tags: Option<&'a [u8]>,
+    /// The keys.
+    pub keys: Option<&'a [u8]>,
+    /// The producer's id.
+    pub uniq_key: Option<&'a [u8]>,
+    /// The delay level as text.
+    pub delay: Option<&'a [u8]>,
+}
+
+/// Writes the property string of `row` over `out`. Returns what the store looks at and how many properties there are.
+#[inline]
+pub fn encode<'a, R: Rows>(rows: &'a R, row: &Row<'a>, out: &mut Vec<u8>) -> (Named<'a>, usize) {
+    out.clear();
+    let mut named = Named { tags: row.tags, keys: row.keys, ..Named::default() };
+    let mut count = 0;
+    for (name, value) in [(KEYS, row.keys), (TAGS, row.tags)] {
+        if let Some(value) = value {
+            push(out, name.as_bytes(), value);
+            count += 1;
+        }
+    }
+    for (name, value) in row.pairs.clone().map(|index| rows.pair(index)) {
+        let Some(value) = value else { continue };
+        if named.notes(row, name, value) {
+            push(out, name, value);
+            count += 1;
+        }
+    }
+    (named, count)
+}
+
+/// As [`encode`], of a message that is delayed: its own topic and queue become properties.
+pub fn encode_delayed<'a, R: Rows>(rows: &'a R, row: &Row<'a>, delay: Delay, out: &mut Vec<u8>) -> Named<'a> {
+    let (named, _) = encode(rows, row, out);
+    let given = std::mem::take(out);
+    let replaced = [DELAY, REAL_TOPIC, REAL_QID].map(str::as_bytes);
+    for (name, value) in crate::format::properties::iter(&given).filter(|(name, _)| !replaced.contains(name)) {
+        push(out, name, value);
+    }
+    push(out, DELAY.as_bytes(), delay.level().to_string().as_bytes());
+    push(out, REAL_TOPIC.as_bytes(), row.topic.unwrap_or_default());
+    push(out, REAL_QID.as_bytes(), row.queue_id.to_string().as_bytes());
+    named
+}
+
+impl<'a> Named<'a> {
+    /// Notes a property; `false` where a column of the row stands for it.
+    #[inline]
+    fn notes(&mut self, row: &Row<'_>, name: &[u8], value: &'a [u8]) -> bool {
+        match name {
+            b"KEYS" if row.keys.is_some() => return false,
+            b"TAGS" if row.tags.is_some() => return false,
+            _ if name == KEYS.as_bytes() => self.keys = Some(value),
+            _ if name == TAGS.as_bytes() => self.tags = Some(value),
+            _ if name == UNIQ_KEY.as_bytes() => self.uniq_key = Some(value),
+            _ if name == DELAY.as_bytes() => self.delay = Some(value),
+            _ => {}
+        }
+        true
+    }
+}
+
+#[inline]
+fn push(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
+    if !out.is_empty() {
+        out.push(PROPERTY_END);
+    }
+    out.extend_from_slice(name);
+    out.push(NAME_END);
+    out.extend_from_slice(value);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::append::{Messages, OwnedMessage};
+
+    fn message() -> Messages {
+        let pair = |n: &str, v: &str| (n.to_owned(), v.to_owned());
+        Messages::new(vec![OwnedMessage {
+            topic: "T".into(),
+            tags: Some("A".into()),
+            keys: Some("k1 k2".into()),
+            properties: vec![pair("b", "2"), pair("TAGS", "not this"), pair("DELAY", "99"), pair("UNIQ_KEY", "U")],
+            queue_id: 7,
+            ..OwnedMessage::default()
+        }])
+    }
+
+    #[test]
+    fn keys_and_tags_come_first_and_win_over_properties_of_their_name() {
+        let (rows, mut out) = (message(), Vec::new());
+        let (named, count) = encode(&rows, &rows.row(0), &mut out);
+        assert_eq!(out, b"KEYS\x01k1 k2\x02TAGS\x01A\x02b\x012\x02DELAY\x0199\x02UNIQ_KEY\x01U");
+        assert_eq!((count, named.tags, named.uniq_key), (5, Some(&b"A"[..]), Some(&b"U"[..])));
+    }
+
+    #[test]
+    fn a_delayed_message_remembers_where_it_belongs() {
+        let (rows, mut out) = (message(), Vec::new());
+        let delay = Delay::parse(b"99").expect("a number").expect("a level");
+        encode_delayed(&rows, &rows.row(0), delay, &mut out);
+        let expected = "KEYS\u{1}k1 k2\u{2}TAGS\u{1}A\u{2}b\u{1}2\u{2}UNIQ_KEY\u{1}U\u{2}DELAY\u{1}18\u{2}REAL_TOPIC\u{1}T\u{2}REAL_QID\u{1}7";
+        assert_eq!(String::from_utf8(out).expect("text"), expected);
+    }
+}

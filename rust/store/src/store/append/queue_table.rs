@@ -1,0 +1,207 @@
+//! All consume queues of a store, by topic and number.
+//!
+//! Source: `DefaultMessageStore.consumeQueueTable`, `CommitLog.topicQueueTable`.
+use super::queue_writer::QueueWriter;
+use crate::Result;
+use crate::format::consume_queue::Unit;
+use crate::format::tag::java_hash;
+use std::collections::HashMap;
+use std::path::PathBuf;
+
+/// Queue files that stay open.
+const MAX_OPEN: usize = 256;
+/// Queue numbers below this are found without hashing.
+const SMALL: usize = 1024;
+const NONE: u32 = u32::MAX;
+
+/// The queues; each is known by its number in the table.
+#[derive(Debug)]
+pub struct QueueTable {
+    directory: PathBuf,
+    file_size: u64,
+    names: HashMap<Box<str>, usize>,
+    topics: Vec<Topic>,
+    queues: Vec<QueueWriter>,
+    last: usize,
+    planned: Vec<u32>,
+    pending: Vec<u32>,
+    unsynced: Vec<u32>,
+}
+
+/// A topic and its queues.
+#[derive(Debug)]
+pub struct Topic {
+    /// Its name.
+    pub name: Box<str>,
+    /// Java's hash of the name and `#`, with which the index hash of each of its keys begins.
+    pub key_hash: i32,
+    small: Vec<u32>,
+    large: HashMap<i32, u32>,
+}
+
+impl QueueTable {
+    /// An empty table for the queues below `directory`; new ones have files of `file_size` bytes.
+    pub fn new(directory: PathBuf, file_size: u64) -> Self {
+        Self {
+            directory,
+            file_size,
+            names: HashMap::new(),
+            topics: Vec::new(),
+            queues: Vec::new(),
+            last: 0,
+            planned: Vec::new(),
+            pending: Vec::new(),
+            unsynced: Vec::new(),
+        }
+    }
+
+    /// Adds a queue whose next message gets `next_offset`.
+    pub fn add(&mut self, topic: &str, queue_id: i32, next_offset: i64) -> u32 {
+        let topic_number = self.topic_number(topic);
+        let number = self.queues.len() as u32;
+        let directory = self.directory.join(topic).join(queue_id.to_string());
+        self.queues.push(QueueWriter::new(topic_number, queue_id, directory, self.file_size, next_offset));
+        self.topics[topic_number].insert(queue_id, number);
+        number
+    }
+
+    /// The queue's number in the table; a new queue if there is none.
+    #[inline]
+    pub fn find(&mut self, topic: &str, queue_id: i32) -> u32 {
+        let topic_number = self.topic_number(topic);
+        match self.topics[topic_number].get(queue_id) {
+            NONE => self.add(topic, queue_id, 0),
+            number => number,
+        }
+    }
+
+    #[inline]
+    fn topic_number(&mut self, topic: &str) -> usize {
+        if self.topics.get(self.last).is_none_or(|last| *last.name != *topic) {
+            self.last = self.names.get(topic).copied().unwrap_or_else(|| self.add_topic(topic));
+        }
+        self.last
+    }
+
+    fn add_topic(&mut self, topic: &str) -> usize {
+        let number = self.topics.len();
+        let key_hash = java_hash(&format!("{topic}#"));
+        self.topics.push(Topic { name: topic.into(), key_hash, small: Vec::new(), large: HashMap::new() });
+        self.names.insert(topic.into(), number);
+        number
+    }
+
+    /// The queue of that number.
+    #[inline]
+    pub fn queue(&self, number: u32) -> &QueueWriter {
+        &self.queues[number as usize]
+    }
+
+    /// The topic of the queue of that number.
+    #[inline]
+    pub fn topic(&self, number: u32) -> &Topic {
+        &self.topics[self.queues[number as usize].topic]
+    }
+
+    /// Counts a message for the queue of that number.
+    #[inline]
+    pub fn plan(&mut self, number: u32) {
+        if self.queues[number as usize].plan() {
+            self.planned.push(number);
+        }
+    }
+
+    /// Forgets what was planned.
+    pub fn forget(&mut self) {
+        for number in self.planned.drain(..) {
+            self.queues[number as usize].forget();
+        }
+    }
+
+    /// Creates the files for what was planned.
+    ///
+    /// # Errors
+    /// [`crate::Error::Io`].
+    pub fn reserve(&mut self) -> Result<()> {
+        let planned = std::mem::take(&mut self.planned);
+        let reserved = planned.iter().try_for_each(|number| self.queues[*number as usize].reserve());
+        self.planned = planned;
+        self.forget();
+        reserved
+    }
+
+    /// Adds the unit of the next message of the queue of that number.
+    #[inline]
+    pub fn push(&mut self, number: u32, unit: Unit) {
+        if self.queues[number as usize].push(unit) {
+            self.pending.push(number);
+        }
+    }
+
+    /// Hands all units to the operating system.
+    ///
+    /// # Errors
+    /// [`crate::Error::Io`].
+    pub fn write(&mut self) -> Result<()> {
+        for number in self.pending.drain(..) {
+            let queue = &mut self.queues[number as usize];
+            queue.write()?;
+            if number as usize >= MAX_OPEN {
+                queue.close_file();
+            }
+            self.unsynced.push(number);
+        }
+        if self.unsynced.len() > 4 * self.queues.len() {
+            self.unsynced.sort_unstable();
+            self.unsynced.dedup();
+        }
+        Ok(())
+    }
+
+    /// Waits until all units that were written are on the disk.
+    ///
+    /// # Errors
+    /// [`crate::Error::Io`].
+    pub fn sync(&mut self) -> Result<()> {
+        self.unsynced.sort_unstable();
+        self.unsynced.dedup();
+        self.unsynced.drain(..).try_for_each(|number| self.queues[number as usize].sync())
+    }
+}
+
+impl Topic {
+    #[inline]
+    fn get(&self, queue_id: i32) -> u32 {
+        match self.small.get(queue_id as usize) {
+            Some(number) => *number,
+            None => self.large.get(&queue_id).copied().unwrap_or(NONE),
+        }
+    }
+
+    fn insert(&mut self, queue_id: i32, number: u32) {
+        let at = queue_id as usize;
+        if at >= SMALL {
+            self.large.insert(queue_id, number);
+            return;
+        }
+        if self.small.len() <= at {
+            self.small.resize(at + 1, NONE);
+        }
+        self.small[at] = number;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_queue_keeps_its_number() {
+        let mut table = QueueTable::new("nowhere".into(), 100);
+        let numbers = [("A", 0), ("B", 0), ("A", 3), ("A", 5000)].map(|(topic, id)| table.find(topic, id));
+        assert_eq!(numbers, [0, 1, 2, 3]);
+        assert_eq!([("A", 5000), ("B", 0), ("A", 0)].map(|(topic, id)| table.find(topic, id)), [3, 1, 0]);
+        assert_eq!(table.find("A", 1), 4);
+        assert_eq!((&*table.topic(1).name, table.queue(3).queue_id), ("B", 5000));
+    }
+}

@@ -1,0 +1,266 @@
+//! Where an existing store goes on: behind its last record, if its queues and its index agree with its log.
+//!
+//! Nothing is repaired. RocketMQ's own recovery looks at the last files only, as this does.
+//!
+//! Source: `DefaultMessageStore.load`, `CommitLog.recoverNormally`, `recoverTopicQueueTable`.
+use super::appender::ABORT;
+use super::checkpoint::CheckpointWriter;
+use super::index_writer::{Geometry, IndexWriter};
+use super::log_writer::LogWriter;
+use super::options::AppendOptions;
+use super::queue_table::QueueTable;
+use super::writers::Writers;
+use crate::file::{Allocated, Segments, lock, mmap};
+use crate::format::consume_queue::{UNIT_SIZE, Unit};
+use crate::format::index::{self, IndexHeader};
+use crate::format::message::Message;
+use crate::store::consume_queue::UnitReader;
+use crate::store::damage::DamageLog;
+use crate::store::{ConsumeQueue, LogWalk, MessageStore, OpenOptions, QueueKind};
+use crate::{Error, Result};
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+/// Directories of a store.
+const DIRECTORIES: [&str; 3] = ["commitlog", "consumequeue", "index"];
+/// What tells a store of 5.x that is kept in other files, too, which this would leave behind.
+const OTHER_KINDS: [(&str, &str); 5] = [
+    ("consumequeue_ext", "a store with consume-queue extensions (enableConsumeQueueExt=true)"),
+    ("timerwheel", "a store with timer messages of 5.x (timerWheelEnable=true)"),
+    ("timerlog", "a store with timer messages of 5.x (timerWheelEnable=true)"),
+    ("batchconsumequeue", "a store with batch consume queues of 5.x"),
+    ("rocksdbstore", "a store with a RocksDB database of 5.x"),
+];
+
+/// Next queue offsets, by topic and queue.
+type Offsets = HashMap<String, HashMap<i32, i64>>;
+
+/// Makes the directory of a new store. One that holds other things is left alone.
+///
+/// # Errors
+/// [`Error::Unsupported`] for a directory that is neither empty nor a store, [`Error::Io`].
+pub fn create_root(root: &Path) -> Result<()> {
+    fs::create_dir_all(root).map_err(|e| Error::io(root, e))?;
+    let entries = fs::read_dir(root).map_err(|e| Error::io(root, e))?;
+    let names: Vec<_> = entries.flatten().map(|entry| entry.file_name()).collect();
+    let is_new = names.iter().all(|name| name == lock::NAME);
+    let is_store = DIRECTORIES.iter().any(|d| names.iter().any(|name| name == d));
+    if is_new || is_store {
+        return Ok(());
+    }
+    let reason = "neither empty nor a RocketMQ store; give an empty directory to make a new store in";
+    Err(Error::Unsupported { path: root.to_path_buf(), reason: reason.into() })
+}
+
+/// Opens the files of the store below `root`, which this process has locked.
+///
+/// # Errors
+/// As [`Appender::open`](super::Appender::open).
+pub fn resume(root: &Path, options: &AppendOptions) -> Result<Writers> {
+    refuse(root)?;
+    for name in DIRECTORIES {
+        let directory = root.join(name);
+        fs::create_dir_all(&directory).map_err(|e| Error::io(&directory, e))?;
+    }
+    let store = MessageStore::open(root, &OpenOptions::default())?;
+    if store.queue_kind() == QueueKind::RocksDb {
+        return Err(unsupported(&root.join("consumequeue"), "a store with consume queues in RocksDB"));
+    }
+    let queues = all_queues(&store)?;
+    let offsets = next_offsets(&queues)?;
+    let end = log_end(&store, &offsets)?;
+    queues.iter().try_for_each(|queue| check_last_unit(&store, queue, end))?;
+    Ok(Writers {
+        log: log_writer(&store, options, end)?,
+        queues: queue_table(&store, options, &queues, &offsets)?,
+        index: index_writer(root, options, end)?,
+        checkpoint: CheckpointWriter::open(root)?,
+        last_store_ms: 0,
+    })
+}
+
+fn refuse(root: &Path) -> Result<()> {
+    let abort = root.join(ABORT);
+    if abort.exists() {
+        let reason = "the store was not closed cleanly, or a broker owns it and runs; \
+                      it can be read with mode \"r\", or recovered by starting a broker on it";
+        return Err(Error::Busy { path: abort, reason: reason.into() });
+    }
+    for (name, what) in OTHER_KINDS {
+        if root.join(name).exists() {
+            return Err(unsupported(&root.join(name), what));
+        }
+    }
+    let topics = root.join("config").join("topics.json");
+    if fs::read(&topics).is_ok_and(|text| memchr::memmem::find(&text, b"BatchCQ").is_some()) {
+        return Err(unsupported(&topics, "a store with batch consume queues of 5.x (queue.type=BatchCQ)"));
+    }
+    Ok(())
+}
+
+fn unsupported(path: &Path, what: &str) -> Error {
+    let reason = format!("{what}; it can be read with mode \"r\", not appended to");
+    Error::Unsupported { path: path.to_path_buf(), reason }
+}
+
+fn corrupt(path: &Path, offset: u64, reason: impl std::fmt::Display) -> Error {
+    let reason = format!("{reason}; the store can be read with mode \"r\", not appended to");
+    Error::Corrupt { path: path.to_path_buf(), offset, reason }
+}
+
+fn all_queues(store: &MessageStore) -> Result<Vec<ConsumeQueue>> {
+    let mut queues = Vec::new();
+    for topic in store.queue_topics()? {
+        queues.append(&mut store.queues(&topic)?);
+    }
+    Ok(queues)
+}
+
+fn next_offsets(queues: &[ConsumeQueue]) -> Result<Offsets> {
+    let mut offsets = Offsets::new();
+    for queue in queues {
+        let topic = offsets.entry(queue.topic().to_owned()).or_default();
+        topic.insert(queue.queue_id(), queue.max_offset()?);
+    }
+    Ok(offsets)
+}
+
+/// Walks the last file, and what no queue lists, to the end of the log; every record on the way must be in its queue.
+fn log_end(store: &MessageStore, offsets: &Offsets) -> Result<u64> {
+    let files = store.log().segments().files();
+    let Some(last) = files.last() else { return Ok(0) };
+    let listed = store.dispatched_to()?;
+    let newest_listed = store.log().segments().find(listed.saturating_sub(1)).map_or(last.base, |i| files[i].base);
+    let mut damage = DamageLog::default();
+    let mut walk = LogWalk::new(store.log().clone(), newest_listed.min(last.base), u64::MAX, listed);
+    while walk.advance(&mut damage)? {
+        let block = walk.block();
+        for record in block.records.iter().filter(|record| record.layout.is_dispatched()) {
+            let message = Message::new(block.bytes.get(record.at as usize..).unwrap_or_default(), record.layout);
+            message.map_or(Ok(()), |message| check_listed(store, &message, offsets))?;
+        }
+    }
+    if let Some(first) = damage.entries().first() {
+        return Err(corrupt(&first.file, first.offset, &first.reason));
+    }
+    if walk.position() < last.base {
+        return Err(corrupt(
+            &last.path,
+            0,
+            format!("expected the log's end, at {}, in its last file", walk.position()),
+        ));
+    }
+    Ok(walk.position())
+}
+
+fn check_listed(store: &MessageStore, message: &Message<'_>, offsets: &Offsets) -> Result<()> {
+    let topic = std::str::from_utf8(message.topic()).unwrap_or_default();
+    let next = offsets.get(topic).and_then(|queues| queues.get(&message.queue_id())).copied().unwrap_or(0);
+    if message.queue_offset() < next {
+        return Ok(());
+    }
+    let (queue, offset) = (message.queue_id(), message.queue_offset());
+    let reason = format!(
+        "queue {queue} of topic {topic} ends at {next}, but the log has its message {offset}: the queues lag behind the log; \
+         the store can be read with mode \"r\", or recovered by starting a broker on it"
+    );
+    Err(Error::Busy { path: store.root().to_path_buf(), reason })
+}
+
+/// The last unit must lead to its own message: a stale one would be followed by others at wrong places.
+fn check_last_unit(store: &MessageStore, queue: &ConsumeQueue, end: u64) -> Result<()> {
+    let offset = queue.max_offset()? - 1;
+    let unit = UnitReader::new(queue).unit(offset)?.filter(Unit::is_message);
+    let Some(unit) = unit.filter(|unit| unit.physical_offset as u64 >= store.log().min_offset()) else { return Ok(()) };
+    let at = offset as u64 * UNIT_SIZE as u64;
+    let fits = unit.physical_offset as u64 + unit.size as u64 <= end;
+    let record = if fits { store.log().record_at(unit.physical_offset as u64)? } else { Vec::new() };
+    let is_own = Message::decode(&record).is_some_and(|message| {
+        message.queue_offset() == offset
+            && message.queue_id() == queue.queue_id()
+            && message.topic() == queue.topic().as_bytes()
+    });
+    if is_own {
+        return Ok(());
+    }
+    let reason = format!("expected unit {offset} to lead to its message, got offset {}", unit.physical_offset);
+    Err(corrupt(queue.directory(), at, reason))
+}
+
+fn log_writer(store: &MessageStore, options: &AppendOptions, end: u64) -> Result<LogWriter> {
+    let segments = store.log().segments();
+    let size = one_size(segments)?.unwrap_or(options.file_size);
+    let current = segments.find(end).map(|index| &segments.files()[index]);
+    let current = current.map(|file| Ok::<_, Error>((file.base, Allocated::open(&file.path)?))).transpose()?;
+    Ok(LogWriter::new(store.root().join("commitlog"), size, end, current))
+}
+
+fn queue_table(
+    store: &MessageStore,
+    options: &AppendOptions,
+    queues: &[ConsumeQueue],
+    offsets: &Offsets,
+) -> Result<QueueTable> {
+    let mut size = None;
+    for queue in queues {
+        let own = one_size(queue.segments())?;
+        if let (Some(size), Some(own)) = (size, own)
+            && size != own
+        {
+            return Err(corrupt(
+                queue.directory(),
+                0,
+                format!("expected files of {size} bytes, as other queues, got {own}"),
+            ));
+        }
+        size = size.or(own);
+    }
+    let mut table = QueueTable::new(store.root().join("consumequeue"), size.unwrap_or(options.queue_file_size));
+    for queue in queues {
+        table.add(queue.topic(), queue.queue_id(), offsets[queue.topic()][&queue.queue_id()]);
+    }
+    Ok(table)
+}
+
+/// The size of all files; RocketMQ does not open a store whose files differ.
+fn one_size(segments: &Segments) -> Result<Option<u64>> {
+    let size = segments.files().first().map(|file| file.len);
+    match segments.files().iter().find(|file| Some(file.len) != size) {
+        Some(file) => Err(corrupt(&file.path, file.len, format!("expected {} bytes, as others", size.unwrap_or(0)))),
+        None => Ok(size),
+    }
+}
+
+fn index_writer(root: &Path, options: &AppendOptions, end: u64) -> Result<IndexWriter> {
+    let directory = root.join("index");
+    let given = Geometry { slots: options.index_slots, entries: options.index_entries };
+    let Some(path) = newest_index(&directory)? else { return IndexWriter::new(directory, given, None) };
+    let file = File::open(&path).map_err(|e| Error::io(&path, e))?;
+    let map = mmap::map(&file).map_err(|e| Error::io(&path, e))?;
+    let bytes = map.as_deref().unwrap_or_default();
+    let header = IndexHeader::decode(bytes).filter(|header| header.end_phy_offset as u64 <= end);
+    let Some(_) = header else {
+        return Err(corrupt(&path, 24, format!("expected an index that ends before the log, at {end}")));
+    };
+    let geometry = geometry_of(bytes, given).ok_or_else(|| {
+        let expected = "the slots and entries of the store's index files, which do not tell them";
+        Error::invalid("index_slots, index_entries", expected, format!("{} and {}", given.slots, given.entries))
+    })?;
+    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    IndexWriter::new(directory, geometry, Some((name, Allocated::open(&path)?)))
+}
+
+fn geometry_of(bytes: &[u8], given: Geometry) -> Option<Geometry> {
+    let len = bytes.len() as u64;
+    let guessed = index::guess_geometry(len, bytes).map(|(slots, entries)| Geometry { slots, entries });
+    guessed.or(Some(given)).filter(|geometry| index::file_size(geometry.slots, geometry.entries) == len)
+}
+
+/// Names that are no numbers are passed over, as RocketMQ does.
+fn newest_index(directory: &Path) -> Result<Option<PathBuf>> {
+    let entries = fs::read_dir(directory).map_err(|e| Error::io(directory, e))?;
+    let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
+    let newest = names.filter(|name| name.bytes().all(|b| b.is_ascii_digit())).max();
+    Ok(newest.map(|name| directory.join(name)))
+}

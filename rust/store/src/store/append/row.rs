@@ -1,0 +1,40 @@
+//! Messages to be stored, as they were given: nothing is checked yet.
+use std::ops::Range;
+
+/// One message.
+#[derive(Clone, Debug)]
+pub struct Row<'a> {
+    /// Its topic.
+    pub topic: Option<&'a [u8]>,
+    /// Its body, stored as it is.
+    pub body: Option<&'a [u8]>,
+    /// Its tag; wins over a property `TAGS`.
+    pub tags: Option<&'a [u8]>,
+    /// Its keys; win over a property `KEYS`.
+    pub keys: Option<&'a [u8]>,
+    /// Which [`pair`](Rows::pair)s are its properties.
+    pub pairs: Range<usize>,
+    /// Queue of the topic.
+    pub queue_id: i64,
+    /// The user's 32 bits.
+    pub flag: i64,
+    /// Milliseconds; the time of the append unless given.
+    pub born_timestamp: Option<i64>,
+}
+
+/// Name and value of a property; one without a value is not stored, as in Java.
+pub type Pair<'a> = (&'a [u8], Option<&'a [u8]>);
+
+/// A batch of messages.
+pub trait Rows {
+    /// How many.
+    fn len(&self) -> usize;
+    /// One of them.
+    fn row(&self, index: usize) -> Row<'_>;
+    /// A property of one of them.
+    fn pair(&self, index: usize) -> Pair<'_>;
+    /// Whether there are none.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
