@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -22,11 +22,9 @@ from rmqfast.cli.progress import bar
 from rmqfast.errors import ArgumentError, StoreIOError
 from rmqfast.store import AppendOptions, open_store
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
 __all__ = ["demo"]
 
+SparkSession = Any  # only rmqfast.spark knows pyspark
 BROKERS_STORE = "offsets-4.9.4"
 MARK = ".rmqfast-demo"  # in a directory that the demo made, and may remove
 RECORD_BYTES = BODY_BYTES + 200
