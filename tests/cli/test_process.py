@@ -32,6 +32,15 @@ def test_a_closed_pipe_ends_the_command_quietly(form: str, golden_store: Path_of
         assert (process.stderr.read(), process.wait()) == (b"", 0)
 
 
+@pytest.mark.parametrize("command", ["info", "verify"])
+def test_a_pipe_that_was_closed_before_the_first_word_is_no_trouble_either(command: str, golden_store: Path_of) -> None:
+    with start("store", command, golden_store("basic-4.9.4"), "-o", "json") as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        assert (process.stderr.read(), process.wait()) == (b"", 0)
+
+
 def test_ctrl_c_ends_the_command_with_130_and_no_traceback(golden_store: Path_of) -> None:
     with start("store", "scan", golden_store("basic-4.9.4"), "-o", "jsonl") as process:
         assert process.stdout is not None

@@ -48,7 +48,10 @@ class Root(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         """As the group does; errors of this package, a closed pipe and Ctrl-C end the command in their own way."""
         try:
-            return super().invoke(ctx)
+            try:
+                return super().invoke(ctx)
+            finally:
+                sys.stdout.flush()  # at the end of the interpreter nobody could handle a closed pipe
         except RmqError as error:
             say(f"error: {described(error)}")
             raise typer.Exit(exit_code(error)) from None
