@@ -33,8 +33,8 @@ class Damage(NamedTuple):
 class MessageExt:
     """A stored message: the row of a scan as an object, column by column.
 
-    Timestamps are milliseconds since 1970, hosts `ip:port` or `[ip6]:port`, the body is decompressed. A body that does not
-    decompress is None.
+    Timestamps are milliseconds since 1970, hosts `ip:port` or `[ip6]:port`, the body is decompressed. A body that does
+    not decompress is None.
 
     Source: `MessageExt`, `MessageDecoder.decode`.
     """

@@ -1,7 +1,7 @@
 """The extension: a thin border to the store crate. Its users are `rmqfast.store` and `rmqfast.message` only."""
 
 from collections.abc import Callable
-from typing import Any, final
+from typing import Any, TypeAlias, final
 
 from rmqfast.message import Message
 from rmqfast.store.request import ScanRequest
@@ -9,11 +9,11 @@ from rmqfast.store.writer import AppendOptions
 
 COLUMNS: list[str]
 
-_Piece = tuple[str, int, int, bool]
-_Damage = tuple[int, int, str, str]
-_Row = dict[str, Any]
-_Rows = tuple[list[_Row], list[_Damage]]
-_Options = tuple[str | None, int]
+_Piece: TypeAlias = tuple[str, int, int, bool]
+_Damage: TypeAlias = tuple[int, int, str, str]
+_Row: TypeAlias = dict[str, Any]
+_Rows: TypeAlias = tuple[list[_Row], list[_Damage]]
+_Options: TypeAlias = tuple[str | None, int]
 
 @final
 class Store:

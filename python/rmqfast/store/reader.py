@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from rmqfast import _native
 from rmqfast.errors import ArgumentError, DamageWarning
@@ -27,7 +27,7 @@ class MessageStore:
         self._broker_name = broker_name
         self.path = path
 
-    def __enter__(self) -> MessageStore:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -123,8 +123,8 @@ class MessageStore:
             way: As in `scan`.
 
         Returns:
-            Pieces (way, first physical offset, end, whether bodies must be checked); messages that the queues list before
-            filters; why the way was chosen.
+            Pieces (way, first physical offset, end, whether bodies must be checked); messages that the queues list
+            before filters; why the way was chosen.
 
         Raises:
             UnknownTopicError: The store has no such topic.
@@ -150,8 +150,8 @@ class MessageStore:
     def topics(self) -> dict[str, dict[int, tuple[int, int]]]:
         """Queues of all topics: `{topic: {queue_id: (min_offset, max_offset)}}`.
 
-        Those that exist in files, or in the end of the log that no queue lists yet; in a store without consume queues the
-        whole log is read. The min offset is that of the first message still in the log, and equals the max offset
+        Those that exist in files, or in the end of the log that no queue lists yet; in a store without consume queues
+        the whole log is read. The min offset is that of the first message still in the log, and equals the max offset
         where all are gone.
 
         Raises:
@@ -161,7 +161,7 @@ class MessageStore:
             >>> import rmqfast
             >>> store = rmqfast.open_store(getfixture("golden_store")("basic-4.9.4"))
             >>> store.topics()["fx_q1"]
-            {0: (0, 1197)}
+            {0: (0, 1259)}
 
         Source: `ConsumeQueue.getMinOffsetInQueue` (5.x), `ConsumeQueue.getMaxOffsetInQueue`.
         """
@@ -179,15 +179,15 @@ class MessageStore:
     ) -> GetMessageResult:
         """Messages of a queue from an offset on, as a broker gives them to a pull.
 
-        To read on, pass `next_begin_offset` as `offset`, whatever the status, until that is OFFSET_OVERFLOW_ONE. One call
-        looks at 800 messages (at `max_messages`, if that is more) and does not go on into the queue's next file.
+        To read on, pass `next_begin_offset` as `offset`, whatever the status, until that is OFFSET_OVERFLOW_ONE. One
+        call looks at 800 messages (at `max_messages`, if that is more) and does not go on into the queue's next file.
 
         Args:
             topic: The topic.
             queue_id: The queue; one that does not exist is an empty one.
             offset: Queue offset.
-            max_messages: At most so many, at most 256 KiB of them for every 32 asked for; the first message always fits. Up
-                to 32, that is what a broker gives; it never gives more.
+            max_messages: At most so many, and at most 256 KiB of them for every 32 asked for; the first one always
+                fits. Up to 32 that is what a broker gives; it never gives more.
             tags: Tag expression, as "A || B". The broker's part compares hashes and decides status and next offset; the
                 client's part compares the tags themselves and decides `messages`.
             max_body_bytes: Bytes of a decompressed body; a larger one is None, and damage says so.
@@ -200,9 +200,9 @@ class MessageStore:
         Example:
             >>> import rmqfast
             >>> store = rmqfast.open_store(getfixture("golden_store")("basic-4.9.4"))
-            >>> result = store.get("fx_q1", 0, 1190)
+            >>> result = store.get("fx_q1", 0, 1250)
             >>> result.status, len(result.messages), result.next_begin_offset
-            (<GetMessageStatus.FOUND: 'FOUND'>, 7, 1197)
+            (<GetMessageStatus.FOUND: 'FOUND'>, 9, 1259)
 
         Source: `DefaultMessageStore.getMessage`, `PullAPIWrapper.processPullResult`.
         """
@@ -216,18 +216,17 @@ class MessageStore:
             GetMessageStatus(status), next_offset, low, high, messages, [Damage(*entry) for entry in damage]
         )
 
-    def offset_for_time(
-        self, topic: str, queue_id: int, when: Time, *, rule: Literal["5.x", "4.9.4"] = "5.x"
-    ) -> int:
+    def offset_for_time(self, topic: str, queue_id: int, when: Time, *, rule: Literal["5.x", "4.9.4"] = "5.x") -> int:
         """The queue offset for a point in time.
 
         Args:
             topic: The topic.
             queue_id: The queue.
             when: Store time: milliseconds, ISO 8601, datetime.
-            rule: "5.x": the first message not before `when`, the max offset where there is none, so that reading on from
-                there gives all messages from `when` on and no other. "4.9.4": the message nearest to `when`, in the file that
-                modification times point at, the last one for any later time; a copied store answers differently.
+            rule: "5.x": the first message not before `when`, the max offset where there is none, so that reading on
+                from there gives all messages from `when` on and no other. "4.9.4": the message nearest to `when`, in
+                the file that modification times point at, the last one for any later time; a copied store answers
+                differently.
 
         Raises:
             UnknownTopicError: The store has no such topic.
@@ -237,7 +236,7 @@ class MessageStore:
             >>> import rmqfast
             >>> store = rmqfast.open_store(getfixture("golden_store")("basic-4.9.4"))
             >>> store.offset_for_time("fx_q1", 0, "1970-01-01"), store.offset_for_time("fx_q1", 0, "2100-01-01")
-            (0, 1197)
+            (0, 1259)
 
         Source: `ConsumeQueueStore.getOffsetInQueueByTime` (5.x), `ConsumeQueue.getOffsetInQueueByTime` (4.9.4).
         """
@@ -300,7 +299,7 @@ class MessageStore:
             >>> import rmqfast
             >>> store = rmqfast.open_store(getfixture("golden_store")("basic-4.9.4"))
             >>> [message.physical_offset for message in store.query("fx_plain", "Aa1")]
-            [2458719, 2469786, 2505518]
+            [2469786, 2505518]
 
         Source: `DefaultMessageStore.queryMessage`, `IndexService.queryOffset`, `MQAdminImpl.queryMessage`.
         """
@@ -318,7 +317,8 @@ class MessageStore:
         """The message with an id.
 
         Args:
-            message_id: The broker's (`offset_msg_id`: the store host in it must be the record's) or the producer's (`msg_id`).
+            message_id: The broker's (`offset_msg_id`: the store host in it must be the record's) or the producer's
+                (`msg_id`).
             topic: Only of this topic. It spares the search of all topics for a producer's id.
             max_body_bytes: Bytes of a decompressed body; a larger one is None.
 
@@ -339,8 +339,9 @@ class MessageStore:
     def verify(self, *, crc: bool = True, progress: Callable[[int, int], object] | None = None) -> VerifyReport:
         """Checks the whole store; writes nothing.
 
-        Every record (lengths, position, CRCs), every consume-queue unit against its record and every record against its unit,
-        every index entry against its record, configuration files, the checkpoint. Memory does not grow with the log.
+        Every record (lengths, position, CRCs), every consume-queue unit against its record and every record against its
+        unit, every index entry against its record, configuration files, the checkpoint. Memory does not grow with the
+        log.
 
         Args:
             crc: Check the CRC of every body.

@@ -17,8 +17,8 @@ class IndexFile(NamedTuple):
         file: Its path.
         size: Bytes.
         entries: Entries written.
-        geometry: Slots and entries that it has room for (`maxHashSlotNum`, `maxIndexNum`); None where they do not follow
-            from what it holds: then look-ups read the log instead.
+        geometry: Slots and entries that it has room for (`maxHashSlotNum`, `maxIndexNum`); None where they do not
+            follow from what it holds: then look-ups read the log instead.
 
     Source: `IndexFile`, `IndexHeader`.
     """

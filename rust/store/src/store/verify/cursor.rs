@@ -91,12 +91,15 @@ impl Cursor {
             let reason = format!("expected the record of queue offset {next}, got that of {number}");
             return Ok(Outcome::Misled(self.damage(next, reason)));
         }
-        if number != next || next >= self.max {
+        let found = self.unit(next)?;
+        if found.is_none() && next < self.max {
+            self.pass_gap(next, report);
+        }
+        let Some(found) = found.filter(|_| number == next) else {
             let (topic, id) = (self.queue.topic(), self.queue.queue_id());
             return Ok(Outcome::Unlisted(format!("consume queue {topic} {id} does not list it at {number}")));
-        }
+        };
         self.next += 1;
-        let found = self.unit(next)?.unwrap_or_default();
         Ok(Outcome::Misled(self.damage(next, format!("expected physical offset {offset}, got {}", said(found)))))
     }
 

@@ -13,6 +13,8 @@ use crate::store::index_files::{IndexFile, IndexReader};
 const STEP: u32 = 4096;
 /// With so many entries a sound file has one geometry only.
 const TELLING: u32 = 100;
+/// 5.4 indexes the tag, too, as a key with this before it (`MessageConst.INDEX_TAG_TYPE`).
+const TAG_PREFIX: &str = "T#";
 
 /// Bytes of the file that are read.
 pub(super) fn bytes_of(file: &IndexFile) -> u64 {
@@ -101,7 +103,8 @@ impl Check<'_> {
         let topic = String::from_utf8_lossy(message.topic());
         let text = |name| String::from_utf8_lossy(message.property(name).unwrap_or_default());
         let (unique, keys) = (text(properties::UNIQ_KEY), text(properties::KEYS));
-        Ok(keys.split(' ').chain([unique.as_ref()]).map(|key| index_hash(&topic, key)).collect())
+        let tag = format!("{TAG_PREFIX}{}", text(properties::TAGS));
+        Ok(keys.split(' ').chain([unique.as_ref(), &tag]).map(|key| index_hash(&topic, key)).collect())
     }
 
     /// Each slot names the last entry of its chain, and the header says how many do.

@@ -99,6 +99,8 @@ impl MessageStore {
             }
         }
         report.log_bytes = end - start;
+        // Of a damaged log nobody knows the last time.
+        last_time = last_time.filter(|_| report.is_ok());
         queues.finish(report)?;
         match self.queue_kind() {
             QueueKind::Files => {}
