@@ -1,0 +1,112 @@
+"""The root of the command line: its nouns, and how an error ends it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+import rmqfast
+from rmqfast.cli import demo, ingest, store
+from rmqfast.cli.output import say
+from rmqfast.errors import (
+    ArgumentError,
+    CorruptError,
+    ExpressionError,
+    MissingExtraError,
+    RmqError,
+    StoreError,
+    UnknownColumnError,
+    UnknownTopicError,
+)
+
+__all__ = ["PROBLEM", "UNREACHABLE", "USAGE", "app"]
+
+PROBLEM, USAGE, UNREACHABLE, INTERRUPTED = 1, 2, 3, 130
+CODES: tuple[tuple[type[RmqError], int], ...] = (
+    (CorruptError, PROBLEM),
+    (StoreError, UNREACHABLE),
+    (MissingExtraError, UNREACHABLE),
+    (ArgumentError, USAGE),
+    (ExpressionError, USAGE),
+    (UnknownColumnError, USAGE),
+    (UnknownTopicError, USAGE),
+)
+SPARK_NEEDS = ("pyspark", "py4j", "pandas", "numpy")
+NEXT_STEP: dict[type[RmqError], str] = {
+    UnknownTopicError: "`rmqfast store info DIR` lists the topics",
+    ExpressionError: "as in --tags 'paid || shipped', --sql \"amount > 3 AND region IN ('eu')\"",
+}
+
+
+class Root(TyperGroup):
+    """Runs a command; what goes wrong in it becomes one line and an exit code, never a traceback."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """As the group does; errors of this package, a closed pipe and Ctrl-C end the command in their own way."""
+        try:
+            try:
+                return super().invoke(ctx)
+            finally:
+                sys.stdout.flush()  # at the end of the interpreter nobody could handle a closed pipe
+        except RmqError as error:
+            say(f"error: {described(error)}")
+            raise typer.Exit(exit_code(error)) from None
+        except ImportError as error:
+            if (error.name or "").partition(".")[0] not in SPARK_NEEDS:
+                raise
+            say(f"error: {error.name} is needed for this: pip install 'rmqfast[spark]'")
+            raise typer.Exit(UNREACHABLE) from None
+        except BrokenPipeError:
+            # whoever read had enough; the interpreter must not flush into the closed pipe when it ends
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(0) from None
+        except KeyboardInterrupt:
+            raise typer.Exit(INTERRUPTED) from None
+
+
+def exit_code(error: RmqError) -> int:
+    """The exit code that stands for `error`."""
+    return next((code for kind, code in CODES if isinstance(error, kind)), PROBLEM)
+
+
+def described(error: RmqError) -> str:
+    """What went wrong, and what to do next where that is not said already."""
+    text = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) and error.filename else str(error)
+    step = NEXT_STEP.get(type(error))
+    return f"{text} ({step})" if step else text
+
+
+def show_version(asked: bool) -> None:  # noqa: FBT001  (typer calls it so)
+    """Prints the version where it was asked for."""
+    if asked:
+        print(f"rmqfast {rmqfast.__version__}")
+        raise typer.Exit
+
+
+app = typer.Typer(
+    cls=Root,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.add_typer(store.app, name="store")
+app.command("ingest")(ingest.ingest)
+app.command("demo")(demo.demo)
+
+
+@app.callback()
+def root(
+    *,
+    _version: Annotated[
+        bool, typer.Option("--version", callback=show_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Apache RocketMQ message stores: look into them, check them, take them to Parquet.
+
+    Exit codes: 0 fine, 1 a problem was found, 2 usage, 3 cannot be reached or opened.
+    """

@@ -1,0 +1,98 @@
+"""Values as text: what a terminal, a CSV file and JSON may get to see of data that anybody could have sent."""
+
+from __future__ import annotations
+
+import base64
+import codecs
+import json
+import unicodedata
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+
+__all__ = ["csv_cell", "json_text", "one_line", "size_text", "table_cell", "time_text"]
+
+PREVIEW_BYTES = 160
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+# A spreadsheet takes a cell that begins so for a formula.
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
+# Legal in JSON, but a terminal obeys C1 codes, and many readers of lines break at the separators.
+ESCAPED = {code: f"\\u{code:04x}" for code in (*range(0x7F, 0xA0), 0x2028, 0x2029)}
+
+
+def table_cell(column: str, value: object) -> str:
+    """A value for people: one line, no control characters, bodies as a preview."""
+    if value is None or value == []:
+        return "-"
+    if isinstance(value, bytes):
+        return _preview(value)
+    if isinstance(value, list | Mapping):
+        return one_line("; ".join(value) if isinstance(value, list) else " ".join(f"{k}={v}" for k, v in value.items()))
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int) and column.endswith("_timestamp"):
+        return time_text(value)
+    return one_line(str(value))
+
+
+def csv_cell(value: object) -> object:
+    """A value for CSV: text that a spreadsheet would run gets a leading apostrophe; null is empty."""
+    if isinstance(value, bytes | Mapping):
+        value = base64_text(value) if isinstance(value, bytes) else json_text(value)
+    if isinstance(value, str) and value.startswith(FORMULA):
+        return f"'{value}"
+    return value
+
+
+def json_text(value: object) -> str:
+    """A value as JSON in one line; bytes in base64."""
+    text = json.dumps(value, ensure_ascii=False, default=base64_text, separators=(",", ":"))
+    return text.translate(ESCAPED)
+
+
+def base64_text(value: object) -> str:
+    """Bytes in base64; anything else is a mistake of the caller."""
+    if not isinstance(value, bytes):
+        raise TypeError(f"expected bytes, got {type(value).__name__}")
+    return base64.b64encode(value).decode("ascii")
+
+
+def one_line(text: str) -> str:
+    """`text` without what a terminal would act on: control, format and surrogate characters; white space is a blank."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(" " if c in "\n\r\t" else c for c in text if c in "\n\r\t" or _is_visible(c))
+
+
+def time_text(milliseconds: int) -> str:
+    """UTC, to the millisecond; a number that is no time stays a number."""
+    try:
+        when = EPOCH + timedelta(milliseconds=milliseconds)
+    except OverflowError:
+        return str(milliseconds)
+    return f"{when:%Y-%m-%d %H:%M:%S}.{milliseconds % 1000:03d}"
+
+
+def size_text(size: float) -> str:
+    """Bytes in the unit that reads best.
+
+    Example:
+        >>> size_text(1536)
+        '1.5 KiB'
+    """
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if size < 1024:
+            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1024
+    return f"{size:.1f} TiB"
+
+
+def _is_visible(character: str) -> bool:
+    return unicodedata.category(character) not in {"Cc", "Cf", "Cs", "Zl", "Zp"}
+
+
+def _preview(body: bytes) -> str:
+    head = body[:PREVIEW_BYTES]
+    try:
+        return one_line(codecs.getincrementaldecoder("utf-8")().decode(head))
+    except UnicodeDecodeError:
+        return f"0x{head[:32].hex()} ({size_text(len(body))})"

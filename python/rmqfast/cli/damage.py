@@ -1,0 +1,57 @@
+"""What to say of bytes that could not be read, on standard error, and how it ends a command."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+
+import typer
+
+from rmqfast.cli.cells import json_text
+from rmqfast.cli.output import Form, say, write, write_facts
+from rmqfast.errors import DamageWarning
+from rmqfast.message import Damage
+from rmqfast.store import VerifyReport
+
+__all__ = ["end_with_damage", "told_damage", "write_report"]
+
+SHOWN = 5
+
+
+def end_with_damage(damage: Sequence[Damage]) -> None:
+    """Tells of damage where there is any, with exit code 1."""
+    if not damage:
+        return
+    places = "1 place" if len(damage) == 1 else f"{len(damage):,} places"
+    say(f"damage in {places}, {sum(d.length for d in damage):,} bytes not read")
+    for place in damage[:SHOWN]:
+        say(f"  {place.file} offset {place.offset}, {place.length} bytes: {place.reason}")
+    if len(damage) > SHOWN:
+        say(f"  and {len(damage) - SHOWN:,} more; `rmqfast store verify DIR` lists all")
+    raise typer.Exit(1)
+
+
+@contextmanager
+def told_damage() -> Iterator[None]:
+    """Tells of damage that look-ups in the block warn of, without the line of Python that warned."""
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always", DamageWarning)
+        yield
+    for warning in told:
+        say(f"damage: {warning.message}")
+
+
+def write_report(form: Form, report: VerifyReport) -> None:
+    """Writes what a check found: counts and damage, or in JSON lines and CSV damage only."""
+    facts = {"ok": report.ok} | {name: v for name, v in asdict(report).items() if name != "damage"}
+    damage = [place._asdict() for place in report.damage]
+    if form is Form.JSON:
+        print(json_text(facts | {"damage": damage}))
+        return
+    if form is Form.TABLE:
+        write_facts(form, facts)
+        print()
+    if damage or form is not Form.TABLE:
+        write(form, Damage._fields, [report.damage])

@@ -1,0 +1,171 @@
+"""`rmqfast demo`: a store that a real broker wrote and one that is made up here, read by Spark."""
+
+from __future__ import annotations
+
+import shutil
+import tarfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from importlib import resources
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from rmqfast.cli.cells import size_text
+from rmqfast.cli.demo_messages import BODY_BYTES, tables
+from rmqfast.cli.ingest import facts
+from rmqfast.cli.output import Form, say, write, write_facts
+from rmqfast.cli.progress import bar
+from rmqfast.errors import ArgumentError, StoreIOError
+from rmqfast.store import AppendOptions, open_store
+
+__all__ = ["demo"]
+
+SparkSession = Any  # only rmqfast.spark knows pyspark
+BROKERS_STORE = "offsets-4.9.4"
+MARK = ".rmqfast-demo"  # in a directory that the demo made, and may remove
+RECORD_BYTES = BODY_BYTES + 200
+# the store, its Parquet files, and what Spark spills
+SPACE = 2.5
+BAR_WIDTH = 40
+FILE_BYTES = 64 << 20  # files of RocketMQ's size, 1 GiB, would mostly be empty
+INDEX_ENTRIES = 1_000_000
+
+COUNTS = """
+    SELECT topic, tags, count(*) AS messages, date_format(min(born_timestamp), 'yyyy-MM-dd HH:mm:ss') AS first,
+    date_format(max(born_timestamp), 'yyyy-MM-dd HH:mm:ss') AS last
+    FROM {messages} GROUP BY topic, tags ORDER BY topic, messages DESC
+"""
+HOURS = """
+    SELECT date_format(born_timestamp, 'yyyy-MM-dd HH:00') AS hour, count(*) AS messages
+    FROM {messages} GROUP BY 1 ORDER BY 1
+"""
+
+
+def demo(
+    *,
+    directory: Annotated[Path, typer.Option("--dir", help="Where to work; must not exist yet.")] = Path(".demo"),
+    size_mib: Annotated[int, typer.Option(min=1, help="Size of the store that is made up, in MiB.")] = 1024,
+    keep: Annotated[bool, typer.Option("--keep", help="Leave the directory behind.")] = False,
+) -> None:
+    """Shows what rmqfast does: writes a store, reads it and a real broker's with Spark, writes Parquet."""
+    check_space(directory, size_mib)
+    with workplace(directory, keep=keep):
+        unpack_brokers_store(directory / "broker")
+        make_store(directory / "shop", size_mib)
+        show(directory)
+        what_next(directory, keep=keep)
+
+
+def check_space(directory: Path, size_mib: int) -> None:
+    """Raises StoreIOError where the disk is too small."""
+    needed = int(size_mib * SPACE + 256) << 20
+    free = shutil.disk_usage(directory.absolute().parent).free
+    if free < needed:
+        raise StoreIOError(
+            f"{directory}: expected {size_text(needed)} of free disk, got {size_text(free)}; try --size-mib"
+        )
+
+
+@contextmanager
+def workplace(directory: Path, *, keep: bool) -> Iterator[None]:
+    """A new directory for the block; one that an earlier demo left is replaced, any other is left alone."""
+    if (directory / MARK).exists():
+        shutil.rmtree(directory)
+    elif directory.exists():
+        raise ArgumentError(f"{directory}: expected a directory that does not exist, as the demo removes it")
+    directory.mkdir(parents=True)
+    (directory / MARK).touch()
+    try:
+        yield
+    finally:
+        if not keep:
+            shutil.rmtree(directory)
+
+
+def unpack_brokers_store(directory: Path) -> None:
+    """Unpacks a small store that RocketMQ 4.9.4 wrote; it comes with the package."""
+    packed = resources.files("rmqfast.cli") / "data" / f"{BROKERS_STORE}.tar.gz"
+    with packed.open("rb") as stream, tarfile.open(fileobj=stream) as archive:
+        archive.extractall(directory, filter="data")
+
+
+def make_store(path: Path, size_mib: int) -> None:
+    """Makes up a store of about this size."""
+    rows = (size_mib << 20) // RECORD_BYTES
+    done, started = 0, time.monotonic()
+    stored_at = 0
+    options = AppendOptions(file_size=FILE_BYTES, index_slots=INDEX_ENTRIES // 4, index_entries=INDEX_ENTRIES)
+    store = open_store(path, mode="a", options=options, clock=lambda: stored_at)
+    with store, bar("writing a store") as progress:
+        for table in tables(rows, ends_at=datetime.now(UTC)):
+            stored_at = table["born_timestamp"][-1].value
+            store.append_many(table)
+            done += table.num_rows
+            if progress:
+                progress(done, rows)
+    seconds = time.monotonic() - started
+    print(f"wrote {path}: {rows:,} messages, {size_mib:,} MiB, in {seconds:.1f} s\n")
+
+
+def show(directory: Path) -> None:
+    """Reads both stores with Spark and prints what is in them."""
+    from rmqfast.spark.local import session
+
+    say("starting Spark")
+    with session("rmqfast demo") as spark:
+        print("what RocketMQ 4.9.4 wrote:\n")
+        show_counts(spark, directory / "broker" / "store")
+        print("\nwhat was made up here:\n")
+        show_counts(spark, directory / "shop")
+        print("\nits day, by the hour:\n")
+        show_hours(spark, directory / "shop")
+        show_throughput(spark, directory)
+
+
+def show_counts(spark: SparkSession, path: Path) -> None:
+    """Prints the messages by topic and tag."""
+    found = rows(spark, COUNTS, path, ["topic", "tags", "born_timestamp"])
+    write(Form.TABLE, ["topic", "tags", "messages", "first", "last"], [found])
+
+
+def show_hours(spark: SparkSession, path: Path) -> None:
+    """Prints the messages by hour, as bars."""
+    hours = rows(spark, HOURS, path, ["born_timestamp"])
+    most = max(messages for _, messages in hours)
+    for hour, messages in hours:
+        print(f"{hour}  {messages:>9,}  {'█' * round(BAR_WIDTH * messages / most)}")
+
+
+def show_throughput(spark: SparkSession, directory: Path) -> None:
+    """Prints how fast Spark reads all columns, and how fast it writes them as Parquet."""
+    from rmqfast.spark.ingest import ingest, read_all
+
+    with bar("reading") as progress:
+        read = read_all(spark, directory / "shop", None, progress=progress)
+    print("\nSpark read all columns:\n")
+    write_facts(Form.TABLE, facts(read))
+    with bar("writing Parquet") as progress:
+        written = ingest(spark, directory / "shop", None, directory / "parquet", progress=progress)
+    print("\nSpark read them and wrote Parquet:\n")
+    write_facts(Form.TABLE, facts(written))
+
+
+def rows(spark: SparkSession, query: str, path: Path, columns: Sequence[str]) -> list[tuple[Any, ...]]:
+    """The answer of a query over the messages of a store."""
+    from rmqfast.spark import read_store
+
+    return [tuple(row) for row in spark.sql(query, messages=read_store(spark, path, None, columns=columns)).collect()]
+
+
+def what_next(directory: Path, *, keep: bool) -> None:
+    """Prints commands to try."""
+    print("\nwhat to try next:\n")
+    if not keep:
+        print("  rmqfast demo --keep                 leaves the stores and the Parquet files behind, then")
+    print(f"  rmqfast store info {directory}/shop")
+    print(f"  rmqfast store scan {directory}/shop --topic orders --tags 'cancelled || shipped' --limit 20")
+    print(f"  rmqfast ingest {directory}/shop --topic orders --out {directory}/orders")

@@ -1,0 +1,78 @@
+"""The messages that the demo makes up: a day of a web shop, as Arrow tables for `append_many`."""
+
+from __future__ import annotations
+
+import random
+from bisect import bisect_left
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from itertools import accumulate
+from math import pi, sin
+
+import pyarrow as pa
+
+__all__ = ["BODY_BYTES", "tables"]
+
+# topic, share of the messages, tags with their shares
+TOPICS = (
+    ("clicks", 60, {"view": 70, "search": 20, "cart": 10}),
+    ("orders", 25, {"paid": 70, "shipped": 25, "cancelled": 5}),
+    ("payments", 15, {"card": 80, "invoice": 15, "refund": 5}),
+)
+QUEUES = 4
+BODY_BYTES = 1000
+ROWS = 20_000
+MINUTES = 24 * 60
+SEED = 20_211_221  # a demo that looks the same twice
+
+
+def tables(rows: int, *, ends_at: datetime) -> Iterator[pa.Table]:
+    """Yields tables of messages, `rows` in all, oldest first.
+
+    Args:
+        rows: Messages in all.
+        ends_at: When the last was born; the first is born a day earlier.
+    """
+    chance = random.Random(SEED)  # noqa: S311  (made-up data)
+    minutes = _minutes()
+    first = int(ends_at.astimezone(UTC).timestamp() * 1000) - MINUTES * 60_000
+    padding = "".join(chance.choices("abcdefghijklmnopqrstuvwxyz ", k=64 * BODY_BYTES))
+    for start in range(0, rows, ROWS):
+        numbers = range(start, min(start + ROWS, rows))
+        born = [first + round(_minute(minutes, n / rows) * 60_000) for n in numbers]
+        yield _table(chance, numbers, born, padding)
+
+
+def _table(chance: random.Random, numbers: range, born: list[int], padding: str) -> pa.Table:
+    picked = chance.choices(TOPICS, weights=[share for _, share, _ in TOPICS], k=len(numbers))
+    tags = [chance.choices(list(shares), weights=list(shares.values()))[0] for _, _, shares in picked]
+    topics = [topic for topic, _, _ in picked]
+    columns = {
+        "topic": pa.array(topics, pa.string()),
+        "queue_id": pa.array([n % QUEUES for n in numbers], pa.int32()),
+        "tags": pa.array(tags, pa.string()),
+        "keys": pa.array([f"{topic}-{n}" for topic, n in zip(topics, numbers, strict=True)], pa.string()),
+        "body": pa.array([_body(n, chance, padding) for n in numbers], pa.binary()),
+        "born_timestamp": pa.array(born, pa.timestamp("ms", tz="UTC")),
+    }
+    return pa.table(columns)
+
+
+def _body(number: int, chance: random.Random, padding: str) -> bytes:
+    start = chance.randrange(len(padding) - BODY_BYTES)
+    region, amount = chance.choice(("eu", "us", "ap")), chance.randrange(10_000)
+    head = f'{{"number": {number}, "region": "{region}", "amount": {amount}, "note": "'
+    return f'{head}{padding[start : start + BODY_BYTES - len(head) - 2]}"}}'.encode()
+
+
+def _minutes() -> list[float]:
+    """How much of the day's traffic has come by the end of each minute; it ebbs and flows once."""
+    traffic = list(accumulate(1.2 - sin((minute / MINUTES) * 2 * pi + pi / 6) for minute in range(MINUTES)))
+    return [passed / traffic[-1] for passed in traffic]
+
+
+def _minute(minutes: list[float], passed: float) -> float:
+    """The time of the day, in minutes, at which this part of the traffic has come."""
+    minute = bisect_left(minutes, passed)
+    before = minutes[minute - 1] if minute else 0.0
+    return minute + (passed - before) / (minutes[minute] - before)

@@ -1,0 +1,29 @@
+"""A progress bar on standard error, where that is a terminal; elsewhere nothing."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+
+from rmqfast.cli.output import console
+
+__all__ = ["bar"]
+
+
+@contextmanager
+def bar(title: str) -> Iterator[Callable[[int, int], None] | None]:
+    """A bar for the block, as a function that takes what is done and what there is; None without a terminal."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console(sys.stderr), transient=True) as progress:
+        task = progress.add_task(title, total=None)
+
+        def advance(done: int, total: int) -> None:
+            progress.update(task, completed=done, total=total or None)
+
+        yield advance

@@ -1,0 +1,147 @@
+"""`rmqfast store`: look into a store directory. It is opened for reading only, so a broker may be running on it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from rmqfast.cli.cells import json_text
+from rmqfast.cli.damage import end_with_damage, told_damage, write_report
+from rmqfast.cli.message import write_messages
+from rmqfast.cli.options import Directory, EndTime, LogDirectories, Output, StartTime, Tags
+from rmqfast.cli.output import Form, say, write, write_facts
+from rmqfast.cli.progress import bar
+from rmqfast.cli.rows import scan_rows
+from rmqfast.cli.topics import TOPIC_COLUMNS, store_facts, topic_rows
+from rmqfast.errors import ArgumentError
+from rmqfast.message import MessageExt
+from rmqfast.store import COLUMNS, MessageStore, open_store
+
+__all__ = ["app"]
+
+TABLE_COLUMNS = ("topic", "queue_id", "queue_offset", "store_timestamp", "tags", "keys", "body")
+
+app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Look into a store directory.")
+
+
+@app.command()
+def info(directory: Directory, *, commit_log_dir: LogDirectories = None, output: Output = Form.TABLE) -> None:
+    """Prints what a store is, and its topics. JSON has both; JSON lines and CSV have the topics."""
+    with open_store(directory, commit_log_dirs=commit_log_dir or ()) as store:
+        facts, topics = store_facts(store), topic_rows(store)
+    if output is Form.JSON:
+        print(json_text(facts | {"topics": [dict(zip(TOPIC_COLUMNS, row, strict=True)) for row in topics]}))
+        return
+    if output is Form.TABLE:
+        write_facts(output, facts)
+        print()
+    write(output, TOPIC_COLUMNS, [topics])
+
+
+@app.command()
+def scan(
+    directory: Directory,
+    *,
+    topic: Annotated[str | None, typer.Option(help="Only this topic; all without it.")] = None,
+    tags: Tags = "*",
+    sql: Annotated[str | None, typer.Option(help='SQL92 condition over the properties, as "a > 3".')] = None,
+    keys: Annotated[list[str] | None, typer.Option(help="Only messages with this key; repeatable.")] = None,
+    queue: Annotated[list[int] | None, typer.Option(help="Only this queue; repeatable.")] = None,
+    start_offset: Annotated[int | None, typer.Option(help="Queue offsets from here on.")] = None,
+    end_offset: Annotated[int | None, typer.Option(help="Queue offsets before this.")] = None,
+    start_time: StartTime = None,
+    end_time: EndTime = None,
+    columns: Annotated[str | None, typer.Option(help="Columns, as topic,tags,body; a table shows a few.")] = None,
+    limit: Annotated[int | None, typer.Option(min=0, help="Rows at most.")] = None,
+    threads: Annotated[int, typer.Option(min=1, help="More than one: rows come in no order.")] = 1,
+    verify_crc: Annotated[bool, typer.Option(help="Check every body.")] = False,
+    commit_log_dir: LogDirectories = None,
+    output: Output = Form.TABLE,
+) -> None:
+    """Prints messages in the order of the log. Exit code 1: there was damage, and standard error says where."""
+    names = chosen_columns(columns, output)
+    with open_store(directory, commit_log_dirs=commit_log_dir or ()) as store:
+        found = store.scan(
+            topic,
+            tags=tags,
+            sql=sql,
+            keys=keys,
+            queue_ids=queue,
+            start_offset=start_offset,
+            end_offset=end_offset,
+            start_time=start_time,
+            end_time=end_time,
+            columns=names,
+            threads=threads,
+            verify_crc=verify_crc,
+        )
+        write(output, names, scan_rows(found, limit))
+    end_with_damage(found.damage)
+
+
+@app.command()
+def get(
+    directory: Directory,
+    *,
+    topic: Annotated[str | None, typer.Option(help="The topic.")] = None,
+    queue: Annotated[int | None, typer.Option(help="The queue, with --offset.")] = None,
+    offset: Annotated[int | None, typer.Option(help="Queue offset of the first message.")] = None,
+    message_id: Annotated[str | None, typer.Option("--id", help="The id that broker or producer gave.")] = None,
+    key: Annotated[str | None, typer.Option(help="A key, with --topic; the newest messages that have it.")] = None,
+    most: Annotated[int, typer.Option("--max", min=1, help="Messages at most.")] = 1,
+    tags: Annotated[str, typer.Option(help="Tag expression, as 'A || B', with --offset.")] = "*",
+    commit_log_dir: LogDirectories = None,
+    output: Output = Form.TABLE,
+) -> None:
+    """Prints messages in full: by queue and offset, by id, or by key. Exit code 1: there is none."""
+    with open_store(directory, commit_log_dirs=commit_log_dir or ()) as store, told_damage():
+        if message_id is not None:
+            messages, none = [store.message_by_id(message_id, topic=topic)], ""
+        elif topic is not None and key is not None:
+            messages, none = store.query(topic, key, max_messages=most), f"no message of {topic} has the key {key}"
+        elif topic is not None and queue is not None and offset is not None:
+            messages, none = pulled(store, (topic, queue, offset), most, tags)
+        else:
+            raise ArgumentError("get: expected --id, or --topic and --key, or --topic, --queue and --offset")
+    if messages:
+        write_messages(output, messages)
+    else:
+        say(none)
+        raise typer.Exit(1)
+
+
+@app.command()
+def verify(
+    directory: Directory,
+    *,
+    crc: Annotated[bool, typer.Option(help="Check every body, too.")] = True,
+    commit_log_dir: LogDirectories = None,
+    output: Output = Form.TABLE,
+) -> None:
+    """Checks all records, queue entries and index entries; changes nothing. Exit code 1: there is damage.
+
+    JSON has counts and damage; JSON lines and CSV have the damage.
+    """
+    with open_store(directory, commit_log_dirs=commit_log_dir or ()) as store, bar("checking") as progress:
+        report = store.verify(crc=crc, progress=progress)
+    write_report(output, report)
+    if not report.ok:
+        raise typer.Exit(1)
+
+
+def chosen_columns(asked: str | None, form: Form) -> Sequence[str]:
+    """The columns to read: those that were asked for, else what fits a table or all."""
+    if asked is not None:
+        return [name.strip() for name in asked.split(",")]
+    return TABLE_COLUMNS if form is Form.TABLE else COLUMNS
+
+
+def pulled(store: MessageStore, place: tuple[str, int, int], most: int, tags: str) -> tuple[list[MessageExt], str]:
+    """What a broker would give to a pull, and what to say where that is nothing."""
+    result = store.get(*place, max_messages=most, tags=tags)
+    for entry in result.damage:
+        say(f"damage: {entry.file} offset {entry.offset}, {entry.length} bytes: {entry.reason}")
+    queue = f"the queue has {result.min_offset} to {result.max_offset}, read on at {result.next_begin_offset}"
+    return result.messages, f"{result.status.value}: {queue}"

@@ -1,0 +1,180 @@
+"""Messages of a store as Parquet files, partitioned by day and topic."""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from rmqfast.errors import ArgumentError, CorruptError, StoreError
+from rmqfast.spark.reader import read_store
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["Ingested", "Progress", "ingest", "read_all"]
+
+Progress = Callable[[int, int], None]
+"""Called now and then with the tasks that are done, and all tasks that are known."""
+
+POLL_SECONDS = 0.2
+DAY_MS = 86_400_000
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ingested:
+    """What an ingest wrote, or a read read.
+
+    Attributes:
+        rows: Messages.
+        bytes: Bytes of their records in the commit log.
+        seconds: Time from the start of the job to its end.
+    """
+
+    rows: int
+    bytes: int
+    seconds: float
+
+
+def ingest(
+    spark: SparkSession,
+    path: str | os.PathLike[str],
+    topics: Sequence[str] | None,
+    out: str | os.PathLike[str],
+    *,
+    mode: Literal["error", "append", "overwrite"] = "error",
+    progress: Progress | None = None,
+    **options: Any,
+) -> Ingested:
+    """Writes messages to Parquet as `out/day=2026-11-21/topic=orders/`; the day is that of `store_timestamp`, in UTC.
+
+    Args:
+        spark: The session.
+        path: The store's directory.
+        topics: Topics; None is all.
+        out: Where to write: a path or URL that Spark writes to.
+        mode: What to do where `out` exists.
+        progress: Called from another thread while Spark works.
+        options: As of `read_store`: tags, start_time, end_time, engine, on_damage, ...
+
+    Returns:
+        Rows, bytes, seconds. They are counted as they pass, not by a second job.
+
+    Raises:
+        UnknownTopicError: The store has no such topic.
+        ArgumentError: Spark cannot write to `out`, as it exists.
+        CorruptError: There is damage, unless `on_damage` is "warn". What was written by then, Spark takes back.
+
+    Source: `Observation` of Spark for the counts, `StatusTracker` for the progress.
+    """
+    from pyspark.sql import functions as f
+
+    # whole days by arithmetic: a cast to date would ask for the time zone of the session
+    day = f.date_from_unix_date(f.floor(f.unix_millis("store_timestamp") / f.lit(DAY_MS)).cast("int"))
+    frame = _united([read_store(spark, path, topic, **options) for topic in topics or (None,)])
+
+    def write(counted: DataFrame) -> None:
+        counted.withColumn("day", day).write.mode(mode).partitionBy("day", "topic").parquet(os.fspath(out))
+
+    return _counted(spark, frame, write, progress)
+
+
+def read_all(
+    spark: SparkSession,
+    path: str | os.PathLike[str],
+    topic: str | None,
+    *,
+    progress: Progress | None = None,
+    **options: Any,
+) -> Ingested:
+    """Reads messages with Spark and drops them, to see how fast that is.
+
+    Args:
+        spark: The session.
+        path: The store's directory.
+        topic: Only this topic; None is all.
+        progress: As in `ingest`.
+        options: As of `read_store`: tags, columns, engine, ...; `store_size` must be among the columns.
+
+    Raises:
+        UnknownTopicError: The store has no such topic.
+        CorruptError: There is damage, unless `on_damage` is "warn".
+
+    Source: the `noop` format of Spark.
+    """
+
+    def drop(counted: DataFrame) -> None:
+        counted.write.format("noop").mode("overwrite").save()
+
+    return _counted(spark, read_store(spark, path, topic, **options), drop, progress)
+
+
+def _counted(
+    spark: SparkSession, frame: DataFrame, act: Callable[[DataFrame], None], progress: Progress | None
+) -> Ingested:
+    from pyspark.sql import Observation
+    from pyspark.sql import functions as f
+
+    seen = Observation("rmqfast")
+    size = f.sum(f.col("store_size").cast("long"))
+    counted = frame.observe(seen, f.count(f.lit(1)).alias("rows"), f.coalesce(size, f.lit(0)).alias("bytes"))
+    started = time.monotonic()
+    with _watched(spark, progress), _plain_errors():
+        act(counted)
+    return Ingested(**seen.get, seconds=time.monotonic() - started)
+
+
+@contextmanager
+def _plain_errors() -> Iterator[None]:
+    """What a task says of damage, and Spark of a path, without the tracebacks of Python and Java around it."""
+    from pyspark.errors import AnalysisException, PySparkException
+
+    try:
+        yield
+    except AnalysisException as error:
+        raise ArgumentError(str(error).partition("\n")[0]) from error
+    except PySparkException as error:
+        said = re.search(r"^rmqfast\.errors\.(\w+): (.*)", str(error), re.MULTILINE)
+        if said is None:
+            raise
+        kind = CorruptError if said[1] == "CorruptError" else StoreError
+        raise kind(said[2]) from error
+
+
+def _united(frames: Sequence[DataFrame]) -> DataFrame:
+    united = frames[0]
+    for frame in frames[1:]:
+        united = united.unionByName(frame)
+    return united
+
+
+@contextmanager
+def _watched(spark: SparkSession, progress: Progress | None) -> Iterator[None]:
+    if progress is None:
+        yield
+        return
+    over = threading.Event()
+    watcher = threading.Thread(target=_watch, args=(spark, progress, over), name="rmqfast-progress", daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        over.set()
+        watcher.join()
+
+
+def _watch(spark: SparkSession, progress: Progress, over: threading.Event) -> None:
+    tracker = spark.sparkContext.statusTracker()
+    stages: dict[int, tuple[int, int]] = {}
+    while not over.wait(POLL_SECONDS):
+        for stage in tracker.getActiveStageIds():
+            info = tracker.getStageInfo(stage)
+            if info is not None:
+                stages[stage] = (info.numCompletedTasks, info.numTasks)
+        done, total = (sum(numbers) for numbers in zip(*stages.values(), strict=True)) if stages else (0, 0)
+        progress(done, total)

@@ -1,0 +1,68 @@
+"""A Spark session of its own for the command line: on this machine, quiet, and reachable from this machine only."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rmqfast.errors import MissingExtraError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["session"]
+
+Settings = dict[str, bool | float | int | str | None]
+QUIET = Path(__file__).with_name("log4j2-quiet.properties")
+LOCAL: Settings = {
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+}
+SETTINGS: Settings = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.session.timeZone": "UTC",
+}
+
+
+@contextmanager
+def session(name: str, *, master: str = "local[*]") -> Iterator[SparkSession]:
+    """A session that ends with the block.
+
+    Args:
+        name: Name of the application.
+        master: As Spark's `--master`; a local one listens on the loopback address only.
+
+    Raises:
+        MissingExtraError: pyspark is not installed.
+
+    Example:
+        >>> from rmqfast.spark.local import session
+        >>> session("counts").gen.gi_running
+        False
+    """
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError:
+        raise MissingExtraError("pyspark is needed for this: pip install 'rmqfast[spark]'", name="pyspark") from None
+    from rmqfast.spark.session import configure
+
+    _prepare_environment()
+    settings = SETTINGS | (LOCAL if master.startswith("local") else {})
+    builder = configure(SparkSession.Builder().appName(name).master(master).config(map=settings))
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("FATAL")
+    try:
+        yield spark
+    finally:
+        spark.stop()
+
+
+def _prepare_environment() -> None:
+    """What a JVM and its workers take from the environment; what the user has set stays."""
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    # Spark logs before a session exists that could be told not to.
+    os.environ.setdefault("SPARK_SUBMIT_OPTS", f"-Dlog4j2.configurationFile={QUIET.as_uri()}")

@@ -1,0 +1,105 @@
+"""The command as a process: pipes that close, Ctrl-C, libraries that are missing, terminals."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import rmqfast
+from tests.cli.command_line import COMMAND, run_on_terminal, run_process
+
+Path_of = Callable[[str], Path]
+
+
+def start(*arguments: str | Path) -> subprocess.Popen[bytes]:
+    """Starts the command with pipes."""
+    return subprocess.Popen([*COMMAND, *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+
+@pytest.mark.parametrize("form", ["table", "json", "jsonl", "csv"])
+def test_a_closed_pipe_ends_the_command_quietly(form: str, golden_store: Path_of) -> None:
+    with start("store", "scan", golden_store("basic-4.9.4"), "-o", form) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.read(1)
+        process.stdout.close()
+        assert (process.stderr.read(), process.wait()) == (b"", 0)
+
+
+@pytest.mark.parametrize("command", ["info", "verify"])
+def test_a_pipe_that_was_closed_before_the_first_word_is_no_trouble_either(command: str, golden_store: Path_of) -> None:
+    with start("store", command, golden_store("basic-4.9.4"), "-o", "json") as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        assert (process.stderr.read(), process.wait()) == (b"", 0)
+
+
+def test_ctrl_c_ends_the_command_with_130_and_no_traceback(golden_store: Path_of) -> None:
+    with start("store", "scan", golden_store("basic-4.9.4"), "-o", "jsonl") as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.read(1)  # it writes; the pipe is soon full, so it cannot end by itself
+        process.send_signal(signal.SIGINT)
+        process.stdout.read()
+        assert (process.stderr.read(), process.wait()) == (b"", 130)
+
+
+BLOCKED = """
+import sys
+class Blocked:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] == {name!r}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name={name!r})
+sys.meta_path.insert(0, Blocked())
+"""
+
+
+def without(library: str, directory: Path) -> dict[str, str]:
+    """An environment whose Python cannot import `library`."""
+    (directory / "sitecustomize.py").write_text(BLOCKED.format(name=library), encoding="utf-8")
+    path = [str(directory), str(Path(rmqfast.__file__).parents[1])]
+    return {"PYTHONPATH": os.pathsep.join(path)}
+
+
+@pytest.mark.parametrize("library", ["typer", "rich", "pyarrow"])
+def test_without_the_extra_one_line_says_what_to_type(library: str, tmp_path: Path) -> None:
+    result = run_process("store", "info", tmp_path, **without(library, tmp_path))
+    assert (result.returncode, result.stdout) == (3, "")
+    assert result.stderr == f"the command line needs {library}: pip install 'rmqfast[cli]'\n"
+
+
+def test_without_pyspark_one_line_says_what_to_type(golden_store: Path_of, tmp_path: Path) -> None:
+    arguments = ("ingest", golden_store("offsets-4.9.4"), "--out", tmp_path / "out")
+    result = run_process(*arguments, **without("pyspark", tmp_path))
+    assert (result.returncode, result.stdout) == (3, "")
+    assert "pip install 'rmqfast[spark]'" in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+def test_the_version_is_that_of_the_package() -> None:
+    result = run_process("--version")
+    assert (result.returncode, result.stdout) == (0, f"rmqfast {rmqfast.__version__}\n")
+
+
+def test_a_terminal_gets_a_bold_header_and_lines_of_its_width(golden_store: Path_of) -> None:
+    _, written = run_on_terminal("stdout", "store", "scan", golden_store("offsets-4.9.4"), "--limit", "3")
+    assert b"\x1b[1m" in written
+    _, plain = run_on_terminal("stdout", "store", "scan", golden_store("offsets-4.9.4"), "--limit", "3", NO_COLOR="1")
+    assert b"\x1b" not in plain
+    assert len(plain.splitlines()) == 4
+    assert max(map(len, plain.decode().splitlines())) <= 80
+
+
+def test_the_module_and_the_command_are_the_same() -> None:
+    command = str(Path(sys.executable).with_name("rmqfast"))
+    assert (
+        subprocess.run([command, "--help"], capture_output=True, check=True).stdout
+        == subprocess.run([*COMMAND, "--help"], capture_output=True, check=True).stdout
+    )

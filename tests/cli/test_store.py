@@ -1,0 +1,174 @@
+"""`rmqfast store info`, `get` and `verify`."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import io
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests import golden_stores
+from tests.cli.command_line import run, run_on_terminal
+
+Path_of = Callable[[str], Path]
+STORE = "basic-4.9.4"
+
+
+def expected(topic: str, name: str = STORE) -> list[dict[str, Any]]:
+    """The messages of a topic."""
+    return [row for row in golden_stores.expected_rows(name) if row["topic"] == topic]
+
+
+def found(output: str) -> list[dict[str, Any]]:
+    """JSON lines as rows, bodies as bytes."""
+    rows = [json.loads(line) for line in output.splitlines()]
+    return [row | {"body": base64.b64decode(row["body"])} for row in rows]
+
+
+def test_info_counts_the_messages_of_every_topic_and_knows_their_times(golden_store: Path_of) -> None:
+    facts = json.loads(run("store", "info", golden_store(STORE), "-o", "json").stdout)
+    assert (facts["version"], facts["commit_log_files"], facts["aborted"]) == ("4.x", 3, False)
+    assert {t["topic"]: t for t in facts["topics"]} == {
+        topic: topic_of(topic, expected(topic)) for topic in {r["topic"] for r in golden_stores.expected_rows(STORE)}
+    }
+
+
+def topic_of(topic: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """What info has to say of a topic with these messages."""
+    return {
+        "topic": topic,
+        "queues": len({row["queue_id"] for row in rows}),
+        "messages": len(rows),
+        "min_offset": min(row["queue_offset"] for row in rows),
+        "max_offset": max(row["queue_offset"] for row in rows) + 1,
+        "first_store_timestamp": rows[0]["store_timestamp"],
+        "last_store_timestamp": rows[-1]["store_timestamp"],
+    }
+
+
+def test_info_has_the_topics_as_rows(golden_store: Path_of) -> None:
+    facts = json.loads(run("store", "info", golden_store(STORE), "-o", "json").stdout)
+    lines = run("store", "info", golden_store(STORE), "-o", "jsonl").stdout.splitlines()
+    assert [json.loads(line) for line in lines] == facts["topics"]
+    table = csv.DictReader(io.StringIO(run("store", "info", golden_store(STORE), "-o", "csv").stdout))
+    assert [row["topic"] for row in table] == [topic["topic"] for topic in facts["topics"]]
+    text = run("store", "info", golden_store(STORE)).stdout
+    assert "commit log files" in text
+    assert all(topic["topic"] in text for topic in facts["topics"])
+
+
+def test_get_by_offset_gives_what_a_pull_gives(golden_store: Path_of) -> None:
+    place = ("--topic", "fx_q1", "--queue", "0", "--offset", "17", "--max", "5")
+    result = run("store", "get", golden_store(STORE), *place, "-o", "jsonl")
+    assert result.exit_code == 0
+    assert not list(golden_stores.differences(found(result.stdout), expected("fx_q1")[17:22]))
+
+
+def test_get_by_either_id_gives_the_message(golden_store: Path_of) -> None:
+    wanted = expected("fx_plain")[3]
+    for message_id in (wanted["offset_msg_id"], wanted["msg_id"]):
+        result = run("store", "get", golden_store(STORE), "--id", message_id, "-o", "jsonl")
+        assert not list(golden_stores.differences(found(result.stdout), [wanted]))
+
+
+def test_get_by_key_gives_the_newest_messages_that_have_it(golden_store: Path_of) -> None:
+    wanted = [row for row in expected("fx_plain") if "Aa1" in (row["keys"] or "").split()]
+    for most in (1, 2, 64):
+        command = ("store", "get", golden_store(STORE), "--topic", "fx_plain", "--key", "Aa1", "--max", str(most))
+        assert not list(golden_stores.differences(found(run(*command, "-o", "jsonl").stdout), wanted[-most:]))
+
+
+def test_a_message_in_full_has_every_property_and_the_whole_body(golden_store: Path_of) -> None:
+    wanted = max((r for r in expected("fx_q1") if isinstance(r["body"], bytes)), key=lambda r: len(r["body"]))
+    place = ("--topic", "fx_q1", "--queue", "0", "--offset", str(wanted["queue_offset"]))
+    text = run("store", "get", golden_store(STORE), *place).stdout
+    assert all(f"  {name} = {value}\n" in text for name, value in wanted["properties"].items())
+    assert shown(wanted["body"]) in "".join(line.strip() for line in text.partition("\nbody, ")[2].splitlines()[1:])
+    assert wanted["msg_id"] in text
+
+
+def shown(body: bytes) -> str:
+    """A body as it is shown, lines joined: text, or hexadecimal."""
+    try:
+        return "".join(line.strip() for line in body.decode().splitlines())
+    except UnicodeDecodeError:
+        return "".join(body[at : at + 32].hex(" ", 4) for at in range(0, len(body), 32))
+
+
+NOTHING = [
+    (["--topic", "fx_q1", "--queue", "0", "--offset", "5000"], "OFFSET_OVERFLOW_BADLY: the queue has 0 to 1259"),
+    (["--topic", "fx_q1", "--key", "no-such-key"], "no message of fx_q1 has the key no-such-key"),
+    (["--id", "7F000001000052120000000000000001"], "7F000001000052120000000000000001"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "words"), NOTHING)
+def test_no_such_message_is_one_line_and_exit_code_1(arguments: list[str], words: str, golden_store: Path_of) -> None:
+    result = run("store", "get", golden_store(STORE), *arguments)
+    assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (1, "", 1)
+    assert words in result.stderr
+
+
+@pytest.mark.parametrize("arguments", [[], ["--topic", "fx_q1"], ["--topic", "fx_q1", "--queue", "0"], ["--key", "a"]])
+def test_get_without_a_place_says_what_it_takes(arguments: list[str], golden_store: Path_of) -> None:
+    result = run("store", "get", golden_store(STORE), *arguments)
+    assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
+    assert "expected --id" in result.stderr
+
+
+@pytest.mark.parametrize("name", [name for name in golden_stores.NAMES if not name.startswith("damaged")])
+def test_verify_finds_nothing_wrong_with_what_a_broker_wrote(name: str, golden_store: Path_of) -> None:
+    result = run("store", "verify", golden_store(name), "-o", "json")
+    report = json.loads(result.stdout)
+    assert (result.exit_code, report["ok"], report["damage"]) == (0, True, [])
+    assert report["messages"] == len(golden_stores.expected_rows(name))
+
+
+def flipped(store: Path) -> Path:
+    """The store with one byte of a body changed."""
+    row = next(row for row in golden_stores.expected_rows(STORE) if row["sys_flag"] == 0)
+    file = store / "commitlog" / f"{0:020}"
+    content = bytearray(file.read_bytes())
+    content[content.index(row["body"], row["physical_offset"])] ^= 1
+    file.write_bytes(content)
+    return store
+
+
+def test_verify_finds_one_changed_byte_and_says_where(golden_store_copy: Path_of) -> None:
+    store = flipped(golden_store_copy(STORE))
+    offset = next(row for row in golden_stores.expected_rows(STORE) if row["sys_flag"] == 0)["physical_offset"]
+    for form, places in (("json", from_json), ("jsonl", from_lines), ("csv", from_csv)):
+        result = run("store", "verify", store, "-o", form)
+        assert result.exit_code == 1
+        assert offset in set(places(result.stdout)), form
+    text = run("store", "verify", store)
+    assert text.exit_code == 1
+    assert f"\n{offset} " in text.stdout
+    assert "body crc" in text.stdout
+    assert "body crc" not in run("store", "verify", store, "--no-crc").stdout
+
+
+def from_json(text: str) -> Iterator[int]:
+    """The offsets of damage."""
+    yield from (place["offset"] for place in json.loads(text)["damage"])
+
+
+def from_lines(text: str) -> Iterator[int]:
+    """As `from_json`, of JSON lines."""
+    yield from (json.loads(line)["offset"] for line in text.splitlines())
+
+
+def from_csv(text: str) -> Iterator[int]:
+    """As `from_json`, of CSV."""
+    yield from (int(row["offset"]) for row in csv.DictReader(io.StringIO(text)))
+
+
+def test_only_a_terminal_gets_a_progress_bar(golden_store: Path_of) -> None:
+    code, seen = run_on_terminal("stderr", "store", "verify", golden_store(STORE))
+    assert (code, b"checking" in seen) == (0, True)
+    assert not run("store", "verify", golden_store(STORE)).stderr
