@@ -85,7 +85,7 @@ def open_store(
         >>> import rmqfast
         >>> with rmqfast.open_store(getfixture("golden_store")("basic-4.9.4")) as store:
         ...     store.scan("fx_q1", tags="TagA", columns=["tags"]).to_arrow().num_rows
-        90
+        105
 
     Source: `DefaultMessageStore.load`, `StorePathConfigHelper`.
     """
