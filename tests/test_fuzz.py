@@ -36,7 +36,7 @@ def built() -> Path:
         "--manifest-path",
         str(FUZZ / "Cargo.toml"),
     ]
-    subprocess.run(command, check=True, env=environment, timeout=900)
+    subprocess.run(command, check=True, env=environment, timeout=900, cwd=FUZZ)
     return FUZZ / "target" / TRIPLE / "release"
 
 
