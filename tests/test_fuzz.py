@@ -1,4 +1,4 @@
-"""The fuzz targets: built as cargo-fuzz builds them, run on the corpus of found bugs, and each a short while on new input."""
+"""The fuzz targets: built as cargo-fuzz builds them, run on the corpus of found bugs and a short while on new input."""
 
 from __future__ import annotations
 
@@ -26,8 +26,17 @@ TRIPLE = "x86_64-unknown-linux-gnu" if os.uname().machine == "x86_64" else "aarc
 def built() -> Path:
     """The directory of the targets."""
     environment = os.environ | {"RUSTC_BOOTSTRAP": "1", "RUSTFLAGS": COVERAGE, "CARGO_TARGET_DIR": str(FUZZ / "target")}
-    command = ["cargo", "build", "--release", "--locked", "--target", TRIPLE, "--manifest-path", FUZZ / "Cargo.toml"]
-    subprocess.run(command, check=True, env=environment, timeout=900)
+    command = [
+        "cargo",
+        "build",
+        "--release",
+        "--locked",
+        "--target",
+        TRIPLE,
+        "--manifest-path",
+        str(FUZZ / "Cargo.toml"),
+    ]
+    subprocess.run(command, check=True, env=environment, timeout=900, cwd=FUZZ)
     return FUZZ / "target" / TRIPLE / "release"
 
 
@@ -38,7 +47,7 @@ def test_a_fuzz_target_finds_nothing(target: str, built: Path, tmp_path: Path) -
     found = ROOT / "tests/corpus" / target
     corpora = [tmp_path, *([found] if found.is_dir() else [])]
     limits = [f"-max_total_time={SECONDS}", "-max_len=4096", "-timeout=10", "-rss_limit_mb=2048"]
-    command = [built / target, *limits, f"-artifact_prefix={tmp_path}/crash-", *corpora]
+    command = [str(built / target), *limits, f"-artifact_prefix={tmp_path}/crash-", *map(str, corpora)]
     done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=SECONDS * 6, cwd=tmp_path)
     assert done.returncode == 0, done.stderr[-3000:]
 

@@ -12,11 +12,13 @@ import time
 import zlib
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from rmqfast import errors
 from rmqfast.store import ScanRequest
+from rmqfast.store.reader import Way
 from tests.reference import record as record_format
 from tests.reference.row import row_of
 from tests.reference.writer import Message, Options, write_store
@@ -161,7 +163,7 @@ def test_strays_and_odd_files_are_passed_over(store: SmallStore) -> None:
 
 
 @WAYS
-def test_a_file_far_behind_is_a_gap_and_costs_no_time(store: SmallStore, way: str) -> None:
+def test_a_file_far_behind_is_a_gap_and_costs_no_time(store: SmallStore, way: Way) -> None:
     (store.path / "commitlog" / f"{(1 << 62) // FILE_SIZE * FILE_SIZE:020d}").write_bytes(b"\xff" * 100)
     begin = time.monotonic()
     rows, damage = rows_and_damage(store.path, "T", way=way)
@@ -324,7 +326,7 @@ def test_directories_of_hostile_names_hide_no_topic(store: SmallStore) -> None:
 def test_unknown_names_come_with_names_like_them(store: SmallStore, golden_store: Callable[[str], Path]) -> None:
     with pytest.raises(errors.UnknownTopicError, match="unknown topic 'fx_q11'; did you mean fx_q1"):
         scanned(golden_store("basic-4.9.4"), "fx_q11")
-    with pytest.raises(errors.UnknownColumnError, match="boddy.*body"):
+    with pytest.raises(errors.UnknownColumnError, match=r"boddy.*body"):
         scanned(store.path, "T", columns=["boddy"])
 
 
@@ -333,7 +335,7 @@ def test_unknown_names_come_with_names_like_them(store: SmallStore, golden_store
     [({"tags": "||"}, 0), ({"sql": "a >"}, 3), ({"sql": "a = 'x"}, 4), ({"sql": "(" * 5000}, None)],
 )
 def test_an_expression_that_does_not_parse_says_where(
-    store: SmallStore, options: dict[str, str], position: int | None
+    store: SmallStore, options: dict[str, Any], position: int | None
 ) -> None:
     with pytest.raises(
         errors.ExpressionError, match=r"at position \d+" if position is None else f"at position {position}"

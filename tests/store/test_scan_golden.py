@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from rmqfast.store import ScanRequest
+from rmqfast.store.reader import Way
 from tests import golden_stores
 from tests.golden_stores import NAMES, Line
 from tests.store.scanned import opened, rows_and_damage, rows_of, scanned
@@ -30,7 +32,7 @@ def topics(rows: list[Line]) -> list[str]:
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("options", [{}, {"verify_crc": True, "batch_rows": 7}], ids=["plain", "verified"])
 def test_all_rows_are_the_messages_that_rocketmq_reads(
-    name: str, options: dict[str, int], golden_store: GoldenStore
+    name: str, options: dict[str, Any], golden_store: GoldenStore
 ) -> None:
     rows, damage = rows_and_damage(golden_store(name), **options)
     assert list(golden_stores.differences(rows, golden_stores.expected_rows(name))) == []
@@ -67,7 +69,7 @@ def test_maps_give_the_same_rows(name: str, golden_store: GoldenStore) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("way", ["log", "queue"])
-def test_pieces_of_a_scan_are_the_scan(name: str, way: str, golden_store: GoldenStore) -> None:
+def test_pieces_of_a_scan_are_the_scan(name: str, way: Way, golden_store: GoldenStore) -> None:
     store = opened(golden_store(name))
     wanted = golden_stores.expected_rows(name)
     for topic in topics(wanted):

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from rmqfast.errors import UnknownTopicError
 from rmqfast.store import COLUMNS, MessageStore, ScanRequest
+from rmqfast.store.reader import Way
 from tests.reference import random_store
 from tests.reference.commit_log import CommitLog
 from tests.reference.record import Record
@@ -102,7 +103,7 @@ def test_batches_are_bounded_and_together_the_scan(
 
 @settings(max_examples=EXAMPLES)
 @given(random_store.stores(), st.sampled_from([1, 300, 2000, 5000]), st.sampled_from(["log", "queue", None]))
-def test_pieces_together_are_the_scan(thought: Thought, cut_bytes: int, way: str | None) -> None:
+def test_pieces_together_are_the_scan(thought: Thought, cut_bytes: int, way: Way | None) -> None:
     with written(thought) as (store, rows):
         for topic in [None, *(topic for topic in topics(rows) if rows[topic])]:
             request = ScanRequest(topic=topic)
