@@ -5,6 +5,8 @@ from typing import Any, TypeAlias, final
 
 from rmqfast.store.request import ScanRequest
 
+__all__ = ["COLUMNS", "Scan", "Store"]
+
 COLUMNS: list[str]
 
 _Piece: TypeAlias = tuple[str, int, int, bool]
