@@ -7,6 +7,8 @@ from rmqfast.message import Message
 from rmqfast.store.request import ScanRequest
 from rmqfast.store.writer import AppendOptions
 
+__all__ = ["COLUMNS", "Scan", "Store"]
+
 COLUMNS: list[str]
 
 _Piece: TypeAlias = tuple[str, int, int, bool]
