@@ -64,8 +64,8 @@ def open_store(
         io: "pread" is safe beside any other process; "mmap" is faster for scattered reads of a store that nobody
             truncates meanwhile: a file that is shortened under a map ends the process.
         flush: Mode "a": "async" hands messages to the operating system before an append returns, so that they survive
-            the end of the process, and `flush` or `close` brings them to the disk; "sync" brings them there before it
-            returns.
+            the end of the process, and `flush` or `close` brings them to the disk. "sync" brings the commit log to the
+            disk before it returns; queues and index follow from that.
         options: Mode "a": sizes and limits; RocketMQ's unless given.
         clock: Mode "a": milliseconds since 1970, called once per append; the system's clock unless given.
 

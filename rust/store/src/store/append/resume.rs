@@ -10,6 +10,7 @@ use super::log_writer::LogWriter;
 use super::options::AppendOptions;
 use super::queue_table::QueueTable;
 use super::writers::Writers;
+use crate::file::allocated::sync_directory;
 use crate::file::{Allocated, Segments, lock, mmap};
 use crate::format::consume_queue::{UNIT_SIZE, Unit};
 use crate::format::index::{self, IndexHeader};
@@ -63,6 +64,7 @@ pub fn resume(root: &Path, options: &AppendOptions) -> Result<Writers> {
         let directory = root.join(name);
         fs::create_dir_all(&directory).map_err(|e| Error::io(&directory, e))?;
     }
+    sync_directory(root)?;
     let store = MessageStore::open(root, &OpenOptions::default())?;
     if store.queue_kind() == QueueKind::RocksDb {
         return Err(unsupported(&root.join("consumequeue"), "a store with consume queues in RocksDB"));
