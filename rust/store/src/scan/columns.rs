@@ -96,7 +96,7 @@ fn timestamps(unit: i64, get: Long) -> Box<dyn ColumnBuilder> {
 }
 
 #[inline]
-fn part<'a>(bytes: &'a [u8], at: usize, len: usize) -> &'a [u8] {
+fn part(bytes: &[u8], at: usize, len: usize) -> &[u8] {
     bytes.get(at..at + len).unwrap_or_default()
 }
 

@@ -236,6 +236,7 @@ fn is_ext_address(tags_code: i64) -> bool {
 
 fn unit_damage(queue: &ConsumeQueue, queue_offset: i64, units: i64, reason: String) -> Damage {
     let unit = UNIT_SIZE as u64;
-    let (offset, length) = (queue_offset as u64 * unit, units as u64 * unit);
-    Damage { offset, length, reason, file: queue.directory().to_path_buf() }
+    let (offset, length, segments) = (queue_offset as u64 * unit, units as u64 * unit, queue.segments());
+    let file = segments.find(offset).map_or(queue.directory(), |i| &segments.files()[i].path).to_path_buf();
+    Damage { offset, length, reason, file }
 }
