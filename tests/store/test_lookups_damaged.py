@@ -8,10 +8,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests import golden_stores
 
 import rmqfast
 from rmqfast import GetMessageStatus, errors
+from tests import golden_stores
 
 NAME = "basic-4.9.4"
 GoldenStore = Callable[[str], Path]

@@ -8,12 +8,12 @@ from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
-from tests import golden_stores
-from tests.golden_stores import NAMES
-from tests.reference.store import Store
 
 import rmqfast
 from rmqfast import GetMessageStatus, errors
+from tests import golden_stores
+from tests.golden_stores import NAMES
+from tests.reference.store import Store
 
 GoldenStore = Callable[[str], Path]
 Queue = tuple[str, int]

@@ -9,6 +9,8 @@ from pathlib import Path
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+import rmqfast
 from tests.golden_stores import differences
 from tests.reference import random_store
 from tests.reference.index_file import keys_of
@@ -16,8 +18,6 @@ from tests.reference.record import Record
 from tests.reference.row import row_of
 from tests.reference.store import Store
 from tests.reference.writer import Message, Options, write_store
-
-import rmqfast
 
 Written = tuple[list[Message | tuple[Message, ...]], Options]
 EXAMPLES = settings(max_examples=40)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 
 from rmqfast._native import COLUMNS
 from rmqfast.errors import ArgumentError, UnknownColumnError
@@ -94,7 +94,7 @@ def milliseconds(when: Time | None) -> int | None:
         return int(when)
     if isinstance(when, str):
         return milliseconds(_parsed(when))
-    aware = when if when.tzinfo else when.replace(tzinfo=timezone.utc)
+    aware = when if when.tzinfo else when.replace(tzinfo=UTC)
     return int(aware.timestamp() * 1000)
 
 

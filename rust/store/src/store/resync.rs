@@ -5,7 +5,11 @@ use crate::file::Segment;
 use crate::format::message::{BLANK_MAGIC, Item, Layout, MAGIC_V1};
 use memchr::memchr2_iter;
 
+/// Bytes of the first window: the next record is near as a rule. Windows double up to the last size.
+const FIRST_STEP: usize = 8 << 10;
 const STEP: usize = 1 << 20;
+/// A magic stands four bytes behind the start of its record: windows overlap by both.
+const OVERLAP: usize = 8;
 /// Bytes that tell the lengths of any record but those of topic and properties.
 const HEAD_LEN: usize = 128;
 
@@ -26,14 +30,14 @@ pub fn resync(log: &CommitLog, index: usize, segment: &mut Segment, from: u64) -
     let file = &log.segments().files()[index];
     let mut written = from;
     let mut at = from;
+    let mut step = FIRST_STEP;
     while at < file.len {
-        // Two bytes more than a step, so that no magic is cut in two; a record that is cut is read on its own.
-        at = segment.next_data(at, file.len).saturating_sub(8).max(at);
-        let window = segment.window(at, STEP + 8)?.to_vec();
+        at = segment.next_data(at, file.len).saturating_sub(OVERLAP as u64).max(at);
+        let window = segment.window(at, step + OVERLAP)?.to_vec();
         if window.is_empty() {
             break;
         }
-        for candidate in candidates(&window[..window.len().min(STEP + 8)]) {
+        for candidate in candidates(&window) {
             if at + candidate as u64 > from && is_start(segment, at + candidate as u64, file.base, file.len)? {
                 return Ok(Resync::At(at + candidate as u64));
             }
@@ -41,7 +45,8 @@ pub fn resync(log: &CommitLog, index: usize, segment: &mut Segment, from: u64) -
         if let Some(last) = window.iter().rposition(|b| *b != 0) {
             written = written.max(at + last as u64 + 1);
         }
-        at += STEP as u64;
+        at += step as u64;
+        step = (2 * step).min(STEP);
     }
     Ok(Resync::Nowhere(written))
 }
