@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -52,6 +53,8 @@ def session(name: str, *, master: str = "local[*]") -> Iterator[SparkSession]:
 
     _prepare_environment()
     settings = SETTINGS | (LOCAL if master.startswith("local") else {})
+    # Ctrl-C reaches py4j amid a call; it logs that with a traceback before it raises it
+    logging.getLogger("py4j").setLevel(logging.CRITICAL + 1)
     builder = configure(SparkSession.Builder().appName(name).master(master).config(map=settings))
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("FATAL")
