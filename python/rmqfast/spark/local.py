@@ -53,14 +53,15 @@ def session(name: str, *, master: str = "local[*]") -> Iterator[SparkSession]:
 
     _prepare_environment()
     settings = SETTINGS | (LOCAL if master.startswith("local") else {})
-    # Ctrl-C reaches py4j amid a call; it logs that with a traceback before it raises it
-    logging.getLogger("py4j").setLevel(logging.CRITICAL + 1)
     builder = configure(SparkSession.Builder().appName(name).master(master).config(map=settings))
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("FATAL")
+    # Ctrl-C reaches py4j amid a call; it logs that with a traceback, to the root logger, before it raises it
+    logging.disable(logging.CRITICAL)
     try:
         yield spark
     finally:
+        logging.disable(logging.NOTSET)
         spark.stop()
 
 
