@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -55,9 +56,12 @@ def session(name: str, *, master: str = "local[*]") -> Iterator[SparkSession]:
     builder = configure(SparkSession.Builder().appName(name).master(master).config(map=settings))
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("FATAL")
+    # Ctrl-C reaches py4j amid a call; it logs that with a traceback, to the root logger, before it raises it
+    logging.disable(logging.CRITICAL)
     try:
         yield spark
     finally:
+        logging.disable(logging.NOTSET)
         spark.stop()
 
 
