@@ -12,7 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.parquet
@@ -58,7 +58,7 @@ def session(jars: str) -> SparkSession:
     except ImportError:
         configured = builder
     else:
-        configured = configure(builder) or builder
+        configured = configure(builder)
     spark: SparkSession = configured.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     return spark
@@ -114,8 +114,8 @@ class Jobs:
 
         return summed(lambda: self.spark.range(0, TASKS, 1, TASKS).mapInArrow(give, schema))
 
-    def engine(self, path: str, name: str, tags: str = "*") -> Answer:
-        """rmqfast.spark.read_store with an engine: arrow, pandas, columnar."""
+    def engine(self, path: str, name: Literal["arrow", "pandas"], tags: str = "*") -> Answer:
+        """rmqfast.spark.read_store with an engine."""
         try:
             from rmqfast.spark import read_store
         except ImportError as error:

@@ -68,7 +68,8 @@ class Scan:
     def to_pandas(self) -> pd.DataFrame:
         """All rows as a pandas data frame; `body` holds bytes, `properties` lists of pairs."""
         _imported("pandas", "pandas")
-        return self.to_arrow().to_pandas()
+        frame: pd.DataFrame = self.to_arrow().to_pandas()
+        return frame
 
     def to_polars(self) -> pl.DataFrame:
         """All rows as a Polars data frame."""
@@ -82,8 +83,8 @@ class Scan:
         if entries and not self._warned:
             self._warned = True
             first = Damage(*entries[0])
-            text = f"{len(entries) + more} damaged places, the first in {first.file} at offset {first.offset}: {first.reason}"
-            warnings.warn(f"{text}; Scan.damage lists them", DamageWarning, stacklevel=3)
+            text = f"{len(entries) + more} damaged places, the first in {first.file} at offset {first.offset}: "
+            warnings.warn(f"{text}{first.reason}; Scan.damage lists them", DamageWarning, stacklevel=3)
 
 
 def _imported(module: str, extra: str) -> Any:

@@ -49,10 +49,6 @@ impl Log {
         file.get((range.start - start) as usize..(range.end - start) as usize)
     }
 
-    fn end(&self) -> u64 {
-        self.files.iter().next_back().map_or(0, |(start, file)| start + file.len() as u64)
-    }
-
     fn write(&self, directory: &Path) {
         for (start, file) in &self.files {
             fs::write(directory.join(format!("{start:020}")), file).expect("written");

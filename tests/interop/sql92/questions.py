@@ -60,10 +60,10 @@ ODD_NUMBERS = [
         "--5",
         "+-5",
         "5a",
-        "٥",
-        "５",
+        "٥",  # noqa: RUF001  a digit to Java
+        "５",  # noqa: RUF001  a digit to Java
         "५",
-        "𝟓",
+        "𝟓",  # noqa: RUF001  a digit to Java
         "½",
         "true",
         "TRUE",
@@ -124,7 +124,7 @@ class Grammar:
             return f"({self.expression(depth - 1)}) {self.random.choice(['=', '<>'])} {right}"
         return f"({self.expression(depth - 1)})" if kind == 6 else self.predicate(depth)
 
-    def predicate(self, depth: int) -> str:
+    def predicate(self, depth: int) -> str:  # noqa: PLR0911  one return for each rule of the grammar
         negated = self.random.choice(["", "NOT "])
         kind = self.random.randrange(12)
         if kind < 4:
@@ -140,7 +140,8 @@ class Grammar:
         if kind == 9:
             return f"{left} IS {negated}NULL"
         if self.texts:
-            return f"{left} {negated}{self.random.choice(['CONTAINS', 'StartsWith', 'ENDSWITH'])} {self.random.choice(STRINGS)}"
+            word = self.random.choice(["CONTAINS", "StartsWith", "ENDSWITH"])
+            return f"{left} {negated}{word} {self.random.choice(STRINGS)}"
         return f"{negated}{self.random.choice(NAMES)}" if kind == 10 else self.random.choice(WORDS)
 
     def number(self) -> str:
