@@ -35,7 +35,8 @@ test-long: .venv/.installed $(OLD_SPARKS:%=%/.installed) | tools-long ## the tes
 
 fuzz: tools ## each fuzz target for SECONDS_EACH, 20; needs cargo-fuzz
 	cd rust/fuzz && for target in $$(sed -n 's/^name = "\([a-z0-9_]*\)"/\1/p' Cargo.toml); do \
-		RUSTC_BOOTSTRAP=1 cargo fuzz run --fuzz-dir . $$target corpus/$$target ../../tests/corpus/$$target -- \
+		mkdir -p corpus/$$target; found=../../tests/corpus/$$target; \
+		RUSTC_BOOTSTRAP=1 cargo fuzz run --fuzz-dir . $$target corpus/$$target $$(test -d $$found && echo $$found) -- \
 			-max_total_time=$${SECONDS_EACH:-20} -max_len=4096 -timeout=10 -rss_limit_mb=2048 || exit; done
 
 bench: .venv/.installed $(OLD_SPARKS:%=%/.installed) | tools-long ## the benchmarks; ARGS go to benches/run.py

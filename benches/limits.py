@@ -12,12 +12,14 @@ from pathlib import Path
 
 import numpy as np
 
-from data import SEGMENT, Dataset
+from data import SEGMENT, TAG, TOPIC, Dataset
 from machine import ROOT
 from peer import Answer, Failed, Missing, timed
 
 EXAMPLE = ["cargo", "run", "--release", "--quiet", "-p", "rmqfast-store", "--example", "bare_loop", "--"]
-SCAN = "arrow"  # the line of the example that parses every column but the properties into Arrow, on one thread
+SCAN = (
+    "bare loop"  # the line of the example that parses, prefetches and copies bodies and the short texts, on one thread
+)
 BLOCK = 4 << 20
 # beside its record a message costs a consume-queue unit and two index entries: KEYS and UNIQ_KEY
 INDEXED = 20 + 2 * 20
@@ -29,7 +31,9 @@ def bare_scan(store: Path) -> Answer:
         raise Missing("rust/store/examples/bare_loop.rs is not there")
     if shutil.which("cargo") is None:
         raise Missing("cargo is not installed")
-    done = subprocess.run([*EXAMPLE, str(store)], cwd=ROOT, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [*EXAMPLE, str(store), "bench_topic", "tag07", "1", SCAN], cwd=ROOT, capture_output=True, text=True, check=False
+    )
     if done.returncode != 0:
         raise Failed(f"bare_loop: {done.stderr.strip()[-300:]}")
     loops = {loop["name"]: loop for loop in map(json.loads, done.stdout.splitlines())}
