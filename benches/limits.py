@@ -31,9 +31,8 @@ def bare_scan(store: Path) -> Answer:
         raise Missing("rust/store/examples/bare_loop.rs is not there")
     if shutil.which("cargo") is None:
         raise Missing("cargo is not installed")
-    done = subprocess.run(
-        [*EXAMPLE, str(store), "bench_topic", "tag07", "1", SCAN], cwd=ROOT, capture_output=True, text=True, check=False
-    )
+    command = [*EXAMPLE, str(store), TOPIC, TAG, "1", SCAN]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise Failed(f"bare_loop: {done.stderr.strip()[-300:]}")
     loops = {loop["name"]: loop for loop in map(json.loads, done.stdout.splitlines())}
