@@ -7,6 +7,8 @@ pub mod batch;
 pub mod body;
 pub mod column;
 pub mod columns;
+pub mod cut;
+pub mod estimate;
 pub mod hits;
 pub mod plan;
 pub mod properties_column;
@@ -19,6 +21,7 @@ pub mod selector;
 pub mod text;
 pub mod text_columns;
 pub mod threads;
+pub mod trust;
 mod unchecked;
 
 pub use column::{Column, TimeUnit};

@@ -1,0 +1,96 @@
+//! What a range of the log costs to read, straight or by queue, from a few samples of the queues.
+use super::hits::SCHEDULE_TOPIC;
+use super::plan::Way;
+use super::request::ScanRequest;
+use crate::Result;
+use crate::format::consume_queue::{UNIT_SIZE, Unit};
+use crate::store::ConsumeQueue;
+use crate::store::consume_queue::UnitReader;
+
+/// What reading costs, in nanoseconds: measured on warm files, only their ratios matter.
+const NS_PER_LOG_BYTE: f64 = 0.15;
+const NS_PER_LOG_RECORD: f64 = 40.0;
+const NS_PER_UNIT: f64 = 2.5;
+const NS_PER_HIT: f64 = 600.0;
+const SAMPLES: i64 = 16;
+const SAMPLE_UNITS: usize = 64;
+
+/// What the queues list in a range, from a few samples.
+#[derive(Debug, Default)]
+pub struct Estimate {
+    /// Messages that the queues list.
+    pub units: f64,
+    hits: f64,
+    bytes: f64,
+}
+
+impl Estimate {
+    /// Looks at samples of `queues` within a range of the log.
+    ///
+    /// # Errors
+    /// [`crate::Error::Io`].
+    pub fn of(queues: &[ConsumeQueue], request: &ScanRequest, (from, end): (u64, u64)) -> Result<Self> {
+        let mut all = Self::default();
+        for queue in queues {
+            let max = queue.max_offset()?;
+            let mut first = queue.lower_bound(from, max)?;
+            let mut last = queue.lower_bound(end, max)?;
+            if let Some(bound) = request.start_offset.as_ref().and_then(|b| b.of(queue.queue_id())) {
+                first = first.max(bound);
+            }
+            if let Some(bound) = request.end_offset.as_ref().and_then(|b| b.of(queue.queue_id())) {
+                last = last.min(bound);
+            }
+            if first < last {
+                all.add(queue, request, first, last)?;
+            }
+        }
+        Ok(all)
+    }
+
+    fn add(&mut self, queue: &ConsumeQueue, request: &ScanRequest, first: i64, last: i64) -> Result<()> {
+        let by_hash = !request.tags.is_all() && queue.topic() != SCHEDULE_TOPIC;
+        let mut reader = UnitReader::new(queue);
+        let (mut seen, mut hits, mut bytes) = (0.0, 0.0, 0.0);
+        for sample in 0..SAMPLES {
+            let at = first + (last - first) * sample / SAMPLES;
+            let count = SAMPLE_UNITS.min((last - at) as usize);
+            for unit in reader.units(at, count)?.chunks_exact(UNIT_SIZE).filter_map(Unit::decode) {
+                let hit = unit.is_message() && (!by_hash || request.tags.codes_match(unit.tags_code));
+                seen += 1.0;
+                bytes += if unit.is_message() { f64::from(unit.size) } else { 0.0 };
+                hits += if hit { 1.0 } else { 0.0 };
+            }
+        }
+        let units = (last - first) as f64;
+        self.units += units;
+        self.hits += units * hits / f64::max(seen, 1.0);
+        self.bytes += units * bytes / f64::max(seen, 1.0);
+        Ok(())
+    }
+
+    fn queue_cost(&self) -> f64 {
+        let mean = self.bytes / self.units.max(1.0);
+        self.units * NS_PER_UNIT + self.hits * (NS_PER_HIT + mean * NS_PER_LOG_BYTE)
+    }
+
+    fn log_cost(&self, log_bytes: u64) -> f64 {
+        let mean = (self.bytes / self.units.max(1.0)).max(100.0);
+        let bytes = log_bytes as f64;
+        bytes * NS_PER_LOG_BYTE + bytes / mean * NS_PER_LOG_RECORD
+    }
+
+    /// The way that costs less.
+    pub fn cheaper(&self, log_bytes: u64) -> Way {
+        if self.queue_cost() < self.log_cost(log_bytes) { Way::Queue } else { Way::Log }
+    }
+
+    /// The choice, for people.
+    pub fn told(&self, way: Way) -> String {
+        let name = match way {
+            Way::Queue => "by consume queue",
+            Way::Log => "straight through the log",
+        };
+        format!("{name}: {:.0} messages listed, about {:.0} pass the tag hash", self.units, self.hits)
+    }
+}

@@ -1,0 +1,80 @@
+//! Whether consume queues can be trusted, from a look at the ends of their files.
+use crate::file::Io;
+use crate::format::consume_queue::{UNIT_SIZE, Unit};
+use crate::format::message::{Item, Layout, Message};
+use crate::store::consume_queue::UnitReader;
+use crate::store::{ConsumeQueue, MessageStore};
+use crate::{Error, Result};
+
+/// Bytes read to see whether a unit leads to its record: the size in a damaged one may be anything.
+const MAX_HEAD: usize = 256 << 10;
+
+/// Why the queues cannot be trusted: the first or last unit of one of their files does not lead to its record.
+pub fn unusable(store: &MessageStore, queues: &[ConsumeQueue]) -> Result<Option<String>> {
+    let log = store.log();
+    for queue in queues {
+        let max = queue.max_offset()?;
+        let first = queue.lower_bound(log.min_offset(), max)?;
+        let mut reader = UnitReader::new(queue);
+        for file in queue.segments().files() {
+            let unit = UNIT_SIZE as u64;
+            let (low, high) = ((file.base / unit) as i64, (file.end() / unit) as i64);
+            for offset in [low.max(first), high.min(max) - 1] {
+                if offset < low.max(first) || offset >= high.min(max) {
+                    continue;
+                }
+                let Some(found) = reader.unit(offset)? else { continue };
+                if let Some(why) = leads_astray(store, queue, offset, found)? {
+                    let (topic, id) = (queue.topic(), queue.queue_id());
+                    return Ok(Some(format!("consume queue {topic} {id} is damaged at offset {offset}: {why}")));
+                }
+            }
+        }
+        if let Some(at) = written_behind(queue, max)? {
+            let (topic, id) = (queue.topic(), queue.queue_id());
+            let got = format!("expected nothing behind offset {max}, got data at byte {at}");
+            return Ok(Some(format!("consume queue {topic} {id} is damaged: {got}")));
+        }
+    }
+    Ok(None)
+}
+
+/// Where a queue holds data behind its end: the end was found by bisection, which a hole of zeroes misleads.
+fn written_behind(queue: &ConsumeQueue, max: i64) -> Result<Option<u64>> {
+    let end = max as u64 * UNIT_SIZE as u64;
+    for (index, file) in queue.segments().files().iter().enumerate().filter(|(_, file)| file.end() > end) {
+        let segment = queue.segments().open(index, Io::Pread)?;
+        let found = segment.first_written(end.saturating_sub(file.base), file.len)?;
+        // A live broker may have listed more meanwhile.
+        if found.is_some() && queue.max_offset()? == max {
+            return Ok(found.map(|at| file.base + at));
+        }
+    }
+    Ok(None)
+}
+
+fn leads_astray(store: &MessageStore, queue: &ConsumeQueue, offset: i64, unit: Unit) -> Result<Option<String>> {
+    if !unit.is_message() {
+        return Ok(Some(format!("expected a record, got {unit:?}")));
+    }
+    // The record of the last unit may be torn; then the log says so, not the queue.
+    if unit.physical_offset as u64 >= store.dispatched_to()? {
+        return Ok(None);
+    }
+    let head = match store.log().record_head(unit.physical_offset as u64, (unit.size as usize).min(MAX_HEAD)) {
+        Ok(head) => head,
+        Err(Error::Invalid { expected, got, .. }) => return Ok(Some(format!("expected {expected}, got {got}"))),
+        Err(Error::Corrupt { .. }) => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let layout = match Layout::decode(&head) {
+        Ok(Item::Message(layout)) => layout,
+        Ok(Item::Partial(needed)) if needed > MAX_HEAD && needed == unit.size as usize => return Ok(None),
+        _ => return Ok(Some(format!("expected a record at {}, got none", unit.physical_offset))),
+    };
+    let ours = Message::new(&head, layout).is_some_and(|m| {
+        m.topic() == queue.topic().as_bytes() && m.queue_id() == queue.queue_id() && m.queue_offset() == offset
+    });
+    let lmq = queue.topic().starts_with("%LMQ%");
+    Ok((!ours && !lmq).then(|| format!("the record at {} is another's", unit.physical_offset)))
+}
