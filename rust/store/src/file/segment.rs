@@ -24,14 +24,10 @@ pub enum Io {
 #[derive(Debug)]
 pub struct Segment {
     path: PathBuf,
-    source: Source,
+    file: File,
+    /// None for `pread`, and for an empty file, which cannot be mapped.
+    map: Option<Mmap>,
     buffer: Vec<u8>,
-}
-
-#[derive(Debug)]
-enum Source {
-    File(File),
-    Map(Option<Mmap>),
 }
 
 impl Segment {
@@ -41,13 +37,13 @@ impl Segment {
     /// [`Error::Io`] with the path.
     pub fn open(path: &Path, io: Io) -> Result<Self> {
         let file = File::open(path).map_err(|e| Error::io(path, e))?;
-        let source = match io {
-            // Positions within a map are 32 bits wide; no broker writes a file that needs more.
-            Io::Mmap if file.metadata().is_ok_and(|m| m.len() > u64::from(u32::MAX)) => Source::File(file),
-            Io::Pread => Source::File(file),
-            Io::Mmap => Source::Map(mmap::map(&file).map_err(|e| Error::io(path, e))?),
+        // Positions within a map are 32 bits wide; no broker writes a file that needs more.
+        let mappable = file.metadata().is_ok_and(|m| m.len() <= u64::from(u32::MAX));
+        let map = match io {
+            Io::Mmap if mappable => mmap::map(&file).map_err(|e| Error::io(path, e))?,
+            Io::Mmap | Io::Pread => None,
         };
-        Ok(Self { path: path.to_path_buf(), source, buffer: Vec::new() })
+        Ok(Self { path: path.to_path_buf(), file, map, buffer: Vec::new() })
     }
 
     /// The file's path.
@@ -57,7 +53,7 @@ impl Segment {
 
     /// Whether [`window`](Self::window) gives slices of a map.
     pub fn is_mapped(&self) -> bool {
-        matches!(self.source, Source::Map(_))
+        self.map.is_some()
     }
 
     /// The bytes from `at`, up to `len` of them; fewer only at the end of the file.
@@ -65,16 +61,14 @@ impl Segment {
     /// # Errors
     /// [`Error::Io`] with the path.
     pub fn window(&mut self, at: u64, len: usize) -> Result<&[u8]> {
-        match &self.source {
-            Source::Map(map) => Ok(slice_of(map.as_deref().unwrap_or_default(), at, len)),
-            Source::File(file) => {
-                if self.buffer.len() < len {
-                    self.buffer.resize(len, 0);
-                }
-                let got = read_fully(file, &mut self.buffer[..len], at).map_err(|e| Error::io(&self.path, e))?;
-                Ok(&self.buffer[..got])
-            }
+        if let Some(map) = &self.map {
+            return Ok(slice_of(map, at, len));
         }
+        if self.buffer.len() < len {
+            self.buffer.resize(len, 0);
+        }
+        let got = read_fully(&self.file, &mut self.buffer[..len], at).map_err(|e| Error::io(&self.path, e))?;
+        Ok(&self.buffer[..got])
     }
 
     /// Appends `len` bytes from `at` to `out`; fewer at the end of the file. Returns how many.
@@ -83,14 +77,13 @@ impl Segment {
     /// [`Error::Io`] with the path; `out` is as before.
     pub fn read_into(&self, at: u64, len: usize, out: &mut Vec<u8>) -> Result<usize> {
         let start = out.len();
-        match &self.source {
-            Source::Map(map) => out.extend_from_slice(slice_of(map.as_deref().unwrap_or_default(), at, len)),
-            Source::File(file) => {
-                out.resize(start + len, 0);
-                let got = read_fully(file, &mut out[start..], at);
-                out.truncate(start + *got.as_ref().unwrap_or(&0));
-                got.map_err(|e| Error::io(&self.path, e))?;
-            }
+        if let Some(map) = &self.map {
+            out.extend_from_slice(slice_of(map, at, len));
+        } else {
+            out.resize(start + len, 0);
+            let got = read_fully(&self.file, &mut out[start..], at);
+            out.truncate(start + *got.as_ref().unwrap_or(&0));
+            got.map_err(|e| Error::io(&self.path, e))?;
         }
         Ok(out.len() - start)
     }
@@ -100,50 +93,53 @@ impl Segment {
     /// # Errors
     /// [`Error::Io`] with the path.
     pub fn first_written(&self, from: u64, end: u64) -> Result<Option<u64>> {
-        const STEP: u64 = 1 << 20;
-        let (mut at, mut bytes) = (from, Vec::new());
+        const STEP: u64 = 256 << 10;
+        let mut at = self.next_data(from, end);
+        let mut buffer = vec![0; STEP.min(end.saturating_sub(at)) as usize];
         while at < end {
-            at = self.next_data(at, end);
-            bytes.clear();
-            if self.read_into(at, STEP.min(end.saturating_sub(at)) as usize, &mut bytes)? == 0 {
-                break;
-            }
-            if let Some(found) = bytes.iter().position(|b| *b != 0) {
+            let wanted = STEP.min(end - at) as usize;
+            let got = read_fully(&self.file, &mut buffer[..wanted], at).map_err(|e| Error::io(&self.path, e))?;
+            if let Some(found) = first_nonzero(&buffer[..got]) {
                 return Ok(Some(at + found as u64));
             }
-            at += bytes.len() as u64;
+            if got == 0 {
+                break;
+            }
+            at = self.next_data(at + got as u64, end);
         }
         Ok(None)
     }
 
     /// Where the next bytes stand that the file system stores, `end` where there are none.
     pub fn next_data(&self, at: u64, end: u64) -> u64 {
-        match &self.source {
-            Source::Map(_) => at,
-            Source::File(file) => match rustix::fs::seek(file, SeekFrom::Data(at)) {
-                Ok(next) => next.clamp(at, end),
-                Err(rustix::io::Errno::NXIO) => end,
-                // A file system that does not know its holes.
-                Err(_) => at,
-            },
+        match rustix::fs::seek(&self.file, SeekFrom::Data(at)) {
+            Ok(next) => next.clamp(at, end.max(at)),
+            Err(rustix::io::Errno::NXIO) => end.max(at),
+            // A file system that does not know its holes.
+            Err(_) => at,
         }
     }
 
     /// The whole map, where there is one.
     pub fn mapped(&self) -> Option<&[u8]> {
-        match &self.source {
-            Source::Map(map) => Some(map.as_deref().unwrap_or_default()),
-            Source::File(_) => None,
-        }
+        self.map.as_deref()
     }
 
     /// What the last [`window`](Self::window) of `len` bytes from `at` gave, without reading again.
     pub fn last_window(&self, at: u64, len: usize) -> &[u8] {
-        match &self.source {
-            Source::Map(map) => slice_of(map.as_deref().unwrap_or_default(), at, len),
-            Source::File(_) => self.buffer.get(..len).unwrap_or(&self.buffer),
+        match &self.map {
+            Some(map) => slice_of(map, at, len),
+            None => self.buffer.get(..len).unwrap_or(&self.buffer),
         }
     }
+}
+
+/// Position of the first byte that is not zero; zeros pass at the speed of memory.
+fn first_nonzero(bytes: &[u8]) -> Option<usize> {
+    const CHUNK: usize = 256;
+    let is_zero = |chunk: &&[u8]| chunk.iter().fold(0, |all, byte| all | byte) == 0;
+    let skipped = CHUNK * bytes.chunks(CHUNK).take_while(is_zero).count();
+    bytes.get(skipped..)?.iter().position(|byte| *byte != 0).map(|at| skipped + at)
 }
 
 fn slice_of(bytes: &[u8], at: u64, len: usize) -> &[u8] {
