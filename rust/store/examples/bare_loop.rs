@@ -21,25 +21,23 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let topic = args.get(1).map_or("bench_topic", String::as_str);
     let tag = args.get(2).map_or("tag07", String::as_str);
     let repeat: usize = args.get(3).map_or(Ok(5), |n| n.parse())?;
+    let stores = [open(&dir, Io::Pread)?, open(&dir, Io::Mmap)?];
+    let maps = maps(&dir)?;
     for _ in 0..repeat {
-        report("memcpy", || copy(&dir))?;
-        report("bare loop", || bare(&dir, true))?;
-        report("bare loop, heads only", || bare(&dir, false))?;
-        for io in [Io::Pread, Io::Mmap] {
+        report("memcpy", || Ok(copy(&maps)))?;
+        report("bare loop", || Ok(bare(&maps, true)))?;
+        report("bare loop, heads only", || Ok(bare(&maps, false)))?;
+        for (io, store) in [Io::Pread, Io::Mmap].into_iter().zip(&stores) {
             let wide = || all_but(&[Column::Properties]);
             let head = || all_but(&[Column::Properties, Column::Body, Column::Tags, Column::Keys, Column::MsgId]);
             let name = |what: &str| format!("{what}, {io:?}").to_lowercase();
-            report(&name("scan"), || scan(&dir, io, request(None, "*", wide())?, None))?;
+            report(&name("scan"), || scan(store, request(None, "*", wide())?, None))?;
             let checked =
                 || Ok::<_, rmqfast_store::Error>(ScanRequest { verify_crc: true, ..request(None, "*", wide())? });
-            report(&name("scan with crc"), || scan(&dir, io, checked()?, None))?;
-            report(&name("scan without body"), || scan(&dir, io, request(None, "*", head())?, None))?;
-            report(&name("tag scan by queue"), || {
-                scan(&dir, io, request(Some(topic), tag, wide())?, Some(Way::Queue))
-            })?;
-            report(&name("topic scan by queue"), || {
-                scan(&dir, io, request(Some(topic), "*", wide())?, Some(Way::Queue))
-            })?;
+            report(&name("scan with crc"), || scan(store, checked()?, None))?;
+            report(&name("scan without body"), || scan(store, request(None, "*", head())?, None))?;
+            report(&name("tag scan by queue"), || scan(store, request(Some(topic), tag, wide())?, Some(Way::Queue)))?;
+            report(&name("topic scan by queue"), || scan(store, request(Some(topic), "*", wide())?, Some(Way::Queue)))?;
         }
     }
     Ok(())
@@ -64,9 +62,12 @@ fn request(topic: Option<&str>, tags: &str, columns: Vec<Column>) -> rmqfast_sto
     Ok(ScanRequest { topic: topic.map(str::to_owned), tags, columns, ..ScanRequest::default() })
 }
 
-fn scan(dir: &Path, io: Io, request: ScanRequest, way: Option<Way>) -> rmqfast_store::Result<u64> {
-    let store = MessageStore::open(dir, &OpenOptions { io, ..OpenOptions::default() })?;
-    let plan = Plan::new(&store, &request, way)?;
+fn open(dir: &Path, io: Io) -> rmqfast_store::Result<MessageStore> {
+    MessageStore::open(dir, &OpenOptions { io, ..OpenOptions::default() })
+}
+
+fn scan(store: &MessageStore, request: ScanRequest, way: Option<Way>) -> rmqfast_store::Result<u64> {
+    let plan = Plan::new(store, &request, way)?;
     let mut scan = Scan::new(plan.sources, Arc::new(request), plan.pieces, 1);
     let mut rows = 0;
     while let Some(batch) = scan.next_batch(&mut || Ok(()))? {
@@ -81,24 +82,24 @@ fn maps(dir: &Path) -> rmqfast_store::Result<Vec<Segment>> {
     (0..segments.files().len()).map(|i| segments.open(i, Io::Mmap)).collect()
 }
 
-fn copy(dir: &Path) -> rmqfast_store::Result<u64> {
+fn copy(maps: &[Segment]) -> u64 {
     let mut out = vec![0_u8; 1 << 20];
     let mut bytes = 0;
-    for segment in maps(dir)? {
+    for segment in maps {
         for block in segment.mapped().unwrap_or_default().chunks_exact(out.len()) {
             out.copy_from_slice(block);
             bytes += black_box(&out).len() as u64;
         }
     }
-    Ok(bytes)
+    bytes
 }
 
-fn bare(dir: &Path, with_body: bool) -> rmqfast_store::Result<u64> {
+fn bare(maps: &[Segment], with_body: bool) -> u64 {
     const AHEAD: usize = 3 << 10;
     const KEPT: usize = 2 << 20;
     let mut rows = 0;
     let mut out: Vec<u8> = Vec::with_capacity(KEPT + (1 << 16));
-    for segment in maps(dir)? {
+    for segment in maps {
         let bytes = segment.mapped().unwrap_or_default();
         let mut at = 0;
         while let Ok(Item::Message(layout)) = Layout::decode(&bytes[at..]) {
@@ -122,5 +123,5 @@ fn bare(dir: &Path, with_body: bool) -> rmqfast_store::Result<u64> {
             at = next;
         }
     }
-    Ok(rows)
+    rows
 }

@@ -9,6 +9,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// How segments are read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -24,9 +25,9 @@ pub enum Io {
 #[derive(Debug)]
 pub struct Segment {
     path: PathBuf,
-    file: File,
+    file: Arc<File>,
     /// None for `pread`, and for an empty file, which cannot be mapped.
-    map: Option<Mmap>,
+    map: Option<Arc<Mmap>>,
     buffer: Vec<u8>,
 }
 
@@ -43,7 +44,13 @@ impl Segment {
             Io::Mmap if mappable => mmap::map(&file).map_err(|e| Error::io(path, e))?,
             Io::Mmap | Io::Pread => None,
         };
+        let (file, map) = (Arc::new(file), map.map(Arc::new));
         Ok(Self { path: path.to_path_buf(), file, map, buffer: Vec::new() })
+    }
+
+    /// Another reader of the same open file, and of the same map: its pages need not be faulted in again.
+    pub fn share(&self) -> Self {
+        Self { path: self.path.clone(), file: self.file.clone(), map: self.map.clone(), buffer: Vec::new() }
     }
 
     /// The file's path.
@@ -122,7 +129,7 @@ impl Segment {
 
     /// The whole map, where there is one.
     pub fn mapped(&self) -> Option<&[u8]> {
-        self.map.as_deref()
+        self.map.as_deref().map(|map| &map[..])
     }
 
     /// What the last [`window`](Self::window) of `len` bytes from `at` gave, without reading again.

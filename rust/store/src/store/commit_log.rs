@@ -5,16 +5,20 @@ use super::damage::Damage;
 use crate::file::{Io, Segment, Segments};
 use crate::format::message::{Item, Layout, Message};
 use crate::{Error, Result};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
 
 /// Most records fit into a page: the first read of one.
 const FIRST_READ: usize = 4096;
 
 /// The files of a commit log, as they were listed.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct CommitLog {
     segments: Segments,
     io: Io,
+    /// Mapped files stay mapped: what faults a page in is dearer than what reads it.
+    mapped: Mutex<BTreeMap<usize, Segment>>,
 }
 
 impl CommitLog {
@@ -23,7 +27,7 @@ impl CommitLog {
     /// # Errors
     /// [`Error::Io`] for a directory that cannot be read.
     pub fn list(directories: &[PathBuf], io: Io) -> Result<Self> {
-        Ok(Self { segments: Segments::list(directories)?, io })
+        Ok(Self { segments: Segments::list(directories)?, io, mapped: Mutex::default() })
     }
 
     /// Its files.
@@ -41,7 +45,16 @@ impl CommitLog {
     /// # Errors
     /// [`Error::Io`] with the path.
     pub fn open(&self, index: usize) -> Result<Segment> {
-        self.segments.open(index, self.io)
+        if self.io == Io::Pread {
+            return self.segments.open(index, self.io);
+        }
+        let mut mapped = self.mapped.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(segment) = mapped.get(&index) {
+            return Ok(segment.share());
+        }
+        let segment = self.segments.open(index, self.io)?;
+        mapped.insert(index, segment.share());
+        Ok(segment)
     }
 
     /// Whether a file behind the one at `index` holds something: then the log does not end before it.
