@@ -1,11 +1,11 @@
 //! What a range of the log costs to read, straight or by queue, from a few samples of the queues.
-use super::hits::SCHEDULE_TOPIC;
 use super::plan::Way;
 use super::request::ScanRequest;
 use crate::Result;
 use crate::format::consume_queue::{UNIT_SIZE, Unit};
 use crate::store::ConsumeQueue;
 use crate::store::consume_queue::UnitReader;
+use crate::store::tail::DELAY_TOPIC;
 
 /// What reading costs, in nanoseconds: measured on warm files, only their ratios matter.
 const NS_PER_LOG_BYTE: f64 = 0.15;
@@ -49,7 +49,7 @@ impl Estimate {
     }
 
     fn add(&mut self, queue: &ConsumeQueue, request: &ScanRequest, first: i64, last: i64) -> Result<()> {
-        let by_hash = !request.tags.is_all() && queue.topic() != SCHEDULE_TOPIC;
+        let by_hash = !request.tags.is_all() && queue.topic() != DELAY_TOPIC;
         let mut reader = UnitReader::new(queue);
         let (mut seen, mut hits, mut bytes) = (0.0, 0.0, 0.0);
         for sample in 0..SAMPLES {

@@ -8,14 +8,13 @@ use crate::format::cursor::{i32_at, i64_at};
 use crate::store::commit_log::CommitLog;
 use crate::store::consume_queue::{ConsumeQueue, UnitReader};
 use crate::store::damage::{Damage, DamageLog};
+use crate::store::tail::DELAY_TOPIC;
 use std::sync::Arc;
 
 /// Stretch of the log whose units are collected and sorted at a time.
 const STRETCH: u64 = 64 << 20;
 /// Units read at a time.
 const UNITS: usize = 4096;
-/// Delay-topic units hold a time where others hold a tag hash (`ScheduleMessageService`).
-pub const SCHEDULE_TOPIC: &str = "SCHEDULE_TOPIC_XXXX";
 
 /// A unit that passed the hash filter.
 #[derive(Clone, Copy, Debug)]
@@ -67,7 +66,8 @@ impl HitCollector {
     ) -> Result<Self> {
         let from = from.max(log.min_offset());
         let cursors = queues.iter().map(|q| Cursor::of(q, &request, (from, end), log)).collect::<Result<_>>()?;
-        let by_hash = !request.tags.is_all() && request.topic.as_deref() != Some(SCHEDULE_TOPIC);
+        // Units of the delay topic hold a time where others hold a tag hash (`ScheduleMessageService`).
+        let by_hash = !request.tags.is_all() && request.topic.as_deref() != Some(DELAY_TOPIC);
         let log_end = log.segments().end();
         Ok(Self { queues, request, by_hash, cursors, from, end, log_end, position: from, waiting: u64::MAX })
     }
