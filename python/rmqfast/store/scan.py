@@ -22,7 +22,7 @@ class Scan:
     """Messages of a store as a stream of Arrow record batches, once through.
 
     Anything that knows the Arrow PyCapsule interface reads it: `pyarrow.RecordBatchReader.from_stream(scan)`,
-    `polars.from_arrow(scan)`, `duckdb.sql("from scan")` over the former. Memory is bounded by the batch size.
+    `polars.DataFrame(scan)`, `duckdb.sql("from scan")` over the former. Memory is bounded by the batch size.
 
     Example:
         >>> import rmqfast
@@ -74,7 +74,7 @@ class Scan:
     def to_polars(self) -> pl.DataFrame:
         """All rows as a Polars data frame."""
         polars = _imported("polars", "polars")
-        frame: pl.DataFrame = polars.from_arrow(self)
+        frame: pl.DataFrame = polars.DataFrame(self)
         self._warn_of_damage()
         return frame
 
