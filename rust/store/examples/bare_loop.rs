@@ -32,6 +32,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             let head = || all_but(&[Column::Properties, Column::Body, Column::Tags, Column::Keys, Column::MsgId]);
             let name = |what: &str| format!("{what}, {io:?}").to_lowercase();
             report(&name("scan"), || scan(store, request(None, "*", wide())?, None))?;
+            report(&name("scan of all columns"), || scan(store, request(None, "*", all_but(&[]))?, None))?;
             let checked =
                 || Ok::<_, rmqfast_store::Error>(ScanRequest { verify_crc: true, ..request(None, "*", wide())? });
             report(&name("scan with crc"), || scan(store, checked()?, None))?;

@@ -1,12 +1,13 @@
 //! The column `properties`: all of them, as a map.
 use super::column::{Column, TimeUnit, map_fields};
 use super::columns::{Chunk, ColumnBuilder};
+use super::row::{Row, Span, each_property};
 use super::text::Text;
-use crate::format::properties;
 use crate::store::Damage;
 use arrow_array::{ArrayRef, MapArray, StructArray};
 use arrow_buffer::{OffsetBuffer, ScalarBuffer};
 use arrow_schema::{DataType, Field};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// All properties as a map; of a repeated name the last value.
@@ -17,39 +18,49 @@ pub struct Properties {
     ends: Vec<i32>,
 }
 
-impl Properties {
-    /// Few names are compared with each other; a bomb of thousands gets a table.
-    const FEW: usize = 24;
+/// Few names are compared with each other; a bomb of thousands gets a table.
+const FEW: usize = 24;
 
-    fn push_all(&mut self, stored: &[u8]) {
-        let mut pairs: Vec<(&[u8], &[u8])> = Vec::with_capacity(8);
-        let mut seen = std::collections::HashMap::new();
-        for (name, value) in properties::iter(stored) {
-            let known = match pairs.len() {
-                0..Self::FEW => pairs.iter().position(|(n, _)| *n == name),
-                n => {
-                    if seen.is_empty() {
-                        seen.extend(pairs.iter().enumerate().map(|(i, (n, _))| (*n, i)));
-                    }
-                    Some(*seen.entry(name).or_insert(n)).filter(|i| *i < n)
+/// The properties of a row as names and values, in stored order; of a repeated name the last value, at the place of the
+/// first. Tells whether all of their bytes are ASCII.
+#[inline]
+pub fn distinct(block: &[u8], row: &Row, pairs: &mut Vec<(Span, Span)>) -> bool {
+    pairs.clear();
+    let mut table = HashMap::new();
+    each_property(block, row.properties(), |name, value| {
+        let known = match pairs.len() {
+            0..FEW => pairs.iter().position(|(n, _)| same(block, *n, name)),
+            n => {
+                if table.is_empty() {
+                    table.extend(pairs.iter().enumerate().map(|(i, (n, _))| (n.of(block), i)));
                 }
-            };
-            match known {
-                Some(i) => pairs[i].1 = value,
-                None => pairs.push((name, value)),
+                Some(*table.entry(name.of(block)).or_insert(n)).filter(|i| *i < n)
             }
+        };
+        match known {
+            Some(i) => pairs[i].1 = value,
+            None => pairs.push((name, value)),
         }
-        for (name, value) in pairs {
-            self.names.push(Some(name));
-            self.values.push(Some(value));
-        }
-        self.ends.push(self.names.len() as i32);
-    }
+    })
+}
+
+/// Equality of two names. Most differ in their lengths or first letters, which needs no call.
+#[inline]
+fn same(block: &[u8], a: Span, b: Span) -> bool {
+    a.len == b.len && block.get(a.at as usize) == block.get(b.at as usize) && a.of(block) == b.of(block)
 }
 
 impl ColumnBuilder for Properties {
     fn extend(&mut self, chunk: Chunk<'_>, _: &mut Vec<Damage>) {
-        chunk.messages().for_each(|message| self.push_all(message.properties()));
+        let mut pairs = Vec::with_capacity(FEW);
+        for row in chunk.rows {
+            let ascii = distinct(chunk.bytes, row, &mut pairs);
+            for (name, value) in &pairs {
+                self.names.push_span(chunk.bytes, *name, ascii);
+                self.values.push_span(chunk.bytes, *value, ascii);
+            }
+            self.ends.push(self.names.len() as i32);
+        }
     }
     fn len_bytes(&self) -> usize {
         self.names.len_bytes() + self.values.len_bytes()

@@ -1,4 +1,5 @@
 //! A selected record: where its parts are in a block, as far as the columns and filters need them.
+use super::unchecked::{LANES, masks};
 use crate::format::message::{Layout, Message};
 use crate::format::properties::{NAME_END, PROPERTY_END};
 
@@ -50,36 +51,49 @@ impl Row {
         Message::new(block.get(self.at as usize..)?, self.layout)
     }
 
+    /// Where its properties are in the block.
+    #[inline]
+    pub fn properties(&self) -> Span {
+        let len = u32::from(self.layout.properties_len);
+        Span { at: self.at + self.layout.total - len, len }
+    }
+
     /// Looks for the three properties that are columns of their own; of a repeated one the last wins.
     #[inline]
     pub fn find_properties(&mut self, block: &[u8]) {
-        let end = (self.at + self.layout.total) as usize;
-        let start = end - self.layout.properties_len as usize;
-        let properties = block.get(start..end).unwrap_or_default();
-        let mut part = 0;
-        let mut name_end = None;
-        let ascii = each_mark(properties, |mark| match properties.get(mark) {
-            Some(&NAME_END) => {
-                name_end.get_or_insert(mark);
-            }
-            Some(&PROPERTY_END) | None => {
-                if let Some(name_end) = name_end.take()
-                    && name_end + 1 < mark
-                {
-                    let value = Span { at: (start + name_end + 1) as u32, len: (mark - name_end - 1) as u32 };
-                    match &properties[part..name_end] {
-                        b"TAGS" => self.tags = value,
-                        b"KEYS" => self.keys = value,
-                        b"UNIQ_KEY" => self.uniq_key = value,
-                        _ => {}
-                    }
-                }
-                part = mark + 1;
-            }
-            Some(_) => {}
+        self.ascii = each_property(block, self.properties(), |name, value| match name.of(block) {
+            Some(b"TAGS") => self.tags = value,
+            Some(b"KEYS") => self.keys = value,
+            Some(b"UNIQ_KEY") => self.uniq_key = value,
+            _ => {}
         });
-        self.ascii = ascii;
     }
+}
+
+/// Calls `found` with the name and the value of each stored property; tells whether all of their bytes are ASCII.
+///
+/// What [`properties::iter`](crate::format::properties::iter) does for one record, for the hot loops: a test compares.
+#[inline]
+pub fn each_property(block: &[u8], properties: Span, mut found: impl FnMut(Span, Span)) -> bool {
+    let stored = properties.of(block).unwrap_or_default();
+    let span = |from: usize, to: usize| Span { at: properties.at + from as u32, len: (to - from) as u32 };
+    let mut part = 0;
+    let mut name_end = None;
+    each_mark(stored, |mark| match stored.get(mark) {
+        Some(&NAME_END) => {
+            name_end.get_or_insert(mark);
+        }
+        Some(&PROPERTY_END) | None => {
+            if let Some(name_end) = name_end.take()
+                && name_end > part
+                && name_end + 1 < mark
+            {
+                found(span(part, name_end), span(name_end + 1, mark));
+            }
+            part = mark + 1;
+        }
+        Some(_) => {}
+    })
 }
 
 /// Calls `at_mark` with the position of each byte below 3 and then with the length; tells whether all bytes are ASCII.
@@ -87,38 +101,29 @@ impl Row {
 /// 64 bytes at a time become one mask, so that the loop over the marks is hardly ever mispredicted.
 #[inline]
 fn each_mark(bytes: &[u8], mut at_mark: impl FnMut(usize)) -> bool {
-    let (words, rest) = bytes.as_chunks::<8>();
-    let mut seen = 0;
-    for (block, words) in words.chunks(8).enumerate() {
+    let (chunks, rest) = bytes.as_chunks::<LANES>();
+    let mut above = 0;
+    for (block, chunks) in chunks.chunks(64 / LANES).enumerate() {
         let mut marks = 0_u64;
-        for (i, word) in words.iter().enumerate() {
-            let word = u64::from_le_bytes(*word);
-            seen |= word;
-            marks |= marks_of(word) << (8 * i);
+        for (i, chunk) in chunks.iter().enumerate() {
+            let (low, high) = masks(chunk);
+            marks |= u64::from(low) << (LANES * i);
+            above |= high;
         }
         while marks != 0 {
             at_mark(64 * block + marks.trailing_zeros() as usize);
             marks &= marks - 1;
         }
     }
-    for (i, byte) in rest.iter().enumerate() {
-        seen |= u64::from(*byte);
-        if *byte < 3 {
-            at_mark(8 * words.len() + i);
-        }
+    let mut last = [3; LANES];
+    last[..rest.len()].copy_from_slice(rest);
+    let (mut marks, high) = masks(&last);
+    while marks != 0 {
+        at_mark(LANES * chunks.len() + marks.trailing_zeros() as usize);
+        marks &= marks - 1;
     }
     at_mark(bytes.len());
-    seen & TOP == 0
-}
-
-const TOP: u64 = 0x8080_8080_8080_8080;
-
-/// One bit for each byte of the word that is below 3, the first byte lowest. Adding 0x7D sets the top bit of every ASCII
-/// byte from 3 on; the product moves the eight top bits next to each other.
-#[inline]
-fn marks_of(word: u64) -> u64 {
-    let below = !(((word & !TOP) + 0x7D7D_7D7D_7D7D_7D7D) | word) & TOP;
-    below.wrapping_mul(0x0002_0408_1020_4081) >> 56
+    (above | high) == 0
 }
 
 #[cfg(test)]
@@ -151,6 +156,10 @@ mod tests {
             let expected = ["TAGS", "KEYS", "UNIQ_KEY"].map(|n| properties::get(properties.as_bytes(), n));
             prop_assert_eq!(found, expected);
             prop_assert_eq!(row.ascii, properties.is_ascii());
+            let mut pairs = Vec::new();
+            let of = |span: Span| span.of(properties.as_bytes()).unwrap_or_default();
+            each_property(properties.as_bytes(), row.properties(), |name, value| pairs.push((of(name), of(value))));
+            prop_assert_eq!(pairs, properties::iter(properties.as_bytes()).collect::<Vec<_>>());
         }
     }
 }

@@ -1,5 +1,5 @@
 //! Text in the making: what all columns of strings and bytes are built from.
-use super::row::{Row, Span};
+use super::row::Span;
 use super::unchecked;
 use arrow_array::builder::BooleanBufferBuilder;
 use arrow_array::{BinaryArray, StringArray};
@@ -63,10 +63,10 @@ impl Text {
         self.end(len > 0);
     }
 
-    /// Appends one of the properties that were looked for, null where it is absent.
+    /// Appends a part of the block, null where it is absent; `ascii` where that is known of it.
     #[inline]
-    pub fn push_property(&mut self, block: &[u8], row: &Row, span: Span) {
-        if row.ascii { self.push_ascii(block, span) } else { self.push(span.of(block)) }
+    pub fn push_span(&mut self, block: &[u8], span: Span, ascii: bool) {
+        if ascii { self.push_ascii(block, span) } else { self.push(span.of(block)) }
     }
 
     /// Appends `value` so many times: what is there is doubled until it is enough.

@@ -108,7 +108,7 @@ pub struct Property<S> {
 
 impl<S: Fn(&Row) -> Span + Send> ColumnBuilder for Property<S> {
     fn extend(&mut self, chunk: Chunk<'_>, _: &mut Vec<Damage>) {
-        chunk.rows.iter().for_each(|row| self.text.push_property(chunk.bytes, row, (self.span)(row)));
+        chunk.rows.iter().for_each(|row| self.text.push_span(chunk.bytes, (self.span)(row), row.ascii));
     }
     fn len_bytes(&self) -> usize {
         self.text.len_bytes()
@@ -167,7 +167,7 @@ impl ColumnBuilder for Ids {
     fn extend(&mut self, chunk: Chunk<'_>, _: &mut Vec<Damage>) {
         for row in chunk.rows {
             if self.unique && row.uniq_key.len > 0 {
-                self.text.push_property(chunk.bytes, row, row.uniq_key);
+                self.text.push_span(chunk.bytes, row.uniq_key, row.ascii);
             } else {
                 let offset = i64_at(chunk.bytes, row.at as usize + 28).unwrap_or_default();
                 self.prefix.write(store_host(chunk.bytes, row), offset as u64, &mut self.text.bytes);

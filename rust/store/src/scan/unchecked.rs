@@ -1,6 +1,6 @@
 #![allow(unsafe_code, reason = "a scan would check again, byte by byte, what its builders hold by construction")]
 //! Arrow arrays from buffers whose invariants the builders of [`text`](super::text) hold: ends never fall and are inside the
-//! values; strings are ASCII or were checked when they were appended.
+//! values; strings are ASCII or were checked when they were appended. And what the processor compares sixteen at a time.
 use arrow_array::{BinaryArray, StringArray};
 use arrow_buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 
@@ -25,4 +25,45 @@ fn offsets(ends: Vec<i32>, values: &[u8]) -> OffsetBuffer<i32> {
     // SAFETY: `Text` pushes the length of its bytes after each value, and a batch holds less than 2 GiB: offsets start at 0
     // and never fall.
     unsafe { OffsetBuffer::new_unchecked(ScalarBuffer::from(offsets)) }
+}
+
+/// Bytes that [`masks`] looks at.
+pub(super) const LANES: usize = 16;
+
+/// A bit for each byte below 3, and one for each that is not ASCII; the first byte lowest.
+#[cfg(target_arch = "x86_64")]
+#[inline]
+pub(super) fn masks(chunk: &[u8; LANES]) -> (u16, u16) {
+    use std::arch::x86_64::{_mm_cmpeq_epi8, _mm_loadu_si128, _mm_min_epu8, _mm_movemask_epi8, _mm_set1_epi8};
+    // SAFETY: every x86-64 processor has SSE2, and the load is of the chunk's sixteen bytes, at any alignment.
+    unsafe {
+        let bytes = _mm_loadu_si128(chunk.as_ptr().cast());
+        let below = _mm_cmpeq_epi8(_mm_min_epu8(bytes, _mm_set1_epi8(2)), bytes);
+        (_mm_movemask_epi8(below) as u16, _mm_movemask_epi8(bytes) as u16)
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+pub(super) use plain_masks as masks;
+
+/// The same in plain arithmetic.
+#[cfg(any(test, not(target_arch = "x86_64")))]
+#[inline]
+pub(super) fn plain_masks(chunk: &[u8; LANES]) -> (u16, u16) {
+    let bits = |is: fn(&u8) -> bool| chunk.iter().rev().fold(0, |mask, byte| mask << 1 | u16::from(is(byte)));
+    (bits(|byte| *byte < 3), bits(|byte| !byte.is_ascii()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn both_ways_of_comparing_give_the_same_masks(bytes in any::<[u8; LANES]>(), small in any::<[bool; LANES]>()) {
+            let chunk = std::array::from_fn(|i| if small[i] { bytes[i] & 3 } else { bytes[i] });
+            prop_assert_eq!(masks(&chunk), plain_masks(&chunk));
+        }
+    }
 }
