@@ -31,6 +31,8 @@ COLUMNS = {
     "store_size": pa.int32(),
     "body_crc": pa.int32(),
 }
+# what Kafka's source gives, too: value, key, headers, topic, partition, offset, timestamp
+EIGHT = ["topic", "queue_id", "queue_offset", "tags", "keys", "body", "born_timestamp", "store_timestamp"]
 
 
 def fixed_width(lines: Lines, kind: pa.DataType) -> pa.Array:

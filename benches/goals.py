@@ -85,7 +85,10 @@ def scans() -> list[Goal]:
         *pair("scan", "scan to Arrow : getMessage and decode", whole, peer, (2.0, 2.0)),
         *pair("scan", "scan, CRC checked : not checked", "scan rmqfast CRC", whole, (1.25, 1.25), kind="time"),
         *pair("scan", "scan without body and properties : with", "scan rmqfast narrow", "scan rmqfast all", (1.4, 1.4)),
+        *pair("scan", "scan of eight columns : bare Rust loop", f"{whole} eight", "scan bare Rust loop", (None, None)),
+        *pair("scan", "scan to Arrow, mapped : bare Rust loop", f"{whole} mapped", "scan bare Rust loop", (None, None)),
         *pair("tag", "tag scan, 1 % hits : getMessage with the tag", "tag rmqfast", "tag RocketMQ", (2.0, 2.0)),
+        *pair("tag", "tag scan, mapped : getMessage with the tag", "tag rmqfast mapped", "tag RocketMQ", (2.0, 2.0)),
     ]
 
 
@@ -102,6 +105,8 @@ def sparks() -> list[Goal]:
         ours = f"kafka rmqfast {engine}"
         goals += pair("kafka", f"Spark 4.0 {engine} : tuned Kafka", ours, "kafka tuned", (1.5, 2.2))
         goals += pair("kafka", f"Spark 4.0 {engine} : Kafka defaults", ours, "kafka default", (2.2, 2.6))
+    eight = "kafka rmqfast arrow eight"
+    goals += pair("kafka", "Spark 4.0 arrow, eight columns : tuned Kafka", eight, "kafka tuned", (None, None))
     goals += pair("kafka", "Spark 4.0 pandas : Kafka defaults", "kafka rmqfast pandas", "kafka default", (1.3, 1.3))
     for engine in ("arrow", "source"):
         title, ours = f"Spark 4.0 {engine}, tag of 1 % : Kafka's key", f"kafka rmqfast {engine} tag"

@@ -54,6 +54,8 @@ def scan_of(dataset: Dataset, effort: Effort) -> list[Series]:
             f"scan rmqfast CRC {at}": rmqfast("no_properties", "crc"),
             f"scan rmqfast all {at}": rmqfast("all"),
             f"scan rmqfast narrow {at}": rmqfast("narrow"),
+            f"scan rmqfast eight {at}": rmqfast("eight"),
+            f"scan rmqfast mapped {at}": rmqfast("no_properties", "", "mmap"),
         }
         return interleave(variants, effort, [path])
 
@@ -71,6 +73,7 @@ def tag_of(dataset: Dataset, effort: Effort) -> list[Series]:
         variants: Variants = {
             f"tag RocketMQ {at}": lambda: checked(theirs("tagged", TOPIC, QUEUES, TAG), returned=hits),
             f"tag rmqfast {at}": lambda: checked(ours("tagged", path, TAG, dataset.rows), returned=hits),
+            f"tag rmqfast mapped {at}": lambda: checked(ours("tagged", path, TAG, dataset.rows, "mmap"), returned=hits),
         }
         return interleave(variants, effort, [path])
 

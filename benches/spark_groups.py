@@ -71,6 +71,7 @@ def kafka_of(dataset: Dataset, plan: Plan) -> list[Series]:
             f"kafka tuned {at}": whole("kafka", broker.bootstrap, topic, "tuned"),
             f"kafka key {at}": part("kafka", broker.bootstrap, topic, "key"),
             f"kafka rmqfast arrow {at}": whole("engine", path, "arrow"),
+            f"kafka rmqfast arrow eight {at}": whole("engine", path, "arrow", "*", "eight"),
             f"kafka rmqfast source {at}": whole("source", path),
             f"kafka rmqfast pandas {at}": whole("engine", path, "pandas"),
             f"kafka rmqfast arrow tag {at}": part("engine", path, "arrow", TAG),

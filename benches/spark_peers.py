@@ -114,13 +114,14 @@ class Jobs:
 
         return summed(lambda: self.spark.range(0, TASKS, 1, TASKS).mapInArrow(give, schema))
 
-    def engine(self, path: str, name: Literal["arrow", "pandas"], tags: str = "*") -> Answer:
-        """rmqfast.spark.read_store with an engine."""
+    def engine(self, path: str, name: Literal["arrow", "pandas"], tags: str = "*", columns: str = "all") -> Answer:
+        """rmqfast.spark.read_store with an engine, of all columns or of eight."""
+        wanted = arrow_rows.EIGHT if columns == "eight" else None
         try:
             from rmqfast.spark import read_store
         except ImportError as error:
             raise Missing(f"rmqfast.spark cannot be imported: {error}") from None
-        return summed(lambda: read_store(self.spark, path, TOPIC, tags=tags, engine=name))
+        return summed(lambda: read_store(self.spark, path, TOPIC, tags=tags, columns=wanted, engine=name))
 
     def source(self, path: str, tags: str = "*") -> Answer:
         """rmqfast's Python data source."""
