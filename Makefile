@@ -26,6 +26,7 @@ demo: .venv/.installed ## write a store, read it with Spark, print what came out
 
 test: .venv/.installed ## the tests that take seconds; ARGS go to pytest
 	cargo test --locked --package rmqfast-store
+	cargo test --locked --package rmqfast-store --bench micro
 	$(call pytest,.venv) -m "not long and not spark" -n auto --benchmark-disable
 	$(call pytest,.venv) -m "spark and not long" --benchmark-disable
 
