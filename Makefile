@@ -26,10 +26,11 @@ demo: .venv/.installed ## write a store, read it with Spark, print what came out
 
 test: .venv/.installed ## the tests that take seconds; ARGS go to pytest
 	cargo test --locked --package rmqfast-store
+	cargo test --locked --package rmqfast-store --bench micro
 	$(call pytest,.venv) -m "not long and not spark" -n auto --benchmark-disable
 	$(call pytest,.venv) -m "spark and not long" --benchmark-disable
 
-test-long: .venv/.installed $(OLD_SPARKS:%=%/.installed) | tools-long ## the tests that take minutes: kills, older PySparks, real brokers
+test-long: .venv/.installed $(OLD_SPARKS:%=%/.installed) | tools-long ## the tests that take minutes: kills, flips, older PySparks, real brokers
 	$(call pytest,.venv) -m long --benchmark-disable
 	for venv in $(OLD_SPARKS); do $(call pytest,$$venv) $(OLD_SPARK_WARNS) -m "spark and not long" tests/spark || exit; done
 

@@ -43,6 +43,7 @@ def test_the_demo_shows_both_stores_and_cleans_up(tmp_path: Path) -> None:
     assert sum(int(w[2].replace(",", "")) for w in hours) == made_up
     assert max(len(w[3]) for w in hours if len(w) > 3) == demo.BAR_WIDTH
     assert "what to try next" in result.stdout
+    assert [line for line in result.stderr.splitlines() if "incubator modules" not in line] == ["starting Spark"]
 
 
 def test_made_up_messages_span_a_day_in_order_and_are_the_same_each_time() -> None:

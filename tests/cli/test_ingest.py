@@ -73,6 +73,21 @@ def test_damage_fails_the_ingest_with_one_line(golden_store: Path_of, tmp_path: 
     assert not list((tmp_path / "out").rglob("*.parquet"))
 
 
+@pytest.mark.spark
+def test_what_damage_leaves_is_written_and_the_places_end_the_ingest_with_code_1(
+    golden_store: Path_of, tmp_path: Path
+) -> None:
+    store, out = golden_store("damaged-4.9.4"), tmp_path / "out"
+    result = run_process("ingest", store, "--out", out, "--on-damage", "warn", "-o", "json")
+    wanted = golden_stores.expected_rows("damaged-4.9.4")
+    assert (result.returncode, json.loads(result.stdout)[0]["rows"]) == (1, len(wanted))
+    assert not list(golden_stores.differences(written(out), [row | {"day": day(row)} for row in wanted]))
+    said = [line for line in result.stderr.splitlines() if not line.startswith("WARNING: Using incubator modules")]
+    assert said[0] == "damage in 1 place, 24,117 bytes not read"
+    assert said[1].startswith(f"  {store}/commitlog/00000000000001048576 offset 1508364, 24117 bytes: ")
+    assert len(said) == 2
+
+
 def test_a_mistake_is_found_before_spark_starts(golden_store: Path_of, tmp_path: Path) -> None:
     store = golden_store(STORE)
     topic = run("ingest", store, "--out", tmp_path / "out", "--topic", "fx_q")

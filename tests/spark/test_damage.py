@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import logging
 import shutil
+import warnings
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import pytest
 
-from rmqfast import ScanRequest
+from rmqfast import ScanRequest, open_store
 from rmqfast.errors import CorruptError
 from rmqfast.spark import read_store
+from rmqfast.spark.damage import damage_accumulator
 from rmqfast.spark.partitions import StoreRead, plan_partitions
 from rmqfast.spark.task import read_partition
 from tests import golden_stores
@@ -44,6 +47,27 @@ def test_damage_that_shall_not_end_the_job_is_logged(golden_store: Store, caplog
     assert [(r.name, "at offset 1508364, 24117 bytes: total size" in r.getMessage()) for r in caplog.records] == [
         ("rmqfast.spark", True)
     ]
+
+
+@pytest.mark.parametrize("engine", ["arrow", "pandas"])
+def test_an_accumulator_takes_each_damaged_place_once(
+    spark: SparkSession, golden_store: Store, engine: Literal["arrow", "pandas"], tmp_path: Path
+) -> None:
+    path, damage = golden_store("damaged-4.9.4"), damage_accumulator(spark)
+    read = partial(read_store, spark, path, engine=engine, columns=["physical_offset"], on_damage="warn", damage=damage)
+    frame = read(None).union(read(None))
+    frame.write.parquet(str(tmp_path / "out"))
+    with warnings.catch_warnings(action="ignore"), open_store(path) as store:
+        scan = store.scan()
+        rows = scan.to_arrow().num_rows
+    assert spark.read.parquet(str(tmp_path / "out")).count() == 2 * rows
+    assert sorted(damage.value) == scan.damage != []
+
+
+def test_a_sound_store_leaves_an_accumulator_empty(spark: SparkSession, golden_store: Store) -> None:
+    damage = damage_accumulator(spark)
+    assert read_store(spark, golden_store("basic-4.9.4"), None, on_damage="warn", damage=damage).count() == 2779
+    assert damage.value == frozenset()
 
 
 def test_a_log_file_that_is_deleted_before_the_task_runs_ends_the_job(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from rmqfast.cli.damage import end_with_damage
 from rmqfast.cli.options import Directory, EndTime, Output, StartTime, Tags
 from rmqfast.cli.output import Form, write_facts
 from rmqfast.cli.progress import bar
@@ -79,6 +80,7 @@ def ingest(
             on_damage=on_damage.value,
         )
     write_facts(output, {"out": out, **facts(done)})
+    end_with_damage(done.damage)
 
 
 def check_store(directory: Path, topics: Sequence[str] | None, tags: str) -> None:

@@ -8,13 +8,15 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from rmqfast.errors import ArgumentError, CorruptError, StoreError
+from rmqfast.message import Damage
 from rmqfast.spark.reader import read_store
 
 if TYPE_CHECKING:
+    from pyspark.accumulators import Accumulator
     from pyspark.sql import DataFrame, SparkSession
 
 __all__ = ["Ingested", "Progress", "ingest", "read_all"]
@@ -34,11 +36,13 @@ class Ingested:
         rows: Messages.
         bytes: Bytes of their records in the commit log.
         seconds: Time from the start of the job to its end.
+        damage: Places that an ingest could not read, where damage does not end it.
     """
 
     rows: int
     bytes: int
     seconds: float
+    damage: tuple[Damage, ...] = ()
 
 
 def ingest(
@@ -63,7 +67,7 @@ def ingest(
         options: As of `read_store`: tags, start_time, end_time, engine, on_damage, ...
 
     Returns:
-        Rows, bytes, seconds. They are counted as they pass, not by a second job.
+        Rows, bytes, seconds, damage. They are counted as they pass, not by a second job.
 
     Raises:
         UnknownTopicError: The store has no such topic.
@@ -74,14 +78,18 @@ def ingest(
     """
     from pyspark.sql import functions as f
 
+    damage = _damage(spark, **options)
     # whole days by arithmetic: a cast to date would ask for the time zone of the session
     day = f.date_from_unix_date(f.floor(f.unix_millis("store_timestamp") / f.lit(DAY_MS)).cast("int"))
-    frame = _united([read_store(spark, path, topic, **options) for topic in topics or (None,)])
+    frame = _united([read_store(spark, path, topic, damage=damage, **options) for topic in topics or (None,)])
 
     def write(counted: DataFrame) -> None:
         counted.withColumn("day", day).write.mode(mode).partitionBy("day", "topic").parquet(os.fspath(out))
 
-    return _counted(spark, frame, write, progress)
+    done = _counted(spark, frame, write, progress)
+    return (
+        done if damage is None else replace(done, damage=tuple(sorted(damage.value, key=lambda p: (p.file, p.offset))))
+    )
 
 
 def read_all(
@@ -112,6 +120,13 @@ def read_all(
         counted.write.format("noop").mode("overwrite").save()
 
     return _counted(spark, read_store(spark, path, topic, **options), drop, progress)
+
+
+def _damage(spark: SparkSession, on_damage: str = "fail", **_: Any) -> Accumulator[frozenset[Damage]] | None:
+    """What takes the damage that does not end the job."""
+    from rmqfast.spark.damage import damage_accumulator
+
+    return damage_accumulator(spark) if on_damage == "warn" else None
 
 
 def _counted(

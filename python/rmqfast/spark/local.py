@@ -21,6 +21,7 @@ QUIET = Path(__file__).with_name("log4j2-quiet.properties")
 LOCAL: Settings = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
+    "spark.python.daemon.module": "rmqfast.spark.daemon",
 }
 SETTINGS: Settings = {
     "spark.ui.enabled": "false",

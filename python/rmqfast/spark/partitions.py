@@ -5,10 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from rmqfast.errors import ArgumentError
 from rmqfast.store import MessageStore, ScanRequest, open_store
+
+if TYPE_CHECKING:
+    from pyspark.accumulators import Accumulator
+
+    from rmqfast.message import Damage
 
 __all__ = ["PARTITION_BYTES", "Partition", "StoreRead", "plan_partitions"]
 
@@ -35,6 +40,7 @@ class StoreRead:
         commit_log_dirs: Directories of the commit log, where it is not below `path`.
         io: As in `open_store`.
         on_damage: "fail" ends the task that finds bytes it cannot use, "warn" logs them.
+        damage: Takes the damaged places in place of the log.
         only_topic: Give only this topic's rows of a request for all topics.
         min_partitions: At least so many partitions, where the log can be cut so often.
         partition_bytes: Bytes of the log that a partition reads, about.
@@ -50,6 +56,7 @@ class StoreRead:
     commit_log_dirs: tuple[str, ...] = ()
     io: Literal["pread", "mmap"] = "pread"
     on_damage: Literal["fail", "warn"] = "fail"
+    damage: Accumulator[frozenset[Damage]] | None = None
     only_topic: str | None = None
     min_partitions: int | None = None
     partition_bytes: int = PARTITION_BYTES

@@ -17,7 +17,10 @@ from rmqfast.store.request import MAX_BODY_BYTES, Time
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
+    from pyspark.accumulators import Accumulator
     from pyspark.sql import DataFrame, SparkSession
+
+    from rmqfast.message import Damage
 
 __all__ = ["read_store"]
 
@@ -43,6 +46,7 @@ def read_store(
     partition_bytes: int = PARTITION_BYTES,
     verify_crc: bool = False,
     on_damage: Literal["fail", "warn"] = "fail",
+    damage: Accumulator[frozenset[Damage]] | None = None,
     broker_name: str | None = None,
     commit_log_dirs: Sequence[str | os.PathLike[str]] = (),
     io: Literal["pread", "mmap"] = "pread",
@@ -68,6 +72,7 @@ def read_store(
         partition_bytes: Bytes of the log that a partition reads, about.
         verify_crc: Check every body.
         on_damage: "fail" ends the job when bytes of the log cannot be used, "warn" logs them to `rmqfast.spark`.
+        damage: An accumulator of `rmqfast.spark.damage` that takes the damaged places, which then are not logged.
         broker_name: What the column `broker_name` shall say.
         commit_log_dirs: Directories of the commit log, where it is not below `path`.
         io: As in `open_store`.
@@ -112,6 +117,7 @@ def read_store(
         commit_log_dirs=tuple(os.fspath(d) for d in commit_log_dirs),
         io=io,
         on_damage=on_damage,
+        damage=damage,
         min_partitions=min_partitions,
         partition_bytes=partition_bytes,
     )

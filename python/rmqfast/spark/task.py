@@ -83,4 +83,7 @@ def _tell(read: StoreRead, partition: Partition, damage: Sequence[Damage]) -> No
     text = f"{where}: {len(damage)} damaged places: {'; '.join(places)}"
     if read.on_damage == "fail":
         raise CorruptError(f'{text}; on_damage="warn" (failOnDataLoss=false) reads what is left')
-    _LOG.warning("%s", text)
+    if read.damage is None:
+        _LOG.warning("%s", text)
+    else:
+        read.damage.add(frozenset(damage))

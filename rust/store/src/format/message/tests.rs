@@ -1,5 +1,6 @@
 //! Golden records of real brokers, round trips, truncation and flips.
 use super::*;
+use crate::format::host::Host;
 use proptest::prelude::*;
 
 const V1: &str = "00000081daa320a73610a686000000000000000700000000000000000000000000000000000000000000018bcfe56800\

@@ -1,0 +1,50 @@
+"""Damage that tasks meet, brought to the driver by an accumulator of Spark."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.accumulators import Accumulator, AccumulatorParam
+
+from rmqfast.message import Damage
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["damage_accumulator"]
+
+_MOST_KEPT = 10_000  # as of one scan
+
+
+class _Places(AccumulatorParam[frozenset[Damage]]):
+    """A set: what two topics or two attempts of a task come across is one place."""
+
+    def zero(self, _: frozenset[Damage]) -> frozenset[Damage]:
+        return frozenset()
+
+    def addInPlace(self, value1: frozenset[Damage], value2: frozenset[Damage]) -> frozenset[Damage]:  # noqa: N802
+        return value1 if len(value1) >= _MOST_KEPT else value1 | value2
+
+
+def damage_accumulator(spark: SparkSession) -> Accumulator[frozenset[Damage]]:
+    """An accumulator for the argument `damage` of `read_store`.
+
+    Args:
+        spark: The session; one of Spark Connect has no accumulators.
+
+    Returns:
+        It holds the damaged places once an action is over that read to the end; about 10,000 at most.
+
+    Example:
+        >>> from rmqfast.spark import read_store
+        >>> spark = getfixture("spark")
+        >>> damage = damage_accumulator(spark)
+        >>> path = getfixture("golden_store")("damaged-4.9.4")
+        >>> read_store(spark, path, None, columns=["tags"], on_damage="warn", damage=damage).count()
+        2762
+        >>> [(place.offset, place.length) for place in damage.value]
+        [(1508364, 24117)]
+
+    Source: `AccumulatorV2` of Spark.
+    """
+    return spark.sparkContext.accumulator(frozenset(), _Places())

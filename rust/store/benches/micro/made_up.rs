@@ -1,0 +1,56 @@
+//! Messages of one topic in four queues, one in a hundred with the tag looked for; and a store that holds them.
+use arrow_array::{ArrayRef, BinaryArray, Int32Array, RecordBatch, StringArray};
+use rmqfast_store::store::append::{AppendOptions, Appender, Columns};
+use rmqfast_store::store::{MessageStore, OpenOptions};
+use std::path::Path;
+use std::sync::Arc;
+use tempfile::TempDir;
+
+pub const TOPIC: &str = "orders";
+/// The tag of one message in [`TAGS`].
+pub const TAG: &str = "tag07";
+pub const TAGS: usize = 100;
+const QUEUES: usize = 4;
+const BODY: usize = 128;
+
+pub fn tag(n: usize) -> String {
+    format!("tag{:02}", n % TAGS)
+}
+
+pub fn key(n: usize) -> String {
+    format!("order-{:08}", n * 7919)
+}
+
+pub fn body(n: usize) -> Vec<u8> {
+    vec![n as u8; BODY]
+}
+
+/// The messages with these numbers, as they are appended.
+pub fn columns(count: usize) -> Columns {
+    let columns: [(&str, ArrayRef); 5] = [
+        ("topic", Arc::new(StringArray::from(vec![TOPIC; count]))),
+        ("body", Arc::new(BinaryArray::from_iter_values((0..count).map(body)))),
+        ("tags", Arc::new(StringArray::from_iter_values((0..count).map(tag)))),
+        ("keys", Arc::new(StringArray::from_iter_values((0..count).map(key)))),
+        // a tag is in every queue
+        ("queue_id", Arc::new(Int32Array::from_iter_values((0..count).map(|n| (n / TAGS % QUEUES) as i32)))),
+    ];
+    Columns::new(&RecordBatch::try_from_iter(columns).expect("columns of one length")).expect("columns of a message")
+}
+
+/// An appender of a store that does not exist yet, with files no larger than what is made up here needs.
+pub fn appender(directory: &Path) -> Appender {
+    let (index_slots, index_entries) = (1 << 16, 1 << 18);
+    let options = AppendOptions { file_size: 16 << 20, index_slots, index_entries, ..AppendOptions::default() };
+    Appender::open(&directory.join("store"), options).expect("a new store")
+}
+
+/// A store of `count` messages, which goes away with the directory.
+pub fn store(count: usize) -> (TempDir, MessageStore) {
+    let directory = tempfile::tempdir().expect("a directory");
+    let appender = appender(directory.path());
+    appender.append(&columns(count), None, 0).expect("appended");
+    appender.close().expect("closed");
+    let store = MessageStore::open(&directory.path().join("store"), &OpenOptions::default()).expect("opened");
+    (directory, store)
+}

@@ -1,0 +1,89 @@
+//! A whole file, to be asked for the entries of a key.
+use super::{IndexEntry, IndexHeader, entry_position, file_size, slot_of, slot_position};
+use crate::format::cursor::i32_at;
+use crate::format::malformed::{Expected, Malformed};
+
+/// A whole file, to be asked.
+#[derive(Clone, Copy, Debug)]
+pub struct IndexView<'a> {
+    pub(super) bytes: &'a [u8],
+    pub(super) slot_count: u32,
+    pub(super) header: IndexHeader,
+}
+
+impl<'a> IndexView<'a> {
+    /// A view of a file of this geometry; bytes past its size are ignored, fewer are refused.
+    pub fn new(bytes: &'a [u8], slot_count: u32, entry_count: u32) -> Result<Self, Malformed> {
+        let size = file_size(slot_count, entry_count);
+        let whole = usize::try_from(size).ok().filter(|_| slot_count > 0).and_then(|size| bytes.get(..size));
+        match whole.and_then(|bytes| Some((bytes, IndexHeader::decode(bytes)?))) {
+            Some((bytes, header)) => Ok(Self { bytes, slot_count, header }),
+            None => Err(Malformed {
+                field: "index file",
+                at: 0,
+                expected: Expected::AtLeast(size as i64),
+                got: bytes.len() as i64,
+            }),
+        }
+    }
+
+    /// The header as it was when the view was made.
+    pub fn header(&self) -> &IndexHeader {
+        &self.header
+    }
+
+    /// Number of the newest entry in a slot's chain, or `None` if the slot holds none.
+    pub fn newest(&self, slot: u32) -> Option<u32> {
+        let number = i32_at(self.bytes, slot_position(slot)).filter(|_| slot < self.slot_count)?;
+        (number > 0 && number <= self.header.index_count).then(|| number.cast_unsigned())
+    }
+
+    /// Entry number `n`, written or not.
+    pub fn entry(&self, n: u32) -> Option<IndexEntry> {
+        IndexEntry::decode(self.bytes.get(entry_position(self.slot_count, n)..)?)
+    }
+
+    /// Appends the physical offsets stored under `hash` from `begin_ms` to `end_ms`, newest first, until
+    /// `out` holds `max`.
+    ///
+    /// The time of an entry is known to the second, rounded down: ask for `begin_ms - 1000` to miss none. Other keys of
+    /// the same hash are among the offsets. A chain that does not lead to ever smaller entries is a cycle: what was
+    /// found before it stays in `out`, and the error tells where.
+    pub fn query(
+        &self,
+        hash: i32,
+        begin_ms: i64,
+        end_ms: i64,
+        max: usize,
+        out: &mut Vec<i64>,
+    ) -> Result<(), Malformed> {
+        let newest = self.newest(slot_of(hash, self.slot_count)).filter(|_| self.header.index_count > 1);
+        let mut next = newest;
+        while let Some(n) = next.filter(|_| out.len() < max) {
+            let Some(entry) = self.entry(n).filter(|entry| entry.time_diff_seconds >= 0) else { break };
+            let time = self.header.begin_timestamp.wrapping_add(i64::from(entry.time_diff_seconds) * 1000);
+            if entry.key_hash == hash && (begin_ms..=end_ms).contains(&time) {
+                out.push(entry.physical_offset);
+            }
+            next = if time < begin_ms { None } else { self.before(n, entry.previous)? };
+        }
+        Ok(())
+    }
+
+    /// The entry that `previous` of entry `n` names, `None` at the end of the chain.
+    fn before(&self, n: u32, previous: i32) -> Result<Option<u32>, Malformed> {
+        let number = previous.cast_unsigned();
+        if previous <= 0 || previous > self.header.index_count || number == n {
+            return Ok(None);
+        }
+        if number < n {
+            return Ok(Some(number));
+        }
+        Err(Malformed {
+            field: "previous index entry",
+            at: entry_position(self.slot_count, n) + 16,
+            expected: Expected::AtMost(i64::from(n) - 1),
+            got: i64::from(previous),
+        })
+    }
+}

@@ -1,0 +1,153 @@
+//! The lengths of a record, read and checked.
+use super::{
+    BLANK_MAGIC, BORN_HOST_AT, BORN_HOST_V6, MAGIC_V1, MAGIC_V2, MIN_BLANK_LEN, MIN_LEN, STORE_HOST_V6, SYS_FLAG_AT,
+    TRANSACTION_MASK, TRANSACTION_PREPARED, TRANSACTION_ROLLBACK, host_len,
+};
+use crate::format::cursor::{i16_at, i32_at};
+use crate::format::malformed::{Expected, Malformed};
+use crate::format::properties;
+
+/// What stands at a position of the commit log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Item {
+    /// A message.
+    Message(Layout),
+    /// The end of the file; the size it claims.
+    Blank(usize),
+    /// Nothing was written here yet.
+    Unwritten,
+    /// The bytes end before the record does; it needs so many.
+    Partial(usize),
+}
+
+/// Where the parts of one record are, in bytes from its start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Layout {
+    /// Bytes of the record.
+    pub total: u32,
+    /// As stored.
+    pub sys_flag: i32,
+    /// Start of the body.
+    pub body: u32,
+    /// Bytes of the body.
+    pub body_len: u32,
+    /// Start of the topic.
+    pub topic: u32,
+    /// Bytes of the topic.
+    pub topic_len: u16,
+    /// Bytes of the properties, which end the record.
+    pub properties_len: u16,
+}
+
+impl Layout {
+    /// Reads the lengths of the record that `bytes` begin with and checks that they agree.
+    ///
+    /// # Errors
+    /// The first field that breaks the format. The body CRC is not checked: see [`Message::body_crc_matches`].
+    #[inline]
+    pub fn decode(bytes: &[u8]) -> Result<Item, Malformed> {
+        let (Some(total), Some(magic)) = (i32_at(bytes, 0), i32_at(bytes, 4)) else {
+            return Ok(if bytes.iter().all(|b| *b == 0) { Item::Unwritten } else { Item::Partial(MIN_BLANK_LEN) });
+        };
+        let version = match magic {
+            MAGIC_V1 => 1,
+            MAGIC_V2 => 2,
+            BLANK_MAGIC => return blank(total),
+            0 if total == 0 => return Ok(Item::Unwritten),
+            _ => return Err(malformed("magic code", 4, Expected::Words("a message or blank magic"), magic)),
+        };
+        if total < MIN_LEN as i32 {
+            return Err(malformed("total size", 0, Expected::AtLeast(MIN_LEN as i64), total));
+        }
+        match bytes.get(..total as usize) {
+            Some(record) => Self::of_record(record, version).map(Item::Message),
+            None => Self::of_head(bytes, total as usize, version),
+        }
+    }
+
+    /// A record that goes on behind `bytes`: its size is believed only if the body length, where it is there, agrees.
+    /// Otherwise a flipped bit would have a gigabyte read.
+    fn of_head(head: &[u8], total: usize, topic_width: usize) -> Result<Item, Malformed> {
+        let sys_flag = i32_at(head, SYS_FLAG_AT).unwrap_or(0);
+        let body = 72 + host_len(sys_flag, BORN_HOST_V6) + host_len(sys_flag, STORE_HOST_V6);
+        let Some(body_len) = i32_at(head, body - 4).map(i64::from) else { return Ok(Item::Partial(total)) };
+        let most = total as i64 - (body + topic_width + 2) as i64;
+        let topic_most = if topic_width == 1 { i64::from(i8::MAX) } else { i64::from(i16::MAX) };
+        let least = (most - topic_most - properties::MAX_LEN as i64).max(0);
+        match body_len {
+            n if n < least => {
+                Err(Malformed { field: "body length", at: body - 4, expected: Expected::AtLeast(least), got: n })
+            }
+            n if n > most => {
+                Err(Malformed { field: "body length", at: body - 4, expected: Expected::AtMost(most), got: n })
+            }
+            _ => Ok(Item::Partial(total)),
+        }
+    }
+
+    #[inline]
+    fn of_record(record: &[u8], topic_width: usize) -> Result<Self, Malformed> {
+        let len = record.len();
+        let sys_flag = i32_at(record, SYS_FLAG_AT).unwrap_or(0);
+        let body = 72 + host_len(sys_flag, BORN_HOST_V6) + host_len(sys_flag, STORE_HOST_V6);
+        let body_len = i32_at(record, body - 4).map_or(-1, i64::from);
+        if body_len < 0 || body_len > (len - MIN_LEN) as i64 {
+            return Err(too_long("body length", body - 4, body_len, len - MIN_LEN));
+        }
+        let topic = body + body_len as usize + topic_width;
+        let topic_len = match topic_width {
+            1 => record.get(topic - 1).map_or(-1, |b| i64::from(*b as i8)),
+            _ => i16_at(record, topic - 2).map_or(-1, i64::from),
+        };
+        if topic_len < 0 {
+            return Err(too_long("topic length", topic - topic_width, topic_len, len.saturating_sub(topic)));
+        }
+        let properties = topic + topic_len as usize + 2;
+        let properties_len = i16_at(record, properties - 2).map_or(-1, i64::from);
+        if properties_len < 0 {
+            return Err(too_long("properties length", properties - 2, properties_len, len.saturating_sub(properties)));
+        }
+        if properties + properties_len as usize != len {
+            let expected = Expected::Value(properties as i64 + properties_len);
+            return Err(malformed("total size", 0, expected, len as i32));
+        }
+        Ok(Self {
+            total: len as u32,
+            sys_flag,
+            body: body as u32,
+            body_len: body_len as u32,
+            topic: topic as u32,
+            topic_len: topic_len as u16,
+            properties_len: properties_len as u16,
+        })
+    }
+
+    /// Whether the record has a place in a queue: prepared and rolled-back ones do not.
+    #[inline]
+    pub fn is_dispatched(&self) -> bool {
+        !matches!(self.sys_flag & TRANSACTION_MASK, TRANSACTION_PREPARED | TRANSACTION_ROLLBACK)
+    }
+
+    /// Position of the store timestamp, behind a born host of either family.
+    #[inline]
+    pub fn store_timestamp_at(&self) -> usize {
+        BORN_HOST_AT + host_len(self.sys_flag, BORN_HOST_V6)
+    }
+}
+
+fn blank(total: i32) -> Result<Item, Malformed> {
+    if total < MIN_BLANK_LEN as i32 {
+        return Err(malformed("blank size", 0, Expected::AtLeast(MIN_BLANK_LEN as i64), total));
+    }
+    Ok(Item::Blank(total as usize))
+}
+
+#[cold]
+fn too_long(field: &'static str, at: usize, got: i64, room: usize) -> Malformed {
+    Malformed { field, at, expected: Expected::AtMost(room as i64), got }
+}
+
+#[cold]
+fn malformed(field: &'static str, at: usize, expected: Expected, got: i32) -> Malformed {
+    Malformed { field, at, expected, got: i64::from(got) }
+}

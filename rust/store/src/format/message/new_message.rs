@@ -1,0 +1,115 @@
+//! A record to be written.
+use super::{BLANK_MAGIC, BORN_HOST_V6, MAGIC_V1, MAGIC_V2, MIN_BLANK_LEN, MIN_LEN, STORE_HOST_V6, body_crc};
+use crate::format::host::Host;
+use crate::format::malformed::{Expected, Malformed};
+use crate::format::properties;
+
+/// The values of a record to be written; lengths, magic and CRC follow from them.
+#[derive(Clone, Copy, Debug)]
+pub struct NewMessage<'a> {
+    /// Queue number within the topic.
+    pub queue_id: i32,
+    /// The user's flag.
+    pub flag: i32,
+    /// The message's number in its queue.
+    pub queue_offset: i64,
+    /// Where the record will stand.
+    pub physical_offset: i64,
+    /// The host-family bits are set from the hosts.
+    pub sys_flag: i32,
+    /// Milliseconds.
+    pub born_timestamp: i64,
+    /// The producer.
+    pub born_host: Host,
+    /// Milliseconds.
+    pub store_timestamp: i64,
+    /// The broker.
+    pub store_host: Host,
+    /// How often it was consumed in vain.
+    pub reconsume_times: i32,
+    /// Physical offset of the half message, or 0.
+    pub prepared_transaction_offset: i64,
+    /// As it shall be stored, compressed if `sys_flag` says so.
+    pub body: &'a [u8],
+    /// Up to 127 bytes make a V1 record, more a V2 record.
+    pub topic: &'a str,
+    /// The property string.
+    pub properties: &'a [u8],
+}
+
+impl NewMessage<'_> {
+    /// Bytes that [`encode`](Self::encode) appends.
+    pub fn encoded_len(&self) -> usize {
+        let hosts = self.born_host.encoded_len() + self.store_host.encoded_len();
+        MIN_LEN - 16 + hosts + self.body.len() + self.topic_width() - 1 + self.topic.len() + self.properties.len()
+    }
+
+    /// Appends the record; its property CRC, if `properties` reserve one, is sealed.
+    ///
+    /// # Errors
+    /// A topic, property string or record longer than its length field can tell.
+    pub fn encode(&self, out: &mut Vec<u8>) -> Result<(), Malformed> {
+        self.check()?;
+        let start = out.len();
+        out.reserve(self.encoded_len());
+        self.encode_head(out);
+        out.extend_from_slice(&(self.body.len() as i32).to_be_bytes());
+        out.extend_from_slice(self.body);
+        match self.topic_width() {
+            1 => out.push(self.topic.len() as u8),
+            _ => out.extend_from_slice(&(self.topic.len() as i16).to_be_bytes()),
+        }
+        out.extend_from_slice(self.topic.as_bytes());
+        out.extend_from_slice(&(self.properties.len() as i16).to_be_bytes());
+        out.extend_from_slice(self.properties);
+        if properties::check_crc(&out[start..]).is_some() {
+            properties::seal_crc(&mut out[start..]);
+        }
+        Ok(())
+    }
+
+    fn encode_head(&self, out: &mut Vec<u8>) {
+        let families = if self.born_host.ip.is_ipv6() { BORN_HOST_V6 } else { 0 }
+            | if self.store_host.ip.is_ipv6() { STORE_HOST_V6 } else { 0 };
+        let sys_flag = self.sys_flag & !(BORN_HOST_V6 | STORE_HOST_V6) | families;
+        let magic = if self.topic_width() == 1 { MAGIC_V1 } else { MAGIC_V2 };
+        for value in [self.encoded_len() as i32, magic, body_crc(self.body), self.queue_id, self.flag] {
+            out.extend_from_slice(&value.to_be_bytes());
+        }
+        out.extend_from_slice(&self.queue_offset.to_be_bytes());
+        out.extend_from_slice(&self.physical_offset.to_be_bytes());
+        out.extend_from_slice(&sys_flag.to_be_bytes());
+        out.extend_from_slice(&self.born_timestamp.to_be_bytes());
+        self.born_host.encode(out);
+        out.extend_from_slice(&self.store_timestamp.to_be_bytes());
+        self.store_host.encode(out);
+        out.extend_from_slice(&self.reconsume_times.to_be_bytes());
+        out.extend_from_slice(&self.prepared_transaction_offset.to_be_bytes());
+    }
+
+    fn check(&self) -> Result<(), Malformed> {
+        let limits = [
+            ("topic length", self.topic.len(), i16::MAX as usize),
+            ("properties length", self.properties.len(), properties::MAX_LEN),
+            ("total size", self.encoded_len(), i32::MAX as usize),
+        ];
+        match limits.into_iter().find(|(_, len, limit)| len > limit) {
+            Some((field, len, limit)) => {
+                Err(Malformed { field, at: 0, expected: Expected::AtMost(limit as i64), got: len as i64 })
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn topic_width(&self) -> usize {
+        if self.topic.len() <= i8::MAX as usize { 1 } else { 2 }
+    }
+}
+
+/// The 8 bytes that end a file with `remaining` bytes left (`CommitLog.DefaultAppendMessageCallback.doAppend`).
+pub fn encode_blank(remaining: u32) -> [u8; MIN_BLANK_LEN] {
+    let mut out = [0; MIN_BLANK_LEN];
+    out[..4].copy_from_slice(&remaining.to_be_bytes());
+    out[4..].copy_from_slice(&BLANK_MAGIC.to_be_bytes());
+    out
+}
