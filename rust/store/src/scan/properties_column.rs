@@ -17,39 +17,41 @@ pub struct Properties {
     ends: Vec<i32>,
 }
 
-impl Properties {
-    /// Few names are compared with each other; a bomb of thousands gets a table.
-    const FEW: usize = 24;
+/// Few names are compared with each other; a bomb of thousands gets a table.
+const FEW: usize = 24;
 
-    fn push_all(&mut self, stored: &[u8]) {
-        let mut pairs: Vec<(&[u8], &[u8])> = Vec::with_capacity(8);
-        let mut seen = std::collections::HashMap::new();
-        for (name, value) in properties::iter(stored) {
-            let known = match pairs.len() {
-                0..Self::FEW => pairs.iter().position(|(n, _)| *n == name),
-                n => {
-                    if seen.is_empty() {
-                        seen.extend(pairs.iter().enumerate().map(|(i, (n, _))| (*n, i)));
-                    }
-                    Some(*seen.entry(name).or_insert(n)).filter(|i| *i < n)
+/// The stored properties in order; of a repeated name the last value, at the place of the first.
+pub fn distinct<'a>(stored: &'a [u8], pairs: &mut Vec<(&'a [u8], &'a [u8])>) {
+    pairs.clear();
+    let mut seen = std::collections::HashMap::new();
+    for (name, value) in properties::iter(stored) {
+        let known = match pairs.len() {
+            0..FEW => pairs.iter().position(|(n, _)| *n == name),
+            n => {
+                if seen.is_empty() {
+                    seen.extend(pairs.iter().enumerate().map(|(i, (n, _))| (*n, i)));
                 }
-            };
-            match known {
-                Some(i) => pairs[i].1 = value,
-                None => pairs.push((name, value)),
+                Some(*seen.entry(name).or_insert(n)).filter(|i| *i < n)
             }
+        };
+        match known {
+            Some(i) => pairs[i].1 = value,
+            None => pairs.push((name, value)),
         }
-        for (name, value) in pairs {
-            self.names.push(Some(name));
-            self.values.push(Some(value));
-        }
-        self.ends.push(self.names.len() as i32);
     }
 }
 
 impl ColumnBuilder for Properties {
     fn extend(&mut self, chunk: Chunk<'_>, _: &mut Vec<Damage>) {
-        chunk.messages().for_each(|message| self.push_all(message.properties()));
+        let mut pairs = Vec::with_capacity(FEW);
+        for message in chunk.messages() {
+            distinct(message.properties(), &mut pairs);
+            for (name, value) in &pairs {
+                self.names.push(Some(name));
+                self.values.push(Some(value));
+            }
+            self.ends.push(self.names.len() as i32);
+        }
     }
     fn len_bytes(&self) -> usize {
         self.names.len_bytes() + self.values.len_bytes()
