@@ -44,7 +44,7 @@ final class Native {
         String name = "linux-" + architecture() + "/librmqfast_jvm.so";
         try (InputStream library = Native.class.getResourceAsStream(name)) {
             if (library == null) {
-                throw new StoreException("UnsupportedError: rocketmq-columnar has no library for "
+                throw new StoreException("RmqError: rocketmq-columnar has no library for "
                         + System.getProperty("os.name") + " on " + System.getProperty("os.arch")
                         + "; the Python path, engine=\"arrow\", runs there");
             }
@@ -56,7 +56,7 @@ final class Native {
                 Files.deleteIfExists(file);     // what is loaded stays mapped
             }
         } catch (IOException e) {
-            throw new StoreException("StoreIOError: cannot unpack " + name + " to "
+            throw new StoreException("RmqError: cannot unpack " + name + " to "
                     + System.getProperty("java.io.tmpdir") + ": " + e);
         }
     }
