@@ -63,7 +63,7 @@ def test_a_log_file_that_is_deleted_before_the_task_runs_ends_the_job(
 
 def test_a_store_that_an_executor_does_not_see_is_named(spark: SparkSession, golden_store_copy: Store) -> None:
     path = golden_store_copy("basic-4.9.4")
-    frame = read_store(spark, path, None)
+    frame = read_store(spark, path, None, engine="arrow")
     shutil.rmtree(path)
     with pytest.raises(
         Exception, match=r"(?s)StoreNotFoundError.*the store must be at the same path on every executor"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -14,7 +14,7 @@ from rmqfast import errors
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from rmqfast.spark.partitions import StoreRead
+    from rmqfast.spark.partitions import Partition, StoreRead
 
 __all__ = ["columnar_frame", "jar_path", "plain_error"]
 
@@ -36,12 +36,15 @@ def jar_path() -> Path | None:
     return _JAR if _JAR.is_file() else None
 
 
-def columnar_frame(spark: SparkSession, read: StoreRead, engine: Literal["auto", "columnar"]) -> DataFrame | None:
+def columnar_frame(
+    spark: SparkSession, read: StoreRead, partitions: Sequence[Partition], engine: Literal["auto", "columnar"]
+) -> DataFrame | None:
     """A read by the columnar source, or None where it does not load; the log says which, and why.
 
     Args:
         spark: The session; its JVM has the jar if `configure` was asked before it started.
         read: What is read, checked already.
+        partitions: Of the read as it was planned: what the log held then is read, and missed where it is gone.
         engine: With "columnar" it is worth a warning that it does not load.
 
     Raises:
@@ -53,7 +56,7 @@ def columnar_frame(spark: SparkSession, read: StoreRead, engine: Literal["auto",
     frame = None
     if why is None:
         try:
-            frame = _loaded(spark, read)
+            frame = _loaded(spark, read, partitions)
         except Exception as error:  # Spark's own class differs by version and by who talks to it
             refused = plain_error(error)
             if refused is not None and type(refused) is not errors.RmqError:
@@ -98,10 +101,10 @@ def _not_expressible(read: StoreRead) -> str | None:
     return None
 
 
-def _loaded(spark: SparkSession, read: StoreRead) -> DataFrame:
+def _loaded(spark: SparkSession, read: StoreRead, partitions: Sequence[Partition]) -> DataFrame:
     from pyspark.sql import functions as f
 
-    frame = spark.read.format("rocketmq-columnar").options(**_options(read)).load()
+    frame = spark.read.format("rocketmq-columnar").options(**_options(read, partitions)).load()
     request = read.request
     frame.schema  # noqa: B018  # now, not at the first action: Spark Connect looks for a source when it is asked for a schema
     if isinstance(request.start_offset, int):
@@ -113,7 +116,7 @@ def _loaded(spark: SparkSession, read: StoreRead) -> DataFrame:
     return frame if request.columns is None else frame.select(*request.columns)
 
 
-def _options(read: StoreRead) -> dict[str, str]:
+def _options(read: StoreRead, partitions: Sequence[Partition]) -> dict[str, str]:
     request = read.request
     given: dict[str, Any] = {
         "storePath": read.path,
@@ -133,6 +136,8 @@ def _options(read: StoreRead) -> dict[str, str]:
         "commitLogDirs": _listed(read.commit_log_dirs),
         "startingOffsets": _by_queue(read, request.start_offset),
         "endingOffsets": _by_queue(read, request.end_offset),
+        "logStart": partitions[0].start if partitions else 0,
+        "logEnd": partitions[-1].end if partitions else 0,
     }
     return {name: str(value) for name, value in given.items() if value is not None}
 

@@ -116,7 +116,7 @@ def read_store(
     )
     partitions = plan_partitions(read)
     if engine in {"auto", "columnar"}:
-        frame = columnar_frame(spark, read, "auto" if engine == "auto" else "columnar")
+        frame = columnar_frame(spark, read, partitions, "auto" if engine == "auto" else "columnar")
         if frame is not None:
             return frame
     return _data_frame(spark, read, partitions, engine)

@@ -2,6 +2,7 @@
 use rmqfast_store::Error;
 use std::fmt;
 use std::io::ErrorKind;
+use std::path::Path;
 
 /// What this crate returns.
 pub type Result<T> = std::result::Result<T, Failure>;
@@ -46,7 +47,23 @@ impl From<Error> for Failure {
             Error::Busy { .. } => "StoreBusyError",
             _ => "ArgumentError",
         };
-        Self { kind, text: error.to_string() }
+        let text = match &error {
+            Error::Io { path, source } => told_by_system(path, source),
+            _ => error.to_string(),
+        };
+        Self { kind, text }
+    }
+}
+
+/// As Python's `OSError` says it.
+fn told_by_system(path: &Path, source: &std::io::Error) -> String {
+    let text = source.to_string();
+    let words = text.split(" (os error").next().unwrap_or(&text).to_lowercase();
+    let path = path.to_string_lossy();
+    match source.raw_os_error() {
+        _ if source.kind() == ErrorKind::NotFound => format!("[Errno 2] no such file or directory: {}", quoted(&path)),
+        Some(errno) => format!("[Errno {errno}] {words}: {}", quoted(&path)),
+        None => format!("{path}: {source}"),
     }
 }
 

@@ -32,8 +32,9 @@ pub const NAMES: [&str; 22] = [
     "pushdown",
     "io",
 ];
-/// Where the commit log shall end: what is read is fixed by the driver. Nobody types it.
-pub const LOG_END: &str = "logEnd";
+/// Where the read shall begin and end in the commit log: `read_store` says what the log held when it was called. Nobody types
+/// them.
+const LOG_RANGE: [&str; 2] = ["logStart", "logEnd"];
 const CLUSTER: [&str; 4] = ["nameServer", "group", "pullBatchSize", "pullTimeoutMs"];
 const PARTITION_BYTES: u64 = 128 << 20;
 const MOST_PARTITIONS: u64 = 1_000_000;
@@ -63,7 +64,7 @@ pub struct Options {
     pub max_body_bytes: usize,
     pub broker_name: Option<String>,
     pub commit_log_dirs: Vec<String>,
-    pub log_end: Option<u64>,
+    pub log_range: (u64, u64),
 }
 
 impl Options {
@@ -113,7 +114,8 @@ impl Options {
             "maxBodyBytes" => self.max_body_bytes = number(name, value, 1, 1 << 30)? as usize,
             "brokerName" => self.broker_name = Some(text(name, value)?),
             "commitLogDirs" => self.commit_log_dirs = list(name, value)?,
-            LOG_END => self.log_end = Some(number(name, value, 0, i64::MAX as u64)?),
+            "logStart" => self.log_range.0 = number(name, value, 0, i64::MAX as u64)?,
+            "logEnd" => self.log_range.1 = number(name, value, 0, i64::MAX as u64)?,
             // filters are always pushed down here
             "pushdown" => drop(flag(name, value)?),
             _ => check_io(name, value)?,
@@ -154,7 +156,7 @@ impl Default for Options {
             max_body_bytes: ScanRequest::MAX_BODY_BYTES,
             broker_name: None,
             commit_log_dirs: Vec::new(),
-            log_end: None,
+            log_range: (u64::MAX, u64::MAX),
         }
     }
 }
@@ -226,7 +228,7 @@ pub fn spark_type(column: Column) -> &'static str {
 
 fn canonical(given: &str) -> Result<&'static str> {
     let is_given = |name: &&&str| name.eq_ignore_ascii_case(given);
-    if let Some(name) = NAMES.iter().chain(&[LOG_END]).find(is_given) {
+    if let Some(name) = NAMES.iter().chain(&LOG_RANGE).find(is_given) {
         return Ok(name);
     }
     if let Some(name) = CLUSTER.iter().find(is_given) {
@@ -365,7 +367,7 @@ mod tests {
         let error = |text| columns_of_schema(&fields(text)).expect_err(text).to_string();
         assert_eq!(error("tags int true"), "ArgumentError: schema: column tags: expected string, got int");
         assert!(error("tags string false").ends_with("expected nullable, as every column is, got NOT NULL"));
-        assert!(error("tag string true").starts_with("UnknownColumnError: unknown column 'tag'; did you mean tags?"));
+        assert!(error("tag string true").starts_with("UnknownColumnError: unknown column 'tag'; did you mean tags"));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 use crate::failure::{Failure, Result, quoted};
 use crate::filters::Filter;
 use crate::offsets::{Bounds, EARLIEST, LATEST, Offsets, Queues, check_not_expired, told};
-use crate::options::{LOG_END, Options, Pairs, replaced};
+use crate::options::{Options, Pairs, replaced};
 use rmqfast_store::file::Io;
 use rmqfast_store::filter::{Sql92, TagExpression};
 use rmqfast_store::scan::{Column, OffsetBound, Piece, Plan, ScanRequest, TimeUnit, Way};
@@ -25,7 +25,8 @@ pub struct Read {
     commit_log_dirs: Vec<PathBuf>,
     min_partitions: u64,
     partition_bytes: u64,
-    log_end: u64,
+    /// What the log held when the read was asked for; the maximum where nobody says.
+    log_range: (u64, u64),
 }
 
 impl Read {
@@ -67,7 +68,7 @@ impl Read {
             commit_log_dirs: options.commit_log_dirs.iter().map(|dir| local(dir)).collect::<Result<_>>()?,
             min_partitions: options.min_partitions,
             partition_bytes: options.partition_bytes,
-            log_end: options.log_end.unwrap_or(u64::MAX),
+            log_range: options.log_range,
         })
     }
 
@@ -114,8 +115,11 @@ impl Read {
     fn planned(&self, store: &MessageStore, cut: u64) -> Result<Vec<Piece>> {
         let mut plan = Plan::new(store, &self.request, None)?;
         plan.cut(cut)?;
-        let pieces = plan.pieces.into_iter().map(|piece| Piece { end: piece.end.min(self.log_end), ..piece });
-        Ok(joined(pieces, cut))
+        let (start, end) = self.log_range;
+        let gone = Piece { way: Way::Log, from: start, end: end.min(store.log().min_offset()), verify_crc: false };
+        let held = plan.pieces.into_iter().map(|piece| Piece { end: piece.end.min(end), ..piece });
+        // a task that finds nothing of its piece says so
+        Ok(joined([gone].into_iter().chain(held), cut))
     }
 }
 
@@ -135,8 +139,8 @@ fn continues(last: &Piece, piece: &Piece) -> bool {
     last.way == Way::Log && piece.way == Way::Log && last.verify_crc == piece.verify_crc && last.end == piece.from
 }
 
-/// Options with everything in them that depends on the store as it now is: offsets as numbers, the end of the log. Also
-/// checks what would otherwise fail at the first action: that the store, the topic and the columns are there.
+/// Options with everything in them that depends on the store as it now is: offsets as numbers. Also checks what would
+/// otherwise fail at the first action: that the store, the topic and the columns are there.
 ///
 /// # Errors
 /// As [`Options::of`], [`Read::of`] and [`Plan::new`]; a starting offset that has expired.
@@ -151,10 +155,7 @@ pub fn resolve(pairs: &[(String, String)], columns: Vec<Column>) -> Result<Pairs
     let read = Read::of(&options, columns)?;
     let store = read.open()?;
     Plan::new(&store, &read.request, None)?;
-    let log_end = store.log().segments().end();
-    let mut fixed = vec![(LOG_END, options.log_end.map_or(log_end, |end| end.min(log_end)).to_string())];
-    fixed.extend(resolved_offsets(&options, &store)?);
-    Ok(replaced(pairs, &fixed))
+    Ok(replaced(pairs, &resolved_offsets(&options, &store)?))
 }
 
 fn resolved_offsets(options: &Options, store: &MessageStore) -> Result<Vec<(&'static str, String)>> {

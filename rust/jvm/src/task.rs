@@ -102,7 +102,8 @@ impl Task {
     fn begin_block(&mut self) {
         self.next_row = 0;
         if let Some(topic) = &self.read.only_topic {
-            let is_of_topic = |row: &Row, bytes: &[u8]| row.message(bytes).is_some_and(|m| m.topic() == topic.as_bytes());
+            let is_of_topic =
+                |row: &Row, bytes: &[u8]| row.message(bytes).is_some_and(|m| m.topic() == topic.as_bytes());
             self.source.retain(is_of_topic);
         }
     }

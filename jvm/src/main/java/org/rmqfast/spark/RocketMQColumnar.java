@@ -7,7 +7,6 @@ import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.sources.DataSourceRegister;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
-import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
@@ -36,14 +35,9 @@ public final class RocketMQColumnar implements TableProvider, DataSourceRegister
 
     @Override
     public Table getTable(StructType schema, Transform[] partitioning, Map<String, String> options) {
-        String[] fields = new String[3 * schema.fields().length];
-        int at = 0;
-        for (StructField field : schema.fields()) {
-            fields[at++] = field.name();
-            fields[at++] = field.dataType().catalogString();
-            fields[at++] = String.valueOf(field.nullable());
-        }
-        return new StoreTable(schema, Native.resolve(Texts.pairs(options), fields));
+        StoreTable table = new StoreTable(schema, Texts.pairs(options));
+        table.resolve();    // what is not there is said now, not by the first action
+        return table;
     }
 
     private static DataType type(String name) {
