@@ -77,12 +77,13 @@ def test_values_outlive_their_batch(spark: SparkSession, golden_store: Store) ->
     """What sorts, joins, groups or caches keeps rows while the vectors are filled anew."""
     columnar = load(spark, golden_store("basic-4.9.4"), topic="fx_q1", minPartitions="6")
     arrow = read_store(spark, golden_store("basic-4.9.4"), "fx_q1", engine="arrow")
-    for shape in (
+    shapes: tuple[Callable[[DataFrame], DataFrame], ...] = (
         lambda frame: frame.orderBy("body", "queue_offset").select("queue_offset", "body"),
         lambda frame: frame.groupBy("tags").agg({"msg_id": "max", "body": "min", "queue_offset": "sum"}),
         lambda frame: frame.join(frame.selectExpr("queue_offset q", "keys k"), on=[frame.queue_offset == 3]),
         lambda frame: frame.cache(),
-    ):
+    )
+    for shape in shapes:
         assert rows(shape(columnar)) == rows(shape(arrow))
     columnar.unpersist()
     arrow.unpersist()
