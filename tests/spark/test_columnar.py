@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import logging
 import os
+import subprocess
+import sys
 import threading
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -228,6 +231,30 @@ def test_a_log_that_is_cut_off_while_it_is_read_ends_the_job_and_not_the_jvm(
     assert load(spark, path).count() == whole
 
 
+def test_a_thousand_tasks_leave_no_file_open(spark: SparkSession, golden_store: Store) -> None:
+    """Whole ones, those that a limit ends early, and those that fail: what Rust holds is freed with each task."""
+    frame = load(spark, golden_store("basic-4.9.4"), partitionBytes="4000")
+    damaged = load(spark, golden_store("damaged-4.9.4"), partitionBytes="4000")
+    assert frame.rdd.getNumPartitions() > 150
+
+    def run() -> int:
+        for _ in range(3):
+            assert frame.selectExpr("sum(length(body) + size(properties))").first() is not None
+            assert frame.where("length(body) > 100").select("body", "properties").limit(3).count() == 3
+            with pytest.raises(Exception, match="CorruptError"):
+                damaged.selectExpr("max(body)").collect()
+        return _open_logs(spark)
+
+    assert [run(), run()] == [0, 0]
+
+
+def _open_logs(spark: SparkSession) -> int:
+    """Files of a commit log that the JVM has open: a task that is not freed keeps its file."""
+    jvm: Any = spark._jvm
+    descriptors = Path(f"/proc/{jvm.java.lang.ProcessHandle.current().pid()}/fd")
+    return sum("/commitlog/" in os.path.realpath(link) for link in descriptors.iterdir())
+
+
 def test_damage_that_shall_not_end_the_job_leaves_the_other_rows(spark: SparkSession, golden_store: Store) -> None:
     frame = load(spark, golden_store("damaged-4.9.4"), failOnDataLoss="false")
     assert frame.count() == len(golden_stores.expected_rows("damaged-4.9.4"))
@@ -257,6 +284,53 @@ def test_what_the_columnar_source_cannot_do_is_done_by_the_python_path_with_a_wa
         frame = read_store(spark, golden_store("basic-4.9.4"), "fx_q1", engine="columnar", io="mmap")
     assert [(r.levelname, "reads by pread only" in r.getMessage()) for r in caplog.records] == [("WARNING", True)]
     assert frame.count() == 1259
+
+
+_FALLBACK = """
+import logging, sys
+from pyspark.sql import SparkSession
+from rmqfast.spark import read_store
+
+logging.basicConfig(format="%(name)s %(levelname)s %(message)s", stream=sys.stdout)
+logging.getLogger("rmqfast.spark").setLevel("INFO")
+builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
+builder = builder.config("spark.driver.host", "127.0.0.1").config("spark.driver.bindAddress", "127.0.0.1")
+for jar in sys.argv[2:]:
+    builder = builder.config("spark.jars", jar)
+spark = builder.getOrCreate()
+for engine in ("auto", "columnar"):
+    print(engine, read_store(spark, sys.argv[1], "fx_q1", columns=["tags"], engine=engine).count())
+spark.stop()
+"""
+
+
+def fallback(path: Path, *jars: Path) -> list[str]:
+    command: list[str | Path] = [sys.executable, "-c", _FALLBACK, path, *jars]
+    output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    return [line for line in output.splitlines() if line.startswith(("rmqfast.spark ", "auto ", "columnar "))]
+
+
+def test_without_the_jar_the_python_path_reads_and_only_who_asked_for_columns_is_warned(golden_store: Store) -> None:
+    info, auto, warning, columnar = fallback(golden_store("basic-4.9.4"))
+    assert (auto, columnar) == ("auto 1259", "columnar 1259")
+    assert info.startswith("rmqfast.spark INFO engine arrow: no data source rocketmq-columnar in this session")
+    assert warning.startswith("rmqfast.spark WARNING engine arrow, as rocketmq-columnar cannot be used here: no data")
+
+
+def test_a_jar_without_a_library_for_this_machine_is_a_warning_and_the_python_path(
+    golden_store: Store, tmp_path: Path
+) -> None:
+    jar = jar_path()
+    assert jar is not None
+    with zipfile.ZipFile(jar) as whole, zipfile.ZipFile(tmp_path / "bare.jar", "w") as bare:
+        for name in whole.namelist():
+            if not name.endswith(".so"):
+                bare.writestr(name, whole.read(name))
+    first, auto, second, columnar = fallback(golden_store("basic-4.9.4"), tmp_path / "bare.jar")
+    assert (auto, columnar) == ("auto 1259", "columnar 1259")
+    assert "WARNING engine arrow" in first
+    assert "rocketmq-columnar has no library for Linux on" in first
+    assert "WARNING engine arrow" in second
 
 
 def test_a_session_of_the_users_keeps_its_jars() -> None:

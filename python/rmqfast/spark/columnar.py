@@ -162,5 +162,6 @@ def _why_not(error: Exception) -> str:
         return (
             "no data source rocketmq-columnar in this session; rmqfast.spark.configure adds its jar before one starts"
         )
-    said = _SAID.search(text)
+    # py4j begins with a line of its own; once the library did not load, Java only says that it did not
+    said = _SAID.search(text) or re.search(r"^: ((.*))$", text, re.MULTILINE)
     return said[2] if said else text.strip().partition("\n")[0]

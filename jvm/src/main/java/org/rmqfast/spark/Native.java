@@ -55,8 +55,8 @@ final class Native {
             } finally {
                 Files.deleteIfExists(file);     // what is loaded stays mapped
             }
-        } catch (IOException e) {
-            throw new StoreException("RmqError: cannot unpack " + name + " to "
+        } catch (IOException | UnsatisfiedLinkError e) {     // a full disk; a directory that does not allow to execute
+            throw new StoreException("RmqError: cannot load " + name + " from "
                     + System.getProperty("java.io.tmpdir") + ": " + e);
         }
     }
