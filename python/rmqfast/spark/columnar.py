@@ -5,16 +5,17 @@ from __future__ import annotations
 import json
 import logging
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from rmqfast import errors
+from rmqfast.spark.partitions import StoreRead, plan_partitions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from rmqfast.spark.partitions import Partition, StoreRead
 
 __all__ = ["columnar_frame", "jar_path", "plain_error"]
 
@@ -36,15 +37,12 @@ def jar_path() -> Path | None:
     return _JAR if _JAR.is_file() else None
 
 
-def columnar_frame(
-    spark: SparkSession, read: StoreRead, partitions: Sequence[Partition], engine: Literal["auto", "columnar"]
-) -> DataFrame | None:
+def columnar_frame(spark: SparkSession, read: StoreRead, engine: Literal["auto", "columnar"]) -> DataFrame | None:
     """A read by the columnar source, or None where it does not load; the log says which, and why.
 
     Args:
         spark: The session; its JVM has the jar if `configure` was asked before it started.
-        read: What is read, checked already.
-        partitions: Of the read as it was planned: what the log held then is read, and missed where it is gone.
+        read: What is read: what the log holds now, and it is missed where it is gone when a task comes for it.
         engine: With "columnar" it is worth a warning that it does not load.
 
     Raises:
@@ -52,11 +50,12 @@ def columnar_frame(
 
     Source: `TableProvider.getTable`.
     """
+    range_now = _range_now(read)
     why = _not_expressible(read)
     frame = None
     if why is None:
         try:
-            frame = _loaded(spark, read, partitions)
+            frame = _loaded(spark, read, range_now)
         except Exception as error:  # Spark's own class differs by version and by who talks to it
             refused = plain_error(error)
             if refused is not None and type(refused) is not errors.RmqError:
@@ -90,6 +89,12 @@ def plain_error(error: BaseException) -> errors.RmqError | None:
     return kind(said[2])
 
 
+def _range_now(read: StoreRead) -> tuple[int, int]:
+    """The stretch of the log that the read takes; the JVM cuts it. What is wrong with the read is raised here."""
+    pieces = plan_partitions(replace(read, partition_bytes=1 << 62, min_partitions=None))
+    return (pieces[0].start, pieces[-1].end) if pieces else (0, 0)
+
+
 def _not_expressible(read: StoreRead) -> str | None:
     """What only the Python path can do."""
     request = read.request
@@ -101,10 +106,10 @@ def _not_expressible(read: StoreRead) -> str | None:
     return None
 
 
-def _loaded(spark: SparkSession, read: StoreRead, partitions: Sequence[Partition]) -> DataFrame:
+def _loaded(spark: SparkSession, read: StoreRead, range_now: tuple[int, int]) -> DataFrame:
     from pyspark.sql import functions as f
 
-    frame = spark.read.format("rocketmq-columnar").options(**_options(read, partitions)).load()
+    frame = spark.read.format("rocketmq-columnar").options(**_options(read, range_now)).load()
     request = read.request
     frame.schema  # noqa: B018  # now, not at the first action: Spark Connect looks for a source when it is asked for a schema
     if isinstance(request.start_offset, int):
@@ -116,7 +121,7 @@ def _loaded(spark: SparkSession, read: StoreRead, partitions: Sequence[Partition
     return frame if request.columns is None else frame.select(*request.columns)
 
 
-def _options(read: StoreRead, partitions: Sequence[Partition]) -> dict[str, str]:
+def _options(read: StoreRead, range_now: tuple[int, int]) -> dict[str, str]:
     request = read.request
     given: dict[str, Any] = {
         "storePath": read.path,
@@ -136,8 +141,8 @@ def _options(read: StoreRead, partitions: Sequence[Partition]) -> dict[str, str]
         "commitLogDirs": _listed(read.commit_log_dirs),
         "startingOffsets": _by_queue(read, request.start_offset),
         "endingOffsets": _by_queue(read, request.end_offset),
-        "logStart": partitions[0].start if partitions else 0,
-        "logEnd": partitions[-1].end if partitions else 0,
+        "logStart": range_now[0],
+        "logEnd": range_now[1],
     }
     return {name: str(value) for name, value in given.items() if value is not None}
 

@@ -114,12 +114,11 @@ def read_store(
         io=io,
         max_body_bytes=max_body_bytes,
     )
-    partitions = plan_partitions(read)
     if engine in {"auto", "columnar"}:
-        frame = columnar_frame(spark, read, partitions, "auto" if engine == "auto" else "columnar")
+        frame = columnar_frame(spark, read, "auto" if engine == "auto" else "columnar")
         if frame is not None:
             return frame
-    return _data_frame(spark, read, partitions, engine)
+    return _data_frame(spark, read, plan_partitions(read), engine)
 
 
 def store_read(
