@@ -14,7 +14,11 @@ OLD_SPARKS := .venv-spark35 .venv-spark40
 OLD_SPARK_WARNS := -W "ignore:distutils Version classes are deprecated:DeprecationWarning" \
 	-W "ignore:is_datetime64tz_dtype is deprecated:DeprecationWarning" -W "ignore:unclosed <socket.socket:ResourceWarning"
 PACKAGED := $(shell find Cargo.toml Cargo.lock pyproject.toml rust python -type f -not -path '*/target/*' \
-	-not -path 'rust/*/tests/*' -not -path 'rust/*/benches/*' -not -path 'rust/fuzz/*' -not -name '*.pyc' -not -name '*.so')
+	-not -path 'rust/*/tests/*' -not -path 'rust/*/benches/*' -not -path 'rust/fuzz/*' -not -name '*.pyc' -not -name '*.so' \
+	-not -name '*.jar')
+# The jar of the columnar source: Java of jvm/, Rust of rust/jvm; package data of the wheel.
+JAR := python/rmqfast/spark/jars/rmqfast-columnar.jar
+IN_JAR := $(shell find Cargo.toml Cargo.lock jvm rust/jvm rust/store/src rust/store/Cargo.toml -type f)
 
 .PHONY: help demo test test-long fuzz bench lint format develop wheel lock clean tools tools-long
 
@@ -25,7 +29,7 @@ demo: .venv/.installed ## write a store, read it with Spark, print what came out
 	.venv/bin/rmqfast demo $(ARGS)
 
 test: .venv/.installed ## the tests that take seconds; ARGS go to pytest
-	cargo test --locked --package rmqfast-store
+	cargo test --locked --package rmqfast-store --package rmqfast-jvm
 	cargo test --locked --package rmqfast-store --bench micro
 	$(call pytest,.venv) -m "not long and not spark" -n auto --benchmark-disable
 	$(call pytest,.venv) -m "spark and not long" --benchmark-disable
@@ -59,6 +63,7 @@ format: .venv/.locked ## format Rust and Python, mend what the linters can mend
 
 develop: .venv/.locked ## a quick unoptimised build, with python/ itself on the path
 	.venv/bin/maturin develop
+	jvm/build .venv/bin/python $(JAR) dev
 	rm -f .venv/.installed
 
 wheel: dist/.built ## the release wheel, in dist/
@@ -69,7 +74,7 @@ lock: .venv/.locked ## work the lock files out anew; ARGS=--upgrade takes newer 
 		--custom-compile-command "make lock" $(ARGS) requirements/$$name.in --output-file requirements/$$name.txt || exit; done
 
 clean: ## remove environments, wheels and caches; `cargo clean` removes what Rust built
-	rm -rf .venv $(OLD_SPARKS) dist .demo .hypothesis .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
+	rm -rf .venv $(OLD_SPARKS) $(JAR) dist .demo .hypothesis .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
 
 tools:
 	@.ci/tools python cargo cc java
@@ -89,7 +94,10 @@ $(OLD_SPARKS:%=%/.locked): .venv-%/.locked: requirements/%.txt | tools-long
 	$(@D)/bin/python -m pip install --quiet --require-hashes --requirement $<
 	touch $@
 
-dist/.built: $(PACKAGED) .venv/.locked | tools
+$(JAR): $(IN_JAR) .venv/.locked | tools
+	jvm/build .venv/bin/python $@
+
+dist/.built: $(PACKAGED) $(JAR) .venv/.locked | tools
 	rm -f dist/rmqfast-*.whl
 	.venv/bin/maturin build --release --out dist
 	touch $@

@@ -22,6 +22,12 @@ def test_only_the_binding_names_pyo3() -> None:
     assert {name for name, uses in crates.items() if any(d.startswith("pyo3") for d in uses)} == {"rmqfast-python"}
 
 
+def test_the_ways_into_python_and_into_the_jvm_know_nothing_of_each_other() -> None:
+    crates = dependencies()
+    assert {name for name, uses in crates.items() if "jni" in uses} == {"rmqfast-jvm"}
+    assert {d for d in crates["rmqfast-jvm"] if d.startswith("rmqfast")} == {"rmqfast-store"}
+
+
 def test_the_binding_is_above_the_store() -> None:
     crates = dependencies()
     assert "rmqfast-store" in crates["rmqfast-python"]

@@ -28,9 +28,9 @@ pytestmark = pytest.mark.spark
 Store = Callable[[str], Path]
 
 
-@pytest.mark.parametrize("engine", ["arrow", "pandas"])
+@pytest.mark.parametrize("engine", ["columnar", "arrow", "pandas"])
 def test_damage_ends_the_job_and_says_where(
-    spark: SparkSession, golden_store: Store, engine: Literal["arrow", "pandas"]
+    spark: SparkSession, golden_store: Store, engine: Literal["columnar", "arrow", "pandas"]
 ) -> None:
     frame = read_store(spark, golden_store("damaged-4.9.4"), None, engine=engine)
     with pytest.raises(
@@ -70,12 +70,13 @@ def test_a_sound_store_leaves_an_accumulator_empty(spark: SparkSession, golden_s
     assert damage.value == frozenset()
 
 
+@pytest.mark.parametrize("engine", ["columnar", "arrow"])
 def test_a_log_file_that_is_deleted_before_the_task_runs_ends_the_job(
-    spark: SparkSession, golden_store_copy: Store
+    spark: SparkSession, golden_store_copy: Store, engine: Literal["columnar", "arrow"]
 ) -> None:
     path = golden_store_copy("basic-4.9.4")
-    strict = read_store(spark, path, None, columns=["physical_offset"])
-    lenient = read_store(spark, path, None, columns=["physical_offset"], on_damage="warn")
+    strict = read_store(spark, path, None, columns=["physical_offset"], engine=engine)
+    lenient = read_store(spark, path, None, columns=["physical_offset"], on_damage="warn", engine=engine)
     (path / "commitlog" / "00000000000000000000").unlink()
     with pytest.raises(Exception, match="at offset 0, 1048576 bytes: the log held this when the read was planned"):
         strict.count()
@@ -87,7 +88,7 @@ def test_a_log_file_that_is_deleted_before_the_task_runs_ends_the_job(
 
 def test_a_store_that_an_executor_does_not_see_is_named(spark: SparkSession, golden_store_copy: Store) -> None:
     path = golden_store_copy("basic-4.9.4")
-    frame = read_store(spark, path, None)
+    frame = read_store(spark, path, None, engine="arrow")
     shutil.rmtree(path)
     with pytest.raises(
         Exception, match=r"(?s)StoreNotFoundError.*the store must be at the same path on every executor"

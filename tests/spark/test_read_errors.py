@@ -24,7 +24,7 @@ REFUSED: dict[str, tuple[Mapping[str, Any], type[Exception], str]] = {
     "twice": ({"columns": ["tags", "tags"]}, errors.ArgumentError, "columns: expected each once"),
     "tags": ({"tags": "||"}, errors.ExpressionError, "||"),
     "sql": ({"sql": "a >"}, errors.ExpressionError, "found the end at position 3"),
-    "engine": ({"engine": "row"}, errors.ArgumentError, "engine: expected 'auto', 'arrow' or 'pandas', got 'row'"),
+    "engine": ({"engine": "row"}, errors.ArgumentError, "engine: expected 'auto', 'columnar', 'arrow', 'pandas', got"),
     "io": ({"io": "aio"}, errors.ArgumentError, "io: expected 'pread' or 'mmap', got 'aio'"),
     "on_damage": ({"on_damage": "skip"}, errors.ArgumentError, "on_damage: expected 'fail' or 'warn', got 'skip'"),
     "partitions": ({"min_partitions": 0}, errors.ArgumentError, "min_partitions: expected 1 to 1000000, got 0"),

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.spark
 
 Store = Callable[[str], Path]
+SOURCES = ("rocketmq", "rocketmq-columnar")
 AT_LOAD = {
     "option": ({"topik": "fx_q1"}, "ArgumentError: unknown option topik; did you mean topic"),
     "cluster": ({"nameServer": "127.0.0.1:9876"}, "option nameServer: is a live cluster's"),
@@ -34,22 +35,24 @@ AT_READ = {
 }
 
 
+@pytest.mark.parametrize("source", SOURCES)
 @pytest.mark.parametrize(("options", "text"), AT_LOAD.values(), ids=AT_LOAD)
 def test_what_is_wrong_with_an_option_is_said_by_load(
-    spark: SparkSession, golden_store: Store, options: dict[str, str], text: str
+    spark: SparkSession, golden_store: Store, source: str, options: dict[str, str], text: str
 ) -> None:
-    reader = spark.read.format("rocketmq").option("storePath", str(golden_store("basic-4.9.4"))).options(**options)
+    reader = spark.read.format(source).option("storePath", str(golden_store("basic-4.9.4"))).options(**options)
     with pytest.raises(Exception) as caught:  # noqa: PT011  # Spark's own class differs by version
         reader.load()
     assert text in str(caught.value)
 
 
+@pytest.mark.parametrize("source", SOURCES)
 @pytest.mark.parametrize(("schema", "text"), AT_READ.items(), ids=list(AT_READ))
 def test_a_schema_that_the_row_has_not_is_refused(
-    spark: SparkSession, golden_store: Store, schema: str, text: str
+    spark: SparkSession, golden_store: Store, source: str, schema: str, text: str
 ) -> None:
     with pytest.raises(Exception) as caught:  # noqa: PT011
-        spark.read.format("rocketmq").schema(schema).load(str(golden_store("basic-4.9.4"))).collect()
+        spark.read.format(source).schema(schema).load(str(golden_store("basic-4.9.4"))).collect()
     assert text in str(caught.value)
 
 

@@ -34,6 +34,7 @@ class Engine(StrEnum):
     """How rows come from the store into Spark."""
 
     AUTO = "auto"
+    COLUMNAR = "columnar"
     ARROW = "arrow"
     PANDAS = "pandas"
 
@@ -54,7 +55,7 @@ def ingest(
     start_time: StartTime = None,
     end_time: EndTime = None,
     master: Annotated[str, typer.Option(help="Spark's master.")] = "local[*]",
-    engine: Annotated[Engine, typer.Option(help="How rows come into Spark.")] = Engine.ARROW,
+    engine: Annotated[Engine, typer.Option(help="How rows come into Spark.")] = Engine.AUTO,
     mode: Annotated[Mode, typer.Option(help="What to do where the output exists.")] = Mode.ERROR,
     on_damage: Annotated[OnDamage, typer.Option(help="What to do about bytes that cannot be read.")] = OnDamage.FAIL,
     output: Output = Form.TABLE,

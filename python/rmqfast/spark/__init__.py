@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rmqfast.errors import MissingExtraError
+from rmqfast.spark.columnar import jar_path
+from rmqfast.spark.mapping import map_store
 from rmqfast.spark.reader import read_store
 from rmqfast.spark.session import configure
 
 if TYPE_CHECKING:
     from rmqfast.spark.source import RocketMQDataSource
 
-__all__ = ["RocketMQDataSource", "configure", "read_store"]
+__all__ = ["RocketMQDataSource", "configure", "jar_path", "map_store", "read_store"]
 
 
 def __getattr__(name: str) -> Any:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from rmqfast.errors import ArgumentError, CorruptError, StoreError
 from rmqfast.message import Damage
+from rmqfast.spark.columnar import plain_error
 from rmqfast.spark.reader import read_store
 
 if TYPE_CHECKING:
@@ -153,7 +154,12 @@ def _plain_errors() -> Iterator[None]:
         yield
     except AnalysisException as error:
         raise ArgumentError(str(error).partition("\n")[0]) from error
-    except PySparkException as error:
+    except Exception as error:  # of the JVM's exceptions py4j shows some as its own class, PySpark some as its own
+        told = plain_error(error)
+        if told is not None:
+            raise told from error
+        if not isinstance(error, PySparkException):
+            raise
         said = re.search(r"^rmqfast\.errors\.(\w+): (.*)", str(error), re.MULTILINE)
         if said is None:
             raise

@@ -1,4 +1,4 @@
-"""A store as a DataFrame by `mapInArrow` or `mapInPandas`: every PySpark from 3.5 on, and the fastest way on each."""
+"""A store as a DataFrame: by the columnar source where it loads, else by `mapInArrow` or `mapInPandas`."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from rmqfast.errors import ArgumentError
+from rmqfast.spark.columnar import columnar_frame
 from rmqfast.spark.offsets import check_not_expired
 from rmqfast.spark.partitions import PARTITION_BYTES, Partition, StoreRead, plan_partitions
 from rmqfast.spark.schema import row_schema
@@ -22,9 +23,10 @@ if TYPE_CHECKING:
 
     from rmqfast.message import Damage
 
-__all__ = ["read_store"]
+__all__ = ["Engine", "read_store", "store_read"]
 
-Engine = Literal["auto", "pandas", "arrow"]
+Engine = Literal["auto", "columnar", "arrow", "pandas"]
+_ENGINES = ("auto", "columnar", "arrow", "pandas")
 
 
 def read_store(
@@ -66,8 +68,9 @@ def read_store(
         end_offset: Queue offsets before this.
         start_time: Store timestamps from here on: milliseconds, ISO 8601, datetime.
         end_time: Store timestamps before this.
-        columns: Columns of the row, in this order. Spark does not prune them by itself: fewer are much faster.
-        engine: "arrow" (mapInArrow, the default) or "pandas" (mapInPandas, about half as fast).
+        columns: Columns of the row, in this order. Only "columnar" leaves out by itself what a query does not use.
+        engine: "columnar" (inside the JVM), "arrow" (mapInArrow), "pandas" (mapInPandas, half as fast as that).
+            "auto" is columnar where `configure` added its jar, else arrow; the log says which.
         min_partitions: At least so many partitions, where the log can be cut so often.
         partition_bytes: Bytes of the log that a partition reads, about.
         verify_crc: Check every body.
@@ -93,8 +96,72 @@ def read_store(
 
     Source: `MessageStore.scan`, whose arguments these are.
     """
-    if engine not in {"auto", "arrow", "pandas"}:
-        raise ArgumentError(f"engine: expected 'auto', 'arrow' or 'pandas', got {engine!r}")
+    if engine not in _ENGINES:
+        raise ArgumentError(f"engine: expected {', '.join(map(repr, _ENGINES))}, got {engine!r}")
+    read = store_read(
+        path,
+        topic,
+        tags=tags,
+        sql=sql,
+        keys=keys,
+        queue_ids=queue_ids,
+        start_offset=start_offset,
+        end_offset=end_offset,
+        start_time=start_time,
+        end_time=end_time,
+        columns=columns,
+        min_partitions=min_partitions,
+        partition_bytes=partition_bytes,
+        verify_crc=verify_crc,
+        on_damage=on_damage,
+        damage=damage,
+        broker_name=broker_name,
+        commit_log_dirs=commit_log_dirs,
+        io=io,
+        max_body_bytes=max_body_bytes,
+    )
+    if engine in {"auto", "columnar"}:
+        frame = columnar_frame(spark, read, "auto" if engine == "auto" else "columnar")
+        if frame is not None:
+            return frame
+    return _data_frame(spark, read, plan_partitions(read), engine)
+
+
+def store_read(
+    path: str | os.PathLike[str],
+    topic: str | None,
+    *,
+    tags: str = "*",
+    sql: str | None = None,
+    keys: Sequence[str] | None = None,
+    queue_ids: Sequence[int] | None = None,
+    start_offset: int | Mapping[int, int] | None = None,
+    end_offset: int | Mapping[int, int] | None = None,
+    start_time: Time | None = None,
+    end_time: Time | None = None,
+    columns: Sequence[str] | None = None,
+    min_partitions: int | None = None,
+    partition_bytes: int = PARTITION_BYTES,
+    verify_crc: bool = False,
+    on_damage: Literal["fail", "warn"] = "fail",
+    damage: Accumulator[frozenset[Damage]] | None = None,
+    broker_name: str | None = None,
+    commit_log_dirs: Sequence[str | os.PathLike[str]] = (),
+    io: Literal["pread", "mmap"] = "pread",
+    max_body_bytes: int = MAX_BODY_BYTES,
+) -> StoreRead:
+    """The arguments of `read_store` as a value, checked.
+
+    Raises:
+        ArgumentError: A value out of range.
+        CorruptError: An offset in `start_offset` by queue has expired, unless `on_damage` is "warn".
+
+    Example:
+        >>> store_read(getfixture("golden_store")("basic-4.9.4"), "fx_q1", columns=["tags"]).request.columns
+        ('tags',)
+
+    Source: as `read_store`.
+    """
     request = ScanRequest(
         topic=topic,
         queue_ids=queue_ids,
@@ -122,7 +189,7 @@ def read_store(
         partition_bytes=partition_bytes,
     )
     _check_not_expired(read)
-    return _data_frame(spark, read, plan_partitions(read), engine)
+    return read
 
 
 def _check_not_expired(read: StoreRead) -> None:

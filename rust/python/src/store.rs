@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use rmqfast_store::Error;
 use rmqfast_store::file::Io;
-use rmqfast_store::scan::scanner::Sources;
+use rmqfast_store::scan::Sources;
 use rmqfast_store::scan::{self, Plan, ScanRequest, column};
 use rmqfast_store::store::queue_view::Topics;
 use rmqfast_store::store::{MessageStore, OpenOptions};

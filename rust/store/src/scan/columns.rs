@@ -117,7 +117,8 @@ pub fn store_host<'a>(bytes: &'a [u8], row: &Row) -> &'a [u8] {
     part(bytes, row.at as usize + at, row.layout.body as usize - 16 - at)
 }
 
-fn write_host(bytes: &[u8], out: &mut Vec<u8>) {
+/// Appends a stored host as text; nothing for bytes that are none.
+pub fn write_host(bytes: &[u8], out: &mut Vec<u8>) {
     if let Some(host) = Host::decode(bytes) {
         out.extend_from_slice(host.to_string().as_bytes());
     }

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! Plan ── pieces of the log ──► LogWalk | QueueWalk ── blocks ──► Selector ── rows ──► BatchBuilder ──► RecordBatch
+//!                               └────────────── RowSource ──────────────┘
 //! ```
 pub mod batch;
 pub mod body;
@@ -16,6 +17,7 @@ pub mod queue_walk;
 pub mod records;
 pub mod request;
 pub mod row;
+pub mod row_source;
 pub mod scanner;
 pub mod selector;
 pub mod text;
@@ -27,5 +29,6 @@ mod unchecked;
 pub use column::{Column, TimeUnit};
 pub use plan::{Piece, Plan, Way};
 pub use request::{OffsetBound, ScanRequest};
+pub use row_source::{RowSource, Sources};
 pub use scanner::Scanner;
 pub use threads::Scan;

@@ -5,7 +5,7 @@
 //! records that pass the tag hash; the cheaper way is taken. What the queues do not list surely is read straight.
 use super::estimate::Estimate;
 use super::request::ScanRequest;
-use super::scanner::Sources;
+use super::row_source::Sources;
 use super::trust::unusable;
 use crate::store::{MessageStore, QueueKind};
 use crate::{Error, Result};

@@ -12,11 +12,9 @@ use crate::format::message::{Item, Layout, Message};
 use crate::store::commit_log::{CommitLog, sound};
 use crate::store::consume_queue::ConsumeQueue;
 use crate::store::damage::DamageLog;
-use crate::store::log_walk::{Block, RecordAt};
+use crate::store::log_walk::{BLOCK_LEN, Block, RecordAt};
 use std::sync::Arc;
 
-/// Bytes of records fetched at a time.
-const BLOCK_LEN: usize = 256 << 10;
 /// Records no further apart than this are fetched with one read.
 const NEAR: u64 = 4 << 10;
 /// Hits ahead that a mapped file is prefetched for.
@@ -33,6 +31,7 @@ pub struct QueueWalk {
     segment: Option<(usize, Segment)>,
     bytes: Vec<u8>,
     records: Vec<RecordAt>,
+    block_len: usize,
 }
 
 impl QueueWalk {
@@ -58,7 +57,15 @@ impl QueueWalk {
             segment: None,
             bytes: Vec::new(),
             records: Vec::new(),
+            block_len: BLOCK_LEN,
         })
+    }
+
+    /// Fetches about so many bytes of records at a time.
+    #[must_use]
+    pub fn with_block_len(mut self, bytes: usize) -> Self {
+        self.block_len = bytes;
+        self
     }
 
     /// Fetches the next records; a block may be empty. `false` at the end.
@@ -96,7 +103,7 @@ impl QueueWalk {
         let Some((index, segment)) = &self.segment else { return Ok(()) };
         let file_end = self.log.segments().files()[*index].end();
         let mut fetched = 0;
-        while fetched < BLOCK_LEN && self.next_hit < self.hits.len() {
+        while fetched < self.block_len && self.next_hit < self.hits.len() {
             let run = self.run_length(file_end);
             if run == 0 {
                 break;
@@ -146,7 +153,7 @@ impl QueueWalk {
             let close = hit.physical_offset <= end.saturating_add(NEAR) && hit.physical_offset < file_end;
             end = end.max(hit.physical_offset + u64::from(hit.size));
             let is_first = hit.queue == first.queue && hit.queue_offset == first.queue_offset;
-            let fits = hit.physical_offset - first.physical_offset + u64::from(hit.size) <= BLOCK_LEN as u64;
+            let fits = hit.physical_offset - first.physical_offset + u64::from(hit.size) <= self.block_len as u64;
             is_first || (close && fits)
         };
         hits.iter().take_while(near).count().max(1)

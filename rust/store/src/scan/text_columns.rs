@@ -67,7 +67,7 @@ where
 
 /// Equality without a call for what is 8 to 16 bytes long, as hosts and most topics are.
 #[inline]
-fn same(a: &[u8], b: &[u8]) -> bool {
+pub fn same(a: &[u8], b: &[u8]) -> bool {
     match (a.first_chunk::<8>(), b.first_chunk::<8>(), a.last_chunk::<8>(), b.last_chunk::<8>()) {
         (Some(a1), Some(b1), Some(a2), Some(b2)) if a.len() <= 16 => a.len() == b.len() && a1 == b1 && a2 == b2,
         _ => a == b,
@@ -123,19 +123,20 @@ impl<S: Fn(&Row) -> Span + Send> ColumnBuilder for Property<S> {
 pub struct Ids {
     text: Text,
     unique: bool,
-    prefix: Prefix,
+    prefix: IdPrefix,
 }
 
 /// The host's part of an offset message id, which hardly changes within a store.
-#[derive(Default)]
-struct Prefix {
+#[derive(Debug, Default)]
+pub struct IdPrefix {
     host: Vec<u8>,
     hex: Vec<u8>,
 }
 
-impl Prefix {
+impl IdPrefix {
+    /// Appends the id of the record that a broker at `host`, as stored, put at `offset`.
     #[inline]
-    fn write(&mut self, host: &[u8], offset: u64, out: &mut Vec<u8>) {
+    pub fn write(&mut self, host: &[u8], offset: u64, out: &mut Vec<u8>) {
         if !same(&self.host, host) {
             self.change(host);
         }

@@ -4,7 +4,8 @@
 //! as they are made.
 use super::plan::Piece;
 use super::request::ScanRequest;
-use super::scanner::{Scanner, Sources};
+use super::row_source::Sources;
+use super::scanner::Scanner;
 use crate::store::damage::DamageLog;
 use crate::{Error, Result};
 use arrow_array::RecordBatch;

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// Bytes of a read: small enough to stay in a core's cache until its columns are built.
-const BLOCK_LEN: usize = 256 << 10;
+pub const BLOCK_LEN: usize = 256 << 10;
 /// How far ahead of the parser a mapped file is prefetched.
 const PREFETCH: usize = 3 << 10;
 /// A record that a live broker is writing is looked at again before it is called damaged.
@@ -51,6 +51,7 @@ pub struct LogWalk {
     window: (u64, usize),
     records: Vec<RecordAt>,
     retries: u32,
+    block_len: usize,
 }
 
 /// Why a window was not parsed to its end.
@@ -69,7 +70,24 @@ impl LogWalk {
     /// Walks records that start in `[from, end)`; body CRCs are checked from `verify_from` on.
     pub fn new(log: Arc<CommitLog>, from: u64, end: u64, verify_from: u64) -> Self {
         let position = from.max(log.min_offset());
-        Self { log, position, end, verify_from, segment: None, window: (0, 0), records: Vec::new(), retries: 0 }
+        Self {
+            log,
+            position,
+            end,
+            verify_from,
+            segment: None,
+            window: (0, 0),
+            records: Vec::new(),
+            retries: 0,
+            block_len: BLOCK_LEN,
+        }
+    }
+
+    /// Reads blocks of about so many bytes.
+    #[must_use]
+    pub fn with_block_len(mut self, bytes: usize) -> Self {
+        self.block_len = bytes;
+        self
     }
 
     /// Where the next block begins; behind the last record once the walk is over.
@@ -133,7 +151,7 @@ impl LogWalk {
         let file = &self.log.segments().files()[index];
         let (base, len, end) = (file.base, file.len, file.end());
         let at = self.position - base;
-        let want = BLOCK_LEN.max(needed).min((len - at) as usize);
+        let want = self.block_len.max(needed).min((len - at) as usize);
         let Some((_, segment)) = &mut self.segment else { return Ok(0) };
         let got = segment.window(at, want)?.len();
         self.window = (at, got);

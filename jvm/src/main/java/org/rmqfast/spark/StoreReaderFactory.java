@@ -1,0 +1,41 @@
+package org.rmqfast.spark;
+
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.connector.read.InputPartition;
+import org.apache.spark.sql.connector.read.PartitionReader;
+import org.apache.spark.sql.connector.read.PartitionReaderFactory;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.vectorized.ColumnarBatch;
+
+/** Goes to the executors: what all tasks share. */
+final class StoreReaderFactory implements PartitionReaderFactory {
+    private static final long serialVersionUID = 1;
+
+    private final StructType schema;
+    private final String[] options;
+    private final String[][] filters;
+    private final long limit;
+
+    StoreReaderFactory(StructType schema, String[] options, String[][] filters, long limit) {
+        this.schema = schema;
+        this.options = options;
+        this.filters = filters;
+        this.limit = limit;
+    }
+
+    @Override
+    public boolean supportColumnarReads(InputPartition partition) {
+        return true;
+    }
+
+    @Override
+    public PartitionReader<ColumnarBatch> createColumnarReader(InputPartition partition) {
+        long[] numbers = ((StorePartition) partition).numbers;
+        return new StoreReader(schema, Native.open(options, schema.fieldNames(), filters, numbers, limit));
+    }
+
+    @Override
+    public PartitionReader<InternalRow> createReader(InputPartition partition) {
+        throw new UnsupportedOperationException("rocketmq-columnar reads columns only");
+    }
+}

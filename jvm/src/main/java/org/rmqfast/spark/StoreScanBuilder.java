@@ -1,0 +1,73 @@
+package org.rmqfast.spark;
+
+import java.util.ArrayList;
+import java.util.List;
+import org.apache.spark.sql.connector.read.Scan;
+import org.apache.spark.sql.connector.read.SupportsPushDownFilters;
+import org.apache.spark.sql.connector.read.SupportsPushDownLimit;
+import org.apache.spark.sql.connector.read.SupportsPushDownRequiredColumns;
+import org.apache.spark.sql.sources.Filter;
+import org.apache.spark.sql.types.StructType;
+
+/** Takes columns, filters and a limit from Spark; Rust says which filters. */
+final class StoreScanBuilder
+        implements SupportsPushDownFilters, SupportsPushDownRequiredColumns, SupportsPushDownLimit {
+    private final String[] options;
+    private StructType schema;
+    private Filter[] pushed = new Filter[0];
+    private String[][] filters = new String[0][];
+    private long limit = Long.MAX_VALUE;
+
+    StoreScanBuilder(StructType schema, String[] options) {
+        this.schema = schema;
+        this.options = options;
+    }
+
+    @Override
+    public Filter[] pushFilters(Filter[] all) {
+        List<Filter> rest = new ArrayList<>();
+        List<Filter> asked = new ArrayList<>();
+        List<String[]> texts = new ArrayList<>();
+        for (Filter filter : all) {
+            String[] text = Texts.filter(filter);
+            (text == null ? rest : asked).add(filter);
+            if (text != null) {
+                texts.add(text);
+            }
+        }
+        boolean[] isTaken = Native.push(options, texts.toArray(new String[0][]));
+        List<Filter> taken = new ArrayList<>();
+        List<String[]> takenTexts = new ArrayList<>();
+        for (int i = 0; i < isTaken.length; i++) {
+            (isTaken[i] ? taken : rest).add(asked.get(i));
+            if (isTaken[i]) {
+                takenTexts.add(texts.get(i));
+            }
+        }
+        pushed = taken.toArray(new Filter[0]);
+        filters = takenTexts.toArray(new String[0][]);
+        return rest.toArray(new Filter[0]);
+    }
+
+    @Override
+    public Filter[] pushedFilters() {
+        return pushed;
+    }
+
+    @Override
+    public void pruneColumns(StructType required) {
+        schema = required;
+    }
+
+    /** Each task ends after so many rows; Spark takes as many of theirs. */
+    @Override
+    public boolean pushLimit(int rows) {
+        limit = rows;
+        return true;
+    }
+
+    @Override
+    public Scan build() {
+        return new StoreScan(schema, options, pushed, filters, limit);
+    }
+}

@@ -1,0 +1,170 @@
+package org.rmqfast.spark;
+
+import org.apache.spark.sql.types.BinaryType;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.Decimal;
+import org.apache.spark.sql.types.IntegerType;
+import org.apache.spark.sql.types.LongType;
+import org.apache.spark.sql.types.MapType;
+import org.apache.spark.sql.types.StringType;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.types.TimestampType;
+import org.apache.spark.sql.vectorized.ColumnVector;
+import org.apache.spark.sql.vectorized.ColumnarArray;
+import org.apache.spark.sql.vectorized.ColumnarMap;
+import org.apache.spark.unsafe.Platform;
+import org.apache.spark.unsafe.types.UTF8String;
+
+/**
+ * A column in memory that Rust owns. Numbers: one array. Text and bytes: an array of addresses and one of lengths, -1 for
+ * null. A map: where each row's pairs begin, then the vectors of its names and its values.
+ */
+final class StoreVector extends ColumnVector {
+    private final boolean isView;
+    private final StoreVector names;
+    private final StoreVector values;
+    private long first;
+    private long lengths;
+
+    private StoreVector(DataType type) {
+        super(type);
+        boolean isMap = type instanceof MapType;
+        isView = type instanceof StringType || type instanceof BinaryType;
+        if (!isMap && !isView && !(type instanceof IntegerType || type instanceof LongType || type instanceof TimestampType)) {
+            throw new StoreException("ArgumentError: no vector of type " + type.catalogString());
+        }
+        names = isMap ? new StoreVector(DataTypes.StringType) : null;
+        values = isMap ? new StoreVector(DataTypes.StringType) : null;
+    }
+
+    static StoreVector[] of(StructType schema) {
+        StructField[] fields = schema.fields();
+        StoreVector[] vectors = new StoreVector[fields.length];
+        for (int i = 0; i < vectors.length; i++) {
+            vectors[i] = new StoreVector(fields[i].dataType());
+        }
+        return vectors;
+    }
+
+    /** How many addresses these vectors take. */
+    static int addresses(StoreVector[] vectors) {
+        int count = 0;
+        for (StoreVector vector : vectors) {
+            count += vector.names != null ? 5 : vector.isView ? 2 : 1;
+        }
+        return count;
+    }
+
+    /** Takes its addresses from {@code at} on; where the next vector's are. */
+    int point(long[] addresses, int at) {
+        first = addresses[at++];
+        if (isView) {
+            lengths = addresses[at++];
+        } else if (names != null) {
+            at = values.point(addresses, names.point(addresses, at));
+        }
+        return at;
+    }
+
+    @Override
+    public boolean isNullAt(int row) {
+        return isView && length(row) < 0;
+    }
+
+    @Override
+    public boolean hasNull() {
+        return isView;
+    }
+
+    @Override
+    public int numNulls() {
+        return 0;       // nobody counts them; hasNull says that there may be some
+    }
+
+    @Override
+    public int getInt(int row) {
+        return Platform.getInt(null, first + 4L * row);
+    }
+
+    @Override
+    public long getLong(int row) {
+        return Platform.getLong(null, first + 8L * row);
+    }
+
+    @Override
+    public UTF8String getUTF8String(int row) {
+        int length = length(row);
+        return length < 0 ? null : UTF8String.fromAddress(null, getLong(row), length);
+    }
+
+    @Override
+    public byte[] getBinary(int row) {
+        int length = length(row);
+        if (length < 0) {
+            return null;
+        }
+        byte[] bytes = new byte[length];
+        Platform.copyMemory(null, getLong(row), bytes, Platform.BYTE_ARRAY_OFFSET, length);
+        return bytes;
+    }
+
+    @Override
+    public ColumnarMap getMap(int row) {
+        int start = getInt(row);
+        return new ColumnarMap(names, values, start, getInt(row + 1) - start);
+    }
+
+    private int length(int row) {
+        return Platform.getInt(null, lengths + 4L * row);
+    }
+
+    /** The reader frees the memory. */
+    @Override
+    public void close() {}
+
+    @Override
+    public boolean getBoolean(int row) {
+        throw unsupported();
+    }
+
+    @Override
+    public byte getByte(int row) {
+        throw unsupported();
+    }
+
+    @Override
+    public short getShort(int row) {
+        throw unsupported();
+    }
+
+    @Override
+    public float getFloat(int row) {
+        throw unsupported();
+    }
+
+    @Override
+    public double getDouble(int row) {
+        throw unsupported();
+    }
+
+    @Override
+    public ColumnarArray getArray(int row) {
+        throw unsupported();
+    }
+
+    @Override
+    public Decimal getDecimal(int row, int precision, int scale) {
+        throw unsupported();
+    }
+
+    @Override
+    public ColumnVector getChild(int ordinal) {
+        throw unsupported();
+    }
+
+    private UnsupportedOperationException unsupported() {
+        return new UnsupportedOperationException("a column of type " + type.catalogString() + " has no such value");
+    }
+}

@@ -1,0 +1,83 @@
+package org.rmqfast.spark;
+
+import java.sql.Timestamp;
+import java.time.Instant;
+import java.util.Map;
+import org.apache.spark.sql.sources.EqualTo;
+import org.apache.spark.sql.sources.Filter;
+import org.apache.spark.sql.sources.GreaterThan;
+import org.apache.spark.sql.sources.GreaterThanOrEqual;
+import org.apache.spark.sql.sources.In;
+import org.apache.spark.sql.sources.IsNotNull;
+import org.apache.spark.sql.sources.IsNull;
+import org.apache.spark.sql.sources.LessThan;
+import org.apache.spark.sql.sources.LessThanOrEqual;
+
+/** Options and filters as the texts that Rust reads. */
+final class Texts {
+    /** Before it, Timestamp counts in another calendar than Spark. */
+    private static final long YEAR_1900 = -2208988800000L;
+
+    private Texts() {}
+
+    static String[] pairs(Map<String, String> options) {
+        String[] pairs = new String[2 * options.size()];
+        int at = 0;
+        for (Map.Entry<String, String> option : options.entrySet()) {
+            pairs[at++] = option.getKey();
+            pairs[at++] = option.getValue();
+        }
+        return pairs;
+    }
+
+    /** Kind, column, values; null for a filter of another kind, which stays Spark's. */
+    static String[] filter(Filter filter) {
+        if (filter instanceof EqualTo) {
+            return filter("=", ((EqualTo) filter).attribute(), ((EqualTo) filter).value());
+        } else if (filter instanceof In) {
+            return filter("in", ((In) filter).attribute(), ((In) filter).values());
+        } else if (filter instanceof GreaterThan) {
+            return filter(">", ((GreaterThan) filter).attribute(), ((GreaterThan) filter).value());
+        } else if (filter instanceof GreaterThanOrEqual) {
+            return filter(">=", ((GreaterThanOrEqual) filter).attribute(), ((GreaterThanOrEqual) filter).value());
+        } else if (filter instanceof LessThan) {
+            return filter("<", ((LessThan) filter).attribute(), ((LessThan) filter).value());
+        } else if (filter instanceof LessThanOrEqual) {
+            return filter("<=", ((LessThanOrEqual) filter).attribute(), ((LessThanOrEqual) filter).value());
+        } else if (filter instanceof IsNull) {
+            return filter("null", ((IsNull) filter).attribute());
+        } else if (filter instanceof IsNotNull) {
+            return filter("not null", ((IsNotNull) filter).attribute());
+        }
+        return null;
+    }
+
+    private static String[] filter(String kind, String column, Object... values) {
+        String[] texts = new String[2 + values.length];
+        texts[0] = kind;
+        texts[1] = column;
+        for (int i = 0; i < values.length; i++) {
+            texts[2 + i] = values[i] == null ? null : text(values[i]);
+            if (values[i] != null && texts[2 + i] == null) {
+                return null;
+            }
+        }
+        return texts;
+    }
+
+    private static String text(Object value) {
+        if (value instanceof Timestamp) {
+            Timestamp time = (Timestamp) value;
+            return time.getTime() < YEAR_1900 ? null : micros(Math.floorDiv(time.getTime(), 1000L), time.getNanos());
+        } else if (value instanceof Instant) {
+            return micros(((Instant) value).getEpochSecond(), ((Instant) value).getNano());
+        } else if (value instanceof String || value instanceof Integer || value instanceof Long) {
+            return value.toString();
+        }
+        return null;
+    }
+
+    private static String micros(long seconds, int nanos) {
+        return String.valueOf(Math.addExact(Math.multiplyExact(seconds, 1000000L), nanos / 1000));
+    }
+}

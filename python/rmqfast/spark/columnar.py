@@ -1,0 +1,174 @@
+"""The data source `rocketmq-columnar` from Python: its jar, its options for a read, and whether it loads."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from rmqfast import errors
+from rmqfast.spark.partitions import StoreRead, plan_partitions
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+__all__ = ["columnar_frame", "jar_path", "plain_error"]
+
+_LOG = logging.getLogger("rmqfast.spark")
+_JAR = Path(__file__).with_name("jars") / "rmqfast-columnar.jar"
+_SAID = re.compile(r"org\.rmqfast\.spark\.StoreException: (\w+): (.*)")
+
+
+def jar_path() -> Path | None:
+    """The jar of the data source `rocketmq-columnar`, for `spark-submit --jars`; None where this package has none.
+
+    Example:
+        >>> jar = jar_path()
+        >>> jar is None or jar.name
+        'rmqfast-columnar.jar'
+
+    Source: `spark.jars`.
+    """
+    return _JAR if _JAR.is_file() else None
+
+
+def columnar_frame(spark: SparkSession, read: StoreRead, engine: Literal["auto", "columnar"]) -> DataFrame | None:
+    """A read by the columnar source, or None where it does not load; the log says which, and why.
+
+    Args:
+        spark: The session; its JVM has the jar if `configure` was asked before it started.
+        read: What is read: what the log holds now, and it is missed where it is gone when a task comes for it.
+        engine: With "columnar" it is worth a warning that it does not load.
+
+    Raises:
+        RmqError: As the source says.
+
+    Source: `TableProvider.getTable`.
+    """
+    range_now = _range_now(read)
+    why = unable = _not_expressible(read)
+    frame = None
+    if unable is None:
+        try:
+            frame = _loaded(spark, read, range_now)
+        except Exception as error:  # Spark's own class differs by version and by who talks to it
+            refused = plain_error(error)
+            if refused is not None and type(refused) is not errors.RmqError:
+                raise refused from error
+            why = _why_not(error)
+    if frame is not None:
+        _LOG.info("engine columnar: rows become columns inside the JVM")
+    elif engine == "columnar" or (unable is None and "no data source" not in str(why)):
+        _LOG.warning("engine arrow, as rocketmq-columnar cannot be used here: %s", why)
+    else:
+        _LOG.info("engine arrow: %s", why)
+    return frame
+
+
+def plain_error(error: BaseException) -> errors.RmqError | None:
+    """The error of this package that the JVM told, if it was one.
+
+    Args:
+        error: What Spark raised.
+
+    Example:
+        >>> plain_error(RuntimeError("org.rmqfast.spark.StoreException: CorruptError: 3 damaged places"))
+        CorruptError('3 damaged places')
+
+    Source: `StoreException` of the jar.
+    """
+    said = _SAID.search(str(error))
+    if said is None:
+        return None
+    kind: type[errors.RmqError] = getattr(errors, said[1], errors.RmqError)
+    return kind(said[2])
+
+
+def _range_now(read: StoreRead) -> tuple[int, int]:
+    """The stretch of the log that the read takes; the JVM cuts it. What is wrong with the read is raised here."""
+    pieces = plan_partitions(replace(read, partition_bytes=1 << 62, min_partitions=None))
+    return (pieces[0].start, pieces[-1].end) if pieces else (0, 0)
+
+
+def _not_expressible(read: StoreRead) -> str | None:
+    """What only the Python path can do."""
+    request = read.request
+    if read.io != "pread":
+        return "it reads by pread only, a map that is cut off would end the JVM"
+    if read.damage is not None:
+        return "an accumulator takes damage from Python's workers only"
+    by_queue = isinstance(request.start_offset, Mapping) or isinstance(request.end_offset, Mapping)
+    if by_queue and request.topic is None:
+        return "offsets by queue need a topic"
+    return None
+
+
+def _loaded(spark: SparkSession, read: StoreRead, range_now: tuple[int, int]) -> DataFrame:
+    from pyspark.sql import functions as f
+
+    frame = spark.read.format("rocketmq-columnar").options(**_options(read, range_now)).load()
+    request = read.request
+    frame.schema  # noqa: B018  # now, not at the first action: Spark Connect looks for a source when it is asked for a schema
+    if isinstance(request.start_offset, int):
+        frame = frame.where(f.col("queue_offset") >= request.start_offset)
+    if isinstance(request.end_offset, int):
+        frame = frame.where(f.col("queue_offset") < request.end_offset)
+    if request.keys == () or request.queue_ids == ():
+        frame = frame.where("false")
+    return frame if request.columns is None else frame.select(*request.columns)
+
+
+def _options(read: StoreRead, range_now: tuple[int, int]) -> dict[str, str]:
+    request = read.request
+    given: dict[str, Any] = {
+        "storePath": read.path,
+        "topic": request.topic,
+        "tags": request.tags if request.tags.strip() else None,
+        "sql": request.sql,
+        "keys": _listed(request.keys),
+        "queueIds": ",".join(map(str, request.queue_ids)) if request.queue_ids else None,
+        "startingTimestamp": request.start_time,
+        "endingTimestamp": request.end_time,
+        "minPartitions": read.min_partitions,
+        "partitionBytes": read.partition_bytes,
+        "failOnDataLoss": "true" if read.on_damage == "fail" else "false",
+        "verifyCrc": "true" if request.verify_crc else "false",
+        "maxBodyBytes": request.max_body_bytes,
+        "brokerName": request.broker_name,
+        "commitLogDirs": _listed(read.commit_log_dirs),
+        "startingOffsets": _by_queue(read, request.start_offset),
+        "endingOffsets": _by_queue(read, request.end_offset),
+        "logStart": range_now[0],
+        "logEnd": range_now[1],
+    }
+    return {name: str(value) for name, value in given.items() if value is not None}
+
+
+def _listed(texts: Any) -> str | None:
+    return json.dumps(list(texts)) if texts else None
+
+
+def _by_queue(read: StoreRead, bound: int | Mapping[int, int] | None) -> str | None:
+    """Offsets of the queues that the topic has, as of others there is nothing to read."""
+    if not isinstance(bound, Mapping):
+        return None
+    with read.open() as store:
+        queues = store.topics().get(read.request.topic or "", {})
+    known = {str(queue_id): max(offset, 0) for queue_id, offset in bound.items() if queue_id in queues}
+    return json.dumps({read.request.topic: {"*": known}}) if known else None
+
+
+def _why_not(error: Exception) -> str:
+    text = str(error)
+    if "DATA_SOURCE_NOT_FOUND" in text or "Failed to find" in text or "find data source" in text:
+        return (
+            "no data source rocketmq-columnar in this session; rmqfast.spark.configure adds its jar before one starts"
+        )
+    # py4j begins with a line of its own; once the library did not load, Java only says that it did not
+    said = _SAID.search(text) or re.search(r"^: ((.*))$", text, re.MULTILINE)
+    return said[2] if said else text.strip().partition("\n")[0]

@@ -1,0 +1,100 @@
+//! What Java's `StoreException` says: the same words as the Python errors, behind the name of their class.
+use rmqfast_store::Error;
+use std::fmt;
+use std::io::ErrorKind;
+use std::path::Path;
+
+/// What this crate returns.
+pub type Result<T> = std::result::Result<T, Failure>;
+
+/// A failure of which nothing but its words crosses to Java.
+#[derive(Debug)]
+pub struct Failure {
+    /// Name of the class in `rmqfast.errors`.
+    pub kind: &'static str,
+    /// What, where, expected, got.
+    pub text: String,
+}
+
+impl Failure {
+    /// An option or an argument that cannot be.
+    pub fn argument(text: impl Into<String>) -> Self {
+        Self { kind: "ArgumentError", text: text.into() }
+    }
+
+    /// Bytes of the store that cannot be used.
+    pub fn corrupt(text: impl Into<String>) -> Self {
+        Self { kind: "CorruptError", text: text.into() }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.kind, self.text)
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        let kind = match &error {
+            Error::Io { source, .. } if source.kind() == ErrorKind::NotFound => "StoreNotFoundError",
+            Error::Io { .. } => "StoreIOError",
+            Error::Corrupt { .. } => "CorruptError",
+            Error::Unsupported { .. } => "UnsupportedStoreError",
+            Error::Unknown { what: "column", .. } => "UnknownColumnError",
+            Error::Unknown { .. } => "UnknownTopicError",
+            Error::Expression { .. } => "ExpressionError",
+            Error::Busy { .. } => "StoreBusyError",
+            _ => "ArgumentError",
+        };
+        let text = match &error {
+            Error::Io { path, source } => told_by_system(path, source),
+            _ => error.to_string(),
+        };
+        Self { kind, text }
+    }
+}
+
+/// As Python's `OSError` says it.
+fn told_by_system(path: &Path, source: &std::io::Error) -> String {
+    let text = source.to_string();
+    let words = text.split(" (os error").next().unwrap_or(&text).to_lowercase();
+    let path = path.to_string_lossy();
+    match source.raw_os_error() {
+        _ if source.kind() == ErrorKind::NotFound => format!("[Errno 2] no such file or directory: {}", quoted(&path)),
+        Some(errno) => format!("[Errno {errno}] {words}: {}", quoted(&path)),
+        None => format!("{path}: {source}"),
+    }
+}
+
+/// A text between quotes, as Python shows it.
+pub fn quoted(text: &str) -> String {
+    let mark = if text.contains('\'') && !text.contains('"') { '"' } else { '\'' };
+    let mut out = String::from(mark);
+    for c in text.chars() {
+        match c {
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            c if c == mark => out.extend(['\\', c]),
+            c => out.push(c),
+        }
+    }
+    out.push(mark);
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_says_its_class_and_what_the_store_says() {
+        let failure = Failure::from(Error::unknown("topic", "ordres", ["orders"]));
+        assert_eq!(failure.to_string(), "UnknownTopicError: unknown topic 'ordres'; did you mean orders?");
+    }
+
+    #[test]
+    fn quotes_are_those_of_python() {
+        assert_eq!(["a", "it's", "'\"", "\\"].map(quoted), ["'a'", "\"it's\"", "'\\'\"'", "'\\\\'"]);
+    }
+}

@@ -1,0 +1,61 @@
+//! A batch of vectors, filled from the rows of one block, its memory used again for the next.
+use super::bodies::Bodies;
+use super::{Vector, vector};
+use rmqfast_store::scan::ScanRequest;
+use rmqfast_store::scan::columns::Chunk;
+use rmqfast_store::store::Damage;
+
+enum Slot {
+    Plain(Box<dyn Vector>),
+    Body,
+}
+
+/// The vectors of the columns that a request asks for.
+pub struct Batch {
+    slots: Vec<Slot>,
+    bodies: Option<Bodies>,
+    addresses: Vec<i64>,
+}
+
+impl Batch {
+    /// An empty batch.
+    pub fn new(request: &ScanRequest) -> Self {
+        let slot = |column: &_| vector(*column, request).map_or(Slot::Body, Slot::Plain);
+        let slots: Vec<Slot> = request.columns.iter().map(slot).collect();
+        let with_body = slots.iter().any(|slot| matches!(slot, Slot::Body));
+        let cap = request.max_body_bytes.min(ScanRequest::MAX_MAX_BODY_BYTES);
+        Self { slots, bodies: with_body.then(|| Bodies::new(cap)), addresses: Vec::new() }
+    }
+
+    /// Fills the batch anew from the first rows of `chunk`, all of them unless decompressed bodies grow too large; returns
+    /// how many. The bytes of `chunk` must stay in place until the next call.
+    pub fn fill(&mut self, chunk: Chunk<'_>, damage: &mut Vec<Damage>) -> usize {
+        let rows = match &mut self.bodies {
+            Some(bodies) => {
+                bodies.clear();
+                bodies.extend(chunk, damage)
+            }
+            None => chunk.rows.len(),
+        };
+        let chunk = Chunk { bytes: chunk.bytes, rows: &chunk.rows[..rows] };
+        self.addresses.clear();
+        for slot in &mut self.slots {
+            match (slot, &mut self.bodies) {
+                (Slot::Plain(vector), _) => {
+                    vector.clear();
+                    vector.extend(chunk);
+                    vector.seal(&mut self.addresses);
+                }
+                (Slot::Body, Some(bodies)) => bodies.seal(&mut self.addresses),
+                (Slot::Body, None) => {}
+            }
+        }
+        rows
+    }
+
+    /// Where the arrays are, column after column: numbers have one (values), texts two (addresses, lengths), the map five
+    /// (starts, those of its names, those of its values).
+    pub fn addresses(&self) -> &[i64] {
+        &self.addresses
+    }
+}

@@ -1,0 +1,61 @@
+//! Bodies: viewed as stored, or decompressed with a cap on what comes out.
+use super::views::Views;
+use rmqfast_store::format::compression::{Compression, decompress_into};
+use rmqfast_store::format::message::{COMPRESSED, Message};
+use rmqfast_store::scan::columns::Chunk;
+use rmqfast_store::store::Damage;
+
+/// Bytes of decompressed bodies that end a batch.
+const SIDE: usize = 4 << 20;
+
+/// The bodies of a batch. One that does not decompress is null, and damage says why.
+#[derive(Debug)]
+pub(super) struct Bodies {
+    views: Views,
+    cap: usize,
+}
+
+impl Bodies {
+    /// Bodies of at most `cap` bytes once decompressed.
+    pub(super) fn new(cap: usize) -> Self {
+        Self { views: Views::default(), cap }
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.views.clear();
+    }
+
+    /// Appends bodies while what was decompressed is less than a batch may hold; returns how many.
+    pub(super) fn extend(&mut self, chunk: Chunk<'_>, damage: &mut Vec<Damage>) -> usize {
+        for (taken, row) in chunk.rows.iter().enumerate() {
+            match row.message(chunk.bytes) {
+                Some(message) if row.layout.sys_flag & COMPRESSED != 0 => self.push_compressed(&message, damage),
+                Some(message) => self.views.push_stored(message.body()),
+                None => self.views.push_null(),
+            }
+            if self.views.side.len() >= SIDE {
+                return taken + 1;
+            }
+        }
+        chunk.rows.len()
+    }
+
+    #[cold]
+    fn push_compressed(&mut self, message: &Message<'_>, damage: &mut Vec<Damage>) {
+        let start = self.views.side.len();
+        let kind = Compression::from_sys_flag(message.layout().sys_flag);
+        match kind.and_then(|kind| decompress_into(kind, message.body(), self.cap, &mut self.views.side)) {
+            Ok(_) => self.views.push_side(start),
+            Err(malformed) => {
+                self.views.side.truncate(start);
+                self.views.push_null();
+                let offset = message.physical_offset().cast_unsigned();
+                damage.push(Damage { offset, length: 0, reason: malformed.to_string(), file: Default::default() });
+            }
+        }
+    }
+
+    pub(super) fn seal(&mut self, addresses: &mut Vec<i64>) {
+        self.views.seal(addresses);
+    }
+}

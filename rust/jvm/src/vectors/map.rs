@@ -1,0 +1,38 @@
+//! The properties: where each row's pairs begin, and views of names and values.
+use super::Vector;
+use super::views::Views;
+use rmqfast_store::scan::columns::Chunk;
+use rmqfast_store::scan::properties_column::distinct;
+
+/// Row `n` has the pairs from `starts[n]` to `starts[n + 1]`.
+#[derive(Debug, Default)]
+pub(super) struct Map {
+    starts: Vec<i32>,
+    names: Views,
+    values: Views,
+}
+
+impl Vector for Map {
+    fn clear(&mut self) {
+        self.starts.clear();
+        self.names.clear();
+        self.values.clear();
+    }
+    fn extend(&mut self, chunk: Chunk<'_>) {
+        let mut pairs = Vec::new();
+        for row in chunk.rows {
+            self.starts.push(self.names.len() as i32);
+            let ascii = distinct(chunk.bytes, row, &mut pairs);
+            for (name, value) in &pairs {
+                self.names.push_span(chunk.bytes, *name, ascii);
+                self.values.push_span(chunk.bytes, *value, ascii);
+            }
+        }
+    }
+    fn seal(&mut self, addresses: &mut Vec<i64>) {
+        self.starts.push(self.names.len() as i32);
+        addresses.push(self.starts.as_ptr() as i64);
+        self.names.seal(addresses);
+        self.values.seal(addresses);
+    }
+}

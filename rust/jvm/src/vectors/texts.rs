@@ -1,0 +1,148 @@
+//! Vectors of text: topics and hosts by run, ids, tags and keys, constants.
+use super::Vector;
+use super::views::{View, Views};
+use rmqfast_store::format::message::Message;
+use rmqfast_store::scan::columns::Chunk;
+use rmqfast_store::scan::row::{Row, Span};
+use rmqfast_store::scan::text_columns::{IdPrefix, same};
+
+type Part = for<'a> fn(Message<'a>) -> &'a [u8];
+
+/// A value that seldom changes from row to row: written once a run, viewed by each row of it.
+pub(super) struct Runs {
+    views: Views,
+    stored: Vec<u8>,
+    run: Option<View>,
+    get: Part,
+    write: fn(&[u8], &mut Vec<u8>),
+}
+
+impl Runs {
+    /// Values that `get` finds in a message and `write` turns into text.
+    pub(super) fn new(get: Part, write: fn(&[u8], &mut Vec<u8>)) -> Self {
+        Self { views: Views::default(), stored: Vec::new(), run: None, get, write }
+    }
+
+    #[cold]
+    fn start(&mut self, stored: &[u8]) -> View {
+        stored.clone_into(&mut self.stored);
+        let start = self.views.side.len();
+        (self.write)(stored, &mut self.views.side);
+        let view = self.views.side_view(start);
+        self.run = Some(view);
+        view
+    }
+}
+
+impl Vector for Runs {
+    fn clear(&mut self) {
+        self.views.clear();
+        self.run = None;
+    }
+    fn extend(&mut self, chunk: Chunk<'_>) {
+        for row in chunk.rows {
+            let stored = row.message(chunk.bytes).map(self.get).unwrap_or_default();
+            let view = match self.run {
+                Some(view) if same(stored, &self.stored) => view,
+                _ => self.start(stored),
+            };
+            self.views.push(view);
+        }
+    }
+    fn seal(&mut self, addresses: &mut Vec<i64>) {
+        self.views.seal(addresses);
+    }
+}
+
+/// One value, or null, for every row.
+pub(super) struct Constant {
+    views: Views,
+    value: Option<String>,
+}
+
+impl Constant {
+    pub(super) fn new(value: Option<String>) -> Self {
+        Self { views: Views::default(), value }
+    }
+}
+
+impl Vector for Constant {
+    fn clear(&mut self) {
+        self.views.clear();
+    }
+    fn extend(&mut self, chunk: Chunk<'_>) {
+        for _ in chunk.rows {
+            match &self.value {
+                Some(value) => self.views.push_stored(value.as_bytes()),
+                None => self.views.push_null(),
+            }
+        }
+    }
+    fn seal(&mut self, addresses: &mut Vec<i64>) {
+        self.views.seal(addresses);
+    }
+}
+
+/// One of the properties that were looked for.
+pub(super) struct Property<S> {
+    views: Views,
+    span: S,
+}
+
+impl<S: Fn(&Row) -> Span> Property<S> {
+    pub(super) fn new(span: S) -> Self {
+        Self { views: Views::default(), span }
+    }
+}
+
+impl<S: Fn(&Row) -> Span + Send> Vector for Property<S> {
+    fn clear(&mut self) {
+        self.views.clear();
+    }
+    fn extend(&mut self, chunk: Chunk<'_>) {
+        for row in chunk.rows {
+            self.views.push_span(chunk.bytes, (self.span)(row), row.ascii);
+        }
+    }
+    fn seal(&mut self, addresses: &mut Vec<i64>) {
+        self.views.seal(addresses);
+    }
+}
+
+/// `offset_msg_id`, or `msg_id`: the producer's where there is one.
+pub(super) struct Ids {
+    views: Views,
+    unique: bool,
+    prefix: IdPrefix,
+}
+
+impl Ids {
+    pub(super) fn new(unique: bool) -> Self {
+        Self { views: Views::default(), unique, prefix: IdPrefix::default() }
+    }
+}
+
+impl Vector for Ids {
+    fn clear(&mut self) {
+        self.views.clear();
+    }
+    fn extend(&mut self, chunk: Chunk<'_>) {
+        for row in chunk.rows {
+            match row.message(chunk.bytes) {
+                Some(_) if self.unique && row.uniq_key.len > 0 => {
+                    self.views.push_span(chunk.bytes, row.uniq_key, row.ascii);
+                }
+                Some(message) => {
+                    let start = self.views.side.len();
+                    let offset = message.physical_offset().cast_unsigned();
+                    self.prefix.write(message.store_host(), offset, &mut self.views.side);
+                    self.views.push_side(start);
+                }
+                None => self.views.push_null(),
+            }
+        }
+    }
+    fn seal(&mut self, addresses: &mut Vec<i64>) {
+        self.views.seal(addresses);
+    }
+}

@@ -1,0 +1,138 @@
+//! Views: where each value's bytes are, and how many.
+use rmqfast_store::scan::row::Span;
+use rmqfast_store::scan::text::lossy;
+
+/// A buffer that a batch of huge values left behind is given back above this.
+const KEPT: usize = 8 << 20;
+const NULL: i32 = -1;
+
+/// An address and a length for each value; length -1 is null. Bytes that are not to be read where they stand are put
+/// into `side`. As that may move while it grows, views of it hold `-1 - position` until [`seal`](Self::seal).
+#[derive(Debug, Default)]
+pub(super) struct Views {
+    addresses: Vec<i64>,
+    lengths: Vec<i32>,
+    /// Bytes of the values that were made here.
+    pub(super) side: Vec<u8>,
+}
+
+/// One value, to be repeated.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct View(i64, i32);
+
+impl Views {
+    pub(super) fn clear(&mut self) {
+        self.addresses.clear();
+        self.lengths.clear();
+        self.side.clear();
+        self.side.shrink_to(KEPT);
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.lengths.len()
+    }
+
+    pub(super) fn push(&mut self, view: View) {
+        self.addresses.push(view.0);
+        self.lengths.push(view.1);
+    }
+
+    pub(super) fn push_null(&mut self) {
+        self.push(View(0, NULL));
+    }
+
+    /// A value that is right as it stands: the caller keeps `bytes` in place until the batch is filled again.
+    #[inline]
+    pub(super) fn push_stored(&mut self, bytes: &[u8]) {
+        self.push(View(bytes.as_ptr() as i64, bytes.len() as i32));
+    }
+
+    /// Text as it stands where it is UTF-8, else with U+FFFD for what is not.
+    #[inline]
+    pub(super) fn push_text(&mut self, bytes: &[u8]) {
+        if bytes.is_ascii() || std::str::from_utf8(bytes).is_ok() {
+            return self.push_stored(bytes);
+        }
+        let start = self.side.len();
+        self.side.extend_from_slice(&lossy(bytes));
+        self.push_side(start);
+    }
+
+    /// A part of the block, null where it is absent; `ascii` where that is known of it.
+    #[inline]
+    pub(super) fn push_span(&mut self, block: &[u8], span: Span, ascii: bool) {
+        match span.of(block) {
+            Some(bytes) if ascii => self.push_stored(bytes),
+            Some(bytes) => self.push_text(bytes),
+            None => self.push_null(),
+        }
+    }
+
+    /// The value whose bytes were appended to `side` from `start` on.
+    #[inline]
+    pub(super) fn push_side(&mut self, start: usize) {
+        let view = self.side_view(start);
+        self.push(view);
+    }
+
+    pub(super) fn side_view(&self, start: usize) -> View {
+        View(-1 - start as i64, (self.side.len() - start) as i32)
+    }
+
+    /// The addresses of both arrays, all views final.
+    pub(super) fn seal(&mut self, addresses: &mut Vec<i64>) {
+        if !self.side.is_empty() {
+            let side = self.side.as_ptr() as i64;
+            for address in self.addresses.iter_mut().filter(|address| **address < 0) {
+                *address = side + (-1 - *address);
+            }
+        }
+        addresses.extend([self.addresses.as_ptr() as i64, self.lengths.as_ptr() as i64]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Position of each value within the bytes it was taken from, or in the side buffer.
+    fn places(views: &Views, base: &[u8]) -> Vec<(i64, i32)> {
+        let base = base.as_ptr() as i64;
+        views.addresses.iter().zip(&views.lengths).map(|(address, len)| (address - base, *len)).collect()
+    }
+
+    #[test]
+    fn text_stands_where_it_is_and_what_is_no_utf8_is_repaired_aside() {
+        let block = "tag\u{e9}\u{ff}".as_bytes().to_vec();
+        let broken = [b"abc", &[0xFF][..]].concat();
+        let mut views = Views::default();
+        views.push_text(&block[0..3]);
+        views.push_text(&block[3..5]);
+        views.push_null();
+        views.push_text(&broken);
+        let mut sealed = Vec::new();
+        views.seal(&mut sealed);
+        assert_eq!(sealed, [views.addresses.as_ptr() as i64, views.lengths.as_ptr() as i64]);
+        assert_eq!(places(&views, &block)[..2], [(0, 3), (3, 2)]);
+        assert_eq!(views.lengths[2], -1);
+        assert_eq!(views.side, "abc\u{fffd}".as_bytes());
+        assert_eq!(places(&views, &views.side.clone())[3].1, 6);
+        assert_eq!(views.addresses[3], views.side.as_ptr() as i64);
+    }
+
+    #[test]
+    fn views_of_the_side_hold_after_it_moved() {
+        let mut views = Views::default();
+        for n in 0..1000 {
+            let start = views.side.len();
+            views.side.extend_from_slice(format!("value {n}").as_bytes());
+            views.push_side(start);
+        }
+        views.seal(&mut Vec::new());
+        let side = views.side.as_ptr() as i64;
+        let at = (views.addresses[999] - side) as usize;
+        assert_eq!(&views.side[at..at + views.lengths[999] as usize], b"value 999");
+        views.clear();
+        assert_eq!((views.len(), views.side.len()), (0, 0));
+    }
+}

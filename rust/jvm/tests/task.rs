@@ -1,0 +1,122 @@
+//! Tasks over logs that were written for them: what they give, what bounds their memory, and what ends them.
+use rmqfast_jvm::failure::Failure;
+use rmqfast_jvm::options::{Options, Pairs};
+use rmqfast_jvm::read::Read;
+use rmqfast_jvm::task::Task;
+use rmqfast_store::format::compression::{Compression, compress};
+use rmqfast_store::format::host::Host;
+use rmqfast_store::format::message::NewMessage;
+use rmqfast_store::scan::Column;
+use std::fs::{self, OpenOptions};
+use std::path::{Path, PathBuf};
+
+/// A store of one file, 4 MiB, filled with messages of `body`.
+fn store(directory: &Path, body: &[u8], sys_flag: i32) -> (PathBuf, u64) {
+    const LEN: usize = 4 << 20;
+    let host = Host::decode(&[127, 0, 0, 1, 0, 0, 0x2A, 0x9F]).expect("a host");
+    let mut log = Vec::new();
+    let mut rows = 0;
+    while log.len() + body.len() + 200 < LEN {
+        let message = NewMessage {
+            queue_id: 0,
+            flag: 0,
+            queue_offset: rows,
+            physical_offset: log.len() as i64,
+            sys_flag,
+            born_timestamp: 1,
+            born_host: host,
+            store_timestamp: 2,
+            store_host: host,
+            reconsume_times: 0,
+            prepared_transaction_offset: 0,
+            body,
+            topic: "T",
+            properties: b"TAGS\x01a",
+        };
+        message.encode(&mut log).expect("fits");
+        rows += 1;
+    }
+    log.resize(LEN, 0);
+    fs::create_dir(directory.join("commitlog")).expect("made");
+    let file = directory.join("commitlog").join(format!("{:020}", 0));
+    fs::write(&file, log).expect("written");
+    (file, rows as u64)
+}
+
+fn read(directory: &Path, more: &[(&str, &str)]) -> Read {
+    let mut pairs: Pairs = vec![("path".to_owned(), directory.to_string_lossy().into_owned())];
+    pairs.extend(more.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())));
+    let options = Options::of(&pairs).expect("options");
+    Read::of(&options, Column::ALL.to_vec()).expect("a read")
+}
+
+fn task(directory: &Path, more: &[(&str, &str)], limit: u64) -> Task {
+    let pieces = read(directory, more).partitions().expect("a plan");
+    assert_eq!(pieces.len(), 1);
+    Task::open(read(directory, more), pieces[0], limit).expect("opens")
+}
+
+/// Rows of each batch.
+fn batches(task: &mut Task) -> Result<Vec<usize>, Failure> {
+    std::iter::from_fn(|| task.advance().transpose()).collect()
+}
+
+#[test]
+fn batches_have_about_a_mebibyte_and_together_every_row() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (_, rows) = store(directory.path(), &[b'x'; 1000], 0);
+    let found = batches(&mut task(directory.path(), &[], u64::MAX)).expect("reads");
+    assert_eq!(found.iter().sum::<usize>() as u64, rows);
+    assert_eq!(found.len(), 5, "four whole blocks and what they left");
+}
+
+#[test]
+fn a_limit_ends_the_task_with_its_row() {
+    let directory = tempfile::tempdir().expect("a directory");
+    store(directory.path(), b"body", 0);
+    let mut task = task(directory.path(), &[], 7);
+    assert_eq!(batches(&mut task).expect("reads"), [7]);
+    assert_eq!(task.advance().expect("is over"), None);
+}
+
+#[test]
+fn a_file_that_is_truncated_while_it_is_read_ends_the_task() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (file, rows) = store(directory.path(), &[b'x'; 1000], 0);
+    let mut strict = task(directory.path(), &[], u64::MAX);
+    let mut lenient = task(directory.path(), &[("failOnDataLoss", "false")], u64::MAX);
+    let first = strict.advance().expect("reads").expect("rows");
+    assert_eq!(lenient.advance().expect("reads"), Some(first));
+    OpenOptions::new().write(true).open(&file).expect("opens").set_len(1_500_000).expect("truncates");
+    let failure = batches(&mut strict).expect_err("the rest is gone");
+    assert_eq!(failure.kind, "CorruptError");
+    assert!(failure.text.contains("expected a file of 4194304 bytes, got 1500000"), "{failure}");
+    let left: usize = batches(&mut lenient).expect("reads what is left").iter().sum();
+    assert!(((first + left) as u64) < rows);
+    let warning = lenient.take_warning().expect("told");
+    assert!(warning.contains("commit log 0 to 4194304: 1 damaged places"), "{warning}");
+    assert_eq!(lenient.take_warning(), None);
+}
+
+#[test]
+fn bodies_that_grow_end_a_batch_before_it_takes_much_memory() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let body = compress(Compression::Zlib, &vec![b'x'; 1 << 20], 9);
+    let (_, rows) = store(directory.path(), &body, Compression::Zlib.sys_flag());
+    let found = batches(&mut task(directory.path(), &[], 100)).expect("reads");
+    assert!(rows > 1000, "{rows}");
+    assert_eq!(found, vec![4; 25]);
+}
+
+#[test]
+fn what_was_planned_and_is_gone_is_missed() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (file, _) = store(directory.path(), b"body", 0);
+    fs::rename(&file, file.with_file_name(format!("{:020}", 4 << 20))).expect("renamed");
+    let range = [("logStart", "0"), ("logEnd", "4194304")];
+    let failure = batches(&mut task(directory.path(), &range, u64::MAX)).expect_err("all of it is gone");
+    assert!(
+        failure.text.contains("at offset 0, 4194304 bytes: the log held this when the read was planned"),
+        "{failure}"
+    );
+}

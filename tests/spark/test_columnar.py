@@ -1,0 +1,359 @@
+"""The data source `rocketmq-columnar`: the rows of the Python path; columns, filters and limits go into the scan."""
+
+from __future__ import annotations
+
+import logging
+import os
+import subprocess
+import sys
+import threading
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rmqfast.errors import CorruptError
+from rmqfast.spark import configure, jar_path, map_store, read_store
+from rmqfast.spark.columnar import plain_error
+from rmqfast.spark.ingest import read_all
+from rmqfast.store import COLUMNS
+from tests import golden_stores
+
+from .conditions import PARTLY, WHOLE
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+pytestmark = pytest.mark.spark
+
+Store = Callable[[str], Path]
+SOUND = [name for name in golden_stores.NAMES if not name.startswith("damaged")]
+
+
+def load(spark: SparkSession, path: Path, **options: str) -> DataFrame:
+    return spark.read.format("rocketmq-columnar").options(storePath=str(path), **options).load()
+
+
+def rows(frame: DataFrame) -> list[str]:
+    """Rows as texts, in any order: a map has none, and its pairs come as they are stored."""
+    return sorted(map(repr, frame.collect()))
+
+
+def plan(frame: DataFrame, capsys: pytest.CaptureFixture[str]) -> str:
+    capsys.readouterr()
+    frame.explain()
+    return capsys.readouterr().out
+
+
+def numbers(frame: DataFrame, condition: str) -> list[int]:
+    return sorted(row[0] for row in frame.where(condition).select("physical_offset").collect())
+
+
+@pytest.mark.parametrize("name", ["basic-4.9.4", "delaytx-5.3.3"])
+def test_each_column_by_itself_is_that_of_the_python_path(spark: SparkSession, golden_store: Store, name: str) -> None:
+    columnar = load(spark, golden_store(name), brokerName="broker-a")
+    arrow = read_store(spark, golden_store(name), None, engine="arrow", broker_name="broker-a")
+    for column in COLUMNS:
+        assert rows(columnar.select("physical_offset", column)) == rows(arrow.select("physical_offset", column)), column
+
+
+@pytest.mark.parametrize("name", SOUND)
+def test_whole_rows_are_those_of_the_python_path(spark: SparkSession, golden_store: Store, name: str) -> None:
+    arrow = read_store(spark, golden_store(name), None, engine="arrow")
+    assert rows(load(spark, golden_store(name))) == rows(arrow)
+
+
+def test_without_generated_code_rows_are_the_same(spark: SparkSession, golden_store: Store) -> None:
+    wanted = rows(load(spark, golden_store("basic-4.9.4")))
+    spark.conf.set("spark.sql.codegen.wholeStage", "false")
+    try:
+        assert rows(load(spark, golden_store("basic-4.9.4"))) == wanted
+    finally:
+        spark.conf.set("spark.sql.codegen.wholeStage", "true")
+
+
+def test_values_outlive_their_batch(spark: SparkSession, golden_store: Store) -> None:
+    """What sorts, joins, groups or caches keeps rows while the vectors are filled anew."""
+    columnar = load(spark, golden_store("basic-4.9.4"), topic="fx_q1", minPartitions="6")
+    arrow = read_store(spark, golden_store("basic-4.9.4"), "fx_q1", engine="arrow")
+    shapes: tuple[Callable[[DataFrame], DataFrame], ...] = (
+        lambda frame: frame.orderBy("body", "queue_offset").select("queue_offset", "body"),
+        lambda frame: frame.groupBy("tags").agg({"msg_id": "max", "body": "min", "queue_offset": "sum"}),
+        lambda frame: frame.join(frame.selectExpr("queue_offset q", "keys k"), on=[frame.queue_offset == 3]),
+        lambda frame: frame.cache(),
+    )
+    for shape in shapes:
+        assert rows(shape(columnar)) == rows(shape(arrow))
+    columnar.unpersist()
+    arrow.unpersist()
+
+
+def test_only_the_columns_that_a_query_uses_are_read(
+    spark: SparkSession, golden_store: Store, capsys: pytest.CaptureFixture[str]
+) -> None:
+    frame = load(spark, golden_store("basic-4.9.4"), topic="fx_q1")
+    assert "rocketmq-columnar [] " in plan(frame.groupBy().count(), capsys)
+    assert "rocketmq-columnar [tags, body] " in plan(frame.selectExpr("length(body)", "tags"), capsys)
+    assert frame.count() == 1259
+
+
+def test_a_schema_of_the_users_chooses_columns_in_its_order(spark: SparkSession, golden_store: Store) -> None:
+    reader = spark.read.format("rocketmq-columnar").schema("tags string, queue_offset bigint")
+    frame = reader.option("topic", "fx_q1").load(str(golden_store("basic-4.9.4")))
+    wanted = read_store(spark, golden_store("basic-4.9.4"), "fx_q1", columns=["tags", "queue_offset"], engine="arrow")
+    assert frame.columns == ["tags", "queue_offset"]
+    assert rows(frame) == rows(wanted)
+    with pytest.raises(
+        Exception, match="schema: expected the columns of the option columns, tags, got tags, queue_offset"
+    ):
+        reader.option("columns", "tags").load(str(golden_store("basic-4.9.4")))
+
+
+@pytest.mark.parametrize("condition", WHOLE)
+def test_a_filter_that_a_scan_does_is_gone_from_the_plan(
+    spark: SparkSession, golden_store: Store, capsys: pytest.CaptureFixture[str], condition: str
+) -> None:
+    frame = load(spark, golden_store("basic-4.9.4"))
+    assert " Filter " not in plan(frame.where(condition), capsys)
+    arrow = read_store(spark, golden_store("basic-4.9.4"), None, engine="arrow")
+    assert numbers(frame, condition) == numbers(arrow, condition)
+
+
+@pytest.mark.parametrize("condition", PARTLY)
+def test_a_filter_that_a_scan_does_not_do_exactly_stays_in_the_plan(
+    spark: SparkSession, golden_store: Store, capsys: pytest.CaptureFixture[str], condition: str
+) -> None:
+    frame = load(spark, golden_store("basic-4.9.4"))
+    assert " Filter " in plan(frame.where(condition), capsys)
+    arrow = read_store(spark, golden_store("basic-4.9.4"), None, engine="arrow")
+    assert numbers(frame, condition) == numbers(arrow, condition)
+
+
+@pytest.mark.parametrize("condition", ["topic IS NULL", "broker_name IS NULL", "broker_name IS NOT NULL"])
+def test_nulls_that_cannot_be_are_known_before_anything_is_read(
+    spark: SparkSession, golden_store: Store, capsys: pytest.CaptureFixture[str], condition: str
+) -> None:
+    frame = load(spark, golden_store("basic-4.9.4"))
+    assert " Filter " not in plan(frame.where(condition), capsys)
+    assert len(numbers(frame, condition)) == (2779 if condition == "broker_name IS NULL" else 0)
+
+
+_TEXTS = ["TagA", "Aa", "BB", "fx_q1", "fx_q4", "nobody"]
+_CONDITIONS = st.one_of(
+    st.builds("{} = '{}'".format, st.sampled_from(["tags", "topic", "keys"]), st.sampled_from(_TEXTS)),
+    st.builds("tags IN ('{}', '{}')".format, st.sampled_from(_TEXTS), st.sampled_from(_TEXTS)),
+    st.builds(
+        "{} {} {}".format,
+        st.sampled_from(["queue_id", "queue_offset", "physical_offset", "flag"]),
+        st.sampled_from(["=", "<", "<=", ">", ">=", "<>"]),
+        st.integers(-2, 600),
+    ),
+    st.builds("{} IS {} NULL".format, st.sampled_from(COLUMNS), st.sampled_from(["", "NOT"])),
+    st.builds(
+        "store_timestamp {} timestamp_micros({})".format,
+        st.sampled_from(["=", "<", "<=", ">", ">="]),
+        st.integers(1_795_231_238_000_000, 1_795_231_246_000_000),
+    ),
+)
+
+
+@settings(max_examples=15)
+@given(
+    columns=st.lists(st.sampled_from(COLUMNS), min_size=1, max_size=5, unique=True),
+    conditions=st.lists(_CONDITIONS, max_size=4),
+    topic=st.sampled_from([None, "fx_q4"]),
+)
+def test_any_columns_and_any_filters_give_the_same_rows_on_both_paths(
+    spark: SparkSession, golden_store: Store, columns: list[str], conditions: list[str], topic: str | None
+) -> None:
+    path = golden_store("basic-4.9.4")
+    condition = " AND ".join(f"({c})" for c in conditions) or "true"
+    columnar = read_store(spark, path, topic, engine="columnar").where(condition).select(*columns)
+    arrow = read_store(spark, path, topic, engine="arrow").where(condition).select(*columns)
+    assert rows(columnar) == rows(arrow)
+
+
+def test_a_limit_goes_into_the_scan(
+    spark: SparkSession, golden_store: Store, capsys: pytest.CaptureFixture[str]
+) -> None:
+    frame = load(spark, golden_store("basic-4.9.4"), minPartitions="8")
+    limited = frame.where("tags = 'TagA'").limit(10)
+    assert "PushedLimit: 10" in plan(limited, capsys)
+    assert len(limited.collect()) == limited.count() == 10
+    assert {row.tags for row in limited.collect()} == {"TagA"}
+    assert len(frame.take(3000)) == 2779
+    assert len(frame.where("length(body) > 100").take(5)) == 5
+
+
+def test_small_partitions_are_a_task_each_and_share_no_message(spark: SparkSession, golden_store: Store) -> None:
+    for tags in ("*", "TagA || TagB || Aa"):
+        frame = load(spark, golden_store("basic-4.9.4"), topic="fx_q1", partitionBytes="2000", tags=tags)
+        wanted = read_store(spark, golden_store("basic-4.9.4"), "fx_q1", tags=tags, engine="arrow")
+        assert numbers(frame, "true") == numbers(wanted, "true")
+        assert frame.rdd.getNumPartitions() > 100
+
+
+def test_a_job_plans_anew_and_a_call_of_read_store_does_not(spark: SparkSession, golden_store_copy: Store) -> None:
+    path = golden_store_copy("basic-4.9.4")
+    by_option = load(spark, path)
+    by_call = read_store(spark, path, None, engine="columnar")
+    (path / "commitlog" / "00000000000000000000").unlink()
+    left = [r for r in golden_stores.expected_rows("basic-4.9.4") if r["physical_offset"] >= 1 << 20]
+    assert by_option.count() == len(left)
+    with pytest.raises(Exception, match="at offset 0, 1048576 bytes: the log held this when the read was planned"):
+        by_call.count()
+
+
+def test_a_log_that_is_cut_off_while_it_is_read_ends_the_job_and_not_the_jvm(
+    spark: SparkSession, golden_store_copy: Store
+) -> None:
+    path = golden_store_copy("basic-4.9.4")
+    whole = len(golden_stores.expected_rows("basic-4.9.4"))
+    last = max(p for p in (path / "commitlog").iterdir() if p.stat().st_size)
+    before = last.read_bytes()
+    refused: list[Exception] = []
+    for n in range(12):
+        frame = read_store(spark, path, None, engine="columnar", min_partitions=4, columns=["body", "properties"])
+        cut = threading.Timer(0.01 * n, os.truncate, (last, len(before) // 16))
+        cut.start()
+        try:
+            assert len(frame.collect()) == whole
+        except Exception as error:  # noqa: BLE001  # Spark's own class differs by version
+            refused.append(error)
+        cut.join()
+        last.write_bytes(before)
+    assert refused
+    assert [error for error in refused if not isinstance(plain_error(error), CorruptError)] == []
+    assert load(spark, path).count() == whole
+
+
+def test_a_thousand_tasks_leave_no_file_open(spark: SparkSession, golden_store: Store) -> None:
+    """Whole ones, those that a limit ends early, and those that fail: what Rust holds is freed with each task."""
+    frame = load(spark, golden_store("basic-4.9.4"), partitionBytes="4000")
+    damaged = load(spark, golden_store("damaged-4.9.4"), partitionBytes="4000")
+    assert frame.rdd.getNumPartitions() > 150
+
+    def run() -> int:
+        for _ in range(3):
+            assert frame.selectExpr("sum(length(body) + size(properties))").first() is not None
+            assert frame.where("length(body) > 100").select("body", "properties").limit(3).count() == 3
+            with pytest.raises(Exception, match="CorruptError"):
+                damaged.selectExpr("max(body)").collect()
+        return _open_logs(spark)
+
+    assert [run(), run()] == [0, 0]
+
+
+def _open_logs(spark: SparkSession) -> int:
+    """Files of a commit log that the JVM has open: a task that is not freed keeps its file."""
+    jvm: Any = spark._jvm
+    descriptors = Path(f"/proc/{jvm.java.lang.ProcessHandle.current().pid()}/fd")
+    return sum("/commitlog/" in os.path.realpath(link) for link in descriptors.iterdir())
+
+
+def test_damage_that_shall_not_end_the_job_leaves_the_other_rows(spark: SparkSession, golden_store: Store) -> None:
+    frame = load(spark, golden_store("damaged-4.9.4"), failOnDataLoss="false")
+    assert frame.count() == len(golden_stores.expected_rows("damaged-4.9.4"))
+
+
+def test_damage_is_an_error_of_this_package_where_it_reads_for_the_user(
+    spark: SparkSession, golden_store: Store
+) -> None:
+    with pytest.raises(CorruptError, match=r"^store .* 1 damaged places: .* at offset 1508364, 24117"):
+        read_all(spark, golden_store("damaged-4.9.4"), None, engine="columnar")
+
+
+@pytest.mark.parametrize(("engine", "level"), [("auto", logging.INFO), ("columnar", logging.INFO)])
+def test_the_log_says_that_it_is_columnar(
+    spark: SparkSession, golden_store: Store, caplog: pytest.LogCaptureFixture, engine: Any, level: int
+) -> None:
+    with caplog.at_level(logging.INFO, "rmqfast.spark"):
+        frame = read_store(spark, golden_store("basic-4.9.4"), "fx_q1", engine=engine)
+    assert [(r.levelno, r.getMessage()[:15]) for r in caplog.records] == [(level, "engine columnar")]
+    assert frame.count() == 1259
+
+
+def test_what_the_columnar_source_cannot_do_is_done_by_the_python_path_with_a_warning(
+    spark: SparkSession, golden_store: Store, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.INFO, "rmqfast.spark"):
+        frame = read_store(spark, golden_store("basic-4.9.4"), "fx_q1", engine="columnar", io="mmap")
+    assert [(r.levelname, "reads by pread only" in r.getMessage()) for r in caplog.records] == [("WARNING", True)]
+    assert frame.count() == 1259
+
+
+_FALLBACK = """
+import logging, sys
+from pyspark.sql import SparkSession
+from rmqfast.spark import read_store
+
+logging.basicConfig(format="%(name)s %(levelname)s %(message)s", stream=sys.stdout)
+logging.getLogger("rmqfast.spark").setLevel("INFO")
+builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
+builder = builder.config("spark.driver.host", "127.0.0.1").config("spark.driver.bindAddress", "127.0.0.1")
+for jar in sys.argv[2:]:
+    builder = builder.config("spark.jars", jar)
+spark = builder.getOrCreate()
+for engine in ("auto", "columnar"):
+    print(engine, read_store(spark, sys.argv[1], "fx_q1", columns=["tags"], engine=engine).count())
+spark.stop()
+"""
+
+
+def fallback(path: Path, *jars: Path) -> list[str]:
+    command: list[str | Path] = [sys.executable, "-c", _FALLBACK, path, *jars]
+    output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    return [line for line in output.splitlines() if line.startswith(("rmqfast.spark ", "auto ", "columnar "))]
+
+
+def test_without_the_jar_the_python_path_reads_and_only_who_asked_for_columns_is_warned(golden_store: Store) -> None:
+    info, auto, warning, columnar = fallback(golden_store("basic-4.9.4"))
+    assert (auto, columnar) == ("auto 1259", "columnar 1259")
+    assert info.startswith("rmqfast.spark INFO engine arrow: no data source rocketmq-columnar in this session")
+    assert warning.startswith("rmqfast.spark WARNING engine arrow, as rocketmq-columnar cannot be used here: no data")
+
+
+def test_a_jar_without_a_library_for_this_machine_is_a_warning_and_the_python_path(
+    golden_store: Store, tmp_path: Path
+) -> None:
+    jar = jar_path()
+    assert jar is not None
+    with zipfile.ZipFile(jar) as whole, zipfile.ZipFile(tmp_path / "bare.jar", "w") as bare:
+        for name in whole.namelist():
+            if not name.endswith(".so"):
+                bare.writestr(name, whole.read(name))
+    first, auto, second, columnar = fallback(golden_store("basic-4.9.4"), tmp_path / "bare.jar")
+    assert (auto, columnar) == ("auto 1259", "columnar 1259")
+    assert "WARNING engine arrow" in first
+    assert "rocketmq-columnar has no library for Linux on" in first
+    assert "WARNING engine arrow" in second
+
+
+def test_a_session_of_the_users_keeps_its_jars() -> None:
+    from pyspark.sql import SparkSession
+
+    builder = configure(configure(SparkSession.Builder().config("spark.jars", "/a.jar,/b.jar")))
+    assert builder._options["spark.jars"] == f"/a.jar,/b.jar,{jar_path()}"
+
+
+def test_a_function_runs_where_batches_are_made(spark: SparkSession, golden_store: Store) -> None:
+    from collections.abc import Iterator
+
+    def counted(batches: Iterator[Any]) -> Iterator[Any]:
+        import pyarrow as pa
+
+        counts = [batch.num_rows for batch in batches]
+        yield pa.RecordBatch.from_pydict({"rows": pa.array([sum(counts)], pa.int64())})
+
+    options = {"columns": ["queue_offset"], "tags": "TagA || BBBB", "min_partitions": 5}
+    frame = map_store(spark, golden_store("basic-4.9.4"), "fx_q1", counted, "rows bigint", **options)
+    found = [row.rows for row in frame.collect()]
+    wanted = read_store(spark, golden_store("basic-4.9.4"), "fx_q1", tags="TagA || BBBB", engine="arrow").count()
+    assert sum(found) == wanted > 0
+    assert len(found) == frame.rdd.getNumPartitions() >= 5
+    with pytest.raises(TypeError, match="engine"):
+        map_store(spark, golden_store("basic-4.9.4"), "fx_q1", counted, "rows bigint", engine="arrow")
