@@ -20,7 +20,7 @@ class Goal:
     ours: str
     peer: str | None
     bound: float | None  # None: for information
-    kind: str = "rate"  # rate: rows/s of ours over the peer's; time: seconds per row; value: ours alone
+    kind: str = "rate"  # rate: rows/s of ours over the peer's; time, cpu: seconds per row; value: ours alone
     unit: str = "x"
     either: str = ""  # rows that share this text are met when one of them is
 
@@ -32,6 +32,8 @@ class Goal:
         ours = found[self.ours]
         if self.peer is None:
             return ours.rate if self.kind == "rate" else ours.value
+        if self.kind == "cpu":
+            return ours.cpu_per_row / found[self.peer].cpu_per_row
         ratio = ours.rate / found[self.peer].rate
         return 1 / ratio if self.kind == "time" else ratio
 
@@ -114,12 +116,44 @@ def sparks() -> list[Goal]:
     return goals
 
 
+def columnars() -> list[Goal]:
+    """The columnar source: Spark's rows without a Python process."""
+    goals = []
+    for query, other, title, bounds in (
+        ("sum", "arrow", "mapInArrow, all columns", (3.0, 3.0)),
+        ("sum", "pruned", "mapInArrow, body only", (2.0, 2.0)),
+        ("sum", "Parquet", "Parquet", (1.8, 1.2)),
+        ("noop", "arrow", "mapInArrow", (2.2, 2.2)),
+        ("noop", "Parquet", "Parquet", (1.8, 1.1)),
+        ("max", "source", "the Python data source", (5.0, 5.0)),
+        ("tag", "arrow", "mapInArrow, tag in Rust", (1.7, 1.7)),
+        ("tag", "Parquet", "Parquet", (1.5, 1.5)),
+    ):
+        ours, peer = f"columnar {query} columnar", f"columnar {query} {other}"
+        goals += pair("columnar", f"columnar {QUERIES[query]} : {title}", ours, peer, bounds)
+    ours, peer = "columnar sum columnar", "columnar sum arrow"
+    goals += pair("columnar", "columnar, CPU of sum(length(body)) : mapInArrow", ours, peer, (0.35, 0.35), kind="cpu")
+    ours, peer = "columnar python map_store", "columnar python columnar"
+    goals += pair("columnar", "map_store : columnar, then mapInArrow", ours, peer, (3.0, 3.0))
+    ours = "kafka rmqfast columnar"
+    return goals + pair("kafka", "Spark 4.0 columnar : tuned Kafka", ours, "kafka tuned", (6.0, 10.0))
+
+
+QUERIES = {
+    "sum": "sum(length(body))",
+    "noop": "noop write of eight columns",
+    "max": "max(queue_offset)",
+    "tag": "tag of 1 %",
+}
+
+
 def all_goals() -> list[Goal]:
     """Every row of the table, in order."""
     return [
         *scans(),
         *appends(),
         *sparks(),
+        *columnars(),
         Goal("memory", "anonymous memory of a large scan", "memory rmqfast", None, 256, "value", "MiB"),
         Goal("growth", "seconds per GiB, large store : small store", "growth large", "growth small", 1.1, "time"),
         Goal("import", "import rmqfast", "import rmqfast", None, 60, "value", "ms"),

@@ -60,10 +60,10 @@ def first_line(*command: str) -> str:
 
 
 class ForeignLoad:
-    """Cores that processes other than ours and our descendants kept busy while the block ran."""
+    """Cores that others than we and our descendants kept busy while the block ran, and our own CPU seconds."""
 
     def __init__(self) -> None:
-        self.cores = 0.0
+        self.cores = self.own_seconds = 0.0
         self._begin = self._busy = self._own = 0.0
 
     def __enter__(self) -> Self:
@@ -72,5 +72,6 @@ class ForeignLoad:
 
     def __exit__(self, *_: object) -> None:
         wall = max(time.perf_counter() - self._begin, 1e-9)
-        foreign = (busy_seconds() - self._busy) - (own_seconds() - self._own)
+        self.own_seconds = own_seconds() - self._own
+        foreign = (busy_seconds() - self._busy) - self.own_seconds
         self.cores = round(max(foreign, 0.0) / wall, 2)

@@ -43,6 +43,11 @@ class Series:
         return statistics.median(sample.rows / sample.seconds for sample in self.samples)
 
     @property
+    def cpu_per_row(self) -> float:
+        """Median CPU seconds for a row."""
+        return statistics.median((sample.cpu_seconds or 0.0) / sample.rows for sample in self.samples)
+
+    @property
     def value(self) -> float:
         """Median of a figure that is no time."""
         return statistics.median(sample.value for sample in self.samples if sample.value is not None)
@@ -85,7 +90,8 @@ def take(series: Series, run: Callable[[], Answer], *, counts: bool = True) -> N
         series.samples.clear()
         return
     if counts:
-        figures = (answer["seconds"], answer["rows"], load.cores, answer.get("cpu_seconds"), answer.get("value"))
+        cpu = answer.get("cpu_seconds", load.own_seconds)  # of all descendants, where a child does not say its own
+        figures = (answer["seconds"], answer["rows"], load.cores, cpu, answer.get("value"))
         series.samples.append(Sample(*figures))
 
 

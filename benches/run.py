@@ -29,6 +29,7 @@ GROUPS = {
     "append": groups.append,
     "spark": spark_groups.spark,
     "kafka": spark_groups.kafka,
+    "columnar": spark_groups.columnar,
     "memory": groups.memory,
     "growth": groups.growth,
     "import": groups.imports,

@@ -1,4 +1,4 @@
-"""The groups of measurements under Spark: the engines and their ceiling; Kafka's source where Spark has one."""
+"""The groups of measurements under Spark: the engines and their ceiling; the columnar source; the source of Kafka."""
 
 from __future__ import annotations
 
@@ -39,6 +39,41 @@ def spark_of(dataset: Dataset, plan: Plan) -> list[Series]:
         return interleave(variants, plan.effort, [path])
 
 
+def columnar(plan: Plan) -> list[Series]:
+    """The columnar source against the ways through Python and Parquet, a query at a time."""
+    require_spark(plan.spark_python)
+    return [series for dataset in plan.datasets for series in columnar_of(dataset, plan)]
+
+
+def columnar_of(dataset: Dataset, plan: Plan) -> list[Series]:
+    """The queries of one dataset in one session; a filter's rate counts the rows examined."""
+    path, at, count, size = store(dataset), dataset.label, dataset.rows, dataset.body
+    hits = dataset.tagged_rows
+    found = {
+        "sum": {"rows": count, "bytes": dataset.body_bytes},
+        "tag": {"rows": hits, "bytes": hits * size},
+        "python": {"bytes": dataset.body_bytes},
+    }
+    with Peer(command(plan.spark_python), log("columnar")) as peer:
+
+        def job(query: str, route: str) -> Callable[[], Answer]:
+            request = ("route", query, route, path, at, size, count)
+            return lambda: {**checked(peer.ask(*request), **found.get(query, {})), "rows": count}
+
+        routes = {
+            "sum": ("columnar", "arrow", "pruned", "source", "Parquet"),
+            "noop": ("columnar", "arrow", "Parquet"),
+            "max": ("columnar", "source", "Parquet"),
+            "count": ("columnar", "source", "Parquet"),
+            "tag": ("columnar", "arrow", "Parquet"),
+            "python": ("columnar", "map_store"),
+        }
+        variants = {
+            f"columnar {query} {route} {at}": job(query, route) for query, among in routes.items() for route in among
+        }
+        return interleave(variants, plan.effort, [path])
+
+
 def kafka(plan: Plan) -> list[Series]:
     """Kafka's source and rmqfast's in one session."""
     require_spark(plan.kafka_python)
@@ -74,6 +109,7 @@ def kafka_of(dataset: Dataset, plan: Plan) -> list[Series]:
             f"kafka rmqfast arrow eight {at}": whole("engine", path, "arrow", "*", "eight"),
             f"kafka rmqfast source {at}": whole("source", path),
             f"kafka rmqfast pandas {at}": whole("engine", path, "pandas"),
+            f"kafka rmqfast columnar {at}": whole("engine", path, "columnar"),
             f"kafka rmqfast arrow tag {at}": part("engine", path, "arrow", TAG),
             f"kafka rmqfast source tag {at}": part("source", path, TAG),
         }

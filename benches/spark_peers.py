@@ -31,6 +31,7 @@ TUNED = {
     "kafka.max.poll.records": "5000",
     "kafka.receive.buffer.bytes": str(4 << 20),
 }
+Engine = Literal["arrow", "pandas", "columnar"]
 TASKS = 4
 BATCH_BYTES = 1 << 20
 
@@ -114,7 +115,7 @@ class Jobs:
 
         return summed(lambda: self.spark.range(0, TASKS, 1, TASKS).mapInArrow(give, schema))
 
-    def engine(self, path: str, name: Literal["arrow", "pandas"], tags: str = "*", columns: str = "all") -> Answer:
+    def engine(self, path: str, name: Engine, tags: str = "*", columns: str = "all") -> Answer:
         """rmqfast.spark.read_store with an engine, of all columns or of eight."""
         wanted = arrow_rows.EIGHT if columns == "eight" else None
         try:
@@ -132,6 +133,27 @@ class Jobs:
         self.spark.dataSource.register(RocketMQDataSource)
         options = {"storePath": path, "topic": TOPIC, "tags": tags}
         return summed(lambda: self.spark.read.format("rocketmq").options(**options).load())
+
+    def route(self, query: str, route: str, path: str, *dataset: str) -> Answer:
+        """A query over the store by one of the ways to read it, or over Parquet files of the same dataset."""
+        from rmqfast.spark import map_store, read_store
+
+        columns = {"noop": arrow_rows.EIGHT, "sum": ["body"] if route == "pruned" else None}.get(query)
+        in_rust = TAG if query == "tag" and route == "arrow" else "*"
+        if route == "Parquet":
+            label, body, rows = dataset
+            files = str(parquet_files(Dataset(label, int(body), int(rows))))
+            return asked(query, lambda: self.spark.read.parquet(files))
+        if route == "source":
+            from rmqfast.spark import RocketMQDataSource
+
+            self.spark.dataSource.register(RocketMQDataSource)
+            options = {"storePath": path, "topic": TOPIC}
+            return asked(query, lambda: self.spark.read.format("rocketmq").options(**options).load())
+        if route == "map_store":
+            return asked("", lambda: map_store(self.spark, path, TOPIC, body_bytes, "bytes long", columns=["body"]))
+        name: Engine = "columnar" if route == "columnar" else "arrow"
+        return asked(query, lambda: read_store(self.spark, path, TOPIC, tags=in_rust, columns=columns, engine=name))
 
     def plain(self, path: str, body: str, rows: str) -> Answer:
         """A reader in plain Python under mapInPandas."""
@@ -152,6 +174,36 @@ class Jobs:
         """Uncompressed Parquet of the same rows, written before the clock starts."""
         path = parquet_files(Dataset(label, int(body), int(rows)))
         return summed(lambda: self.spark.read.parquet(str(path)))
+
+
+def asked(query: str, made: Callable[[], DataFrame]) -> Answer:
+    """Seconds of planning and running a query; what it found where that can be checked."""
+    begin = time.perf_counter()
+    frame = made()
+    answer: Answer = {}
+    if query in ("sum", "tag"):
+        return summed(lambda: frame.where(f"tags = '{TAG}'") if query == "tag" else frame)
+    if query == "noop":
+        frame.select(*arrow_rows.EIGHT).write.format("noop").mode("overwrite").save()
+    elif query == "max":
+        frame.selectExpr("max(queue_offset)").first()
+    elif query == "count":
+        frame.count()
+    else:
+        summed_up = frame.select("body").mapInArrow(body_bytes, "bytes long") if query else frame
+        row = summed_up.selectExpr("sum(bytes) AS bytes").first()
+        assert row is not None
+        answer["bytes"] = row["bytes"]
+    return {"seconds": time.perf_counter() - begin, **answer}
+
+
+def body_bytes(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """What a user's function in Python would do: the bytes of the bodies, a row for each batch."""
+    import pyarrow.compute as pc
+
+    for batch in batches:
+        total = pc.sum(pc.binary_length(batch.column("body"))).as_py() or 0
+        yield pa.RecordBatch.from_pydict({"bytes": pa.array([total], pa.int64())})
 
 
 def parquet_files(dataset: Dataset) -> Path:
@@ -180,7 +232,7 @@ def main() -> None:
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(HERE), os.environ.get("PYTHONPATH")]))
     jobs = Jobs(session(sys.argv[1] if len(sys.argv) > 1 else ""))
-    names = ("kafka", "ready", "ready_narrow", "engine", "source", "plain", "parquet")
+    names = ("kafka", "ready", "ready_narrow", "engine", "source", "route", "plain", "parquet")
     serve({name: getattr(jobs, name) for name in names})
 
 
