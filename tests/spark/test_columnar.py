@@ -20,7 +20,7 @@ from rmqfast.errors import CorruptError
 from rmqfast.spark import configure, jar_path, map_store, read_store
 from rmqfast.spark.columnar import plain_error
 from rmqfast.spark.ingest import read_all
-from rmqfast.store import COLUMNS
+from rmqfast.store import COLUMNS, open_store
 from tests import golden_stores
 
 from .conditions import PARTLY, WHOLE
@@ -175,6 +175,48 @@ def test_any_columns_and_any_filters_give_the_same_rows_on_both_paths(
     columnar = read_store(spark, path, topic, engine="columnar").where(condition).select(*columns)
     arrow = read_store(spark, path, topic, engine="arrow").where(condition).select(*columns)
     assert rows(columnar) == rows(arrow)
+
+
+@pytest.mark.parametrize("name", [name for name in SOUND if not name.startswith("crash")])
+def test_consume_queues_alone_tell_counts_and_extremes_of_queue_offsets(
+    spark: SparkSession, golden_store: Store, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = ["count(*)", "min(queue_offset)", "max(queue_offset)", "count(1)"]
+    with open_store(golden_store(name)) as store:
+        topics = store.topics() if store.info().queue_kind == "files" else {}
+    for topic in topics:
+        frame = load(spark, golden_store(name), topic=topic)
+        for some in (frame, frame.where("queue_id = 1 AND queue_offset >= 3"), frame.where("queue_offset < 0")):
+            told = some.selectExpr(*asked)
+            assert "told by consume queues" in plan(told, capsys)
+            offsets = [row[0] for row in some.select("queue_offset").collect()]
+            expected = (len(offsets), min(offsets, default=None), max(offsets, default=None), len(offsets))
+            assert tuple(told.collect()[0]) == expected
+
+
+@pytest.mark.parametrize(
+    "condition", ["tags = 'TagA'", "store_timestamp > '2020-01-01'", "keys IS NOT NULL", "length(body) > 0"]
+)
+def test_what_queues_do_not_list_is_counted_by_reading(
+    spark: SparkSession, golden_store: Store, condition: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    frame = load(spark, golden_store("basic-4.9.4"), topic="fx_q1").where(condition)
+    assert "told by consume queues" not in plan(frame.selectExpr("count(*)"), capsys)
+    assert frame.count() == len(frame.select("physical_offset").collect())
+
+
+def test_a_crashed_store_is_counted_by_reading(
+    spark: SparkSession, golden_store: Store, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """No queue is known to list the end of its log."""
+    name = next(name for name in golden_stores.NAMES if name.startswith("crash"))
+    with open_store(golden_store(name)) as store:
+        topics = store.topics()
+        counts = {topic: store.scan(topic).to_arrow().num_rows for topic in topics}
+    for topic, count in counts.items():
+        frame = load(spark, golden_store(name), topic=topic)
+        assert "told by consume queues" not in plan(frame.selectExpr("count(*)"), capsys)
+        assert frame.count() == count
 
 
 def test_a_limit_goes_into_the_scan(

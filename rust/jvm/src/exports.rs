@@ -9,7 +9,7 @@ use crate::{java, options};
 use jni::JNIEnv;
 use jni::objects::{JClass, JLongArray, JObject, JObjectArray};
 use jni::sys::{jboolean, jlong, jobject};
-use rmqfast_store::scan::{Piece, Way};
+use rmqfast_store::scan::{Listed, Piece, Way};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 const EXCEPTION: &str = "org/rmqfast/spark/StoreException";
@@ -90,6 +90,26 @@ extern "system" fn Java_org_rmqfast_spark_Native_push<'a>(
         let taken: Vec<jboolean> = read.take(&java::filters(env, &filters)?).into_iter().map(jboolean::from).collect();
         let array = env.new_boolean_array(taken.len() as i32)?;
         env.set_boolean_array_region(&array, 0, &taken)?;
+        Ok(Returned(array.into_raw()))
+    });
+    returned.0
+}
+
+/// What the consume queues alone tell: messages, 1 if there are any, the least queue offset, the largest. Null where they
+/// do not.
+#[unsafe(no_mangle)]
+extern "system" fn Java_org_rmqfast_spark_Native_listed<'a>(
+    mut env: JNIEnv<'a>,
+    _: JClass<'a>,
+    options: JObjectArray<'a>,
+    filters: JObjectArray<'a>,
+) -> jobject {
+    let returned = guarded(&mut env, |env| {
+        let read = Read::narrowed(&java::pairs(env, &options)?, &[], &java::filters(env, &filters)?)?;
+        let Some(Listed { messages, min_offset, max_offset }) = read.listed()? else { return Ok(Returned::default()) };
+        let [min, max] = [min_offset, max_offset].map(Option::unwrap_or_default);
+        let array = env.new_long_array(4)?;
+        env.set_long_array_region(&array, 0, &[messages, i64::from(messages > 0), min, max])?;
         Ok(Returned(array.into_raw()))
     });
     returned.0

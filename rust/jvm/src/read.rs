@@ -5,7 +5,7 @@ use crate::offsets::{Bounds, EARLIEST, LATEST, Offsets, Queues, check_not_expire
 use crate::options::{Options, Pairs, replaced};
 use rmqfast_store::file::Io;
 use rmqfast_store::filter::{Sql92, TagExpression};
-use rmqfast_store::scan::{Column, OffsetBound, Piece, Plan, ScanRequest, TimeUnit, Way};
+use rmqfast_store::scan::{Column, Listed, OffsetBound, Piece, Plan, ScanRequest, TimeUnit, Way};
 use rmqfast_store::store::{MessageStore, OpenOptions};
 use std::path::{Path, PathBuf};
 
@@ -110,6 +110,23 @@ impl Read {
             found = self.planned(&store, cut)?;
         }
         Ok(found)
+    }
+
+    /// What the consume queues alone tell of the read; `None` where its messages must be looked at.
+    ///
+    /// # Errors
+    /// As [`partitions`](Self::partitions).
+    pub fn listed(&self) -> Result<Option<Listed>> {
+        if self.is_empty {
+            return Ok(Some(Listed::default()));
+        }
+        let store = self.open()?;
+        let (start, end) = self.log_range;
+        let was_there = start == u64::MAX || start >= store.log().min_offset();
+        if self.only_topic.is_some() || !was_there {
+            return Ok(None);
+        }
+        Ok(Listed::of(&store, &self.request, end)?)
     }
 
     fn planned(&self, store: &MessageStore, cut: u64) -> Result<Vec<Piece>> {

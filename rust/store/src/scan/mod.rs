@@ -11,6 +11,7 @@ pub mod columns;
 pub mod cut;
 pub mod estimate;
 pub mod hits;
+pub mod listed;
 pub mod plan;
 pub mod properties_column;
 pub mod queue_walk;
@@ -27,6 +28,7 @@ pub mod trust;
 mod unchecked;
 
 pub use column::{Column, TimeUnit};
+pub use listed::Listed;
 pub use plan::{Piece, Plan, Way};
 pub use request::{OffsetBound, ScanRequest};
 pub use row_source::{RowSource, Sources};

@@ -24,6 +24,9 @@ final class Native {
     /** Which filters the scan does itself; a filter is kind, column, values. */
     static native boolean[] push(String[] options, String[][] filters);
 
+    /** What the queues alone tell, or null: messages, 1 if there are any, least and largest queue offset. */
+    static native long[] listed(String[] options, String[][] filters);
+
     /** Four numbers for each partition, as {@link #open} takes them. */
     static native long[] plan(String[] options, String[] columns, String[][] filters);
 

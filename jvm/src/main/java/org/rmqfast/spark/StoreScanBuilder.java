@@ -2,7 +2,10 @@ package org.rmqfast.spark;
 
 import java.util.ArrayList;
 import java.util.List;
+import org.apache.spark.sql.connector.expressions.aggregate.AggregateFunc;
+import org.apache.spark.sql.connector.expressions.aggregate.Aggregation;
 import org.apache.spark.sql.connector.read.Scan;
+import org.apache.spark.sql.connector.read.SupportsPushDownAggregates;
 import org.apache.spark.sql.connector.read.SupportsPushDownFilters;
 import org.apache.spark.sql.connector.read.SupportsPushDownLimit;
 import org.apache.spark.sql.connector.read.SupportsPushDownRequiredColumns;
@@ -11,12 +14,14 @@ import org.apache.spark.sql.types.StructType;
 
 /** Takes columns, filters and a limit from Spark; Rust says which filters. */
 final class StoreScanBuilder
-        implements SupportsPushDownFilters, SupportsPushDownRequiredColumns, SupportsPushDownLimit {
+        implements SupportsPushDownFilters, SupportsPushDownRequiredColumns, SupportsPushDownLimit,
+                SupportsPushDownAggregates {
     private final String[] options;
     private StructType schema;
     private Filter[] pushed = new Filter[0];
     private String[][] filters = new String[0][];
     private long limit = Long.MAX_VALUE;
+    private StoreAnswer answer;
 
     StoreScanBuilder(StructType schema, String[] options) {
         this.schema = schema;
@@ -66,8 +71,23 @@ final class StoreScanBuilder
         return true;
     }
 
+    /** Asked only where all filters were taken. */
+    @Override
+    public boolean pushAggregation(Aggregation aggregation) {
+        AggregateFunc[] asked = aggregation.aggregateExpressions();
+        if (aggregation.groupByExpressions().length > 0 || !StoreAnswer.canTell(asked)) {
+            return false;
+        }
+        long[] listed = Native.listed(options, filters);
+        answer = listed == null ? null : new StoreAnswer(asked, listed);
+        return answer != null;
+    }
+
     @Override
     public Scan build() {
+        if (answer != null) {
+            return answer;
+        }
         return new StoreScan(schema, options, pushed, filters, limit);
     }
 }

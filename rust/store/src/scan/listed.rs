@@ -1,0 +1,67 @@
+//! What consume queues alone tell of the messages that a request asks for.
+use super::plan::{Plan, Way};
+use super::request::{OffsetBound, ScanRequest};
+use crate::Result;
+use crate::store::{ConsumeQueue, MessageStore};
+
+/// How many messages queues list, and the extremes of their queue offsets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Listed {
+    /// Messages.
+    pub messages: i64,
+    /// The least queue offset; `None` where there are no messages.
+    pub min_offset: Option<i64>,
+    /// The largest.
+    pub max_offset: Option<i64>,
+}
+
+impl Listed {
+    /// What is listed of `request` before `end` of the log, without a look at a record. `None` where it takes one: for other
+    /// filters than queues and offsets, for an end of the log that no queue is known to list, for queues that are damaged.
+    ///
+    /// # Errors
+    /// [`crate::Error::Unknown`] for a topic that the store does not have, [`crate::Error::Io`].
+    pub fn of(store: &MessageStore, request: &ScanRequest, end: u64) -> Result<Option<Self>> {
+        if !is_told_by_queues(request) {
+            return Ok(None);
+        }
+        let plan = Plan::new(store, request, Some(Way::Queue))?;
+        if plan.pieces.iter().any(|piece| piece.way == Way::Log) {
+            return Ok(None);
+        }
+        let mut all = Self::default();
+        for queue in plan.sources.queues.iter() {
+            all.add(range(store, queue, request, end)?);
+        }
+        Ok(Some(all))
+    }
+
+    fn add(&mut self, (first, end): (i64, i64)) {
+        if first < end {
+            self.messages += end - first;
+            self.min_offset = Some(self.min_offset.map_or(first, |least| least.min(first)));
+            self.max_offset = self.max_offset.max(Some(end - 1));
+        }
+    }
+}
+
+/// Whether each unit of the queues is a message that is asked for, or is not by its queue offset.
+fn is_told_by_queues(request: &ScanRequest) -> bool {
+    let by_record = request.filters_properties()
+        || request.sql.is_some()
+        || request.start_time.is_some()
+        || request.end_time.is_some()
+        || request.verify_crc;
+    // A multi-dispatch queue lists records of other topics.
+    !by_record && request.topic.as_ref().is_some_and(|topic| !topic.starts_with("%LMQ%"))
+}
+
+/// First queue offset and the one behind the last of what `queue` lists for `request` before `end` of the log.
+fn range(store: &MessageStore, queue: &ConsumeQueue, request: &ScanRequest, end: u64) -> Result<(i64, i64)> {
+    let bound = |bound: &Option<OffsetBound>| bound.as_ref().and_then(|b| b.of(queue.queue_id()));
+    let max = queue.max_offset()?;
+    let first = queue.lower_bound(store.log().min_offset(), max)?;
+    let last = if end < store.log().segments().end() { queue.lower_bound(end, max)? } else { max };
+    let first = bound(&request.start_offset).map_or(first, |start| first.max(start));
+    Ok((first, bound(&request.end_offset).map_or(last, |end| last.min(end))))
+}

@@ -1,0 +1,103 @@
+"""A Spark cluster of processes on the loopback: a master and workers, as a standalone deployment has them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import pyspark
+
+_SPARK = Path(pyspark.__file__).parent
+_PATIENCE = 60.0
+
+
+class Cluster:
+    """A master and two workers of one core each; `master` is its address."""
+
+    def __init__(self, directory: Path, workers: int = 2) -> None:
+        self._directory = directory
+        self._processes: list[subprocess.Popen[Any]] = []
+        port = _free_port()
+        self.master = f"spark://127.0.0.1:{port}"
+        try:
+            self._start("master.Master", "--port", str(port))
+            _wait_for(port)
+            for n in range(workers):
+                work = directory / f"worker-{n}"
+                self._start("worker.Worker", "--cores", "1", "--memory", "1g", "--work-dir", str(work), self.master)
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends all processes; a worker ends its executors."""
+        for process in reversed(self._processes):
+            process.terminate()
+        for process in self._processes:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(20)
+            process.kill()
+            process.wait()
+
+    def _start(self, role: str, *arguments: str) -> None:
+        command = [str(_SPARK / "bin" / "spark-class"), f"org.apache.spark.deploy.{role}", "--host", "127.0.0.1"]
+        command += ["--webui-port", "0", *arguments]
+        settings = {"SPARK_HOME": str(_SPARK), "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_DAEMON_MEMORY": "256m"}
+        with (self._directory / f"{role}-{len(self._processes)}.log").open("wb") as log:
+            process = subprocess.Popen(
+                command, stdout=log, stderr=log, env={**os.environ, **settings}, cwd=self._directory
+            )
+        self._processes.append(process)
+
+
+def executors(application: str) -> Sequence[int]:
+    """Process ids of the executors that an application now has."""
+    wanted = {application.encode(), b"org.apache.spark.executor.CoarseGrainedExecutorBackend"}
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with contextlib.suppress(OSError):
+                if wanted <= set((entry / "cmdline").read_bytes().split(b"\0")):
+                    found.append(int(entry.name))
+    return found
+
+
+def kill_executor(application: str) -> int:
+    """Kills one executor, which has no chance to clean up; returns its process id."""
+    victim = executors(application)[0]
+    os.kill(victim, signal.SIGKILL)
+    return victim
+
+
+def _free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        port: int = found.getsockname()[1]
+        return port
+
+
+def _wait_for(port: int) -> None:
+    end = time.monotonic() + _PATIENCE
+    while True:
+        try:
+            socket.create_connection(("127.0.0.1", port), 1).close()
+        except OSError:
+            if time.monotonic() > end:
+                raise
+            time.sleep(0.1)
+        else:
+            return
