@@ -1,6 +1,6 @@
 """Jobs of the columnar source on a master that is given, each a driver of its own; the last line of output is JSON.
 
-usage: cluster_jobs.py MASTER JOB STORE
+usage: python -m tests.spark.cluster_jobs MASTER JOB STORE
 """
 
 from __future__ import annotations
@@ -18,8 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from rmqfast.spark import configure, read_store
 
-sys.path.insert(0, str(Path(__file__).parent))
-from cluster import executors, kill_executor
+from .cluster import executors, kill_executor
 
 Answer = dict[str, Any]
 TOTALS = "count(1) AS rows", "coalesce(sum(length(body)), 0) AS bytes"

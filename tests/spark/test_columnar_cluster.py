@@ -49,8 +49,9 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def run(master: str, job: str, path: Path) -> dict[str, Any]:
     """The answer of a driver in a process of its own."""
-    command = [sys.executable, str(Path(__file__).with_name("cluster_jobs.py")), master, job, str(path)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
+    command = [sys.executable, "-m", "tests.spark.cluster_jobs", master, job, str(path)]
+    root = Path(__file__).parents[2]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600, cwd=root)
     assert done.returncode == 0, done.stderr[-4000:]
     answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return answer

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["PARTITION_BYTES", "Partition", "StoreRead", "plan_partitions"]
 
-PARTITION_BYTES = 128 << 20
+PARTITION_BYTES = 256 << 20
 _MOST_PARTITIONS = 1_000_000
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 from rmqfast.errors import ArgumentError
@@ -45,7 +46,7 @@ def read_store(
     columns: Sequence[str] | None = None,
     engine: Engine = "auto",
     min_partitions: int | None = None,
-    partition_bytes: int = PARTITION_BYTES,
+    partition_bytes: int | None = None,
     verify_crc: bool = False,
     on_damage: Literal["fail", "warn"] = "fail",
     damage: Accumulator[frozenset[Damage]] | None = None,
@@ -72,7 +73,8 @@ def read_store(
         engine: "columnar" (inside the JVM), "arrow" (mapInArrow), "pandas" (mapInPandas, half as fast as that).
             "auto" is columnar where `configure` added its jar, else arrow; the log says which.
         min_partitions: At least so many partitions, where the log can be cut so often.
-        partition_bytes: Bytes of the log that a partition reads, about.
+        partition_bytes: Bytes of the log that a partition reads, about. None is 256 MiB, and up to 1 GiB where Python
+            workers would have more than four tasks a core.
         verify_crc: Check every body.
         on_damage: "fail" ends the job when bytes of the log cannot be used, "warn" logs them to `rmqfast.spark`.
         damage: An accumulator of `rmqfast.spark.damage` that takes the damaged places, which then are not logged.
@@ -124,7 +126,10 @@ def read_store(
         frame = columnar_frame(spark, read, "auto" if engine == "auto" else "columnar")
         if frame is not None:
             return frame
-    return _data_frame(spark, read, plan_partitions(read), engine)
+    partitions = plan_partitions(read)
+    if partition_bytes is None:
+        partitions = _fewer(spark, read, partitions)
+    return _data_frame(spark, read, partitions, engine)
 
 
 def store_read(
@@ -141,7 +146,7 @@ def store_read(
     end_time: Time | None = None,
     columns: Sequence[str] | None = None,
     min_partitions: int | None = None,
-    partition_bytes: int = PARTITION_BYTES,
+    partition_bytes: int | None = None,
     verify_crc: bool = False,
     on_damage: Literal["fail", "warn"] = "fail",
     damage: Accumulator[frozenset[Damage]] | None = None,
@@ -186,10 +191,20 @@ def store_read(
         on_damage=on_damage,
         damage=damage,
         min_partitions=min_partitions,
-        partition_bytes=partition_bytes,
+        partition_bytes=PARTITION_BYTES if partition_bytes is None else partition_bytes,
     )
     _check_not_expired(read)
     return read
+
+
+def _fewer(spark: SparkSession, read: StoreRead, partitions: list[Partition]) -> list[Partition]:
+    """Larger partitions, where there are many for each core: a Python worker takes long to begin with one."""
+    try:
+        most = 4 * spark.sparkContext.defaultParallelism
+    except Exception:  # noqa: BLE001  # Spark Connect does not tell, each version in a way of its own
+        return partitions
+    times = min(-(-len(partitions) // most), 4)
+    return partitions if times <= 1 else plan_partitions(replace(read, partition_bytes=times * PARTITION_BYTES))
 
 
 def _check_not_expired(read: StoreRead) -> None:

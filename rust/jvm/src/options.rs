@@ -36,7 +36,7 @@ pub const NAMES: [&str; 22] = [
 /// them.
 const LOG_RANGE: [&str; 2] = ["logStart", "logEnd"];
 const CLUSTER: [&str; 4] = ["nameServer", "group", "pullBatchSize", "pullTimeoutMs"];
-const PARTITION_BYTES: u64 = 128 << 20;
+const PARTITION_BYTES: u64 = 256 << 20;
 const MOST_PARTITIONS: u64 = 1_000_000;
 
 /// A name and a text for each option, as Spark gives them.

@@ -36,7 +36,8 @@ impl Plan {
         }
     }
 
-    /// Physical offsets that split what the largest queues list into equal parts.
+    /// Physical offsets that split what the largest queues list into equal parts: as many as there are bytes to read. A rare
+    /// tag has few, however much log its messages are spread over.
     fn cuts_by_units(&self, piece: Piece, bytes: u64) -> Result<Vec<u64>> {
         const QUEUES: usize = 8;
         let mut ranges = Vec::new();
@@ -47,7 +48,8 @@ impl Plan {
         }
         ranges.sort_by_key(|(units, _, _)| std::cmp::Reverse(*units));
         let units: i64 = ranges.iter().map(|(units, _, _)| units).sum();
-        let parts = (units as u64).saturating_mul(self.mean_size(&ranges)?) / bytes;
+        let listed = (units as u64).saturating_mul(self.mean_size(&ranges)?);
+        let parts = listed.min(self.queue_cost_bytes) / bytes;
         let parts = parts.clamp(1, MAX_PARTS) as i64;
         ranges.truncate(QUEUES);
         let looked_at: i64 = ranges.iter().map(|(units, _, _)| units).sum();

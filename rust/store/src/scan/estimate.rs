@@ -80,6 +80,11 @@ impl Estimate {
         bytes * NS_PER_LOG_BYTE + bytes / mean * NS_PER_LOG_RECORD
     }
 
+    /// Bytes of the log that take as long to read straight as all this by queue.
+    pub fn queue_cost_bytes(&self) -> u64 {
+        (self.queue_cost() / NS_PER_LOG_BYTE) as u64
+    }
+
     /// The way that costs less.
     pub fn cheaper(&self, log_bytes: u64) -> Way {
         if self.queue_cost() < self.log_cost(log_bytes) { Way::Queue } else { Way::Log }

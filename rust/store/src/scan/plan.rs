@@ -42,6 +42,8 @@ pub struct Plan {
     pub sources: Sources,
     /// Messages that the queues list within the range, before filters; 0 where no queue was looked at.
     pub listed: u64,
+    /// Bytes of the log that take as long to read straight as what is read by queue.
+    pub queue_cost_bytes: u64,
     /// Why the way was chosen, for people.
     pub reason: String,
 }
@@ -61,6 +63,7 @@ impl Plan {
             pieces: vec![Piece { way: Way::Log, from, end, verify_crc: false }],
             sources: sources.clone(),
             listed: 0,
+            queue_cost_bytes: 0,
             reason: reason.to_owned(),
         };
         let Some(topic) = &request.topic else { return Ok(straight("all topics")) };
@@ -76,7 +79,9 @@ impl Plan {
         let listed = Piece { way, from, end: listed_to, verify_crc: false };
         let unlisted = Piece { way: Way::Log, from: listed_to, end, verify_crc: true };
         let pieces = [listed, unlisted].into_iter().filter(|p| p.from < p.end).collect();
-        Ok(Self { pieces, sources, listed: estimate.units as u64, reason: estimate.told(way) })
+        let (listed, queue_cost_bytes, reason) =
+            (estimate.units as u64, estimate.queue_cost_bytes(), estimate.told(way));
+        Ok(Self { pieces, sources, listed, queue_cost_bytes, reason })
     }
 
     /// The log, and the queues that `request` asks for.
