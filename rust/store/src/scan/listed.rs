@@ -1,8 +1,8 @@
 //! What consume queues alone tell of the messages that a request asks for.
-use super::plan::{Plan, Way};
+use super::plan::{Piece, Plan, Way};
 use super::request::{OffsetBound, ScanRequest};
 use crate::Result;
-use crate::store::{ConsumeQueue, MessageStore};
+use crate::store::{CommitLog, ConsumeQueue, MessageStore};
 
 /// How many messages queues list, and the extremes of their queue offsets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -26,8 +26,10 @@ impl Listed {
             return Ok(None);
         }
         let plan = Plan::new(store, request, Some(Way::Queue))?;
-        if plan.pieces.iter().any(|piece| piece.way == Way::Log) {
-            return Ok(None);
+        for piece in plan.pieces.iter().filter(|piece| piece.way == Way::Log) {
+            if is_written(store.log(), piece)? {
+                return Ok(None);
+            }
         }
         let mut all = Self::default();
         for queue in plan.sources.queues.iter() {
@@ -43,6 +45,17 @@ impl Listed {
             self.max_offset = self.max_offset.max(Some(end - 1));
         }
     }
+}
+
+/// Whether a stretch of the log holds anything: behind what the queues list it is zeroes as a rule, to the end of the file.
+fn is_written(log: &CommitLog, piece: &Piece) -> Result<bool> {
+    for (index, file) in log.segments().files().iter().enumerate() {
+        let from = piece.from.max(file.base);
+        if from < file.end().min(piece.end) && log.open(index)?.first_written(from - file.base, file.len)?.is_some() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Whether each unit of the queues is a message that is asked for, or is not by its queue offset.
