@@ -122,8 +122,8 @@ impl Read {
         }
         let store = self.open()?;
         let (start, end) = self.log_range;
-        let was_there = start == u64::MAX || start >= store.log().min_offset();
-        if self.only_topic.is_some() || !was_there {
+        let is_whole = (start == u64::MAX || start >= store.log().min_offset()) && self.lost_from(&store) == u64::MAX;
+        if self.only_topic.is_some() || !is_whole {
             return Ok(None);
         }
         Ok(Listed::of(&store, &self.request, end)?)
@@ -133,10 +133,17 @@ impl Read {
         let mut plan = Plan::new(store, &self.request, None)?;
         plan.cut(cut)?;
         let (start, end) = self.log_range;
-        let gone = Piece { way: Way::Log, from: start, end: end.min(store.log().min_offset()), verify_crc: false };
         let held = plan.pieces.into_iter().map(|piece| Piece { end: piece.end.min(end), ..piece });
-        // a task that finds nothing of its piece says so
-        Ok(joined([gone].into_iter().chain(held), cut))
+        // What was there and is not: a task that finds nothing of its piece says so.
+        let [before, behind] = [(start, end.min(store.log().min_offset())), (self.lost_from(store), end)]
+            .map(|(from, end)| Piece { way: Way::Log, from, end, verify_crc: false });
+        Ok(joined([before].into_iter().chain(held).chain([behind]), cut))
+    }
+
+    /// Where the log now ends, if it has lost its end since the read was asked for; the maximum if not.
+    fn lost_from(&self, store: &MessageStore) -> u64 {
+        let (end, asked) = (store.log().segments().end(), self.log_range.1);
+        if asked != u64::MAX && end < asked { end } else { u64::MAX }
     }
 }
 
