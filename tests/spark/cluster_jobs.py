@@ -38,7 +38,7 @@ def killed(spark: SparkSession, path: str) -> Answer:
     job = Running(spark, slow(spark, path))
     job.wait_for_tasks(2)
     victim = kill_executor(application(spark))
-    return {**job.answer(), "killed": victim}
+    return {**job.answer(), "killed": victim not in executors(application(spark))}
 
 
 def cancelled(spark: SparkSession, path: str) -> Answer:

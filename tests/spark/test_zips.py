@@ -25,8 +25,11 @@ def archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     write(path, "zips_first")
     monkeypatch.syspath_prepend(path)
     monkeypatch.setattr(zipimport.zipimporter, "invalidate_caches", zipimport.zipimporter.invalidate_caches)
+    for name in ("zips_first", "zips_second"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
     read_directories_once()
     importlib.import_module("zips_first")
+    assert str(path) in sys.path_importer_cache
     importlib.invalidate_caches()
     return path
 
@@ -48,4 +51,6 @@ def test_a_file_that_stays_as_it_is_is_not_read_again(archive: Path, monkeypatch
     monkeypatch.setattr(zipimport, "_read_directory", noted)
     importlib.invalidate_caches()
     assert str(archive) not in read
-    assert "zips_first" in sys.modules
+    write(archive, "zips_third")
+    importlib.invalidate_caches()
+    assert str(archive) in read
