@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from rmqfast.spark.partitions import Partition, StoreRead, plan_partitions
-from rmqfast.spark.reader import store_read
-from rmqfast.spark.task import read_partition
+from rmqfast.spark.reader import cores, store_read, task_numbers
+from rmqfast.spark.task import read_numbered
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -57,19 +57,10 @@ def map_store(
     Source: `DataFrame.mapInArrow`.
     """
     read = store_read(path, topic, **options)
-    partitions = plan_partitions(read)
-    numbers: DataFrame = spark.range(0, len(partitions), 1, max(len(partitions), 1))
-    mapped: DataFrame = numbers.mapInArrow(_over(function, read, partitions), schema)
+    partitions = plan_partitions(read, cores(spark))
+    mapped: DataFrame = task_numbers(spark, partitions).mapInArrow(_over(function, read, partitions), schema)
     return mapped
 
 
 def _over(function: Function, read: StoreRead, partitions: list[Partition]) -> Function:
-    def outcome(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        def batches() -> Iterator[pa.RecordBatch]:
-            for batch in numbers:
-                for number in batch.column(0).to_pylist():
-                    yield from read_partition(read, partitions[number])
-
-        return function(batches())
-
-    return outcome
+    return lambda numbers: function(read_numbered(read, partitions, numbers))

@@ -43,7 +43,7 @@ class StoreRead:
         damage: Takes the damaged places in place of the log.
         only_topic: Give only this topic's rows of a request for all topics.
         min_partitions: At least so many partitions, where the log can be cut so often.
-        partition_bytes: Bytes of the log that a partition reads, about.
+        partition_bytes: Bytes of the log that a partition reads, about; None leaves it to the planning.
 
     Raises:
         ArgumentError: A value out of range.
@@ -59,7 +59,7 @@ class StoreRead:
     damage: Accumulator[frozenset[Damage]] | None = None
     only_topic: str | None = None
     min_partitions: int | None = None
-    partition_bytes: int = PARTITION_BYTES
+    partition_bytes: int | None = None
 
     def __post_init__(self) -> None:
         """Checks in the driver what would otherwise fail in every task."""
@@ -67,7 +67,7 @@ class StoreRead:
         object.__setattr__(self, "commit_log_dirs", tuple(map(_local, self.commit_log_dirs)))
         _check_choice("io", self.io, ("pread", "mmap"))
         _check_choice("on_damage", self.on_damage, ("fail", "warn"))
-        _check_range("partition_bytes", self.partition_bytes, 1 << 62)
+        _check_range("partition_bytes", 1 if self.partition_bytes is None else self.partition_bytes, 1 << 62)
         _check_range("min_partitions", 1 if self.min_partitions is None else self.min_partitions, _MOST_PARTITIONS)
         if self.request.columns is not None and not self.request.columns:
             raise ArgumentError("columns: expected at least one, got none")
@@ -77,11 +77,13 @@ class StoreRead:
         return open_store(self.path, commit_log_dirs=self.commit_log_dirs, io=self.io)
 
 
-def plan_partitions(read: StoreRead) -> list[Partition]:
+def plan_partitions(read: StoreRead, cores: int | None = None) -> list[Partition]:
     """Cuts a read into partitions: together they give each message once.
 
     Args:
         read: What is read; its planning looks at file names and at samples of the consume queues, not at messages.
+        cores: Those of Python workers, who take long to begin with a partition: with more than four for each core,
+            partitions of up to 1 GiB are made, unless the read says how large.
 
     Returns:
         Partitions in the order of the log; none where there is nothing to read.
@@ -94,9 +96,12 @@ def plan_partitions(read: StoreRead) -> list[Partition]:
     Source: `MessageStore.plan`.
     """
     wanted = read.min_partitions or 1
-    cut = read.partition_bytes
+    cut = read.partition_bytes or PARTITION_BYTES
     with read.open() as store:
         found = _planned(store, read.request, cut)
+        times = 1 if cores is None or read.partition_bytes else min(-(-len(found) // (4 * cores)), 4)
+        if times > 1:
+            found = _planned(store, read.request, times * cut)
         cut = min(cut, sum(p.end - p.start for p in found))
         while len(found) < wanted and cut > 1:
             cut = max(1, min(cut // 2, cut * len(found) // wanted))

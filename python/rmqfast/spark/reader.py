@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 from rmqfast.errors import ArgumentError
 from rmqfast.spark.columnar import columnar_frame
 from rmqfast.spark.offsets import check_not_expired
-from rmqfast.spark.partitions import PARTITION_BYTES, Partition, StoreRead, plan_partitions
+from rmqfast.spark.partitions import Partition, StoreRead, plan_partitions
 from rmqfast.spark.schema import row_schema
-from rmqfast.spark.task import read_partition
+from rmqfast.spark.task import read_numbered, read_partition
 from rmqfast.store import ScanRequest, milliseconds
 from rmqfast.store.request import MAX_BODY_BYTES, Time
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from rmqfast.message import Damage
 
-__all__ = ["Engine", "read_store", "store_read"]
+__all__ = ["Engine", "cores", "read_store", "store_read", "task_numbers"]
 
 Engine = Literal["auto", "columnar", "arrow", "pandas"]
 _ENGINES = ("auto", "columnar", "arrow", "pandas")
@@ -126,10 +126,13 @@ def read_store(
         frame = columnar_frame(spark, read, "auto" if engine == "auto" else "columnar")
         if frame is not None:
             return frame
-    partitions = plan_partitions(read)
-    if partition_bytes is None:
-        partitions = _fewer(spark, read, partitions)
-    return _data_frame(spark, read, partitions, engine)
+    partitions = plan_partitions(read, cores(spark))
+    numbers, schema = task_numbers(spark, partitions), row_schema(read.request.columns)
+    if engine == "pandas":
+        made: DataFrame = numbers.mapInPandas(_in_pandas(read, partitions), schema)
+    else:
+        made = numbers.mapInArrow(partial(read_numbered, read, partitions), schema)
+    return made
 
 
 def store_read(
@@ -191,20 +194,30 @@ def store_read(
         on_damage=on_damage,
         damage=damage,
         min_partitions=min_partitions,
-        partition_bytes=PARTITION_BYTES if partition_bytes is None else partition_bytes,
+        partition_bytes=partition_bytes,
     )
     _check_not_expired(read)
     return read
 
 
-def _fewer(spark: SparkSession, read: StoreRead, partitions: list[Partition]) -> list[Partition]:
-    """Larger partitions, where there are many for each core: a Python worker takes long to begin with one."""
+def cores(spark: SparkSession) -> int | None:
+    """The cores that Spark knows of; None where it does not tell.
+
+    Source: `SparkContext.defaultParallelism`.
+    """
     try:
-        most = 4 * spark.sparkContext.defaultParallelism
+        return int(spark.sparkContext.defaultParallelism)
     except Exception:  # noqa: BLE001  # Spark Connect does not tell, each version in a way of its own
-        return partitions
-    times = min(-(-len(partitions) // most), 4)
-    return partitions if times <= 1 else plan_partitions(replace(read, partition_bytes=times * PARTITION_BYTES))
+        return None
+
+
+def task_numbers(spark: SparkSession, partitions: Sequence[Partition]) -> DataFrame:
+    """A range of as many numbers as partitions: a task each, without a shuffle; a task finds its own by its number.
+
+    Source: `RangeExec` splits n numbers into n slices of one; a local table is cut by the default parallelism instead.
+    """
+    numbers: DataFrame = spark.range(0, len(partitions), 1, max(len(partitions), 1))
+    return numbers
 
 
 def _check_not_expired(read: StoreRead) -> None:
@@ -213,31 +226,6 @@ def _check_not_expired(read: StoreRead) -> None:
         return
     with read.open() as store:
         check_not_expired("start_offset", start, store.topics().get(topic, {}))
-
-
-def _data_frame(spark: SparkSession, read: StoreRead, partitions: list[Partition], engine: Engine) -> DataFrame:
-    """A range of as many numbers as partitions is a task each, without a shuffle; the tasks find theirs by its number.
-
-    Source: `RangeExec` splits n numbers into n slices of one; a local table is cut by the default parallelism instead.
-    """
-    numbers: DataFrame = spark.range(0, len(partitions), 1, max(len(partitions), 1))
-    schema = row_schema(read.request.columns)
-    if engine == "pandas":
-        frame: DataFrame = numbers.mapInPandas(_in_pandas(read, partitions), schema)
-    else:
-        frame = numbers.mapInArrow(_in_arrow(read, partitions), schema)
-    return frame
-
-
-def _in_arrow(
-    read: StoreRead, partitions: list[Partition]
-) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    def batches(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in numbers:
-            for number in batch.column(0).to_pylist():
-                yield from read_partition(read, partitions[number])
-
-    return batches
 
 
 def _in_pandas(

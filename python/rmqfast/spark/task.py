@@ -16,7 +16,7 @@ from rmqfast.store import MessageStore, ScanRequest
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["read_partition"]
+__all__ = ["read_numbered", "read_partition"]
 
 _LOG = logging.getLogger("rmqfast.spark")
 _MOST_LISTED = 20
@@ -45,6 +45,26 @@ def read_partition(read: StoreRead, partition: Partition) -> Iterator[pa.RecordB
             for batch in scan.batches():
                 yield batch if read.only_topic is None else _of_topic(batch, read.only_topic)
     _tell(read, partition, [*lost, *scan.damage])
+
+
+def read_numbered(
+    read: StoreRead, partitions: Sequence[Partition], numbers: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Yields the batches of the partitions whose numbers come, as a function for `mapInArrow`.
+
+    Args:
+        read: What is read.
+        partitions: All of them.
+        numbers: Batches whose first column has positions in `partitions`.
+
+    Raises:
+        StoreError: As `read_partition`.
+
+    Source: `read_partition`.
+    """
+    for batch in numbers:
+        for number in batch.column(0).to_pylist():
+            yield from read_partition(read, partitions[number])
 
 
 def _opened(read: StoreRead) -> MessageStore:

@@ -33,14 +33,8 @@ impl Estimate {
         let mut all = Self::default();
         for queue in queues {
             let max = queue.max_offset()?;
-            let mut first = queue.lower_bound(from, max)?;
-            let mut last = queue.lower_bound(end, max)?;
-            if let Some(bound) = request.start_offset.as_ref().and_then(|b| b.of(queue.queue_id())) {
-                first = first.max(bound);
-            }
-            if let Some(bound) = request.end_offset.as_ref().and_then(|b| b.of(queue.queue_id())) {
-                last = last.min(bound);
-            }
+            let listed = (queue.lower_bound(from, max)?, queue.lower_bound(end, max)?);
+            let (first, last) = request.within_bounds(queue.queue_id(), listed);
             if first < last {
                 all.add(queue, request, first, last)?;
             }

@@ -1,7 +1,7 @@
 //! The units of some queues that pass the tag hash, stretch by stretch of the log and in its order.
 //!
 //! Source: `DefaultMessageStore.getMessage`, `DefaultMessageFilter.isMatchedByConsumeQueue`.
-use super::request::{OffsetBound, ScanRequest};
+use super::request::ScanRequest;
 use crate::Result;
 use crate::format::consume_queue::{PRE_BLANK_SIZE, UNIT_SIZE, Unit};
 use crate::format::cursor::{i32_at, i64_at};
@@ -212,13 +212,11 @@ fn pick(units: &[u8], wanted: impl Fn(i64) -> bool, take: &mut impl FnMut(usize,
 impl Cursor {
     /// The units of a range of the log. At both ends of the log no bisection is trusted: units that were damaged mislead it.
     fn of(queue: &ConsumeQueue, request: &ScanRequest, (from, end): (u64, u64), log: &CommitLog) -> Result<Self> {
-        let bound = |bound: &Option<OffsetBound>| bound.as_ref().and_then(|b| b.of(queue.queue_id()));
         let max = queue.max_offset()?;
         let first = if from > log.min_offset() { queue.lower_bound(from, max)? } else { queue.first_offset() };
         let reaches_on = end < log.segments().end() && queue.max_physical_offset()? > end;
         let last = if reaches_on { queue.lower_bound(end, max)? } else { max };
-        let next = bound(&request.start_offset).map_or(first, |start| first.max(start));
-        let last = bound(&request.end_offset).map_or(last, |end| last.min(end));
+        let (next, last) = request.within_bounds(queue.queue_id(), (first, last));
         Ok(Self { next, end: last, is_live: from > log.min_offset() })
     }
 }

@@ -1,6 +1,6 @@
 //! What consume queues alone tell of the messages that a request asks for.
 use super::plan::{Piece, Plan, Way};
-use super::request::{OffsetBound, ScanRequest};
+use super::request::ScanRequest;
 use crate::Result;
 use crate::store::{CommitLog, ConsumeQueue, MessageStore};
 
@@ -71,10 +71,8 @@ fn is_told_by_queues(request: &ScanRequest) -> bool {
 
 /// First queue offset and the one behind the last of what `queue` lists for `request` before `end` of the log.
 fn range(store: &MessageStore, queue: &ConsumeQueue, request: &ScanRequest, end: u64) -> Result<(i64, i64)> {
-    let bound = |bound: &Option<OffsetBound>| bound.as_ref().and_then(|b| b.of(queue.queue_id()));
     let max = queue.max_offset()?;
     let first = queue.lower_bound(store.log().min_offset(), max)?;
     let last = if end < store.log().segments().end() { queue.lower_bound(end, max)? } else { max };
-    let first = bound(&request.start_offset).map_or(first, |start| first.max(start));
-    Ok((first, bound(&request.end_offset).map_or(last, |end| last.min(end))))
+    Ok(request.within_bounds(queue.queue_id(), (first, last)))
 }

@@ -78,6 +78,13 @@ impl ScanRequest {
     pub fn filters_properties(&self) -> bool {
         !self.tags.is_all() || self.keys.is_some()
     }
+
+    /// What the request's bounds leave of a range of queue offsets, from the first to the one behind the last.
+    pub fn within_bounds(&self, queue_id: i32, (first, end): (i64, i64)) -> (i64, i64) {
+        let bound = |bound: &Option<OffsetBound>| bound.as_ref().and_then(|b| b.of(queue_id));
+        let first = bound(&self.start_offset).map_or(first, |start| first.max(start));
+        (first, bound(&self.end_offset).map_or(end, |last| end.min(last)))
+    }
 }
 
 impl Default for ScanRequest {
