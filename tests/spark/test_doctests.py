@@ -9,7 +9,7 @@ import pytest
 
 from .conftest import collect_ignore
 
-MODULES = ["columnar", "mapping", "offsets", "options", "partitions", "reader", "schema", "session", "task"]
+MODULES = ["columnar", "frames", "mapping", "offsets", "options", "partitions", "reader", "schema", "session", "task"]
 if not collect_ignore:
     MODULES += ["filters", "source"]
 

@@ -18,7 +18,6 @@ from rmqfast.store.request import MAX_BODY_BYTES, Time
 
 if TYPE_CHECKING:
     import pandas as pd
-    import pyarrow as pa
     from pyspark.accumulators import Accumulator
     from pyspark.sql import DataFrame, SparkSession
 
@@ -232,15 +231,10 @@ def _in_pandas(
     read: StoreRead, partitions: list[Partition]
 ) -> Callable[[Iterator[pd.DataFrame]], Iterator[pd.DataFrame]]:
     def frames(numbers: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
+        from rmqfast.spark.frames import arrow_frame
+
         for frame in numbers:
             for number in frame.iloc[:, 0]:
-                yield from map(_frame, read_partition(read, partitions[number]))
+                yield from map(arrow_frame, read_partition(read, partitions[number]))
 
     return frames
-
-
-def _frame(batch: pa.RecordBatch) -> pd.DataFrame:
-    frame: pd.DataFrame = batch.to_pandas()
-    if "properties" in frame:
-        frame["properties"] = frame["properties"].map(dict)  # Spark 3.5 takes a dict only, arrow gives pairs
-    return frame
