@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -83,10 +82,10 @@ def plan_partitions(read: StoreRead, cores: int | None = None) -> list[Partition
     Args:
         read: What is read; its planning looks at file names and at samples of the consume queues, not at messages.
         cores: Those of Python workers, who take long to begin with a partition: with more than four for each core,
-            partitions of up to 1 GiB are made, unless the read says how large.
+            partitions of up to 1 GiB are made, unless the read says how large. Unknown, they are as many as here.
 
     Returns:
-        Partitions in the order of the log; none where there is nothing to read.
+        Partitions in the order of the log, of about the same size; none where there is nothing to read.
 
     Raises:
         UnknownTopicError: The store has no such topic.
@@ -97,39 +96,22 @@ def plan_partitions(read: StoreRead, cores: int | None = None) -> list[Partition
     """
     wanted = read.min_partitions or 1
     cut = read.partition_bytes or PARTITION_BYTES
+    readers = cores or os.cpu_count() or 1
     with read.open() as store:
-        found = _planned(store, read.request, cut)
+        found = _planned(store, read.request, cut, readers)
         times = 1 if cores is None or read.partition_bytes else min(-(-len(found) // (4 * cores)), 4)
         if times > 1:
-            found = _planned(store, read.request, times * cut)
+            found = _planned(store, read.request, times * cut, readers)
         cut = min(cut, sum(p.end - p.start for p in found))
         while len(found) < wanted and cut > 1:
             cut = max(1, min(cut // 2, cut * len(found) // wanted))
-            found = _planned(store, read.request, cut)
+            found = _planned(store, read.request, cut, readers)
     return found
 
 
-def _planned(store: MessageStore, request: ScanRequest, cut: int) -> list[Partition]:
-    pieces, _, _ = store.plan(request, cut_bytes=cut)
-    return _joined((Partition(*piece) for piece in pieces), cut)
-
-
-def _joined(partitions: Iterable[Partition], cut: int) -> list[Partition]:
-    """A plan cuts at every file of the log; small files, as of a small store, are not worth a task each."""
-    joined: list[Partition] = []
-    for part in partitions:
-        if part.end <= part.start:
-            continue
-        last = joined[-1] if joined else None
-        if last and _continues(last, part) and part.end - last.start <= cut:
-            joined[-1] = last._replace(end=part.end)
-        else:
-            joined.append(part)
-    return joined
-
-
-def _continues(last: Partition, part: Partition) -> bool:
-    return last.way == part.way == "log" and last.verify_crc == part.verify_crc and last.end == part.start
+def _planned(store: MessageStore, request: ScanRequest, cut: int, readers: int) -> list[Partition]:
+    pieces, _, _ = store.plan(request, cut_bytes=cut, readers=readers)
+    return [part for part in (Partition(*piece) for piece in pieces) if part.start < part.end]
 
 
 def _local(path: str | os.PathLike[str]) -> str:

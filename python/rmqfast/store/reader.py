@@ -111,13 +111,14 @@ class MessageStore(Lookups):
         return Scan(self._native.scan(request, way=way, threads=threads))
 
     def plan(
-        self, request: ScanRequest, *, cut_bytes: int, way: Way | None = None
+        self, request: ScanRequest, *, cut_bytes: int, readers: int = 1, way: Way | None = None
     ) -> tuple[list[tuple[str, int, int, bool]], int, str]:
         """Plans a scan as pieces that can be read apart from each other, as by Spark's tasks.
 
         Args:
             request: The scan.
-            cut_bytes: Bytes that a piece shall read, about.
+            cut_bytes: Bytes that a piece shall read, at most, about.
+            readers: How many read at once: the pieces of a large scan are a multiple of it, and equal.
             way: As in `scan`.
 
         Returns:
@@ -129,7 +130,7 @@ class MessageStore(Lookups):
 
         Source: `docs/decisions`: pieces are ranges of the log, so they never overlap.
         """
-        return self._native.plan(request, way=way, cut_bytes=cut_bytes)
+        return self._native.plan(request, way=way, cut_bytes=cut_bytes, readers=readers)
 
     def scan_pieces(self, request: ScanRequest, pieces: Sequence[tuple[str, int, int, bool]]) -> Scan:
         """Scans pieces that `plan` made, here or in another process.

@@ -40,7 +40,7 @@ fn write(root: &Path, log: &[u8], cut: usize, queue: &[u8]) {
 
 fn scan(store: &MessageStore, request: ScanRequest, way: Way, piece_bytes: u64) {
     let mut plan = Plan::new(store, &request, Some(way)).expect("topic T has a queue");
-    plan.cut(piece_bytes).expect("readable");
+    plan.cut(piece_bytes, 1).expect("readable");
     let mut scan = Scan::new(plan.sources, Arc::new(request), plan.pieces, 1);
     while let Some(batch) = scan.next_batch(&mut || Ok(())).expect("readable") {
         assert!(batch.num_rows() > 0);

@@ -8,7 +8,7 @@ use crate::task::Task;
 use crate::{java, options};
 use jni::JNIEnv;
 use jni::objects::{JClass, JLongArray, JObject, JObjectArray};
-use jni::sys::{jboolean, jlong, jobject};
+use jni::sys::{jboolean, jint, jlong, jobject};
 use rmqfast_store::scan::{Listed, Piece, Way};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -123,9 +123,10 @@ extern "system" fn Java_org_rmqfast_spark_Native_plan<'a>(
     options: JObjectArray<'a>,
     columns: JObjectArray<'a>,
     filters: JObjectArray<'a>,
+    cores: jint,
 ) -> jobject {
     let returned = guarded(&mut env, |env| {
-        let pieces = read(env, &options, &columns, &filters)?.partitions()?;
+        let pieces = read(env, &options, &columns, &filters)?.partitions(cores.unsigned_abs().into())?;
         let numbers: Vec<i64> = pieces.iter().flat_map(numbers).collect();
         let array = env.new_long_array(numbers.len() as i32)?;
         env.set_long_array_region(&array, 0, &numbers)?;

@@ -214,7 +214,7 @@ mod tests {
         for filters in [&two_topics[..], &nowhere, &[filter("null", "queue_id", &[])], &[filter("in", "tags", &[])]] {
             let mut read = read();
             assert!(read.take(filters).iter().all(|taken| *taken));
-            assert!(read.is_empty && read.partitions().expect("no store is opened").is_empty());
+            assert!(read.is_empty && read.partitions(1).expect("no store is opened").is_empty());
         }
     }
 }

@@ -92,22 +92,23 @@ impl Read {
         Ok(MessageStore::open(&self.path, &options)?)
     }
 
-    /// Cuts the read into pieces, a task each: together they give each message once. In the order of the log.
+    /// Cuts the read into pieces, a task each, for so many `cores`: together they give each message once. In the order of
+    /// the log.
     ///
     /// # Errors
     /// A topic that the store does not have, a store that cannot be read.
-    pub fn partitions(&self) -> Result<Vec<Piece>> {
+    pub fn partitions(&self, cores: u64) -> Result<Vec<Piece>> {
         if self.is_empty {
             return Ok(Vec::new());
         }
         let store = self.open()?;
         let mut cut = self.partition_bytes;
-        let mut found = self.planned(&store, cut)?;
+        let mut found = self.planned(&store, cut, cores)?;
         cut = cut.min(found.iter().map(|p| p.end - p.from).sum());
         while (found.len() as u64) < self.min_partitions && cut > 1 {
             let scaled = u128::from(cut) * found.len() as u128 / u128::from(self.min_partitions);
             cut = (cut / 2).min(scaled as u64).max(1);
-            found = self.planned(&store, cut)?;
+            found = self.planned(&store, cut, cores)?;
         }
         Ok(found)
     }
@@ -129,15 +130,15 @@ impl Read {
         Ok(Listed::of(&store, &self.request, end)?)
     }
 
-    fn planned(&self, store: &MessageStore, cut: u64) -> Result<Vec<Piece>> {
+    fn planned(&self, store: &MessageStore, cut: u64, cores: u64) -> Result<Vec<Piece>> {
         let mut plan = Plan::new(store, &self.request, None)?;
-        plan.cut(cut)?;
+        plan.cut(cut, cores)?;
         let (start, end) = self.log_range;
         let held = plan.pieces.into_iter().map(|piece| Piece { end: piece.end.min(end), ..piece });
         // What was there and is not: a task that finds nothing of its piece says so.
         let [before, behind] = [(start, end.min(store.log().min_offset())), (self.lost_from(store), end)]
             .map(|(from, end)| Piece { way: Way::Log, from, end, verify_crc: false });
-        Ok(joined([before].into_iter().chain(held).chain([behind]), cut))
+        Ok([before].into_iter().chain(held).chain([behind]).filter(|piece| piece.from < piece.end).collect())
     }
 
     /// Where the log now ends, if it has lost its end since the read was asked for; the maximum if not.
@@ -145,22 +146,6 @@ impl Read {
         let (end, asked) = (store.log().segments().end(), self.log_range.1);
         if asked != u64::MAX && end < asked { end } else { u64::MAX }
     }
-}
-
-/// A plan cuts at every file of the log; small files, as of a small store, are not worth a task each.
-fn joined(pieces: impl Iterator<Item = Piece>, cut: u64) -> Vec<Piece> {
-    let mut joined: Vec<Piece> = Vec::new();
-    for piece in pieces.filter(|piece| piece.from < piece.end) {
-        match joined.last_mut() {
-            Some(last) if continues(last, &piece) && piece.end - last.from <= cut => last.end = piece.end,
-            _ => joined.push(piece),
-        }
-    }
-    joined
-}
-
-fn continues(last: &Piece, piece: &Piece) -> bool {
-    last.way == Way::Log && piece.way == Way::Log && last.verify_crc == piece.verify_crc && last.end == piece.from
 }
 
 /// Options with everything in them that depends on the store as it now is: offsets as numbers. Also checks what would
@@ -218,19 +203,6 @@ fn local(text: &str) -> Result<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn piece(way: Way, from: u64, end: u64) -> Piece {
-        Piece { way, from, end, verify_crc: false }
-    }
-
-    #[test]
-    fn small_pieces_of_the_log_are_joined_up_to_the_cut() {
-        let pieces = [(0, 10), (10, 20), (20, 20), (20, 30), (40, 45)].map(|(from, end)| piece(Way::Log, from, end));
-        let expected = [(0, 20), (20, 30), (40, 45)].map(|(from, end)| piece(Way::Log, from, end));
-        assert_eq!(joined(pieces.into_iter(), 20), expected);
-        let queues = [(0, 10), (10, 20)].map(|(from, end)| piece(Way::Queue, from, end));
-        assert_eq!(joined(queues.into_iter(), 100), queues);
-    }
 
     #[test]
     fn a_path_is_a_directory_of_this_machine() {

@@ -35,17 +35,18 @@ impl Store {
         Ok(Self { store: Arc::new(store) })
     }
 
-    #[pyo3(signature = (request, *, way, cut_bytes))]
+    #[pyo3(signature = (request, *, way, cut_bytes, readers))]
     fn plan(
         &self,
         py: Python<'_>,
         request: PyScanRequest,
         way: Option<&str>,
         cut_bytes: u64,
+        readers: u64,
     ) -> PyResult<(Vec<PyPiece>, u64, String)> {
         let request = request.into_request()?;
         let way = way.map(to_way).transpose()?;
-        let plan = py.detach(|| self.planned(&request, way, Some(cut_bytes))).map_err(to_python)?;
+        let plan = py.detach(|| self.planned(&request, way, Some((cut_bytes, readers)))).map_err(to_python)?;
         Ok((plan.pieces.iter().map(from_piece).collect(), plan.listed, plan.reason))
     }
 
@@ -54,7 +55,7 @@ impl Store {
         const CUT: u64 = 64 << 20;
         let request = Arc::new(request.into_request()?);
         let way = way.map(to_way).transpose()?;
-        let cut = (threads > 1).then_some(CUT);
+        let cut = (threads > 1).then_some((CUT, threads as u64));
         let plan = py.detach(|| self.planned(&request, way, cut)).map_err(to_python)?;
         Ok(start(plan.sources, request, plan.pieces, threads))
     }
@@ -128,10 +129,10 @@ impl Store {
 }
 
 impl Store {
-    fn planned(&self, request: &ScanRequest, way: Option<scan::Way>, cut: Option<u64>) -> Result<Plan, Error> {
+    fn planned(&self, request: &ScanRequest, way: Option<scan::Way>, cut: Option<(u64, u64)>) -> Result<Plan, Error> {
         let mut plan = Plan::new(&self.store, request, way)?;
-        if let Some(bytes) = cut {
-            plan.cut(bytes)?;
+        if let Some((bytes, readers)) = cut {
+            plan.cut(bytes, readers)?;
         }
         Ok(plan)
     }

@@ -5,19 +5,24 @@ use crate::format::consume_queue::Unit;
 use crate::store::ConsumeQueue;
 use crate::store::consume_queue::UnitReader;
 
-/// Pieces of a file, or of all queues: a damaged name must not ask for billions.
+/// Pieces of a stretch of the log: a damaged name must not ask for billions.
 const MAX_PARTS: u64 = 1 << 14;
 
 impl Plan {
-    /// Cuts the pieces so that each has about `bytes` bytes to read, at records.
+    /// Cuts the pieces at records, so that each has the same number of bytes to read, about, and no more than `bytes`; into a
+    /// multiple of `readers`, who then end together, unless they are so many that pieces would be much smaller.
     ///
     /// # Errors
     /// [`Error::Io`].
-    pub fn cut(&mut self, bytes: u64) -> Result<()> {
+    pub fn cut(&mut self, bytes: u64, readers: u64) -> Result<()> {
         let mut pieces = Vec::new();
+        let parts = |cost: u64| match cost.div_ceil(bytes.max(1)) {
+            0 | 1 => 1,
+            parts => parts.min(MAX_PARTS).next_multiple_of(readers.clamp(1, MAX_PARTS)).min(4 * parts),
+        };
         for piece in std::mem::take(&mut self.pieces) {
             let mut from = piece.from;
-            for at in self.cuts(piece, bytes.max(1))? {
+            for at in self.cuts(piece, parts)? {
                 if at > from && at < piece.end {
                     pieces.push(Piece { from, end: at, ..piece });
                     from = at;
@@ -29,16 +34,16 @@ impl Plan {
         Ok(())
     }
 
-    fn cuts(&self, piece: Piece, bytes: u64) -> Result<Vec<u64>> {
+    fn cuts(&self, piece: Piece, parts: impl Fn(u64) -> u64) -> Result<Vec<u64>> {
         match piece.way {
-            Way::Queue => self.cuts_by_units(piece, bytes),
-            Way::Log => self.cuts_by_bytes(piece, bytes),
+            Way::Queue => self.cuts_by_units(piece, parts),
+            Way::Log => self.cuts_by_bytes(piece, parts(piece.end - piece.from)),
         }
     }
 
     /// Physical offsets that split what the largest queues list into equal parts: as many as there are bytes to read. A rare
     /// tag has few, however much log its messages are spread over.
-    fn cuts_by_units(&self, piece: Piece, bytes: u64) -> Result<Vec<u64>> {
+    fn cuts_by_units(&self, piece: Piece, parts: impl Fn(u64) -> u64) -> Result<Vec<u64>> {
         const QUEUES: usize = 8;
         let mut ranges = Vec::new();
         for queue in self.sources.queues.iter() {
@@ -49,8 +54,7 @@ impl Plan {
         ranges.sort_by_key(|(units, _, _)| std::cmp::Reverse(*units));
         let units: i64 = ranges.iter().map(|(units, _, _)| units).sum();
         let listed = (units as u64).saturating_mul(self.mean_size(&ranges)?);
-        let parts = listed.min(self.queue_cost_bytes) / bytes;
-        let parts = parts.clamp(1, MAX_PARTS) as i64;
+        let parts = parts(listed.min(self.queue_cost_bytes)) as i64;
         ranges.truncate(QUEUES);
         let looked_at: i64 = ranges.iter().map(|(units, _, _)| units).sum();
         let step = (looked_at / (parts * 8)).max(1);
@@ -78,25 +82,50 @@ impl Plan {
         Ok((sum / std::cmp::max(count, 1)).max(1))
     }
 
-    /// Starts of files, and within a file records that the largest queue lists or that stand behind a found magic.
-    fn cuts_by_bytes(&self, piece: Piece, bytes: u64) -> Result<Vec<u64>> {
-        let mut cuts = Vec::new();
+    /// Records that stand behind a found magic, at equal distances.
+    fn cuts_by_bytes(&self, piece: Piece, parts: u64) -> Result<Vec<u64>> {
         let log = &self.sources.log;
-        for (index, file) in log.segments().files().iter().enumerate() {
-            if file.end() <= piece.from || file.base >= piece.end {
-                continue;
-            }
-            cuts.push(file.base);
-            let parts = file.len.div_ceil(bytes).min(MAX_PARTS);
-            for wanted in (1..parts).map(|part| file.base + part * (file.len / parts)) {
-                if wanted > piece.from && wanted < piece.end {
-                    let Some(cut) = crate::store::resync::record_behind(log, index, wanted)? else { break };
-                    cuts.push(cut);
-                }
-            }
+        let len = u128::from(piece.end - piece.from);
+        let mut cuts = Vec::new();
+        for wanted in (1..parts).map(|part| piece.from + (len * u128::from(part) / u128::from(parts)) as u64) {
+            let Some(index) = log.segments().find(wanted) else { continue };
+            cuts.extend(crate::store::resync::record_behind(log, index, wanted)?);
         }
-        cuts.sort_unstable();
         cuts.dedup();
         Ok(cuts)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scan::ScanRequest;
+    use crate::store::append::{AppendOptions, Appender, Messages, OwnedMessage};
+    use crate::store::{MessageStore, OpenOptions};
+
+    #[test]
+    fn pieces_are_equal_and_a_multiple_of_their_readers() {
+        let dir = tempfile::tempdir().expect("dir");
+        let options = AppendOptions { file_size: 1 << 16, index_slots: 16, index_entries: 9_000, ..Default::default() };
+        let appender = Appender::open(dir.path(), options).expect("new");
+        let message = OwnedMessage { topic: "T".into(), body: vec![b'x'; 100], ..Default::default() };
+        appender.append(&Messages::new(vec![message; 4000]), None, 0).expect("appended");
+        appender.close().expect("closed");
+        let store = MessageStore::open(dir.path(), &OpenOptions::default()).expect("opened");
+        let request = ScanRequest { topic: Some("T".into()), ..ScanRequest::default() };
+        let pieces = |way: Way, bytes: u64, readers: u64| {
+            let mut plan = Plan::new(&store, &request, Some(way)).expect("planned");
+            plan.cut(bytes, readers).expect("cut");
+            plan.pieces.retain(|piece| !piece.verify_crc);
+            plan.pieces.iter().map(|piece| piece.end - piece.from).collect::<Vec<_>>()
+        };
+        for way in [Way::Log, Way::Queue] {
+            for (bytes, readers, count) in [(300_000, 1, 3), (300_000, 4, 4), (300_000, 1000, 12), (1 << 30, 4, 1)] {
+                let lens = pieces(way, bytes, readers);
+                let (least, most) = (lens.iter().min().expect("one"), lens.iter().max().expect("one"));
+                assert_eq!(lens.len(), count, "{way:?} {bytes} {readers}");
+                assert!(most - least <= most / 5, "{way:?} {lens:?}");
+            }
+        }
     }
 }

@@ -27,8 +27,8 @@ final class Native {
     /** What the queues alone tell, or null: messages, 1 if there are any, least and largest queue offset. */
     static native long[] listed(String[] options, String[][] filters);
 
-    /** Four numbers for each partition, as {@link #open} takes them. */
-    static native long[] plan(String[] options, String[] columns, String[][] filters);
+    /** Four numbers for each partition, as {@link #open} takes them; so many cores will read. */
+    static native long[] plan(String[] options, String[] columns, String[][] filters, int cores);
 
     /** Begins to read a partition. */
     static native long open(String[] options, String[] columns, String[][] filters, long[] partition, long limit);

@@ -1,6 +1,7 @@
 package org.rmqfast.spark;
 
 import java.util.Arrays;
+import org.apache.spark.SparkContext;
 import org.apache.spark.sql.connector.read.Batch;
 import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
@@ -44,7 +45,8 @@ final class StoreScan implements Scan, Batch {
 
     @Override
     public InputPartition[] planInputPartitions() {
-        long[] numbers = Native.plan(options, schema.fieldNames(), filters);
+        int cores = SparkContext.getOrCreate().defaultParallelism();
+        long[] numbers = Native.plan(options, schema.fieldNames(), filters, cores);
         InputPartition[] partitions = new InputPartition[numbers.length / NUMBERS];
         for (int i = 0; i < partitions.length; i++) {
             partitions[i] = new StorePartition(Arrays.copyOfRange(numbers, i * NUMBERS, (i + 1) * NUMBERS));
