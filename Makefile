@@ -20,7 +20,7 @@ PACKAGED := $(shell find Cargo.toml Cargo.lock pyproject.toml rust python -type 
 JAR := python/rmqfast/spark/jars/rmqfast-columnar.jar
 IN_JAR := $(shell find Cargo.toml Cargo.lock jvm rust/jvm rust/store/src rust/store/Cargo.toml -type f)
 
-.PHONY: help demo test test-long fuzz bench lint format develop wheel lock clean tools tools-long
+.PHONY: help demo test test-long faults fuzz bench lint format develop wheel lock clean tools tools-long
 
 help: ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r name what; do printf '  make %-10s %s\n' "$$name" "$$what"; done
@@ -35,8 +35,13 @@ test: .venv/.installed ## the tests that take seconds; ARGS go to pytest
 	$(call pytest,.venv) -m "spark and not long" --benchmark-disable
 
 test-long: .venv/.installed $(OLD_SPARKS:%=%/.installed) | tools-long ## the tests that take minutes: kills, flips, older PySparks, real brokers
+	SEEDS=3000 MUTATIONS=3000 $(MAKE) faults
 	$(call pytest,.venv) -m long --benchmark-disable
 	for venv in $(OLD_SPARKS); do $(call pytest,$$venv) $(OLD_SPARK_WARNS) -m "spark and not long" tests/spark || exit; done
+
+faults: tools ## losses of power for SEEDS seeds, calls that fail, stores torn and mutated MUTATIONS times
+	RMQFAST_SEEDS=$${SEEDS:-10000} RMQFAST_MUTATIONS=$${MUTATIONS:-50000} \
+		cargo test --locked --package rmqfast-store --test faults --test recover
 
 fuzz: tools ## each fuzz target for SECONDS_EACH, 20; needs cargo-fuzz
 	cd rust/fuzz && for target in $$(sed -n 's/^name = "\([a-z0-9_]*\)"/\1/p' Cargo.toml); do \

@@ -7,7 +7,7 @@ RmqError
 │   │   └── StoreNotFoundError  a path that is not there (also a FileNotFoundError)
 │   ├── CorruptError            bytes that contradict the format
 │   ├── UnsupportedStoreError   a store of a kind that is not read: DLedger, or no store at all
-│   └── StoreBusyError          somebody owns the store, or it was not closed cleanly
+│   └── StoreBusyError          somebody else owns the store
 ├── UnknownTopicError           no such topic; the message lists names like it (also a LookupError)
 ├── UnknownMessageError         no message with that id (also a LookupError)
 ├── UnknownColumnError          no such column; the message lists names like it (also a LookupError)
@@ -46,7 +46,7 @@ class UnsupportedStoreError(StoreError):
 
 
 class StoreBusyError(StoreError):
-    """Another process owns the store, or the last owner did not close it."""
+    """Another process owns the store."""
 
 
 class UnknownTopicError(RmqError, LookupError):

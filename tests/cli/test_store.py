@@ -153,6 +153,23 @@ def test_verify_finds_one_changed_byte_and_says_where(golden_store_copy: Path_of
     assert "body crc" not in run("store", "verify", store, "--no-crc").stdout
 
 
+def test_repair_changes_nothing_until_it_is_told_to(golden_store_copy: Path_of) -> None:
+    store = golden_store_copy(STORE)
+    queue = store / "consumequeue" / "fx_q1" / "0" / f"{2000:020}"
+    whole = queue.read_bytes()
+    broken = whole[:1003] + bytes(20) + whole[1023:]
+    queue.write_bytes(broken)
+    result = run("store", "repair", store, "-o", "json")
+    assert (result.exit_code, json.loads(result.stdout)["ok"], queue.read_bytes()) == (1, False, broken)
+    assert "--yes" in result.stderr
+    result = run("store", "repair", store, "--yes", "-o", "jsonl")
+    assert result.exit_code == 0, result.stderr
+    done = json.loads(result.stdout)
+    assert (done["records"], done["cut_bytes"], done["unlisted"]) == (len(golden_stores.expected_rows(STORE)), 0, 0)
+    assert queue.read_bytes() == whole
+    assert run("store", "verify", store).exit_code == 0
+
+
 def from_json(text: str) -> Iterator[int]:
     """The offsets of damage."""
     yield from (place["offset"] for place in json.loads(text)["damage"])

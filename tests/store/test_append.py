@@ -25,7 +25,6 @@ import rmqfast
 from rmqfast import AppendOptions, Message
 from rmqfast.errors import (
     ArgumentError,
-    CorruptError,
     ForkError,
     StoreBusyError,
     StoreIOError,
@@ -90,6 +89,11 @@ def tree(path: Path) -> dict[str, bytes]:
     files = {str(p.relative_to(path)): p.read_bytes() for p in sorted(path.rglob("*")) if p.is_file()}
     files["checkpoint"] = files.get("checkpoint", b"")[:16]
     return {name: data for name, data in files.items() if name != "lock"}
+
+
+def written(files: dict[str, bytes]) -> dict[str, bytes]:
+    """Those that hold something, and all of the index."""
+    return {name: data for name, data in files.items() if "index" in name or data.strip(b"\0")}
 
 
 def rows(path: Path, topic: str | None = None) -> list[dict[str, Any]]:
@@ -292,13 +296,15 @@ def test_abort_is_there_while_the_store_is_open(tmp_path: Path) -> None:
         store.append(Message("T", b""))
 
 
-def test_a_store_that_was_not_closed_is_read_and_not_appended_to(tmp_path: Path) -> None:
+def test_a_store_that_was_not_closed_is_recovered(tmp_path: Path) -> None:
     store = rmqfast.open_store(tmp_path / "s", mode="a", options=TINY)
     store.append(Message("T", b"kept"))
     del store
-    with pytest.raises(StoreBusyError, match="not closed cleanly"):
-        rmqfast.open_store(tmp_path / "s", mode="a")
-    assert [row["body"] for row in rows(tmp_path / "s")] == [b"kept"]
+    with rmqfast.open_store(tmp_path / "s", mode="a", options=TINY) as store:
+        assert store.recovery is not None
+        assert (store.recovery.records, store.recovery.cut_bytes) == (1, 0)
+        assert store.append(Message("T", b"next")).queue_offset == 1
+    assert [row["body"] for row in rows(tmp_path / "s")] == [b"kept", b"next"]
 
 
 OWNER = """
@@ -373,11 +379,8 @@ def test_a_file_that_cannot_be_created_refuses_the_batch_and_nothing_else(tmp_pa
         before = tree(tmp_path / "s")
         with file_size_limit(80_000), pytest.raises(StoreIOError):
             store.append_many([Message("T", b"x" * 500, keys="k")] * 200)
-        after = tree(tmp_path / "s")
-        assert {name for name in after if "consumequeue" not in name} == {
-            name for name in before if "consumequeue" not in name
-        }
-        assert {name: after[name] for name in before} == before
+        # files of a queue, and the log's next one, may be there for later
+        assert written(tree(tmp_path / "s")) == written(before)
         assert store.append_many([Message("T", b"x" * 500, keys="k")] * 200) == 200
     assert [row["queue_offset"] for row in rows(tmp_path / "s", "T")] == list(range(4100))
     assert not (tmp_path / "s" / "abort").exists()
@@ -407,15 +410,6 @@ def test_sync_and_flush_bring_the_checkpoint_up_to_date(tmp_path: Path) -> None:
         assert checkpoint.index_msg_timestamp == NOW
 
 
-@pytest.mark.parametrize("name", ["crash-4.9.4", "damaged-4.9.4"])
-def test_stores_with_abort_are_refused(golden_store_copy: Callable[[str], Path], name: str) -> None:
-    path = golden_store_copy(name)
-    before = tree(path)
-    with pytest.raises((StoreBusyError, CorruptError)):
-        rmqfast.open_store(path, mode="a")
-    assert tree(path) == before
-
-
 def test_stores_of_other_kinds_are_refused(tmp_path: Path) -> None:
     for name in ("consumequeue/CURRENT", "timerwheel", "dledger-n0/data/0", "photos.zip"):
         path = tmp_path / name.partition("/")[0] / "s"
@@ -426,30 +420,6 @@ def test_stores_of_other_kinds_are_refused(tmp_path: Path) -> None:
         with pytest.raises(UnsupportedStoreError):
             rmqfast.open_store(path, mode="a")
         assert not (path / "abort").exists()
-
-
-def test_a_store_whose_queue_lags_is_refused(tmp_path: Path) -> None:
-    append_all(tmp_path / "s", [[Message("T", b"", queue_id=n % 2) for n in range(10)]])
-    file = tmp_path / "s" / "consumequeue" / "T" / "0" / ("0" * 20)
-    file.write_bytes(file.read_bytes()[:80] + bytes(20))
-    with pytest.raises(StoreBusyError, match="queue 0 of topic T ends at 4"):
-        rmqfast.open_store(tmp_path / "s", mode="a")
-
-
-def test_a_store_whose_end_is_damaged_is_refused(tmp_path: Path) -> None:
-    append_all(tmp_path / "s", [[Message("T", b"")] * 3])
-    log = tmp_path / "s" / "commitlog" / ("0" * 20)
-    log.write_bytes(log.read_bytes()[: 3 * 92] + b"rubbish" + bytes(4096 - 3 * 92 - 7))
-    with pytest.raises(CorruptError, match='mode "r"'):
-        rmqfast.open_store(tmp_path / "s", mode="a")
-
-
-def test_a_queue_that_leads_elsewhere_is_refused(tmp_path: Path) -> None:
-    append_all(tmp_path / "s", [[Message("T", b"", queue_id=n % 2) for n in range(4)]])
-    queues = tmp_path / "s" / "consumequeue" / "T"
-    (queues / "0" / ("0" * 20)).write_bytes((queues / "1" / ("0" * 20)).read_bytes())
-    with pytest.raises(CorruptError, match="unit 1"):
-        rmqfast.open_store(tmp_path / "s", mode="a")
 
 
 @pytest.mark.parametrize("name", ["basic-4.9.4", "basic-5.3.3", "delaytx-4.9.4", "offsets-4.9.4"])

@@ -18,6 +18,7 @@ from rmqfast.cli.topics import TOPIC_COLUMNS, store_facts, topic_rows
 from rmqfast.errors import ArgumentError
 from rmqfast.message import MessageExt
 from rmqfast.store import COLUMNS, MessageStore, open_store
+from rmqfast.store import repair as repair_store
 
 __all__ = ["app"]
 
@@ -129,6 +130,28 @@ def verify(
     write_report(output, report)
     if not report.ok:
         raise typer.Exit(1)
+
+
+@app.command()
+def repair(
+    directory: Directory,
+    *,
+    yes: Annotated[bool, typer.Option("--yes", help="Do it; without, nothing is changed.")] = False,
+    output: Output = Form.TABLE,
+) -> None:
+    """Builds consume queues and index from the log, and cuts half a record at its end. Shows what is wrong before.
+
+    Nobody else may own the store. Exit code 1: without --yes, there is damage.
+    """
+    if not yes:
+        with open_store(directory) as store, bar("checking") as progress:
+            report = store.verify(progress=progress)
+        write_report(output, report)
+        say("nothing was changed: `rmqfast store repair DIR --yes` mends the queues and builds the index from the log")
+        raise typer.Exit(0 if report.ok else 1)
+    with bar("repairing") as progress:
+        done = repair_store(directory, progress=progress)
+    write_facts(output, done._asdict())
 
 
 def chosen_columns(asked: str | None, form: Form) -> Sequence[str]:

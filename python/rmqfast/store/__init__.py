@@ -1,11 +1,11 @@
 """A store directory: open, scan, look up, append. A Python face on the store crate."""
 
-from rmqfast.store.opening import open_store
+from rmqfast.store.opening import open_store, repair
 from rmqfast.store.reader import MessageStore
 from rmqfast.store.report import IndexFile, StoreInfo, VerifyReport
 from rmqfast.store.request import COLUMNS, ScanRequest, milliseconds
 from rmqfast.store.scan import Scan
-from rmqfast.store.writer import AppendOptions, AppendResult, WritableStore
+from rmqfast.store.writer import AppendOptions, AppendResult, RecoveryReport, WritableStore
 
 __all__ = [
     "COLUMNS",
@@ -13,6 +13,7 @@ __all__ = [
     "AppendResult",
     "IndexFile",
     "MessageStore",
+    "RecoveryReport",
     "Scan",
     "ScanRequest",
     "StoreInfo",
@@ -20,4 +21,5 @@ __all__ = [
     "WritableStore",
     "milliseconds",
     "open_store",
+    "repair",
 ]

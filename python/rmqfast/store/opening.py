@@ -10,9 +10,9 @@ from typing import Literal, overload
 from rmqfast import _native
 from rmqfast.errors import ArgumentError
 from rmqfast.store.reader import MessageStore
-from rmqfast.store.writer import AppendOptions, WritableStore
+from rmqfast.store.writer import AppendOptions, RecoveryReport, WritableStore
 
-__all__ = ["open_store"]
+__all__ = ["open_store", "repair"]
 
 StorePath = str | os.PathLike[str]
 
@@ -38,6 +38,7 @@ def open_store(
     flush: Literal["async", "sync"] = "async",
     options: AppendOptions | None = None,
     clock: Callable[[], int] | None = None,
+    progress: Callable[[int, int], object] | None = None,
 ) -> WritableStore: ...
 
 
@@ -51,23 +52,27 @@ def open_store(
     flush: Literal["async", "sync"] | None = None,
     options: AppendOptions | None = None,
     clock: Callable[[], int] | None = None,
+    progress: Callable[[int, int], object] | None = None,
 ) -> MessageStore:
     """Opens a RocketMQ store directory.
 
     Args:
         path: The store's directory (`storePathRootDir`).
         mode: "r" reads; it never writes to, locks or slows the store, and is safe beside a live broker. "a" owns the
-            store and appends to it; where there is nothing, or an empty directory, it makes a new store.
+            store and appends to it; where there is nothing, or an empty directory, it makes a new store. One that was
+            not closed, or whose parts disagree, is recovered first.
         commit_log_dirs: Directories of the commit log, where it is not `commitlog` below `path` (`storePathCommitLog`);
             for mode "r" only.
         broker_name: What the column `broker_name` shall say; a store does not know it.
         io: "pread" is safe beside any other process; "mmap" is faster for scattered reads of a store that nobody
             truncates meanwhile: a file that is shortened under a map ends the process.
         flush: Mode "a": "async" hands messages to the operating system before an append returns, so that they survive
-            the end of the process, and `flush` or `close` brings them to the disk. "sync" brings the commit log to the
-            disk before it returns; queues and index follow from that.
+            the end of the process; every half second they are brought to the disk. "sync" brings the commit log to the
+            disk before it returns, for all threads that append at once with one wait; recovery makes queues and index
+            from that.
         options: Mode "a": sizes and limits; RocketMQ's unless given.
         clock: Mode "a": milliseconds since 1970, called once per append; the system's clock unless given.
+        progress: Mode "a": called by a recovery with bytes done and bytes in all.
 
     Returns:
         The store, which is a context manager; in mode "a" a `WritableStore`.
@@ -76,9 +81,8 @@ def open_store(
         StoreNotFoundError: No such directory.
         UnsupportedStoreError: No RocketMQ store, or a DLedger one; for mode "a" also one of the kinds of 5.x that keep
             messages elsewhere, too: RocksDB, batch queues, timers.
-        StoreBusyError: Mode "a": another process owns the store, or it was not closed cleanly, or its consume queues
-            lag behind its commit log.
-        CorruptError: Mode "a": the end of the store is damaged.
+        StoreBusyError: Mode "a": another process owns the store.
+        CorruptError: Mode "a": the log is damaged where it had been flushed, or gone: recovery would lose messages.
         ArgumentError: A mode, io or flush that does not exist, or an argument of the other mode.
 
     Example:
@@ -92,12 +96,41 @@ def open_store(
     if mode == "a":
         if commit_log_dirs:
             raise ArgumentError(f"commit_log_dirs: expected none with mode 'a', got {list(commit_log_dirs)!r}")
-        writable_options = (options or AppendOptions()).with_flush(flush)
-        return WritableStore(Path(path), writable_options, broker_name=broker_name, io=io, clock=clock)
+        own = (options or AppendOptions()).with_flush(flush)
+        return WritableStore(Path(path), own, broker_name=broker_name, io=io, clock=clock, progress=progress)
     if mode != "r":
         raise ArgumentError(f"mode: expected 'r' or 'a', got {mode!r}")
-    if (flush, options, clock) != (None, None, None):
-        raise ArgumentError("flush, options, clock: expected with mode 'a' only, got mode 'r'")
+    if (flush, options, clock, progress) != (None, None, None, None):
+        raise ArgumentError("flush, options, clock, progress: expected with mode 'a' only, got mode 'r'")
     dirs = [os.fspath(d) for d in commit_log_dirs]
     native = _native.Store.open(os.fspath(path), commit_log_dirs=dirs, io=io)
     return MessageStore(native, Path(path), broker_name)
+
+
+def repair(
+    path: StorePath, *, options: AppendOptions | None = None, progress: Callable[[int, int], object] | None = None
+) -> RecoveryReport:
+    """Makes a store whole by its log: mends the consume queues, builds the index, cuts half a record at the end.
+
+    Messages are neither changed nor moved.
+
+    Args:
+        path: The store's directory; nobody else may own it.
+        options: Sizes of files, where the store has none to tell them.
+        progress: Called with bytes done and bytes in all.
+
+    Raises:
+        StoreNotFoundError: No such directory.
+        UnsupportedStoreError: As `open_store` with mode "a".
+        StoreBusyError: Another process owns the store.
+        CorruptError: The log is damaged where it had been flushed: cutting it would lose messages.
+
+    Example:
+        >>> from rmqfast.store import repair
+        >>> repair(getfixture("golden_store_copy")("crash-4.9.4")).unlisted
+        0
+
+    Source: `CommitLog.recoverAbnormally`.
+    """
+    own = (options or AppendOptions()).completed()
+    return RecoveryReport(*_native.repair(os.fspath(path), own, progress=progress))

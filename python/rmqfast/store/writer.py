@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -13,7 +14,32 @@ from rmqfast._native import Appender, Store
 from rmqfast.message import Message
 from rmqfast.store.reader import MessageStore
 
-__all__ = ["AppendOptions", "AppendResult", "WritableStore"]
+__all__ = ["AppendOptions", "AppendResult", "RecoveryReport", "WritableStore"]
+
+
+_LOG = logging.getLogger("rmqfast.store")
+
+
+class RecoveryReport(NamedTuple):
+    """What recovery found and did.
+
+    Attributes:
+        log_end: Offset behind the last whole record of the commit log.
+        cut_bytes: Bytes that stood behind it and are gone: half a record, or what nobody had been told was stored.
+        records: Records that were looked at.
+        units: Consume-queue units that were written.
+        unlisted: Records that no queue lists, as others have their offsets.
+        index_entries: Index entries that were written.
+
+    Source: `CommitLog.recoverNormally`, `CommitLog.recoverAbnormally`.
+    """
+
+    log_end: int
+    cut_bytes: int
+    records: int
+    units: int
+    unlisted: int
+    index_entries: int
 
 
 class AppendResult(NamedTuple):
@@ -94,13 +120,17 @@ class ArrowBatch(Protocol):
 class WritableStore(MessageStore):
     """A store directory, opened by `open_store(path, mode="a")`: owned by this process until `close`.
 
-    Threads may share it and take turns; a fork of the process may not use it. What was appended can be read at once,
-    from here or by any reader. While it is open the file `abort` is there, as RocketMQ has it: it goes with `close`.
-    A store that is left without `close`, by the end of the process or by the garbage collector, keeps it, and with it
-    everything that was appended; it can be read, but is not appended to again before RocketMQ has recovered it.
+    Threads may share it; a fork of the process may not use it. What was appended can be read at once, from here or by
+    any reader. While it is open the file `abort` is there, as RocketMQ has it: it goes with `close`. A store that is
+    left without `close`, by the end of the process or by the garbage collector, keeps it; whoever opens the store
+    next, this package or RocketMQ, recovers it first.
 
     Where a write or a flush fails, nobody knows what is in the files: every later append fails, and `close` leaves
     `abort`. A disk that is full when a file is to be created is no such failure: nothing of that batch is written.
+
+    Attributes:
+        path: The store's directory.
+        recovery: What recovery did when the store was opened; None where nothing had to be recovered.
 
     Example:
         >>> import rmqfast
@@ -123,8 +153,13 @@ class WritableStore(MessageStore):
         broker_name: str | None = None,
         io: Literal["pread", "mmap"] = "pread",
         clock: Callable[[], int] | None = None,
+        progress: Callable[[int, int], object] | None = None,
     ) -> None:
-        self._appender = Appender.open(os.fspath(path), options.completed())
+        self._appender = Appender.open(os.fspath(path), options.completed(), progress=progress)
+        done = self._appender.recovered()
+        self.recovery = None if done is None else RecoveryReport(*done)
+        if self.recovery is not None:
+            _LOG.warning("store %s: it was not closed, or its parts disagreed: %s", path, self.recovery)
         self._io = io
         self._clock = clock
         self._reader: Store | None = None

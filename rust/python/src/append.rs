@@ -1,5 +1,6 @@
 //! A store that this process owns and appends to.
 use crate::error::{ForkError, to_python};
+use crate::signals::watch;
 use arrow_array::RecordBatchReader;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -7,6 +8,7 @@ use pyo3::pybacked::PyBackedBytes;
 use pyo3_arrow::input::AnyRecordBatch;
 use rmqfast_store::format::message_id::OffsetMessageId;
 use rmqfast_store::store::append::{self, AppendOptions, Columns, Flush, Messages, OwnedMessage};
+use rmqfast_store::store::recover::Recovered;
 use rmqfast_store::{Error, Result};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -38,6 +40,28 @@ struct PyMessage {
     born_timestamp: Option<i64>,
 }
 
+/// `log_end, cut_bytes, records, units, unlisted, index_entries`.
+type Figures = (u64, u64, u64, u64, u64, u64);
+
+fn figures(done: &Recovered) -> Figures {
+    (done.log_end, done.cut_bytes, done.records, done.units, done.unlisted, done.index_entries)
+}
+
+/// Makes a store whole; `progress` is called with bytes done and bytes in all.
+#[pyfunction]
+#[pyo3(signature = (path, options, *, progress))]
+pub fn repair(
+    py: Python<'_>,
+    path: PathBuf,
+    options: PyAppendOptions,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<Figures> {
+    let options = options.into_options().map_err(to_python)?;
+    let mut watch = watch(progress);
+    let done = py.detach(|| append::repair(&path, options, &mut watch)).map_err(to_python)?;
+    Ok(figures(&done))
+}
+
 /// A store that is appended to.
 #[pyclass(frozen, module = "rmqfast._native._rmqfast")]
 pub struct Appender {
@@ -48,10 +72,17 @@ pub struct Appender {
 #[pymethods]
 impl Appender {
     #[staticmethod]
-    fn open(py: Python<'_>, path: PathBuf, options: PyAppendOptions) -> PyResult<Self> {
+    #[pyo3(signature = (path, options, *, progress))]
+    fn open(py: Python<'_>, path: PathBuf, options: PyAppendOptions, progress: Option<Py<PyAny>>) -> PyResult<Self> {
         let options = options.into_options().map_err(to_python)?;
-        let inner = py.detach(|| append::Appender::open(&path, options)).map_err(to_python)?;
+        let mut watch = watch(progress);
+        let inner = py.detach(|| append::Appender::open_watched(&path, options, &mut watch)).map_err(to_python)?;
         Ok(Self { inner, process: std::process::id() })
+    }
+
+    /// What the recovery did, if there was one.
+    fn recovered(&self) -> Option<Figures> {
+        self.inner.recovered().map(figures)
     }
 
     #[pyo3(signature = (message, *, store_timestamp))]

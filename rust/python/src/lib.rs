@@ -16,6 +16,7 @@ fn _rmqfast(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<store::Store>()?;
     module.add_class::<scan::Scan>()?;
     module.add_class::<append::Appender>()?;
+    module.add_function(wrap_pyfunction!(append::repair, module)?)?;
     module.add("COLUMNS", request::column_names())?;
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! Look-ups of a store: by queue offset, physical offset, key, id, time; its check and its description.
 use crate::error::to_python;
 use crate::row::{PyDamage, RowOptions, from_damage, rows};
-use crate::signals::{Signals, attempt};
+use crate::signals::{Signals, watch};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use rmqfast_store::Error;
@@ -12,9 +12,6 @@ use rmqfast_store::store::query::KeyQuery;
 use rmqfast_store::store::time_search::TimeRule;
 use rmqfast_store::store::verify::VerifyReport;
 use rmqfast_store::store::{MessageStore, QueueKind};
-
-/// Bytes between two calls of a progress callback.
-const PROGRESS: u64 = 64 << 20;
 
 /// Messages, and what was damaged on the way.
 pub type Rows<'py> = (Vec<Bound<'py, PyDict>>, Vec<PyDamage>);
@@ -109,16 +106,7 @@ pub fn verify<'py>(
     crc: bool,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let mut interrupt = Signals::here().checker();
-    let mut told = 0;
-    let mut watch = |done: u64, total: u64| {
-        interrupt()?;
-        if let Some(progress) = progress.as_ref().filter(|_| done >= told || done == total) {
-            told = done + PROGRESS;
-            attempt(|py| progress.call1(py, (done, total)).map(drop))?;
-        }
-        Ok(())
-    };
+    let mut watch = watch(progress);
     let report = py.detach(|| store.verify(crc, &mut watch)).map_err(to_python)?;
     report_of(py, &report)
 }

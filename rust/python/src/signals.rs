@@ -4,6 +4,9 @@ use rmqfast_store::{Error, Result};
 use std::thread::ThreadId;
 use std::time::{Duration, Instant};
 
+/// Bytes between two calls of a progress callback.
+const PROGRESS: u64 = 64 << 20;
+
 /// Looks for Ctrl-C, now and then, and only in the thread that this was made in: another may not take the GIL from
 /// whoever waits for it.
 #[derive(Clone, Copy)]
@@ -36,4 +39,18 @@ impl Signals {
 /// Runs `f` under the GIL; its exception is raised once the work has ended with [`Error::Interrupted`].
 pub fn attempt(f: impl FnOnce(Python<'_>) -> PyResult<()>) -> Result<()> {
     Python::attach(|py| f(py).inspect_err(|e| e.clone_ref(py).restore(py))).map_err(|_| Error::Interrupted)
+}
+
+/// What long work is told of: it looks for Ctrl-C, and calls `progress` with bytes done and bytes in all.
+pub fn watch(progress: Option<Py<PyAny>>) -> impl FnMut(u64, u64) -> Result<()> {
+    let mut interrupt = Signals::here().checker();
+    let mut told = 0;
+    move |done, total| {
+        interrupt()?;
+        if let Some(progress) = progress.as_ref().filter(|_| done >= told || done == total) {
+            told = done + PROGRESS;
+            attempt(|py| progress.call1(py, (done, total)).map(drop))?;
+        }
+        Ok(())
+    }
 }

@@ -2,6 +2,7 @@
 //! and never in the middle of a record or under a map.
 //!
 //! Source: `MappedFile.init`, which creates at full length but sparse.
+use super::disk::{self, Call};
 use super::mmap;
 use crate::{Error, Result};
 use memmap2::MmapMut;
@@ -27,12 +28,10 @@ impl Allocated {
     /// # Errors
     /// [`Error::Io`]; then there is no such file.
     pub fn create(path: &Path, len: u64) -> Result<Self> {
-        let file = OpenOptions::new().read(true).write(true).create_new(true).open(path);
-        let file = file.map_err(|e| Error::io(path, e))?;
-        if let Err(error) = allocate(&file, len) {
-            let _ = fs::remove_file(path);
-            return Err(Error::io(path, error));
-        }
+        let file = disk::call(Call::Create, path, || {
+            let file = OpenOptions::new().read(true).write(true).create_new(true).open(path)?;
+            allocate(&file, len).inspect_err(|_| drop(fs::remove_file(path))).map(|()| file)
+        })?;
         Ok(Self { path: path.to_path_buf(), file })
     }
 
@@ -55,7 +54,23 @@ impl Allocated {
     /// # Errors
     /// [`Error::Io`]; any part of the bytes may have been written.
     pub fn write(&self, bytes: &[u8], at: u64) -> Result<()> {
-        self.file.write_all_at(bytes, at).map_err(|e| Error::io(&self.path, e))
+        disk::call(Call::Write, &self.path, || self.file.write_all_at(bytes, at))
+    }
+
+    /// Makes a file that is shorter `len` bytes long, with zeroes that the disk has room for.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn extend(&self, len: u64) -> Result<()> {
+        disk::call(Call::Create, &self.path, || allocate(&self.file, len))
+    }
+
+    /// Makes `len` bytes from `at` zero.
+    ///
+    /// # Errors
+    /// [`Error::Io`]; any of the bytes may be zero then.
+    pub fn zero(&self, at: u64, len: u64) -> Result<()> {
+        disk::call(Call::Write, &self.path, || zero(&self.file, at, len))
     }
 
     /// Waits until what was written is on the disk, through a map as well.
@@ -63,7 +78,7 @@ impl Allocated {
     /// # Errors
     /// [`Error::Io`]; then nobody knows what is on the disk.
     pub fn sync(&self) -> Result<()> {
-        self.file.sync_data().map_err(|e| Error::io(&self.path, e))
+        disk::call(Call::Sync, &self.path, || self.file.sync_data())
     }
 
     /// Maps the whole file for writing.
@@ -74,9 +89,18 @@ impl Allocated {
         mmap::map_mut(&self.file).map_err(|e| Error::io(&self.path, e))
     }
 
+    /// Moves the file.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn rename(self, path: &Path) -> Result<Self> {
+        disk::rename(&self.path, path)?;
+        Ok(Self { path: path.to_path_buf(), file: self.file })
+    }
+
     /// Removes the file, which nothing was written to.
-    pub fn discard(self) {
-        let _ = fs::remove_file(&self.path);
+    pub fn discard(&self) {
+        let _ = disk::remove_file(&self.path);
     }
 }
 
@@ -84,29 +108,37 @@ fn allocate(file: &File, len: u64) -> std::io::Result<()> {
     loop {
         match fallocate(file, FallocateFlags::empty(), 0, len) {
             Err(Errno::INTR) => {}
-            Err(Errno::NOTSUP | Errno::NOSYS) => return write_zeroes(file, len),
+            Err(Errno::NOTSUP | Errno::NOSYS) => {
+                let from = file.metadata()?.len();
+                return write_zeroes(file, from, len.saturating_sub(from));
+            }
             other => return Ok(other?),
         }
     }
 }
 
-fn write_zeroes(file: &File, len: u64) -> std::io::Result<()> {
+fn zero(file: &File, at: u64, len: u64) -> std::io::Result<()> {
+    if len == 0 {
+        return Ok(());
+    }
+    loop {
+        match fallocate(file, FallocateFlags::ZERO_RANGE, at, len) {
+            Err(Errno::INTR) => {}
+            Err(Errno::NOTSUP | Errno::NOSYS) => return write_zeroes(file, at, len),
+            other => return Ok(other?),
+        }
+    }
+}
+
+fn write_zeroes(file: &File, from: u64, len: u64) -> std::io::Result<()> {
     let zeroes = vec![0; ZEROES];
     let mut at = 0;
     while at < len {
         let part = (len - at).min(ZEROES as u64) as usize;
-        file.write_all_at(&zeroes[..part], at)?;
+        file.write_all_at(&zeroes[..part], from + at)?;
         at += part as u64;
     }
     Ok(())
-}
-
-/// Waits until the names in `directory` are on the disk.
-///
-/// # Errors
-/// [`Error::Io`].
-pub fn sync_directory(directory: &Path) -> Result<()> {
-    File::open(directory).and_then(|d| d.sync_all()).map_err(|e| Error::io(directory, e))
 }
 
 #[cfg(test)]
@@ -140,7 +172,20 @@ mod tests {
     #[test]
     fn zeroes_are_written_where_blocks_cannot_be_allocated() {
         let file = tempfile::NamedTempFile::new().expect("a file");
-        write_zeroes(file.as_file(), ZEROES as u64 + 5).expect("written");
+        write_zeroes(file.as_file(), 0, ZEROES as u64 + 5).expect("written");
         assert_eq!(file.as_file().metadata().expect("there").len(), ZEROES as u64 + 5);
+    }
+
+    #[test]
+    fn a_range_is_made_zero_and_nothing_beside_it() {
+        for by in [zero, write_zeroes] {
+            let file = tempfile::NamedTempFile::new().expect("a file");
+            fs::write(file.path(), [7; 10_000]).expect("written");
+            by(file.as_file(), 3, 9_000).expect("zeroed");
+            by(file.as_file(), 9_999, 0).expect("nothing to do");
+            let bytes = fs::read(file.path()).expect("read");
+            assert!(bytes.iter().enumerate().all(|(at, byte)| *byte == if (3..9_003).contains(&at) { 0 } else { 7 }));
+            assert_eq!(bytes.len(), 10_000);
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! Files of a store: names, reads, locks. The unsafe code of the layer is in [`mmap`].
 pub mod allocated;
+pub mod disk;
 pub mod lock;
 pub mod mmap;
 pub mod name;

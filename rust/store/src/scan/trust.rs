@@ -1,5 +1,4 @@
 //! Whether consume queues can be trusted, from a look at the ends of their files.
-use crate::file::Io;
 use crate::format::consume_queue::{UNIT_SIZE, Unit};
 use crate::format::message::{Item, Layout, Message};
 use crate::store::consume_queue::UnitReader;
@@ -39,18 +38,10 @@ pub fn unusable(store: &MessageStore, queues: &[ConsumeQueue]) -> Result<Option<
     Ok(None)
 }
 
-/// Where a queue holds data behind its end: the end was found by bisection, which a hole of zeroes misleads.
+/// As [`ConsumeQueue::written_behind`], but for what a live broker listed meanwhile.
 fn written_behind(queue: &ConsumeQueue, max: i64) -> Result<Option<u64>> {
-    let end = max as u64 * UNIT_SIZE as u64;
-    for (index, file) in queue.segments().files().iter().enumerate().filter(|(_, file)| file.end() > end) {
-        let segment = queue.segments().open(index, Io::Pread)?;
-        let found = segment.first_written(end.saturating_sub(file.base), file.len)?;
-        // A live broker may have listed more meanwhile.
-        if found.is_some() && queue.max_offset()? == max {
-            return Ok(found.map(|at| file.base + at));
-        }
-    }
-    Ok(None)
+    let found = queue.written_behind(max)?;
+    Ok(if found.is_some() && queue.max_offset()? != max { None } else { found })
 }
 
 fn leads_astray(store: &MessageStore, queue: &ConsumeQueue, offset: i64, unit: Unit) -> Result<Option<String>> {

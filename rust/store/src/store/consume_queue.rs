@@ -9,6 +9,8 @@ use crate::{Error, Result};
 use std::path::{Path, PathBuf};
 
 const UNIT: u64 = UNIT_SIZE as u64;
+/// Bytes of a directory's name on every file system.
+const MAX_NAME_LEN: usize = 255;
 
 /// The files of one queue of one topic.
 #[derive(Clone, Debug)]
@@ -80,6 +82,22 @@ impl ConsumeQueue {
         Ok(0)
     }
 
+    /// The first byte that holds something behind the unit before `max_offset`: that was found by bisection, which a hole of
+    /// zeroes misleads.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn written_behind(&self, max_offset: i64) -> Result<Option<u64>> {
+        let end = max_offset as u64 * UNIT;
+        for (index, file) in self.segments.files().iter().enumerate().filter(|(_, file)| file.end() > end) {
+            let segment = self.segments.open(index, Io::Pread)?;
+            if let Some(at) = segment.first_written(end.saturating_sub(file.base), file.len)? {
+                return Ok(Some(file.base + at));
+            }
+        }
+        Ok(None)
+    }
+
     /// Queue offset of the first unit whose record starts at `physical_offset` or behind; pre-blank units are none.
     ///
     /// # Errors
@@ -147,6 +165,11 @@ impl<'a> UnitReader<'a> {
         let bytes = segment.window(at - base, count * UNIT_SIZE)?;
         Ok(&bytes[..bytes.len() / UNIT_SIZE * UNIT_SIZE])
     }
+}
+
+/// Whether a topic can be a directory below `consumequeue/`: `..` and `/` lead out of the store.
+pub fn is_directory_name(topic: &str) -> bool {
+    (1..=MAX_NAME_LEN).contains(&topic.len()) && !topic.contains(['/', '\0']) && topic != "." && topic != ".."
 }
 
 /// The topics and queues that have a directory below `consumequeue/`; those that are not ours are passed over.

@@ -51,6 +51,7 @@ pub struct LogWalk {
     window: (u64, usize),
     records: Vec<RecordAt>,
     retries: u32,
+    max_retries: u32,
     block_len: usize,
 }
 
@@ -79,6 +80,7 @@ impl LogWalk {
             window: (0, 0),
             records: Vec::new(),
             retries: 0,
+            max_retries: TAIL_RETRIES,
             block_len: BLOCK_LEN,
         }
     }
@@ -87,6 +89,13 @@ impl LogWalk {
     #[must_use]
     pub fn with_block_len(mut self, bytes: usize) -> Self {
         self.block_len = bytes;
+        self
+    }
+
+    /// Does not look again at a record that seems to be in the making: nobody writes.
+    #[must_use]
+    pub fn without_waiting(mut self) -> Self {
+        self.max_retries = 0;
         self
     }
 
@@ -231,14 +240,14 @@ impl LogWalk {
         let Some((_, segment)) = &mut self.segment else { return Ok(()) };
         match resync(&self.log, index, segment, self.position - base)? {
             Resync::At(_)
-                if self.retries < TAIL_RETRIES && is_start(segment, self.position - base, base, end - base)? =>
+                if self.retries < self.max_retries && is_start(segment, self.position - base, base, end - base)? =>
             {
                 // The record was finished meanwhile.
                 self.retries += 1;
             }
             Resync::At(at) => self.skip_to(base + at, reason, damage),
             Resync::Nowhere(_) if self.log.continues_behind(index) => self.skip_to(end, reason, damage),
-            Resync::Nowhere(_) if self.retries < TAIL_RETRIES => {
+            Resync::Nowhere(_) if self.retries < self.max_retries => {
                 self.retries += 1;
                 std::thread::sleep(TAIL_WAIT);
             }

@@ -3,7 +3,7 @@
 //! Source: `DefaultMessageStore`, `StorePathConfigHelper`, `BrokerPathConfigHelper`.
 use super::commit_log::CommitLog;
 use super::config_files::ConfigFile;
-use super::consume_queue::{ConsumeQueue, directory_names, list_queues};
+use super::consume_queue::{ConsumeQueue, directory_names, is_directory_name, list_queues};
 use super::index_files::IndexFile;
 use crate::file::{Io, Segment};
 use crate::format::checkpoint::{Checkpoint, FILE_SIZE};
@@ -12,9 +12,6 @@ use crate::{Error, Result};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
-
-/// Bytes of a directory's name on every file system.
-const MAX_NAME_LEN: usize = 255;
 
 /// What lists a store's messages by queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -145,10 +142,7 @@ impl MessageStore {
     /// # Errors
     /// [`Error::Io`].
     pub fn queues(&self, topic: &str) -> Result<Vec<ConsumeQueue>> {
-        // A name is one directory: `..` and `/` lead out of the store.
-        let is_name =
-            (1..=MAX_NAME_LEN).contains(&topic.len()) && !topic.contains(['/', '\0']) && topic != "." && topic != "..";
-        if self.kind != QueueKind::Files || !is_name {
+        if self.kind != QueueKind::Files || !is_directory_name(topic) {
             return Ok(Vec::new());
         }
         list_queues(&self.consume_queue_dir(), topic)

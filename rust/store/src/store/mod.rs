@@ -1,4 +1,4 @@
-//! What RocketMQ calls a store: commit log, consume queues, index, append.
+//! What RocketMQ calls a store: commit log, consume queues, index; appending to it and recovering it.
 pub mod append;
 pub mod commit_log;
 pub mod config_files;
@@ -11,6 +11,7 @@ pub mod log_walk;
 pub mod message_store;
 pub mod query;
 pub mod queue_view;
+pub mod recover;
 pub mod resync;
 pub mod tail;
 pub mod time_search;

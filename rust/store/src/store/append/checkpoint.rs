@@ -41,8 +41,23 @@ impl CheckpointWriter {
         values.physic_msg_timestamp = values.physic_msg_timestamp.max(stored_until);
         values.logics_msg_timestamp = values.logics_msg_timestamp.max(stored_until);
         values.index_msg_timestamp = values.index_msg_timestamp.max(indexed_until);
+        self.save()
+    }
+
+    /// Writes these times whatever was there before.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn reset(&mut self, stored_until: i64, indexed_until: i64) -> Result<()> {
+        let values = &mut self.values;
+        (values.physic_msg_timestamp, values.logics_msg_timestamp) = (stored_until, stored_until);
+        values.index_msg_timestamp = indexed_until;
+        self.save()
+    }
+
+    fn save(&mut self) -> Result<()> {
         // the page has the size of a whole file, which is never too short
-        let _ = values.encode_into(&mut self.page);
+        let _ = self.values.encode_into(&mut self.page);
         self.file.write(&self.page, 0)?;
         self.file.sync()
     }

@@ -2,13 +2,15 @@
 //!
 //! Source: `IndexService.buildIndex`, `retryGetAndCreateIndexFile`, `getAndCreateLastIndexFile`, `IndexFile.putKey`.
 use super::index_name;
-use crate::file::allocated::{Allocated, sync_directory};
+use super::unsynced::Unsynced;
+use crate::file::Allocated;
 use crate::file::mmap;
 use crate::format::index::{self, IndexHeader, slot_of, slot_position};
 use crate::{Error, Result};
 use memmap2::MmapMut;
 use std::collections::VecDeque;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// Stands in the list of what is to be put for a record without keys.
 const NO_KEY: i32 = -1;
@@ -33,14 +35,15 @@ pub struct IndexWriter {
     current: Option<IndexFile>,
     ahead: VecDeque<IndexFile>,
     pending: Vec<(i32, i64)>,
-    unsynced: Vec<Allocated>,
+    unsynced: Vec<Arc<Allocated>>,
     full_until: i64,
     created: bool,
+    dirty: bool,
 }
 
 #[derive(Debug)]
 struct IndexFile {
-    file: Allocated,
+    file: Arc<Allocated>,
     map: MmapMut,
 }
 
@@ -51,10 +54,19 @@ impl IndexWriter {
     /// [`Error::Io`].
     pub fn new(directory: PathBuf, geometry: Geometry, newest: Option<(String, Allocated)>) -> Result<Self> {
         let (last_name, file) = newest.unzip();
-        let current = file.map(|file| Ok::<_, Error>(IndexFile { map: file.map()?, file })).transpose()?;
-        let (ahead, pending) = (VecDeque::new(), Vec::new());
-        let unsynced = Vec::new();
-        Ok(Self { directory, geometry, last_name, current, ahead, pending, unsynced, full_until: 0, created: false })
+        let current = file.map(|file| Ok::<_, Error>(IndexFile { map: file.map()?, file: file.into() })).transpose()?;
+        Ok(Self {
+            directory,
+            geometry,
+            last_name,
+            current,
+            ahead: VecDeque::new(),
+            pending: Vec::new(),
+            unsynced: Vec::new(),
+            full_until: 0,
+            created: false,
+            dirty: false,
+        })
     }
 
     /// Creates the files that a batch with so many keys will need.
@@ -78,7 +90,7 @@ impl IndexWriter {
         let file = Allocated::create(&self.directory.join(&name), size)?;
         self.last_name = Some(name);
         self.created = true;
-        Ok(IndexFile { map: file.map()?, file })
+        Ok(IndexFile { map: file.map()?, file: file.into() })
     }
 
     /// Removes files that were created and not used.
@@ -115,6 +127,7 @@ impl IndexWriter {
                 mmap::prefetch(&file.map, slot_position(slot_of(*ahead, self.geometry.slots)));
             }
             index::put(&mut file.map, self.geometry.slots, self.geometry.entries, *hash, *physical_offset, store_ms);
+            self.dirty = true;
         }
         self.pending = pending;
         self.pending.clear();
@@ -135,22 +148,20 @@ impl IndexWriter {
             self.unsynced.push(full.file);
         }
         self.current = Some(next);
+        self.dirty = true;
         Ok(())
     }
 
-    /// Waits until all entries are on the disk. Returns the store time up to which full files hold them, 0 for none.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
-    pub fn sync(&mut self) -> Result<i64> {
-        self.unsynced.drain(..).try_for_each(|file| file.sync())?;
-        if let Some(current) = &self.current {
-            current.file.sync()?;
+    /// Hands over what was written since the last call. Returns the store time up to which full files hold entries, 0 for none.
+    pub fn unsynced(&mut self, out: &mut Unsynced) -> i64 {
+        self.unsynced.drain(..).for_each(|file| out.file(file));
+        if let Some(current) = self.current.as_ref().filter(|_| std::mem::take(&mut self.dirty)) {
+            out.file(current.file.clone());
         }
         if std::mem::take(&mut self.created) {
-            sync_directory(&self.directory)?;
+            out.directory(self.directory.clone());
         }
-        Ok(self.full_until)
+        self.full_until
     }
 }
 
@@ -203,7 +214,9 @@ mod tests {
             writer.push(n, i64::from(n) * 100 + 7);
         }
         writer.write(9_000, 0).expect("written");
-        assert_eq!(writer.sync().expect("synced"), 9_000);
+        let mut unsynced = Unsynced::default();
+        assert_eq!(writer.unsynced(&mut unsynced), 9_000);
+        unsynced.sync().expect("synced");
         let mut names: Vec<_> = std::fs::read_dir(dir.path()).expect("dir").flatten().map(|e| e.path()).collect();
         names.sort();
         let files: Vec<_> = names.iter().map(|path| std::fs::read(path).expect("read")).collect();

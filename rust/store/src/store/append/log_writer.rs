@@ -1,13 +1,17 @@
 //! The end of the commit log: records go into a buffer, the buffer into the file, and a full file ends in a blank record.
 //!
 //! Source: `CommitLog.DefaultAppendMessageCallback.doAppend`, `MappedFileQueue.getLastMappedFile`.
+use super::unsynced::Unsynced;
 use crate::Result;
-use crate::file::allocated::{Allocated, sync_directory};
-use crate::file::name;
+use crate::file::{Allocated, name};
 use crate::format::message::{MIN_BLANK_LEN, encode_blank};
 use std::collections::VecDeque;
-use std::path::PathBuf;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+/// The next file of the log while it is created.
+const NEXT_FILE: &str = "commitlog.next";
 /// Bytes that are gathered before they are written.
 pub const BUFFER_LEN: usize = 1 << 20;
 
@@ -20,8 +24,9 @@ pub struct LogWriter {
     position: u64,
     current: Option<LogFile>,
     ahead: VecDeque<LogFile>,
+    reserved_from: usize,
     buffer: Vec<u8>,
-    unsynced: Vec<Allocated>,
+    unsynced: Vec<Arc<Allocated>>,
     created: bool,
     dirty: bool,
 }
@@ -29,7 +34,30 @@ pub struct LogWriter {
 #[derive(Debug)]
 struct LogFile {
     base: u64,
-    file: Allocated,
+    file: Arc<Allocated>,
+}
+
+/// A file of the log that does not exist yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WantedFile {
+    base: u64,
+    size: u64,
+}
+
+impl WantedFile {
+    /// Creates it below the store's directory, as whatever stands beside the log's files keeps a broker from starting.
+    ///
+    /// # Errors
+    /// [`crate::Error::Io`].
+    pub fn create(self, root: &Path) -> Result<Allocated> {
+        Self::remove_left_over(root);
+        Allocated::create(&root.join(NEXT_FILE), self.size)
+    }
+
+    /// Removes the one of a process that died.
+    pub fn remove_left_over(root: &Path) {
+        let _ = fs::remove_file(root.join(NEXT_FILE));
+    }
 }
 
 impl LogWriter {
@@ -39,8 +67,9 @@ impl LogWriter {
             directory,
             file_size,
             position,
-            current: current.map(|(base, file)| LogFile { base, file }),
+            current: current.map(|(base, file)| LogFile { base, file: file.into() }),
             ahead: VecDeque::new(),
+            reserved_from: 0,
             buffer: Vec::with_capacity(BUFFER_LEN + (64 << 10)),
             unsynced: Vec::new(),
             created: false,
@@ -60,11 +89,14 @@ impl LogWriter {
     pub fn reserve(&mut self, sizes: impl Iterator<Item = u32>) -> Result<()> {
         let mut end = self.current.as_ref().map_or(self.position, |file| file.base + self.file_size);
         let mut at = self.position;
+        self.reserved_from = self.ahead.len();
         for size in sizes {
             if at + u64::from(size) + MIN_BLANK_LEN as u64 > end {
                 at = end;
-                let file = self.create(end)?;
-                self.ahead.push_back(file);
+                if self.ahead.back().is_none_or(|last| last.base < end) {
+                    let file = self.create(end)?;
+                    self.ahead.push_back(file);
+                }
                 end += self.file_size;
             }
             at += u64::from(size);
@@ -75,12 +107,45 @@ impl LogWriter {
     fn create(&mut self, base: u64) -> Result<LogFile> {
         let file = Allocated::create(&self.directory.join(name::of_offset(base)), self.file_size)?;
         self.created = true;
-        Ok(LogFile { base, file })
+        Ok(LogFile { base, file: file.into() })
     }
 
-    /// Removes files that were created and not used.
+    /// Removes the files that the last [`reserve`](Self::reserve) created and nobody used.
     pub fn release(&mut self) {
+        let from = self.reserved_from.min(self.ahead.len());
+        self.ahead.drain(from..).for_each(|file| file.file.discard());
+    }
+
+    /// Removes all files that were created ahead.
+    pub fn release_all(&mut self) {
         self.ahead.drain(..).for_each(|file| file.file.discard());
+    }
+
+    /// Offset of the next record.
+    pub fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// The file that will be needed next, once the current one is half full and nobody has created it.
+    pub fn wanted(&self) -> Option<WantedFile> {
+        let current = self.current.as_ref().filter(|_| self.ahead.is_empty())?;
+        let is_half_full = self.position - current.base > self.file_size / 2;
+        is_half_full.then_some(WantedFile { base: current.base + self.file_size, size: self.file_size })
+    }
+
+    /// Takes a file that was created meanwhile, or discards it where it is no longer wanted.
+    ///
+    /// # Errors
+    /// [`crate::Error::Io`].
+    pub fn take_ahead(&mut self, wanted: WantedFile, file: Allocated) -> Result<()> {
+        if self.wanted() != Some(wanted) {
+            file.discard();
+            return Ok(());
+        }
+        let file = file.rename(&self.directory.join(name::of_offset(wanted.base)))?;
+        self.created = true;
+        self.ahead.push_back(LogFile { base: wanted.base, file: file.into() });
+        Ok(())
     }
 
     /// Bytes in the buffer.
@@ -133,22 +198,16 @@ impl LogWriter {
         Ok(())
     }
 
-    /// Waits until all that was written is on the disk.
-    ///
-    /// # Errors
-    /// [`crate::Error::Io`].
-    pub fn sync(&mut self) -> Result<()> {
-        for file in self.unsynced.drain(..) {
-            file.sync()?;
-        }
-        if let Some(current) = self.current.as_ref().filter(|_| self.dirty) {
-            current.file.sync()?;
+    /// Hands over what was written since the last call. Returns the offset up to which that reaches.
+    pub fn unsynced(&mut self, out: &mut Unsynced) -> u64 {
+        self.unsynced.drain(..).for_each(|file| out.file(file));
+        if let Some(current) = self.current.as_ref().filter(|_| std::mem::take(&mut self.dirty)) {
+            out.file(current.file.clone());
         }
         if std::mem::take(&mut self.created) {
-            sync_directory(&self.directory)?;
+            out.directory(self.directory.clone());
         }
-        self.dirty = false;
-        Ok(())
+        self.position - self.buffer.len() as u64
     }
 }
 

@@ -6,6 +6,8 @@
 //! log_writer           records, in files of one size
 //! queue_writer         units of one queue; queue_table holds them all
 //! index_writer         hash entries of keys
+//! unsynced, flusher    what is not on the disk yet; one wait for all who wait for it
+//! timer                the thread that flushes and creates the next file
 //! appender             the façade: one batch of rows after the other, flush, close
 //! resume               where an existing store goes on, or why it does not
 //! ```
@@ -13,6 +15,7 @@ pub mod appender;
 pub mod checkpoint;
 pub mod columns;
 pub mod delay;
+pub mod flusher;
 pub mod index_name;
 pub mod index_writer;
 pub mod log_writer;
@@ -24,9 +27,11 @@ pub mod queue_table;
 pub mod queue_writer;
 pub mod resume;
 pub mod row;
+pub mod timer;
+pub mod unsynced;
 pub mod writers;
 
-pub use appender::{Appended, Appender, Place};
+pub use appender::{Appended, Appender, Place, repair};
 pub use columns::Columns;
 pub use messages::{Messages, OwnedMessage};
 pub use options::{AppendOptions, Flush};

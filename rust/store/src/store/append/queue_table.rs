@@ -2,6 +2,7 @@
 //!
 //! Source: `DefaultMessageStore.consumeQueueTable`, `CommitLog.topicQueueTable`.
 use super::queue_writer::QueueWriter;
+use super::unsynced::Unsynced;
 use crate::Result;
 use crate::format::consume_queue::Unit;
 use crate::format::tag::java_hash;
@@ -97,6 +98,16 @@ impl QueueTable {
         &self.queues[number as usize]
     }
 
+    /// How many queues there are: their numbers are below.
+    pub fn len(&self) -> usize {
+        self.queues.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.queues.is_empty()
+    }
+
     /// The topic of the queue of that number.
     #[inline]
     pub fn topic(&self, number: u32) -> &Topic {
@@ -138,6 +149,35 @@ impl QueueTable {
         }
     }
 
+    /// Adds the unit of the next message of the queue of that number, whose file need not be there.
+    ///
+    /// # Errors
+    /// [`crate::Error::Io`].
+    pub fn append(&mut self, number: u32, unit: Unit) -> Result<()> {
+        self.queues[number as usize].plan();
+        self.queues[number as usize].reserve()?;
+        self.push(number, unit);
+        Ok(())
+    }
+
+    /// Forgets the units of a queue from `offset` on.
+    ///
+    /// # Errors
+    /// [`crate::Error::Io`].
+    pub fn cut(&mut self, number: u32, offset: i64) -> Result<()> {
+        self.unsynced.push(number);
+        self.queues[number as usize].cut(offset)
+    }
+
+    /// Goes to `offset` in a queue, over messages that are gone.
+    ///
+    /// # Errors
+    /// [`crate::Error::Io`].
+    pub fn fill(&mut self, number: u32, offset: i64) -> Result<()> {
+        self.unsynced.push(number);
+        self.queues[number as usize].fill(offset)
+    }
+
     /// Hands all units to the operating system.
     ///
     /// # Errors
@@ -158,14 +198,11 @@ impl QueueTable {
         Ok(())
     }
 
-    /// Waits until all units that were written are on the disk.
-    ///
-    /// # Errors
-    /// [`crate::Error::Io`].
-    pub fn sync(&mut self) -> Result<()> {
+    /// Hands over what was written since the last call.
+    pub fn unsynced(&mut self, out: &mut Unsynced) {
         self.unsynced.sort_unstable();
         self.unsynced.dedup();
-        self.unsynced.drain(..).try_for_each(|number| self.queues[number as usize].sync())
+        self.unsynced.drain(..).for_each(|number| self.queues[number as usize].unsynced(out));
     }
 }
 

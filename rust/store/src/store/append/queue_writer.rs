@@ -1,12 +1,13 @@
 //! The end of one consume queue.
 //!
 //! Source: `ConsumeQueue.putMessagePositionInfo`.
-use crate::file::allocated::{Allocated, sync_directory};
-use crate::file::name;
+use super::unsynced::Unsynced;
+use crate::file::{Allocated, Segments, disk, name};
 use crate::format::consume_queue::{UNIT_SIZE, Unit};
 use crate::{Error, Result};
 use std::fs;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 const UNIT: u64 = UNIT_SIZE as u64;
 
@@ -23,7 +24,7 @@ pub struct QueueWriter {
     allocated_to: u64,
     planned: u64,
     pending: Vec<u8>,
-    open: Option<(u64, Allocated)>,
+    open: Option<(u64, Arc<Allocated>)>,
     unsynced: Vec<PathBuf>,
     created: bool,
     dirty: bool,
@@ -94,6 +95,58 @@ impl QueueWriter {
         self.pending.len() == UNIT_SIZE
     }
 
+    /// Forgets the units from `offset` on: zeroes are behind what remains, later files are removed.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn cut(&mut self, offset: i64) -> Result<()> {
+        self.write()?;
+        self.close_file();
+        let at = offset as u64 * UNIT;
+        let segments = Segments::list(std::slice::from_ref(&self.directory))?;
+        for file in segments.files().iter().rev() {
+            if file.base > at {
+                disk::remove_file(&file.path)?;
+                self.created = true;
+            } else if file.end() > at {
+                Allocated::open(&file.path)?.zero(at - file.base, file.end() - at)?;
+                self.unsynced.push(file.path.clone());
+            }
+        }
+        self.unsynced.retain(|path| path.exists());
+        let is_left = segments.files().iter().any(|file| file.base <= at && at <= file.end());
+        self.next_offset = if is_left { offset } else { 0 };
+        self.allocated_to = (self.next_offset as u64 * UNIT).next_multiple_of(self.file_size);
+        Ok(())
+    }
+
+    /// Goes to `offset` over messages that are gone: units that lead nowhere fill the file up to it.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn fill(&mut self, offset: i64) -> Result<()> {
+        if self.next_offset == 0 {
+            self.start_in(offset as u64 * UNIT / self.file_size * self.file_size)?;
+        }
+        self.planned = (offset - self.next_offset) as u64;
+        self.reserve()?;
+        while self.next_offset < offset {
+            self.push(Unit::PRE_BLANK);
+        }
+        self.write()
+    }
+
+    /// Starts an empty queue in the file of that name.
+    fn start_in(&mut self, base: u64) -> Result<()> {
+        let segments = Segments::list(std::slice::from_ref(&self.directory))?;
+        for file in segments.files().iter().filter(|file| file.end() <= base) {
+            disk::remove_file(&file.path)?;
+        }
+        self.allocated_to = self.allocated_to.max(base);
+        self.next_offset = (base / UNIT) as i64;
+        Ok(())
+    }
+
     /// Hands the units to the operating system.
     ///
     /// # Errors
@@ -117,7 +170,7 @@ impl QueueWriter {
     fn file(&mut self, base: u64) -> Result<&Allocated> {
         if self.open.as_ref().is_none_or(|(open, _)| *open != base) {
             self.close_file();
-            self.open = Some((base, Allocated::open(&self.path(base))?));
+            self.open = Some((base, Allocated::open(&self.path(base))?.into()));
         }
         match &self.open {
             Some((_, file)) => Ok(file),
@@ -127,7 +180,7 @@ impl QueueWriter {
 
     /// Closes the open file, if any: a process may have only so many.
     pub fn close_file(&mut self) {
-        if let Some((_, file)) = self.open.take().filter(|_| self.dirty) {
+        if let Some((_, file)) = self.open.take().filter(|_| std::mem::take(&mut self.dirty)) {
             self.unsynced.push(file.path().to_path_buf());
         }
     }
@@ -136,23 +189,16 @@ impl QueueWriter {
         self.directory.join(name::of_offset(base))
     }
 
-    /// Waits until all that was written is on the disk.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
-    pub fn sync(&mut self) -> Result<()> {
-        for path in self.unsynced.drain(..) {
-            Allocated::open(&path)?.sync()?;
-        }
-        if let Some((_, file)) = self.open.as_ref().filter(|_| self.dirty) {
-            file.sync()?;
+    /// Hands over what was written since the last call.
+    pub fn unsynced(&mut self, out: &mut Unsynced) {
+        self.unsynced.drain(..).for_each(|path| out.path(path));
+        if let Some((_, file)) = self.open.as_ref().filter(|_| std::mem::take(&mut self.dirty)) {
+            out.file(file.clone());
         }
         if std::mem::take(&mut self.created) {
             // the queue's files, its topic's queues, the topics
-            self.directory.ancestors().take(3).try_for_each(sync_directory)?;
+            self.directory.ancestors().take(3).for_each(|directory| out.directory(directory.to_path_buf()));
         }
-        self.dirty = false;
-        Ok(())
     }
 }
 
@@ -160,6 +206,52 @@ impl QueueWriter {
 mod tests {
     use super::*;
     use crate::store::ConsumeQueue;
+
+    fn sync(queue: &mut QueueWriter) {
+        let mut unsynced = Unsynced::default();
+        queue.unsynced(&mut unsynced);
+        unsynced.sync().expect("synced");
+    }
+
+    fn append(queue: &mut QueueWriter, count: i64) {
+        (0..count).for_each(|_| assert!(queue.plan() || queue.planned > 0));
+        queue.reserve().expect("room");
+        for n in 0..count {
+            queue.push(Unit { physical_offset: 100 * n, size: 100, tags_code: n });
+        }
+        queue.write().expect("written");
+    }
+
+    #[test]
+    fn what_is_cut_is_zero_and_comes_anew() {
+        let dir = tempfile::tempdir().expect("dir");
+        let path = dir.path().join("T/0");
+        let mut queue = QueueWriter::new(0, 0, path.clone(), 5 * UNIT, 0);
+        append(&mut queue, 13);
+        let whole: Vec<_> = [0, 100].map(|base| std::fs::read(path.join(name::of_offset(base))).expect("read")).into();
+        for left in [13, 12, 10, 7, 5, 0] {
+            queue.cut(left).expect("cut");
+            let read = ConsumeQueue::list("T", 0, &path).expect("listed");
+            assert_eq!((queue.next_offset(), read.max_offset().expect("read")), (left, left));
+        }
+        append(&mut queue, 10);
+        sync(&mut queue);
+        assert_eq!([0, 100].map(|base| std::fs::read(path.join(name::of_offset(base))).expect("read"))[0], whole[0]);
+    }
+
+    #[test]
+    fn a_queue_whose_beginning_is_gone_starts_with_units_that_lead_nowhere() {
+        let dir = tempfile::tempdir().expect("dir");
+        let path = dir.path().join("T/0");
+        let mut queue = QueueWriter::new(0, 0, path.clone(), 5 * UNIT, 0);
+        append(&mut queue, 1);
+        queue.cut(0).expect("cut");
+        queue.fill(13).expect("filled");
+        append(&mut queue, 1);
+        let read = ConsumeQueue::list("T", 0, &path).expect("listed");
+        assert_eq!((read.first_offset(), read.max_offset().expect("read")), (10, 14));
+        assert_eq!(read.lower_bound(0, 14).expect("read"), 13);
+    }
 
     #[test]
     fn units_go_over_the_end_of_a_file() {
@@ -174,7 +266,7 @@ mod tests {
             }
             queue.write().expect("written");
         }
-        queue.sync().expect("synced");
+        sync(&mut queue);
         let read = ConsumeQueue::list("T", 0, &dir.path().join("T/0")).expect("listed");
         assert_eq!((read.segments().files().len(), read.max_offset().expect("read")), (3, 12));
         assert_eq!(read.max_physical_offset().expect("read"), 1200);

@@ -3,21 +3,19 @@
 //! Nothing is repaired. RocketMQ's own recovery looks at the last files only, as this does.
 //!
 //! Source: `DefaultMessageStore.load`, `CommitLog.recoverNormally`, `recoverTopicQueueTable`.
-use super::appender::ABORT;
-use super::checkpoint::CheckpointWriter;
 use super::index_writer::{Geometry, IndexWriter};
-use super::log_writer::LogWriter;
+use super::log_writer::{LogWriter, WantedFile};
 use super::options::AppendOptions;
 use super::queue_table::QueueTable;
 use super::writers::Writers;
-use crate::file::allocated::sync_directory;
+use crate::file::disk::sync_directory;
 use crate::file::{Allocated, Segments, lock, mmap};
 use crate::format::consume_queue::{UNIT_SIZE, Unit};
 use crate::format::index::{self, IndexHeader};
 use crate::format::message::Message;
 use crate::store::consume_queue::UnitReader;
 use crate::store::damage::DamageLog;
-use crate::store::{ConsumeQueue, LogWalk, MessageStore, OpenOptions, QueueKind};
+use crate::store::{ConsumeQueue, LogWalk, MessageStore, OpenOptions};
 use crate::{Error, Result};
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -59,16 +57,13 @@ pub fn create_root(root: &Path) -> Result<()> {
 /// # Errors
 /// As [`Appender::open`](super::Appender::open).
 pub fn resume(root: &Path, options: &AppendOptions) -> Result<Writers> {
-    refuse(root)?;
     for name in DIRECTORIES {
         let directory = root.join(name);
         fs::create_dir_all(&directory).map_err(|e| Error::io(&directory, e))?;
     }
+    WantedFile::remove_left_over(root);
     sync_directory(root)?;
     let store = MessageStore::open(root, &OpenOptions::default())?;
-    if store.queue_kind() == QueueKind::RocksDb {
-        return Err(unsupported(&root.join("consumequeue"), "a store with consume queues in RocksDB"));
-    }
     let queues = all_queues(&store)?;
     let offsets = next_offsets(&queues)?;
     let end = log_end(&store, &offsets)?;
@@ -77,17 +72,17 @@ pub fn resume(root: &Path, options: &AppendOptions) -> Result<Writers> {
         log: log_writer(&store, options, end)?,
         queues: queue_table(&store, options, &queues, &offsets)?,
         index: index_writer(root, options, end)?,
-        checkpoint: CheckpointWriter::open(root)?,
         last_store_ms: 0,
     })
 }
 
-fn refuse(root: &Path) -> Result<()> {
-    let abort = root.join(ABORT);
-    if abort.exists() {
-        let reason = "the store was not closed cleanly, or a broker owns it and runs; \
-                      it can be read with mode \"r\", or recovered by starting a broker on it";
-        return Err(Error::Busy { path: abort, reason: reason.into() });
+/// Refuses a store that is kept in files, too, that would be left behind, before a byte of it is written.
+///
+/// # Errors
+/// [`Error::Unsupported`].
+pub fn refuse_other_kinds(root: &Path) -> Result<()> {
+    if root.join("consumequeue").join("CURRENT").is_file() {
+        return Err(unsupported(&root.join("consumequeue"), "a store with consume queues in RocksDB"));
     }
     for (name, what) in OTHER_KINDS {
         if root.join(name).exists() {
@@ -135,7 +130,8 @@ fn log_end(store: &MessageStore, offsets: &Offsets) -> Result<u64> {
     let listed = store.dispatched_to()?;
     let newest_listed = store.log().segments().find(listed.saturating_sub(1)).map_or(last.base, |i| files[i].base);
     let mut damage = DamageLog::default();
-    let mut walk = LogWalk::new(store.log().clone(), newest_listed.min(last.base), u64::MAX, listed);
+    let walk = LogWalk::new(store.log().clone(), newest_listed.min(last.base), u64::MAX, listed);
+    let mut walk = walk.without_waiting();
     while walk.advance(&mut damage)? {
         let block = walk.block();
         for record in block.records.iter().filter(|record| record.layout.is_dispatched()) {
@@ -163,11 +159,8 @@ fn check_listed(store: &MessageStore, message: &Message<'_>, offsets: &Offsets) 
         return Ok(());
     }
     let (queue, offset) = (message.queue_id(), message.queue_offset());
-    let reason = format!(
-        "queue {queue} of topic {topic} ends at {next}, but the log has its message {offset}: the queues lag behind the log; \
-         the store can be read with mode \"r\", or recovered by starting a broker on it"
-    );
-    Err(Error::Busy { path: store.root().to_path_buf(), reason })
+    let reason = format!("queue {queue} of topic {topic} ends at {next}, but the log has its message {offset}");
+    Err(corrupt(store.root(), message.physical_offset() as u64, reason))
 }
 
 /// The last unit must lead to its own message: a stale one would be followed by others at wrong places.

@@ -1,7 +1,6 @@
-//! Commit log, consume queues, index and checkpoint together: a checked batch goes through them piece by piece.
+//! Commit log, consume queues and index together: a checked batch goes through them piece by piece.
 //!
 //! Source: `CommitLog.asyncPutMessage`, `DefaultMessageStore.doDispatch`, `DefaultMessageStore.shutdown` for the order of flushes.
-use super::checkpoint::CheckpointWriter;
 use super::index_writer::{IndexWriter, key_hash};
 use super::log_writer::{BUFFER_LEN, LogWriter};
 use super::options::AppendOptions;
@@ -9,6 +8,7 @@ use super::plan::{Limits, Plan, Planned, tokens};
 use super::properties::{self, Named};
 use super::queue_table::QueueTable;
 use super::row::{Row, Rows};
+use super::unsynced::Unsynced;
 use crate::Result;
 use crate::format::consume_queue::Unit;
 use crate::format::message::NewMessage;
@@ -33,8 +33,6 @@ pub struct Writers {
     pub queues: QueueTable,
     /// The index.
     pub index: IndexWriter,
-    /// What is on the disk.
-    pub checkpoint: CheckpointWriter,
     /// Store time of the last message.
     pub last_store_ms: i64,
 }
@@ -144,16 +142,29 @@ impl Writers {
         self.index.write(store_ms, local_ms)
     }
 
-    /// Waits until everything is on the disk, and notes that in the checkpoint.
-    ///
-    /// # Errors
-    /// [`crate::Error::Io`]; then nobody knows what is on the disk.
-    pub fn sync(&mut self) -> Result<()> {
-        self.log.sync()?;
-        self.queues.sync()?;
-        let indexed_until = self.index.sync()?;
-        self.checkpoint.write(self.last_store_ms, indexed_until)
+    /// Hands over what was written since the last call: the log, then what points into it.
+    pub fn unsynced(&mut self) -> Written {
+        let (mut log, mut lists) = (Unsynced::default(), Unsynced::default());
+        let position = self.log.unsynced(&mut log);
+        self.queues.unsynced(&mut lists);
+        let indexed_until = self.index.unsynced(&mut lists);
+        Written { log, lists, position, stored_until: self.last_store_ms, indexed_until }
     }
+}
+
+/// What was written, and what may be said of it once it is on the disk.
+#[derive(Debug)]
+pub struct Written {
+    /// Files of the log.
+    pub log: Unsynced,
+    /// Files of queues and index.
+    pub lists: Unsynced,
+    /// Offset up to which the log was written.
+    pub position: u64,
+    /// Store time of the last message.
+    pub stored_until: i64,
+    /// Store time up to which full index files hold the keys.
+    pub indexed_until: i64,
 }
 
 #[inline]

@@ -1,0 +1,97 @@
+//! The thread behind an appender: it flushes every so often, and creates the log's next file before an append needs it.
+//!
+//! Source: `CommitLog.FlushRealTimeService`, `DefaultMessageStore.FlushConsumeQueueService`, `AllocateMappedFileService`.
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// How often the thread wakes by itself (`flushIntervalCommitLog`).
+pub const INTERVAL: Duration = Duration::from_millis(500);
+
+/// A thread that runs until it is dropped.
+#[derive(Debug)]
+pub struct Timer {
+    signal: Arc<Signal>,
+    thread: Option<JoinHandle<()>>,
+    process: u32,
+}
+
+#[derive(Debug, Default)]
+struct Signal {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    is_called: bool,
+    is_over: bool,
+}
+
+impl Timer {
+    /// Calls `tick` every [`INTERVAL`] with true, and as soon as [`call`](Self::call) was called with false.
+    ///
+    /// # Errors
+    /// What the operating system says where it has no thread left.
+    pub fn start(mut tick: impl FnMut(bool) + Send + 'static) -> std::io::Result<Self> {
+        let signal = Arc::new(Signal::default());
+        let theirs = signal.clone();
+        let run = move || {
+            while let Some(is_time) = theirs.wait() {
+                tick(is_time);
+            }
+        };
+        let thread = std::thread::Builder::new().name("rmqfast-flush".into()).spawn(run)?;
+        Ok(Self { signal, thread: Some(thread), process: std::process::id() })
+    }
+
+    /// Wakes the thread.
+    pub fn call(&self) {
+        self.signal.lock().is_called = true;
+        self.signal.changed.notify_one();
+    }
+}
+
+impl Signal {
+    /// Waits; whether the interval is over, or `None` once the timer is dropped.
+    fn wait(&self) -> Option<bool> {
+        let idle = |state: &mut State| !state.is_called && !state.is_over;
+        let waited = self.changed.wait_timeout_while(self.lock(), INTERVAL, idle);
+        let (mut state, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
+        state.is_called = false;
+        (!state.is_over).then_some(timeout.timed_out())
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Timer {
+    fn drop(&mut self) {
+        let Some(thread) = self.thread.take() else { return };
+        if self.process != std::process::id() {
+            return std::mem::forget(thread); // a fork has no such thread to wait for
+        }
+        self.signal.lock().is_over = true;
+        self.signal.changed.notify_one();
+        let _ = thread.join();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc::channel;
+
+    #[test]
+    fn it_ticks_when_called_and_by_itself_and_ends_when_dropped() {
+        let (send, receive) = channel();
+        let timer = Timer::start(move |is_time| send.send(is_time).expect("received")).expect("started");
+        timer.call();
+        assert_eq!(receive.recv_timeout(INTERVAL / 2), Ok(false));
+        assert_eq!(receive.recv_timeout(20 * INTERVAL), Ok(true));
+        drop(timer);
+        assert!(receive.recv().is_err());
+    }
+}

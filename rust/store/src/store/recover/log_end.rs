@@ -1,0 +1,53 @@
+//! Where the log ends, and cutting what stands behind: after a crash half a record, or pages of later ones.
+//!
+//! Source: `MappedFileQueue.truncateDirtyFiles`, which leaves the bytes behind the new end as they are.
+use crate::file::Allocated;
+use crate::file::disk::{self, sync_directory};
+use crate::format::message::Message;
+use crate::store::damage::Damage;
+use crate::store::{CommitLog, LogWalk};
+use crate::{Error, Result};
+
+/// A record that stands behind a damaged place, or `None` where the log ends in damage.
+pub fn record_behind(walk: &LogWalk) -> Option<Message<'_>> {
+    let block = walk.block();
+    let first = block.records.first()?;
+    Message::new(block.bytes.get(first.at as usize..)?, first.layout)
+}
+
+/// What is said of a log that was damaged where it had been flushed.
+pub fn damaged(log: &CommitLog, damage: &Damage, next: &Message<'_>) -> Error {
+    let base = log.segments().find(damage.offset).map_or(0, |index| log.segments().files()[index].base);
+    let reason = format!(
+        "{}; behind it, at {}, the log goes on with messages that had been flushed, so nothing is cut: \
+         read the store with mode \"r\"",
+        damage.reason,
+        next.physical_offset()
+    );
+    Error::Corrupt { path: damage.file.clone(), offset: damage.offset - base, reason }
+}
+
+/// Makes `end` the end of the log: zeroes behind it, later files removed. Returns how many bytes had been written there.
+///
+/// # Errors
+/// [`Error::Io`].
+pub fn cut(log: &CommitLog, end: u64) -> Result<u64> {
+    let files = log.segments().files();
+    let mut cut = 0;
+    for (index, file) in files.iter().enumerate().rev().take_while(|(_, file)| file.end() > end) {
+        let from = end.saturating_sub(file.base);
+        let written = log.open(index)?.first_written(from, file.len)?;
+        cut += written.map_or(0, |first| file.len - first);
+        if file.base > end {
+            disk::remove_file(&file.path)?;
+        } else if written.is_some() {
+            let allocated = Allocated::open(&file.path)?;
+            allocated.zero(from, file.len - from)?;
+            allocated.sync()?;
+        }
+    }
+    if let Some(directory) = files.last().and_then(|file| file.path.parent()).filter(|_| cut > 0) {
+        sync_directory(directory)?;
+    }
+    Ok(cut)
+}

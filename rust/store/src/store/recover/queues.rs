@@ -1,0 +1,313 @@
+//! The consume queues in recovery: every record of the walk has its unit, and nothing else has one.
+//!
+//! A unit that is missing at the end of its queue is appended; one that leads astray is cut off with all behind it, which the
+//! walk then meets. A queue that misses units before the walk's start lags: it is listed again from the log's first byte.
+//!
+//! Source: `ConsumeQueue.recover`, `ConsumeQueue.truncateDirtyLogicFiles`, `ConsumeQueue.putMessagePositionInfo`.
+use crate::Result;
+use crate::file::disk;
+use crate::format::consume_queue::{UNIT_SIZE, Unit};
+use crate::format::message::Message;
+use crate::store::append::queue_table::QueueTable;
+use crate::store::append::unsynced::Unsynced;
+use crate::store::consume_queue::{UnitReader, is_directory_name};
+use crate::store::tail::{DELAY_TOPIC, code_of};
+use crate::store::{CommitLog, ConsumeQueue};
+use std::cmp::Ordering;
+use std::collections::HashSet;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Units that are read at a time to be compared.
+const WINDOW: usize = 1024;
+/// More messages than this are not missing from a queue: its record's offset, which no checksum guards, is wrong.
+const MAX_GAP: i64 = 1 << 20;
+
+/// A queue, by topic and number.
+pub type QueueName = (String, i32);
+
+/// The queues, compared with a walk over the log.
+#[derive(Debug)]
+pub struct QueueRepair {
+    log: Arc<CommitLog>,
+    table: QueueTable,
+    states: Vec<State>,
+    only: Option<HashSet<QueueName>>,
+    written: u64,
+    unlisted: u64,
+}
+
+/// What is known of one queue.
+#[derive(Debug, Default)]
+struct State {
+    found: Option<ConsumeQueue>,
+    window: (i64, Vec<u8>),
+    /// From this queue offset on units are of this recovery.
+    written_from: Option<i64>,
+    last: Option<Unit>,
+    /// Behind the last record of the walk that has its unit.
+    met_to: Option<i64>,
+    lags: bool,
+}
+
+impl QueueRepair {
+    /// Compares `found`, all queues there are; `table` is empty and knows where they belong. A queue whose files are not of
+    /// `file_size` lags.
+    ///
+    /// # Errors
+    /// [`crate::Error::Io`].
+    pub fn new(log: Arc<CommitLog>, mut table: QueueTable, found: Vec<ConsumeQueue>, file_size: u64) -> Result<Self> {
+        let mut states = Vec::with_capacity(found.len());
+        for queue in found {
+            let max = queue.max_offset()?;
+            table.add(queue.topic(), queue.queue_id(), max);
+            let last = UnitReader::new(&queue).unit(max - 1)?;
+            let lags = queue.segments().files().iter().any(|file| file.len != file_size);
+            states.push(State { found: Some(queue), last, lags, ..State::default() });
+        }
+        Ok(Self { log, table, states, only: None, written: 0, unlisted: 0 })
+    }
+
+    /// Lists `lagging` queues anew, and no other; their files are removed. The walk must begin with the log.
+    ///
+    /// # Errors
+    /// [`crate::Error::Io`].
+    pub fn anew(log: Arc<CommitLog>, table: QueueTable, directory: &Path, lagging: HashSet<QueueName>) -> Result<Self> {
+        for (topic, queue_id) in &lagging {
+            let path = directory.join(topic).join(queue_id.to_string());
+            for file in crate::file::Segments::list(&[path])?.files() {
+                disk::remove_file(&file.path)?;
+            }
+        }
+        Ok(Self { log, table, states: Vec::new(), only: Some(lagging), written: 0, unlisted: 0 })
+    }
+
+    /// Units that were written.
+    pub fn written(&self) -> u64 {
+        self.written
+    }
+
+    /// Records that have no unit, as others have their offsets.
+    pub fn unlisted(&self) -> u64 {
+        self.unlisted
+    }
+
+    /// Whether a record may be of its queue: its unit leads to it, or is none yet.
+    ///
+    /// # Errors
+    /// [`crate::Error::Io`].
+    pub fn has_place(&mut self, message: &Message<'_>) -> Result<bool> {
+        let Some(topic) = name_of(message.topic()).filter(|_| message.layout().is_dispatched()) else {
+            return Ok(false);
+        };
+        let (number, offset) = (self.number(topic, message.queue_id()), message.queue_offset());
+        if offset >= self.table.queue(number).next_offset() {
+            return Ok(true);
+        }
+        let state = &mut self.states[number as usize];
+        let is_written = state.written_from.is_some_and(|from| offset >= from);
+        Ok(!is_written && state.unit(offset)?.physical_offset == message.physical_offset())
+    }
+
+    /// Compares the record's unit with what is there.
+    ///
+    /// # Errors
+    /// [`crate::Error::Io`].
+    pub fn dispatch(&mut self, message: &Message<'_>) -> Result<()> {
+        let Some(topic) = name_of(message.topic()).filter(|_| message.layout().is_dispatched()) else { return Ok(()) };
+        if self.only.as_ref().is_some_and(|only| !only.contains(&(topic.to_owned(), message.queue_id()))) {
+            return Ok(());
+        }
+        let unit = Unit {
+            physical_offset: message.physical_offset(),
+            size: message.layout().total as i32,
+            tags_code: code_of(message, topic),
+        };
+        let number = self.number(topic, message.queue_id());
+        if self.states[number as usize].lags {
+            return Ok(());
+        }
+        if message.queue_offset() < self.table.queue(number).next_offset() {
+            self.compare(number, message, unit)
+        } else {
+            self.append(number, message.queue_offset(), unit)
+        }
+    }
+
+    fn number(&mut self, topic: &str, queue_id: i32) -> u32 {
+        let number = self.table.find(topic, queue_id);
+        if number as usize == self.states.len() {
+            self.states.push(State::default());
+        }
+        number
+    }
+
+    /// A record whose unit should be there.
+    fn compare(&mut self, number: u32, message: &Message<'_>, unit: Unit) -> Result<()> {
+        let offset = message.queue_offset();
+        let state = &mut self.states[number as usize];
+        if state.written_from.is_some_and(|from| offset >= from) {
+            return self.restart(number, offset, unit);
+        }
+        let mut there = state.unit(offset)?;
+        // A broker may have other delays than those that it ships with.
+        if there.tags_code >= message.store_timestamp() && message.topic() == DELAY_TOPIC.as_bytes() {
+            there.tags_code = unit.tags_code;
+        }
+        match there.physical_offset.cmp(&unit.physical_offset) {
+            _ if there == unit => {
+                state.met_to = Some(offset + 1);
+                Ok(())
+            }
+            // What it leads to was not met yet, and may be stale: only a walk from the beginning tells.
+            Ordering::Greater if there.is_message() => {
+                state.lags = true;
+                Ok(())
+            }
+            Ordering::Less if self.is_own(number, offset, there)? => self.restart(number, offset, unit),
+            _ => self.replace(number, offset, unit),
+        }
+    }
+
+    /// A record whose offset another one has that stands before it: the first of a topic that was made again, else nothing.
+    fn restart(&mut self, number: u32, offset: i64, unit: Unit) -> Result<()> {
+        if offset == 0 {
+            return self.replace(number, offset, unit);
+        }
+        self.unlisted += 1;
+        Ok(())
+    }
+
+    fn replace(&mut self, number: u32, offset: i64, unit: Unit) -> Result<()> {
+        self.table.cut(number, offset)?;
+        let state = &mut self.states[number as usize];
+        state.last = None;
+        state.written_from = Some(state.written_from.map_or(offset, |from| from.min(offset)));
+        self.append(number, offset, unit)
+    }
+
+    /// A record whose unit is missing at the end of its queue.
+    fn append(&mut self, number: u32, offset: i64, unit: Unit) -> Result<()> {
+        let next = self.table.queue(number).next_offset();
+        let state = &mut self.states[number as usize];
+        if state.last.is_some_and(|last| last.is_message() && last.physical_offset >= unit.physical_offset) {
+            state.lags = true;
+            return Ok(());
+        }
+        if offset > next {
+            if self.only.is_none() {
+                state.lags = true;
+                return Ok(());
+            }
+            if (next > 0 && offset - next > MAX_GAP) || offset > i64::MAX >> 8 {
+                self.unlisted += 1;
+                return Ok(());
+            }
+            self.table.fill(number, offset)?;
+        }
+        let state = &mut self.states[number as usize];
+        state.written_from = Some(state.written_from.map_or(offset, |from| from.min(offset)));
+        (state.last, state.met_to) = (Some(unit), Some(offset + 1));
+        self.written += 1;
+        self.table.append(number, unit)
+    }
+
+    /// Whether a unit leads to a message that says so itself.
+    fn is_own(&self, number: u32, offset: i64, unit: Unit) -> Result<bool> {
+        if !unit.is_message() || unit.physical_offset < 0 {
+            return Ok(false);
+        }
+        let record = match self.log.record_at(unit.physical_offset as u64) {
+            Ok(record) => record,
+            Err(crate::Error::Corrupt { .. } | crate::Error::Invalid { .. }) => return Ok(false),
+            Err(error) => return Err(error),
+        };
+        let (topic, queue_id) = (&self.table.topic(number).name, self.table.queue(number).queue_id);
+        Ok(Message::decode(&record).is_some_and(|message| {
+            message.topic() == topic.as_bytes()
+                && (message.queue_id(), message.queue_offset()) == (queue_id, offset)
+                && message.layout().total as i32 == unit.size
+        }))
+    }
+
+    /// How many of the units up to `next` are left without those at the end that lead astray.
+    fn own(&self, number: u32, first: i64, mut next: i64) -> Result<i64> {
+        let Some(found) = &self.states[number as usize].found else { return Ok(next) };
+        let mut reader = UnitReader::new(found);
+        while next > first
+            && let Some(unit) = reader.unit(next - 1)?
+            && unit.physical_offset >= self.log.min_offset() as i64
+            && !self.is_own(number, next - 1, unit)?
+        {
+            next -= 1;
+        }
+        Ok(next)
+    }
+
+    /// Hands what was written to the operating system.
+    ///
+    /// # Errors
+    /// [`crate::Error::Io`].
+    pub fn write(&mut self) -> Result<()> {
+        self.table.write()
+    }
+
+    /// Cuts units that lead behind `end` of the log, and waits until all is on the disk. Returns the queues that lag.
+    ///
+    /// # Errors
+    /// [`crate::Error::Io`].
+    pub fn finish(&mut self, end: u64) -> Result<HashSet<QueueName>> {
+        self.table.write()?;
+        let mut lagging = HashSet::new();
+        for number in 0..self.table.len() as u32 {
+            let (topic, queue_id) = (self.table.topic(number).name.to_string(), self.table.queue(number).queue_id);
+            let state = &self.states[number as usize];
+            if state.lags {
+                lagging.insert((topic, queue_id));
+            } else if let Some(found) = &state.found {
+                let next = self.table.queue(number).next_offset();
+                let keep = match state.met_to {
+                    Some(met_to) => met_to,
+                    None => self.own(number, found.first_offset(), kept(found, next, end)?)?,
+                };
+                let now = ConsumeQueue::list(found.topic(), found.queue_id(), found.directory())?;
+                if keep < next || now.written_behind(next)?.is_some() {
+                    self.table.cut(number, keep)?;
+                }
+            }
+        }
+        let mut unsynced = Unsynced::default();
+        self.table.unsynced(&mut unsynced);
+        unsynced.sync()?;
+        Ok(lagging)
+    }
+}
+
+impl State {
+    /// The unit that was found at `offset`; zero where none was.
+    fn unit(&mut self, offset: i64) -> Result<Unit> {
+        let Some(found) = &self.found else { return Ok(Unit::default()) };
+        let (first, units) = &mut self.window;
+        if offset < *first || offset >= *first + (units.len() / UNIT_SIZE) as i64 {
+            *units = UnitReader::new(found).units(offset, WINDOW)?.to_vec();
+            *first = offset;
+        }
+        let at = (offset - *first) as usize * UNIT_SIZE;
+        Ok(units.get(at..).and_then(Unit::decode).unwrap_or_default())
+    }
+}
+
+/// How many units of a queue that nothing was appended to lead to records before `end`.
+fn kept(queue: &ConsumeQueue, next: i64, end: u64) -> Result<i64> {
+    let bound = queue.lower_bound(end, next)?;
+    let mut reader = UnitReader::new(queue);
+    let last = reader.unit(bound - 1)?.filter(Unit::is_message);
+    // a damaged size, or a record that was cut in two
+    let reaches_over = last.is_some_and(|last| last.physical_offset.saturating_add(last.size.into()) as u64 > end);
+    Ok(if reaches_over { bound - 1 } else { bound })
+}
+
+/// The name of a topic that can have queues.
+fn name_of(topic: &[u8]) -> Option<&str> {
+    std::str::from_utf8(topic).ok().filter(|name| is_directory_name(name))
+}

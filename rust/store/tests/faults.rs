@@ -1,0 +1,340 @@
+//! A disk that loses power, that fails, and what an appender makes of it.
+//!
+//! At a loss of power each sector that was written and not waited for is old or new, each name that was not waited for is there
+//! or not. Seeds are printed; `RMQFAST_SEEDS` says how many are tried, `RMQFAST_SEED` which one alone.
+use rmqfast_store::file::disk::{self, Call, Watcher};
+use rmqfast_store::format::message::Message;
+use rmqfast_store::store::append::{AppendOptions, Appender, Flush, Messages, OwnedMessage};
+use rmqfast_store::store::damage::DamageLog;
+use rmqfast_store::store::{LogWalk, MessageStore, OpenOptions};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tempfile::TempDir;
+
+const STORED_AT: i64 = 1_700_000_000_000;
+/// One watcher watches the process.
+static ALONE: Mutex<()> = Mutex::new(());
+
+fn alone() -> MutexGuard<'static, ()> {
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn directory() -> TempDir {
+    tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).expect("a directory")
+}
+
+fn options(flush: Flush) -> AppendOptions {
+    AppendOptions {
+        flush,
+        file_size: 4096,
+        queue_file_size: 200,
+        index_slots: 16,
+        index_entries: 40,
+        ..AppendOptions::default()
+    }
+}
+
+fn message(n: u64) -> OwnedMessage {
+    OwnedMessage {
+        topic: ["orders", "clicks"][(n % 2) as usize].into(),
+        body: format!("{n:08}").repeat(1 + (n * 7 % 40) as usize).into_bytes(),
+        keys: (!n.is_multiple_of(3)).then(|| format!("k{n}")),
+        queue_id: (n / 2 % 3) as i64,
+        ..OwnedMessage::default()
+    }
+}
+
+/// Numbers that look random and are the same for the same seed (splitmix64).
+struct Chance(u64);
+
+impl Chance {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+    fn below(&mut self, bound: u64) -> u64 {
+        self.next() % bound
+    }
+}
+
+/// What of a directory is on the disk for sure.
+#[derive(Debug, Default)]
+struct Durable {
+    contents: BTreeMap<PathBuf, Vec<u8>>,
+    names: BTreeSet<PathBuf>,
+    removed: BTreeMap<PathBuf, Vec<u8>>,
+}
+
+/// Watches the calls below one directory.
+struct Sectors {
+    root: PathBuf,
+    durable: Mutex<Durable>,
+}
+
+impl Sectors {
+    fn durable(&self) -> MutexGuard<'_, Durable> {
+        self.durable.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Watcher for Sectors {
+    fn before(&self, call: Call, path: &Path) -> io::Result<()> {
+        if call == Call::Remove && path.starts_with(&self.root) {
+            let mut durable = self.durable();
+            if durable.names.contains(path) {
+                let content = durable.contents.get(path).cloned().unwrap_or_default();
+                durable.removed.insert(path.to_path_buf(), content);
+            }
+        }
+        Ok(())
+    }
+
+    fn after(&self, call: Call, path: &Path) {
+        if !path.starts_with(&self.root) {
+            return;
+        }
+        let mut durable = self.durable();
+        match call {
+            Call::Sync => drop(fs::read(path).map(|content| durable.contents.insert(path.to_path_buf(), content))),
+            Call::SyncDirectory => {
+                durable.names.retain(|name| name.parent() != Some(path));
+                durable.removed.retain(|name, _| name.parent() != Some(path));
+                let entries = fs::read_dir(path).into_iter().flatten().flatten();
+                durable.names.extend(entries.map(|entry| entry.path()));
+            }
+            Call::Remove => drop(durable.contents.remove(path)),
+            _ => {}
+        }
+    }
+}
+
+impl Sectors {
+    /// What a loss of power leaves, in another directory.
+    fn cut(&self, chance: &mut Chance, into: &Path) {
+        let durable = self.durable();
+        let sector = [512, 4096][chance.below(2) as usize];
+        let kept = [0, 10, 50, 90, 100][chance.below(5) as usize];
+        let mut found = BTreeMap::new();
+        collect(&self.root, &mut found);
+        for (path, content) in &durable.removed {
+            if !found.contains_key(path) && chance.below(2) == 0 {
+                found.insert(path.clone(), content.clone());
+            }
+        }
+        for (path, content) in found {
+            let is_named = path.ancestors().take_while(|p| *p != self.root).all(|p| durable.names.contains(p));
+            if !is_named && chance.below(100) >= kept {
+                continue;
+            }
+            let old = durable.contents.get(&path).cloned().unwrap_or_default();
+            let mut left = if old.is_empty() && chance.below(4) == 0 { Vec::new() } else { vec![0; content.len()] };
+            for (n, sectors) in left.chunks_mut(sector).enumerate() {
+                let take = |bytes: &[u8]| bytes.get(n * sector..n * sector + sectors.len()).map(<[u8]>::to_vec);
+                let new = chance.below(100) < kept;
+                let bytes = if new { take(&content) } else { take(&old) };
+                sectors.copy_from_slice(&bytes.unwrap_or_else(|| vec![0; sectors.len()]));
+            }
+            let to = into.join(path.strip_prefix(&self.root).expect("below"));
+            fs::create_dir_all(to.parent().expect("a parent")).expect("made");
+            fs::write(to, left).expect("written");
+        }
+    }
+}
+
+fn collect(directory: &Path, found: &mut BTreeMap<PathBuf, Vec<u8>>) {
+    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+        match fs::read(entry.path()) {
+            Ok(content) => drop(found.insert(entry.path(), content)),
+            Err(_) => collect(&entry.path(), found),
+        }
+    }
+}
+
+/// Bodies by topic, queue and offset; nothing damaged, everything listed.
+fn stored(root: &Path) -> BTreeMap<(String, i32, i64), Vec<u8>> {
+    let store = MessageStore::open(root, &OpenOptions::default()).expect("opened");
+    let report = store.verify(true, &mut |_, _| Ok(())).expect("read");
+    assert_eq!((report.damage.entries(), report.unlisted, report.forgotten), (&[][..], 0, 0));
+    let mut walk = LogWalk::new(store.log().clone(), 0, u64::MAX, 0).without_waiting();
+    let mut found = BTreeMap::new();
+    while walk.advance(&mut DamageLog::default()).expect("read") {
+        let block = walk.block();
+        for record in block.records {
+            let message = Message::new(&block.bytes[record.at as usize..], record.layout).expect("whole");
+            let place =
+                (String::from_utf8_lossy(message.topic()).into_owned(), message.queue_id(), message.queue_offset());
+            assert!(found.insert(place, message.body().to_vec()).is_none(), "an offset was given twice");
+        }
+    }
+    found
+}
+
+type Acknowledged = Vec<((String, i32, i64), Vec<u8>)>;
+
+fn append(appender: &Appender, n: u64, step: u64) -> rmqfast_store::Result<((String, i32, i64), Vec<u8>)> {
+    let message = message(n);
+    let (topic, body) = (message.topic.clone(), message.body.clone());
+    let done = appender.append(&Messages::new(vec![message]), Some(STORED_AT + (n * step) as i64), 0)?;
+    let place = done.last.expect("one message");
+    Ok(((topic, place.queue_id, place.queue_offset), body))
+}
+
+/// Appends, sometimes closes and opens again, and loses power; returns what was promised to be on the disk, and how many were
+/// appended.
+fn run(seed: u64, flush: Flush, left: &Path) -> (Acknowledged, u64) {
+    let (dir, mut chance) = (directory(), Chance(seed));
+    let root = dir.path().to_path_buf();
+    let sectors = Arc::new(Sectors { root: root.clone(), durable: Mutex::default() });
+    disk::watch(Some(sectors.clone()));
+    let mut appender = Appender::open(&root, options(flush)).expect("opened");
+    let (count, step) = (1 + chance.below(120), [1, 1000][chance.below(2) as usize]);
+    let (mut promised, mut waiting) = (Vec::new(), Vec::new());
+    for n in 0..count {
+        waiting.push(append(&appender, n, step).expect("appended"));
+        let event = chance.below(40);
+        if event == 0 {
+            appender.close().expect("closed");
+            appender = Appender::open(&root, options(flush)).expect("opened");
+        } else if event < 3 {
+            appender.flush().expect("flushed");
+        }
+        if event < 3 || flush == Flush::Sync {
+            promised.append(&mut waiting);
+        }
+    }
+    sectors.cut(&mut chance, left);
+    disk::watch(None);
+    (promised, count)
+}
+
+fn seeds(default: u64) -> Vec<u64> {
+    let number = |name| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
+    match number("RMQFAST_SEED") {
+        Some(seed) => vec![seed],
+        None => (0..number("RMQFAST_SEEDS").unwrap_or(default)).collect(),
+    }
+}
+
+fn lose_power(flush: Flush) {
+    let _alone = alone();
+    for seed in seeds(150) {
+        println!("seed {seed}");
+        let left = directory();
+        let (promised, count) = run(seed, flush, left.path());
+        fs::create_dir_all(left.path().join("commitlog")).expect("made");
+        let appender = Appender::open(left.path(), options(flush)).expect("recovered");
+        let mut more: Acknowledged = Vec::new();
+        for n in 0..5 {
+            more.push(append(&appender, 1000 + n, 1000).expect("appended"));
+        }
+        appender.close().expect("closed");
+        let found = stored(left.path());
+        for (place, body) in promised.iter().chain(&more) {
+            assert!(found.get(place) == Some(body), "seed {seed}: {place:?} is lost, of {count}");
+        }
+    }
+}
+
+#[test]
+fn what_was_waited_for_survives_a_loss_of_power() {
+    lose_power(Flush::Sync);
+}
+
+#[test]
+fn what_was_flushed_survives_a_loss_of_power() {
+    lose_power(Flush::Async);
+}
+
+/// Lets the n-th call fail, and with `for_good` all after it, too.
+struct Failing {
+    root: PathBuf,
+    calls: Mutex<u64>,
+    fails_at: u64,
+    for_good: bool,
+}
+
+impl Watcher for Failing {
+    fn before(&self, _: Call, path: &Path) -> io::Result<()> {
+        if !path.starts_with(&self.root) {
+            return Ok(());
+        }
+        let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
+        *calls += 1;
+        if *calls == self.fails_at || self.for_good && *calls > self.fails_at {
+            return Err(io::Error::from_raw_os_error(5));
+        }
+        Ok(())
+    }
+    fn after(&self, _: Call, _: &Path) {}
+}
+
+/// Opens, appends and closes while the `n`-th call fails; returns what was acknowledged and whether a call failed at all.
+fn run_failing(root: &Path, n: u64, for_good: bool) -> (Acknowledged, bool) {
+    let failing = Arc::new(Failing { root: root.to_path_buf(), calls: Mutex::new(0), fails_at: n, for_good });
+    disk::watch(Some(failing.clone()));
+    let mut acknowledged = Vec::new();
+    if let Ok(appender) = Appender::open(root, options(Flush::Sync)) {
+        let mut has_failed = false;
+        for n in 0..40 {
+            match append(&appender, n, 1) {
+                Ok(done) => acknowledged.push(done),
+                Err(_) => has_failed = true,
+            }
+            assert!(!has_failed || for_good || acknowledged.len() as u64 <= n + 1);
+        }
+        let _ = appender.close();
+    }
+    disk::watch(None);
+    let calls = *failing.calls.lock().unwrap_or_else(PoisonError::into_inner);
+    (acknowledged, calls >= n)
+}
+
+#[test]
+fn whatever_call_fails_nothing_acknowledged_is_lost() {
+    let _alone = alone();
+    for for_good in [false, true] {
+        for n in 1.. {
+            let dir = directory();
+            let (acknowledged, has_failed) = run_failing(dir.path(), n, for_good);
+            let appender = Appender::open(dir.path(), options(Flush::Sync));
+            appender.and_then(|appender| appender.close()).unwrap_or_else(|error| panic!("call {n}: {error}"));
+            let found = stored(dir.path());
+            for (place, body) in &acknowledged {
+                assert!(found.get(place) == Some(body), "call {n}, for good {for_good}: {place:?} is lost");
+            }
+            if !has_failed {
+                break;
+            }
+        }
+    }
+}
+
+#[test]
+fn after_a_failed_flush_nothing_is_acknowledged() {
+    let _alone = alone();
+    struct NoSync(PathBuf);
+    impl Watcher for NoSync {
+        fn before(&self, call: Call, path: &Path) -> io::Result<()> {
+            let fails = call == Call::Sync && path.starts_with(self.0.join("commitlog"));
+            if fails { Err(io::Error::from_raw_os_error(5)) } else { Ok(()) }
+        }
+        fn after(&self, _: Call, _: &Path) {}
+    }
+    let dir = directory();
+    let appender = Appender::open(dir.path(), options(Flush::Sync)).expect("opened");
+    append(&appender, 0, 1).expect("appended");
+    disk::watch(Some(Arc::new(NoSync(dir.path().to_path_buf()))));
+    append(&appender, 1, 1).expect_err("not on the disk");
+    disk::watch(None);
+    let error = append(&appender, 2, 1).expect_err("read-only").to_string();
+    assert!(error.contains("after a failed write"), "{error}");
+    appender.close().expect("given up");
+    assert!(dir.path().join("abort").exists());
+    let appender = Appender::open(dir.path(), options(Flush::Sync)).expect("recovered");
+    append(&appender, 3, 1).expect("appended");
+}

@@ -1,0 +1,177 @@
+"""Recovery: what RocketMQ recovers, and what a killed process had been told is stored."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+
+import rmqfast
+from rmqfast import AppendOptions, Message
+from rmqfast.errors import CorruptError
+from tests import golden_stores
+
+SMALL = AppendOptions(file_size=1 << 16, queue_file_size=2000, index_slots=1000, index_entries=4000, zone_offset_ms=0)
+Copy = Callable[[str], Path]
+Acknowledged = list[tuple[str, int, int]]  # name, queue, queue offset
+
+
+def fill(path: Path, count: int) -> None:
+    with rmqfast.open_store(path, mode="a", options=SMALL) as store:
+        store.append_many([Message("T", b"%d" % n, queue_id=n % 2, keys=f"k{n}") for n in range(count)])
+
+
+def bodies(path: Path) -> list[bytes]:
+    found: list[bytes] = rmqfast.open_store(path).scan("T", verify_crc=True).to_arrow()["body"].to_pylist()
+    return found
+
+
+@pytest.mark.parametrize("name", ["crash-4.9.4", "damaged-4.9.4"])
+def test_a_crashed_broker_s_store_is_recovered_as_rocketmq_recovers_it(golden_store_copy: Copy, name: str) -> None:
+    path = golden_store_copy(name)
+    expected = golden_stores.expected(name, started=True)
+    sizes = AppendOptions(index_slots=golden_stores.GEOMETRY.slots, index_entries=golden_stores.GEOMETRY.entries)
+    with rmqfast.open_store(path, mode="a", options=sizes) as store:
+        assert store.recovery is not None
+        found = store.scan(None, verify_crc=True).to_arrow().to_pylist()
+        report = store.verify()
+    wanted = golden_stores.rows_of(expected["msg"], "4.9.4")
+    assert [(row["physical_offset"], row["queue_offset"], row["topic"]) for row in found] == [
+        (row["physical_offset"], row["queue_offset"], row["topic"]) for row in wanted
+    ]
+    assert (report.damage, report.unlisted) == ([], 0)
+    assert report.units == len(expected["cq"])
+    assert not (path / "abort").exists()
+
+
+def test_a_queue_that_lags_is_listed_again(tmp_path: Path) -> None:
+    fill(tmp_path / "s", 10)
+    file = tmp_path / "s" / "consumequeue" / "T" / "0" / ("0" * 20)
+    whole = file.read_bytes()
+    file.write_bytes(whole[:80] + bytes(len(whole) - 80))
+    with rmqfast.open_store(tmp_path / "s", mode="a", options=SMALL) as store:
+        assert store.recovery is not None
+        assert store.append(Message("T", b"next", queue_id=0)).queue_offset == 5
+    assert file.read_bytes()[:100] == whole[:100]
+
+
+def test_a_queue_that_leads_elsewhere_is_listed_again(tmp_path: Path) -> None:
+    fill(tmp_path / "s", 4)
+    first, second = (tmp_path / "s" / "consumequeue" / "T" / name / ("0" * 20) for name in "01")
+    whole = first.read_bytes()
+    first.write_bytes(second.read_bytes())
+    rmqfast.open_store(tmp_path / "s", mode="a", options=SMALL).close()
+    assert first.read_bytes() == whole
+
+
+def test_rubbish_behind_the_end_is_cut(tmp_path: Path) -> None:
+    fill(tmp_path / "s", 3)
+    log = tmp_path / "s" / "commitlog" / ("0" * 20)
+    whole = log.read_bytes()
+    end = len(whole.rstrip(b"\0"))
+    log.write_bytes(whole[:end] + b"rubbish" + whole[end + 7 :])
+    with rmqfast.open_store(tmp_path / "s", mode="a", options=SMALL) as store:
+        assert store.recovery is not None
+        assert store.recovery.log_end == end
+    assert log.read_bytes() == whole
+
+
+def test_a_log_that_is_damaged_in_the_middle_is_left_alone(tmp_path: Path) -> None:
+    fill(tmp_path / "s", 900)
+    log = max((tmp_path / "s" / "commitlog").iterdir())
+    data = bytearray(log.read_bytes())
+    data[4] ^= 1  # its magic
+    log.write_bytes(data)
+    with pytest.raises(CorruptError, match="the log goes on with messages that had been flushed"):
+        rmqfast.open_store(tmp_path / "s", mode="a", options=SMALL)
+    assert log.read_bytes() == data
+    assert len(rmqfast.open_store(tmp_path / "s").query("T", "k0")) == 1
+
+
+def test_progress_is_told(tmp_path: Path) -> None:
+    store = rmqfast.open_store(tmp_path / "s", mode="a", options=SMALL)
+    store.append(Message("T", b"kept"))
+    del store
+    told: list[tuple[int, int]] = []
+    progress = lambda done, total: told.append((done, total))  # noqa: E731
+    rmqfast.open_store(tmp_path / "s", mode="a", options=SMALL, progress=progress).close()
+    assert told
+    assert all(0 < done <= total for done, total in told)
+
+
+APPENDING = """
+import os, sys, threading, rmqfast
+path, flush, generation = sys.argv[1:]
+small = rmqfast.AppendOptions(file_size=1 << 20, queue_file_size=20_000, index_slots=1000, index_entries=4000)
+store = rmqfast.open_store(path, mode="a", options=small, flush=flush)
+os.write(1, b"open\\n")
+def append(thread):
+    for n in range(1 << 30):
+        name = f"{generation}-{thread}-{n}"
+        place = store.append(rmqfast.Message("T", name.encode() * 20, queue_id=thread % 3, keys=name))
+        os.write(1, f"{name} {place.queue_id} {place.queue_offset}\\n".encode())
+threads = [threading.Thread(target=append, args=(n,)) for n in range(4)]
+[thread.start() for thread in threads]
+"""
+
+
+def kill_while_appending(path: Path, flush: str, generation: int, after: float) -> Acknowledged:
+    """Messages that a process was told are stored, name, queue and offset, until it was killed."""
+    command = [sys.executable, "-c", APPENDING, str(path), flush, str(generation)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"open\n"
+        time.sleep(after)
+        os.kill(process.pid, signal.SIGKILL)
+        lines = process.stdout.read().split(b"\n")[:-1]
+    return [(name.decode(), int(queue), int(offset)) for name, queue, offset in map(bytes.split, lines)]
+
+
+def check_acknowledged(path: Path, acknowledged: Acknowledged) -> None:
+    with rmqfast.open_store(path, mode="a") as store:
+        report = store.verify()
+        columns = ["body", "queue_id", "queue_offset"]
+        found = store.scan("T", columns=columns, verify_crc=True).to_arrow().to_pylist()
+    assert (report.damage, report.unlisted) == ([], 0)
+    places = {(row["queue_id"], row["queue_offset"]): row["body"] for row in found}
+    assert len(places) == len(found), "an offset was given twice"
+    lost = [name for name, queue, offset in acknowledged if places.get((queue, offset)) != name.encode() * 20]
+    assert lost == []
+
+
+def kills(path: Path, flush: Literal["async", "sync"], count: int) -> int:
+    chance = random.Random(f"{flush} {count}")  # the same every time
+    acknowledged: Acknowledged = []
+    for generation in range(count):
+        acknowledged += kill_while_appending(path, flush, generation, chance.uniform(0.0, 0.1))
+        if generation % 20 == 19:
+            check_acknowledged(path, acknowledged)
+    check_acknowledged(path, acknowledged)
+    return len(acknowledged)
+
+
+@pytest.mark.parametrize("flush", ["async", "sync"])
+def test_a_killed_process_loses_nothing_that_it_was_told_is_stored(
+    tmp_path: Path, flush: Literal["async", "sync"]
+) -> None:
+    assert kills(tmp_path / "s", flush, 5) > 5
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize("flush", ["async", "sync"])
+def test_many_kills_lose_nothing(
+    tmp_path: Path, flush: Literal["async", "sync"], record_property: Callable[[str, Any], None]
+) -> None:
+    stored = kills(tmp_path / "s", flush, int(os.environ.get("RMQFAST_KILLS", "100")))
+    record_property("acknowledged", json.dumps(stored))
+    assert stored > 100
