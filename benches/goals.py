@@ -76,7 +76,27 @@ def appends() -> list[Goal]:
             Goal("append", f"{title} : putMessage", ours, f"append RocketMQ {at}", bound, either=title),
             Goal("append", f"{title} : bare write", ours, f"append bare write {at}", 0.8, either=title),
         ]
+        goals.append(
+            Goal(
+                "append",
+                f"append, one a call, {size(at)} : putMessage",
+                f"append rmqfast singly {at}",
+                f"append RocketMQ {at}",
+                1.0,
+            )
+        )
     return goals
+
+
+def engine() -> list[Goal]:
+    """The storage engine beside its peer and the disk."""
+    recovery = "recovery rmqfast"
+    return [
+        Goal("recovery", "recovery of a large store, CRC, bytes/s", recovery, None, 1e9, unit="B/s"),
+        Goal("recovery", "recovery : RocketMQ's", recovery, "recovery RocketMQ", 2.0),
+        Goal("recovery", "recovery without queues, bytes/s", f"{recovery}, no queues", None, 1.5e9, unit="B/s"),
+        *pair("sync", "64 callers that wait : bare groups of 64", "sync appends", "sync bare groups", (0.8, 0.8)),
+    ]
 
 
 def scans() -> list[Goal]:
@@ -152,6 +172,7 @@ def all_goals() -> list[Goal]:
     return [
         *scans(),
         *appends(),
+        *engine(),
         *sparks(),
         *columnars(),
         Goal("memory", "anonymous memory of a large scan", "memory rmqfast", None, 256, "value", "MiB"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -59,6 +60,30 @@ def tagged(path: str, tag: str, rows: str, io: str = "pread") -> Answer:
     return {**answer, "rows": int(rows)}
 
 
+def recover(path: str) -> Answer:
+    """Opening a store that was left behind, until the first message could be appended."""
+
+    def opened() -> Answer:
+        return {"rows": 0, "store": rmqfast().open_store(path, mode="a")}
+
+    answer = timed(opened)
+    answer.pop("store").close()
+    return answer
+
+
+def append_singly(path: str, body: str, rows: str) -> Answer:
+    """append of one message a call."""
+    messages = [rmqfast().Message(TOPIC, os.urandom(int(body)), tags="tag07", keys=f"k{n}") for n in range(1000)]
+    with rmqfast().open_store(path, mode="a", flush="async") as store:
+
+        def send() -> Answer:
+            for n in range(int(rows)):
+                store.append(messages[n % 1000])
+            return {"rows": int(rows)}
+
+        return timed(send)
+
+
 def append(path: str, body: str, rows: str) -> Answer:
     """append_many into a new store, asynchronous flush, indexed keys; the messages are Arrow batches made before."""
     dataset = Dataset("append", int(body), int(rows))
@@ -89,8 +114,8 @@ def to_send(dataset: Dataset) -> list[pa.RecordBatch]:
 
 
 def serve_rows() -> None:
-    """Answers `scan`, `tagged` and `append` on standard input."""
-    serve({"scan": scan, "tagged": tagged, "append": append})
+    """Answers requests on standard input."""
+    serve({"scan": scan, "tagged": tagged, "append": append, "append_singly": append_singly, "recover": recover})
 
 
 def command() -> list[str]:

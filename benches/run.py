@@ -13,6 +13,7 @@ import sys
 
 from rich.console import Console
 
+import engine_groups
 import groups
 import report
 import spark_groups
@@ -30,6 +31,8 @@ GROUPS = {
     "spark": spark_groups.spark,
     "kafka": spark_groups.kafka,
     "columnar": spark_groups.columnar,
+    "recovery": engine_groups.recovery,
+    "sync": engine_groups.sync,
     "memory": groups.memory,
     "growth": groups.growth,
     "import": groups.imports,

@@ -26,6 +26,7 @@ import org.apache.rocketmq.store.stats.BrokerStatsManager;
  *   open    DIR                     opens the store that the reads go to
  *   decoded TOPIC QUEUES            getMessage in batches of 1024 over every queue, each message decoded
  *   tagged  TOPIC QUEUES TAG        the same through a tag filter
+ *   recover DIR                     load and start of a store that was left, until every message is dispatched
  *   append  DIR TOPIC QUEUES BODY COUNT   putMessage on one thread into a new store, asynchronous flush, indexed keys
  */
 public final class StorePeer {
@@ -59,6 +60,8 @@ public final class StorePeer {
                 return read(request[1], Integer.parseInt(request[2]), null);
             case "tagged":
                 return read(request[1], Integer.parseInt(request[2]), request[3]);
+            case "recover":
+                return recover(new File(request[1]));
             case "append":
                 return append(new File(request[1]), request[2], Integer.parseInt(request[3]),
                     Integer.parseInt(request[4]), Integer.parseInt(request[5]));
@@ -105,6 +108,16 @@ public final class StorePeer {
             }
         }
         return figures(rows, System.nanoTime() - begin, "\"returned\": " + returned + ", \"body_bytes\": " + bytes);
+    }
+
+    private static String recover(File dir) throws Exception {
+        long begin = System.nanoTime();
+        DefaultMessageStore s = store(dir);
+        while (s.dispatchBehindBytes() > 0) Thread.sleep(1);
+        long nanos = System.nanoTime() - begin;
+        s.shutdown();
+        s.destroy();
+        return figures(0, nanos, "\"max_offset\": " + s.getMaxPhyOffset());
     }
 
     private static String append(File dir, String topic, int queues, int size, int count) throws Exception {
