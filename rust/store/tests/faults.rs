@@ -10,6 +10,7 @@ use rmqfast_store::store::{LogWalk, MessageStore, OpenOptions};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tempfile::TempDir;
@@ -62,10 +63,10 @@ impl Chance {
     }
 }
 
-/// What of a directory is on the disk for sure.
+/// What of a directory is on the disk for sure; contents by inode, as a file may get another name.
 #[derive(Debug, Default)]
 struct Durable {
-    contents: BTreeMap<PathBuf, Vec<u8>>,
+    contents: BTreeMap<u64, Vec<u8>>,
     names: BTreeSet<PathBuf>,
     removed: BTreeMap<PathBuf, Vec<u8>>,
 }
@@ -86,8 +87,8 @@ impl Watcher for Sectors {
     fn before(&self, call: Call, path: &Path) -> io::Result<()> {
         if call == Call::Remove && path.starts_with(&self.root) {
             let mut durable = self.durable();
+            let content = inode(path).and_then(|inode| durable.contents.remove(&inode)).unwrap_or_default();
             if durable.names.contains(path) {
-                let content = durable.contents.get(path).cloned().unwrap_or_default();
                 durable.removed.insert(path.to_path_buf(), content);
             }
         }
@@ -100,14 +101,17 @@ impl Watcher for Sectors {
         }
         let mut durable = self.durable();
         match call {
-            Call::Sync => drop(fs::read(path).map(|content| durable.contents.insert(path.to_path_buf(), content))),
+            Call::Sync => {
+                if let (Some(inode), Ok(content)) = (inode(path), fs::read(path)) {
+                    durable.contents.insert(inode, content);
+                }
+            }
             Call::SyncDirectory => {
                 durable.names.retain(|name| name.parent() != Some(path));
                 durable.removed.retain(|name, _| name.parent() != Some(path));
                 let entries = fs::read_dir(path).into_iter().flatten().flatten();
                 durable.names.extend(entries.map(|entry| entry.path()));
             }
-            Call::Remove => drop(durable.contents.remove(path)),
             _ => {}
         }
     }
@@ -131,7 +135,11 @@ impl Sectors {
             if !is_named && chance.below(100) >= kept {
                 continue;
             }
-            let old = durable.contents.get(&path).cloned().unwrap_or_default();
+            let inode = inode(&path).filter(|_| !durable.removed.contains_key(&path));
+            let old = match inode {
+                Some(inode) => durable.contents.get(&inode).cloned().unwrap_or_default(),
+                None => content.clone(),
+            };
             let mut left = if old.is_empty() && chance.below(4) == 0 { Vec::new() } else { vec![0; content.len()] };
             for (n, sectors) in left.chunks_mut(sector).enumerate() {
                 let take = |bytes: &[u8]| bytes.get(n * sector..n * sector + sectors.len()).map(<[u8]>::to_vec);
@@ -144,6 +152,10 @@ impl Sectors {
             fs::write(to, left).expect("written");
         }
     }
+}
+
+fn inode(path: &Path) -> Option<u64> {
+    fs::metadata(path).ok().map(|meta| meta.ino())
 }
 
 fn collect(directory: &Path, found: &mut BTreeMap<PathBuf, Vec<u8>>) {
@@ -197,13 +209,16 @@ fn run(seed: u64, flush: Flush, left: &Path) -> (Acknowledged, u64) {
     for n in 0..count {
         waiting.push(append(&appender, n, step).expect("appended"));
         let event = chance.below(40);
-        if event == 0 {
+        if event == 3 {
+            drop(appender); // as a process that is killed
+            appender = Appender::open(&root, options(flush)).expect("recovered");
+        } else if event == 0 {
             appender.close().expect("closed");
             appender = Appender::open(&root, options(flush)).expect("opened");
         } else if event < 3 {
             appender.flush().expect("flushed");
         }
-        if event < 3 || flush == Flush::Sync {
+        if event < 4 || flush == Flush::Sync {
             promised.append(&mut waiting);
         }
     }

@@ -15,7 +15,7 @@ use super::writers::Writers;
 use crate::file::StoreLock;
 use crate::file::disk::{self, Call, sync_directory};
 use crate::format::host::Host;
-use crate::store::recover::{Extent, Recovered, recover};
+use crate::store::recover::{Extent, Recovered, is_begun, recover};
 use crate::store::verify::Watch;
 use crate::{Error, Result};
 use std::fs;
@@ -242,6 +242,7 @@ fn resume_or_recover(root: &Path, options: &AppendOptions, watch: Watch<'_>) -> 
     resume::refuse_other_kinds(root)?;
     let extent = match root.join(ABORT).exists() {
         true => Extent::Checkpoint,
+        false if is_begun(root) => Extent::Whole,
         false => match resume::resume(root, options) {
             Err(Error::Corrupt { .. }) => Extent::Whole,
             resumed => return Ok((resumed?, None)),

@@ -23,6 +23,9 @@ const WINDOW: usize = 1024;
 /// More messages than this are not missing from a queue: its record's offset, which no checksum guards, is wrong.
 const MAX_GAP: i64 = 1 << 20;
 
+/// Multi-dispatch queues list records of other topics, by a property of those: what they hold is left as it is.
+const LMQ: &str = "%LMQ%";
+
 /// A queue, by topic and number.
 pub type QueueName = (String, i32);
 
@@ -62,7 +65,8 @@ impl QueueRepair {
             let max = queue.max_offset()?;
             table.add(queue.topic(), queue.queue_id(), max);
             let last = UnitReader::new(&queue).unit(max - 1)?;
-            let lags = queue.segments().files().iter().any(|file| file.len != file_size);
+            let is_odd = queue.segments().files().iter().any(|file| file.len != file_size);
+            let lags = is_odd && !queue.topic().starts_with(LMQ);
             states.push(State { found: Some(queue), last, lags, ..State::default() });
         }
         Ok(Self { log, table, states, only: None, written: 0, unlisted: 0 })
@@ -268,6 +272,7 @@ impl QueueRepair {
                 let next = self.table.queue(number).next_offset();
                 let keep = match state.met_to {
                     Some(met_to) => met_to,
+                    None if topic.starts_with(LMQ) => kept(found, next, end)?,
                     None => self.own(number, found.first_offset(), kept(found, next, end)?)?,
                 };
                 let now = ConsumeQueue::list(found.topic(), found.queue_id(), found.directory())?;

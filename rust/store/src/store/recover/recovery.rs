@@ -2,6 +2,7 @@
 use super::index::IndexRepair;
 use super::log_end;
 use super::queues::QueueRepair;
+use crate::file::disk::{self, Call};
 use crate::file::{Allocated, Segments};
 use crate::format::consume_queue::UNIT_SIZE;
 use crate::format::message::Message;
@@ -9,6 +10,7 @@ use crate::store::append::appender::now;
 use crate::store::append::checkpoint::CheckpointWriter;
 use crate::store::append::options::AppendOptions;
 use crate::store::append::queue_table::QueueTable;
+use crate::store::append::unsynced::Unsynced;
 use crate::store::damage::DamageLog;
 use crate::store::verify::Watch;
 use crate::store::{ConsumeQueue, LogWalk, MessageStore, OpenOptions};
@@ -50,10 +52,14 @@ pub struct Recovered {
 /// [`Error::Corrupt`] for a log that is damaged where it had been flushed, or that is gone while queues list it:
 /// nothing was changed then. [`Error::Io`]; what `watch` returns.
 pub fn recover(root: &Path, options: &AppendOptions, extent: Extent, watch: Watch<'_>) -> Result<Recovered> {
+    let extent = if is_begun(root) { Extent::Whole } else { extent };
     complete_files(root, options)?;
     let store = MessageStore::open(root, &OpenOptions::default())?;
     let queues = all_queues(&store)?;
     refuse_lost_log(&store, &queues)?;
+    if extent == Extent::Whole {
+        begin(root)?;
+    }
     let mut recovery = Recovery::new(&store, options, queues, extent)?;
     let end = recovery.walk(watch)?;
     recovery.done.log_end = end;
@@ -175,6 +181,7 @@ impl<'a> Recovery<'a> {
         if lagging.is_empty() {
             return Ok(());
         }
+        begin(self.store.root())?;
         let (log, directory) = (self.store.log(), self.store.consume_queue_dir());
         let mut queues = QueueRepair::anew(log.clone(), table(self.store, self.queue_file_size), &directory, lagging)?;
         let mut walk = LogWalk::new(log.clone(), log.min_offset(), end, u64::MAX).with_block_len(BLOCK_LEN);
@@ -196,9 +203,44 @@ impl<'a> Recovery<'a> {
     fn finish(mut self) -> Result<Recovered> {
         let indexed_until = self.index.finish()?;
         self.done.index_entries = self.index.written();
-        CheckpointWriter::open(self.store.root())?.reset(self.last_store_ms, indexed_until)?;
+        self.sync_all()?;
+        let root = self.store.root();
+        CheckpointWriter::open(root)?.reset(self.last_store_ms, indexed_until)?;
+        if is_begun(root) {
+            disk::remove_file(&root.join(BEGUN))?;
+            disk::sync_directory(root)?;
+        }
         Ok(self.done)
     }
+
+    /// Waits for what the last owner wrote and did not wait for: the checkpoint is going to vouch for it.
+    fn sync_all(&self) -> Result<()> {
+        let mut unsynced = Unsynced::default();
+        let log = Segments::list(&[self.store.root().join("commitlog")])?;
+        for file in log.files().iter().filter(|file| file.end() > self.checked_from) {
+            unsynced.path(file.path.clone());
+        }
+        for queue in all_queues(self.store)? {
+            queue.segments().files().iter().for_each(|file| unsynced.path(file.path.clone()));
+            queue.directory().ancestors().take(3).for_each(|directory| unsynced.directory(directory.to_path_buf()));
+        }
+        unsynced.directory(self.store.root().join("commitlog"));
+        unsynced.sync()
+    }
+}
+
+/// Stands in the store's directory while queues may be shorter than a checkpoint tells.
+const BEGUN: &str = "recovery.begun";
+
+/// Whether a recovery began and did not end.
+pub fn is_begun(root: &Path) -> bool {
+    root.join(BEGUN).exists()
+}
+
+fn begin(root: &Path) -> Result<()> {
+    let path = root.join(BEGUN);
+    disk::call(Call::Create, &path, || std::fs::write(&path, b""))?;
+    disk::sync_directory(root)
 }
 
 /// Messages stored before then were on the disk when the last owner left.
