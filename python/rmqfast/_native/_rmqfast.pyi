@@ -7,7 +7,7 @@ from rmqfast.message import Message
 from rmqfast.store.request import ScanRequest
 from rmqfast.store.writer import AppendOptions
 
-__all__ = ["COLUMNS", "Appender", "Scan", "Store"]
+__all__ = ["COLUMNS", "Appender", "Scan", "Store", "repair"]
 
 COLUMNS: list[str]
 
