@@ -57,7 +57,7 @@ def left_behind(path: Path, copy: Path, run: Callable[..., Answer], *, queues: b
 
 
 def sync(plan: Plan) -> list[Series]:
-    """Threads that wait for each of their messages to be on the disk, and groups of as many written by one."""
+    """Threads that wait for each of their messages to be on the disk, and groups as large as theirs written by one."""
     variants: Variants = {
         f"{name} {dataset.label}": fresh(scratch_dir() / "append", partial(waits, name, dataset.body))
         for dataset in plan.datasets

@@ -95,7 +95,7 @@ def engine() -> list[Goal]:
         Goal("recovery", "recovery of a large store, CRC, bytes/s", recovery, None, 1e9, unit="B/s"),
         Goal("recovery", "recovery : RocketMQ's", recovery, "recovery RocketMQ", 2.0),
         Goal("recovery", "recovery without queues, bytes/s", f"{recovery}, no queues", None, 1.5e9, unit="B/s"),
-        *pair("sync", "64 callers that wait : bare groups of 64", "sync appends", "sync bare groups", (0.8, 0.8)),
+        *pair("sync", "64 callers that wait : bare groups", "sync appends", "sync bare groups", (0.8, 0.8)),
     ]
 
 

@@ -1,12 +1,15 @@
-//! How many appends a second reach the disk when many threads wait for each of theirs, beside a loop that writes as many bytes
-//! and waits once for each group of that size.
+//! How many appends a second reach the disk when many threads wait for each of theirs, beside a loop that writes groups as large
+//! as theirs were on average, and waits once for each.
 //!
 //! `sync_loop DIR THREADS MESSAGES BODY` makes and removes files below DIR and prints a JSON line for each: name, rows, seconds.
 use rmqfast_store::file::Allocated;
+use rmqfast_store::file::disk::{self, Call, Watcher};
 use rmqfast_store::store::append::{AppendOptions, Appender, Flush, Messages, OwnedMessage};
 use rmqfast_store::{Error, Result};
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 const FILE: u64 = 1 << 30;
@@ -19,8 +22,27 @@ fn main() -> Result<()> {
     let directory = arguments.first().map_or("/tmp/sync_loop", String::as_str);
     let (threads, messages, body) = (number(1, 64), number(2, 20_000), number(3, 1024));
     let root = Path::new(directory).join("store");
-    report("bare groups", messages, &root, |root| bare(root, threads, messages, body))?;
-    report("sync appends", messages, &root, |root| appends(root, threads, messages, body))
+    let syncs = Arc::new(Syncs::default());
+    disk::watch(Some(syncs.clone()));
+    report("sync appends", messages, &root, |root| appends(root, threads, messages, body))?;
+    disk::watch(None);
+    let group = messages / syncs.0.load(Ordering::Relaxed).max(1);
+    report("bare groups", messages, &root, |root| bare(root, group.max(1), messages, body))
+}
+
+/// Counts the waits for the log.
+#[derive(Default)]
+struct Syncs(AtomicUsize);
+
+impl Watcher for Syncs {
+    fn before(&self, _: Call, _: &Path) -> std::io::Result<()> {
+        Ok(())
+    }
+    fn after(&self, call: Call, path: &Path) {
+        if call == Call::Sync && path.parent().is_some_and(|parent| parent.ends_with("commitlog")) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
 }
 
 fn report(name: &str, rows: usize, root: &Path, work: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
@@ -32,6 +54,7 @@ fn report(name: &str, rows: usize, root: &Path, work: impl FnOnce(&Path) -> Resu
 }
 
 fn bare(root: &Path, group: usize, messages: usize, body: usize) -> Result<()> {
+    eprintln!("groups of {group}");
     let file = Allocated::create(&root.join("log"), FILE)?;
     let bytes = vec![7; group * (body + OVERHEAD)];
     for n in 0..messages.div_ceil(group) {

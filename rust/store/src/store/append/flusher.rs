@@ -7,14 +7,15 @@ use super::writers::Written;
 use crate::{Error, Result};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, Thread};
 
 /// Flushes, one at a time, and knows how far the log is on the disk.
 #[derive(Debug)]
 pub struct Flusher {
     root: PathBuf,
     progress: Mutex<Progress>,
-    changed: Condvar,
     checkpoint: Mutex<CheckpointWriter>,
 }
 
@@ -23,6 +24,15 @@ struct Progress {
     flushed: u64,
     is_busy: bool,
     failure: Option<String>,
+    waiting: Vec<Arc<Waiter>>,
+}
+
+/// A thread that sleeps until its bytes are on the disk, or it is its turn to flush.
+#[derive(Debug)]
+struct Waiter {
+    position: u64,
+    thread: Thread,
+    is_called: AtomicBool,
 }
 
 impl Flusher {
@@ -32,7 +42,7 @@ impl Flusher {
     /// [`Error::Io`].
     pub fn new(root: &Path) -> Result<Self> {
         let checkpoint = Mutex::new(CheckpointWriter::open(root)?);
-        Ok(Self { root: root.to_path_buf(), progress: Mutex::default(), changed: Condvar::new(), checkpoint })
+        Ok(Self { root: root.to_path_buf(), progress: Mutex::default(), checkpoint })
     }
 
     /// Waits until the log is on the disk up to `position`; `take` hands over what was written.
@@ -40,18 +50,13 @@ impl Flusher {
     /// # Errors
     /// [`Error::Io`] where a flush failed: nobody knows what is on the disk, and no later flush would tell.
     pub fn commit(&self, position: u64, take: &dyn Fn() -> Result<(Unsynced, u64)>) -> Result<()> {
-        let mut progress = self.progress();
-        while progress.flushed < position {
-            self.check(&progress)?;
-            progress = match progress.is_busy {
-                true => self.changed.wait(progress).unwrap_or_else(PoisonError::into_inner),
-                false => self.flush_as_first(progress, || {
-                    let (log, position) = take()?;
-                    log.sync().map(|()| position)
-                })?,
-            };
+        if self.is_served(position)? {
+            return Ok(());
         }
-        Ok(())
+        self.flush_in_turn(|| {
+            let (log, position) = take()?;
+            log.sync().map(|()| position)
+        })
     }
 
     /// Waits until everything is on the disk, and notes that in the checkpoint.
@@ -59,20 +64,16 @@ impl Flusher {
     /// # Errors
     /// As [`commit`](Self::commit).
     pub fn flush(&self, take: &dyn Fn() -> Result<Written>) -> Result<()> {
-        let mut progress = self.progress();
-        while progress.is_busy {
-            progress = self.changed.wait(progress).unwrap_or_else(PoisonError::into_inner);
-        }
-        self.check(&progress)?;
-        let flushed = self.flush_as_first(progress, || {
+        // no flush of others serves this one: it waits for its turn
+        self.is_served(u64::MAX)?;
+        self.flush_in_turn(|| {
             let written = take()?;
             written.log.sync()?;
             written.lists.sync()?;
             let mut checkpoint = self.checkpoint.lock().unwrap_or_else(PoisonError::into_inner);
             checkpoint.write(written.stored_until, written.indexed_until)?;
             Ok(written.position)
-        });
-        flushed.map(drop)
+        })
     }
 
     /// Fails once a flush or a write has failed.
@@ -86,7 +87,6 @@ impl Flusher {
     /// Notes a failed write: it may have left anything, and nothing may follow it.
     pub fn fail(&self, error: &Error) {
         self.progress().failure.get_or_insert_with(|| error.to_string());
-        self.changed.notify_all();
     }
 
     fn check(&self, progress: &Progress) -> Result<()> {
@@ -95,23 +95,47 @@ impl Flusher {
         Err(Error::io(&self.root, io::Error::other(text)))
     }
 
-    /// Runs `work` while others wait; it returns how far the log is flushed.
-    fn flush_as_first<'a>(
-        &'a self,
-        mut progress: MutexGuard<'a, Progress>,
-        work: impl FnOnce() -> Result<u64>,
-    ) -> Result<MutexGuard<'a, Progress>> {
-        progress.is_busy = true;
-        drop(progress);
-        let done = work();
+    /// Waits for others to flush up to `position`: true where they did; false where it is this thread's turn to flush.
+    fn is_served(&self, position: u64) -> Result<bool> {
+        let waiter = {
+            let mut progress = self.progress();
+            if progress.flushed >= position {
+                return Ok(true);
+            }
+            self.check(&progress)?;
+            if !progress.is_busy {
+                progress.is_busy = true;
+                return Ok(false);
+            }
+            let waiter = Waiter { position, thread: thread::current(), is_called: AtomicBool::new(false) };
+            let waiter = Arc::new(waiter);
+            progress.waiting.push(waiter.clone());
+            waiter
+        };
+        while !waiter.is_called.load(Ordering::Acquire) {
+            thread::park();
+        }
+        Ok(self.progress().flushed >= position)
+    }
+
+    /// Runs `work`, which says how far the log is flushed then; calls those whom it served, and the next to flush.
+    fn flush_in_turn(&self, work: impl FnOnce() -> Result<u64>) -> Result<()> {
+        let done = self.check_failure().and_then(|()| work());
         let mut progress = self.progress();
-        progress.is_busy = false;
         match &done {
             Ok(position) => progress.flushed = progress.flushed.max(*position),
             Err(error) => drop(progress.failure.get_or_insert_with(|| error.to_string())),
         }
-        self.changed.notify_all();
-        done.map(|_| progress)
+        let (flushed, has_failed) = (progress.flushed, progress.failure.is_some());
+        let waiting = std::mem::take(&mut progress.waiting);
+        let (served, left): (Vec<_>, _) = waiting.into_iter().partition(|w| has_failed || w.position <= flushed);
+        progress.waiting = left;
+        let next = progress.waiting.pop();
+        progress.is_busy = next.is_some();
+        drop(progress);
+        // the next one first: the disk must not idle while threads are woken
+        next.iter().chain(&served).for_each(|waiter| waiter.call());
+        done.map(drop)
     }
 
     fn progress(&self) -> MutexGuard<'_, Progress> {
@@ -119,10 +143,17 @@ impl Flusher {
     }
 }
 
+impl Waiter {
+    fn call(&self) {
+        self.is_called.store(true, Ordering::Release);
+        self.thread.unpark();
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::atomic::{AtomicU64, Ordering};
+    use std::sync::atomic::AtomicU64;
     use std::time::Duration;
 
     #[test]
