@@ -1,0 +1,73 @@
+"""A disk that is full and freed again: reads go on, appends resume, nothing acknowledged is lost, no signal ends the process."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+FILLING = """
+import errno, os, sys, time
+from pathlib import Path
+import rmqfast
+from rmqfast.errors import StoreIOError
+
+disk, cycles = Path(sys.argv[1]), 100
+store_path, ballast = disk / "store", disk / "ballast"
+sizes = rmqfast.AppendOptions(file_size=1 << 16, queue_file_size=2000, index_slots=1000, index_entries=4000)
+store = rmqfast.open_store(store_path, mode="a", options=sizes)
+stored = []
+
+def fill():
+    with ballast.open("ab") as file:
+        try:
+            while True:
+                file.write(bytes(1 << 16)); file.flush()
+        except OSError:
+            pass
+
+def append_until_full():
+    while True:
+        body = b"%d" % len(stored) * 100
+        try:
+            place = store.append(rmqfast.Message("T", body, keys=f"k{len(stored)}"))
+        except StoreIOError as error:
+            assert error.errno == errno.ENOSPC, error
+            return
+        assert place.queue_offset == len(stored)
+        stored.append(body)
+
+longest = 0.0
+for cycle in range(cycles):
+    fill()
+    append_until_full()
+    assert store.scan("T", columns=["body"]).to_arrow().num_rows == len(stored)
+    before = len(stored)
+    os.truncate(ballast, ballast.stat().st_size - (300 << 10))
+    freed = time.monotonic()
+    while len(stored) == before:
+        append_until_full()
+    longest = max(longest, time.monotonic() - freed)
+assert longest < 2, longest
+del store
+os.truncate(ballast, ballast.stat().st_size - (2 << 20))
+with rmqfast.open_store(store_path, mode="a", options=sizes) as store:
+    assert store.scan("T", columns=["body"], verify_crc=True).to_arrow()["body"].to_pylist() == stored
+    assert store.verify().ok
+print(len(stored))
+"""
+
+
+@pytest.mark.long
+def test_a_full_disk_refuses_and_a_freed_one_takes_again(tmp_path: Path) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    script = tmp_path / "filling.py"
+    script.write_text(FILLING)
+    mount = 'mount -t tmpfs -o size=96m tmpfs "$1" && exec "$2" "$3" "$1"'
+    command = ["unshare", "--map-root-user", "--mount", "sh", "-c", mount, "sh", str(disk), sys.executable, str(script)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert int(done.stdout) > 1000
