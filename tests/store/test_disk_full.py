@@ -1,4 +1,4 @@
-"""A disk that is full and freed again: reads go on, appends resume, nothing acknowledged is lost, no signal ends the process."""
+"""A disk that is full and freed again: reads go on, appends resume, nothing acknowledged is lost."""
 
 from __future__ import annotations
 
