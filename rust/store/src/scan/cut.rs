@@ -86,10 +86,14 @@ impl Plan {
     fn cuts_by_bytes(&self, piece: Piece, parts: u64) -> Result<Vec<u64>> {
         let log = &self.sources.log;
         let len = u128::from(piece.end - piece.from);
-        let mut cuts = Vec::new();
+        let (mut cuts, mut ended) = (Vec::new(), None);
         for wanted in (1..parts).map(|part| piece.from + (len * u128::from(part) / u128::from(parts)) as u64) {
-            let Some(index) = log.segments().find(wanted) else { continue };
-            cuts.extend(crate::store::resync::record_behind(log, index, wanted)?);
+            let Some(index) = log.segments().find(wanted).filter(|index| ended != Some(*index)) else { continue };
+            match crate::store::resync::record_behind(log, index, wanted)? {
+                Some(at) => cuts.push(at),
+                // nothing stands behind it in this file: its zeroes need not be looked at again
+                None => ended = Some(index),
+            }
         }
         cuts.dedup();
         Ok(cuts)
@@ -102,6 +106,21 @@ mod tests {
     use crate::scan::ScanRequest;
     use crate::store::append::{AppendOptions, Appender, Messages, OwnedMessage};
     use crate::store::{MessageStore, OpenOptions};
+
+    #[test]
+    fn the_zeroes_behind_a_log_are_looked_at_once() {
+        let dir = tempfile::tempdir().expect("dir");
+        let options = AppendOptions { file_size: 256 << 20, index_slots: 16, index_entries: 90, ..Default::default() };
+        let appender = Appender::open(dir.path(), options).expect("new");
+        let message = OwnedMessage { topic: "T".into(), body: vec![b'x'; 1000], ..Default::default() };
+        appender.append(&Messages::new(vec![message; 100]), None, 0).expect("appended");
+        appender.close().expect("closed");
+        let store = MessageStore::open(dir.path(), &OpenOptions::default()).expect("opened");
+        let mut plan = Plan::new(&store, &ScanRequest::default(), None).expect("planned");
+        // would take minutes if each of the 16,384 places were looked for in the rest of the file
+        plan.cut(1, 1).expect("cut");
+        assert!((1..100).contains(&plan.pieces.len()), "{}", plan.pieces.len());
+    }
 
     #[test]
     fn pieces_are_equal_and_a_multiple_of_their_readers() {
