@@ -59,6 +59,8 @@ struct OwnedStore {
 #[derive(Debug)]
 struct Open {
     writers: Writers,
+    /// Nothing is appended any more, but what was is still to be flushed.
+    is_closing: bool,
     _lock: StoreLock,
 }
 
@@ -86,7 +88,7 @@ impl Appender {
         let abort = root.join(ABORT);
         disk::call(Call::Create, &abort, || fs::write(&abort, b""))?;
         sync_directory(root)?;
-        let state = Mutex::new(Some(Open { writers, _lock: lock }));
+        let state = Mutex::new(Some(Open { writers, is_closing: false, _lock: lock }));
         let store = Arc::new(OwnedStore { root: root.to_path_buf(), options, flusher: Flusher::new(root)?, state });
         let timer = Timer::start(flushing(store.clone())).map_err(|e| Error::io(root, e))?;
         Ok(Self { recovered, timer: Mutex::new(Some(timer)), store })
@@ -108,6 +110,9 @@ impl Appender {
         let store = &self.store;
         let options = &store.options;
         let (last, position, wants_file) = store.with(|open| {
+            if open.is_closing {
+                return Err(closed());
+            }
             let store_ms = store_ms.unwrap_or_else(now);
             let plan = open.writers.prepare(rows, options, store_ms, first_row)?;
             let last = open.writers.write(rows, &plan, options, store_ms).inspect_err(|e| store.flusher.fail(e))?;
@@ -137,17 +142,17 @@ impl Appender {
     pub fn close(&self) -> Result<()> {
         drop(self.timer.lock().unwrap_or_else(PoisonError::into_inner).take());
         let store = &self.store;
-        let is_sound = store.flusher.check_failure().is_ok();
-        let flushed = if is_sound && store.is_open() { Some(store.flush()) } else { None };
+        let closing = store.with(|open| {
+            open.is_closing = true;
+            Ok(())
+        });
+        let flushed = closing.is_ok().then(|| store.flush());
         let open = store.state.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let (Some(mut open), Some(flushed)) = (open, flushed) {
-            flushed?;
-            open.writers.log.release_all();
-            let abort = store.root.join(ABORT);
-            disk::remove_file(&abort)?;
-            sync_directory(&store.root)?;
-        }
-        Ok(())
+        let (Some(mut open), Some(flushed)) = (open, flushed) else { return Ok(()) };
+        flushed?;
+        open.writers.log.release_all();
+        disk::remove_file(&store.root.join(ABORT))?;
+        sync_directory(&store.root)
     }
 
     /// Who stores.
@@ -165,13 +170,9 @@ impl Appender {
 impl OwnedStore {
     fn with<T>(&self, action: impl FnOnce(&mut Open) -> Result<T>) -> Result<T> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let open = state.as_mut().ok_or_else(|| Error::invalid("store", "one that is open", "a closed one"))?;
+        let open = state.as_mut().ok_or_else(closed)?;
         self.flusher.check_failure()?;
         action(open)
-    }
-
-    fn is_open(&self) -> bool {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).is_some()
     }
 
     fn flush(&self) -> Result<()> {
@@ -192,6 +193,10 @@ impl OwnedStore {
         let file = wanted.create(&self.root)?;
         self.with(|open| open.writers.log.take_ahead(wanted, file))
     }
+}
+
+fn closed() -> Error {
+    Error::invalid("store", "one that is open", "a closed one")
 }
 
 /// What the thread of a store does; a failure shows at the next append.
