@@ -65,7 +65,7 @@ pub enum Error {
         /// What it was.
         got: String,
     },
-    /// A store that somebody else owns or that was not closed cleanly.
+    /// A store that somebody else owns.
     #[error("{path}: {reason}", path = path.display())]
     Busy {
         /// The file that shows it.

@@ -144,14 +144,14 @@ fn a_killed_store_opens_goes_on_and_closes() {
     let appender = Appender::open(dir.path(), options()).expect("recovered");
     let done = appender.recovered().expect("it was killed").clone();
     assert_eq!((done.cut_bytes, done.units, done.unlisted), (0, 0, 0), "{done:?}");
+    let opened = files(dir.path());
+    assert_eq!(differing(&part(&opened, "consumequeue"), &part(&whole, "consumequeue")), Vec::<PathBuf>::new());
     append(&appender, 200, 230);
     appender.close().expect("closed");
     assert_sound(dir.path(), 230);
     assert!(!dir.path().join("abort").exists());
     let again = Appender::open(dir.path(), options()).expect("sound");
     assert!(again.recovered().is_none());
-    let unharmed = killed(200);
-    assert_eq!(part(&files(unharmed.path()), "consumequeue"), part(&whole, "consumequeue"));
 }
 
 #[test]
@@ -216,7 +216,7 @@ fn units_of_records_that_are_gone_do_not_come_back() {
 #[test]
 fn damage_of_what_was_flushed_is_refused_and_nothing_is_cut() {
     let dir = killed(120);
-    let (whole, places) = (files(dir.path()), records(dir.path()));
+    let places = records(dir.path());
     fs::remove_file(dir.path().join("abort")).expect("was there");
     let name = dir.path().join(format!("commitlog/{:020}", places[40] / 4096 * 4096));
     let mut log = fs::read(&name).expect("read");
@@ -230,7 +230,6 @@ fn damage_of_what_was_flushed_is_refused_and_nothing_is_cut() {
     for name in ["commitlog", "consumequeue"] {
         assert_eq!(part(&files(dir.path()), name), part(&before, name));
     }
-    assert_eq!(part(&whole, "consumequeue"), part(&before, "consumequeue"));
 }
 
 #[test]

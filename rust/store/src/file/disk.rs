@@ -1,5 +1,5 @@
-//! The seam to the disk: every call that changes a store's files goes through here, so that a test can watch it, let it fail, or
-//! know what a loss of power would leave.
+//! The seam to the disk: files are created, written, waited for, renamed and removed through here, so that a test can watch it,
+//! let it fail, or know what a loss of power would leave. Directories are made beside it, and the index is written through a map.
 use crate::{Error, Result};
 use std::fs::{self, File};
 use std::io;

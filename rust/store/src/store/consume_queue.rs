@@ -3,8 +3,10 @@
 //! Files are zero behind their last unit; a queue whose first file starts in the middle begins with pre-blank units.
 //!
 //! Source: `ConsumeQueue`.
+use super::commit_log::CommitLog;
 use crate::file::{Io, Segment, Segments};
 use crate::format::consume_queue::{UNIT_SIZE, Unit};
+use crate::format::message::Message;
 use crate::{Error, Result};
 use std::path::{Path, PathBuf};
 
@@ -80,6 +82,26 @@ impl ConsumeQueue {
             }
         }
         Ok(0)
+    }
+
+    /// Whether a unit at `offset` leads to a message that says itself that it is there.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn is_own(&self, log: &CommitLog, offset: i64, unit: Unit) -> Result<bool> {
+        if !unit.is_message() {
+            return Ok(false);
+        }
+        let record = match log.record_at(unit.physical_offset as u64) {
+            Ok(record) => record,
+            Err(Error::Corrupt { .. } | Error::Invalid { .. }) => return Ok(false),
+            Err(error) => return Err(error),
+        };
+        Ok(Message::decode(&record).is_some_and(|message| {
+            message.topic() == self.topic.as_bytes()
+                && (message.queue_id(), message.queue_offset()) == (self.queue_id, offset)
+                && message.layout().total as i32 == unit.size
+        }))
     }
 
     /// The first byte that holds something behind the unit before `max_offset`: that was found by bisection, which a hole of

@@ -148,6 +148,18 @@ impl MessageStore {
         list_queues(&self.consume_queue_dir(), topic)
     }
 
+    /// All consume queues.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn all_queues(&self) -> Result<Vec<ConsumeQueue>> {
+        let mut queues = Vec::new();
+        for topic in self.queue_topics()? {
+            queues.append(&mut self.queues(&topic)?);
+        }
+        Ok(queues)
+    }
+
     /// Up to where the consume queues surely list every record: behind it the log itself is read.
     ///
     /// After a clean stop that is behind the last record that any queue lists. With `abort` it is the start of the
@@ -169,10 +181,8 @@ impl MessageStore {
 
     fn last_listed_offset(&self) -> Result<u64> {
         let mut end = self.log.min_offset();
-        for topic in self.queue_topics()? {
-            for queue in self.queues(&topic)? {
-                end = end.max(queue.max_physical_offset()?);
-            }
+        for queue in self.all_queues()? {
+            end = end.max(queue.max_physical_offset()?);
         }
         Ok(end.min(self.log.segments().end()))
     }

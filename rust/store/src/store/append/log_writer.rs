@@ -3,10 +3,9 @@
 //! Source: `CommitLog.DefaultAppendMessageCallback.doAppend`, `MappedFileQueue.getLastMappedFile`.
 use super::unsynced::Unsynced;
 use crate::Result;
-use crate::file::{Allocated, name};
+use crate::file::{Allocated, disk, name};
 use crate::format::message::{MIN_BLANK_LEN, encode_blank};
 use std::collections::VecDeque;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -56,7 +55,7 @@ impl WantedFile {
 
     /// Removes the one of a process that died.
     pub fn remove_left_over(root: &Path) {
-        let _ = fs::remove_file(root.join(NEXT_FILE));
+        let _ = disk::remove_file(&root.join(NEXT_FILE));
     }
 }
 

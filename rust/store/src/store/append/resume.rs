@@ -64,7 +64,7 @@ pub fn resume(root: &Path, options: &AppendOptions) -> Result<Writers> {
     WantedFile::remove_left_over(root);
     sync_directory(root)?;
     let store = MessageStore::open(root, &OpenOptions::default())?;
-    let queues = all_queues(&store)?;
+    let queues = store.all_queues()?;
     let offsets = next_offsets(&queues)?;
     let end = log_end(&store, &offsets)?;
     queues.iter().try_for_each(|queue| check_last_unit(&store, queue, end))?;
@@ -104,14 +104,6 @@ fn unsupported(path: &Path, what: &str) -> Error {
 fn corrupt(path: &Path, offset: u64, reason: impl std::fmt::Display) -> Error {
     let reason = format!("{reason}; the store can be read with mode \"r\", not appended to");
     Error::Corrupt { path: path.to_path_buf(), offset, reason }
-}
-
-fn all_queues(store: &MessageStore) -> Result<Vec<ConsumeQueue>> {
-    let mut queues = Vec::new();
-    for topic in store.queue_topics()? {
-        queues.append(&mut store.queues(&topic)?);
-    }
-    Ok(queues)
 }
 
 fn next_offsets(queues: &[ConsumeQueue]) -> Result<Offsets> {
@@ -170,13 +162,7 @@ fn check_last_unit(store: &MessageStore, queue: &ConsumeQueue, end: u64) -> Resu
     let Some(unit) = unit.filter(|unit| unit.physical_offset as u64 >= store.log().min_offset()) else { return Ok(()) };
     let at = offset as u64 * UNIT_SIZE as u64;
     let fits = unit.physical_offset as u64 + unit.size as u64 <= end;
-    let record = if fits { store.log().record_at(unit.physical_offset as u64)? } else { Vec::new() };
-    let is_own = Message::decode(&record).is_some_and(|message| {
-        message.queue_offset() == offset
-            && message.queue_id() == queue.queue_id()
-            && message.topic() == queue.topic().as_bytes()
-    });
-    if is_own {
+    if fits && queue.is_own(store.log(), offset, unit)? {
         return Ok(());
     }
     let reason = format!("expected unit {offset} to lead to its message, got offset {}", unit.physical_offset);

@@ -168,7 +168,7 @@ impl QueueRepair {
                 state.lags = true;
                 Ok(())
             }
-            Ordering::Less if self.is_own(number, offset, there)? => self.restart(number, offset, unit),
+            Ordering::Less if state.is_own(&self.log, offset, there)? => self.restart(number, offset, unit),
             _ => self.replace(number, offset, unit),
         }
     }
@@ -216,24 +216,6 @@ impl QueueRepair {
         self.table.append(number, unit)
     }
 
-    /// Whether a unit leads to a message that says so itself.
-    fn is_own(&self, number: u32, offset: i64, unit: Unit) -> Result<bool> {
-        if !unit.is_message() || unit.physical_offset < 0 {
-            return Ok(false);
-        }
-        let record = match self.log.record_at(unit.physical_offset as u64) {
-            Ok(record) => record,
-            Err(crate::Error::Corrupt { .. } | crate::Error::Invalid { .. }) => return Ok(false),
-            Err(error) => return Err(error),
-        };
-        let (topic, queue_id) = (&self.table.topic(number).name, self.table.queue(number).queue_id);
-        Ok(Message::decode(&record).is_some_and(|message| {
-            message.topic() == topic.as_bytes()
-                && (message.queue_id(), message.queue_offset()) == (queue_id, offset)
-                && message.layout().total as i32 == unit.size
-        }))
-    }
-
     /// How many of the units up to `next` are left without those at the end that lead astray.
     fn own(&self, number: u32, first: i64, mut next: i64) -> Result<i64> {
         let Some(found) = &self.states[number as usize].found else { return Ok(next) };
@@ -241,7 +223,7 @@ impl QueueRepair {
         while next > first
             && let Some(unit) = reader.unit(next - 1)?
             && unit.physical_offset >= self.log.min_offset() as i64
-            && !self.is_own(number, next - 1, unit)?
+            && !found.is_own(&self.log, next - 1, unit)?
         {
             next -= 1;
         }
@@ -289,6 +271,10 @@ impl QueueRepair {
 }
 
 impl State {
+    fn is_own(&self, log: &CommitLog, offset: i64, unit: Unit) -> Result<bool> {
+        self.found.as_ref().map_or(Ok(false), |found| found.is_own(log, offset, unit))
+    }
+
     /// The unit that was found at `offset`; zero where none was.
     fn unit(&mut self, offset: i64) -> Result<Unit> {
         let Some(found) = &self.found else { return Ok(Unit::default()) };

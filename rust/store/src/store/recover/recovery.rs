@@ -55,7 +55,7 @@ pub fn recover(root: &Path, options: &AppendOptions, extent: Extent, watch: Watc
     let extent = if is_begun(root) { Extent::Whole } else { extent };
     complete_files(root, options)?;
     let store = MessageStore::open(root, &OpenOptions::default())?;
-    let queues = all_queues(&store)?;
+    let queues = store.all_queues()?;
     refuse_lost_log(&store, &queues)?;
     if extent == Extent::Whole {
         begin(root)?;
@@ -220,7 +220,7 @@ impl<'a> Recovery<'a> {
         for file in log.files().iter().filter(|file| file.end() > self.checked_from) {
             unsynced.path(file.path.clone());
         }
-        for queue in all_queues(self.store)? {
+        for queue in self.store.all_queues()? {
             queue.segments().files().iter().for_each(|file| unsynced.path(file.path.clone()));
             queue.directory().ancestors().take(3).for_each(|directory| unsynced.directory(directory.to_path_buf()));
         }
@@ -277,14 +277,6 @@ fn refuse_lost_log(store: &MessageStore, queues: &[ConsumeQueue]) -> Result<()> 
         }
     }
     Ok(())
-}
-
-fn all_queues(store: &MessageStore) -> Result<Vec<ConsumeQueue>> {
-    let mut queues = Vec::new();
-    for topic in store.queue_topics()? {
-        queues.append(&mut store.queues(&topic)?);
-    }
-    Ok(queues)
 }
 
 /// The size that most queue files have.
