@@ -11,10 +11,12 @@ from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
+import numpy as np
+
 from data import discard, scratch_dir, store
 from groups import Plan, fresh, rmqfast_peer, rocketmq_peer, sized
 from machine import ROOT
-from measurement import Effort, Series, Variants, interleave
+from measurement import Effort, Series, Variants, checked, interleave
 from peer import Answer, Failed
 
 EXAMPLE = ["cargo", "run", "--release", "--quiet", "-p", "rmqfast-store", "--example", "sync_loop", "--"]
@@ -28,9 +30,11 @@ def recovery(plan: Plan) -> list[Series]:
         with ExitStack() as stack:
             ours, theirs = rmqfast_peer(stack), rocketmq_peer(stack)
             path, copy = store(dataset), scratch_dir() / "left"
+            log_end = int(dataset.physical_offsets(np.array([dataset.rows - 1]))[0]) + dataset.record
 
             def left(run: Callable[..., Answer], *, queues: bool) -> Callable[[], Answer]:
-                return lambda: {**left_behind(path, copy, run, queues=queues), "rows": dataset.log_bytes}
+                answer = partial(left_behind, path, copy, run, queues=queues)
+                return lambda: {**checked(answer(), log_end=log_end), "rows": dataset.log_bytes}
 
             variants: Variants = {
                 "recovery RocketMQ": left(theirs, queues=True),

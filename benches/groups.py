@@ -95,7 +95,9 @@ def append_of(dataset: Dataset, effort: Effort) -> list[Series]:
         variants: Variants = {
             f"append RocketMQ {at}": fresh(directory, lambda: theirs("append", directory, TOPIC, QUEUES, size, count)),
             f"append rmqfast {at}": fresh(directory, rmqfast),
-            f"append rmqfast singly {at}": fresh(directory, lambda: ours("append_singly", directory, size, count // 4)),
+            f"append rmqfast singly {at}": fresh(
+                directory, lambda: checked(ours("append_singly", directory, size, count // 4), queued=count // 4)
+            ),
             f"append bare write {at}": fresh(directory, lambda: limits.bare_write(dataset, directory)),
         }
         return interleave(variants, effort, [])

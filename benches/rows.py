@@ -63,12 +63,9 @@ def tagged(path: str, tag: str, rows: str, io: str = "pread") -> Answer:
 def recover(path: str) -> Answer:
     """Opening a store that was left behind, until the first message could be appended."""
 
-    def opened() -> Answer:
-        return {"rows": 0, "store": rmqfast().open_store(path, mode="a")}
-
-    answer = timed(opened)
-    answer.pop("store").close()
-    return answer
+    answer = timed(lambda: {"rows": 0, "store": rmqfast().open_store(path, mode="a")})
+    with answer.pop("store") as store:
+        return {**answer, "log_end": store.recovery.log_end}
 
 
 def append_singly(path: str, body: str, rows: str) -> Answer:
@@ -81,7 +78,9 @@ def append_singly(path: str, body: str, rows: str) -> Answer:
                 store.append(messages[n % 1000])
             return {"rows": int(rows)}
 
-        return timed(send)
+        answer = timed(send)
+        queued = sum(end - begin for begin, end in store.topics()[TOPIC].values())
+    return {**answer, "queued": queued}
 
 
 def append(path: str, body: str, rows: str) -> Answer:
