@@ -4,10 +4,12 @@
 RmqError
 ├── StoreError                  a store directory, its files, its bytes
 │   ├── StoreIOError            the operating system refused (also an OSError)
-│   │   └── StoreNotFoundError  a path that is not there (also a FileNotFoundError)
+│   │   ├── StoreNotFoundError  a path that is not there (also a FileNotFoundError)
+│   │   ├── StoreNotWritableError  closed, or a write or a flush has failed
+│   │   └── FlushTimeoutError   stored, but not on the disk in time
 │   ├── CorruptError            bytes that contradict the format
 │   ├── UnsupportedStoreError   a store of a kind that is not read: DLedger, or no store at all
-│   └── StoreBusyError          somebody else owns the store
+│   └── StoreBusyError          somebody else owns the store, or holds its log for too long
 ├── UnknownTopicError           no such topic; the message lists names like it (also a LookupError)
 ├── UnknownMessageError         no message with that id (also a LookupError)
 ├── UnknownColumnError          no such column; the message lists names like it (also a LookupError)
@@ -22,7 +24,13 @@ DamageWarning                   a scan or look-up passed over bytes that it coul
 
 
 class RmqError(Exception):
-    """The root of all errors of this package."""
+    """The root of all errors of this package.
+
+    Attributes:
+        put_status: Of an append that failed, what a broker calls that: the name of a `PutMessageStatus`.
+    """
+
+    put_status: str | None = None
 
 
 class StoreError(RmqError):
@@ -37,6 +45,14 @@ class StoreNotFoundError(StoreIOError, FileNotFoundError):
     """A store, or a file that it must have, is not there."""
 
 
+class StoreNotWritableError(StoreIOError):
+    """The store takes no messages: it is closed, or a write or a flush has failed."""
+
+
+class FlushTimeoutError(StoreIOError):
+    """Messages are stored, but the disk did not take them in time: to append them again would store them twice."""
+
+
 class CorruptError(StoreError):
     """Bytes of a store contradict the format: says file, offset, expected and got."""
 
@@ -46,7 +62,7 @@ class UnsupportedStoreError(StoreError):
 
 
 class StoreBusyError(StoreError):
-    """Another process owns the store."""
+    """Another process owns the store, or another append holds its log for too long."""
 
 
 class UnknownTopicError(RmqError, LookupError):

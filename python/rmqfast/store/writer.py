@@ -17,6 +17,8 @@ from rmqfast.store.reader import MessageStore
 __all__ = ["AppendOptions", "AppendResult", "RecoveryReport", "WritableStore"]
 
 
+# what `AppendResult(*place)` does, without a call of Python's
+_as_result = tuple.__new__
 _LOG = logging.getLogger("rmqfast.store")
 
 
@@ -71,7 +73,16 @@ class AppendOptions:
         index_slots: Hash slots of an index file (`maxHashSlotNum`).
         index_entries: Entries of an index file (`maxIndexNum`).
         max_message_size: Bytes of a body, at most (`maxMessageSize`).
-        store_host: `ip:port` that records name as their broker, and as the host they come from.
+        store_host: `ip:port` or `[ip6]:port` that records name as their broker, and as the host they come from.
+        long_topics: Retry topics of 128 to 255 bytes make V2 records, which 5.x reads (`autoMessageVersionOnTopicLen`):
+            4.9.4 takes such a record for the log's end.
+        property_crc: Properties end in a CRC of the whole record, as 5.x can do (`enabledAppendPropCRC`).
+        multi_dispatch: A property INNER_MULTI_DISPATCH lists a message in further queues, as `%LMQ%a,%LMQ%b`
+            (`enableMultiDispatch`, `enableLmq`).
+        max_lmq_queues: Light message queues, at most (`maxLmqConsumeQueueNum`).
+        sync_flush_timeout: Seconds that a sync append waits for a flush that another began (`syncFlushTimeout`).
+        busy_after: Seconds after which an append that holds the log has others refused (`osPageCacheBusyTimeOutMills`);
+            None has them wait.
         zone_offset_ms: The local time's distance from UTC in milliseconds, as index files are named after the local
             time; that of the system unless given.
 
@@ -89,6 +100,12 @@ class AppendOptions:
     index_entries: int = 20_000_000
     max_message_size: int = 4 << 20
     store_host: str = "127.0.0.1:10911"
+    long_topics: bool = False
+    property_crc: bool = False
+    multi_dispatch: bool = False
+    max_lmq_queues: int = 20_000
+    sync_flush_timeout: float = 5.0
+    busy_after: float | None = None
     zone_offset_ms: int | None = None
 
     def with_flush(self, flush: Literal["async", "sync"] | None) -> AppendOptions:
@@ -183,7 +200,15 @@ class WritableStore(MessageStore):
     def _native(self, native: Store) -> None:
         self._reader = native
 
-    def append(self, message: Message) -> AppendResult:
+    def append(
+        self,
+        message: Message,
+        *,
+        born_host: str | None = None,
+        sys_flag: int = 0,
+        reconsume_times: int = 0,
+        prepared_transaction_offset: int = 0,
+    ) -> AppendResult:
         """Stores one message.
 
         Properties are stored as KEYS, TAGS, then the others in their order; `tags` and `keys` win over properties of
@@ -192,11 +217,21 @@ class WritableStore(MessageStore):
 
         Args:
             message: What to store.
+            born_host: `ip:port` or `[ip6]:port` of who sent it; the store's own unless given.
+            sys_flag: Bits as in a record. A transaction type of prepared or rolled back gives the message no place in
+                its queue; a compressed body is stored as it is.
+            reconsume_times: How often it was consumed in vain.
+            prepared_transaction_offset: Physical offset of the half message that this one ends.
 
         Raises:
-            ArgumentError: A topic, body, property or number that cannot be stored; or the store is closed.
+            ArgumentError: A topic, body, property or number that cannot be stored.
             StoreIOError: The operating system refused, as for a full disk.
+            StoreNotWritableError: The store is closed, or a write or a flush has failed.
+            FlushTimeoutError: The message is stored, but the disk did not take it in time.
+            StoreBusyError: Another append has held the log for longer than `busy_after`.
             ForkError: The store was opened before a fork.
+
+        The `put_status` of each of them is what a broker answers, as "MESSAGE_ILLEGAL".
 
         Example:
             >>> import rmqfast
@@ -207,16 +242,43 @@ class WritableStore(MessageStore):
 
         Source: `CommitLog.asyncPutMessage`, `CommitLog.DefaultAppendMessageCallback.doAppend`.
         """
-        place = self._appender.append(message, store_timestamp=self._now())
+        now = None if self._clock is None else self._clock()
+        place = self._appender.append(message, now, born_host, sys_flag, reconsume_times, prepared_transaction_offset)
         self._reader = None
-        return AppendResult(*place)
+        return _as_result(AppendResult, place)
+
+    def append_batch(self, messages: Iterable[Message]) -> list[AppendResult]:
+        """Stores messages as a producer's batch: one behind the other, in one file of the log, or none of them.
+
+        Args:
+            messages: Of one queue; without DELAY. As a producer sends them they take at most `max_message_size` bytes.
+
+        Raises:
+            ArgumentError: Messages that make no such batch, or one that cannot be stored.
+            RmqError: As `append`.
+
+        Example:
+            >>> import rmqfast
+            >>> small = rmqfast.AppendOptions(file_size=1 << 20, index_slots=1000, index_entries=4000)
+            >>> with rmqfast.open_store(getfixture("tmp_path") / "new", mode="a", options=small) as store:
+            ...     [place.queue_offset for place in store.append_batch([rmqfast.Message("orders", b"paid")] * 3)]
+            [0, 1, 2]
+
+        Source: `DefaultMessageStore.checkMessages`, `CommitLog.asyncPutMessages`.
+        """
+        try:
+            places = self._appender.append_batch(list(messages), self._now())
+        finally:
+            self._reader = None
+        return [AppendResult(*place) for place in places]
 
     def append_many(self, messages: Iterable[Message] | ArrowStream | ArrowBatch) -> int:
         """Stores many messages: `Message` objects, or anything that gives Arrow record batches.
 
         The columns of a batch are `topic` and `body`, and as wanted `tags`, `keys`, `properties` (map), `queue_id`,
-        `flag`, `born_timestamp`; null or no value is that of `Message`. The other columns of a scan's row are passed
-        over, so that a scan of one store can be appended to another.
+        `flag`, `born_timestamp`, `born_host`, `sys_flag` (without its bits of compression), `reconsume_times`,
+        `prepared_transaction_offset`; null or no value is that of `append`. The other columns of a scan's row are
+        passed over, so that a scan of one store can be appended to another.
 
         A record batch is stored as a whole or not at all: all rows are checked, and the files that they need are
         created, before the first is written. `Message` objects are one batch. When a batch of a stream is refused those

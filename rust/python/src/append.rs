@@ -1,44 +1,21 @@
 //! A store that this process owns and appends to.
+use crate::append_options::PyAppendOptions;
 use crate::error::{ForkError, to_python};
+use crate::message::{PyMessages, Sent, host};
 use crate::signals::watch;
 use arrow_array::RecordBatchReader;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::pybacked::PyBackedBytes;
+use pyo3::types::PyString;
 use pyo3_arrow::input::AnyRecordBatch;
 use rmqfast_store::format::message_id::OffsetMessageId;
-use rmqfast_store::store::append::{self, AppendOptions, Columns, Flush, Messages, OwnedMessage};
+use rmqfast_store::store::append::{self, Columns, Place, PutMessageStatus};
 use rmqfast_store::store::recover::Recovered;
 use rmqfast_store::{Error, Result};
-use std::net::SocketAddr;
 use std::path::PathBuf;
 
-/// The attributes of `rmqfast.store.writer.AppendOptions`.
-#[derive(FromPyObject)]
-pub struct PyAppendOptions {
-    flush: String,
-    file_size: u64,
-    queue_file_size: u64,
-    index_slots: u32,
-    index_entries: u32,
-    max_message_size: usize,
-    store_host: String,
-    zone_offset_ms: i64,
-}
-
-/// The attributes of `rmqfast.Message`.
-#[derive(FromPyObject)]
-struct PyMessage {
-    topic: String,
-    body: PyBackedBytes,
-    tags: Option<String>,
-    keys: Option<String>,
-    #[pyo3(from_py_with = pairs)]
-    properties: Vec<(String, String)>,
-    queue_id: i64,
-    flag: i64,
-    born_timestamp: Option<i64>,
-}
+/// `queue_id, queue_offset, physical_offset, offset_msg_id`.
+type Placed<'py> = (i32, i64, i64, Bound<'py, PyString>);
 
 /// `log_end, cut_bytes, records, units, unlisted, index_entries`.
 type Figures = (u64, u64, u64, u64, u64, u64);
@@ -85,20 +62,37 @@ impl Appender {
         self.inner.recovered().map(figures)
     }
 
-    #[pyo3(signature = (message, *, store_timestamp))]
-    fn append(
+    #[pyo3(signature = (message, store_timestamp, born_host, sys_flag, reconsume_times, prepared_transaction_offset))]
+    #[expect(clippy::too_many_arguments, reason = "what a broker knows of a message")]
+    fn append<'py>(
         &self,
-        py: Python<'_>,
-        message: PyMessage,
+        py: Python<'py>,
+        message: &Bound<'py, PyAny>,
         store_timestamp: Option<i64>,
-    ) -> PyResult<Option<(i32, i64, i64, String)>> {
+        born_host: Option<&str>,
+        sys_flag: i64,
+        reconsume_times: i64,
+        prepared_transaction_offset: i64,
+    ) -> PyResult<Placed<'py>> {
         self.check_process()?;
-        let rows = Messages::new(vec![message.into_message()]);
-        let appended = py.detach(|| self.inner.append(&rows, store_timestamp, 0)).map_err(to_python)?;
-        Ok(appended.last.map(|place| {
-            let id = OffsetMessageId { host: self.inner.store_host(), physical_offset: place.physical_offset };
-            (place.queue_id, place.queue_offset, place.physical_offset, id.to_string())
-        }))
+        let born_host = born_host.map(|text| host("born_host", text)).transpose().map_err(to_python)?;
+        let sent = Sent { born_host, sys_flag, reconsume_times, prepared_transaction_offset };
+        let rows = PyMessages::one(message, sent)?;
+        let appended = py.detach(|| self.inner.append(&rows, store_timestamp, 0)).map_err(with_status)?;
+        appended.last.map(|place| self.placed(py, place)).ok_or_else(|| PyTypeError::new_err("no message"))
+    }
+
+    #[pyo3(signature = (messages, store_timestamp))]
+    fn append_batch<'py>(
+        &self,
+        py: Python<'py>,
+        messages: Vec<Bound<'py, PyAny>>,
+        store_timestamp: Option<i64>,
+    ) -> PyResult<Vec<Placed<'py>>> {
+        self.check_process()?;
+        let rows = PyMessages::many(&messages)?;
+        let places = py.detach(|| self.inner.append_batch(&rows, store_timestamp)).map_err(with_status)?;
+        Ok(places.into_iter().map(|place| self.placed(py, place)).collect())
     }
 
     #[pyo3(signature = (messages, *, store_timestamp))]
@@ -109,9 +103,8 @@ impl Appender {
         store_timestamp: Option<i64>,
     ) -> PyResult<usize> {
         self.check_process()?;
-        let messages = messages.iter().enumerate().map(|(row, message)| of_row(row, message));
-        let rows = Messages::new(messages.collect::<PyResult<_>>()?);
-        let appended = py.detach(|| self.inner.append(&rows, store_timestamp, 0)).map_err(to_python)?;
+        let rows = PyMessages::many(&messages)?;
+        let appended = py.detach(|| self.inner.append(&rows, store_timestamp, 0)).map_err(with_status)?;
         Ok(appended.rows)
     }
 
@@ -119,7 +112,7 @@ impl Appender {
     fn append_arrow(&self, py: Python<'_>, batches: AnyRecordBatch, store_timestamp: Option<i64>) -> PyResult<usize> {
         self.check_process()?;
         let reader = batches.into_reader()?;
-        py.detach(|| self.append_all(reader, store_timestamp)).map_err(to_python)
+        py.detach(|| self.append_all(reader, store_timestamp)).map_err(with_status)
     }
 
     fn flush(&self, py: Python<'_>) -> PyResult<()> {
@@ -134,6 +127,13 @@ impl Appender {
 }
 
 impl Appender {
+    fn placed<'py>(&self, py: Python<'py>, place: Place) -> Placed<'py> {
+        let mut id = Vec::with_capacity(56);
+        OffsetMessageId { host: self.inner.store_host(), physical_offset: place.physical_offset }.write(&mut id);
+        let id = PyString::new(py, std::str::from_utf8(&id).unwrap_or_default());
+        (place.queue_id, place.queue_offset, place.physical_offset, id)
+    }
+
     fn check_process(&self) -> PyResult<()> {
         if self.process == std::process::id() {
             return Ok(());
@@ -155,51 +155,13 @@ impl Appender {
     }
 }
 
-impl PyAppendOptions {
-    fn into_options(self) -> Result<AppendOptions> {
-        let flush = match self.flush.as_str() {
-            "async" => Flush::Async,
-            "sync" => Flush::Sync,
-            other => return Err(Error::invalid("flush", "'async' or 'sync'", other)),
-        };
-        let host: SocketAddr = self
-            .store_host
-            .parse()
-            .map_err(|_| Error::invalid("store_host", "'ip:port' or '[ip6]:port'", &self.store_host))?;
-        Ok(AppendOptions {
-            flush,
-            file_size: self.file_size,
-            queue_file_size: self.queue_file_size,
-            index_slots: self.index_slots,
-            index_entries: self.index_entries,
-            max_message_size: self.max_message_size,
-            store_host: host.into(),
-            zone_offset_ms: self.zone_offset_ms,
-        })
-    }
-}
-
-impl PyMessage {
-    fn into_message(self) -> OwnedMessage {
-        OwnedMessage {
-            topic: self.topic,
-            body: self.body.to_vec(),
-            tags: self.tags,
-            keys: self.keys,
-            properties: self.properties,
-            queue_id: self.queue_id,
-            flag: self.flag,
-            born_timestamp: self.born_timestamp,
-        }
-    }
-}
-
-fn of_row(row: usize, message: &Bound<'_, PyAny>) -> PyResult<OwnedMessage> {
-    let message: PyResult<PyMessage> = message.extract();
-    message.map(PyMessage::into_message).map_err(|e| PyTypeError::new_err(format!("message {row}: {e}")))
-}
-
-/// The items of any mapping.
-fn pairs(properties: &Bound<'_, PyAny>) -> PyResult<Vec<(String, String)>> {
-    properties.call_method0("items")?.try_iter()?.map(|item| item?.extract()).collect()
+/// The error of an append: a broker's name for it goes along.
+fn with_status(error: Error) -> PyErr {
+    let status = PutMessageStatus::of(&error).name();
+    let raised = to_python(error);
+    Python::attach(|py| {
+        // an interrupt is none of ours, and has no place for it
+        let _ = raised.value(py).setattr("put_status", status);
+    });
+    raised
 }

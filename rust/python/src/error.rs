@@ -8,10 +8,12 @@ use std::path::Path;
 import_exception!(rmqfast.errors, ArgumentError);
 import_exception!(rmqfast.errors, CorruptError);
 import_exception!(rmqfast.errors, ExpressionError);
+import_exception!(rmqfast.errors, FlushTimeoutError);
 import_exception!(rmqfast.errors, ForkError);
 import_exception!(rmqfast.errors, StoreBusyError);
 import_exception!(rmqfast.errors, StoreIOError);
 import_exception!(rmqfast.errors, StoreNotFoundError);
+import_exception!(rmqfast.errors, StoreNotWritableError);
 import_exception!(rmqfast.errors, UnknownColumnError);
 import_exception!(rmqfast.errors, UnknownMessageError);
 import_exception!(rmqfast.errors, UnknownTopicError);
@@ -29,6 +31,8 @@ pub fn to_python(error: Error) -> PyErr {
         Error::Unknown { .. } => UnknownTopicError::new_err(text),
         Error::Expression { .. } => ExpressionError::new_err(text),
         Error::Busy { .. } => StoreBusyError::new_err(text),
+        Error::NotWritable { .. } => StoreNotWritableError::new_err(text),
+        Error::FlushTimeout { .. } => FlushTimeoutError::new_err(text),
         // Whoever interrupts raises; without a pending exception it was Ctrl-C.
         Error::Interrupted => Python::attach(PyErr::take).unwrap_or_else(|| PyKeyboardInterrupt::new_err(())),
         _ => ArgumentError::new_err(text),

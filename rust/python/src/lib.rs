@@ -2,8 +2,10 @@
 use pyo3::prelude::*;
 
 mod append;
+mod append_options;
 mod error;
 mod lookup;
+mod message;
 mod request;
 mod row;
 mod scan;

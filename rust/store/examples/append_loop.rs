@@ -5,7 +5,7 @@
 use arrow_array::{ArrayRef, BinaryArray, Int32Array, RecordBatch, StringArray};
 use rmqfast_store::file::Allocated;
 use rmqfast_store::format::message::MIN_LEN;
-use rmqfast_store::store::append::{AppendOptions, Appender, Columns};
+use rmqfast_store::store::append::{AppendOptions, Appender, Columns, Messages, OwnedMessage};
 use rmqfast_store::{Error, Result};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -29,6 +29,7 @@ fn main() -> Result<()> {
         let record = MIN_LEN + body + TOPIC.len() + properties;
         report(&format!("bare pwrite, {body} B bodies"), count, || bare(&directory, record * count))?;
         report(&format!("append, {body} B bodies"), count, || append(&directory, &batch, count))?;
+        report(&format!("append one a call, {body} B bodies"), count, || singly(&directory, body, count))?;
     }
     Ok(())
 }
@@ -69,6 +70,25 @@ fn append(directory: &Path, batch: &RecordBatch, count: usize) -> Result<f64> {
         let rows = left.min(BATCH);
         appender.append(&Columns::new(&batch.slice(0, rows))?, None, 0)?;
         left -= rows;
+    }
+    finished(&root, started)
+}
+
+fn singly(directory: &Path, body_len: usize, count: usize) -> Result<f64> {
+    let root = fresh(directory)?;
+    let appender = Appender::open(&root, AppendOptions::default())?;
+    let messages = (0..BATCH).map(|n| OwnedMessage {
+        topic: TOPIC.into(),
+        body: vec![n as u8; body_len],
+        tags: Some(TAG.into()),
+        keys: Some(format!("order-{:08}", n * 7919)),
+        queue_id: n as i64 % 4,
+        ..OwnedMessage::default()
+    });
+    let messages: Vec<_> = messages.map(|message| Messages::new(vec![message])).collect();
+    let started = Instant::now();
+    for message in messages.iter().cycle().take(count) {
+        appender.append(message, None, 0)?;
     }
     finished(&root, started)
 }

@@ -73,6 +73,22 @@ pub enum Error {
         /// Who or what, and the next step.
         reason: String,
     },
+    /// A store that takes no messages: it is closed, or a write or a flush has failed.
+    #[error("{path}: {reason}", path = path.display())]
+    NotWritable {
+        /// The store.
+        path: PathBuf,
+        /// Why, and the next step.
+        reason: String,
+    },
+    /// Messages that are stored, but that the disk did not take in time: to append them again would store them twice.
+    #[error("{path}: stored before offset {position}, but not on the disk in time", path = path.display())]
+    FlushTimeout {
+        /// The store.
+        path: PathBuf,
+        /// Offset behind the messages.
+        position: u64,
+    },
     /// The caller asked to stop (Ctrl-C).
     #[error("interrupted")]
     Interrupted,

@@ -3,15 +3,17 @@
 //!
 //! Source: `MappedFile.init`, which creates at full length but sparse.
 use super::disk::{self, Call};
-use super::mmap;
+use super::mmap::{self, WriteMap};
 use crate::{Error, Result};
 use memmap2::MmapMut;
-use rustix::fs::{FallocateFlags, fallocate};
+use rustix::fs::{FallocateFlags, fallocate, fstatfs};
 use rustix::io::Errno;
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
+/// `f_type` of ext4, XFS and tmpfs, where a write to an allocated block finds room. Others may write to a copy.
+const KEEPS_BLOCKS: [i64; 3] = [0xEF53, 0x5846_5342, 0x0102_1994];
 /// Bytes written at a time where the file system cannot allocate.
 const ZEROES: usize = 1 << 20;
 
@@ -87,6 +89,17 @@ impl Allocated {
     /// [`Error::Io`].
     pub fn map(&self) -> Result<MmapMut> {
         mmap::map_mut(&self.file).map_err(|e| Error::io(&self.path, e))
+    }
+
+    /// Maps the file to be appended to; `None` where the file system does not promise room for allocated blocks.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn write_map(&self) -> Result<Option<WriteMap>> {
+        let map = fstatfs(&self.file)
+            .map_err(std::io::Error::from)
+            .and_then(|kind| KEEPS_BLOCKS.contains(&kind.f_type).then(|| WriteMap::new(&self.file)).transpose());
+        map.map_err(|e| Error::io(&self.path, e))
     }
 
     /// Moves the file.

@@ -2,10 +2,13 @@
 //! Maps of whole files, and the prefetch that makes a scan of them fast.
 //!
 //! A map of a file that somebody truncates kills the process with SIGBUS, so maps are only made on request
-//! ([`Io::Mmap`](super::Io)), for stores that nobody else touches.
-use memmap2::{Mmap, MmapMut};
+//! ([`Io::Mmap`](super::Io)), for stores that nobody else touches, and of files that this process owns.
+use memmap2::{Advice, Mmap, MmapMut, MmapRaw};
 use std::fs::File;
 use std::io;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{Ordering, fence};
 
 /// Maps the whole of `file` for reading; an empty file gives `None`, as it cannot be mapped.
 ///
@@ -28,6 +31,66 @@ pub fn map_mut(file: &File) -> io::Result<MmapMut> {
     // SAFETY: only a store that this process has locked is written to, so that no other owner shortens the file; its blocks
     // were allocated when it was created. Nothing else of this process changes the bytes while the map is borrowed.
     unsafe { MmapMut::map_mut(file) }
+}
+
+/// A map that one owner writes to, while its pages may be made ready from elsewhere.
+#[derive(Debug)]
+pub struct WriteMap {
+    map: Arc<MmapRaw>,
+}
+
+/// The pages of a [`WriteMap`], which may be made ready before they are written to.
+#[derive(Clone, Debug)]
+pub struct Pages {
+    map: Arc<MmapRaw>,
+}
+
+impl WriteMap {
+    /// Maps the whole of `file`.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub fn new(file: &File) -> io::Result<Self> {
+        Ok(Self { map: MmapRaw::map_raw(file)?.into() })
+    }
+
+    /// Writes `bytes` at `at`, those of `last` after all others: whoever reads the file meanwhile and finds them finds all.
+    ///
+    /// # Errors
+    /// What does not fit into the file.
+    pub fn write(&mut self, bytes: &[u8], at: u64, last: Range<usize>) -> io::Result<()> {
+        let end = at.checked_add(bytes.len() as u64).filter(|end| *end <= self.map.len() as u64);
+        if end.is_none() || last.start > last.end || last.end > bytes.len() {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        self.copy(&bytes[..last.start], at as usize);
+        self.copy(&bytes[last.end..], at as usize + last.end);
+        fence(Ordering::Release);
+        self.copy(&bytes[last.clone()], at as usize + last.start);
+        Ok(())
+    }
+
+    fn copy(&mut self, bytes: &[u8], at: usize) {
+        // SAFETY: `write` checked that all of it lies inside the map. No reference into the map exists: its bytes are only
+        // written here, by the one who holds the map mutably, and read through the file.
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.map.as_mut_ptr().add(at), bytes.len()) }
+    }
+
+    /// The pages of the map.
+    pub fn pages(&self) -> Pages {
+        Pages { map: self.map.clone() }
+    }
+}
+
+impl Pages {
+    /// Has the operating system find memory for a range of the file now: a later write there does not stop for it. Where it
+    /// cannot, nothing is lost but that.
+    pub fn touch(&self, range: Range<u64>) {
+        let end = range.end.min(self.map.len() as u64);
+        if range.start < end {
+            let _ = self.map.advise_range(Advice::PopulateWrite, range.start as usize, (end - range.start) as usize);
+        }
+    }
 }
 
 /// Asks the processor to load the cache line at `at`; past the end of `bytes` nothing happens.

@@ -2,6 +2,7 @@
 pub mod allocated;
 pub mod disk;
 pub mod lock;
+pub mod mapped;
 pub mod mmap;
 pub mod name;
 pub mod segment;
@@ -9,5 +10,6 @@ pub mod segments;
 
 pub use allocated::Allocated;
 pub use lock::StoreLock;
+pub use mapped::Mapped;
 pub use segment::{Io, Segment};
 pub use segments::{SegmentFile, Segments};

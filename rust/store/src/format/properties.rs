@@ -25,6 +25,10 @@ pub const TAGS: &str = "TAGS";
 pub const UNIQ_KEY: &str = "UNIQ_KEY";
 /// Delay level, 1 to 18.
 pub const DELAY: &str = "DELAY";
+/// Names of further queues that list the message, separated by commas.
+pub const MULTI_DISPATCH: &str = "INNER_MULTI_DISPATCH";
+/// The message's offsets in those, in their order.
+pub const MULTI_QUEUE_OFFSET: &str = "INNER_MULTI_QUEUE_OFFSET";
 
 /// The properties in stored order, repeated names included.
 pub fn iter(properties: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {

@@ -4,6 +4,7 @@
 //!
 //! Source: `ConsumeQueue`.
 use super::commit_log::CommitLog;
+use super::multi_dispatch::listed_in;
 use crate::file::{Io, Segment, Segments};
 use crate::format::consume_queue::{UNIT_SIZE, Unit};
 use crate::format::message::Message;
@@ -98,9 +99,12 @@ impl ConsumeQueue {
             Err(error) => return Err(error),
         };
         Ok(Message::decode(&record).is_some_and(|message| {
-            message.topic() == self.topic.as_bytes()
-                && (message.queue_id(), message.queue_offset()) == (self.queue_id, offset)
-                && message.layout().total as i32 == unit.size
+            let is_own = message.topic() == self.topic.as_bytes()
+                && (message.queue_id(), message.queue_offset()) == (self.queue_id, offset);
+            // as a broker of 4.9.4 counts anew after a restart, the offsets there tell nothing
+            let is_listed =
+                || listed_in(&message).iter().any(|(name, id, _)| (*name, *id) == (&*self.topic, self.queue_id));
+            message.layout().total as i32 == unit.size && (is_own || is_listed())
         }))
     }
 

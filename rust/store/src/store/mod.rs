@@ -9,6 +9,7 @@ pub mod index_files;
 pub mod info;
 pub mod log_walk;
 pub mod message_store;
+pub mod multi_dispatch;
 pub mod query;
 pub mod queue_view;
 pub mod recover;

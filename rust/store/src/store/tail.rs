@@ -4,6 +4,7 @@
 use super::MessageStore;
 use super::damage::DamageLog;
 use super::log_walk::LogWalk;
+use super::multi_dispatch::listed_in;
 use crate::Result;
 use crate::format::consume_queue::Unit;
 use crate::format::message::Message;
@@ -53,8 +54,18 @@ impl Tail {
             size: message.layout().total as i32,
             tags_code: code_of(message, &topic),
         };
-        let units = self.queues.entry(topic).or_default().entry(message.queue_id()).or_default();
-        units.push((message.queue_offset(), unit));
+        self.add(&topic, message.queue_id(), message.queue_offset(), unit);
+        for (name, queue_id, offset) in listed_in(message) {
+            self.add(name, queue_id, offset, unit);
+        }
+    }
+
+    fn add(&mut self, topic: &str, queue_id: i32, offset: i64, unit: Unit) {
+        let queues = match self.queues.get_mut(topic) {
+            Some(queues) => queues,
+            None => self.queues.entry(topic.to_owned()).or_default(),
+        };
+        queues.entry(queue_id).or_default().push((offset, unit));
     }
 }
 

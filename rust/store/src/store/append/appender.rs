@@ -4,8 +4,10 @@
 //! the thread that flushes, wait without it.
 //!
 //! Source: `DefaultMessageStore.putMessage`, `DefaultMessageStore.shutdown`.
+use super::batch::Batch;
 use super::flusher::Flusher;
 use super::options::{AppendOptions, Flush};
+use super::plan::Plan;
 use super::resume;
 use super::row::Rows;
 use super::timer::{INTERVAL, Timer};
@@ -20,8 +22,9 @@ use crate::store::verify::Watch;
 use crate::{Error, Result};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Name of the file that is there while a store is open.
 pub const ABORT: &str = "abort";
@@ -43,9 +46,15 @@ pub struct Appended {
 #[derive(Debug)]
 pub struct Appender {
     recovered: Option<Recovered>,
-    // before the store, which its thread writes to
-    timer: Mutex<Option<Timer>>,
+    // before the store, which they work on
+    threads: Mutex<Option<Threads>>,
     store: Arc<OwnedStore>,
+}
+
+#[derive(Debug)]
+struct Threads {
+    ahead: Timer,
+    _flush: Timer,
 }
 
 #[derive(Debug)]
@@ -53,12 +62,16 @@ struct OwnedStore {
     root: PathBuf,
     options: AppendOptions,
     flusher: Flusher,
+    opened: Instant,
+    /// When the append that goes on began.
+    held_since: AtomicU64,
     state: Mutex<Option<Open>>,
 }
 
 #[derive(Debug)]
 struct Open {
     writers: Writers,
+    plan: Plan,
     /// Nothing is appended any more, but what was is still to be flushed.
     is_closing: bool,
     _lock: StoreLock,
@@ -88,10 +101,17 @@ impl Appender {
         let abort = root.join(ABORT);
         disk::call(Call::Create, &abort, || fs::write(&abort, b""))?;
         sync_directory(root)?;
-        let state = Mutex::new(Some(Open { writers, is_closing: false, _lock: lock }));
-        let store = Arc::new(OwnedStore { root: root.to_path_buf(), options, flusher: Flusher::new(root)?, state });
-        let timer = Timer::start(flushing(store.clone())).map_err(|e| Error::io(root, e))?;
-        Ok(Self { recovered, timer: Mutex::new(Some(timer)), store })
+        let state = Mutex::new(Some(Open { writers, plan: Plan::default(), is_closing: false, _lock: lock }));
+        let store = Arc::new(OwnedStore {
+            root: root.to_path_buf(),
+            options,
+            flusher: Flusher::new(root)?,
+            opened: Instant::now(),
+            held_since: AtomicU64::new(0),
+            state,
+        });
+        let threads = Threads::start(&store).map_err(|e| Error::io(root, e))?;
+        Ok(Self { recovered, threads: Mutex::new(Some(threads)), store })
     }
 
     /// What recovery did when the store was opened; `None` where nothing had to be recovered.
@@ -102,29 +122,55 @@ impl Appender {
     /// Stores a batch, or nothing of it: rows are checked and files allocated before the first byte is written.
     ///
     /// `store_ms` is the store time in milliseconds; the clock's unless given. `first_row` is the number of the first row
-    /// in errors.
+    /// in errors. [`PutMessageStatus::of`](super::PutMessageStatus::of) is what a broker calls an error.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for a row; [`Error::Io`], after which the appender only fails if bytes were written.
+    /// [`Error::Invalid`] for a row; [`Error::Io`] where a file cannot be created, [`Error::NotWritable`] for a store that was
+    /// closed, or where a write or a flush has failed, now or before; [`Error::Busy`]; [`Error::FlushTimeout`], which leaves
+    /// the batch stored.
     pub fn append<R: Rows>(&self, rows: &R, store_ms: Option<i64>, first_row: usize) -> Result<Appended> {
+        let mut last = None;
+        self.put(rows, store_ms, first_row, false, |place| last = Some(place))?;
+        Ok(Appended { rows: rows.len(), last })
+    }
+
+    /// Stores a batch as a producer sends one: its messages are of one queue and stand one behind the other in one file of the
+    /// log. Returns where each is.
+    ///
+    /// # Errors
+    /// As [`append`](Self::append).
+    pub fn append_batch<R: Rows>(&self, rows: &R, store_ms: Option<i64>) -> Result<Vec<Place>> {
+        let mut places = Vec::with_capacity(rows.len());
+        self.put(rows, store_ms, 0, true, |place| places.push(place))?;
+        Ok(places)
+    }
+
+    fn put<R: Rows>(
+        &self,
+        rows: &R,
+        store_ms: Option<i64>,
+        first_row: usize,
+        is_whole: bool,
+        placed: impl FnMut(Place),
+    ) -> Result<()> {
         let store = &self.store;
         let options = &store.options;
-        let (last, position, wants_file) = store.with(|open| {
-            if open.is_closing {
-                return Err(closed());
-            }
-            let store_ms = store_ms.unwrap_or_else(now);
-            let plan = open.writers.prepare(rows, options, store_ms, first_row)?;
-            let last = open.writers.write(rows, &plan, options, store_ms).inspect_err(|e| store.flusher.fail(e))?;
-            Ok((last, open.writers.log.position(), open.writers.log.wanted().is_some()))
+        let (position, calls_ahead) = store.with_log(|open| {
+            let batch = Batch { options, store_ms: store_ms.unwrap_or_else(now), first_row, is_whole };
+            open.writers.prepare(&mut open.plan, rows, &batch)?;
+            open.writers.write(&open.plan, rows, &batch, placed).inspect_err(|e| store.flusher.fail(e))?;
+            open.plan.shrink();
+            let log = &open.writers.log;
+            let touches = options.flush == Flush::Async && log.is_touch_due();
+            Ok((log.position(), touches || log.wanted().is_some()))
         })?;
-        if wants_file {
-            self.with_timer(Timer::call);
+        if calls_ahead && let Some(threads) = &*self.threads.lock().unwrap_or_else(PoisonError::into_inner) {
+            threads.ahead.call();
         }
         if options.flush == Flush::Sync {
-            store.flusher.commit(position, &|| store.unsynced_log())?;
+            store.flusher.commit(position, Some(options.sync_flush_timeout), &|| store.unsynced_log())?;
         }
-        Ok(Appended { rows: rows.len(), last })
+        Ok(())
     }
 
     /// Waits until all that was appended is on the disk.
@@ -140,7 +186,7 @@ impl Appender {
     /// # Errors
     /// [`Error::Io`]; then, and after an earlier failure, `abort` stays.
     pub fn close(&self) -> Result<()> {
-        drop(self.timer.lock().unwrap_or_else(PoisonError::into_inner).take());
+        drop(self.threads.lock().unwrap_or_else(PoisonError::into_inner).take());
         let store = &self.store;
         let closing = store.with(|open| {
             open.is_closing = true;
@@ -159,20 +205,61 @@ impl Appender {
     pub fn store_host(&self) -> Host {
         self.store.options.store_host
     }
+}
 
-    fn with_timer(&self, action: impl FnOnce(&Timer)) {
-        if let Some(timer) = &*self.timer.lock().unwrap_or_else(PoisonError::into_inner) {
-            action(timer);
-        }
+impl Threads {
+    fn start(store: &Arc<OwnedStore>) -> std::io::Result<Self> {
+        let (theirs, touches) = (store.clone(), store.options.flush == Flush::Async);
+        let ahead = Timer::start("rmqfast-ahead", move |_| {
+            if touches {
+                theirs.touch_ahead();
+            }
+            // a full disk is told to the append that needs the file
+            let _ = theirs.create_ahead();
+        })?;
+        Ok(Self { ahead, _flush: Timer::start("rmqfast-flush", flushing(store.clone()))? })
     }
 }
 
 impl OwnedStore {
     fn with<T>(&self, action: impl FnOnce(&mut Open) -> Result<T>) -> Result<T> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let open = state.as_mut().ok_or_else(closed)?;
+        let open = state.as_mut().ok_or_else(|| closed(&self.root))?;
         self.flusher.check_failure()?;
         action(open)
+    }
+
+    /// Appends, unless the store is closed.
+    fn with_log<T>(&self, action: impl FnOnce(&mut Open) -> Result<T>) -> Result<T> {
+        self.check_busy()?;
+        self.with(|open| {
+            if open.is_closing {
+                return Err(closed(&self.root));
+            }
+            self.held_since.store(self.now_if_asked(), Ordering::Relaxed);
+            let done = action(open);
+            self.held_since.store(0, Ordering::Relaxed);
+            done
+        })
+    }
+
+    /// Refuses where somebody has held the log for long, as when the disk does not keep up.
+    ///
+    /// Source: `DefaultMessageStore.isOSPageCacheBusy`.
+    fn check_busy(&self) -> Result<()> {
+        let Some(limit) = self.options.busy_after else { return Ok(()) };
+        let since = self.held_since.load(Ordering::Relaxed);
+        let held = self.now_if_asked().saturating_sub(since);
+        if since == 0 || u128::from(held) <= limit.as_millis() {
+            return Ok(());
+        }
+        let reason = format!("another append has held the log for {held} ms, more than {} ms", limit.as_millis());
+        Err(Error::Busy { path: self.root.clone(), reason })
+    }
+
+    /// Milliseconds since the store was opened, from 1; 0 where nobody asks for them.
+    fn now_if_asked(&self) -> u64 {
+        self.options.busy_after.map_or(0, |_| self.opened.elapsed().as_millis() as u64 + 1)
     }
 
     fn flush(&self) -> Result<()> {
@@ -187,6 +274,13 @@ impl OwnedStore {
         })
     }
 
+    /// Makes pages of the log ready, outside of the lock, as a page fault may wait for the disk.
+    fn touch_ahead(&self) {
+        while let Ok(Some((pages, range))) = self.with(|open| Ok(open.writers.log.to_touch())) {
+            pages.touch(range);
+        }
+    }
+
     /// Creates the log's next file, outside of the lock.
     fn create_ahead(&self) -> Result<()> {
         let Some(wanted) = self.with(|open| Ok(open.writers.log.wanted()))? else { return Ok(()) };
@@ -195,16 +289,14 @@ impl OwnedStore {
     }
 }
 
-fn closed() -> Error {
-    Error::invalid("store", "one that is open", "a closed one")
+fn closed(root: &Path) -> Error {
+    Error::NotWritable { path: root.to_path_buf(), reason: "the store is closed".into() }
 }
 
 /// What the thread of a store does; a failure shows at the next append.
 fn flushing(store: Arc<OwnedStore>) -> impl FnMut(bool) + Send {
     let mut ticks = 0;
     move |is_time| {
-        // a full disk is told to the append that needs the file
-        let _ = store.create_ahead();
         if !is_time {
             return;
         }
@@ -213,7 +305,7 @@ fn flushing(store: Arc<OwnedStore>) -> impl FnMut(bool) + Send {
             0 => store.flush(),
             _ => store
                 .with(|open| Ok(open.writers.log.position()))
-                .and_then(|position| store.flusher.commit(position, &|| store.unsynced_log())),
+                .and_then(|position| store.flusher.commit(position, None, &|| store.unsynced_log())),
         };
     }
 }

@@ -1,5 +1,8 @@
 //! Messages as the columns of an Arrow record batch.
 use super::row::{Pair, Row, Rows};
+use crate::format::compression::TYPE_MASK;
+use crate::format::host::Host;
+use crate::format::message::COMPRESSED;
 use crate::{Error, Result};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
@@ -8,22 +11,32 @@ use arrow_array::types::{
 };
 use arrow_array::{Array, ArrayRef, BinaryArray, BinaryViewArray, Int64Array, LargeBinaryArray, MapArray, RecordBatch};
 use arrow_schema::{DataType, TimeUnit};
+use std::net::SocketAddr;
 
 /// Columns that are stored.
-pub const STORED: [&str; 8] = ["topic", "body", "tags", "keys", "properties", "queue_id", "flag", "born_timestamp"];
+pub const STORED: [&str; 12] = [
+    "topic",
+    "body",
+    "tags",
+    "keys",
+    "properties",
+    "queue_id",
+    "flag",
+    "born_timestamp",
+    "born_host",
+    "sys_flag",
+    "reconsume_times",
+    "prepared_transaction_offset",
+];
 /// Columns of a scan's row that storing gives anew: passed over.
-pub const GIVEN_ANEW: [&str; 13] = [
+pub const GIVEN_ANEW: [&str; 9] = [
     "broker_name",
     "queue_offset",
     "physical_offset",
     "msg_id",
     "offset_msg_id",
     "store_timestamp",
-    "born_host",
     "store_host",
-    "sys_flag",
-    "reconsume_times",
-    "prepared_transaction_offset",
     "store_size",
     "body_crc",
 ];
@@ -40,6 +53,10 @@ pub struct Columns {
     queue_id: Option<Int64Array>,
     flag: Option<Int64Array>,
     born_timestamp: Option<Int64Array>,
+    born_host: Option<Vec<Option<Host>>>,
+    sys_flag: Option<Int64Array>,
+    reconsume_times: Option<Int64Array>,
+    prepared_transaction_offset: Option<Int64Array>,
 }
 
 impl Columns {
@@ -63,6 +80,10 @@ impl Columns {
             queue_id: integers("queue_id")?,
             flag: integers("flag")?,
             born_timestamp: integers("born_timestamp")?,
+            born_host: bytes("born_host")?.map(|texts| hosts(&texts, batch.num_rows())).transpose()?,
+            sys_flag: integers("sys_flag")?,
+            reconsume_times: integers("reconsume_times")?,
+            prepared_transaction_offset: integers("prepared_transaction_offset")?,
         })
     }
 }
@@ -86,6 +107,11 @@ impl Rows for Columns {
             queue_id: integer(&self.queue_id).unwrap_or(0),
             flag: integer(&self.flag).unwrap_or(0),
             born_timestamp: integer(&self.born_timestamp),
+            born_host: self.born_host.as_ref().and_then(|hosts| hosts[index]),
+            // the bodies of a batch are as a scan gives them
+            sys_flag: integer(&self.sys_flag).unwrap_or(0) & !i64::from(COMPRESSED | TYPE_MASK),
+            reconsume_times: integer(&self.reconsume_times).unwrap_or(0),
+            prepared_transaction_offset: integer(&self.prepared_transaction_offset).unwrap_or(0),
         }
     }
 
@@ -148,6 +174,22 @@ impl Pairs {
     fn pair(&self, index: usize) -> Pair<'_> {
         (self.names.value(index).unwrap_or_default(), self.values.value(index))
     }
+}
+
+/// Hosts as a scan writes them; a run of the same text is read once.
+fn hosts(texts: &Bytes, len: usize) -> Result<Vec<Option<Host>>> {
+    let mut last: (&[u8], Option<Host>) = (&[], None);
+    let host = |row| {
+        let Some(text) = texts.value(row) else { return Ok(None) };
+        if last.0 != text {
+            let address = std::str::from_utf8(text).ok().and_then(|text| text.parse::<SocketAddr>().ok());
+            let expected = format!("in row {row} 'ip:port' or '[ip6]:port'");
+            let wrong = || Error::invalid("born_host", expected, format!("{:?}", String::from_utf8_lossy(text)));
+            last = (text, Some(address.ok_or_else(wrong)?.into()));
+        }
+        Ok(last.1)
+    };
+    (0..len).map(host).collect()
 }
 
 /// The column of that name; `None` also for one of nulls only, which has no type worth a complaint.

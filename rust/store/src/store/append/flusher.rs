@@ -5,11 +5,11 @@ use super::checkpoint::CheckpointWriter;
 use super::unsynced::Unsynced;
 use super::writers::Written;
 use crate::{Error, Result};
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, Thread};
+use std::time::{Duration, Instant};
 
 /// Flushes, one at a time, and knows how far the log is on the disk.
 #[derive(Debug)]
@@ -48,9 +48,15 @@ impl Flusher {
     /// Waits until the log is on the disk up to `position`; `take` hands over what was written.
     ///
     /// # Errors
-    /// [`Error::Io`] where a flush failed: nobody knows what is on the disk, and no later flush would tell.
-    pub fn commit(&self, position: u64, take: &dyn Fn() -> Result<(Unsynced, u64)>) -> Result<()> {
-        if self.is_served(position)? {
+    /// [`Error::NotWritable`] where a flush failed: nobody knows what is on the disk, and no later flush would tell.
+    /// [`Error::FlushTimeout`] for who waited longer than `timeout` for another's flush.
+    pub fn commit(
+        &self,
+        position: u64,
+        timeout: Option<Duration>,
+        take: &dyn Fn() -> Result<(Unsynced, u64)>,
+    ) -> Result<()> {
+        if self.is_served(position, timeout)? {
             return Ok(());
         }
         self.flush_in_turn(|| {
@@ -65,7 +71,7 @@ impl Flusher {
     /// As [`commit`](Self::commit).
     pub fn flush(&self, take: &dyn Fn() -> Result<Written>) -> Result<()> {
         // no flush of others serves this one: it waits for its turn
-        self.is_served(u64::MAX)?;
+        self.is_served(u64::MAX, None)?;
         self.flush_in_turn(|| {
             let written = take()?;
             written.log.sync()?;
@@ -91,12 +97,12 @@ impl Flusher {
 
     fn check(&self, progress: &Progress) -> Result<()> {
         let Some(failure) = &progress.failure else { return Ok(()) };
-        let text = format!("nothing can be appended after a failed write ({failure}); close the store");
-        Err(Error::io(&self.root, io::Error::other(text)))
+        let reason = format!("nothing can be appended after a failed write ({failure}); close the store");
+        Err(Error::NotWritable { path: self.root.clone(), reason })
     }
 
     /// Waits for others to flush up to `position`: true where they did; false where it is this thread's turn to flush.
-    fn is_served(&self, position: u64) -> Result<bool> {
+    fn is_served(&self, position: u64, timeout: Option<Duration>) -> Result<bool> {
         let waiter = {
             let mut progress = self.progress();
             if progress.flushed >= position {
@@ -112,10 +118,16 @@ impl Flusher {
             progress.waiting.push(waiter.clone());
             waiter
         };
-        while !waiter.is_called.load(Ordering::Acquire) {
-            thread::park();
-        }
+        waiter.wait(timeout, || self.give_up(&waiter))?;
         Ok(self.progress().flushed >= position)
+    }
+
+    /// Waits no longer, unless it is about to be called.
+    fn give_up(&self, waiter: &Arc<Waiter>) -> Result<()> {
+        let mut progress = self.progress();
+        let Some(at) = progress.waiting.iter().position(|other| Arc::ptr_eq(other, waiter)) else { return Ok(()) };
+        progress.waiting.swap_remove(at);
+        Err(Error::FlushTimeout { path: self.root.clone(), position: waiter.position })
     }
 
     /// Runs `work`, which says how far the log is flushed then; calls those whom it served, and the next to flush.
@@ -144,6 +156,22 @@ impl Flusher {
 }
 
 impl Waiter {
+    /// Sleeps until it is called; after `timeout` `give_up` may say that it is not.
+    fn wait(&self, timeout: Option<Duration>, give_up: impl Fn() -> Result<()>) -> Result<()> {
+        let deadline = timeout.map(|timeout| Instant::now() + timeout);
+        while !self.is_called.load(Ordering::Acquire) {
+            match deadline.map(|deadline| deadline.saturating_duration_since(Instant::now())) {
+                None => thread::park(),
+                Some(Duration::ZERO) => {
+                    give_up()?;
+                    thread::park();
+                }
+                Some(left) => thread::park_timeout(left),
+            }
+        }
+        Ok(())
+    }
+
     fn call(&self) {
         self.is_called.store(true, Ordering::Release);
         self.thread.unpark();
@@ -154,7 +182,6 @@ impl Waiter {
 mod tests {
     use super::*;
     use std::sync::atomic::AtomicU64;
-    use std::time::Duration;
 
     #[test]
     fn one_flush_serves_all_who_wait() {
@@ -170,22 +197,47 @@ mod tests {
             for _ in 0..20 {
                 scope.spawn(|| {
                     let mine = position.fetch_add(10, Ordering::SeqCst) + 10;
-                    flusher.commit(mine, &take).expect("flushed");
+                    flusher.commit(mine, None, &take).expect("flushed");
                 });
             }
         });
         assert!(flushes.load(Ordering::SeqCst) < 10, "{flushes:?}");
-        flusher.commit(200, &|| unreachable!("all of it is flushed")).expect("nothing to do");
+        flusher.commit(200, None, &|| unreachable!("all of it is flushed")).expect("nothing to do");
     }
 
     #[test]
     fn a_failed_flush_is_final() {
         let dir = tempfile::tempdir().expect("dir");
         let flusher = Flusher::new(dir.path()).expect("made");
-        let fail = || Err(Error::io("the disk", io::Error::other("gone")));
-        flusher.commit(1, &fail).expect_err("failed");
-        let error = flusher.commit(1, &|| Ok((Unsynced::default(), 9))).expect_err("final").to_string();
+        let fail = || Err(Error::io("the disk", std::io::Error::other("gone")));
+        flusher.commit(1, None, &fail).expect_err("failed");
+        let error = flusher.commit(1, None, &|| Ok((Unsynced::default(), 9))).expect_err("final").to_string();
         assert!(error.contains("the disk: gone") && error.contains("close the store"), "{error}");
         assert!(flusher.check_failure().is_err());
+    }
+
+    #[test]
+    fn who_waits_too_long_is_told_and_others_are_served() {
+        let dir = tempfile::tempdir().expect("dir");
+        let flusher = Flusher::new(dir.path()).expect("made");
+        let (begun, ended) = (std::sync::Barrier::new(2), std::sync::Barrier::new(2));
+        let slow = || {
+            begun.wait();
+            ended.wait();
+            Ok((Unsynced::default(), 1))
+        };
+        std::thread::scope(|scope| {
+            let leader = scope.spawn(|| flusher.commit(1, None, &slow));
+            begun.wait();
+            let late = flusher.commit(1, Some(Duration::from_millis(5)), &slow).expect_err("not in time");
+            assert!(matches!(late, Error::FlushTimeout { position: 1, .. }), "{late}");
+            let patient = scope.spawn(|| flusher.commit(1, Some(Duration::from_secs(60)), &slow));
+            while flusher.progress().waiting.is_empty() {
+                std::thread::yield_now();
+            }
+            ended.wait();
+            leader.join().expect("no panic").expect("flushed");
+            patient.join().expect("no panic").expect("served");
+        });
     }
 }

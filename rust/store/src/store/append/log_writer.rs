@@ -3,16 +3,21 @@
 //! Source: `CommitLog.DefaultAppendMessageCallback.doAppend`, `MappedFileQueue.getLastMappedFile`.
 use super::unsynced::Unsynced;
 use crate::Result;
-use crate::file::{Allocated, disk, name};
+use crate::file::mmap::Pages;
+use crate::file::{Allocated, Mapped, disk, name};
 use crate::format::message::{MIN_BLANK_LEN, encode_blank};
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 /// The next file of the log while it is created.
 const NEXT_FILE: &str = "commitlog.next";
 /// Bytes that are gathered before they are written.
 pub const BUFFER_LEN: usize = 1 << 20;
+/// How far ahead of the last record pages are made ready, at most: as far as was appended before.
+const AHEAD: u64 = 16 << 20;
+/// The size of a record, its first word, is written last.
+const SIZE_WORD: Range<usize> = 0..4;
 
 /// The files that are written to.
 #[derive(Debug)]
@@ -25,7 +30,9 @@ pub struct LogWriter {
     ahead: VecDeque<LogFile>,
     reserved_from: usize,
     buffer: Vec<u8>,
-    unsynced: Vec<Arc<Allocated>>,
+    opened_at: u64,
+    touched_to: u64,
+    unsynced: Vec<Mapped>,
     created: bool,
     dirty: bool,
 }
@@ -33,7 +40,7 @@ pub struct LogWriter {
 #[derive(Debug)]
 struct LogFile {
     base: u64,
-    file: Arc<Allocated>,
+    file: Mapped,
 }
 
 /// A file of the log that does not exist yet.
@@ -61,15 +68,17 @@ impl WantedFile {
 
 impl LogWriter {
     /// Goes on at `position`, in the file that starts at the offset of `current` or in a new one.
-    pub fn new(directory: PathBuf, file_size: u64, position: u64, current: Option<(u64, Allocated)>) -> Self {
+    pub fn new(directory: PathBuf, file_size: u64, position: u64, current: Option<(u64, Mapped)>) -> Self {
         Self {
             directory,
             file_size,
             position,
-            current: current.map(|(base, file)| LogFile { base, file: file.into() }),
+            current: current.map(|(base, file)| LogFile { base, file }),
             ahead: VecDeque::new(),
             reserved_from: 0,
             buffer: Vec::with_capacity(BUFFER_LEN + (64 << 10)),
+            opened_at: position,
+            touched_to: position,
             unsynced: Vec::new(),
             created: false,
             dirty: false,
@@ -81,16 +90,19 @@ impl LogWriter {
         self.file_size
     }
 
-    /// Creates the files that records of these sizes will need.
+    /// Creates the files that records of these sizes will need; `is_whole` where they are to stand in one file.
     ///
     /// # Errors
     /// [`crate::Error::Io`], as for a full disk: [`release`](Self::release) gives back what was created.
-    pub fn reserve(&mut self, sizes: impl Iterator<Item = u32>) -> Result<()> {
+    pub fn reserve(&mut self, sizes: impl Iterator<Item = u32>, is_whole: bool) -> Result<()> {
+        let mut sizes = sizes.map(u64::from);
+        let one = is_whole.then(|| sizes.by_ref().sum());
+        let sizes = one.into_iter().chain(sizes);
         let mut end = self.current.as_ref().map_or(self.position, |file| file.base + self.file_size);
         let mut at = self.position;
         self.reserved_from = self.ahead.len();
         for size in sizes {
-            if at + u64::from(size) + MIN_BLANK_LEN as u64 > end {
+            if at + size + MIN_BLANK_LEN as u64 > end {
                 at = end;
                 if self.ahead.back().is_none_or(|last| last.base < end) {
                     let file = self.create(end)?;
@@ -98,7 +110,7 @@ impl LogWriter {
                 }
                 end += self.file_size;
             }
-            at += u64::from(size);
+            at += size;
         }
         Ok(())
     }
@@ -106,18 +118,18 @@ impl LogWriter {
     fn create(&mut self, base: u64) -> Result<LogFile> {
         let file = Allocated::create(&self.directory.join(name::of_offset(base)), self.file_size)?;
         self.created = true;
-        Ok(LogFile { base, file: file.into() })
+        Ok(LogFile { base, file: Mapped::new(file)? })
     }
 
     /// Removes the files that the last [`reserve`](Self::reserve) created and nobody used.
     pub fn release(&mut self) {
         let from = self.reserved_from.min(self.ahead.len());
-        self.ahead.drain(from..).for_each(|file| file.file.discard());
+        self.ahead.drain(from..).for_each(|file| file.file.file().discard());
     }
 
     /// Removes all files that were created ahead.
     pub fn release_all(&mut self) {
-        self.ahead.drain(..).for_each(|file| file.file.discard());
+        self.ahead.drain(..).for_each(|file| file.file.file().discard());
     }
 
     /// Offset of the next record.
@@ -143,8 +155,29 @@ impl LogWriter {
         }
         let file = file.rename(&self.directory.join(name::of_offset(wanted.base)))?;
         self.created = true;
-        self.ahead.push_back(LogFile { base: wanted.base, file: file.into() });
+        self.ahead.push_back(LogFile { base: wanted.base, file: Mapped::new(file)? });
         Ok(())
+    }
+
+    /// Whether pages are to be made ready, by [`to_touch`](Self::to_touch).
+    #[inline]
+    pub fn is_touch_due(&self) -> bool {
+        let end = self.current.as_ref().map_or(0, |file| file.base + self.file_size);
+        self.touched_to < end && self.touched_to.saturating_sub(self.position) < self.window() / 2
+    }
+
+    /// The pages that the next records will come to, if they are not ready yet.
+    pub fn to_touch(&mut self) -> Option<(Pages, Range<u64>)> {
+        let file = self.current.as_ref().filter(|_| self.is_touch_due())?;
+        let from = self.touched_to.max(self.position);
+        self.touched_to = (self.position + self.window()).min(file.base + self.file_size);
+        let range = from - file.base..self.touched_to.saturating_sub(file.base);
+        Some((file.file.pages()?, range)).filter(|(_, range)| !range.is_empty())
+    }
+
+    /// A store that is opened for a few messages is not to cost more pages than they need.
+    fn window(&self) -> u64 {
+        (self.position - self.opened_at).min(AHEAD)
     }
 
     /// Bytes in the buffer.
@@ -152,15 +185,21 @@ impl LogWriter {
         self.buffer.len()
     }
 
+    /// Goes on in the next file unless this one has room for so many bytes.
+    ///
+    /// # Errors
+    /// [`crate::Error::Io`].
+    pub fn begin(&mut self, size: u64) -> Result<()> {
+        let end = self.current.as_ref().map_or(self.position, |file| file.base + self.file_size);
+        if self.position + size + MIN_BLANK_LEN as u64 > end { self.roll(end) } else { Ok(()) }
+    }
+
     /// Makes room for a record and gives its offset, and the buffer that it is to be appended to.
     ///
     /// # Errors
     /// [`crate::Error::Io`].
     pub fn place(&mut self, size: u32) -> Result<(u64, &mut Vec<u8>)> {
-        let end = self.current.as_ref().map_or(self.position, |file| file.base + self.file_size);
-        if self.position + u64::from(size) + MIN_BLANK_LEN as u64 > end {
-            self.roll(end)?;
-        }
+        self.begin(size.into())?;
         let offset = self.position;
         self.position += u64::from(size);
         Ok((offset, &mut self.buffer))
@@ -188,9 +227,9 @@ impl LogWriter {
     /// # Errors
     /// [`crate::Error::Io`]; then part of it may be in the file.
     pub fn write(&mut self) -> Result<()> {
-        if let Some(current) = self.current.as_ref().filter(|_| !self.buffer.is_empty()) {
+        if let Some(current) = self.current.as_mut().filter(|_| !self.buffer.is_empty()) {
             let at = self.position - self.buffer.len() as u64 - current.base;
-            current.file.write(&self.buffer, at)?;
+            current.file.write(&self.buffer, at, SIZE_WORD)?;
             self.dirty = true;
         }
         self.buffer.clear();
@@ -199,9 +238,9 @@ impl LogWriter {
 
     /// Hands over what was written since the last call. Returns the offset up to which that reaches.
     pub fn unsynced(&mut self, out: &mut Unsynced) -> u64 {
-        self.unsynced.drain(..).for_each(|file| out.file(file));
+        self.unsynced.drain(..).for_each(|file| out.retire(file));
         if let Some(current) = self.current.as_ref().filter(|_| std::mem::take(&mut self.dirty)) {
-            out.file(current.file.clone());
+            out.file(current.file.file().clone());
         }
         if std::mem::take(&mut self.created) {
             out.directory(self.directory.clone());
@@ -228,7 +267,7 @@ mod tests {
     fn a_record_and_a_blank_one_must_fit() {
         let dir = tempfile::tempdir().expect("dir");
         let mut log = writer(dir.path());
-        log.reserve([50, 42, 10].into_iter()).expect("room");
+        log.reserve([50, 42, 10].into_iter(), false).expect("room");
         assert_eq!([50, 42, 10].map(|size| put(&mut log, size)), [0, 50, 100]);
         log.write().expect("written");
         let first = std::fs::read(dir.path().join(name::of_offset(0))).expect("there");
@@ -242,10 +281,24 @@ mod tests {
     fn files_that_are_not_used_go_again() {
         let dir = tempfile::tempdir().expect("dir");
         let mut log = writer(dir.path());
-        log.reserve([50, 50, 50].into_iter()).expect("room");
+        log.reserve([50, 50, 50].into_iter(), false).expect("room");
         assert_eq!(std::fs::read_dir(dir.path()).expect("dir").count(), 3);
         log.release();
         assert_eq!(std::fs::read_dir(dir.path()).expect("dir").count(), 0);
         assert_eq!(put(&mut log, 50), 0);
+    }
+
+    #[test]
+    fn what_is_to_be_whole_goes_to_the_next_file_as_a_whole() {
+        let dir = tempfile::tempdir().expect("dir");
+        let mut log = writer(dir.path());
+        log.reserve([50].into_iter(), true).expect("room");
+        put(&mut log, 50);
+        log.reserve([21, 22].into_iter(), true).expect("room");
+        log.begin(43).expect("begun");
+        assert_eq!([21, 22].map(|size| put(&mut log, size)), [100, 121]);
+        log.reserve([24, 25].into_iter(), true).expect("room");
+        log.begin(49).expect("begun");
+        assert_eq!([24, 25].map(|size| put(&mut log, size)), [143, 167]);
     }
 }

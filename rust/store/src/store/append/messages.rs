@@ -1,5 +1,6 @@
 //! Messages one by one, as values.
 use super::row::{Pair, Row, Rows};
+use crate::format::host::Host;
 
 /// A message to be stored.
 #[derive(Clone, Debug, Default)]
@@ -20,6 +21,14 @@ pub struct OwnedMessage {
     pub flag: i64,
     /// Milliseconds; the time of the append unless given.
     pub born_timestamp: Option<i64>,
+    /// Who sent it; the store itself unless given.
+    pub born_host: Option<Host>,
+    /// Transaction type and compression; the bits of the hosts follow from these.
+    pub sys_flag: i64,
+    /// How often it was consumed in vain.
+    pub reconsume_times: i64,
+    /// Physical offset of the half message, or 0.
+    pub prepared_transaction_offset: i64,
 }
 
 /// A batch of them.
@@ -59,6 +68,10 @@ impl Rows for Messages {
             queue_id: message.queue_id,
             flag: message.flag,
             born_timestamp: message.born_timestamp,
+            born_host: message.born_host,
+            sys_flag: message.sys_flag,
+            reconsume_times: message.reconsume_times,
+            prepared_transaction_offset: message.prepared_transaction_offset,
         }
     }
 

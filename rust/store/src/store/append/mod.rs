@@ -2,16 +2,18 @@
 //!
 //! ```text
 //! columns, messages    rows as they were given
-//! plan                 every row checked, its size and its queue known; nothing is written yet
+//! plan                 every row checked, its size, place and properties known; nothing is written yet
+//! batch, status        what a producer may send as one; what a broker tells of what it refuses
 //! log_writer           records, in files of one size
 //! queue_writer         units of one queue; queue_table holds them all
 //! index_writer         hash entries of keys
 //! unsynced, flusher    what is not on the disk yet; one wait for all who wait for it
-//! timer                the thread that flushes and creates the next file
+//! timer                the threads that flush, create the next file and touch the next pages
 //! appender             the façade: one batch of rows after the other, flush, close
 //! resume               where an existing store goes on, or why it does not
 //! ```
 pub mod appender;
+pub mod batch;
 pub mod checkpoint;
 pub mod columns;
 pub mod delay;
@@ -27,6 +29,7 @@ pub mod queue_table;
 pub mod queue_writer;
 pub mod resume;
 pub mod row;
+pub mod status;
 pub mod timer;
 pub mod unsynced;
 pub mod writers;
@@ -36,3 +39,4 @@ pub use columns::Columns;
 pub use messages::{Messages, OwnedMessage};
 pub use options::{AppendOptions, Flush};
 pub use row::{Row, Rows};
+pub use status::PutMessageStatus;

@@ -5,6 +5,7 @@ use crate::format::index::{self, DEFAULT_ENTRY_COUNT, DEFAULT_SLOT_COUNT};
 use crate::format::message::{MIN_BLANK_LEN, MIN_LEN};
 use crate::{Error, Result};
 use std::net::Ipv4Addr;
+use std::time::Duration;
 
 /// When an append is on the disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -33,6 +34,19 @@ pub struct AppendOptions {
     pub max_message_size: usize,
     /// Who stores, and who the messages come from.
     pub store_host: Host,
+    /// Whether a topic of 128 to 255 bytes, of retries only, makes a V2 record (`autoMessageVersionOnTopicLen` of 5.x): 4.9.4
+    /// cuts a log at such a record.
+    pub long_topics: bool,
+    /// Whether properties end in a CRC of the record (`enabledAppendPropCRC` of 5.x).
+    pub property_crc: bool,
+    /// Whether `INNER_MULTI_DISPATCH` lists a message in further queues (`enableMultiDispatch` and `enableLmq`).
+    pub multi_dispatch: bool,
+    /// Queues of multi-dispatch, at most (`maxLmqConsumeQueueNum`).
+    pub max_lmq_queues: usize,
+    /// How long a sync append waits for the disk (`syncFlushTimeout`).
+    pub sync_flush_timeout: Duration,
+    /// After how long an append that holds the log keeps others from waiting for it (`osPageCacheBusyTimeOutMills`).
+    pub busy_after: Option<Duration>,
     /// The local time's distance from UTC in milliseconds: index files are named after the local time.
     pub zone_offset_ms: i64,
 }
@@ -47,6 +61,12 @@ impl Default for AppendOptions {
             index_entries: DEFAULT_ENTRY_COUNT,
             max_message_size: 4 << 20,
             store_host: Host { ip: Ipv4Addr::LOCALHOST.into(), port: 10_911 },
+            long_topics: false,
+            property_crc: false,
+            multi_dispatch: false,
+            max_lmq_queues: 20_000,
+            sync_flush_timeout: Duration::from_secs(5),
+            busy_after: None,
             zone_offset_ms: 0,
         }
     }

@@ -2,48 +2,64 @@
 //!
 //! Source: `DefaultMessageStore.checkMessage`, `CommitLog.MessageExtEncoder.encode`, `TopicValidator.validateTopic`.
 use super::delay::{DELAY_TOPIC, Delay};
+use super::index_writer::key_hash;
+use super::options::AppendOptions;
 use super::properties::{self, Named};
 use super::queue_table::QueueTable;
 use super::row::{Row, Rows};
-use crate::format::message::{MIN_BLANK_LEN, MIN_LEN};
+use crate::format::message::{MIN_BLANK_LEN, MIN_LEN, TRANSACTION_MASK, TRANSACTION_PREPARED, TRANSACTION_ROLLBACK};
 use crate::format::properties::{MAX_LEN, NAME_END, PROPERTY_END};
 use crate::format::tag::tags_code;
+use crate::store::consume_queue::is_directory_name;
+use crate::store::multi_dispatch;
 use crate::{Error, Result};
 
 /// The longest topic that a record of 4.9 can tell.
 const MAX_TOPIC: usize = i8::MAX as usize;
+/// The longest topic of 5.x, for retries.
+const MAX_RETRY_TOPIC: usize = 255;
+const RETRY: &str = "%RETRY%";
 
-/// What a row may be.
-#[derive(Clone, Copy, Debug)]
-pub struct Limits {
-    /// Bytes of a body.
-    pub max_body: usize,
-    /// Bytes of a commit-log file.
-    pub file_size: u64,
-    /// Bytes that the two hosts of a record take.
-    pub hosts_len: usize,
-}
-
-/// A row that was checked.
+/// A row that was checked. What is its own of the plan's lists ends where these say; it begins where that of the row before ends.
 #[derive(Clone, Copy, Debug)]
 pub struct Planned {
     /// Bytes of its record.
     pub size: u32,
     /// Number of its queue in the table.
     pub queue: u32,
+    /// Its number in the queue; 0 for one that has no place in it.
+    pub queue_offset: i64,
+    /// Whether it has a place in its queue.
+    pub is_dispatched: bool,
     /// What its consume-queue unit says beside the place of the record.
     pub tags_code: i64,
-    /// Its delay.
-    pub delay: Option<Delay>,
+    properties_end: usize,
+    keys_end: usize,
+    further_end: usize,
 }
 
-/// A batch that was checked.
-#[derive(Clone, Debug, Default)]
+/// A batch that was checked: all that is to be written, but the bodies and where.
+#[derive(Debug, Default)]
 pub struct Plan {
     /// Its rows.
     pub rows: Vec<Planned>,
-    /// Index entries that they need.
-    pub keys: usize,
+    /// Property strings, one behind the other.
+    properties: Vec<u8>,
+    /// Index hashes of keys.
+    keys: Vec<i32>,
+    /// Numbers of further queues.
+    further: Vec<u32>,
+}
+
+/// What of the lists is a row's own.
+#[derive(Clone, Copy, Debug)]
+pub struct Parts<'a> {
+    /// Its property string.
+    pub properties: &'a [u8],
+    /// Index hashes of its keys.
+    pub keys: &'a [i32],
+    /// Numbers of further queues that list it.
+    pub further: &'a [u32],
 }
 
 impl Plan {
@@ -51,24 +67,52 @@ impl Plan {
     ///
     /// # Errors
     /// [`Error::Invalid`] for the first row that cannot be stored.
-    pub fn new<R: Rows>(
+    pub fn fill<R: Rows>(
+        &mut self,
         rows: &R,
-        limits: Limits,
+        options: &AppendOptions,
         queues: &mut QueueTable,
         store_ms: i64,
         first_row: usize,
-    ) -> Result<Self> {
-        let mut plan = Self { rows: Vec::with_capacity(rows.len()), keys: 0 };
-        let mut scratch = Vec::new();
+    ) -> Result<()> {
+        self.rows.clear();
+        self.properties.clear();
+        self.keys.clear();
+        self.further.clear();
         for index in 0..rows.len() {
             let row = rows.row(index);
-            let planned = plan.check(rows, &row, limits, queues, store_ms, &mut scratch);
+            let planned = self.check(rows, &row, options, queues, store_ms);
             let planned =
                 planned.map_err(|fault| fault.of_row(first_row + index, rows.len() == 1 && first_row == 0))?;
-            queues.plan(planned.queue);
-            plan.rows.push(planned);
+            self.rows.push(planned);
         }
-        Ok(plan)
+        Ok(())
+    }
+
+    /// Index entries that the rows need.
+    pub fn keys(&self) -> usize {
+        self.keys.len()
+    }
+
+    /// What of the lists is the own of the row of that number.
+    #[inline]
+    pub fn parts(&self, row: usize) -> Parts<'_> {
+        let before = row.checked_sub(1).map(|before| &self.rows[before]);
+        let start = before.map_or((0, 0, 0), |row| (row.properties_end, row.keys_end, row.further_end));
+        let row = &self.rows[row];
+        Parts {
+            properties: &self.properties[start.0..row.properties_end],
+            keys: &self.keys[start.1..row.keys_end],
+            further: &self.further[start.2..row.further_end],
+        }
+    }
+
+    /// Gives the memory of a large batch back.
+    pub fn shrink(&mut self) {
+        const KEPT: usize = 64 << 10;
+        self.rows.shrink_to(KEPT / size_of::<Planned>());
+        self.properties.shrink_to(KEPT);
+        self.keys.shrink_to(KEPT / size_of::<i32>());
     }
 
     #[inline]
@@ -76,44 +120,125 @@ impl Plan {
         &mut self,
         rows: &'a R,
         row: &Row<'a>,
-        limits: Limits,
+        options: &AppendOptions,
         queues: &mut QueueTable,
         store_ms: i64,
-        scratch: &mut Vec<u8>,
     ) -> Result<Planned, Fault> {
-        let topic = topic_of(row)?;
+        let topic = topic_of(row, options.long_topics)?;
         let queue_id = number_of("queue_id", row.queue_id, 0)?;
-        number_of("flag", row.flag, i32::MIN.into())?;
+        check_numbers(row)?;
         let body = row.body.ok_or_else(|| fault("body", "bytes", "null"))?;
-        if body.len() > limits.max_body {
-            return Err(fault("body", format!("at most {} bytes (max_message_size)", limits.max_body), body.len()));
+        if body.len() > options.max_message_size {
+            let expected = format!("at most {} bytes (max_message_size)", options.max_message_size);
+            return Err(fault("body", expected, body.len()));
         }
-        let (named, count) = properties::encode(rows, row, scratch);
-        check_properties(rows, row, scratch, count)?;
-        let delay = delay_of(named)?;
+        let start = self.properties.len();
+        let (named, count) = properties::encode(rows, row, &mut self.properties);
+        check_properties(rows, row, &self.properties[start..], count)?;
+        let is_dispatched = is_dispatched(row.sys_flag as i32);
+        let delay = if is_dispatched { delay_of(named)? } else { None };
         let (topic, queue_id) = match delay {
             Some(delay) => {
-                properties::encode_delayed(rows, row, delay, scratch);
+                properties::add_delay(row, delay, start, &mut self.properties);
                 (DELAY_TOPIC, delay.queue_id())
             }
             None => (topic, queue_id),
         };
-        if scratch.len() > MAX_LEN {
-            return Err(fault("properties", format!("at most {MAX_LEN} bytes"), scratch.len()));
+        let queue = queues.find(topic, queue_id);
+        self.plan_keys(row, &named, queues.topic(queue).key_hash);
+        if options.multi_dispatch && is_dispatched && !topic.starts_with(RETRY) {
+            self.plan_further(&named, queue_id, start, options, queues)?;
         }
-        let size = MIN_LEN - 16 + limits.hosts_len + body.len() + topic.len() + scratch.len();
-        let room = limits.file_size - MIN_BLANK_LEN as u64;
+        let size = self.sized(row, options, start, topic.len())?;
+        Ok(Planned {
+            size,
+            queue,
+            queue_offset: if is_dispatched { queues.plan(queue) } else { 0 },
+            is_dispatched,
+            tags_code: match delay {
+                Some(delay) => delay.deliver_timestamp(store_ms),
+                None => tags_code(named.tags.and_then(|tags| std::str::from_utf8(tags).ok())),
+            },
+            properties_end: self.properties.len(),
+            keys_end: self.keys.len(),
+            further_end: self.further.len(),
+        })
+    }
+
+    #[inline]
+    fn plan_keys(&mut self, row: &Row<'_>, named: &Named<'_>, topic_hash: i32) {
+        if row.sys_flag as i32 & TRANSACTION_MASK == TRANSACTION_ROLLBACK {
+            return;
+        }
+        for key in named.uniq_key.into_iter().chain(tokens(named.keys)) {
+            self.keys.push(key_hash(topic_hash, key));
+        }
+    }
+
+    /// Plans a place in each queue that a property names; one that is named twice lists the message once.
+    fn plan_further(
+        &mut self,
+        named: &Named<'_>,
+        queue_id: i32,
+        start: usize,
+        options: &AppendOptions,
+        queues: &mut QueueTable,
+    ) -> Result<(), Fault> {
+        let Some(names) = named.multi_dispatch.and_then(|names| std::str::from_utf8(names).ok()) else { return Ok(()) };
+        let (from, mut offsets) = (self.further.len(), Vec::new());
+        for (name, queue_id) in multi_dispatch::queues(names, queue_id) {
+            check_queue_name(name)?;
+            let number = queues.find(name, queue_id);
+            if queues.lmq_count() > options.max_lmq_queues {
+                let expected = format!("at most {} queues of multi-dispatch", options.max_lmq_queues);
+                return Err(fault(TOO_MANY_QUEUES, expected, name));
+            }
+            if let Some(at) = self.further[from..].iter().position(|further| *further == number) {
+                offsets.push(offsets[at]);
+                continue;
+            }
+            offsets.push(queues.plan(number));
+            self.further.push(number);
+        }
+        let offsets: Vec<_> = offsets.iter().map(i64::to_string).collect();
+        properties::add_multi_queue_offset(&offsets.join(","), start, &mut self.properties);
+        Ok(())
+    }
+
+    /// The size of the record, once its properties are whole.
+    #[inline]
+    fn sized(&mut self, row: &Row<'_>, options: &AppendOptions, start: usize, topic_len: usize) -> Result<u32, Fault> {
+        // as Java, which counts characters first
+        let text = std::str::from_utf8(&self.properties[start..]).unwrap_or_default();
+        if text.len() > MAX_LEN && text.chars().count() > MAX_LEN {
+            return Err(fault("properties", format!("at most {MAX_LEN} bytes"), text.len()));
+        }
+        if options.property_crc {
+            if self.properties.len() > start && self.properties.last() != Some(&PROPERTY_END) {
+                self.properties.push(PROPERTY_END);
+            }
+            crate::format::properties::reserve_crc(&mut self.properties);
+        }
+        let properties_len = self.properties.len() - start;
+        if properties_len > MAX_LEN {
+            return Err(fault(PROPERTIES_SIZE, format!("at most {MAX_LEN} bytes"), properties_len));
+        }
+        let born_host = row.born_host.unwrap_or(options.store_host);
+        let fixed = MIN_LEN - 16 + born_host.encoded_len() + options.store_host.encoded_len();
+        let topic_len = topic_len + usize::from(topic_len > MAX_TOPIC);
+        let size = fixed + row.body.map_or(0, <[u8]>::len) + topic_len + properties_len;
+        let room = options.file_size - MIN_BLANK_LEN as u64;
         if size as u64 > room {
             return Err(fault("message", format!("a record of at most {room} bytes (file_size)"), size));
         }
-        self.keys += usize::from(named.uniq_key.is_some()) + tokens(named.keys).count();
-        let tags_code = match delay {
-            Some(delay) => delay.deliver_timestamp(store_ms),
-            None => tags_code(named.tags.and_then(|tags| std::str::from_utf8(tags).ok())),
-        };
-        Ok(Planned { size: size as u32, queue: queues.find(topic, queue_id), tags_code, delay })
+        Ok(size as u32)
     }
 }
+
+/// What an error of properties that only in bytes are too many is about.
+pub const PROPERTIES_SIZE: &str = "properties size";
+/// What an error of too many queues is about.
+pub const TOO_MANY_QUEUES: &str = "INNER_MULTI_DISPATCH";
 
 /// The keys of a message: `KEYS`, cut at spaces.
 #[inline]
@@ -141,19 +266,42 @@ impl Fault {
 }
 
 #[inline]
-fn topic_of<'a>(row: &Row<'a>) -> Result<&'a str, Fault> {
-    let expected = || "1 to 127 characters of %|a-zA-Z0-9_-";
-    let topic = row.topic.ok_or_else(|| fault("topic", expected(), "null"))?;
+fn topic_of<'a>(row: &Row<'a>, long_topics: bool) -> Result<&'a str, Fault> {
+    let topic = row.topic.ok_or_else(|| fault("topic", TOPIC_EXPECTED, "null"))?;
     let is_name = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'%' | b'|' | b'_' | b'-');
-    let text = std::str::from_utf8(topic).ok().filter(|t| !t.is_empty() && t.len() <= MAX_TOPIC);
+    let is_long = long_topics && topic.starts_with(RETRY.as_bytes());
+    let most = if is_long { MAX_RETRY_TOPIC } else { MAX_TOPIC };
+    let text = std::str::from_utf8(topic).ok().filter(|t| !t.is_empty() && t.len() <= most);
     let Some(text) = text.filter(|_| topic.iter().all(is_name)) else {
-        return Err(fault("topic", expected(), format!("{:?}", String::from_utf8_lossy(topic))));
+        return Err(fault("topic", TOPIC_EXPECTED, format!("{:?}", String::from_utf8_lossy(topic))));
     };
     if text == DELAY_TOPIC {
         let expected = "a topic of one's own, with a property DELAY to have it delayed";
         return Err(fault("topic", expected, format!("{text:?}")));
     }
     Ok(text)
+}
+
+const TOPIC_EXPECTED: &str = "1 to 127 characters of %|a-zA-Z0-9_-";
+
+fn check_queue_name(name: &str) -> Result<(), Fault> {
+    if is_directory_name(name) && name != DELAY_TOPIC {
+        return Ok(());
+    }
+    Err(fault(multi_dispatch::PROPERTY, "names of queues, with commas between", format!("{name:?}")))
+}
+
+/// Whether a message of this sysFlag has a place in a queue.
+#[inline]
+fn is_dispatched(sys_flag: i32) -> bool {
+    !matches!(sys_flag & TRANSACTION_MASK, TRANSACTION_PREPARED | TRANSACTION_ROLLBACK)
+}
+
+#[inline]
+fn check_numbers(row: &Row<'_>) -> Result<(), Fault> {
+    number_of("flag", row.flag, i32::MIN.into())?;
+    number_of("sys_flag", row.sys_flag, i32::MIN.into())?;
+    number_of("reconsume_times", row.reconsume_times, 0).map(drop)
 }
 
 #[inline]
@@ -192,13 +340,17 @@ mod tests {
     use super::*;
     use crate::store::append::{Messages, OwnedMessage};
 
-    const LIMITS: Limits = Limits { max_body: 10, file_size: 300, hosts_len: 16 };
-
     fn plan(change: impl Fn(&mut OwnedMessage)) -> Result<Plan> {
+        plan_with(AppendOptions { max_message_size: 10, file_size: 300, ..AppendOptions::default() }, change)
+    }
+
+    fn plan_with(options: AppendOptions, change: impl Fn(&mut OwnedMessage)) -> Result<Plan> {
         let mut message = OwnedMessage { topic: "T".into(), ..OwnedMessage::default() };
         change(&mut message);
         let rows = Messages::new(vec![OwnedMessage { topic: "T".into(), ..OwnedMessage::default() }, message]);
-        Plan::new(&rows, LIMITS, &mut QueueTable::new("nowhere".into(), 20), 0, 40)
+        let mut plan = Plan::default();
+        plan.fill(&rows, &options, &mut QueueTable::new("nowhere".into(), 20), 0, 40)?;
+        Ok(plan)
     }
 
     fn with_property(name: &str, value: &str) -> Result<Plan> {
@@ -212,7 +364,9 @@ mod tests {
             m.properties = vec![("UNIQ_KEY".into(), "U".into())];
         });
         let plan = plan.expect("sound");
-        assert_eq!(plan.keys, 3);
+        assert_eq!(plan.keys(), 3);
+        assert_eq!((plan.parts(0).properties, plan.parts(0).keys.len()), (&b""[..], 0));
+        assert_eq!((plan.parts(1).properties, plan.parts(1).keys.len()), (&b"KEYS\x01 a  b \x02UNIQ_KEY\x01U"[..], 3));
         assert_eq!(plan.rows.iter().map(|r| r.size).collect::<Vec<_>>(), [92, 92 + 11 + 1 + 10]);
     }
 
@@ -228,6 +382,8 @@ mod tests {
             plan(|m| m.queue_id = -1),
             plan(|m| m.queue_id = 1 << 31),
             plan(|m| m.flag = 1 << 31),
+            plan(|m| m.sys_flag = 1 << 31),
+            plan(|m| m.reconsume_times = -1),
             plan(|m| m.tags = Some(String::new())),
             with_property("a", ""),
             with_property("", "a"),
@@ -241,5 +397,43 @@ mod tests {
             let text = fault.expect_err("a fault").to_string();
             assert!(text.contains("in row 41"), "{text}");
         }
+    }
+
+    #[test]
+    fn what_is_prepared_or_rolled_back_has_no_place_in_a_queue_and_what_is_rolled_back_no_key() {
+        let plan = |sys_flag| {
+            let plan = plan(|m| {
+                m.sys_flag = sys_flag;
+                m.keys = Some("k".into());
+                m.properties = vec![("DELAY".into(), "3".into())];
+            });
+            let plan = plan.expect("sound");
+            let row = plan.rows[1];
+            (row.is_dispatched, row.queue_offset, plan.keys(), row.tags_code)
+        };
+        assert_eq!([0x4, 0xC].map(plan), [(false, 0, 1, 0), (false, 0, 0, 0)]);
+        assert_eq!(plan(0x8), (true, 0, 1, 10_000));
+    }
+
+    #[test]
+    fn a_long_topic_is_for_retries_of_5_only() {
+        let (long, retry) = ("t".repeat(128), format!("%RETRY%{}", "g".repeat(200)));
+        let options = AppendOptions { long_topics: true, ..AppendOptions::default() };
+        assert!(plan_with(options, |m| m.topic.clone_from(&long)).is_err());
+        assert!(plan_with(AppendOptions::default(), |m| m.topic.clone_from(&retry)).is_err());
+        let plan = plan_with(options, |m| m.topic.clone_from(&retry)).expect("sound");
+        assert_eq!(plan.rows[1].size as usize, MIN_LEN + 1 + retry.len());
+    }
+
+    #[test]
+    fn a_message_is_listed_once_in_each_further_queue() {
+        let options = AppendOptions { multi_dispatch: true, max_lmq_queues: 2, ..AppendOptions::default() };
+        let with =
+            |names: &str| plan_with(options, |m| m.properties = vec![("INNER_MULTI_DISPATCH".into(), names.into())]);
+        let plan = with("%LMQ%a,T,%LMQ%a").expect("sound");
+        let text = &b"INNER_MULTI_DISPATCH\x01%LMQ%a,T,%LMQ%a\x02INNER_MULTI_QUEUE_OFFSET\x010,1,0"[..];
+        assert_eq!((plan.parts(1).properties, plan.parts(1).further.len()), (text, 2));
+        assert!(with("%LMQ%a,../b").is_err() && with("").is_err());
+        assert!(with("%LMQ%a,%LMQ%b,%LMQ%c").expect_err("too many").to_string().contains("at most 2"));
     }
 }

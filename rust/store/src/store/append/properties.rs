@@ -1,11 +1,14 @@
-//! The property string of a row: KEYS, TAGS, then the others in the order given, then what a delay adds. No 0x02 at the end.
+//! The property string of a row: KEYS, TAGS, then the others in the order given, then what a delay or further queues add. No
+//! 0x02 at the end.
 //!
 //! Java writes them in the order of its hash map; every reader takes any order.
 //!
 //! Source: `MessageDecoder.messageProperties2String`, `CommitLog.asyncPutMessage`.
 use super::delay::Delay;
 use super::row::{Row, Rows};
-use crate::format::properties::{DELAY, KEYS, NAME_END, PROPERTY_END, TAGS, UNIQ_KEY};
+use crate::format::properties::{
+    DELAY, KEYS, MULTI_DISPATCH, MULTI_QUEUE_OFFSET, NAME_END, PROPERTY_END, TAGS, UNIQ_KEY,
+};
 
 const REAL_TOPIC: &str = "REAL_TOPIC";
 const REAL_QID: &str = "REAL_QID";
@@ -21,42 +24,52 @@ pub struct Named<'a> {
     pub uniq_key: Option<&'a [u8]>,
     /// The delay level as text.
     pub delay: Option<&'a [u8]>,
+    /// The names of further queues.
+    pub multi_dispatch: Option<&'a [u8]>,
 }
 
-/// Writes the property string of `row` over `out`. Returns what the store looks at and how many properties there are.
+/// Appends the property string of `row` to `out`. Returns what the store looks at and how many properties there are.
 #[inline]
 pub fn encode<'a, R: Rows>(rows: &'a R, row: &Row<'a>, out: &mut Vec<u8>) -> (Named<'a>, usize) {
-    out.clear();
+    let start = out.len();
     let mut named = Named { tags: row.tags, keys: row.keys, ..Named::default() };
     let mut count = 0;
     for (name, value) in [(KEYS, row.keys), (TAGS, row.tags)] {
         if let Some(value) = value {
-            push(out, name.as_bytes(), value);
+            push(out, start, name.as_bytes(), value);
             count += 1;
         }
     }
     for (name, value) in row.pairs.clone().map(|index| rows.pair(index)) {
         let Some(value) = value else { continue };
         if named.notes(row, name, value) {
-            push(out, name, value);
+            push(out, start, name, value);
             count += 1;
         }
     }
     (named, count)
 }
 
-/// As [`encode`], of a message that is delayed: its own topic and queue become properties.
-pub fn encode_delayed<'a, R: Rows>(rows: &'a R, row: &Row<'a>, delay: Delay, out: &mut Vec<u8>) -> Named<'a> {
-    let (named, _) = encode(rows, row, out);
-    let given = std::mem::take(out);
-    let replaced = [DELAY, REAL_TOPIC, REAL_QID].map(str::as_bytes);
-    for (name, value) in crate::format::properties::iter(&given).filter(|(name, _)| !replaced.contains(name)) {
-        push(out, name, value);
+/// Adds what a delay needs to the property string from `start` on: a message's own topic and queue become properties.
+pub fn add_delay(row: &Row<'_>, delay: Delay, start: usize, out: &mut Vec<u8>) {
+    remove(&[DELAY, REAL_TOPIC, REAL_QID], start, out);
+    push(out, start, DELAY.as_bytes(), delay.level().to_string().as_bytes());
+    push(out, start, REAL_TOPIC.as_bytes(), row.topic.unwrap_or_default());
+    push(out, start, REAL_QID.as_bytes(), row.queue_id.to_string().as_bytes());
+}
+
+/// Adds the offsets in further queues to the property string from `start` on.
+pub fn add_multi_queue_offset(offsets: &str, start: usize, out: &mut Vec<u8>) {
+    remove(&[MULTI_QUEUE_OFFSET], start, out);
+    push(out, start, MULTI_QUEUE_OFFSET.as_bytes(), offsets.as_bytes());
+}
+
+fn remove(names: &[&str], start: usize, out: &mut Vec<u8>) {
+    let given = out.split_off(start);
+    let is_kept = |name: &[u8]| names.iter().all(|removed| removed.as_bytes() != name);
+    for (name, value) in crate::format::properties::iter(&given).filter(|(name, _)| is_kept(name)) {
+        push(out, start, name, value);
     }
-    push(out, DELAY.as_bytes(), delay.level().to_string().as_bytes());
-    push(out, REAL_TOPIC.as_bytes(), row.topic.unwrap_or_default());
-    push(out, REAL_QID.as_bytes(), row.queue_id.to_string().as_bytes());
-    named
 }
 
 impl<'a> Named<'a> {
@@ -70,6 +83,7 @@ impl<'a> Named<'a> {
             _ if name == TAGS.as_bytes() => self.tags = Some(value),
             _ if name == UNIQ_KEY.as_bytes() => self.uniq_key = Some(value),
             _ if name == DELAY.as_bytes() => self.delay = Some(value),
+            _ if name == MULTI_DISPATCH.as_bytes() => self.multi_dispatch = Some(value),
             _ => {}
         }
         true
@@ -77,8 +91,8 @@ impl<'a> Named<'a> {
 }
 
 #[inline]
-fn push(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
-    if !out.is_empty() {
+fn push(out: &mut Vec<u8>, start: usize, name: &[u8], value: &[u8]) {
+    if out.len() > start {
         out.push(PROPERTY_END);
     }
     out.extend_from_slice(name);
@@ -113,10 +127,18 @@ mod tests {
 
     #[test]
     fn a_delayed_message_remembers_where_it_belongs() {
-        let (rows, mut out) = (message(), Vec::new());
+        let (rows, mut out) = (message(), b"before".to_vec());
         let delay = Delay::parse(b"99").expect("a number").expect("a level");
-        encode_delayed(&rows, &rows.row(0), delay, &mut out);
-        let expected = "KEYS\u{1}k1 k2\u{2}TAGS\u{1}A\u{2}b\u{1}2\u{2}UNIQ_KEY\u{1}U\u{2}DELAY\u{1}18\u{2}REAL_TOPIC\u{1}T\u{2}REAL_QID\u{1}7";
+        encode(&rows, &rows.row(0), &mut out);
+        add_delay(&rows.row(0), delay, 6, &mut out);
+        let expected = "beforeKEYS\u{1}k1 k2\u{2}TAGS\u{1}A\u{2}b\u{1}2\u{2}UNIQ_KEY\u{1}U\u{2}DELAY\u{1}18\u{2}REAL_TOPIC\u{1}T\u{2}REAL_QID\u{1}7";
         assert_eq!(String::from_utf8(out).expect("text"), expected);
+    }
+
+    #[test]
+    fn offsets_in_further_queues_are_the_stores() {
+        let mut out = b"b\x01INNER_MULTI_QUEUE_OFFSET\x02INNER_MULTI_QUEUE_OFFSET\x0199\x02c\x013".to_vec();
+        add_multi_queue_offset("7,0", 0, &mut out);
+        assert_eq!(out, b"b\x01INNER_MULTI_QUEUE_OFFSET\x02c\x013\x02INNER_MULTI_QUEUE_OFFSET\x017,0");
     }
 }

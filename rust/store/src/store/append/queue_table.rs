@@ -6,6 +6,7 @@ use super::unsynced::Unsynced;
 use crate::Result;
 use crate::format::consume_queue::Unit;
 use crate::format::tag::java_hash;
+use crate::store::multi_dispatch::LMQ;
 use std::collections::HashMap;
 use std::path::PathBuf;
 
@@ -24,6 +25,7 @@ pub struct QueueTable {
     topics: Vec<Topic>,
     queues: Vec<QueueWriter>,
     last: usize,
+    lmq_count: usize,
     planned: Vec<u32>,
     pending: Vec<u32>,
     unsynced: Vec<u32>,
@@ -50,6 +52,7 @@ impl QueueTable {
             topics: Vec::new(),
             queues: Vec::new(),
             last: 0,
+            lmq_count: 0,
             planned: Vec::new(),
             pending: Vec::new(),
             unsynced: Vec::new(),
@@ -61,7 +64,10 @@ impl QueueTable {
         let topic_number = self.topic_number(topic);
         let number = self.queues.len() as u32;
         let directory = self.directory.join(topic).join(queue_id.to_string());
-        self.queues.push(QueueWriter::new(topic_number, queue_id, directory, self.file_size, next_offset));
+        let stays_open = self.queues.len() < MAX_OPEN;
+        let queue = QueueWriter::new(topic_number, queue_id, directory, self.file_size, next_offset, stays_open);
+        self.queues.push(queue);
+        self.lmq_count += usize::from(topic.starts_with(LMQ));
         self.topics[topic_number].insert(queue_id, number);
         number
     }
@@ -114,12 +120,20 @@ impl QueueTable {
         &self.topics[self.queues[number as usize].topic]
     }
 
-    /// Counts a message for the queue of that number.
+    /// Counts a message for the queue of that number. Returns the offset that it will have.
     #[inline]
-    pub fn plan(&mut self, number: u32) {
-        if self.queues[number as usize].plan() {
+    pub fn plan(&mut self, number: u32) -> i64 {
+        let queue = &mut self.queues[number as usize];
+        let offset = queue.plan();
+        if offset == queue.next_offset() {
             self.planned.push(number);
         }
+        offset
+    }
+
+    /// How many light message queues there are.
+    pub fn lmq_count(&self) -> usize {
+        self.lmq_count
     }
 
     /// Forgets what was planned.
@@ -184,11 +198,7 @@ impl QueueTable {
     /// [`crate::Error::Io`].
     pub fn write(&mut self) -> Result<()> {
         for number in self.pending.drain(..) {
-            let queue = &mut self.queues[number as usize];
-            queue.write()?;
-            if number as usize >= MAX_OPEN {
-                queue.close_file();
-            }
+            self.queues[number as usize].write()?;
             self.unsynced.push(number);
         }
         if self.unsynced.len() > 4 * self.queues.len() {

@@ -2,14 +2,16 @@
 //!
 //! Source: `ConsumeQueue.putMessagePositionInfo`.
 use super::unsynced::Unsynced;
-use crate::file::{Allocated, Segments, disk, name};
+use crate::file::{Allocated, Mapped, Segments, disk, name};
 use crate::format::consume_queue::{UNIT_SIZE, Unit};
 use crate::{Error, Result};
 use std::fs;
+use std::ops::Range;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 const UNIT: u64 = UNIT_SIZE as u64;
+/// The size in a unit is written last: without it, a unit is no message.
+const SIZE_WORD: Range<usize> = 8..12;
 
 /// Writes units, which are gathered until [`write`](Self::write).
 #[derive(Debug)]
@@ -24,15 +26,23 @@ pub struct QueueWriter {
     allocated_to: u64,
     planned: u64,
     pending: Vec<u8>,
-    open: Option<(u64, Arc<Allocated>)>,
+    open: Option<(u64, Mapped)>,
+    stays_open: bool,
     unsynced: Vec<PathBuf>,
     created: bool,
     dirty: bool,
 }
 
 impl QueueWriter {
-    /// A queue whose next message gets `next_offset` and whose files reach to byte `allocated_to`.
-    pub fn new(topic: usize, queue_id: i32, directory: PathBuf, file_size: u64, next_offset: i64) -> Self {
+    /// A queue whose next message gets `next_offset`; a process may have only so many that stay open.
+    pub fn new(
+        topic: usize,
+        queue_id: i32,
+        directory: PathBuf,
+        file_size: u64,
+        next_offset: i64,
+        stays_open: bool,
+    ) -> Self {
         let written = next_offset as u64 * UNIT;
         Self {
             topic,
@@ -44,16 +54,18 @@ impl QueueWriter {
             planned: 0,
             pending: Vec::new(),
             open: None,
+            stays_open,
             unsynced: Vec::new(),
             created: false,
             dirty: false,
         }
     }
 
-    /// Counts a message that is about to come. Returns whether it is the first one since [`reserve`](Self::reserve).
-    pub fn plan(&mut self) -> bool {
+    /// Counts a message that is about to come. Returns the offset that it will have.
+    #[inline]
+    pub fn plan(&mut self) -> i64 {
         self.planned += 1;
-        self.planned == 1
+        self.next_offset + self.planned as i64 - 1
     }
 
     /// Forgets what was planned.
@@ -158,30 +170,33 @@ impl QueueWriter {
         while !rest.is_empty() {
             let base = at / self.file_size * self.file_size;
             let (part, behind) = rest.split_at(rest.len().min((base + self.file_size - at) as usize));
-            self.file(base)?.write(part, at - base)?;
+            self.file(base)?.write(part, at - base, SIZE_WORD)?;
             self.dirty = true;
             (rest, at) = (behind, at + part.len() as u64);
+        }
+        if !self.stays_open {
+            self.close_file();
         }
         self.pending = pending;
         self.pending.clear();
         Ok(())
     }
 
-    fn file(&mut self, base: u64) -> Result<&Allocated> {
-        if self.open.as_ref().is_none_or(|(open, _)| *open != base) {
+    fn file(&mut self, base: u64) -> Result<&mut Mapped> {
+        if self.open.as_ref().is_some_and(|(open, _)| *open != base) {
             self.close_file();
-            self.open = Some((base, Allocated::open(&self.path(base))?.into()));
         }
-        match &self.open {
-            Some((_, file)) => Ok(file),
-            None => Err(Error::io(self.path(base), std::io::ErrorKind::NotFound.into())),
-        }
+        let file = match self.open.take() {
+            Some((_, file)) => file,
+            None if self.stays_open => Mapped::new(Allocated::open(&self.path(base))?)?,
+            None => Mapped::unmapped(Allocated::open(&self.path(base))?),
+        };
+        Ok(&mut self.open.insert((base, file)).1)
     }
 
-    /// Closes the open file, if any: a process may have only so many.
-    pub fn close_file(&mut self) {
+    fn close_file(&mut self) {
         if let Some((_, file)) = self.open.take().filter(|_| std::mem::take(&mut self.dirty)) {
-            self.unsynced.push(file.path().to_path_buf());
+            self.unsynced.push(file.file().path().to_path_buf());
         }
     }
 
@@ -193,7 +208,7 @@ impl QueueWriter {
     pub fn unsynced(&mut self, out: &mut Unsynced) {
         self.unsynced.drain(..).for_each(|path| out.path(path));
         if let Some((_, file)) = self.open.as_ref().filter(|_| std::mem::take(&mut self.dirty)) {
-            out.file(file.clone());
+            out.file(file.file().clone());
         }
         if std::mem::take(&mut self.created) {
             // the queue's files, its topic's queues, the topics
@@ -228,7 +243,7 @@ mod tests {
     fn what_is_cut_is_zero_and_comes_anew() {
         let dir = tempfile::tempdir().expect("dir");
         let path = dir.path().join("T/0");
-        let mut queue = QueueWriter::new(0, 0, path.clone(), 5 * UNIT, 0);
+        let mut queue = QueueWriter::new(0, 0, path.clone(), 5 * UNIT, 0, true);
         append(&mut queue, 13);
         let files = || [0, 100].map(|base| std::fs::read(path.join(name::of_offset(base))).expect("read"));
         let whole = files();
@@ -246,7 +261,7 @@ mod tests {
     fn a_queue_whose_beginning_is_gone_starts_with_units_that_lead_nowhere() {
         let dir = tempfile::tempdir().expect("dir");
         let path = dir.path().join("T/0");
-        let mut queue = QueueWriter::new(0, 0, path.clone(), 5 * UNIT, 0);
+        let mut queue = QueueWriter::new(0, 0, path.clone(), 5 * UNIT, 0, true);
         append(&mut queue, 1);
         queue.cut(0).expect("cut");
         queue.fill(13).expect("filled");
@@ -259,10 +274,10 @@ mod tests {
     #[test]
     fn units_go_over_the_end_of_a_file() {
         let dir = tempfile::tempdir().expect("dir");
-        let mut queue = QueueWriter::new(0, 0, dir.path().join("T/0"), 5 * UNIT, 0);
+        let mut queue = QueueWriter::new(0, 0, dir.path().join("T/0"), 5 * UNIT, 0, true);
         for round in 0..4 {
             let first = [queue.plan(), queue.plan(), queue.plan()];
-            assert_eq!(first, [true, false, false]);
+            assert_eq!(first, [0, 1, 2].map(|n| 3 * round + n));
             queue.reserve().expect("room");
             for n in 0..3 {
                 queue.push(Unit { physical_offset: 100 * (3 * round + n), size: 100, tags_code: n });

@@ -1,4 +1,5 @@
 //! Messages to be stored, as they were given: nothing is checked yet.
+use crate::format::host::Host;
 use std::ops::Range;
 
 /// One message.
@@ -20,6 +21,14 @@ pub struct Row<'a> {
     pub flag: i64,
     /// Milliseconds; the time of the append unless given.
     pub born_timestamp: Option<i64>,
+    /// Who sent it; the store itself unless given.
+    pub born_host: Option<Host>,
+    /// Transaction type and compression; the bits of the hosts follow from these.
+    pub sys_flag: i64,
+    /// How often it was consumed in vain.
+    pub reconsume_times: i64,
+    /// Physical offset of the half message, or 0.
+    pub prepared_transaction_offset: i64,
 }
 
 /// Name and value of a property; one without a value is not stored, as in Java.

@@ -1,4 +1,5 @@
-//! The thread behind an appender: it flushes every so often, and creates the log's next file before an append needs it.
+//! A thread behind an appender: one flushes every so often; one creates the log's next file, and finds memory for the pages
+//! that come next, before an append needs them.
 //!
 //! Source: `CommitLog.FlushRealTimeService`, `DefaultMessageStore.FlushConsumeQueueService`, `AllocateMappedFileService`.
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -33,7 +34,7 @@ impl Timer {
     ///
     /// # Errors
     /// What the operating system says where it has no thread left.
-    pub fn start(mut tick: impl FnMut(bool) + Send + 'static) -> std::io::Result<Self> {
+    pub fn start(name: &str, mut tick: impl FnMut(bool) + Send + 'static) -> std::io::Result<Self> {
         let signal = Arc::new(Signal::default());
         let theirs = signal.clone();
         let run = move || {
@@ -41,14 +42,15 @@ impl Timer {
                 tick(is_time);
             }
         };
-        let thread = std::thread::Builder::new().name("rmqfast-flush".into()).spawn(run)?;
+        let thread = std::thread::Builder::new().name(name.into()).spawn(run)?;
         Ok(Self { signal, thread: Some(thread), process: std::process::id() })
     }
 
     /// Wakes the thread.
     pub fn call(&self) {
-        self.signal.lock().is_called = true;
-        self.signal.changed.notify_one();
+        if !std::mem::replace(&mut self.signal.lock().is_called, true) {
+            self.signal.changed.notify_one();
+        }
     }
 }
 
@@ -87,7 +89,7 @@ mod tests {
     #[test]
     fn it_ticks_when_called_and_by_itself_and_ends_when_dropped() {
         let (send, receive) = channel();
-        let timer = Timer::start(move |is_time| send.send(is_time).expect("received")).expect("started");
+        let timer = Timer::start("test", move |is_time| send.send(is_time).expect("received")).expect("started");
         timer.call();
         assert_eq!(receive.recv_timeout(INTERVAL / 2), Ok(false));
         assert_eq!(receive.recv_timeout(20 * INTERVAL), Ok(true));

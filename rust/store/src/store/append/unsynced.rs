@@ -1,7 +1,7 @@
 //! Files that were written to and may not be on the disk: gathered under the lock of the appender, waited for without it.
 use crate::Result;
-use crate::file::Allocated;
 use crate::file::disk::sync_directory;
+use crate::file::{Allocated, Mapped};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -10,6 +10,7 @@ use std::sync::Arc;
 #[derive(Debug, Default)]
 pub struct Unsynced {
     open: Vec<Arc<Allocated>>,
+    retired: Vec<Mapped>,
     closed: BTreeSet<PathBuf>,
     directories: BTreeSet<PathBuf>,
 }
@@ -20,7 +21,13 @@ impl Unsynced {
         self.open.push(file);
     }
 
-    /// Adds a file that is not.
+    /// Adds a file that is not written to any more; its map goes with this, as that may take a while.
+    pub fn retire(&mut self, file: Mapped) {
+        self.open.push(file.file().clone());
+        self.retired.push(file);
+    }
+
+    /// Adds a file that is not open.
     pub fn path(&mut self, path: PathBuf) {
         self.closed.insert(path);
     }

@@ -1,11 +1,11 @@
 //! Commit log, consume queues and index together: a checked batch goes through them piece by piece.
 //!
 //! Source: `CommitLog.asyncPutMessage`, `DefaultMessageStore.doDispatch`, `DefaultMessageStore.shutdown` for the order of flushes.
-use super::index_writer::{IndexWriter, key_hash};
+use super::batch::Batch;
+use super::index_writer::IndexWriter;
 use super::log_writer::{BUFFER_LEN, LogWriter};
 use super::options::AppendOptions;
-use super::plan::{Limits, Plan, Planned, tokens};
-use super::properties::{self, Named};
+use super::plan::{Parts, Plan, Planned};
 use super::queue_table::QueueTable;
 use super::row::{Row, Rows};
 use super::unsynced::Unsynced;
@@ -42,23 +42,13 @@ impl Writers {
     ///
     /// # Errors
     /// [`crate::Error::Invalid`] for a row, [`crate::Error::Io`] where files cannot be created, as for a full disk.
-    pub fn prepare<R: Rows>(
-        &mut self,
-        rows: &R,
-        options: &AppendOptions,
-        store_ms: i64,
-        first_row: usize,
-    ) -> Result<Plan> {
-        let limits = Limits {
-            max_body: options.max_message_size,
-            file_size: self.log.file_size(),
-            hosts_len: 2 * options.store_host.encoded_len(),
-        };
-        let prepared = Plan::new(rows, limits, &mut self.queues, store_ms, first_row).and_then(|plan| {
-            self.log.reserve(plan.rows.iter().map(|row| row.size))?;
+    pub fn prepare<R: Rows>(&mut self, plan: &mut Plan, rows: &R, batch: &Batch<'_>) -> Result<()> {
+        let options = AppendOptions { file_size: self.log.file_size(), ..*batch.options };
+        let prepared = plan.fill(rows, &options, &mut self.queues, batch.store_ms, batch.first_row).and_then(|()| {
+            batch.check(rows, plan, &self.queues, options.file_size)?;
+            self.log.reserve(plan.rows.iter().map(|row| row.size), batch.is_whole)?;
             self.queues.reserve()?;
-            self.index.reserve(plan.keys, store_ms + options.zone_offset_ms)?;
-            Ok(plan)
+            self.index.reserve(plan.keys(), batch.local_ms())
         });
         if prepared.is_err() {
             self.queues.forget();
@@ -68,78 +58,78 @@ impl Writers {
         prepared
     }
 
-    /// Writes a batch that was prepared. Returns where its last message is.
+    /// Writes a batch that was prepared; `placed` is told where each message is.
     ///
     /// # Errors
     /// [`crate::Error::Io`]; then any part of the batch may have been written.
     pub fn write<R: Rows>(
         &mut self,
-        rows: &R,
         plan: &Plan,
-        options: &AppendOptions,
-        store_ms: i64,
-    ) -> Result<Option<Place>> {
-        let local_ms = store_ms + options.zone_offset_ms;
-        let (mut scratch, mut place) = (Vec::new(), None);
+        rows: &R,
+        batch: &Batch<'_>,
+        mut placed: impl FnMut(Place),
+    ) -> Result<()> {
+        if batch.is_whole {
+            self.log.begin(plan.rows.iter().map(|row| u64::from(row.size)).sum())?;
+        }
         for (index, planned) in plan.rows.iter().enumerate() {
             if self.log.buffered() + planned.size as usize > BUFFER_LEN {
-                self.drain(store_ms, local_ms)?;
+                self.drain(batch)?;
             }
-            place = Some(self.put(rows, &rows.row(index), planned, options, store_ms, &mut scratch)?);
+            placed(self.put(&rows.row(index), planned, plan.parts(index), batch)?);
         }
-        self.drain(store_ms, local_ms)?;
-        self.last_store_ms = self.last_store_ms.max(store_ms);
-        Ok(place)
+        self.drain(batch)?;
+        self.last_store_ms = self.last_store_ms.max(batch.store_ms);
+        Ok(())
     }
 
     #[inline]
-    fn put<R: Rows>(
-        &mut self,
-        rows: &R,
-        row: &Row<'_>,
-        planned: &Planned,
-        options: &AppendOptions,
-        store_ms: i64,
-        scratch: &mut Vec<u8>,
-    ) -> Result<Place> {
-        let named = match planned.delay {
-            None => properties::encode(rows, row, scratch).0,
-            Some(delay) => properties::encode_delayed(rows, row, delay, scratch),
-        };
-        let (queue, topic) = (self.queues.queue(planned.queue), self.queues.topic(planned.queue));
+    fn put(&mut self, row: &Row<'_>, planned: &Planned, parts: Parts<'_>, batch: &Batch<'_>) -> Result<Place> {
+        let queue_id = self.queues.queue(planned.queue).queue_id;
         let (physical_offset, buffer) = self.log.place(planned.size)?;
         let physical_offset = physical_offset as i64;
         let message = NewMessage {
-            queue_id: queue.queue_id,
+            queue_id,
             flag: row.flag as i32,
-            queue_offset: queue.next_offset(),
+            queue_offset: planned.queue_offset,
             physical_offset,
-            sys_flag: 0,
-            born_timestamp: row.born_timestamp.unwrap_or(store_ms),
-            born_host: options.store_host,
-            store_timestamp: store_ms,
-            store_host: options.store_host,
-            reconsume_times: 0,
-            prepared_transaction_offset: 0,
+            sys_flag: row.sys_flag as i32,
+            born_timestamp: row.born_timestamp.unwrap_or(batch.store_ms),
+            born_host: row.born_host.unwrap_or(batch.options.store_host),
+            store_timestamp: batch.store_ms,
+            store_host: batch.options.store_host,
+            reconsume_times: row.reconsume_times as i32,
+            prepared_transaction_offset: row.prepared_transaction_offset,
             body: row.body.unwrap_or_default(),
-            topic: &topic.name,
-            properties: scratch,
+            topic: &self.queues.topic(planned.queue).name,
+            properties: parts.properties,
         };
         // lengths were checked with the plan
         let encoded = message.encode(buffer);
         debug_assert_eq!((encoded, message.encoded_len()), (Ok(()), planned.size as usize));
-        let place = Place { queue_id: message.queue_id, queue_offset: message.queue_offset, physical_offset };
-        push_keys(&mut self.index, topic.key_hash, &named, physical_offset);
         let unit = Unit { physical_offset, size: planned.size as i32, tags_code: planned.tags_code };
-        self.queues.push(planned.queue, unit);
-        Ok(place)
+        self.list(planned, parts, unit);
+        Ok(Place { queue_id, queue_offset: planned.queue_offset, physical_offset })
+    }
+
+    /// Adds what leads to a record: keys, and its units in one queue or several.
+    #[inline]
+    fn list(&mut self, planned: &Planned, parts: Parts<'_>, unit: Unit) {
+        parts.keys.iter().for_each(|hash| self.index.push(*hash, unit.physical_offset));
+        if parts.keys.is_empty() {
+            self.index.push_none();
+        }
+        if planned.is_dispatched {
+            self.queues.push(planned.queue, unit);
+        }
+        parts.further.iter().for_each(|number| self.queues.push(*number, unit));
     }
 
     /// Hands all that is gathered to the operating system: first the log, then what points into it.
-    fn drain(&mut self, store_ms: i64, local_ms: i64) -> Result<()> {
+    fn drain(&mut self, batch: &Batch<'_>) -> Result<()> {
         self.log.write()?;
         self.queues.write()?;
-        self.index.write(store_ms, local_ms)
+        self.index.write(batch.store_ms, batch.local_ms())
     }
 
     /// Hands over what was written since the last call: the log, then what points into it.
@@ -165,16 +155,4 @@ pub struct Written {
     pub stored_until: i64,
     /// Store time up to which full index files hold the keys.
     pub indexed_until: i64,
-}
-
-#[inline]
-fn push_keys(index: &mut IndexWriter, topic_hash: i32, named: &Named<'_>, physical_offset: i64) {
-    let mut is_indexed = false;
-    for key in named.uniq_key.into_iter().chain(tokens(named.keys)) {
-        index.push(key_hash(topic_hash, key), physical_offset);
-        is_indexed = true;
-    }
-    if !is_indexed {
-        index.push_none();
-    }
 }

@@ -11,6 +11,7 @@ use crate::format::message::Message;
 use crate::store::append::queue_table::QueueTable;
 use crate::store::append::unsynced::Unsynced;
 use crate::store::consume_queue::{UnitReader, is_directory_name};
+use crate::store::multi_dispatch::{LMQ, listed_in};
 use crate::store::tail::{DELAY_TOPIC, code_of};
 use crate::store::{CommitLog, ConsumeQueue};
 use std::cmp::Ordering;
@@ -22,9 +23,6 @@ use std::sync::Arc;
 const WINDOW: usize = 1024;
 /// More messages than this are not missing from a queue: its record's offset, which no checksum guards, is wrong.
 const MAX_GAP: i64 = 1 << 20;
-
-/// Multi-dispatch queues list records of other topics, by a property of those: what they hold is left as it is.
-const LMQ: &str = "%LMQ%";
 
 /// A queue, by topic and number.
 pub type QueueName = (String, i32);
@@ -113,29 +111,44 @@ impl QueueRepair {
         Ok(!is_written && state.unit(offset)?.physical_offset == message.physical_offset())
     }
 
-    /// Compares the record's unit with what is there.
+    /// Compares the record's unit with what is there, and lists it in the further queues that it names.
     ///
     /// # Errors
     /// [`crate::Error::Io`].
     pub fn dispatch(&mut self, message: &Message<'_>) -> Result<()> {
         let Some(topic) = name_of(message.topic()).filter(|_| message.layout().is_dispatched()) else { return Ok(()) };
-        if self.only.as_ref().is_some_and(|only| !only.contains(&(topic.to_owned(), message.queue_id()))) {
-            return Ok(());
-        }
         let unit = Unit {
             physical_offset: message.physical_offset(),
             size: message.layout().total as i32,
             tags_code: code_of(message, topic),
         };
-        let number = self.number(topic, message.queue_id());
-        if self.states[number as usize].lags {
-            return Ok(());
+        if let Some(number) = self.wanted(topic, message.queue_id()) {
+            if message.queue_offset() < self.table.queue(number).next_offset() {
+                self.compare(number, message, unit)?;
+            } else {
+                self.append(number, message.queue_offset(), unit)?;
+            }
         }
-        if message.queue_offset() < self.table.queue(number).next_offset() {
-            self.compare(number, message, unit)
-        } else {
-            self.append(number, message.queue_offset(), unit)
+        for (name, queue_id, offset) in listed_in(message) {
+            self.list_further(name, queue_id, offset, unit)?;
         }
+        Ok(())
+    }
+
+    /// A unit of a further queue: what is there is left as it is, as a broker of 4.9.4 gives offsets twice there.
+    fn list_further(&mut self, name: &str, queue_id: i32, offset: i64, unit: Unit) -> Result<()> {
+        let name = Some(name).filter(|name| is_directory_name(name) && offset >= 0);
+        let Some(number) = name.and_then(|name| self.wanted(name, queue_id)) else { return Ok(()) };
+        if offset < self.table.queue(number).next_offset() { Ok(()) } else { self.append(number, offset, unit) }
+    }
+
+    /// The number of a queue that is to be listed.
+    fn wanted(&mut self, topic: &str, queue_id: i32) -> Option<u32> {
+        if self.only.as_ref().is_some_and(|only| !only.contains(&(topic.to_owned(), queue_id))) {
+            return None;
+        }
+        let number = self.number(topic, queue_id);
+        Some(number).filter(|number| !self.states[*number as usize].lags)
     }
 
     fn number(&mut self, topic: &str, queue_id: i32) -> u32 {

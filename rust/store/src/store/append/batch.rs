@@ -1,0 +1,69 @@
+//! A batch as a producer sends one: of one queue, stored one behind the other in one file of the log, or not at all.
+//!
+//! Source: `DefaultMessageStore.checkMessages`, `CommitLog.asyncPutMessages`, `MessageDecoder.encodeMessage`.
+use super::delay::DELAY_TOPIC;
+use super::options::AppendOptions;
+use super::plan::Plan;
+use super::queue_table::QueueTable;
+use super::row::Rows;
+use crate::format::message::{MIN_BLANK_LEN, TRANSACTION_MASK};
+use crate::{Error, Result};
+
+/// Bytes that a message of a batch takes on the wire beside its body and its properties.
+const WIRE_LEN: usize = 4 + 4 + 4 + 4 + 4 + 2;
+
+/// How a batch is stored.
+#[derive(Clone, Copy, Debug)]
+pub struct Batch<'a> {
+    /// Those of the store.
+    pub options: &'a AppendOptions,
+    /// Store time of its messages.
+    pub store_ms: i64,
+    /// Number of the first row in errors.
+    pub first_row: usize,
+    /// Whether it is one as a producer sends it.
+    pub is_whole: bool,
+}
+
+impl Batch<'_> {
+    /// The store time as the system's clock shows it, which names index files.
+    pub fn local_ms(&self) -> i64 {
+        self.store_ms + self.options.zone_offset_ms
+    }
+
+    /// Refuses what a producer could not send as a batch.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`].
+    pub fn check<R: Rows>(&self, rows: &R, plan: &Plan, queues: &QueueTable, file_size: u64) -> Result<()> {
+        let Some(first) = plan.rows.first().filter(|_| self.is_whole) else { return Ok(()) };
+        if let Some(row) = plan.rows.iter().position(|row| row.queue != first.queue) {
+            let topic = &queues.topic(plan.rows[row].queue).name;
+            let got = format!("queue {} of topic {topic} in row {row}", queues.queue(plan.rows[row].queue).queue_id);
+            return Err(Error::invalid("batch", "messages of one queue", got));
+        }
+        if *queues.topic(first.queue).name == *DELAY_TOPIC {
+            return Err(Error::invalid("batch", "messages without a delay", "a property DELAY"));
+        }
+        if let Some(row) = (0..rows.len()).find(|row| rows.row(*row).sys_flag & i64::from(TRANSACTION_MASK) != 0) {
+            let got = format!("a transaction type in row {row}");
+            return Err(Error::invalid("batch", "messages without a transaction", got));
+        }
+        self.check_size(rows, plan, file_size)
+    }
+
+    fn check_size<R: Rows>(&self, rows: &R, plan: &Plan, file_size: u64) -> Result<()> {
+        let body = |row| rows.row(row).body.map_or(0, <[u8]>::len);
+        let sent: usize = (0..rows.len()).map(|row| WIRE_LEN + body(row) + plan.parts(row).properties.len()).sum();
+        if sent > self.options.max_message_size {
+            let expected = format!("at most {} bytes as sent (max_message_size)", self.options.max_message_size);
+            return Err(Error::invalid("batch", expected, sent));
+        }
+        let stored: u64 = plan.rows.iter().map(|row| u64::from(row.size)).sum();
+        let room = file_size - MIN_BLANK_LEN as u64;
+        if stored > room {
+            return Err(Error::invalid("batch", format!("records of at most {room} bytes (file_size)"), stored));
+        }
+        Ok(())
+    }
+}
