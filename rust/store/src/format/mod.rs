@@ -6,6 +6,7 @@ pub mod consume_queue;
 pub mod cursor;
 pub mod host;
 pub mod index;
+pub mod java_map;
 pub mod malformed;
 pub mod message;
 pub mod message_id;

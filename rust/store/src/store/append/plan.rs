@@ -51,6 +51,15 @@ pub struct Plan {
     further: Vec<u32>,
 }
 
+/// Queues that a row wants to be listed in, too.
+struct Further<'a> {
+    names: &'a str,
+    queue_id: i32,
+    is_dispatched: bool,
+    /// Where its property string begins.
+    start: usize,
+}
+
 /// What of the lists is a row's own.
 #[derive(Clone, Copy, Debug)]
 pub struct Parts<'a> {
@@ -146,8 +155,11 @@ impl Plan {
         };
         let queue = queues.find(topic, queue_id);
         self.plan_keys(row, &named, queues.topic(queue).key_hash);
-        if options.multi_dispatch && is_dispatched && !topic.starts_with(RETRY) {
-            self.plan_further(&named, queue_id, start, options, queues)?;
+        if options.multi_dispatch
+            && let Some(names) = named.multi_dispatch.and_then(|names| std::str::from_utf8(names).ok())
+        {
+            let further = Further { names, queue_id, is_dispatched, start };
+            self.plan_further(further, options, queues)?;
         }
         let size = self.sized(row, options, start, topic.len())?;
         Ok(Planned {
@@ -178,15 +190,12 @@ impl Plan {
     /// Plans a place in each queue that a property names; one that is named twice lists the message once.
     fn plan_further(
         &mut self,
-        named: &Named<'_>,
-        queue_id: i32,
-        start: usize,
+        asked: Further<'_>,
         options: &AppendOptions,
         queues: &mut QueueTable,
     ) -> Result<(), Fault> {
-        let Some(names) = named.multi_dispatch.and_then(|names| std::str::from_utf8(names).ok()) else { return Ok(()) };
         let (from, mut offsets) = (self.further.len(), Vec::new());
-        for (name, queue_id) in multi_dispatch::queues(names, queue_id) {
+        for (name, queue_id) in multi_dispatch::queues(asked.names, asked.queue_id) {
             check_queue_name(name)?;
             let number = queues.find(name, queue_id);
             if queues.lmq_count() > options.max_lmq_queues {
@@ -197,11 +206,16 @@ impl Plan {
                 offsets.push(offsets[at]);
                 continue;
             }
-            offsets.push(queues.plan(number));
-            self.further.push(number);
+            if asked.is_dispatched {
+                offsets.push(queues.plan(number));
+                self.further.push(number);
+            } else {
+                // as a broker: it tells where it would be
+                offsets.push(queues.queue(number).planned_offset());
+            }
         }
         let offsets: Vec<_> = offsets.iter().map(i64::to_string).collect();
-        properties::add_multi_queue_offset(&offsets.join(","), start, &mut self.properties);
+        properties::add_multi_queue_offset(&offsets.join(","), asked.start, &mut self.properties);
         Ok(())
     }
 

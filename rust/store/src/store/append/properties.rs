@@ -1,17 +1,20 @@
 //! The property string of a row: KEYS, TAGS, then the others in the order given, then what a delay or further queues add. No
 //! 0x02 at the end.
 //!
-//! Java writes them in the order of its hash map; every reader takes any order.
+//! What is added makes the string be written anew, in the order of Java's map; a broker writes all of them so when it reads a
+//! request. Every reader takes any order.
 //!
 //! Source: `MessageDecoder.messageProperties2String`, `CommitLog.asyncPutMessage`.
 use super::delay::Delay;
 use super::row::{Row, Rows};
+use crate::format::java_map::in_map_order;
 use crate::format::properties::{
     DELAY, KEYS, MULTI_DISPATCH, MULTI_QUEUE_OFFSET, NAME_END, PROPERTY_END, TAGS, UNIQ_KEY,
 };
 
 const REAL_TOPIC: &str = "REAL_TOPIC";
 const REAL_QID: &str = "REAL_QID";
+const WAIT: &str = "WAIT";
 
 /// Values that the store itself looks at.
 #[derive(Clone, Copy, Debug, Default)]
@@ -52,22 +55,23 @@ pub fn encode<'a, R: Rows>(rows: &'a R, row: &Row<'a>, out: &mut Vec<u8>) -> (Na
 
 /// Adds what a delay needs to the property string from `start` on: a message's own topic and queue become properties.
 pub fn add_delay(row: &Row<'_>, delay: Delay, start: usize, out: &mut Vec<u8>) {
-    remove(&[DELAY, REAL_TOPIC, REAL_QID], start, out);
-    push(out, start, DELAY.as_bytes(), delay.level().to_string().as_bytes());
-    push(out, start, REAL_TOPIC.as_bytes(), row.topic.unwrap_or_default());
-    push(out, start, REAL_QID.as_bytes(), row.queue_id.to_string().as_bytes());
+    let (level, queue_id) = (delay.level().to_string(), row.queue_id.to_string());
+    let topic = row.topic.unwrap_or_default();
+    let added = [(DELAY, level.as_bytes()), (REAL_TOPIC, topic), (REAL_QID, queue_id.as_bytes())];
+    write_anew(&added, None, start, out);
 }
 
-/// Adds the offsets in further queues to the property string from `start` on.
+/// Adds the offsets in further queues to the property string from `start` on; `WAIT`, which only the broker itself looks at, goes.
 pub fn add_multi_queue_offset(offsets: &str, start: usize, out: &mut Vec<u8>) {
-    remove(&[MULTI_QUEUE_OFFSET], start, out);
-    push(out, start, MULTI_QUEUE_OFFSET.as_bytes(), offsets.as_bytes());
+    write_anew(&[(MULTI_QUEUE_OFFSET, offsets.as_bytes())], Some(WAIT), start, out);
 }
 
-fn remove(names: &[&str], start: usize, out: &mut Vec<u8>) {
+/// Writes the properties from `start` on once more, in Java's order, with some put in and one left out.
+fn write_anew(added: &[(&str, &[u8])], removed: Option<&str>, start: usize, out: &mut Vec<u8>) {
     let given = out.split_off(start);
-    let is_kept = |name: &[u8]| names.iter().all(|removed| removed.as_bytes() != name);
-    for (name, value) in crate::format::properties::iter(&given).filter(|(name, _)| is_kept(name)) {
+    let added = added.iter().map(|(name, value)| (name.as_bytes(), *value));
+    let pairs = in_map_order(crate::format::properties::iter(&given).chain(added));
+    for (name, value) in pairs.into_iter().filter(|(name, _)| removed.map(str::as_bytes) != Some(*name)) {
         push(out, start, name, value);
     }
 }
@@ -131,13 +135,14 @@ mod tests {
         let delay = Delay::parse(b"99").expect("a number").expect("a level");
         encode(&rows, &rows.row(0), &mut out);
         add_delay(&rows.row(0), delay, 6, &mut out);
-        let expected = "beforeKEYS\u{1}k1 k2\u{2}TAGS\u{1}A\u{2}b\u{1}2\u{2}UNIQ_KEY\u{1}U\u{2}DELAY\u{1}18\u{2}REAL_TOPIC\u{1}T\u{2}REAL_QID\u{1}7";
+        let expected = "beforeREAL_TOPIC\u{1}T\u{2}b\u{1}2\u{2}KEYS\u{1}k1 k2\u{2}UNIQ_KEY\u{1}U\u{2}DELAY\u{1}18\u{2}TAGS\u{1}A\u{2}REAL_QID\u{1}7";
         assert_eq!(String::from_utf8(out).expect("text"), expected);
     }
 
     #[test]
     fn offsets_in_further_queues_are_the_stores() {
-        let mut out = b"b\x01INNER_MULTI_QUEUE_OFFSET\x02INNER_MULTI_QUEUE_OFFSET\x0199\x02c\x013".to_vec();
+        let mut out =
+            b"WAIT\x01true\x02b\x01INNER_MULTI_QUEUE_OFFSET\x02INNER_MULTI_QUEUE_OFFSET\x0199\x02c\x013".to_vec();
         add_multi_queue_offset("7,0", 0, &mut out);
         assert_eq!(out, b"b\x01INNER_MULTI_QUEUE_OFFSET\x02c\x013\x02INNER_MULTI_QUEUE_OFFSET\x017,0");
     }

@@ -65,7 +65,13 @@ impl QueueWriter {
     #[inline]
     pub fn plan(&mut self) -> i64 {
         self.planned += 1;
-        self.next_offset + self.planned as i64 - 1
+        self.planned_offset() - 1
+    }
+
+    /// The offset that the next planned message would have.
+    #[inline]
+    pub fn planned_offset(&self) -> i64 {
+        self.next_offset + self.planned as i64
     }
 
     /// Forgets what was planned.
