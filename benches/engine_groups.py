@@ -13,13 +13,13 @@ from pathlib import Path
 
 import numpy as np
 
+import limits
 from data import discard, scratch_dir, store
 from groups import Plan, fresh, rmqfast_peer, rocketmq_peer, sized
 from machine import ROOT
 from measurement import Effort, Series, Variants, checked, interleave
 from peer import Answer, Failed
 
-EXAMPLE = ["cargo", "run", "--release", "--quiet", "-p", "rmqfast-store", "--example", "sync_loop", "--"]
 THREADS, WAITING = 64, 32_000
 
 
@@ -72,7 +72,7 @@ def sync(plan: Plan) -> list[Series]:
 
 def waits(name: str, body: int) -> Answer:
     """One line of the example."""
-    command = [*EXAMPLE, str(scratch_dir() / "append"), str(THREADS), str(WAITING), str(body)]
+    command = [*limits.example("sync_loop"), str(scratch_dir() / "append"), str(THREADS), str(WAITING), str(body)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise Failed(f"sync_loop: {done.stderr.strip()[-300:]}")

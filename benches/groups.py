@@ -98,7 +98,8 @@ def append_of(dataset: Dataset, effort: Effort) -> list[Series]:
             f"append rmqfast singly {at}": fresh(
                 directory, lambda: checked(ours("append_singly", directory, size, count // 4), queued=count // 4)
             ),
-            f"append bare write {at}": fresh(directory, lambda: limits.bare_write(dataset, directory)),
+            f"append Rust caller {at}": fresh(directory, lambda: limits.append_loop("singly", dataset, directory)),
+            f"append bare maps {at}": fresh(directory, lambda: limits.append_loop("bare", dataset, directory)),
         }
         return interleave(variants, effort, [])
 

@@ -1,10 +1,9 @@
-"""What the machine itself allows: the bare Rust loop over a log, the same bytes written to fresh files, memcpy."""
+"""What the machine itself allows: the bare Rust loops over a log and into fresh files, memcpy."""
 
 from __future__ import annotations
 
 import importlib.util
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -12,26 +11,18 @@ from pathlib import Path
 
 import numpy as np
 
-from data import SEGMENT, TAG, TOPIC, Dataset
+from data import TAG, TOPIC, Dataset
 from machine import ROOT
 from peer import Answer, Failed, Missing, timed
 
-EXAMPLE = ["cargo", "run", "--release", "--quiet", "-p", "rmqfast-store", "--example", "bare_loop", "--"]
 SCAN = (
     "bare loop"  # the line of the example that parses, prefetches and copies bodies and the short texts, on one thread
 )
-BLOCK = 4 << 20
-# beside its record a message costs a consume-queue unit and two index entries: KEYS and UNIQ_KEY
-INDEXED = 20 + 2 * 20
 
 
 def bare_scan(store: Path) -> Answer:
     """The bare Rust loop from commit log to Arrow."""
-    if not (ROOT / "rust/store/examples/bare_loop.rs").exists():
-        raise Missing("rust/store/examples/bare_loop.rs is not there")
-    if shutil.which("cargo") is None:
-        raise Missing("cargo is not installed")
-    command = [*EXAMPLE, str(store), TOPIC, TAG, "1", SCAN]
+    command = [*example("bare_loop"), str(store), TOPIC, TAG, "1", SCAN]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise Failed(f"bare_loop: {done.stderr.strip()[-300:]}")
@@ -42,22 +33,23 @@ def bare_scan(store: Path) -> Answer:
     return answer
 
 
-def bare_write(dataset: Dataset, directory: Path) -> Answer:
-    """Writes as many bytes as an indexed store of the dataset takes, to fresh files of one segment each."""
-    directory.mkdir()
-    block = memoryview(np.random.default_rng(5).bytes(BLOCK))
-    total = dataset.rows * (dataset.record + INDEXED)
-    return timed(lambda: {"rows": dataset.rows, "written": write_files(directory, block, total)})
+def append_loop(what: str, dataset: Dataset, directory: Path) -> Answer:
+    """One Rust thread into a new store, or one that copies as many bytes into fresh maps, their pages touched ahead."""
+    command = [*example("append_loop"), what, str(directory), str(dataset.rows), str(dataset.body)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise Failed(f"append_loop: {done.stderr.strip()[-300:]}")
+    answer: Answer = json.loads(done.stdout)
+    return answer
 
 
-def write_files(directory: Path, block: memoryview, total: int) -> int:
-    """Writes that many bytes block by block, a new file after every segment."""
-    for first in range(0, total, SEGMENT):
-        file = os.open(directory / f"{first:020d}", os.O_CREAT | os.O_WRONLY)
-        for at in range(first, min(first + SEGMENT, total), len(block)):
-            os.write(file, block[: total - at])
-        os.close(file)
-    return total
+def example(name: str) -> list[str]:
+    """The command that runs an example of the store crate."""
+    if not (ROOT / f"rust/store/examples/{name}.rs").exists():
+        raise Missing(f"rust/store/examples/{name}.rs is not there")
+    if shutil.which("cargo") is None:
+        raise Missing("cargo is not installed")
+    return ["cargo", "run", "--release", "--quiet", "-p", "rmqfast-store", "--example", name, "--"]
 
 
 def memory_copy(size: int) -> Answer:

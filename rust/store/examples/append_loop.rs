@@ -1,120 +1,106 @@
-//! How fast messages are appended, beside a loop that only writes the bytes of their records to fresh files.
+//! How fast one thread appends, beside a loop that only copies as many bytes into fresh files the fastest way there is: through a
+//! map whose pages a second thread makes ready.
 //!
-//! `append_loop DIR COUNT` makes and removes stores below DIR and prints a JSON line for each measurement: name, rows,
-//! seconds. Nothing is flushed to the disk, by neither.
-use arrow_array::{ArrayRef, BinaryArray, Int32Array, RecordBatch, StringArray};
-use rmqfast_store::file::Allocated;
+//! `append_loop many|singly|bare DIR COUNT BODY` makes and removes a store below DIR and prints a JSON line: name, rows, seconds.
+//! Nothing waits for the disk.
+use rmqfast_store::file::{Allocated, Mapped};
 use rmqfast_store::format::message::MIN_LEN;
-use rmqfast_store::store::append::{AppendOptions, Appender, Columns, Messages, OwnedMessage};
+use rmqfast_store::store::append::{AppendOptions, Appender, Messages, OwnedMessage};
 use rmqfast_store::{Error, Result};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
-const BATCH: usize = 65_536;
-const BUFFER: usize = 1 << 20;
+/// Messages in hand, which are appended again and again; those of a call of `many`.
+const IN_HAND: usize = 16_384;
+const MANY: usize = 1024;
+const BLOCK: usize = 1 << 20;
 const FILE: u64 = 1 << 30;
-const TOPIC: &str = "orders";
-const TAG: &str = "TagA";
+const AHEAD: u64 = 16 << 20;
+const TOPIC: &str = "bench";
 
 fn main() -> Result<()> {
-    let mut arguments = std::env::args().skip(1);
-    let directory = PathBuf::from(arguments.next().unwrap_or_else(|| "/tmp/append_loop".into()));
-    let count = arguments.next().and_then(|count| count.parse().ok()).unwrap_or(1_000_000);
-    for body in [1024, 128] {
-        let batch = batch(body);
-        let keys_len = "order-000000000".len();
-        let properties = "KEYS".len() + 1 + keys_len + 1 + "TAGS".len() + 1 + TAG.len();
-        let record = MIN_LEN + body + TOPIC.len() + properties;
-        report(&format!("bare pwrite, {body} B bodies"), count, || bare(&directory, record * count))?;
-        report(&format!("append, {body} B bodies"), count, || append(&directory, &batch, count))?;
-        report(&format!("append one a call, {body} B bodies"), count, || singly(&directory, body, count))?;
-    }
-    Ok(())
-}
-
-/// Runs `work`, which says how many seconds count, and removes what it wrote.
-fn report(name: &str, rows: usize, work: impl FnOnce() -> Result<f64>) -> Result<()> {
-    let seconds = work()?;
-    println!("{{\"name\": \"{name}\", \"rows\": {rows}, \"seconds\": {seconds:.3}}}");
-    Ok(())
-}
-
-fn bare(directory: &Path, bytes: usize) -> Result<f64> {
-    let root = fresh(directory)?;
-    let buffer = vec![7; BUFFER];
-    let started = Instant::now();
-    let mut left = bytes;
-    let mut base = 0;
-    while left > 0 {
-        let file = Allocated::create(&root.join(format!("{base:020}")), FILE)?;
-        let mut at = 0;
-        while left > 0 && at < FILE {
-            let part = left.min(BUFFER);
-            file.write(&buffer[..part], at)?;
-            at += part as u64;
-            left -= part;
-        }
-        base += FILE;
-    }
-    finished(&root, started)
-}
-
-fn append(directory: &Path, batch: &RecordBatch, count: usize) -> Result<f64> {
-    let root = fresh(directory)?;
-    let appender = Appender::open(&root, AppendOptions::default())?;
-    let started = Instant::now();
-    let mut left = count;
-    while left > 0 {
-        let rows = left.min(BATCH);
-        appender.append(&Columns::new(&batch.slice(0, rows))?, None, 0)?;
-        left -= rows;
-    }
-    finished(&root, started)
-}
-
-fn singly(directory: &Path, body_len: usize, count: usize) -> Result<f64> {
-    let root = fresh(directory)?;
-    let appender = Appender::open(&root, AppendOptions::default())?;
-    let messages = (0..BATCH).map(|n| OwnedMessage {
-        topic: TOPIC.into(),
-        body: vec![n as u8; body_len],
-        tags: Some(TAG.into()),
-        keys: Some(format!("order-{:08}", n * 7919)),
-        queue_id: n as i64 % 4,
-        ..OwnedMessage::default()
-    });
-    let messages: Vec<_> = messages.map(|message| Messages::new(vec![message])).collect();
-    let started = Instant::now();
-    for message in messages.iter().cycle().take(count) {
-        appender.append(message, None, 0)?;
-    }
-    finished(&root, started)
-}
-
-fn fresh(directory: &Path) -> Result<PathBuf> {
-    let root = directory.join("store");
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let text = |at: usize, default: &'static str| arguments.get(at).map_or(default, String::as_str).to_owned();
+    let number = |at: usize, default: usize| arguments.get(at).and_then(|n| n.parse().ok()).unwrap_or(default);
+    let (what, root) = (text(0, "singly"), PathBuf::from(text(1, "/tmp/append_loop")).join("store"));
+    let (count, body) = (number(2, 1_000_000), number(3, 1024));
     fs::create_dir_all(&root).map_err(|e| Error::io(&root, e))?;
-    Ok(root)
+    let seconds = match what.as_str() {
+        "bare" => bare(&root, stored_len(body) * count as u64)?,
+        "many" => append(&root, count, body, MANY)?,
+        _ => append(&root, count, body, 1)?,
+    };
+    println!("{{\"name\": \"{what}\", \"rows\": {count}, \"seconds\": {seconds:.4}}}");
+    fs::remove_dir_all(&root).map_err(|e| Error::io(&root, e))
 }
 
-fn finished(root: &Path, started: Instant) -> Result<f64> {
-    let seconds = started.elapsed().as_secs_f64();
-    fs::remove_dir_all(root).map_err(|e| Error::io(root, e))?;
-    Ok(seconds)
+fn append(root: &Path, count: usize, body: usize, a_call: usize) -> Result<f64> {
+    let appender = Appender::open(root, AppendOptions::default())?;
+    let messages: Vec<_> = (0..IN_HAND).map(|row| message(row, body)).collect();
+    let calls: Vec<_> = messages.chunks(a_call).map(|rows| Messages::new(rows.to_vec())).collect();
+    let started = Instant::now();
+    let mut appended = 0;
+    for rows in calls.iter().cycle() {
+        appended += appender.append(rows, None, 0)?.rows;
+        if appended >= count {
+            break;
+        }
+    }
+    Ok(started.elapsed().as_secs_f64() * count as f64 / appended as f64)
 }
 
-/// Messages of one topic in four queues, each with a tag and a key of its own.
-fn batch(body_len: usize) -> RecordBatch {
-    let bodies: Vec<Vec<u8>> = (0..BATCH).map(|n| vec![n as u8; body_len]).collect();
-    let keys: Vec<String> = (0..BATCH).map(|n| format!("order-{:08}", n * 7919)).collect();
-    let columns: [(&str, ArrayRef); 5] = [
-        ("topic", Arc::new(StringArray::from(vec![TOPIC; BATCH]))),
-        ("body", Arc::new(BinaryArray::from_iter_values(&bodies))),
-        ("tags", Arc::new(StringArray::from(vec![TAG; BATCH]))),
-        ("keys", Arc::new(StringArray::from(keys))),
-        ("queue_id", Arc::new(Int32Array::from_iter_values((0..BATCH as i32).map(|n| n % 4)))),
-    ];
-    RecordBatch::try_from_iter(columns).unwrap_or_else(|error| panic!("columns of one length: {error}"))
+/// Copies as many bytes as an indexed store of the messages takes.
+fn bare(root: &Path, bytes: u64) -> Result<f64> {
+    let mut files: Vec<_> = (0..bytes.div_ceil(FILE)).map(|n| file(root, n)).collect::<Result<_>>()?;
+    let pages: Vec<_> = files.iter().map(Mapped::pages).collect();
+    let (written, is_over) = (AtomicU64::new(0), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut touched = 0;
+            while touched < bytes && !is_over.load(Ordering::Relaxed) {
+                if touched > written.load(Ordering::Relaxed) + AHEAD {
+                    std::thread::sleep(std::time::Duration::from_micros(200));
+                } else {
+                    let at = touched % FILE;
+                    pages[(touched / FILE) as usize].iter().for_each(|pages| pages.touch(at..at + BLOCK as u64));
+                    touched += BLOCK as u64;
+                }
+            }
+        });
+        let block = vec![7; BLOCK];
+        let started = Instant::now();
+        for at in (0..bytes).step_by(BLOCK) {
+            let part = &block[..(bytes - at).min(BLOCK as u64) as usize];
+            files[(at / FILE) as usize].write(part, at % FILE, 0..4)?;
+            written.store(at, Ordering::Relaxed);
+        }
+        is_over.store(true, Ordering::Relaxed);
+        Ok(started.elapsed().as_secs_f64())
+    })
+}
+
+fn file(root: &Path, number: u64) -> Result<Mapped> {
+    Mapped::new(Allocated::create(&root.join(format!("{:020}", number * FILE)), FILE)?)
+}
+
+/// A message as a producer sends it: its properties are TAGS, KEYS, UNIQ_KEY and WAIT.
+fn message(row: usize, body: usize) -> OwnedMessage {
+    let pair = |name: &str, value: String| (name.to_owned(), value);
+    OwnedMessage {
+        topic: TOPIC.into(),
+        body: vec![row as u8; body],
+        tags: Some(format!("tag{:02}", row % 100)),
+        keys: Some(format!("tag00-{row:011}")),
+        properties: vec![pair("UNIQ_KEY", format!("7F0000011A2B18B4AAC2{row:012X}")), pair("WAIT", "true".into())],
+        queue_id: row as i64 % 4,
+        ..OwnedMessage::default()
+    }
+}
+
+/// Bytes of a record, its unit and its two index entries.
+fn stored_len(body: usize) -> u64 {
+    let properties = "KEYS.tag00-00000000000.TAGS.tag00.UNIQ_KEY.7F0000011A2B18B4AAC2000000000000.WAIT.true";
+    (MIN_LEN + body + TOPIC.len() + properties.len() + 20 + 2 * 20) as u64
 }
