@@ -15,6 +15,9 @@ pub const UNIT_SIZE: usize = 20;
 /// The size field of a pre-blank unit, written before the first real one of a queue that starts in the middle of a file.
 pub const PRE_BLANK_SIZE: i32 = i32::MAX;
 
+/// The tags code of a unit in place of a message that was left out. Its lower half, which a broker compares, is that of no tag.
+pub const LEFT_OUT: i64 = 1 << 32;
+
 /// One unit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Unit {
@@ -29,6 +32,13 @@ pub struct Unit {
 impl Unit {
     /// The unit of a position that holds no message although the file reaches it.
     pub const PRE_BLANK: Self = Self { physical_offset: 0, size: PRE_BLANK_SIZE, tags_code: 0 };
+
+    /// A unit in place of a message that was left out, or is gone, in the middle of a queue: pre-blank for RocketMQ, which never
+    /// writes one there. The last one of a file leads to the first byte of the file of the log that the queue's next message
+    /// stands in: once that is gone, a broker removes the queue's file. All others lead to 0.
+    pub const fn left_out(log_file: i64) -> Self {
+        Self { physical_offset: log_file, size: PRE_BLANK_SIZE, tags_code: LEFT_OUT }
+    }
 
     /// Decodes the first 20 bytes, or `None` if there are fewer.
     #[inline]
@@ -52,6 +62,18 @@ impl Unit {
     #[inline]
     pub fn is_message(&self) -> bool {
         self.size > 0 && self.size != PRE_BLANK_SIZE && self.physical_offset >= 0
+    }
+
+    /// Whether the unit stands for no message, at the beginning of a queue or within.
+    #[inline]
+    pub fn is_blank(&self) -> bool {
+        *self == Self::PRE_BLANK || self.is_left_out()
+    }
+
+    /// Whether the unit stands in place of a message that was left out.
+    #[inline]
+    pub fn is_left_out(&self) -> bool {
+        self.size == PRE_BLANK_SIZE && self.tags_code == LEFT_OUT && self.physical_offset >= 0
     }
 
     /// Whether RocketMQ counts the unit as written: messages and pre-blanks.
@@ -83,5 +105,9 @@ mod tests {
     fn zero_and_pre_blank_units_are_no_messages() {
         assert!(!Unit::default().is_message() && !Unit::default().is_written());
         assert!(!Unit::PRE_BLANK.is_message() && Unit::PRE_BLANK.is_written());
+        assert!(!Unit::left_out(4096).is_message() && Unit::left_out(4096).is_written());
+        assert_eq!([Unit::default(), Unit::PRE_BLANK, Unit::left_out(0)].map(|u| u.is_blank()), [false, true, true]);
+        assert_eq!([Unit::PRE_BLANK, Unit::left_out(7)].map(|u| u.is_left_out()), [false, true]);
+        assert_eq!(LEFT_OUT as i32, 0);
     }
 }

@@ -141,10 +141,24 @@ impl HitCollector {
     fn units_below(&mut self, units: &[u8], end: u64) -> usize {
         let (units, _) = units.as_chunks::<UNIT_SIZE>();
         let physical_offset = |bytes: &[u8; UNIT_SIZE]| i64_at(bytes, 0).unwrap_or(0) as u64;
-        let below = units.partition_point(|bytes| {
+        let size = |bytes: &[u8; UNIT_SIZE]| i32_at(bytes, 8).unwrap_or(0);
+        let is_below = |bytes: &[u8; UNIT_SIZE]| {
             let offset = physical_offset(bytes);
-            offset < end || offset >= self.end || i32_at(bytes, 8).unwrap_or(0) <= 0
-        });
+            offset < end || offset >= self.end || size(bytes) <= 0
+        };
+        let (mut below, mut behind) = (0, units.len());
+        while below < behind {
+            let middle = usize::midpoint(below, behind);
+            // blank units stand where the next message stands
+            let blanks = units[middle..behind].iter().take_while(|bytes| size(bytes) == PRE_BLANK_SIZE).count();
+            match units[middle + blanks..behind].first() {
+                Some(bytes) if is_below(bytes) => below = middle + blanks + 1,
+                _ => behind = middle,
+            }
+        }
+        // nothing waits for those at the end
+        let blanks = units[below..].iter().take_while(|bytes| size(bytes) == PRE_BLANK_SIZE).count();
+        let below = below + blanks;
         if let Some(first) = units.get(below) {
             self.waiting = self.waiting.min(physical_offset(first));
         }
@@ -171,8 +185,8 @@ fn take_unit(
     let (physical_offset, queue_offset) = (unit.physical_offset as u64, place.queue_offset);
     let expected = if !unit.is_message() || physical_offset.saturating_add(unit.size as u64) > log_end {
         // Pre-blank units come before all others.
-        if unit == Unit::PRE_BLANK && !is_live {
-            return false;
+        if unit.is_left_out() || (unit == Unit::PRE_BLANK && !is_live) {
+            return is_live;
         }
         format!("a record below {log_end}")
     } else if physical_offset >= end || (physical_offset < from && is_live) {

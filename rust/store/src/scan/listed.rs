@@ -2,7 +2,13 @@
 use super::plan::{Piece, Plan, Way};
 use super::request::ScanRequest;
 use crate::Result;
+use crate::format::consume_queue::{PRE_BLANK_SIZE, UNIT_SIZE};
+use crate::format::cursor::i32_at;
+use crate::store::consume_queue::UnitReader;
 use crate::store::{CommitLog, ConsumeQueue, MessageStore};
+
+/// Units read at a time.
+const UNITS: usize = 1 << 15;
 
 /// How many messages queues list, and the extremes of their queue offsets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -33,17 +39,39 @@ impl Listed {
         }
         let mut all = Self::default();
         for queue in plan.sources.queues.iter() {
-            all.add(range(store, queue, request, end)?);
+            all.add(queue, range(store, queue, request, end)?)?;
         }
         Ok(Some(all))
     }
 
-    fn add(&mut self, (first, end): (i64, i64)) {
-        if first < end {
-            self.messages += end - first;
-            self.min_offset = Some(self.min_offset.map_or(first, |least| least.min(first)));
-            self.max_offset = self.max_offset.max(Some(end - 1));
+    /// Blank units may stand anywhere between the others, so that all are looked at.
+    fn add(&mut self, queue: &ConsumeQueue, (first, end): (i64, i64)) -> Result<()> {
+        let mut reader = UnitReader::new(queue);
+        let mut at = first;
+        while at < end {
+            let units = reader.units(at, UNITS.min((end - at) as usize))?;
+            let (units, _) = units.as_chunks::<UNIT_SIZE>();
+            let is_blank = |unit: &[u8; UNIT_SIZE]| i32_at(unit, 8) == Some(PRE_BLANK_SIZE);
+            let blanks = units.iter().filter(|unit| is_blank(unit)).count() as i64;
+            let read = units.len() as i64;
+            if blanks < read {
+                let offset = |n: Option<usize>| n.map(|n| at + n as i64);
+                let (least, most) = match blanks {
+                    0 => (Some(at), Some(at + read - 1)),
+                    _ => (
+                        offset(units.iter().position(|unit| !is_blank(unit))),
+                        offset(units.iter().rposition(|unit| !is_blank(unit))),
+                    ),
+                };
+                self.min_offset = self.min_offset.into_iter().chain(least).min();
+                self.max_offset = self.max_offset.max(most);
+            }
+            // a hole between the files counts, as before a look at what stands there nobody knows
+            let step = if read == 0 { 1 } else { read };
+            self.messages += step - blanks;
+            at += step;
         }
+        Ok(())
     }
 }
 

@@ -22,7 +22,7 @@ pub fn unusable(store: &MessageStore, queues: &[ConsumeQueue]) -> Result<Option<
                 if offset < low.max(first) || offset >= high.min(max) {
                     continue;
                 }
-                let Some(found) = reader.unit(offset)? else { continue };
+                let Some(found) = reader.unit(offset)?.filter(|unit| !unit.is_left_out()) else { continue };
                 if let Some(why) = leads_astray(store, queue, offset, found)? {
                     let (topic, id) = (queue.topic(), queue.queue_id());
                     return Ok(Some(format!("consume queue {topic} {id} is damaged at offset {offset}: {why}")));

@@ -14,6 +14,8 @@ use std::path::{Path, PathBuf};
 const UNIT: u64 = UNIT_SIZE as u64;
 /// Bytes of a directory's name on every file system.
 const MAX_NAME_LEN: usize = 255;
+/// Units read at a time where the first one was blank.
+const BLANKS: usize = 4096;
 
 /// The files of one queue of one topic.
 #[derive(Clone, Debug)]
@@ -130,12 +132,20 @@ impl ConsumeQueue {
     /// [`Error::Io`].
     pub fn lower_bound(&self, physical_offset: u64, max_offset: i64) -> Result<i64> {
         let mut reader = UnitReader::new(self);
-        let first = self.first_offset();
-        let before = |n: u64| {
-            let unit = reader.unit(first + n as i64)?;
-            Ok(unit.is_none_or(|u| !u.is_message() || (u.physical_offset as u64) < physical_offset))
-        };
-        Ok(first + partition((max_offset - first).max(0) as u64, before)? as i64)
+        let (mut low, mut high) = (self.first_offset(), max_offset);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            // blank units stand where the next message stands
+            let at = reader.behind_blanks(middle, high)?;
+            let unit = if at < high { reader.unit(at)? } else { None };
+            let is_before = unit.is_none_or(|u| !u.is_message() || (u.physical_offset as u64) < physical_offset);
+            match is_before {
+                true if at == high => high = middle,
+                true => low = at + 1,
+                false => high = middle,
+            }
+        }
+        reader.behind_blanks(low, max_offset)
     }
 }
 
@@ -174,6 +184,25 @@ impl<'a> UnitReader<'a> {
     /// [`Error::Io`].
     pub fn unit(&mut self, offset: i64) -> Result<Option<Unit>> {
         Ok(Unit::decode(self.units(offset, 1)?))
+    }
+
+    /// The first offset from `offset` on, up to `end`, whose unit is not a blank one.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn behind_blanks(&mut self, offset: i64, end: i64) -> Result<i64> {
+        let (mut at, mut count) = (offset, 1);
+        while at < end {
+            let units = self.units(at, count.min((end - at) as usize))?.chunks_exact(UNIT_SIZE);
+            let read = units.len();
+            let blanks = units.take_while(|unit| Unit::decode(unit).is_some_and(|unit| unit.is_blank())).count();
+            at += blanks as i64;
+            if blanks < read || read == 0 {
+                return Ok(at);
+            }
+            count = BLANKS;
+        }
+        Ok(end)
     }
 
     /// The bytes of up to `count` units from a queue offset, to the end of its file at most.
@@ -240,6 +269,7 @@ pub fn directory_names(path: &Path) -> Result<Vec<String>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     fn queue_of(files: &[(&str, &[Unit], usize)]) -> (tempfile::TempDir, ConsumeQueue) {
         let dir = tempfile::tempdir().expect("dir");
@@ -277,6 +307,25 @@ mod tests {
         let max = queue.max_offset().expect("read");
         assert_eq!(max, 9);
         assert_eq!([0, 1, 100, 101].map(|p| queue.lower_bound(p, max).expect("read")), [7, 8, 8, 9]);
+    }
+
+    proptest! {
+        #[test]
+        fn the_lower_bound_is_found_between_blank_units(gaps in prop::collection::vec(0..7_usize, 1..30)) {
+            let mut units = Vec::new();
+            for (n, gap) in gaps.iter().enumerate() {
+                units.extend(std::iter::repeat_n(if n == 0 { Unit::PRE_BLANK } else { Unit::left_out(0) }, *gap));
+                units.push(unit(1000 + n as i64 * 100));
+            }
+            let (_dir, queue) = queue_of(&[("00000000000000000000", &units, units.len() + 3)]);
+            let max = queue.max_offset().expect("read");
+            prop_assert_eq!(max, units.len() as i64);
+            for wanted in (950..1100 + gaps.len() as u64 * 100).step_by(50) {
+                let slow = units.iter().position(|unit| unit.is_message() && unit.physical_offset as u64 >= wanted);
+                let slow = slow.map_or(max, |found| found as i64);
+                prop_assert_eq!(queue.lower_bound(wanted, max).expect("read"), slow);
+            }
+        }
     }
 
     #[test]

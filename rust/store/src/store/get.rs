@@ -178,6 +178,10 @@ impl<'a> Get<'a> {
             self.miss(GetMessageStatus::NoMatchedMessage);
             return Ok(());
         }
+        if unit.is_left_out() {
+            self.miss(GetMessageStatus::MessageWasRemoving);
+            return Ok(());
+        }
         let physical_offset = u64::try_from(unit.physical_offset).unwrap_or(u64::MAX);
         let reason = match self.log.try_record(physical_offset)? {
             Ok(record) => match self.other_than(&record, queue_offset, unit.size) {

@@ -183,13 +183,13 @@ impl QueueTable {
         self.queues[number as usize].cut(offset)
     }
 
-    /// Goes to `offset` in a queue, over messages that are gone.
+    /// Goes to `offset` in a queue, over messages that are gone, as [`QueueWriter::fill`] does.
     ///
     /// # Errors
     /// [`crate::Error::Io`].
-    pub fn fill(&mut self, number: u32, offset: i64) -> Result<()> {
+    pub fn fill(&mut self, number: u32, offset: i64, log_file: i64) -> Result<()> {
         self.unsynced.push(number);
-        self.queues[number as usize].fill(offset)
+        self.queues[number as usize].fill(offset, log_file)
     }
 
     /// Hands all units to the operating system.

@@ -12,6 +12,8 @@ use std::path::PathBuf;
 const UNIT: u64 = UNIT_SIZE as u64;
 /// The size in a unit is written last: without it, a unit is no message.
 const SIZE_WORD: Range<usize> = 8..12;
+/// Units that lead nowhere are written so many at a time.
+const FILLED: i64 = 1 << 16;
 
 /// Writes units, which are gathered until [`write`](Self::write).
 #[derive(Debug)]
@@ -138,20 +140,33 @@ impl QueueWriter {
         Ok(())
     }
 
-    /// Goes to `offset` over messages that are gone: units that lead nowhere fill the file up to it.
+    /// Goes to `offset` over messages that are gone: units that lead nowhere fill the files up to it. The next message stands
+    /// in the file of the log that begins at `log_file`.
+    ///
+    /// A broker removes a file of a queue by what its last unit says, so that one must not lead before the log.
     ///
     /// # Errors
     /// [`Error::Io`].
-    pub fn fill(&mut self, offset: i64) -> Result<()> {
-        if self.next_offset == 0 {
+    pub fn fill(&mut self, offset: i64, log_file: i64) -> Result<()> {
+        let is_start = self.next_offset == 0;
+        if is_start {
             self.start_in(offset as u64 * UNIT / self.file_size * self.file_size)?;
         }
-        self.planned = (offset - self.next_offset) as u64;
-        self.reserve()?;
+        let units_per_file = (self.file_size / UNIT) as i64;
         while self.next_offset < offset {
-            self.push(Unit::PRE_BLANK);
+            self.planned = (offset - self.next_offset).min(FILLED) as u64;
+            let end = self.next_offset + self.planned as i64;
+            self.reserve()?;
+            while self.next_offset < end {
+                let is_last = (self.next_offset + 1) % units_per_file == 0;
+                self.push(match is_start {
+                    true => Unit::PRE_BLANK,
+                    false => Unit::left_out(if is_last { log_file } else { 0 }),
+                });
+            }
+            self.write()?;
         }
-        self.write()
+        Ok(())
     }
 
     /// Starts an empty queue in the file of that name.
@@ -270,11 +285,29 @@ mod tests {
         let mut queue = QueueWriter::new(0, 0, path.clone(), 5 * UNIT, 0, true);
         append(&mut queue, 1);
         queue.cut(0).expect("cut");
-        queue.fill(13).expect("filled");
+        queue.fill(13, 4096).expect("filled");
         append(&mut queue, 1);
         let read = ConsumeQueue::list("T", 0, &path).expect("listed");
         assert_eq!((read.first_offset(), read.max_offset().expect("read")), (10, 14));
         assert_eq!(read.lower_bound(0, 14).expect("read"), 13);
+    }
+
+    #[test]
+    fn messages_that_are_gone_in_the_middle_keep_their_places() {
+        let dir = tempfile::tempdir().expect("dir");
+        let path = dir.path().join("T/0");
+        let mut queue = QueueWriter::new(0, 0, path.clone(), 5 * UNIT, 0);
+        append(&mut queue, 2);
+        queue.fill(12, 4096).expect("filled");
+        append(&mut queue, 1);
+        let read = ConsumeQueue::list("T", 0, &path).expect("listed");
+        let mut reader = crate::store::consume_queue::UnitReader::new(&read);
+        let mut unit = |offset| reader.unit(offset).expect("read").expect("there");
+        assert!((0..13).all(|offset| unit(offset).is_message() == matches!(offset, 0 | 1 | 12)));
+        // by these a broker tells whether the file can go
+        assert_eq!([4, 9].map(&mut unit), [Unit::left_out(4096); 2]);
+        assert_eq!([2, 11].map(&mut unit), [Unit::left_out(0); 2]);
+        assert_eq!(read.max_offset().expect("read"), 13);
     }
 
     #[test]

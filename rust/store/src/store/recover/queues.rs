@@ -220,7 +220,9 @@ impl QueueRepair {
                 self.unlisted += 1;
                 return Ok(());
             }
-            self.table.fill(number, offset)?;
+            let segments = self.log.segments();
+            let log_file = segments.find(unit.physical_offset as u64).map_or(0, |index| segments.files()[index].base);
+            self.table.fill(number, offset, log_file as i64)?;
         }
         let state = &mut self.states[number as usize];
         state.written_from = Some(state.written_from.map_or(offset, |from| from.min(offset)));
