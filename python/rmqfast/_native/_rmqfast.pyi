@@ -39,6 +39,14 @@ class Store:
     ) -> _Rows: ...
     def message_by_id(self, id: str, *, topic: str | None, options: _Options) -> _Rows: ...  # noqa: A002
     def verify(self, *, crc: bool, progress: Callable[[int, int], object] | None) -> dict[str, Any]: ...
+    def export(
+        self,
+        request: ScanRequest,
+        out: str,
+        *,
+        sizes: tuple[AppendOptions | None, int],
+        progress: Callable[[int, int], object] | None,
+    ) -> dict[str, Any]: ...
     def info(self) -> dict[str, Any]: ...
 
 @final

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import base64
 import codecs
-import json
 import unicodedata
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 
-__all__ = ["csv_cell", "json_text", "one_line", "size_text", "table_cell", "time_text"]
+from rmqfast.store.json_lines import base64_text, json_text
+
+__all__ = ["csv_cell", "one_line", "size_text", "table_cell", "time_text"]
 
 PREVIEW_BYTES = 160
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # A spreadsheet takes a cell that begins so for a formula.
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
-# Legal in JSON, but a terminal obeys C1 codes, and many readers of lines break at the separators.
-ESCAPED = {code: f"\\u{code:04x}" for code in (*range(0x7F, 0xA0), 0x2028, 0x2029)}
 
 
 def table_cell(column: str, value: object) -> str:
@@ -41,19 +39,6 @@ def csv_cell(value: object) -> object:
     if isinstance(value, str) and value.startswith(FORMULA):
         return f"'{value}"
     return value
-
-
-def json_text(value: object) -> str:
-    """A value as JSON in one line; bytes in base64."""
-    text = json.dumps(value, ensure_ascii=False, default=base64_text, separators=(",", ":"))
-    return text.translate(ESCAPED)
-
-
-def base64_text(value: object) -> str:
-    """Bytes in base64; anything else is a mistake of the caller."""
-    if not isinstance(value, bytes):
-        raise TypeError(f"expected bytes, got {type(value).__name__}")
-    return base64.b64encode(value).decode("ascii")
 
 
 def one_line(text: str) -> str:

@@ -9,11 +9,11 @@ from dataclasses import asdict
 
 import typer
 
-from rmqfast.cli.cells import json_text
 from rmqfast.cli.output import Form, say, write, write_facts
 from rmqfast.errors import DamageWarning
 from rmqfast.message import Damage
 from rmqfast.store import VerifyReport
+from rmqfast.store.json_lines import json_text
 
 __all__ = ["end_with_damage", "told_damage", "write_report"]
 

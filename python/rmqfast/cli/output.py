@@ -15,7 +15,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from rmqfast.cli.cells import csv_cell, json_text, one_line, table_cell
+from rmqfast.cli.cells import csv_cell, one_line, table_cell
+from rmqfast.store.json_lines import json_lines, json_text
 
 __all__ = ["Form", "Row", "console", "say", "write", "write_facts"]
 
@@ -91,9 +92,7 @@ def _write_json(stream: TextIO, columns: Sequence[str], chunks: Chunks) -> None:
 
 
 def _write_json_lines(stream: TextIO, columns: Sequence[str], chunks: Chunks) -> None:
-    stream.writelines(
-        "".join(json_text(dict(zip(columns, row, strict=True))) + "\n" for row in rows) for rows in chunks
-    )
+    stream.writelines(json_lines(columns, rows) for rows in chunks)
 
 
 def _write_csv(stream: TextIO, columns: Sequence[str], chunks: Chunks) -> None:

@@ -1,16 +1,12 @@
-"""Messages as rows of Python's own values: timestamps in milliseconds, properties as dict, bodies as bytes."""
+"""The rows of a scan, as many as are asked for."""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Sequence
-from typing import Any
-
-import pyarrow as pa
 
 from rmqfast.cli.output import Row
-from rmqfast.errors import DamageWarning
 from rmqfast.store import Scan
+from rmqfast.store.json_lines import plain_rows
 
 __all__ = ["scan_rows"]
 
@@ -23,19 +19,7 @@ def scan_rows(found: Scan, limit: int | None) -> Iterator[Sequence[Row]]:
         limit: Rows at most.
     """
     left = limit
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DamageWarning)
-        for batch in found.batches() if left != 0 else ():
-            taken = batch if left is None else batch.slice(0, left)
-            yield list(zip(*map(_values, taken.columns), strict=True))
-            if left is not None and (left := left - taken.num_rows) == 0:
-                return
-
-
-def _values(column: Any) -> list[object]:
-    if pa.types.is_timestamp(column.type):
-        column = column.view(pa.int64())
-    if pa.types.is_map(column.type):
-        return [None if pairs is None else dict(pairs) for pairs in column.to_pylist()]
-    values: list[object] = column.to_pylist()
-    return values
+    for rows in plain_rows(found) if left != 0 else ():
+        yield rows if left is None else rows[:left]
+        if left is not None and (left := max(0, left - len(rows))) == 0:
+            return

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from rmqfast.cli.cells import json_text
+from rmqfast.cli import export
 from rmqfast.cli.damage import end_with_damage, told_damage, write_report
 from rmqfast.cli.message import write_messages
 from rmqfast.cli.options import Directory, EndTime, LogDirectories, Output, StartTime, Tags
@@ -19,12 +19,14 @@ from rmqfast.errors import ArgumentError
 from rmqfast.message import MessageExt
 from rmqfast.store import COLUMNS, MessageStore, open_store
 from rmqfast.store import repair as repair_store
+from rmqfast.store.json_lines import json_text
 
 __all__ = ["app"]
 
 TABLE_COLUMNS = ("topic", "queue_id", "queue_offset", "store_timestamp", "tags", "keys", "body")
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Look into a store directory.")
+app.command()(export.export)
 
 
 @app.command()

@@ -2,7 +2,7 @@
 
 from rmqfast.store.opening import open_store, repair
 from rmqfast.store.reader import MessageStore
-from rmqfast.store.report import IndexFile, StoreInfo, VerifyReport
+from rmqfast.store.report import ExportReport, IndexFile, StoreInfo, VerifyReport
 from rmqfast.store.request import COLUMNS, ScanRequest, milliseconds
 from rmqfast.store.scan import Scan
 from rmqfast.store.writer import AppendOptions, AppendResult, RecoveryReport, WritableStore
@@ -11,6 +11,7 @@ __all__ = [
     "COLUMNS",
     "AppendOptions",
     "AppendResult",
+    "ExportReport",
     "IndexFile",
     "MessageStore",
     "RecoveryReport",

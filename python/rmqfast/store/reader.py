@@ -8,7 +8,7 @@ from typing import Literal, Self
 
 from rmqfast import _native
 from rmqfast.message import Damage
-from rmqfast.store.lookups import Lookups
+from rmqfast.store.exports import Exports
 from rmqfast.store.report import IndexFile, StoreInfo, VerifyReport
 from rmqfast.store.request import BATCH_BYTES, BATCH_ROWS, MAX_BODY_BYTES, ScanRequest, Time, milliseconds
 from rmqfast.store.scan import Scan
@@ -18,7 +18,7 @@ __all__ = ["MessageStore"]
 Way = Literal["log", "queue"]
 
 
-class MessageStore(Lookups):
+class MessageStore(Exports):
     """A store directory, opened by `open_store`: what it held then, also where a broker goes on writing."""
 
     def __init__(self, native: _native.Store, path: Path, broker_name: str | None) -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 from rmqfast.message import Damage
 
-__all__ = ["IndexFile", "StoreInfo", "VerifyReport"]
+__all__ = ["ExportReport", "IndexFile", "StoreInfo", "VerifyReport"]
 
 
 class IndexFile(NamedTuple):
@@ -109,4 +109,39 @@ class VerifyReport:
     @property
     def ok(self) -> bool:
         """Whether nothing is wrong."""
+        return not self.damage
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ExportReport:
+    """What an export wrote, and what it could not read.
+
+    Attributes:
+        path: The new store, or the file; None for an open file that was given.
+        format: "store" or "jsonl".
+        rows: Messages.
+        bytes: Bytes of their records; of JSON lines those of the text.
+        files: Files that were made.
+        unlisted: Records of a new store that no queue lists although they have a place in one, as in the store that
+            they are from: of deleted topics, or with an offset that another one has.
+        index_entries: Index entries of a new store.
+        damage: What could not be read and is left out, at most 10,000 entries.
+        more_damage: How many more there are.
+
+    Source: `CommitLog.checkMessageAndReturnSize`.
+    """
+
+    path: str | None
+    format: Literal["store", "jsonl"]
+    rows: int
+    bytes: int
+    files: int
+    unlisted: int = 0
+    index_entries: int = 0
+    damage: list[Damage] = field(default_factory=list)
+    more_damage: int = 0
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing was left out."""
         return not self.damage

@@ -24,6 +24,8 @@ _LIMITS = {"batch_rows": 1 << 22, "batch_bytes": 256 << 20, "max_body_bytes": 1 
 class ScanRequest:
     """Which messages, which columns, in batches of what size. See `MessageStore.scan` for the meaning of each.
 
+    `among` names several topics, where `topic` names none.
+
     Raises:
         ArgumentError: A value out of range.
         UnknownColumnError: A column that the row does not have.
@@ -34,6 +36,7 @@ class ScanRequest:
     """
 
     topic: str | None = None
+    among: Sequence[str] | None = None
     queue_ids: Sequence[int] | None = None
     tags: str = "*"
     sql: str | None = None
@@ -56,7 +59,7 @@ class ScanRequest:
             value = getattr(self, name)
             if not 1 <= value <= most:
                 raise ArgumentError(f"{name}: expected 1 to {most}, got {value}")
-        for name in ("keys", "columns", "queue_ids"):
+        for name in ("among", "keys", "columns", "queue_ids"):
             value = getattr(self, name)
             if isinstance(value, str | bytes):
                 raise ArgumentError(f"{name}: expected a sequence, got the one value {value!r}")

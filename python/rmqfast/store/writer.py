@@ -5,13 +5,12 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
-from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol, Self
 
 from rmqfast._native import Appender, Store
 from rmqfast.message import Message
+from rmqfast.store.append_options import AppendOptions
 from rmqfast.store.reader import MessageStore
 
 __all__ = ["AppendOptions", "AppendResult", "RecoveryReport", "WritableStore"]
@@ -60,64 +59,6 @@ class AppendResult(NamedTuple):
     queue_offset: int
     physical_offset: int
     offset_msg_id: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class AppendOptions:
-    """Sizes and limits of a store that is appended to. Sizes are for a new store: one that has files keeps theirs.
-
-    Args:
-        flush: "async" or "sync": see `open_store`.
-        file_size: Bytes of a commit-log file (`mappedFileSizeCommitLog`).
-        queue_file_size: Bytes of a consume-queue file (`mappedFileSizeConsumeQueue`).
-        index_slots: Hash slots of an index file (`maxHashSlotNum`).
-        index_entries: Entries of an index file (`maxIndexNum`).
-        max_message_size: Bytes of a body, at most (`maxMessageSize`).
-        store_host: `ip:port` or `[ip6]:port` that records name as their broker, and as the host they come from.
-        long_topics: Retry topics of 128 to 255 bytes make V2 records, which 5.x reads (`autoMessageVersionOnTopicLen`):
-            4.9.4 takes such a record for the log's end.
-        property_crc: Properties end in a CRC of the whole record, as 5.x can do (`enabledAppendPropCRC`).
-        multi_dispatch: A property INNER_MULTI_DISPATCH lists a message in further queues, as `%LMQ%a,%LMQ%b`
-            (`enableMultiDispatch`, `enableLmq`).
-        max_lmq_queues: Light message queues, at most (`maxLmqConsumeQueueNum`).
-        sync_flush_timeout: Seconds that a sync append waits for a flush that another began (`syncFlushTimeout`).
-        busy_after: Seconds after which an append that holds the log has others refused (`osPageCacheBusyTimeOutMills`);
-            None has them wait.
-        zone_offset_ms: The local time's distance from UTC in milliseconds, as index files are named after the local
-            time; that of the system unless given.
-
-    Example:
-        >>> AppendOptions(file_size=64 << 20).flush
-        'async'
-
-    Source: `MessageStoreConfig`.
-    """
-
-    flush: Literal["async", "sync"] = "async"
-    file_size: int = 1 << 30
-    queue_file_size: int = 300_000 * 20
-    index_slots: int = 5_000_000
-    index_entries: int = 20_000_000
-    max_message_size: int = 4 << 20
-    store_host: str = "127.0.0.1:10911"
-    long_topics: bool = False
-    property_crc: bool = False
-    multi_dispatch: bool = False
-    max_lmq_queues: int = 20_000
-    sync_flush_timeout: float = 5.0
-    busy_after: float | None = None
-    zone_offset_ms: int | None = None
-
-    def with_flush(self, flush: Literal["async", "sync"] | None) -> AppendOptions:
-        """The same with another `flush`, unless that is None."""
-        return self if flush is None else replace(self, flush=flush)
-
-    def completed(self) -> AppendOptions:
-        """The same with all that the system has to say."""
-        if self.zone_offset_ms is not None:
-            return self
-        offset = datetime.now().astimezone().utcoffset()
-        return replace(self, zone_offset_ms=round(offset.total_seconds() * 1000) if offset else 0)
 
 
 class ArrowStream(Protocol):

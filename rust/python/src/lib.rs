@@ -4,6 +4,7 @@ use pyo3::prelude::*;
 mod append;
 mod append_options;
 mod error;
+mod export;
 mod lookup;
 mod message;
 mod request;

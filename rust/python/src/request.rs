@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 #[derive(FromPyObject)]
 pub struct PyScanRequest {
     topic: Option<String>,
+    among: Option<Vec<String>>,
     queue_ids: Option<Vec<i32>>,
     tags: String,
     sql: Option<String>,
@@ -42,6 +43,7 @@ impl PyScanRequest {
         let columns = self.columns.map(|names| names.iter().map(|n| Column::of_name(n)).collect::<Result<_, _>>());
         Ok(ScanRequest {
             topic: self.topic,
+            among: self.among,
             queue_ids: self.queue_ids,
             tags: TagExpression::parse(&self.tags).map_err(to_python)?,
             sql: self.sql.map(|text| Sql92::parse(&text)).transpose().map_err(to_python)?,

@@ -1,5 +1,6 @@
 //! A store directory, opened for reading.
 use crate::error::to_python;
+use crate::export::{PySizes, export_store};
 use crate::lookup::{self, PyGetMessage, Rows};
 use crate::request::{PyPiece, PyScanRequest, from_piece, to_piece, to_way};
 use crate::row::RowOptions;
@@ -121,6 +122,18 @@ impl Store {
     #[pyo3(signature = (*, crc, progress))]
     fn verify<'py>(&self, py: Python<'py>, crc: bool, progress: Option<Py<PyAny>>) -> PyResult<Bound<'py, PyDict>> {
         lookup::verify(py, &self.store, crc, progress)
+    }
+
+    #[pyo3(signature = (request, out, *, sizes, progress))]
+    fn export<'py>(
+        &self,
+        py: Python<'py>,
+        request: PyScanRequest,
+        out: PathBuf,
+        sizes: PySizes,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        export_store(py, &self.store, &request.into_request()?, &out, sizes, progress)
     }
 
     fn info<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {

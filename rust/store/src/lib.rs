@@ -8,8 +8,10 @@
 //! file     segments: names, reads, maps, locks
 //! store    commit log, consume queues, index, append: what RocketMQ calls a store
 //! scan     plan, read, filter, build Arrow batches
+//! export   what a scan reads, as a store of its own
 //! ```
 pub mod error;
+pub mod export;
 pub mod file;
 pub mod filter;
 pub mod format;

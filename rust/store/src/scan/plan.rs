@@ -66,7 +66,14 @@ impl Plan {
             queue_cost_bytes: 0,
             reason: reason.to_owned(),
         };
-        let Some(topic) = &request.topic else { return Ok(straight("all topics")) };
+        let Some(topic) = &request.topic else {
+            for topic in request.among.iter().flatten() {
+                if store.queues(topic)?.is_empty() {
+                    Self::without_queues(store, request, topic, straight(""))?;
+                }
+            }
+            return Ok(straight(if request.among.is_some() { "several topics" } else { "all topics" }));
+        };
         if sources.queues.is_empty() {
             return Self::without_queues(store, request, topic, straight("no consume queue lists the topic"));
         }

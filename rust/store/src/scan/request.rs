@@ -27,6 +27,8 @@ impl OffsetBound {
 pub struct ScanRequest {
     /// Only this topic.
     pub topic: Option<String>,
+    /// Only these topics, where `topic` names none.
+    pub among: Option<Vec<String>>,
     /// Only these queues.
     pub queue_ids: Option<Vec<i32>>,
     /// Only these tags: hash first, then the string.
@@ -79,6 +81,11 @@ impl ScanRequest {
         !self.tags.is_all() || self.keys.is_some()
     }
 
+    /// The topics that are asked for by name; `None` for all.
+    pub fn topics(&self) -> Option<&[String]> {
+        self.topic.as_ref().map(std::slice::from_ref).or(self.among.as_deref())
+    }
+
     /// What the request's bounds leave of a range of queue offsets, from the first to the one behind the last.
     pub fn within_bounds(&self, queue_id: i32, (first, end): (i64, i64)) -> (i64, i64) {
         let bound = |bound: &Option<OffsetBound>| bound.as_ref().and_then(|b| b.of(queue_id));
@@ -91,6 +98,7 @@ impl Default for ScanRequest {
     fn default() -> Self {
         Self {
             topic: None,
+            among: None,
             queue_ids: None,
             tags: TagExpression::all(),
             sql: None,

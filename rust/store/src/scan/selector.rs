@@ -20,7 +20,7 @@ impl Selector {
     /// The filters of `request`.
     pub fn new(request: Arc<ScanRequest>) -> Self {
         let by_column = request.columns.iter().copied().any(Column::needs_properties);
-        let by_position = request.topic.is_some()
+        let by_position = request.topics().is_some()
             || request.queue_ids.is_some()
             || request.start_offset.is_some()
             || request.end_offset.is_some()
@@ -57,8 +57,8 @@ impl Selector {
     fn position_matches(&self, message: &Message<'_>) -> bool {
         let request = &*self.request;
         // A record that no queue lists is none of its topic's messages.
-        let topic = request.topic.as_ref();
-        if topic.is_some_and(|t| t.as_bytes() != message.topic() || !message.layout().is_dispatched()) {
+        let topics = request.topics();
+        if topics.is_some_and(|topics| !message.layout().is_dispatched() || !is_one_of(topics, message.topic())) {
             return false;
         }
         if request.queue_ids.as_ref().is_some_and(|ids| !ids.contains(&message.queue_id())) {
@@ -89,6 +89,11 @@ impl Selector {
                 sql.matches(|name| std::str::from_utf8(properties::get(properties, name)?).ok())
             })
     }
+}
+
+#[inline]
+fn is_one_of(topics: &[String], topic: &[u8]) -> bool {
+    topics.iter().any(|t| t.as_bytes() == topic)
 }
 
 fn has_key(row: &Row, bytes: &[u8], keys: &[String]) -> bool {

@@ -77,8 +77,12 @@ impl MessageStore {
         Ok(reader.try_record(self.log().min_offset())?.ok())
     }
 
-    /// Units of 20 bytes decide: a file of another size is a damaged one.
-    fn queue_file_size(&self) -> Result<Option<u64>> {
+    /// Bytes of a consume-queue file (`mappedFileSizeConsumeQueue`). Units of 20 bytes decide: a file of another size is a
+    /// damaged one.
+    ///
+    /// # Errors
+    /// [`crate::Error::Io`].
+    pub fn queue_file_size(&self) -> Result<Option<u64>> {
         for topic in self.queue_topics()? {
             for queue in self.queues(&topic)? {
                 let size = queue.segments().file_size().filter(|size| size % UNIT_SIZE as u64 == 0);

@@ -1,0 +1,73 @@
+"""Messages as JSON lines: columns by name, bodies in base64, timestamps in milliseconds."""
+
+from __future__ import annotations
+
+import base64
+import json
+import warnings
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from rmqfast.errors import DamageWarning, MissingExtraError
+from rmqfast.store.scan import Scan
+
+__all__ = ["base64_text", "json_lines", "json_text", "plain_rows"]
+
+# Legal in JSON, but a terminal obeys C1 codes, and many readers of lines break at the separators.
+ESCAPED = {code: f"\\u{code:04x}" for code in (*range(0x7F, 0xA0), 0x2028, 0x2029)}
+
+
+def json_text(value: object) -> str:
+    """A value as JSON in one line; bytes in base64."""
+    text = json.dumps(value, ensure_ascii=False, default=base64_text, separators=(",", ":"))
+    return text.translate(ESCAPED)
+
+
+def base64_text(value: object) -> str:
+    """Bytes in base64; anything else is a mistake of the caller."""
+    if not isinstance(value, bytes):
+        raise TypeError(f"expected bytes, got {type(value).__name__}")
+    return base64.b64encode(value).decode("ascii")
+
+
+def json_lines(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    r"""Rows as JSON objects, a line each.
+
+    Args:
+        columns: Names of the columns.
+        rows: The values of each row, in the order of the columns.
+
+    Example:
+        >>> json_lines(["topic", "body"], [["orders", b"paid"]])
+        '{"topic":"orders","body":"cGFpZA=="}\n'
+    """
+    return "".join(json_text(dict(zip(columns, row, strict=True))) + "\n" for row in rows)
+
+
+def plain_rows(found: Scan) -> Iterator[list[tuple[object, ...]]]:
+    """Yields the rows of a scan as Python's own values, a batch at a time: milliseconds, dicts, bytes.
+
+    Args:
+        found: The scan; what damage it meets is left to the caller.
+
+    Raises:
+        MissingExtraError: pyarrow is not installed.
+        StoreError: The store cannot be read.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DamageWarning)
+        for batch in found.batches():
+            yield list(zip(*map(_values, batch.columns), strict=True))
+
+
+def _values(column: Any) -> list[object]:
+    try:
+        import pyarrow as pa
+    except ImportError:
+        raise MissingExtraError("pyarrow is needed for this: pip install 'rmqfast[arrow]'", name="pyarrow") from None
+    if pa.types.is_timestamp(column.type):
+        column = column.view(pa.int64())
+    if pa.types.is_map(column.type):
+        return [None if pairs is None else dict(pairs) for pairs in column.to_pylist()]
+    values: list[object] = column.to_pylist()
+    return values

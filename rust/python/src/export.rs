@@ -1,0 +1,51 @@
+//! A part of a store as a store of its own.
+use crate::append_options::PyAppendOptions;
+use crate::error::to_python;
+use crate::row::from_damage;
+use crate::signals::watch;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use rmqfast_store::export::{ExportReport, export, sizes_of};
+use rmqfast_store::scan::ScanRequest;
+use rmqfast_store::store::MessageStore;
+use std::path::Path;
+
+/// Sizes of files: given, or those of the store; then the local time's distance from UTC in milliseconds.
+#[derive(FromPyObject)]
+pub struct PySizes(Option<PyAppendOptions>, i64);
+
+/// As `export::export`; `progress` is called with bytes done and bytes in all.
+pub fn export_store<'py>(
+    py: Python<'py>,
+    store: &MessageStore,
+    request: &ScanRequest,
+    out: &Path,
+    sizes: PySizes,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let PySizes(given, zone_offset_ms) = sizes;
+    let options = match given {
+        Some(given) => given.into_options(),
+        None => sizes_of(store).map(|sizes| rmqfast_store::store::append::AppendOptions { zone_offset_ms, ..sizes }),
+    };
+    let options = options.map_err(to_python)?;
+    let mut watch = watch(progress);
+    let report = py.detach(|| export(store, request, out, options, &mut watch)).map_err(to_python)?;
+    report_of(py, &report)
+}
+
+fn report_of<'py>(py: Python<'py>, report: &ExportReport) -> PyResult<Bound<'py, PyDict>> {
+    let fields = PyDict::new(py);
+    for (name, count) in [
+        ("rows", report.rows),
+        ("bytes", report.bytes),
+        ("files", report.files),
+        ("unlisted", report.unlisted),
+        ("index_entries", report.index_entries),
+        ("more_damage", report.damage.more()),
+    ] {
+        fields.set_item(name, count)?;
+    }
+    fields.set_item("damage", report.damage.entries().iter().map(from_damage).collect::<Vec<_>>())?;
+    Ok(fields)
+}

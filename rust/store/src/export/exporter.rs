@@ -1,0 +1,191 @@
+//! The walk over what is asked for, into a new store.
+use super::lists::Lists;
+use super::partial::{Partial, refuse_within};
+use super::syncer::Syncer;
+use super::{config, record};
+use crate::format::message::{MIN_BLANK_LEN, Message};
+use crate::scan::{Piece, Plan, RowSource, ScanRequest};
+use crate::store::MessageStore;
+use crate::store::append::AppendOptions;
+use crate::store::append::checkpoint::CheckpointWriter;
+use crate::store::append::log_writer::{BUFFER_LEN, LogWriter};
+use crate::store::append::unsynced::Unsynced;
+use crate::store::damage::DamageLog;
+use crate::store::verify::Watch;
+use crate::{Error, Result};
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Bytes of the log that are read at a time.
+const BLOCK_LEN: usize = 512 << 10;
+/// Bytes of the log after which `watch` is told at the latest.
+const PIECE: u64 = 64 << 20;
+/// Bytes that are written before they are waited for.
+const SYNC_EVERY: u64 = 128 << 20;
+/// Directories of a store.
+const DIRECTORIES: [&str; 3] = ["commitlog", "consumequeue", "index"];
+
+/// What was exported.
+#[derive(Clone, Debug, Default)]
+pub struct ExportReport {
+    /// Messages.
+    pub rows: u64,
+    /// Bytes of their records.
+    pub bytes: u64,
+    /// Files of the new store.
+    pub files: u64,
+    /// Records that have a place in a queue, but that no queue lists.
+    pub unlisted: u64,
+    /// Index entries.
+    pub index_entries: u64,
+    /// What could not be read, and is not there.
+    pub damage: DamageLog,
+}
+
+/// Makes a store at `out` of what `request` asks for. Every body is checked against its CRC: with a damaged one a broker that
+/// recovers would cut the log. `watch` is told how many bytes of the log were read.
+///
+/// # Errors
+/// [`Error::Invalid`] for an `out` that is there, or sizes that a record does not fit; [`Error::Unknown`] for a topic;
+/// [`Error::Io`]; what `watch` returns. Then there is nothing at `out`.
+pub fn export(
+    store: &MessageStore,
+    request: &ScanRequest,
+    out: &Path,
+    options: AppendOptions,
+    watch: Watch<'_>,
+) -> Result<ExportReport> {
+    let options = options.checked()?;
+    // the columns say what else of a record is looked at: nothing
+    let request = Arc::new(ScanRequest { columns: Vec::new(), verify_crc: true, ..request.clone() });
+    let mut plan = Plan::new(store, &request, None)?;
+    plan.cut(PIECE, 1)?;
+    refuse_within(store, out)?;
+    let partial = Partial::create(out)?;
+    let mut exporter = Exporter::new(store, partial.path(), options)?;
+    exporter.walk(plan, &request, watch)?;
+    let report = exporter.finish(store, &request, partial.path())?;
+    partial.finish()?;
+    Ok(report)
+}
+
+struct Exporter {
+    log: LogWriter,
+    lists: Lists,
+    /// Where the log that is read ended when its queues were looked at: a broker may go on writing.
+    end: u64,
+    syncer: Syncer,
+    since_sync: u64,
+    last_store_ms: i64,
+    report: ExportReport,
+}
+
+impl Exporter {
+    fn new(store: &MessageStore, root: &Path, options: AppendOptions) -> Result<Self> {
+        for name in DIRECTORIES {
+            let directory = root.join(name);
+            fs::create_dir(&directory).map_err(|e| Error::io(&directory, e))?;
+        }
+        Ok(Self {
+            // not at 0: see the module
+            log: LogWriter::new(root.join("commitlog"), options.file_size, options.file_size, None),
+            lists: Lists::new(store, root, options)?,
+            end: store.tail()?.log_end(),
+            syncer: Syncer::start(),
+            since_sync: 0,
+            last_store_ms: 0,
+            report: ExportReport::default(),
+        })
+    }
+
+    fn walk(&mut self, plan: Plan, request: &Arc<ScanRequest>, watch: Watch<'_>) -> Result<()> {
+        let end = self.end;
+        let len = |piece: &Piece| piece.end.min(end).saturating_sub(piece.from);
+        let total = plan.pieces.iter().map(len).sum();
+        let mut done = 0;
+        for piece in plan.pieces {
+            let mut source = RowSource::new(plan.sources.clone(), request.clone(), [piece]).with_block_len(BLOCK_LEN);
+            let mut read = 0;
+            while source.advance(&mut || watch(done + read, total))? {
+                let bytes = source.bytes();
+                for row in source.rows() {
+                    let Some(message) = row.message(bytes) else { continue };
+                    let offset = message.physical_offset() as u64;
+                    if offset < end {
+                        self.put(&message)?;
+                        read = offset - piece.from;
+                    }
+                }
+            }
+            self.report.damage.append(source.take_damage());
+            done += len(&piece);
+        }
+        watch(total, total)
+    }
+
+    #[inline]
+    fn put(&mut self, message: &Message<'_>) -> Result<()> {
+        let size = message.layout().total;
+        let (file_size, room) = (self.log.file_size(), self.log.file_size() - MIN_BLANK_LEN as u64);
+        if u64::from(size) > room {
+            let expected = format!("at least {} bytes, for the record at {}", size, message.physical_offset());
+            return Err(Error::invalid("file_size", expected, file_size));
+        }
+        if self.log.buffered() + size as usize > BUFFER_LEN {
+            self.drain()?;
+        }
+        let (physical_offset, buffer) = self.log.place(size)?;
+        record::append_at(message, physical_offset as i64, buffer);
+        let log_file = physical_offset / file_size * file_size;
+        self.lists.dispatch(message, physical_offset as i64, log_file as i64)?;
+        self.last_store_ms = self.last_store_ms.max(message.store_timestamp());
+        self.report.rows += 1;
+        self.report.bytes += u64::from(size);
+        self.since_sync += u64::from(size);
+        Ok(())
+    }
+
+    fn drain(&mut self) -> Result<()> {
+        self.log.write()?;
+        self.lists.write()?;
+        if self.since_sync >= SYNC_EVERY {
+            self.since_sync = 0;
+            let mut log = Unsynced::default();
+            self.log.unsynced(&mut log);
+            self.syncer.sync(log)?;
+        }
+        Ok(())
+    }
+
+    /// Brings all to the disk, then says so in the checkpoint.
+    fn finish(mut self, store: &MessageStore, request: &ScanRequest, root: &Path) -> Result<ExportReport> {
+        self.drain()?;
+        self.lists.set_times()?;
+        let mut unsynced = Unsynced::default();
+        self.log.unsynced(&mut unsynced);
+        let indexed_until = self.lists.unsynced(&mut unsynced);
+        for path in config::write(store, &self.lists, request.topics(), root)? {
+            unsynced.path(path);
+        }
+        for name in DIRECTORIES.into_iter().chain(["config"]) {
+            unsynced.directory(root.join(name));
+        }
+        self.syncer.sync(unsynced)?;
+        self.syncer.finish()?;
+        CheckpointWriter::open(root)?.reset(self.last_store_ms, indexed_until)?;
+        self.report.unlisted = self.lists.unlisted();
+        self.report.index_entries = self.lists.index_entries();
+        self.report.files = count_files(root)?;
+        Ok(self.report)
+    }
+}
+
+fn count_files(directory: &Path) -> Result<u64> {
+    let mut count = 0;
+    for entry in fs::read_dir(directory).map_err(|e| Error::io(directory, e))? {
+        let path = entry.map_err(|e| Error::io(directory, e))?.path();
+        count += if path.is_dir() { count_files(&path)? } else { 1 };
+    }
+    Ok(count)
+}

@@ -1,0 +1,227 @@
+//! The consume queues and the index of what is exported.
+//!
+//! Source: `DefaultMessageStore.CommitLogDispatcherBuildConsumeQueue`, `IndexService.buildIndex`.
+use crate::Result;
+use crate::file::disk::{self, Call};
+use crate::file::name;
+use crate::format::consume_queue::{UNIT_SIZE, Unit};
+use crate::format::message::{Message, TRANSACTION_MASK, TRANSACTION_ROLLBACK};
+use crate::format::properties::{KEYS, UNIQ_KEY};
+use crate::format::tag::java_hash;
+use crate::store::append::AppendOptions;
+use crate::store::append::index_writer::{Geometry, IndexWriter, key_hash};
+use crate::store::append::plan::tokens;
+use crate::store::append::queue_table::QueueTable;
+use crate::store::append::unsynced::Unsynced;
+use crate::store::consume_queue::{UnitReader, is_directory_name};
+use crate::store::queue_view::Topics;
+use crate::store::tail::{DELAY_TOPIC, code_of};
+use crate::store::{ConsumeQueue, MessageStore, QueueKind};
+use std::fs::OpenOptions;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, UNIX_EPOCH};
+
+/// More messages than this are not missing from a queue that no files vouch for: the record's queue offset, which no checksum
+/// guards, is wrong.
+const MAX_GAP: i64 = 1 << 20;
+
+/// Queues and index.
+#[derive(Debug)]
+pub struct Lists {
+    directory: PathBuf,
+    options: AppendOptions,
+    queues: QueueTable,
+    index: IndexWriter,
+    bounds: Topics,
+    has_queues: bool,
+    delayed: Vec<ConsumeQueue>,
+    /// By queue: the first byte of each file and the store time of its last message.
+    times: Vec<Vec<(u64, i64)>>,
+    topic: (Vec<u8>, i32),
+    store_ms: i64,
+    unlisted: u64,
+    index_entries: u64,
+}
+
+impl Lists {
+    /// Lists below `root` what is taken from `store`.
+    ///
+    /// # Errors
+    /// [`crate::Error::Io`].
+    pub fn new(store: &MessageStore, root: &Path, options: AppendOptions) -> Result<Self> {
+        let geometry = Geometry { slots: options.index_slots, entries: options.index_entries };
+        let directory = root.join("consumequeue");
+        Ok(Self {
+            queues: QueueTable::new(directory.clone(), options.queue_file_size),
+            index: IndexWriter::new(root.join("index"), geometry, None)?,
+            bounds: store.topics()?,
+            has_queues: store.queue_kind() == QueueKind::Files,
+            delayed: store.queues(DELAY_TOPIC)?,
+            directory,
+            options,
+            times: Vec::new(),
+            topic: (Vec::new(), 0),
+            store_ms: 0,
+            unlisted: 0,
+            index_entries: 0,
+        })
+    }
+
+    /// Records that no queue lists.
+    pub fn unlisted(&self) -> u64 {
+        self.unlisted
+    }
+    /// Index entries that were written.
+    pub fn index_entries(&self) -> u64 {
+        self.index_entries
+    }
+
+    /// The queues of the store that is read, and their bounds.
+    pub fn bounds(&self) -> &Topics {
+        &self.bounds
+    }
+
+    /// Topics that have queues now.
+    pub fn topics(&self) -> impl Iterator<Item = &str> {
+        (0..self.queues.len() as u32).map(|number| &*self.queues.topic(number).name)
+    }
+
+    /// Lists a record that stands at `physical_offset` now, in the file of the log that begins at `log_file`.
+    ///
+    /// # Errors
+    /// [`crate::Error::Io`].
+    pub fn dispatch(&mut self, message: &Message<'_>, physical_offset: i64, log_file: i64) -> Result<()> {
+        self.index(message, physical_offset)?;
+        if !message.layout().is_dispatched() {
+            return Ok(());
+        }
+        let Some((topic, offset)) = self.place_of(message) else {
+            self.unlisted += 1;
+            return Ok(());
+        };
+        let number = self.queues.find(topic, message.queue_id());
+        let next = self.queues.queue(number).next_offset();
+        if offset < next {
+            // as a topic that was deleted and made again: the later generation is the one that a broker serves
+            if offset > 0 {
+                self.unlisted += 1;
+                return Ok(());
+            }
+            self.queues.cut(number, 0)?;
+            self.times[number as usize].clear();
+        } else if offset > next {
+            if !self.has_queues && next > 0 && offset - next > MAX_GAP {
+                self.unlisted += 1;
+                return Ok(());
+            }
+            self.queues.fill(number, offset, log_file)?;
+        }
+        let tags_code = self.tags_code(message, topic)?;
+        self.queues.append(number, Unit { physical_offset, size: message.layout().total as i32, tags_code })?;
+        self.note_time(number, offset, message.store_timestamp());
+        Ok(())
+    }
+
+    /// Topic and queue offset of a record that a queue of the store can list: no checksum guards the offset.
+    fn place_of<'a>(&self, message: &Message<'a>) -> Option<(&'a str, i64)> {
+        let topic = std::str::from_utf8(message.topic()).ok().filter(|name| is_directory_name(name))?;
+        let (_, end) = self.bounds.get(topic)?.get(&message.queue_id())?;
+        Some((topic, message.queue_offset())).filter(|(_, offset)| (0..*end).contains(offset))
+    }
+
+    /// What a delay level means is the configuration of the broker that wrote the store: its unit tells.
+    fn tags_code(&self, message: &Message<'_>, topic: &str) -> Result<i64> {
+        if topic == DELAY_TOPIC
+            && let Some(queue) = self.delayed.iter().find(|queue| queue.queue_id() == message.queue_id())
+            && let Some(unit) = UnitReader::new(queue).unit(message.queue_offset())?
+            && (unit.physical_offset, unit.size) == (message.physical_offset(), message.layout().total as i32)
+        {
+            return Ok(unit.tags_code);
+        }
+        Ok(code_of(message, topic))
+    }
+
+    fn note_time(&mut self, number: u32, offset: i64, store_ms: i64) {
+        let at = offset as u64 * UNIT_SIZE as u64;
+        let base = at - at % self.options.queue_file_size;
+        if self.times.len() <= number as usize {
+            self.times.resize(number as usize + 1, Vec::new());
+        }
+        let times = &mut self.times[number as usize];
+        match times.last_mut().filter(|(last, _)| *last == base) {
+            Some((_, time)) => *time = store_ms,
+            None => times.push((base, store_ms)),
+        }
+    }
+
+    fn index(&mut self, message: &Message<'_>, physical_offset: i64) -> Result<()> {
+        if message.layout().sys_flag & TRANSACTION_MASK == TRANSACTION_ROLLBACK {
+            return Ok(());
+        }
+        if message.store_timestamp() != self.store_ms {
+            self.write_index()?;
+            self.store_ms = message.store_timestamp();
+        }
+        let topic_hash = self.topic_hash(message.topic());
+        let before = self.index_entries;
+        for key in message.property(UNIQ_KEY).into_iter().chain(tokens(message.property(KEYS))) {
+            self.index.push(key_hash(topic_hash, key), physical_offset);
+            self.index_entries += 1;
+        }
+        if self.index_entries == before {
+            self.index.push_none();
+        }
+        Ok(())
+    }
+
+    fn topic_hash(&mut self, topic: &[u8]) -> i32 {
+        if self.topic.0 != topic {
+            self.topic = (topic.to_vec(), java_hash(&format!("{}#", String::from_utf8_lossy(topic))));
+        }
+        self.topic.1
+    }
+
+    fn write_index(&mut self) -> Result<()> {
+        self.index.write(self.store_ms, self.store_ms + self.options.zone_offset_ms)
+    }
+
+    /// Hands all that is gathered to the operating system.
+    ///
+    /// # Errors
+    /// [`crate::Error::Io`].
+    pub fn write(&mut self) -> Result<()> {
+        self.queues.write()?;
+        self.write_index()
+    }
+
+    /// Hands over what was written since the last call. Returns the store time up to which full index files hold the keys.
+    pub fn unsynced(&mut self, out: &mut Unsynced) -> i64 {
+        self.queues.unsynced(out);
+        self.index.unsynced(out)
+    }
+
+    /// Gives the queues' files the times of their last messages: by those 4.9 looks for the messages of a time
+    /// (`MappedFileQueue.getMappedFileByTime`).
+    ///
+    /// # Errors
+    /// [`crate::Error::Io`].
+    pub fn set_times(&self) -> Result<()> {
+        for (number, times) in self.times.iter().enumerate() {
+            let number = number as u32;
+            let queue_id = self.queues.queue(number).queue_id.to_string();
+            let directory = self.directory.join(&*self.queues.topic(number).name).join(queue_id);
+            for (base, store_ms) in times {
+                let Ok(millis) = u64::try_from(*store_ms) else { continue };
+                let Some(time) = UNIX_EPOCH.checked_add(Duration::from_millis(millis)) else { continue };
+                let path = directory.join(name::of_offset(*base));
+                disk::call(Call::Write, &path, || {
+                    // a time that the file system cannot tell is no reason to fail
+                    let file = OpenOptions::new().write(true).open(&path)?;
+                    let _ = file.set_modified(time);
+                    Ok(())
+                })?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,126 @@
+"""`rmqfast store export`."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import rmqfast
+from tests.cli.command_line import COMMAND, run, run_on_terminal, run_process
+from tests.store.small_store import small_store
+
+Path_of = Callable[[str], Path]
+STORE = "basic-4.9.4"
+
+
+def test_a_slice_becomes_a_store_and_a_line_says_of_what(golden_store: Path_of, tmp_path: Path) -> None:
+    out = tmp_path / "slice"
+    done = run("store", "export", golden_store(STORE), out, "--topic", "fx_q1", "--tags", "Aa || BB")
+    assert (done.exit_code, done.stdout) == (0, "")
+    assert done.stderr == f"213 messages, 123.5 KiB, 18 files: {out}\n"
+    assert rmqfast.open_store(out).scan("fx_q1", columns=["tags"]).to_arrow().num_rows == 213
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--topic", "fx_q1", "--queue", "0", "--start-offset", "10", "--end-offset", "40"],
+        ["--sql", "TAGS = 'TagA'"],
+        ["--keys", "Aa1"],
+        ["--start-time", "1795231243000", "--end-time", "1795231247000"],
+    ],
+)
+def test_json_lines_are_what_a_scan_prints(golden_store: Path_of, tmp_path: Path, options: list[str]) -> None:
+    store, out = golden_store(STORE), tmp_path / "rows.jsonl"
+    wanted = run("store", "scan", store, *options, "-o", "jsonl").stdout
+    assert wanted
+    assert run("store", "export", store, out, *options).exit_code == 0
+    assert out.read_text() == wanted
+    printed = run("store", "export", store, "-", *options)
+    assert (printed.exit_code, printed.stdout) == (0, wanted)
+    assert printed.stderr.endswith(": standard output\n")
+
+
+def test_the_form_can_be_told_whatever_the_name(golden_store: Path_of, tmp_path: Path) -> None:
+    store = golden_store(STORE)
+    topics = ["--topic", "fx_plain", "--topic", "fx_q2"]
+    assert run("store", "export", store, tmp_path / "rows", *topics, "--to", "jsonl").exit_code == 0
+    found = {json.loads(line)["topic"] for line in (tmp_path / "rows").read_text().splitlines()}
+    assert found == {"fx_plain", "fx_q2"}
+    assert run("store", "export", store, tmp_path / "s.jsonl", *topics, "--to", "store").exit_code == 0
+    assert set(rmqfast.open_store(tmp_path / "s.jsonl").topics()) == found
+
+
+def test_damage_is_told_with_code_1_and_the_rest_is_there(tmp_path: Path) -> None:
+    small = small_store(tmp_path / "store")
+    small.patch(small.records[20].physical_offset + 4, b"\xff" * 4)
+    for out in (tmp_path / "out", tmp_path / "out.jsonl"):
+        done = run("store", "export", small.path, out)
+        assert done.exit_code == 1
+        assert done.stderr.startswith("59 messages")
+        assert f"offset {small.records[20].physical_offset}," in done.stderr
+        assert out.exists()
+
+
+def test_what_cannot_be_is_refused_before_anything_is_written(golden_store: Path_of, tmp_path: Path) -> None:
+    store, out = golden_store(STORE), tmp_path / "out"
+    refused = [
+        ([out, "--topic", "fx_q11"], 2, "did you mean fx_q1,"),
+        ([out, "--sql", "a >"], 2, "a >"),
+        ([tmp_path], 2, "nothing is yet"),
+        (["-", "--to", "store"], 2, "expected a path"),
+        ([tmp_path / "nowhere/out"], 3, "nowhere"),
+    ]
+    for arguments, code, text in refused:
+        done = run("store", "export", store, *arguments)
+        assert (done.exit_code, done.stdout) == (code, "")
+        assert text in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_terminal_gets_a_bar(golden_store: Path_of, tmp_path: Path) -> None:
+    code, written = run_on_terminal("stderr", "store", "export", golden_store(STORE), tmp_path / "out")
+    assert code == 0
+    assert b"exporting" in written
+    assert b"2,779 messages" in written
+
+
+def test_a_reader_that_has_enough_is_no_error(golden_store: Path_of) -> None:
+    command = [*COMMAND, "store", "export", str(golden_store(STORE)), "-"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.readline()
+        process.stdout.close()
+        assert b"Traceback" not in process.stderr.read()
+        assert process.wait() == 0
+
+
+@pytest.mark.parametrize("name", ["out", "out.jsonl"])
+@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGKILL])
+def test_whoever_ends_it_finds_nothing_at_its_place(tmp_path: Path, name: str, ending: signal.Signals) -> None:
+    store = tmp_path / "store"
+    sizes = rmqfast.AppendOptions(file_size=64 << 20, queue_file_size=1 << 20, index_slots=1000, index_entries=4000)
+    with rmqfast.open_store(store, mode="a", options=sizes) as filled:
+        for _ in range(40):
+            filled.append_many([rmqfast.Message("T", bytes(9000))] * 1000)
+    out, partial = tmp_path / name, tmp_path / f"{name}.partial"
+    with subprocess.Popen([*COMMAND, "store", "export", str(store), str(out)], stderr=subprocess.DEVNULL) as process:
+        while not partial.exists():
+            assert process.poll() is None
+            time.sleep(0.002)
+        process.send_signal(ending)
+        code = process.wait()
+    assert code != 0
+    assert not out.exists()
+    assert partial.exists() == (ending == signal.SIGKILL)
+    # what is left of a process that was killed is in nobody's way
+    done = run_process("store", "export", store, out, "--end-offset", "5")
+    assert (done.returncode, done.stderr[:10]) == (0, "5 messages")
+    assert not partial.exists()
