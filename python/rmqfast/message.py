@@ -89,6 +89,8 @@ class GetMessageResult:
         max_offset: Queue offset behind the last message.
         messages: Those whose tag matches, by hash and exactly.
         damage: Messages that a unit leads to and that are not there or not sound.
+        suggest_pulling_from_slave: Whether the last one looked at lies so far behind the log's end that a broker sends
+            its consumer to a slave for the next; with `limits` only.
 
     Source: `GetMessageResult`.
     """
@@ -99,6 +101,7 @@ class GetMessageResult:
     max_offset: int
     messages: list[MessageExt]
     damage: list[Damage]
+    suggest_pulling_from_slave: bool = False
 
 
 @dataclass(frozen=True, slots=True)

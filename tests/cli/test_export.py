@@ -70,7 +70,7 @@ def test_damage_is_told_with_code_1_and_the_rest_is_there(tmp_path: Path) -> Non
 
 def test_what_cannot_be_is_refused_before_anything_is_written(golden_store: Path_of, tmp_path: Path) -> None:
     store, out = golden_store(STORE), tmp_path / "out"
-    refused = [
+    refused: list[tuple[list[str | Path], int, str]] = [
         ([out, "--topic", "fx_q11"], 2, "did you mean fx_q1,"),
         ([out, "--sql", "a >"], 2, "a >"),
         ([tmp_path], 2, "nothing is yet"),

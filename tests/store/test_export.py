@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import shutil
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -47,6 +48,15 @@ def _still(row: dict[str, Any]) -> dict[str, Any]:
 
 def files_of(path: Path) -> dict[str, bytes]:
     return {str(file.relative_to(path)): file.read_bytes() for file in path.rglob("*") if file.is_file()}
+
+
+def table_of(path: Path) -> dict[str, Any]:
+    """The topics that a configuration has."""
+    config = loads(path.read_text())
+    assert isinstance(config, dict)
+    table: Any = config["topicConfigTable"]
+    assert isinstance(table, dict)
+    return table
 
 
 def sizes_of(options: Options) -> rmqfast.AppendOptions:
@@ -128,7 +138,7 @@ def test_a_slice_of_a_random_store_is_what_a_scan_of_it_gives(thought: Thought, 
         if not topics:
             return
         limits = st.none() | st.integers(0, 12)
-        options = {
+        options: dict[str, Any] = {
             "tags": data.draw(st.sampled_from(["*", "TagA", "Aa || BB", "none"])),
             "start_offset": data.draw(limits),
             "end_offset": data.draw(limits),
@@ -170,8 +180,8 @@ def test_several_topics_go_along_in_the_order_of_the_log(golden_store: GoldenSto
     rows = [row for row in rows_of(store.scan()) if row["topic"] in {"fx_q1", "fx_plain"}]
     assert report.rows == len(rows)
     assert still(rows_of(opened(tmp_path / "out").scan())) == still(rows)
-    table = loads((tmp_path / "out/config/topics.json").read_text())["topicConfigTable"]
-    theirs = loads((golden_store("basic-4.9.4") / "config/topics.json").read_text())["topicConfigTable"]
+    table = table_of(tmp_path / "out/config/topics.json")
+    theirs = table_of(golden_store("basic-4.9.4") / "config/topics.json")
     assert table == {topic: theirs[topic] for topic in ("fx_q1", "fx_plain")}
     with pytest.raises(UnknownTopicError, match="did you mean fx_q1"):
         store.export(tmp_path / "other", ["fx_plain", "fx_q11"])
@@ -181,7 +191,7 @@ def test_a_topic_without_configuration_gets_one_with_its_queues(tmp_path: Path) 
     messages = [Message("T", b"x", queue_id=n % 3) for n in range(6)]
     store = opened(write_store(tmp_path / "store", messages, Options()).path)
     store.export(tmp_path / "out")
-    entry = loads((tmp_path / "out/config/topics.json").read_text())["topicConfigTable"]["T"]
+    entry = table_of(tmp_path / "out/config/topics.json")["T"]
     assert (entry["readQueueNums"], entry["writeQueueNums"], entry["perm"]) == (3, 3, 6)
 
 
@@ -263,6 +273,15 @@ def test_a_broken_queue_offset_fills_no_disk(tmp_path: Path) -> None:
     report = opened(small.path).export(tmp_path / "out")
     assert (report.rows, report.unlisted) == (60, 1)
     assert opened(tmp_path / "out").topics() == {"T": {0: (0, 60)}}
+
+
+def test_queues_that_are_lost_are_listed_again_as_they_were(golden_store: GoldenStore, tmp_path: Path) -> None:
+    opened(golden_store("basic-4.9.4")).export(tmp_path / "out", tags="Aa || BB")
+    before = files_of(tmp_path / "out" / "consumequeue")
+    shutil.rmtree(tmp_path / "out" / "consumequeue")
+    sizes = rmqfast.AppendOptions(queue_file_size=2000)
+    assert rmqfast.store.repair(tmp_path / "out", options=sizes).unlisted == 0
+    assert files_of(tmp_path / "out" / "consumequeue") == before
 
 
 def test_an_empty_slice_is_an_empty_store(tmp_path: Path) -> None:

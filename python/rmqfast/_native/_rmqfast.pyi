@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any, TypeAlias, final
 
 from rmqfast.message import Message
+from rmqfast.store.get_limits import GetLimits
 from rmqfast.store.request import ScanRequest
 from rmqfast.store.writer import AppendOptions
 
@@ -30,8 +31,17 @@ class Store:
     def scan_pieces(self, request: ScanRequest, pieces: list[_Piece]) -> Scan: ...
     def topics(self) -> dict[str, dict[int, tuple[int, int]]]: ...
     def get(
-        self, queue: tuple[str, int], offset: int, *, max_messages: int, tags: str, options: _Options
-    ) -> tuple[str, int, int, int, list[_Row], list[_Damage]]: ...
+        self,
+        queue: tuple[str, int],
+        offset: int,
+        *,
+        max_messages: int,
+        tags: str,
+        options: _Options,
+        limits: GetLimits | None,
+    ) -> tuple[str, tuple[int, int, int], bool, list[_Row], list[_Damage]]: ...
+    def check_in_disk(self, queue: tuple[str, int], offset: int, *, limits: GetLimits) -> bool: ...
+    def earliest_time(self, topic: str | None, queue_id: int | None) -> int | None: ...
     def offset_for_time(self, topic: str, queue_id: int, when: int, *, rule: str) -> int: ...
     def message_at(self, physical_offset: int, *, options: _Options) -> _Rows: ...
     def query(

@@ -1,5 +1,6 @@
 """A store directory: open, scan, look up, append. A Python face on the store crate."""
 
+from rmqfast.store.get_limits import GetLimits
 from rmqfast.store.opening import open_store, repair
 from rmqfast.store.reader import MessageStore
 from rmqfast.store.report import ExportReport, IndexFile, StoreInfo, VerifyReport
@@ -12,6 +13,7 @@ __all__ = [
     "AppendOptions",
     "AppendResult",
     "ExportReport",
+    "GetLimits",
     "IndexFile",
     "MessageStore",
     "RecoveryReport",

@@ -8,6 +8,7 @@ from typing import Any, Literal
 from rmqfast import _native
 from rmqfast.errors import ArgumentError, DamageWarning
 from rmqfast.message import Damage, GetMessageResult, GetMessageStatus, MessageExt
+from rmqfast.store.get_limits import GetLimits
 from rmqfast.store.request import MAX_BODY_BYTES, Time, milliseconds
 
 __all__ = ["Lookups"]
@@ -29,6 +30,7 @@ class Lookups:
         max_messages: int = 32,
         tags: str = "*",
         max_body_bytes: int = MAX_BODY_BYTES,
+        limits: GetLimits | None = None,
     ) -> GetMessageResult:
         """Messages of a queue from an offset on, as a broker gives them to a pull.
 
@@ -40,10 +42,12 @@ class Lookups:
             queue_id: The queue; one that does not exist is an empty one.
             offset: Queue offset.
             max_messages: At most so many, and at most 256 KiB of them for every 32 asked for; the first one always
-                fits. Up to 32 that is what a broker gives; it never gives more.
+                fits. Up to 32 that is what a broker gives of what it has in memory; it never gives more.
             tags: Tag expression, as "A || B". The broker's part compares hashes and decides status and next offset; the
                 client's part compares the tags themselves and decides `messages`.
             max_body_bytes: Bytes of a decompressed body; a larger one is None, and damage says so.
+            limits: A broker's, in place of those that grow with `max_messages`: 32 messages and 256 KiB at most, and 8
+                messages and 64 KiB of what lies far behind the log's end.
 
         Raises:
             UnknownTopicError: The store has no such topic.
@@ -61,13 +65,61 @@ class Lookups:
         """
         _check_count(max_messages)
         options = (self._broker_name, max_body_bytes)
-        status, next_offset, low, high, rows, damage = self._native.get(
-            (topic, queue_id), offset, max_messages=max_messages, tags=tags, options=options
+        caps = None if limits is None else limits.completed()
+        status, (next_offset, low, high), from_slave, rows, damage = self._native.get(
+            (topic, queue_id), offset, max_messages=max_messages, tags=tags, options=options, limits=caps
         )
         messages = [MessageExt(**row) for row in rows]
-        return GetMessageResult(
-            GetMessageStatus(status), next_offset, low, high, messages, [Damage(*entry) for entry in damage]
-        )
+        places = [Damage(*entry) for entry in damage]
+        return GetMessageResult(GetMessageStatus(status), next_offset, low, high, messages, places, from_slave)
+
+    def check_in_disk(self, topic: str, queue_id: int, offset: int, *, limits: GetLimits | None = None) -> bool:
+        """Whether a broker would take a message to be on the disk alone, as it lies far behind the log's end.
+
+        Args:
+            topic: The topic.
+            queue_id: The queue.
+            offset: Queue offset; where there is no message the answer is no.
+            limits: What is taken to be in memory; 40 % of this machine's memory unless given.
+
+        Raises:
+            UnknownTopicError: The store has no such topic.
+
+        Example:
+            >>> import rmqfast
+            >>> store = rmqfast.open_store(getfixture("golden_store")("basic-4.9.4"))
+            >>> store.check_in_disk("fx_q1", 0, 0, limits=rmqfast.GetLimits(physical_memory=1 << 20))
+            True
+
+        Source: `DefaultMessageStore.checkInDiskByConsumeOffset`.
+        """
+        return self._native.check_in_disk((topic, queue_id), offset, limits=(limits or GetLimits()).completed())
+
+    def earliest_time(self, topic: str | None = None, queue_id: int | None = None) -> int | None:
+        """The store time of the first message that is still there, in milliseconds; None where there is none.
+
+        A 4.9.4 broker says -1 for the whole store unless 8 MiB of messages stand in its first file; this does not.
+        Where the first message cannot be read, the first one that can be is taken.
+
+        Args:
+            topic: Only of this topic; of the whole commit log without it.
+            queue_id: Only of this queue of the topic.
+
+        Raises:
+            UnknownTopicError: The store has no such topic.
+            ArgumentError: A queue without a topic.
+
+        Example:
+            >>> import rmqfast
+            >>> store = rmqfast.open_store(getfixture("golden_store")("basic-4.9.4"))
+            >>> store.earliest_time(), store.earliest_time("fx_q1", 0)
+            (1795231240903, 1795231240975)
+
+        Source: `DefaultMessageStore.getEarliestMessageTime`.
+        """
+        if topic is None and queue_id is not None:
+            raise ArgumentError(f"queue_id: expected none without a topic, got {queue_id}")
+        return self._native.earliest_time(topic, queue_id)
 
     def offset_for_time(self, topic: str, queue_id: int, when: Time, *, rule: Literal["5.x", "4.9.4"] = "5.x") -> int:
         """The queue offset for a point in time.

@@ -11,28 +11,78 @@ use rmqfast_store::store::info::StoreInfo;
 use rmqfast_store::store::query::KeyQuery;
 use rmqfast_store::store::time_search::TimeRule;
 use rmqfast_store::store::verify::VerifyReport;
-use rmqfast_store::store::{MessageStore, QueueKind};
+use rmqfast_store::store::{GetLimits, MessageStore, QueueKind};
 
 /// Messages, and what was damaged on the way.
 pub type Rows<'py> = (Vec<Bound<'py, PyDict>>, Vec<PyDamage>);
 
-/// `status, next_begin_offset, min_offset, max_offset, messages, damage` of a pull.
-pub type PyGetMessage<'py> = (&'static str, i64, i64, i64, Vec<Bound<'py, PyDict>>, Vec<PyDamage>);
+/// `status, (next_begin_offset, min_offset, max_offset), suggest_pulling_from_slave, messages, damage` of a pull.
+pub type PyGetMessage<'py> = (&'static str, (i64, i64, i64), bool, Vec<Bound<'py, PyDict>>, Vec<PyDamage>);
 
-/// As `MessageStore::get`.
+/// The attributes of `rmqfast.store.get_limits.GetLimits`.
+#[derive(FromPyObject)]
+pub struct PyGetLimits {
+    count_in_memory: usize,
+    bytes_in_memory: i32,
+    count_in_disk: usize,
+    bytes_in_disk: i32,
+    access_ratio: u32,
+    physical_memory: u64,
+}
+
+impl PyGetLimits {
+    fn into_limits(self) -> GetLimits {
+        GetLimits {
+            count_in_memory: self.count_in_memory,
+            bytes_in_memory: self.bytes_in_memory,
+            count_in_disk: self.count_in_disk,
+            bytes_in_disk: self.bytes_in_disk,
+            memory: GetLimits::share(self.physical_memory, self.access_ratio),
+        }
+    }
+}
+
+/// As `MessageStore::get_within`, or `get` without limits.
 pub fn get<'py>(
     py: Python<'py>,
     store: &MessageStore,
-    (topic, queue_id, offset): (&str, i32, i64),
-    max_messages: usize,
+    place: (&str, i32, i64),
+    (max_messages, limits): (usize, Option<PyGetLimits>),
     tags: &str,
     options: RowOptions,
 ) -> PyResult<PyGetMessage<'py>> {
     let tags = TagExpression::parse(tags).map_err(to_python)?;
-    let got = py.detach(|| store.get(topic, queue_id, offset, max_messages, &tags)).map_err(to_python)?;
+    let limits = limits.map_or_else(|| GetLimits::of_count(max_messages), PyGetLimits::into_limits);
+    let got = py.detach(|| store.get_within(place, max_messages, &tags, limits)).map_err(to_python)?;
     let (messages, mut damage) = found(py, store, got.records.iter().map(Vec::as_slice), options)?;
     damage.splice(..0, got.damage.iter().map(from_damage));
-    Ok((got.status.name(), got.next_begin_offset, got.min_offset, got.max_offset, messages, damage))
+    let offsets = (got.next_begin_offset, got.min_offset, got.max_offset);
+    Ok((got.status.name(), offsets, got.suggest_pulling_from_slave, messages, damage))
+}
+
+/// As `MessageStore::check_in_disk`.
+pub fn check_in_disk(
+    py: Python<'_>,
+    store: &MessageStore,
+    (topic, queue_id, offset): (&str, i32, i64),
+    limits: PyGetLimits,
+) -> PyResult<bool> {
+    let limits = limits.into_limits();
+    py.detach(|| store.check_in_disk(topic, queue_id, offset, &limits)).map_err(to_python)
+}
+
+/// As `MessageStore::earliest_time`, or `earliest_in_queue` with a topic and a queue.
+pub fn earliest_time(
+    py: Python<'_>,
+    store: &MessageStore,
+    topic: Option<&str>,
+    queue_id: Option<i32>,
+) -> PyResult<Option<i64>> {
+    py.detach(|| match (topic, queue_id) {
+        (Some(topic), Some(queue_id)) => store.earliest_in_queue(topic, queue_id),
+        _ => store.earliest_time(topic),
+    })
+    .map_err(to_python)
 }
 
 fn found<'py, 'a>(

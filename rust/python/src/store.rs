@@ -1,7 +1,7 @@
 //! A store directory, opened for reading.
 use crate::error::to_python;
 use crate::export::{PySizes, export_store};
-use crate::lookup::{self, PyGetMessage, Rows};
+use crate::lookup::{self, PyGetLimits, PyGetMessage, Rows};
 use crate::request::{PyPiece, PyScanRequest, from_piece, to_piece, to_way};
 use crate::row::RowOptions;
 use crate::scan::Scan;
@@ -72,7 +72,8 @@ impl Store {
         py.detach(|| self.store.topics()).map_err(to_python)
     }
 
-    #[pyo3(signature = (queue, offset, *, max_messages, tags, options))]
+    #[pyo3(signature = (queue, offset, *, max_messages, tags, options, limits))]
+    #[allow(clippy::too_many_arguments, reason = "Python gives them by name")]
     fn get<'py>(
         &self,
         py: Python<'py>,
@@ -81,8 +82,18 @@ impl Store {
         max_messages: usize,
         tags: &str,
         options: RowOptions,
+        limits: Option<PyGetLimits>,
     ) -> PyResult<PyGetMessage<'py>> {
-        lookup::get(py, &self.store, (&queue.0, queue.1, offset), max_messages, tags, options)
+        lookup::get(py, &self.store, (&queue.0, queue.1, offset), (max_messages, limits), tags, options)
+    }
+
+    #[pyo3(signature = (queue, offset, *, limits))]
+    fn check_in_disk(&self, py: Python<'_>, queue: (String, i32), offset: i64, limits: PyGetLimits) -> PyResult<bool> {
+        lookup::check_in_disk(py, &self.store, (&queue.0, queue.1, offset), limits)
+    }
+
+    fn earliest_time(&self, py: Python<'_>, topic: Option<&str>, queue_id: Option<i32>) -> PyResult<Option<i64>> {
+        lookup::earliest_time(py, &self.store, topic, queue_id)
     }
 
     #[pyo3(signature = (topic, queue_id, when, *, rule))]

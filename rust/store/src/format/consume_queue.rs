@@ -18,6 +18,13 @@ pub const PRE_BLANK_SIZE: i32 = i32::MAX;
 /// The tags code of a unit in place of a message that was left out. Its lower half, which a broker compares, is that of no tag.
 pub const LEFT_OUT: i64 = 1 << 32;
 
+/// Whether a tags code is an address in `consumequeue_ext` (`ConsumeQueueExt.isExtAddr`): the hash is there, and cannot be
+/// compared.
+#[inline]
+pub fn is_ext_address(tags_code: i64) -> bool {
+    tags_code < i64::from(i32::MIN)
+}
+
 /// One unit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Unit {

@@ -3,7 +3,7 @@
 //! Source: `DefaultMessageStore.getMessage`, `DefaultMessageFilter.isMatchedByConsumeQueue`.
 use super::request::ScanRequest;
 use crate::Result;
-use crate::format::consume_queue::{PRE_BLANK_SIZE, UNIT_SIZE, Unit};
+use crate::format::consume_queue::{PRE_BLANK_SIZE, UNIT_SIZE, Unit, is_ext_address};
 use crate::format::cursor::{i32_at, i64_at};
 use crate::store::commit_log::CommitLog;
 use crate::store::consume_queue::{ConsumeQueue, UnitReader};
@@ -239,11 +239,6 @@ impl Cursor {
 fn next_file(queue: &ConsumeQueue, offset: i64) -> i64 {
     let firsts = queue.segments().files().iter().map(|file| file.base.div_ceil(UNIT_SIZE as u64) as i64);
     firsts.filter(|first| *first > offset).min().unwrap_or(i64::MAX)
-}
-
-/// Source: `ConsumeQueueExt.isExtAddr`: the hash is elsewhere, so it cannot be compared.
-fn is_ext_address(tags_code: i64) -> bool {
-    tags_code < i64::from(i32::MIN)
 }
 
 fn unit_damage(queue: &ConsumeQueue, queue_offset: i64, units: i64, reason: String) -> Damage {

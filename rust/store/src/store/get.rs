@@ -4,17 +4,14 @@
 use super::MessageStore;
 use super::commit_log::RecordReader;
 use super::damage::Damage;
+use super::get_limits::GetLimits;
 use super::queue_view::QueueView;
 use crate::Result;
 use crate::filter::TagExpression;
-use crate::format::consume_queue::{UNIT_SIZE, Unit};
+use crate::format::consume_queue::{UNIT_SIZE, Unit, is_ext_address};
 use crate::format::message::Message;
 use crate::format::properties;
 
-/// `maxTransferCountOnMessageInMemory`: asking for more raises the cap on bytes in proportion.
-const COUNT: usize = 32;
-/// `maxTransferBytesOnMessageInMemory`.
-const BYTES: usize = 256 << 10;
 /// Units that a call looks at, at least: 16,000 bytes of them.
 const UNITS: usize = 16_000 / UNIT_SIZE;
 /// Queues whose units lead to records of other topics.
@@ -63,12 +60,14 @@ pub struct GetMessage {
     pub max_offset: i64,
     /// Whole records, those whose tag only shares a hash left out.
     pub records: Vec<Vec<u8>>,
+    /// Whether the last message looked at is so far behind the log's end that a slave should be asked for the next.
+    pub suggest_pulling_from_slave: bool,
     /// Units whose record is not there or not sound.
     pub damage: Vec<Damage>,
 }
 
 impl MessageStore {
-    /// Messages of a queue from `offset` on.
+    /// Messages of a queue from `offset` on, as many as are asked for.
     ///
     /// # Errors
     /// [`crate::Error::Unknown`] for a topic that the store does not have, [`crate::Error::Io`].
@@ -80,8 +79,22 @@ impl MessageStore {
         max_messages: usize,
         tags: &TagExpression,
     ) -> Result<GetMessage> {
+        self.get_within((topic, queue_id, offset), max_messages, tags, GetLimits::of_count(max_messages))
+    }
+
+    /// Messages of a queue from an offset on, within the limits of a broker.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get).
+    pub fn get_within(
+        &self,
+        (topic, queue_id, offset): (&str, i32, i64),
+        max_messages: usize,
+        tags: &TagExpression,
+        limits: GetLimits,
+    ) -> Result<GetMessage> {
         let view = self.queue_view(topic, queue_id)?;
-        let mut get = Get::new(self, &view, max_messages, tags);
+        let mut get = Get::new(self, &view, max_messages, tags, limits)?;
         let (status, next_begin_offset) = match refusal(&view, offset)? {
             Some(refused) => refused,
             None => {
@@ -89,10 +102,20 @@ impl MessageStore {
                 (get.status, offset + scanned)
             }
         };
+        let suggest_pulling_from_slave = get.looked_at.is_some_and(|at| limits.is_in_disk(at, get.log_end));
         let mut records = get.records;
         records.retain(|r| Message::decode(r).is_some_and(|m| tags.matches(m.property(properties::TAGS))));
         let (min_offset, max_offset) = (view.min_offset(), view.max_offset());
-        Ok(GetMessage { status, next_begin_offset, min_offset, max_offset, records, damage: get.damage })
+        let damage = get.damage;
+        Ok(GetMessage {
+            status,
+            next_begin_offset,
+            min_offset,
+            max_offset,
+            records,
+            suggest_pulling_from_slave,
+            damage,
+        })
     }
 }
 
@@ -124,29 +147,40 @@ struct Get<'a> {
     log: RecordReader<'a>,
     store: &'a MessageStore,
     max_messages: usize,
-    max_bytes: usize,
+    limits: GetLimits,
+    log_end: u64,
+    /// Physical offset that the last unit leads to.
+    looked_at: Option<i64>,
     skip_until: i64,
     status: GetMessageStatus,
-    bytes: usize,
+    bytes: i32,
     records: Vec<Vec<u8>>,
     damage: Vec<Damage>,
 }
 
 impl<'a> Get<'a> {
-    fn new(store: &'a MessageStore, view: &'a QueueView, max_messages: usize, tags: &'a TagExpression) -> Self {
-        Self {
+    fn new(
+        store: &'a MessageStore,
+        view: &'a QueueView,
+        max_messages: usize,
+        tags: &'a TagExpression,
+        limits: GetLimits,
+    ) -> Result<Self> {
+        Ok(Self {
             view,
             tags,
             log: RecordReader::new(store.log()),
             store,
             max_messages,
-            max_bytes: max_messages.div_ceil(COUNT).max(1).saturating_mul(BYTES),
+            limits,
+            log_end: store.tail()?.log_end(),
+            looked_at: None,
             skip_until: 0,
             status: GetMessageStatus::NoMatchedMessage,
             bytes: 0,
             records: Vec::new(),
             damage: Vec::new(),
-        }
+        })
     }
 
     /// Looks at units up to the end of their file, or a hole; returns how many.
@@ -156,10 +190,13 @@ impl<'a> Get<'a> {
         let mut units = self.view.reader();
         for at in offset..end {
             let Some(unit) = units.unit(at)? else { return Ok(at - offset) };
+            self.looked_at = Some(unit.physical_offset);
             if unit.physical_offset < self.skip_until {
                 continue;
             }
-            if self.is_full(unit.size) {
+            let is_in_disk = self.limits.is_in_disk(unit.physical_offset, self.log_end);
+            let filled = (self.records.len(), self.bytes);
+            if self.limits.is_full(filled, self.max_messages, unit.size, is_in_disk) {
                 return Ok(at - offset);
             }
             self.visit(at, unit)?;
@@ -167,14 +204,8 @@ impl<'a> Get<'a> {
         Ok(end - offset)
     }
 
-    /// The first message fits, whatever its size.
-    fn is_full(&self, next_size: i32) -> bool {
-        let bytes = self.bytes.saturating_add(next_size.max(0) as usize);
-        !self.records.is_empty() && (self.records.len() >= self.max_messages || bytes > self.max_bytes)
-    }
-
     fn visit(&mut self, queue_offset: i64, unit: Unit) -> Result<()> {
-        if !self.tags.codes_match(unit.tags_code) {
+        if !is_ext_address(unit.tags_code) && !self.tags.codes_match(unit.tags_code) {
             self.miss(GetMessageStatus::NoMatchedMessage);
             return Ok(());
         }
@@ -188,7 +219,7 @@ impl<'a> Get<'a> {
                 None => {
                     self.status = GetMessageStatus::Found;
                     self.skip_until = 0;
-                    self.bytes += record.len();
+                    self.bytes = self.bytes.wrapping_add(record.len() as i32);
                     self.records.push(record);
                     return Ok(());
                 }

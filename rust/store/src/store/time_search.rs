@@ -2,9 +2,11 @@
 //!
 //! Source: `ConsumeQueueStore.getOffsetInQueueByTime` (5.x), `ConsumeQueue.getOffsetInQueueByTime` and
 //! `MappedFileQueue.getMappedFileByTime` (4.9.4).
-use super::MessageStore;
 use super::commit_log::RecordReader;
+use super::damage::DamageLog;
+use super::get_limits::GetLimits;
 use super::queue_view::{QueueView, ViewReader};
+use super::{LogWalk, MessageStore};
 use crate::Result;
 use crate::format::consume_queue::{UNIT_SIZE, Unit};
 use crate::format::message::Message;
@@ -36,6 +38,60 @@ impl MessageStore {
             TimeRule::V5 => search.first_not_before(when.max(0)),
             TimeRule::V4 => search.nearest(when, self.log().min_offset() as i64),
         }
+    }
+}
+
+impl MessageStore {
+    /// Store time in milliseconds of the first message of a queue that is still there and can be read; `None` without one.
+    ///
+    /// # Errors
+    /// As [`offset_for_time`](Self::offset_for_time).
+    pub fn earliest_in_queue(&self, topic: &str, queue_id: i32) -> Result<Option<i64>> {
+        let view = self.queue_view(topic, queue_id)?;
+        let mut search = Search { view: &view, units: view.reader(), log: RecordReader::new(self.log()) };
+        Ok(search.readable(view.min_offset(), view.max_offset())?.map(|(_, time)| time))
+    }
+
+    /// Store time in milliseconds of the first message of a topic, or of the whole log, that is still there and can be read.
+    ///
+    /// 4.9.4 finds none in the log unless 8 MiB stand behind it (`DefaultMessageStore.getEarliestMessageTime`); 5.x does.
+    ///
+    /// # Errors
+    /// As [`offset_for_time`](Self::offset_for_time).
+    pub fn earliest_time(&self, topic: Option<&str>) -> Result<Option<i64>> {
+        let Some(topic) = topic else { return self.earliest_in_log() };
+        self.check_topic(topic)?;
+        let mut earliest = None;
+        for queue_id in self.topics()?.remove(topic).into_iter().flatten().map(|(queue_id, _)| queue_id) {
+            earliest = earliest.into_iter().chain(self.earliest_in_queue(topic, queue_id)?).min();
+        }
+        Ok(earliest)
+    }
+
+    fn earliest_in_log(&self) -> Result<Option<i64>> {
+        let mut walk = LogWalk::new(self.log().clone(), self.log().min_offset(), u64::MAX, 0).without_waiting();
+        if !walk.advance(&mut DamageLog::default())? {
+            return Ok(None);
+        }
+        let block = walk.block();
+        let first = block.records.first();
+        let message = first.and_then(|r| Message::new(block.bytes.get(r.at as usize..)?, r.layout));
+        Ok(message.map(|message| message.store_timestamp()))
+    }
+
+    /// Whether a broker would take the message at a queue offset to be on the disk alone, far behind the log's end; `false` where
+    /// there is none (`DefaultMessageStore.checkInDiskByConsumeOffset`).
+    ///
+    /// # Errors
+    /// As [`offset_for_time`](Self::offset_for_time).
+    pub fn check_in_disk(&self, topic: &str, queue_id: i32, offset: i64, limits: &GetLimits) -> Result<bool> {
+        let view = self.queue_view(topic, queue_id)?;
+        if !(view.min_offset()..view.max_offset()).contains(&offset) {
+            return Ok(false);
+        }
+        let unit = view.reader().unit(offset)?;
+        let log_end = self.tail()?.log_end();
+        Ok(unit.is_some_and(|unit| limits.is_in_disk(unit.physical_offset, log_end)))
     }
 }
 

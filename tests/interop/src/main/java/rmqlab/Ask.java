@@ -17,7 +17,10 @@ import org.apache.rocketmq.store.GetMessageResult;
  * Asks DefaultMessageStore about a copy of a loaded store: Ask DIR [--slots 1000 --index-num 4000]. JSON lines in, a line
  * out for each:
  *   {"topic", "queueId", "time", "upper"}          -> {"offset"}: getOffsetInQueueByTime; upper is for 5.x
- *   {"topic", "queueId", "offset", "max", "tags"}  -> {"status", "next", "min", "max", "offsets"}: getMessage
+ *   {"topic", "queueId", "offset", "max", "tags"}  -> {"status", "next", "min", "max", "offsets", "slave"}: getMessage;
+ *     "memory": bytes of memory that the machine is taken to have (4.x); "slave": suggestPullingFromSlave
+ *   {"topic", "queueId", "inDisk", "memory"}       -> {"inDisk"}: checkInDiskByConsumeOffset (4.x)
+ *   {"topic", "queueId", "earliest"}               -> {"earliest"}: getEarliestMessageTime
  */
 public final class Ask {
     public static void main(String[] args) {
@@ -39,7 +42,10 @@ public final class Ask {
         BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         for (String line = in.readLine(); line != null; line = in.readLine()) {
             JsonObject q = J.parse(line);
+            if (q.has("memory")) Shim.memory(q.get("memory").getAsLong());
             if (q.has("time")) search(s, q);
+            else if (q.has("inDisk")) J.out(J.map("inDisk", Shim.inDisk(s, topic(q), queue(q), q.get("inDisk").getAsLong())));
+            else if (q.has("earliest")) J.out(J.map("earliest", s.getEarliestMessageTime(topic(q), queue(q))));
             else get(s, q);
         }
         J.flush();
@@ -58,7 +64,7 @@ public final class Ask {
         List<Long> offsets = new ArrayList<>();
         for (ByteBuffer b : r.getMessageBufferList()) offsets.add(MessageDecoder.decode(b.slice(), false).getQueueOffset());
         J.out(J.map("status", r.getStatus().name(), "next", r.getNextBeginOffset(), "min", r.getMinOffset(),
-            "max", r.getMaxOffset(), "offsets", offsets));
+            "max", r.getMaxOffset(), "offsets", offsets, "slave", r.isSuggestPullingFromSlave()));
         r.release();
     }
 

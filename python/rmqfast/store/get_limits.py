@@ -1,0 +1,58 @@
+"""What a broker gives to one pull, at most."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+
+from rmqfast.errors import ArgumentError
+
+__all__ = ["GetLimits"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class GetLimits:
+    """The caps of a broker on one pull.
+
+    A message that lies further behind the log's end than `access_ratio` per cent of the memory is taken to be on the
+    disk alone.
+
+    Args:
+        count_in_memory: Messages at most (`maxTransferCountOnMessageInMemory`).
+        bytes_in_memory: Bytes of records at most (`maxTransferBytesOnMessageInMemory`); the first one always fits.
+        count_in_disk: Messages at most, from the disk (`maxTransferCountOnMessageInDisk`).
+        bytes_in_disk: Bytes at most, from the disk (`maxTransferBytesOnMessageInDisk`).
+        access_ratio: Per cent of the memory (`accessMessageInMemoryMaxRatio`).
+        physical_memory: Bytes of memory of the broker's machine; those of this one unless given.
+
+    Raises:
+        ArgumentError: A value out of range.
+
+    Example:
+        >>> GetLimits(count_in_disk=16).bytes_in_disk
+        65536
+
+    Source: `MessageStoreConfig`, `DefaultMessageStore.isTheBatchFull`.
+    """
+
+    count_in_memory: int = 32
+    bytes_in_memory: int = 256 << 10
+    count_in_disk: int = 8
+    bytes_in_disk: int = 64 << 10
+    access_ratio: int = 40
+    physical_memory: int | None = None
+
+    def __post_init__(self) -> None:
+        """Checks what Rust's types do not."""
+        for name in ("count_in_memory", "bytes_in_memory", "count_in_disk", "bytes_in_disk", "access_ratio"):
+            value = getattr(self, name)
+            if not 0 <= value <= (1 << 31) - 1:
+                raise ArgumentError(f"{name}: expected 0 to {(1 << 31) - 1}, got {value}")
+        if self.physical_memory is not None and not 0 <= self.physical_memory < 1 << 63:
+            raise ArgumentError(f"physical_memory: expected 0 to {(1 << 63) - 1}, got {self.physical_memory}")
+
+    def completed(self) -> GetLimits:
+        """The same with what the system has to say."""
+        if self.physical_memory is not None:
+            return self
+        return replace(self, physical_memory=os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))

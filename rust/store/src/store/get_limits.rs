@@ -1,0 +1,92 @@
+//! How much one pull gives: less of what a broker would have to read from the disk, as it lies far behind the log's end.
+//!
+//! Source: `DefaultMessageStore.isTheBatchFull`, `checkInDiskByCommitOffset`, `MessageStoreConfig`.
+
+/// The caps of a broker, and what it takes to be in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GetLimits {
+    /// `maxTransferCountOnMessageInMemory`.
+    pub count_in_memory: usize,
+    /// `maxTransferBytesOnMessageInMemory`.
+    pub bytes_in_memory: i32,
+    /// `maxTransferCountOnMessageInDisk`.
+    pub count_in_disk: usize,
+    /// `maxTransferBytesOnMessageInDisk`.
+    pub bytes_in_disk: i32,
+    /// Bytes of the log before its end that are taken to be in memory.
+    pub memory: u64,
+}
+
+impl GetLimits {
+    /// Those of a broker as it ships, on a machine with so many bytes of memory: 40 % of them (`accessMessageInMemoryMaxRatio`).
+    pub fn of_broker(physical_memory: u64) -> Self {
+        Self {
+            count_in_memory: 32,
+            bytes_in_memory: 256 << 10,
+            count_in_disk: 8,
+            bytes_in_disk: 64 << 10,
+            memory: Self::share(physical_memory, 40),
+        }
+    }
+
+    /// As many messages as are asked for, and 256 KiB for every 32 of them; all are taken to be in memory.
+    pub fn of_count(max_messages: usize) -> Self {
+        let shipped = Self::of_broker(u64::MAX);
+        let times = max_messages.div_ceil(shipped.count_in_memory).max(1);
+        let bytes_in_memory = times.saturating_mul(shipped.bytes_in_memory as usize).min(i32::MAX as usize) as i32;
+        Self { count_in_memory: max_messages, bytes_in_memory, memory: u64::MAX, ..shipped }
+    }
+
+    /// So many per cent of the memory, rounded as Java does.
+    pub fn share(physical_memory: u64, percent: u32) -> u64 {
+        (physical_memory as f64 * (f64::from(percent) / 100.0)) as u64
+    }
+
+    /// Whether what stands at `physical_offset` of a log that ends at `log_end` is taken to be on the disk alone.
+    #[inline]
+    pub fn is_in_disk(&self, physical_offset: i64, log_end: u64) -> bool {
+        let behind = (log_end as i64).saturating_sub(physical_offset);
+        u64::try_from(behind).is_ok_and(|behind| behind > self.memory)
+    }
+
+    /// Whether a batch takes no further message. The first one fits, whatever its size; the sum overflows as in Java, where a
+    /// unit that leads nowhere says that it is 2 GiB long and so ends no batch.
+    #[inline]
+    pub fn is_full(&self, (count, bytes): (usize, i32), max_messages: usize, next_size: i32, is_in_disk: bool) -> bool {
+        if count == 0 || bytes == 0 {
+            return false;
+        }
+        let (most, most_bytes) = match is_in_disk {
+            true => (self.count_in_disk, self.bytes_in_disk),
+            false => (self.count_in_memory, self.bytes_in_memory),
+        };
+        count >= max_messages.min(most) || bytes.wrapping_add(next_size) > most_bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn caps_are_those_of_a_broker() {
+        let limits = GetLimits::of_broker(1000);
+        assert_eq!(limits.memory, 400);
+        assert_eq!([600, 599].map(|offset| limits.is_in_disk(offset, 1000)), [false, true]);
+        let full = |count, bytes, most, size, disk| limits.is_full((count, bytes), most, size, disk);
+        assert!(!full(0, 0, 1, i32::MAX, false) && !full(1, 100, 32, i32::MAX, false));
+        assert_eq!([31, 32].map(|count| full(count, 1, 1000, 1, false)), [false, true]);
+        assert_eq!([7, 8].map(|count| full(count, 1, 1000, 1, true)), [false, true]);
+        assert_eq!([65_535, 65_536].map(|size| full(1, 1, 1000, size, true)), [false, true]);
+        assert_eq!([262_143, 262_144].map(|size| full(1, 1, 1000, size, false)), [false, true]);
+        assert!(full(3, 1, 3, 1, false));
+    }
+
+    #[test]
+    fn who_asks_for_more_gets_more_bytes() {
+        let limits = GetLimits::of_count(65);
+        assert_eq!((limits.count_in_memory, limits.bytes_in_memory), (65, 3 << 18));
+        assert!(!limits.is_in_disk(0, u64::MAX >> 1));
+        assert_eq!(GetLimits::of_count(1 << 30).bytes_in_memory, i32::MAX);
+    }
+}

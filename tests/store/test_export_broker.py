@@ -1,0 +1,111 @@
+"""What RocketMQ's own classes, and a real 4.9.4 broker, make of an exported store."""
+
+from __future__ import annotations
+
+import base64
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests import golden_stores
+from tests.reference import random_store
+from tests.reference.writer import Message, Options, write_store
+from tests.store.scanned import opened, rows_of
+from tests.store.test_append import dump
+from tests.store.test_export import still
+from tests.store.test_handover import GEOMETRY, free_port, run
+
+GoldenStore = Callable[[str], Path]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
+
+
+def check_dump(path: Path) -> dict[str, list[golden_stores.Line]]:
+    """RocketMQ's classes find the store sound, and read what a scan reads; of each queue all messages."""
+    lines = dump(path)
+    assert lines["store"][0]["loaded"] is True
+    rows = rows_of(opened(path).scan())
+    assert list(golden_stores.differences(rows, golden_stores.rows_of(lines["msg"], "4.9.4"))) == []
+    assert all(line["leadsToMessage"] for line in lines["cq"])
+    bounds = opened(path).topics()
+    for line in lines["queue"]:
+        low, high = bounds.get(line["topic"], {}).get(line["queueId"], (0, 0))
+        assert (line["min"], line["max"]) == (low, high)
+    for line in lines["get"]:
+        of_queue = [r for r in rows if (r["topic"], r["queue_id"]) == (line["topic"], line["queueId"])]
+        assert line["messages"] == len(of_queue)
+    for line in lines.get("index", []):
+        assert line["commitLogOffsets"]
+    return lines
+
+
+@pytest.mark.parametrize("name", ["basic-4.9.4", "crash-4.9.4", "delaytx-4.9.4", "offsets-4.9.4"])
+def test_a_whole_store_is_sound_to_rocketmq(name: str, golden_store: GoldenStore, tmp_path: Path) -> None:
+    store = opened(golden_store(name))
+    store.export(tmp_path / "out")
+    lines = check_dump(tmp_path / "out")
+    assert len(lines["msg"]) == len(golden_stores.expected(name)["msg"])
+    assert "cqblank" not in lines
+
+
+def test_a_slice_is_served_from_its_first_to_its_last_message(golden_store: GoldenStore, tmp_path: Path) -> None:
+    store = opened(golden_store("basic-4.9.4"))
+    slices: list[dict[str, Any]] = [{"tags": "Aa || BB"}, {"start_offset": 130, "end_offset": 400}, {"tags": "TagA"}]
+    for n, options in enumerate(slices):
+        report = store.export(tmp_path / f"{n}", "fx_q1", **options)
+        lines = check_dump(tmp_path / f"{n}")
+        assert len(lines["msg"]) == report.rows > 100
+        assert ("cqblank" in lines) == ("tags" in options)
+
+
+def test_gaps_over_many_files_of_log_and_queue_are_passed(tmp_path: Path) -> None:
+    """A tag in one of forty messages, so that whole files of the queues hold none, and the log has several files."""
+    tags = ["rare" if n % 40 == 7 else "often" for n in range(2000)]
+    messages = [
+        Message(
+            "T", b"x" * 300, queue_id=n % 3, properties=(("TAGS", tag),), store_timestamp=random_store.START_MILLIS + n
+        )
+        for n, tag in enumerate(tags)
+    ]
+    options = Options(commitlog_file_size=4096, consume_queue_file_size=200, first_queue_offsets={("T", 1): 13})
+    store = opened(write_store(tmp_path / "store", messages, options).path)
+    report = store.export(tmp_path / "out", "T", tags="rare")
+    assert report.rows == tags.count("rare")
+    assert len(list((tmp_path / "out/commitlog").iterdir())) > 3
+    check_dump(tmp_path / "out")
+
+
+def consumed(mode: str, address: str, *options: object) -> list[dict[str, Any]]:
+    arguments = ("--mode", mode, "--namesrv", address, "--topic", "fx_q1", "--group", f"g-{mode}", "--full-body")
+    # who begins before the first message is told so, and comes back half a minute later
+    answer = run("java", "4.9.4", "Consume", *arguments, "--idle-ms", 60_000, "--timeout-ms", 100_000, *options)
+    return [json.loads(line) for line in answer.splitlines()]
+
+
+def test_consumers_of_a_real_broker_get_each_message_of_a_slice(golden_store: GoldenStore, tmp_path: Path) -> None:
+    source = opened(golden_store("basic-4.9.4"))
+    wanted = rows_of(source.scan("fx_q1", tags="Aa || BB"))
+    (tmp_path / "mq").mkdir()
+    source.export(tmp_path / "mq" / "store", "fx_q1", tags="Aa || BB")
+    files = sorted((tmp_path / "mq/store/consumequeue/fx_q1/0").iterdir())
+    name_server = free_port()
+    run("start", "4.9.4", tmp_path / "mq", name_server, free_port(), *GEOMETRY[:1], "mappedFileSizeConsumeQueue=2000")
+    try:
+        # a broker removes files of queues a minute after its start
+        time.sleep(75)
+        assert sorted((tmp_path / "mq/store/consumequeue/fx_q1/0").iterdir()) == files
+        for mode in ("push", "orderly", "lite", "pull"):
+            found = sorted(
+                consumed(mode, f"127.0.0.1:{name_server}", "--count", len(wanted)),
+                key=lambda line: int(line["queueOffset"]),
+            )
+            assert [line["queueOffset"] for line in found] == [row["queue_offset"] for row in wanted]
+            assert [base64.b64decode(line["body"]) for line in found] == [row["body"] for row in wanted]
+    finally:
+        run("stop", tmp_path / "mq")
+    # a clean stop: nothing to recover, nothing lost
+    assert still(rows_of(opened(tmp_path / "mq/store").scan("fx_q1"))) == still(wanted)
+    assert opened(tmp_path / "mq/store").verify().ok
