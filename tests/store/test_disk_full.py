@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+import rmqfast
+
 FILLING = """
 import errno, os, sys, time
 from pathlib import Path
@@ -60,14 +62,50 @@ print(len(stored))
 """
 
 
+EXPORTING = """
+import errno, os, sys
+from pathlib import Path
+import rmqfast
+from rmqfast.errors import StoreIOError
+
+disk, source = Path(sys.argv[1]), Path(sys.argv[2])
+store = rmqfast.open_store(source)
+large = rmqfast.AppendOptions(file_size=1 << 20, queue_file_size=2000, index_slots=1000, index_entries=4000)
+for name, options in (("out", large), ("out.jsonl", None)):
+    try:
+        store.export(disk / name, options=options)
+    except StoreIOError as error:
+        assert error.errno == errno.ENOSPC, error
+        assert str(disk / name) in str(error.filename), error.filename
+    else:
+        raise AssertionError(f"{name} had room")
+    assert list(disk.iterdir()) == []
+# what fits is written
+assert store.export(disk / "out", end_offset=3, options=large).rows == 3
+print(os.listdir(disk))
+"""
+
+
+def on_small_disk(script: str, megabytes: int, tmp_path: Path, *arguments: object) -> str:
+    """Runs a script with a file system of its own, which it is told first; what it prints."""
+    disk, path = tmp_path / "disk", tmp_path / "script.py"
+    disk.mkdir()
+    path.write_text(script)
+    mount = f'mount -t tmpfs -o size={megabytes}m tmpfs "$1" && exec "$2" "$3" "$1" "$4"'
+    command = ["unshare", "--map-root-user", "--mount", "sh", "-c", mount, "sh", str(disk), sys.executable, str(path)]
+    done = subprocess.run([*command, *map(str, arguments)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout
+
+
+@pytest.mark.long
+def test_a_full_disk_leaves_nothing_of_an_export(tmp_path: Path) -> None:
+    sizes = rmqfast.AppendOptions(file_size=1 << 20, queue_file_size=2000, index_slots=1000, index_entries=4000)
+    with rmqfast.open_store(tmp_path / "store", mode="a", options=sizes) as store:
+        store.append_many([rmqfast.Message("T", bytes(10_000))] * 900)
+    assert on_small_disk(EXPORTING, 6, tmp_path, tmp_path / "store") == "['out']\n"
+
+
 @pytest.mark.long
 def test_a_full_disk_refuses_and_a_freed_one_takes_again(tmp_path: Path) -> None:
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    script = tmp_path / "filling.py"
-    script.write_text(FILLING)
-    mount = 'mount -t tmpfs -o size=96m tmpfs "$1" && exec "$2" "$3" "$1"'
-    command = ["unshare", "--map-root-user", "--mount", "sh", "-c", mount, "sh", str(disk), sys.executable, str(script)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr[-3000:]
-    assert int(done.stdout) > 1000
+    assert int(on_small_disk(FILLING, 96, tmp_path)) > 1000

@@ -97,12 +97,12 @@ def test_consumers_of_a_real_broker_get_each_message_of_a_slice(golden_store: Go
         # a broker removes files of queues a minute after its start
         time.sleep(75)
         assert sorted((tmp_path / "mq/store/consumequeue/fx_q1/0").iterdir()) == files
-        for mode in ("push", "orderly", "lite", "pull"):
+        for mode in ("pull", "lite", "push", "orderly"):
             found = sorted(
                 consumed(mode, f"127.0.0.1:{name_server}", "--count", len(wanted)),
                 key=lambda line: int(line["queueOffset"]),
             )
-            assert [line["queueOffset"] for line in found] == [row["queue_offset"] for row in wanted]
+            assert [line["queueOffset"] for line in found] == [row["queue_offset"] for row in wanted], mode
             assert [base64.b64decode(line["body"]) for line in found] == [row["body"] for row in wanted]
     finally:
         run("stop", tmp_path / "mq")

@@ -3,7 +3,7 @@ use rmqfast_store::Error;
 use rmqfast_store::export::{ExportReport, export};
 use rmqfast_store::file::disk::{self, Call, Watcher};
 use rmqfast_store::format::consume_queue::Unit;
-use rmqfast_store::scan::ScanRequest;
+use rmqfast_store::scan::{Listed, OffsetBound, ScanRequest};
 use rmqfast_store::store::append::{AppendOptions, Appender, Messages, OwnedMessage};
 use rmqfast_store::store::consume_queue::UnitReader;
 use rmqfast_store::store::{MessageStore, OpenOptions};
@@ -139,6 +139,20 @@ fn messages_that_are_left_out_have_units_that_lead_nowhere() {
             _ => assert_eq!(unit, Unit::left_out(0)),
         }
     }
+    let listed = Listed::of(&copy, &ScanRequest { topic: Some("T".into()), ..ScanRequest::default() }, u64::MAX);
+    let wanted = Listed { messages: 20, min_offset: Some(1), max_offset: Some(58) };
+    assert_eq!(listed.expect("read"), Some(wanted));
+    let bounds = [12, 13, 14].map(|end| {
+        let request = ScanRequest {
+            topic: Some("T".into()),
+            start_offset: Some(OffsetBound::Every(5)),
+            end_offset: Some(OffsetBound::Every(end)),
+            ..ScanRequest::default()
+        };
+        let listed = Listed::of(&copy, &request, u64::MAX).expect("read").expect("told by the queues");
+        (listed.messages, listed.min_offset, listed.max_offset)
+    });
+    assert_eq!(bounds, [(2, Some(7), Some(10)), (2, Some(7), Some(10)), (3, Some(7), Some(13))]);
     // what is put there later goes on behind
     let appender = Appender::open(&out, sizes()).expect("opened");
     assert!(appender.recovered().is_none());

@@ -18,7 +18,7 @@ import org.apache.rocketmq.store.GetMessageResult;
  * out for each:
  *   {"topic", "queueId", "time", "upper"}          -> {"offset"}: getOffsetInQueueByTime; upper is for 5.x
  *   {"topic", "queueId", "offset", "max", "tags"}  -> {"status", "next", "min", "max", "offsets", "slave"}: getMessage;
- *     "memory": bytes of memory that the machine is taken to have (4.x); "slave": suggestPullingFromSlave
+ *     "memory": bytes of memory that the machine is taken to have (4.x; with -Xint, as compiled code keeps the first); "slave": suggestPullingFromSlave
  *   {"topic", "queueId", "inDisk", "memory"}       -> {"inDisk"}: checkInDiskByConsumeOffset (4.x)
  *   {"topic", "queueId", "earliest"}               -> {"earliest"}: getEarliestMessageTime
  */
