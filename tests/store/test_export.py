@@ -275,6 +275,37 @@ def test_a_broken_queue_offset_fills_no_disk(tmp_path: Path) -> None:
     assert opened(tmp_path / "out").topics() == {"T": {0: (0, 60)}}
 
 
+def test_files_of_queues_have_the_times_of_their_last_messages(golden_store: GoldenStore, tmp_path: Path) -> None:
+    opened(golden_store("basic-4.9.4")).export(tmp_path / "out", "fx_q1", tags="Aa || BB")
+    times = {row["queue_offset"]: row["store_timestamp"] for row in rows_of(opened(tmp_path / "out").scan("fx_q1"))}
+    files = sorted((tmp_path / "out/consumequeue/fx_q1/0").iterdir())
+    assert len(files) == 13
+    for n, file in enumerate(files):
+        last = max(offset for offset in times if offset // 100 == n)
+        assert round(file.stat().st_mtime * 1000) == times[last]
+
+
+def test_a_store_without_queues_gets_some(golden_store_copy: GoldenStore, tmp_path: Path) -> None:
+    path = golden_store_copy("basic-4.9.4")
+    before = {topic: queues for topic, queues in opened(path).topics().items() if topic.startswith("fx_")}
+    shutil.rmtree(path / "consumequeue")
+    opened(path).export(
+        tmp_path / "out",
+        options=rmqfast.AppendOptions(file_size=1 << 20, queue_file_size=2000, index_slots=1000, index_entries=4000),
+    )
+    after = opened(tmp_path / "out").topics()
+    assert {topic: after[topic] for topic in before} == before
+    assert opened(tmp_path / "out").verify().ok
+
+
+def test_a_place_in_a_log_that_is_elsewhere_is_refused(tmp_path: Path) -> None:
+    small = small_store(tmp_path / "store")
+    (small.path / "commitlog").rename(tmp_path / "log")
+    with pytest.raises(ArgumentError, match="outside"):
+        opened(small.path, [tmp_path / "log"]).export(tmp_path / "log" / "out")
+    assert opened(small.path, [tmp_path / "log"]).export(tmp_path / "out").rows == 60
+
+
 def test_queues_that_are_lost_are_listed_again_as_they_were(golden_store: GoldenStore, tmp_path: Path) -> None:
     opened(golden_store("basic-4.9.4")).export(tmp_path / "out", tags="Aa || BB")
     before = files_of(tmp_path / "out" / "consumequeue")

@@ -112,12 +112,15 @@ fn clear(path: &Path) -> Result<()> {
 pub fn refuse_within(store: &MessageStore, out: &Path) -> Result<()> {
     let parent = out.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let parent = parent.canonicalize().map_err(|e| Error::io(parent, e))?;
-    let root = store.root().canonicalize().map_err(|e| Error::io(store.root(), e))?;
     if out.file_name().is_none() {
         return Err(Error::invalid("out", "a path that ends in a name", out.display()));
     }
-    if parent.starts_with(&root) {
-        return Err(Error::invalid("out", "a path outside of the store", out.display()));
+    let log = store.log().segments().files().iter().filter_map(|file| file.path.parent());
+    for directory in log.chain([store.root()]) {
+        let directory = directory.canonicalize().map_err(|e| Error::io(directory, e))?;
+        if parent.starts_with(&directory) {
+            return Err(Error::invalid("out", "a path outside of the store", out.display()));
+        }
     }
     Ok(())
 }
