@@ -5,6 +5,7 @@ use super::MessageStore;
 use super::commit_log::RecordReader;
 use super::damage::Damage;
 use super::get_limits::GetLimits;
+pub use super::get_status::GetMessageStatus;
 use super::queue_view::QueueView;
 use crate::Result;
 use crate::filter::TagExpression;
@@ -16,36 +17,6 @@ use crate::format::properties;
 const UNITS: usize = 16_000 / UNIT_SIZE;
 /// Queues whose units lead to records of other topics.
 const LMQ: &str = "%LMQ%";
-
-/// `GetMessageStatus`, as far as a store directory can give one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the names are RocketMQ's")]
-pub enum GetMessageStatus {
-    Found,
-    NoMatchedMessage,
-    MessageWasRemoving,
-    OffsetFoundNull,
-    OffsetOverflowBadly,
-    OffsetOverflowOne,
-    OffsetTooSmall,
-    NoMessageInQueue,
-}
-
-impl GetMessageStatus {
-    /// RocketMQ's name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Found => "FOUND",
-            Self::NoMatchedMessage => "NO_MATCHED_MESSAGE",
-            Self::MessageWasRemoving => "MESSAGE_WAS_REMOVING",
-            Self::OffsetFoundNull => "OFFSET_FOUND_NULL",
-            Self::OffsetOverflowBadly => "OFFSET_OVERFLOW_BADLY",
-            Self::OffsetOverflowOne => "OFFSET_OVERFLOW_ONE",
-            Self::OffsetTooSmall => "OFFSET_TOO_SMALL",
-            Self::NoMessageInQueue => "NO_MESSAGE_IN_QUEUE",
-        }
-    }
-}
 
 /// An answer.
 #[derive(Clone, Debug)]

@@ -6,6 +6,7 @@ pub mod consume_queue;
 pub mod damage;
 pub mod get;
 pub mod get_limits;
+pub mod get_status;
 pub mod index_files;
 pub mod info;
 pub mod log_walk;
