@@ -39,13 +39,22 @@ impl Listed {
         }
         let mut all = Self::default();
         for queue in plan.sources.queues.iter() {
-            all.add(queue, range(store, queue, request, end)?)?;
+            let range = range(store, queue, request, end)?;
+            if may_have_left_out(store) { all.add_messages(queue, range)? } else { all.add_all(range) }
         }
         Ok(Some(all))
     }
 
+    fn add_all(&mut self, (first, end): (i64, i64)) {
+        if first < end {
+            self.messages += end - first;
+            self.min_offset = Some(self.min_offset.map_or(first, |least| least.min(first)));
+            self.max_offset = self.max_offset.max(Some(end - 1));
+        }
+    }
+
     /// Blank units may stand anywhere between the others, so that all are looked at.
-    fn add(&mut self, queue: &ConsumeQueue, (first, end): (i64, i64)) -> Result<()> {
+    fn add_messages(&mut self, queue: &ConsumeQueue, (first, end): (i64, i64)) -> Result<()> {
         let mut reader = UnitReader::new(queue);
         let mut at = first;
         while at < end {
@@ -73,6 +82,11 @@ impl Listed {
         }
         Ok(())
     }
+}
+
+/// Whether units may stand for messages that were left out: an export, which has such, does not begin its log at 0.
+fn may_have_left_out(store: &MessageStore) -> bool {
+    store.log().min_offset() > 0
 }
 
 /// Whether a stretch of the log holds anything: behind what the queues list it is zeroes as a rule, to the end of the file.

@@ -296,7 +296,7 @@ mod tests {
     fn messages_that_are_gone_in_the_middle_keep_their_places() {
         let dir = tempfile::tempdir().expect("dir");
         let path = dir.path().join("T/0");
-        let mut queue = QueueWriter::new(0, 0, path.clone(), 5 * UNIT, 0);
+        let mut queue = QueueWriter::new(0, 0, path.clone(), 5 * UNIT, 0, true);
         append(&mut queue, 2);
         queue.fill(12, 4096).expect("filled");
         append(&mut queue, 1);
