@@ -4,10 +4,10 @@
 use super::mmap;
 use crate::{Error, Result};
 use memmap2::Mmap;
-use rustix::fs::SeekFrom;
-use std::fs::File;
+use rustix::fs::{OFlags, SeekFrom};
+use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -32,12 +32,12 @@ pub struct Segment {
 }
 
 impl Segment {
-    /// Opens the file for reading only.
+    /// Opens the file for reading only; its access time stays as it is, where this user may ask for that.
     ///
     /// # Errors
     /// [`Error::Io`] with the path.
     pub fn open(path: &Path, io: Io) -> Result<Self> {
-        let file = File::open(path).map_err(|e| Error::io(path, e))?;
+        let file = open_unseen(path).map_err(|e| Error::io(path, e))?;
         // Positions within a map are 32 bits wide; no broker writes a file that needs more.
         let mappable = file.metadata().is_ok_and(|m| m.len() <= u64::from(u32::MAX));
         let map = match io {
@@ -56,6 +56,20 @@ impl Segment {
     /// The file's path.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Bytes that the file has now.
+    ///
+    /// # Errors
+    /// [`Error::Io`] with the path.
+    pub fn file_len(&self) -> Result<u64> {
+        self.file.metadata().map(|meta| meta.len()).map_err(|e| Error::io(&self.path, e))
+    }
+
+    /// Whether the path leads to another file by now, or to none.
+    pub fn is_replaced(&self) -> bool {
+        let id = |meta: std::fs::Metadata| (meta.dev(), meta.ino());
+        self.file.metadata().map(id).ok() != std::fs::metadata(&self.path).map(id).ok()
     }
 
     /// Whether [`window`](Self::window) gives slices of a map.
@@ -141,6 +155,14 @@ impl Segment {
     }
 }
 
+/// Only a file's owner may leave its access time alone.
+fn open_unseen(path: &Path) -> io::Result<File> {
+    match OpenOptions::new().read(true).custom_flags(OFlags::NOATIME.bits() as i32).open(path) {
+        Err(e) if e.kind() == io::ErrorKind::PermissionDenied => File::open(path),
+        other => other,
+    }
+}
+
 /// Position of the first byte that is not zero; zeros pass at the speed of memory.
 fn first_nonzero(bytes: &[u8]) -> Option<usize> {
     const CHUNK: usize = 256;
@@ -203,6 +225,24 @@ mod tests {
             assert_eq!(segment.first_written(9, 3 << 20).expect("reads"), None);
             assert_eq!(segment.first_written((3 << 20) + 1, u64::MAX).expect("reads"), None);
         }
+    }
+
+    #[test]
+    fn reading_leaves_the_access_time_and_a_replaced_file_is_seen() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("f");
+        std::fs::write(&path, b"abc").expect("written");
+        let old = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000);
+        let times = std::fs::FileTimes::new().set_accessed(old);
+        File::options().write(true).open(&path).and_then(|f| f.set_times(times)).expect("set");
+        let mut segment = Segment::open(&path, Io::Pread).expect("opens");
+        assert_eq!(segment.window(0, 9).expect("reads"), b"abc");
+        assert_eq!(path.metadata().and_then(|m| m.accessed()).expect("read"), old);
+        assert_eq!((segment.file_len().expect("read"), segment.is_replaced()), (3, false));
+        std::fs::rename(&path, dir.path().join("g")).expect("moved");
+        assert!(segment.is_replaced());
+        std::fs::write(&path, b"abc").expect("written");
+        assert!(segment.is_replaced());
     }
 
     #[test]

@@ -58,6 +58,11 @@ impl BatchBuilder {
         self.rows >= self.max_rows || self.bytes >= self.max_bytes
     }
 
+    /// Whether no row was taken yet.
+    pub fn is_empty(&self) -> bool {
+        self.rows == 0
+    }
+
     /// The batch, if any row was taken.
     ///
     /// # Errors

@@ -115,7 +115,7 @@ impl Plan {
 }
 
 /// The stretch of the log that may hold records of the asked time: whole files, with room for a clock that stepped back.
-fn time_range(store: &MessageStore, request: &ScanRequest) -> Result<(u64, u64)> {
+pub(super) fn time_range(store: &MessageStore, request: &ScanRequest) -> Result<(u64, u64)> {
     let segments = store.log().segments();
     let (mut from, mut end) = (segments.start(), segments.end());
     for (index, file) in segments.files().iter().enumerate() {

@@ -56,7 +56,7 @@ pub struct LogWalk {
 }
 
 /// Why a window was not parsed to its end.
-enum Stop {
+pub(super) enum Stop {
     /// It was: all its bytes are records.
     Consumed,
     /// The record at this position needs so many bytes.
@@ -197,34 +197,10 @@ impl LogWalk {
 
     /// Collects the records of the window and moves the position behind them.
     fn parse(&mut self) -> Stop {
-        let start = self.position;
         let Some((_, segment)) = &self.segment else { return Stop::Consumed };
         let bytes = segment.last_window(self.window.0, self.window.1);
-        let mapped = segment.is_mapped();
-        let mut at = 0;
-        let stop = loop {
-            if at >= bytes.len() || start + at as u64 >= self.end {
-                break Stop::Consumed;
-            }
-            let offset = start + at as u64;
-            match Layout::decode(&bytes[at..]) {
-                Ok(Item::Message(layout)) => {
-                    if let Some(reason) = sound(&bytes[at..], layout, offset, offset >= self.verify_from) {
-                        break Stop::Broken(reason);
-                    }
-                    let next = at + layout.total as usize;
-                    if mapped {
-                        (at + PREFETCH..next + PREFETCH).step_by(64).for_each(|line| mmap::prefetch(bytes, line));
-                    }
-                    self.records.push(RecordAt { at: at as u32, layout });
-                    at = next;
-                }
-                Ok(Item::Partial(needed)) => break Stop::Needs(at, needed),
-                Ok(Item::Blank(size)) => break Stop::Blank(size),
-                Ok(Item::Unwritten) => break Stop::Unwritten,
-                Err(malformed) => break Stop::Broken(malformed.to_string()),
-            }
-        };
+        let range = (self.position, self.end);
+        let (at, stop) = parse(bytes, range, self.verify_from, segment.is_mapped(), &mut self.records);
         self.position += at as u64;
         stop
     }
@@ -272,4 +248,41 @@ impl LogWalk {
         self.position = next;
         self.retries = 0;
     }
+}
+
+/// Collects the sound records that `bytes` begin with: those that start before `end`, the first of them at `start`. Returns
+/// how many bytes they are, and why they ended.
+#[inline]
+pub(super) fn parse(
+    bytes: &[u8],
+    (start, end): (u64, u64),
+    verify_from: u64,
+    prefetch: bool,
+    records: &mut Vec<RecordAt>,
+) -> (usize, Stop) {
+    let mut at = 0;
+    let stop = loop {
+        if at >= bytes.len() || start + at as u64 >= end {
+            break Stop::Consumed;
+        }
+        let offset = start + at as u64;
+        match Layout::decode(&bytes[at..]) {
+            Ok(Item::Message(layout)) => {
+                if let Some(reason) = sound(&bytes[at..], layout, offset, offset >= verify_from) {
+                    break Stop::Broken(reason);
+                }
+                let next = at + layout.total as usize;
+                if prefetch {
+                    (at + PREFETCH..next + PREFETCH).step_by(64).for_each(|line| mmap::prefetch(bytes, line));
+                }
+                records.push(RecordAt { at: at as u32, layout });
+                at = next;
+            }
+            Ok(Item::Partial(needed)) => break Stop::Needs(at, needed),
+            Ok(Item::Blank(size)) => break Stop::Blank(size),
+            Ok(Item::Unwritten) => break Stop::Unwritten,
+            Err(malformed) => break Stop::Broken(malformed.to_string()),
+        }
+    };
+    (at, stop)
 }

@@ -33,10 +33,20 @@ pub struct OpenOptions {
     pub io: Io,
 }
 
+impl OpenOptions {
+    fn log_dirs(&self, root: &Path) -> Vec<PathBuf> {
+        match self.commit_log_dirs.as_slice() {
+            [] => vec![root.join("commitlog")],
+            dirs => dirs.to_vec(),
+        }
+    }
+}
+
 /// A store directory.
 #[derive(Debug)]
 pub struct MessageStore {
     root: PathBuf,
+    options: OpenOptions,
     log: Arc<CommitLog>,
     kind: QueueKind,
     dispatched_to: OnceLock<u64>,
@@ -55,10 +65,6 @@ impl MessageStore {
         let names = fs::read_dir(root).map_err(|e| Error::io(root, e))?;
         let names: Vec<String> = names.flatten().filter_map(|e| e.file_name().into_string().ok()).collect();
         refuse_other_stores(root, &names)?;
-        let dirs = match options.commit_log_dirs.as_slice() {
-            [] => vec![root.join("commitlog")],
-            dirs => dirs.to_vec(),
-        };
         if let Some(missing) = options.commit_log_dirs.iter().find(|dir| !dir.is_dir()) {
             return Err(Error::io(missing, std::io::ErrorKind::NotFound.into()));
         }
@@ -68,14 +74,31 @@ impl MessageStore {
             return Err(Error::Unsupported { path: root.to_path_buf(), reason: reason.into() });
         }
         Ok(Self {
-            log: Arc::new(CommitLog::list(&dirs, options.io)?),
+            log: Arc::new(CommitLog::list(&options.log_dirs(root), options.io)?),
             kind: queue_kind(&root.join("consumequeue"))?,
             root: root.to_path_buf(),
+            options: options.clone(),
             dispatched_to: OnceLock::new(),
             tail: OnceLock::new(),
             topics_config: OnceLock::new(),
             index_files: OnceLock::new(),
         })
+    }
+
+    /// The store as it is by now: its files are listed anew.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn reopened(&self, io: Io) -> Result<Self> {
+        Self::open(&self.root, &OpenOptions { io, ..self.options.clone() })
+    }
+
+    /// The commit log as it is by now.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn log_now(&self) -> Result<Arc<CommitLog>> {
+        CommitLog::list(&self.options.log_dirs(&self.root), self.options.io).map(Arc::new)
     }
 
     /// Its directory.

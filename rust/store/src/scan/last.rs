@@ -1,0 +1,71 @@
+//! Where the last messages that a request asks for begin.
+use super::plan::{Piece, Plan, Way};
+use super::request::ScanRequest;
+use super::row_source::RowSource;
+use crate::file::Io;
+use crate::store::MessageStore;
+use crate::store::resync::record_behind;
+use crate::{Error, Result};
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// Bytes of the first stretch; each that lies before is larger.
+const FIRST_STRETCH: u64 = 1 << 20;
+const MAX_STRETCH: u64 = 256 << 20;
+
+/// Physical offset of the last message but `count - 1` that `request` asks for before `end`; of the first one where they are
+/// fewer. The log is read backwards, stretch by stretch, by the way that a plan takes.
+///
+/// # Errors
+/// [`Error::Unknown`] for a topic that the store does not have, [`Error::Io`], or what `interrupt` returns.
+pub fn start_of_last(
+    store: &MessageStore,
+    request: &ScanRequest,
+    (count, end): (usize, u64),
+    interrupt: &mut dyn FnMut() -> Result<()>,
+) -> Result<u64> {
+    let store = store.reopened(Io::Pread)?;
+    let plan = Plan::new(&store, request, None)?;
+    let request = Arc::new(ScanRequest { columns: Vec::new(), ..request.clone() });
+    let (mut missing, mut first, mut behind, mut stretch) = (count, end, end, FIRST_STRETCH);
+    let begin = store.log().min_offset();
+    while missing > 0 && behind > begin {
+        let wanted = behind.saturating_sub(stretch);
+        stretch = (2 * stretch).min(MAX_STRETCH);
+        let from = if wanted <= begin { begin } else { record_at_or_behind(&store, wanted)? };
+        if from >= behind {
+            continue;
+        }
+        let pieces = plan.pieces.iter().filter_map(|piece| clipped(*piece, from, behind));
+        let mut source = RowSource::new(plan.sources.clone(), request.clone(), pieces);
+        let mut last = VecDeque::new();
+        while source.advance(interrupt)? {
+            last.extend(
+                source.rows().iter().filter_map(|row| row.message(source.bytes())).map(|m| m.physical_offset()),
+            );
+            last.drain(..last.len().saturating_sub(missing));
+        }
+        first = last.front().map_or(first, |offset| *offset as u64);
+        missing -= last.len();
+        behind = from;
+    }
+    Ok(first)
+}
+
+fn clipped(piece: Piece, from: u64, end: u64) -> Option<Piece> {
+    let (from, end) = (piece.from.max(from), piece.end.min(end));
+    (from < end).then_some(Piece { from, end, verify_crc: piece.verify_crc || piece.way == Way::Log, ..piece })
+}
+
+/// Where a record starts, at `wanted` or behind; in a gap, and where none follows in the file, the next file.
+fn record_at_or_behind(store: &MessageStore, wanted: u64) -> Result<u64> {
+    let segments = store.log().segments();
+    let files = segments.files();
+    let next = || files.iter().find(|file| file.base >= wanted).map_or(u64::MAX, |file| file.base);
+    let Some(index) = segments.find(wanted).filter(|index| files[*index].base < wanted) else { return Ok(next()) };
+    match record_behind(store.log(), index, wanted) {
+        Ok(found) => Ok(found.unwrap_or_else(next)),
+        Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => Ok(next()),
+        Err(error) => Err(error),
+    }
+}

@@ -1,0 +1,142 @@
+//! Up to where consume queues vouch for the log.
+use crate::Result;
+use crate::file::Io;
+use crate::format::consume_queue::Unit;
+use crate::format::message::Message;
+use crate::store::consume_queue::{UnitReader, is_directory_name};
+use crate::store::log_walk::RecordAt;
+use crate::store::resync::is_start;
+use crate::store::{CommitLog, ConsumeQueue, MessageStore, QueueKind};
+use std::cmp::Reverse;
+use std::collections::HashMap;
+use std::path::PathBuf;
+
+/// Queues whose files stay listed.
+const LISTED: usize = 4096;
+
+/// An offset that the log surely reaches: every record before it is whole.
+#[derive(Debug)]
+pub struct Bound {
+    to: u64,
+    by_queues: bool,
+    consume_queue_dir: PathBuf,
+    queues: HashMap<(String, i32), ConsumeQueue>,
+}
+
+impl Bound {
+    /// Nothing is vouched for yet.
+    pub fn new(store: &MessageStore) -> Self {
+        Self { to: 0, by_queues: false, consume_queue_dir: store.consume_queue_dir(), queues: HashMap::new() }
+    }
+
+    /// The offset.
+    pub fn to(&self) -> u64 {
+        self.to
+    }
+
+    /// Whether there are queues to ask: then nothing else vouches for a record.
+    pub fn by_queues(&self) -> bool {
+        self.by_queues
+    }
+
+    /// Asks all queues of the store: behind the record that any of them lists last. Where there are no queues, a file is
+    /// whole once the next one has begun.
+    ///
+    /// # Errors
+    /// [`crate::Error::Io`].
+    pub fn refresh(&mut self, store: &MessageStore) -> Result<()> {
+        let store = store.reopened(Io::Pread)?;
+        self.by_queues = store.queue_kind() == QueueKind::Files;
+        if !self.by_queues {
+            self.to = self.to.max(last_begun(store.log())?);
+            return Ok(());
+        }
+        // A queue that cannot be read, as one that was just removed, vouches for nothing.
+        let last = |queue: ConsumeQueue| Some((last_message(&queue).ok()??, queue));
+        let mut ends: Vec<_> = store.all_queues()?.into_iter().filter_map(last).collect();
+        ends.sort_by_key(|((_, unit), _)| Reverse(end_of(*unit)));
+        for ((offset, unit), queue) in ends {
+            if end_of(unit) <= self.to {
+                break;
+            }
+            let again = UnitReader::new(&queue).unit(offset);
+            let is_own = || queue.is_own(store.log(), offset, unit).unwrap_or(false);
+            if again.is_ok_and(|again| again == Some(unit)) && is_own() {
+                self.to = end_of(unit);
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Asks the queues of `records`, the first of which stands at `start`: those before one that its queue lists are whole.
+    pub fn raise(&mut self, bytes: &[u8], records: &[RecordAt], start: u64) {
+        let end = |record: &RecordAt| start + u64::from(record.at) + u64::from(record.layout.total);
+        let to = self.to;
+        let listable: Vec<_> = records.iter().filter(|r| end(r) > to && r.layout.is_dispatched()).collect();
+        let (mut low, mut high) = (0, listable.len());
+        while low < high {
+            // The last one first: mostly it is listed already.
+            let middle = if high == listable.len() { high - 1 } else { low + (high - low) / 2 };
+            let record = listable[middle];
+            let message = bytes.get(record.at as usize..).and_then(|bytes| Message::new(bytes, record.layout));
+            if message.is_some_and(|message| self.is_listed(&message)) {
+                self.to = end(record);
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+    }
+
+    /// Whether the message's own unit leads to it.
+    fn is_listed(&mut self, message: &Message<'_>) -> bool {
+        let Some(topic) = std::str::from_utf8(message.topic()).ok().filter(|t| is_directory_name(t)) else {
+            return false;
+        };
+        let key = (topic.to_owned(), message.queue_id());
+        let unit = self.queues.get(&key).and_then(|queue| unit_at(queue, message)).or_else(|| {
+            let directory = self.consume_queue_dir.join(topic).join(message.queue_id().to_string());
+            let queue = ConsumeQueue::list(topic, message.queue_id(), &directory).ok()?;
+            let unit = unit_at(&queue, message);
+            if self.queues.len() >= LISTED {
+                self.queues.clear();
+            }
+            self.queues.insert(key, queue);
+            unit
+        });
+        let size = message.layout().total as i32;
+        unit.is_some_and(|unit| (unit.physical_offset, unit.size) == (message.physical_offset(), size))
+    }
+}
+
+/// `None` where no file reaches it, which one that was made since may.
+fn unit_at(queue: &ConsumeQueue, message: &Message<'_>) -> Option<Unit> {
+    UnitReader::new(queue).unit(message.queue_offset()).ok().flatten()
+}
+
+fn end_of(unit: Unit) -> u64 {
+    (unit.physical_offset as u64).saturating_add(unit.size as u64)
+}
+
+/// The last unit of a queue that lists a message, and its queue offset.
+fn last_message(queue: &ConsumeQueue) -> Result<Option<(i64, Unit)>> {
+    let mut reader = UnitReader::new(queue);
+    for offset in (queue.first_offset()..queue.max_offset()?).rev() {
+        if let Some(unit) = reader.unit(offset)?.filter(Unit::is_message) {
+            return Ok(Some((offset, unit)));
+        }
+    }
+    Ok(None)
+}
+
+/// Where the last file starts that begins with a whole record.
+fn last_begun(log: &CommitLog) -> Result<u64> {
+    for (index, file) in log.segments().files().iter().enumerate().rev() {
+        let Ok(segment) = log.open(index) else { continue };
+        if is_start(&segment, 0, file.base, file.len)? {
+            return Ok(file.base);
+        }
+    }
+    Ok(0)
+}

@@ -1,0 +1,138 @@
+//! What to do where no record stands: wait, go to the next file, or pass what is damaged or gone.
+use super::log_follow::{LogFollow, Retained};
+use crate::store::damage::DamageLog;
+use crate::store::resync::{Resync, is_start, resync};
+use crate::{Error, Result};
+use std::io::ErrorKind;
+use std::time::{Duration, Instant};
+
+/// The longest time between two questions to all queues.
+const MAX_WAIT: Duration = Duration::from_secs(60);
+
+/// Since when nothing came, and when to ask why.
+#[derive(Debug)]
+pub struct Standstill {
+    position: u64,
+    ask_at: Instant,
+    wait: Duration,
+}
+
+impl LogFollow {
+    /// Goes to the next file, once there is one. Until then a broker that starts anew may write over the blank.
+    pub(super) fn roll(&mut self, at: u64, size: usize, damage: &mut DamageLog) -> Result<bool> {
+        let Some((base, segment)) = &self.open else { return Ok(false) };
+        let (base, len) = (*base, segment.file_len()?);
+        if at + size as u64 != len {
+            return self.stand(format!("blank size at +0: expected {}, got {size}", len.saturating_sub(at)), damage);
+        }
+        self.log = self.store.log_now()?;
+        if !self.log.segments().files().iter().any(|file| file.base >= base + len) {
+            return self.find_file_anew();
+        }
+        self.go_to(base + len);
+        Ok(true)
+    }
+
+    /// Waits for what is not written yet; what is damaged is noted and passed.
+    pub(super) fn stand(&mut self, why: String, damage: &mut DamageLog) -> Result<bool> {
+        if self.find_file_anew()? {
+            return Ok(true);
+        }
+        if !self.is_time_to_ask() || !self.is_passed_by_bound()? {
+            return Ok(false);
+        }
+        let Some(next) = self.goes_on_at()? else { return Ok(false) };
+        if self.bound.by_queues() && next >= self.bound.to() || self.is_whole_by_now()? {
+            return Ok(false);
+        }
+        damage.push(self.log.damage(self.position, next - self.position, why));
+        self.go_to(next);
+        Ok(true)
+    }
+
+    /// Passes what retention removed; where nothing was read yet, the log simply begins later.
+    pub(super) fn pass_retained(&mut self) -> Result<bool> {
+        self.log = self.store.log_now()?;
+        let first = match self.log.segments().files().first() {
+            Some(file) if file.base > self.position => file.base,
+            Some(_) => return Ok(self.open_file()?.is_some()),
+            None => return Ok(false),
+        };
+        if self.begun {
+            self.retained.push(Retained { offset: self.position, length: first - self.position });
+        }
+        self.go_to(first);
+        Ok(true)
+    }
+
+    fn go_to(&mut self, position: u64) {
+        self.position = position;
+        self.open = None;
+        self.standstill = None;
+    }
+
+    /// Lists the directory again where the open file is no longer the one that holds the position.
+    fn find_file_anew(&mut self) -> Result<bool> {
+        let Some((base, segment)) = &self.open else { return Ok(false) };
+        let is_replaced = segment.is_replaced();
+        if !is_replaced && self.position < base + segment.file_len()? {
+            return Ok(false);
+        }
+        self.log = self.store.log_now()?;
+        let files = self.log.segments().files();
+        let holder = files.iter().rev().find(|file| file.base <= self.position).map(|file| file.base);
+        if !is_replaced && holder == Some(*base) {
+            return Ok(false);
+        }
+        self.open = None;
+        Ok(true)
+    }
+
+    /// All queues are asked at once for a place that was vouched for, else after a while, and then less and less often.
+    fn is_time_to_ask(&mut self) -> bool {
+        let (now, position) = (Instant::now(), self.position);
+        let known = self.standstill.take().filter(|known| known.position == position);
+        let mut here = known.unwrap_or_else(|| {
+            let wait = if position < self.bound.to() { Duration::ZERO } else { self.waits.patience };
+            Standstill { position, ask_at: now + wait, wait: self.waits.patience }
+        });
+        let is_time = now >= here.ask_at;
+        if is_time {
+            here.wait = (2 * here.wait).min(MAX_WAIT);
+            here.ask_at = now + here.wait;
+        }
+        self.standstill = Some(here);
+        is_time
+    }
+
+    /// Whether the log surely goes on behind the position. Without queues nobody says; then only a whole record behind it does.
+    fn is_passed_by_bound(&mut self) -> Result<bool> {
+        self.log = self.store.log_now()?;
+        if self.position >= self.bound.to() {
+            self.bound.refresh(&self.store)?;
+        }
+        Ok(self.position < self.bound.to() || !self.bound.by_queues())
+    }
+
+    /// The next sound record, or the next file if there is data behind.
+    fn goes_on_at(&self) -> Result<Option<u64>> {
+        let files = self.log.segments().files();
+        let Some(index) = files.partition_point(|f| f.base <= self.position).checked_sub(1) else { return Ok(None) };
+        let file = &files[index];
+        if self.position < file.end() {
+            let mut segment = match self.log.open(index) {
+                Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => return Ok(None),
+                other => other?,
+            };
+            if let Resync::At(at) = resync(&self.log, index, &mut segment, self.position - file.base)? {
+                return Ok(Some(file.base + at));
+            }
+        }
+        Ok(self.log.continues_behind(index).then(|| files[index + 1].base))
+    }
+
+    fn is_whole_by_now(&self) -> Result<bool> {
+        let Some((base, segment)) = &self.open else { return Ok(false) };
+        is_start(segment, self.position - base, *base, segment.file_len()?)
+    }
+}
