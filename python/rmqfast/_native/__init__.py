@@ -1,5 +1,5 @@
 """The extension's one door: `rmqfast.store` and `rmqfast.message` alone come in."""
 
-from rmqfast._native._rmqfast import COLUMNS, Appender, Scan, Store, repair
+from rmqfast._native._rmqfast import COLUMNS, Appender, Scan, Store, Tail, repair
 
-__all__ = ["COLUMNS", "Appender", "Scan", "Store", "repair"]
+__all__ = ["COLUMNS", "Appender", "Scan", "Store", "Tail", "repair"]

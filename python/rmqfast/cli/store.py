@@ -2,31 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Annotated
 
 import typer
 
 from rmqfast.cli import export
+from rmqfast.cli.columns import chosen_columns
 from rmqfast.cli.damage import end_with_damage, told_damage, write_report
 from rmqfast.cli.message import write_messages
 from rmqfast.cli.options import Directory, EndTime, LogDirectories, Output, StartTime, Tags
 from rmqfast.cli.output import Form, say, write, write_facts
 from rmqfast.cli.progress import bar
 from rmqfast.cli.rows import scan_rows
+from rmqfast.cli.tail import tail
 from rmqfast.cli.topics import TOPIC_COLUMNS, store_facts, topic_rows
 from rmqfast.errors import ArgumentError
 from rmqfast.message import MessageExt
-from rmqfast.store import COLUMNS, MessageStore, open_store
+from rmqfast.store import MessageStore, open_store
 from rmqfast.store import repair as repair_store
 from rmqfast.store.json_lines import json_text
 
 __all__ = ["app"]
 
-TABLE_COLUMNS = ("topic", "queue_id", "queue_offset", "store_timestamp", "tags", "keys", "body")
-
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Look into a store directory.")
 app.command()(export.export)
+app.command()(tail)
 
 
 @app.command()
@@ -154,13 +154,6 @@ def repair(
     with bar("repairing") as progress:
         done = repair_store(directory, progress=progress)
     write_facts(output, done._asdict())
-
-
-def chosen_columns(asked: str | None, form: Form) -> Sequence[str]:
-    """The columns to read: those that were asked for, else what fits a table or all."""
-    if asked is not None:
-        return [name.strip() for name in asked.split(",")]
-    return TABLE_COLUMNS if form is Form.TABLE else COLUMNS
 
 
 def pulled(store: MessageStore, place: tuple[str, int, int], most: int, tags: str) -> tuple[list[MessageExt], str]:

@@ -6,6 +6,7 @@ from rmqfast.store.reader import MessageStore
 from rmqfast.store.report import ExportReport, IndexFile, StoreInfo, VerifyReport
 from rmqfast.store.request import COLUMNS, ScanRequest, milliseconds
 from rmqfast.store.scan import Scan
+from rmqfast.store.tail import Retained, Tail
 from rmqfast.store.writer import AppendOptions, AppendResult, RecoveryReport, WritableStore
 
 __all__ = [
@@ -17,9 +18,11 @@ __all__ = [
     "IndexFile",
     "MessageStore",
     "RecoveryReport",
+    "Retained",
     "Scan",
     "ScanRequest",
     "StoreInfo",
+    "Tail",
     "VerifyReport",
     "WritableStore",
     "milliseconds",

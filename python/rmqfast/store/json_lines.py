@@ -11,7 +11,7 @@ from typing import Any
 from rmqfast.errors import DamageWarning, MissingExtraError
 from rmqfast.store.scan import Scan
 
-__all__ = ["base64_text", "json_lines", "json_text", "plain_rows"]
+__all__ = ["base64_text", "batch_rows", "json_lines", "json_text", "plain_rows"]
 
 # Legal in JSON, but a terminal obeys C1 codes, and many readers of lines break at the separators.
 ESCAPED = {code: f"\\u{code:04x}" for code in (*range(0x7F, 0xA0), 0x2028, 0x2029)}
@@ -57,7 +57,16 @@ def plain_rows(found: Scan) -> Iterator[list[tuple[object, ...]]]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DamageWarning)
         for batch in found.batches():
-            yield list(zip(*map(_values, batch.columns), strict=True))
+            yield batch_rows(batch)
+
+
+def batch_rows(batch: Any) -> list[tuple[object, ...]]:
+    """The rows of a batch as Python's own values.
+
+    Args:
+        batch: A `pyarrow.RecordBatch` with any columns of the row.
+    """
+    return list(zip(*map(_values, batch.columns), strict=True))
 
 
 def _values(column: Any) -> list[object]:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Literal, Self
 
 from rmqfast import _native
+from rmqfast.errors import ArgumentError
 from rmqfast.message import Damage
 from rmqfast.store.exports import Exports
 from rmqfast.store.report import IndexFile, StoreInfo, VerifyReport
 from rmqfast.store.request import BATCH_BYTES, BATCH_ROWS, MAX_BODY_BYTES, ScanRequest, Time, milliseconds
 from rmqfast.store.scan import Scan
+from rmqfast.store.tail import Tail, start_of
 
 __all__ = ["MessageStore"]
 
@@ -145,6 +148,81 @@ class MessageStore(Exports):
         Source: as `scan`.
         """
         return Scan(self._native.scan_pieces(request, list(pieces)))
+
+    def tail(
+        self,
+        topic: str | None = None,
+        *,
+        queue_ids: Sequence[int] | None = None,
+        tags: str = "*",
+        sql: str | None = None,
+        keys: Sequence[str] | None = None,
+        columns: Sequence[str] | None = None,
+        start: int | str | datetime = "end",
+        last: int = 0,
+        stop: Literal["end"] | int | None = None,
+        poll_interval: float = 0.1,
+        batch_rows: int = BATCH_ROWS,
+        batch_bytes: int = BATCH_BYTES,
+        max_body_bytes: int = MAX_BODY_BYTES,
+    ) -> Tail:
+        """Follows the store: messages as record batches, as they are stored by a broker or by another process.
+
+        Each message comes once, whole, its body checked, in the order of the log; files that are added later are found.
+        A message that is only half written yet is waited for. Where `transientStorePoolEnable` is on, a broker keeps
+        messages in memory of its own for up to 200 ms: they come as much later.
+
+        Args:
+            topic: Only this topic; without it every record of the commit log.
+            queue_ids: Only these queues.
+            tags: Tag expression, as in `scan`.
+            sql: SQL92 condition over the properties.
+            keys: Only messages that have one of these keys, or one as UNIQ_KEY.
+            columns: Columns of the row, in this order.
+            start: "end": what is stored from now on. "begin": from the first message on. A number: the `position` of an
+                earlier tail, or any physical offset where a record begins. A datetime or ISO 8601 text: what was stored
+                at that time or later.
+            last: With start "end": so many of the last messages first, of those that are asked for.
+            stop: None: never ends by itself. A position: ends there. "end": ends at what is the log's end now.
+            poll_interval: Seconds between two looks where nothing comes.
+            batch_rows: Rows of a batch, at most; what is there is not held back until a batch is full.
+            batch_bytes: Bytes of a batch, about.
+            max_body_bytes: Bytes of a decompressed body; a larger one is null, and damage says so.
+
+        Raises:
+            UnknownTopicError: The store has no such topic.
+            UnknownColumnError: The row has no such column.
+            ExpressionError: `tags` or `sql` does not parse.
+            ArgumentError: A value out of range.
+
+        Example:
+            >>> import rmqfast
+            >>> store = rmqfast.open_store(getfixture("golden_store")("basic-4.9.4"))
+            >>> with store.tail("fx_q1", columns=["queue_offset"], last=3, stop="end") as tail:
+            ...     [batch.to_pydict() for batch in tail]
+            [{'queue_offset': [1256, 1257, 1258]}]
+
+        Source: `ReputMessageService.doReput`, which follows the log within a broker.
+        """
+        request = ScanRequest(
+            topic=topic,
+            queue_ids=queue_ids,
+            tags=tags,
+            sql=sql,
+            keys=keys,
+            columns=columns,
+            broker_name=self._broker_name,
+            batch_rows=batch_rows,
+            batch_bytes=batch_bytes,
+            max_body_bytes=max_body_bytes,
+        )
+        if last < 0 or (last and start != "end"):
+            raise ArgumentError(f"last: expected 0 or more, and start 'end', got {last} and {start!r}")
+        if isinstance(stop, int) and stop < 0:
+            raise ArgumentError(f"stop: expected a position from 0 on, 'end' or None, got {stop}")
+        end = -1 if stop == "end" else stop
+        where = start_of(start)
+        return Tail(self._native.tail(request, start=where, last=last, stop=end, poll_interval=poll_interval))
 
     def topics(self) -> dict[str, dict[int, tuple[int, int]]]:
         """Queues of all topics: `{topic: {queue_id: (min_offset, max_offset)}}`.

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import polars as pl
     import pyarrow as pa
 
-__all__ = ["Scan"]
+__all__ = ["Scan", "imported"]
 
 
 class Scan:
@@ -55,25 +55,25 @@ class Scan:
             MissingExtraError: pyarrow is not installed.
             StoreError: The store cannot be read.
         """
-        pa = _imported("pyarrow", "arrow")
+        pa = imported("pyarrow", "arrow")
         while (batch := self._native.next_batch()) is not None:
             yield pa.record_batch(batch)
         self._warn_of_damage()
 
     def to_arrow(self) -> pa.Table:
         """All rows as a pyarrow table."""
-        pa = _imported("pyarrow", "arrow")
+        pa = imported("pyarrow", "arrow")
         return pa.Table.from_batches(self.batches(), schema=pa.schema(self))
 
     def to_pandas(self) -> pd.DataFrame:
         """All rows as a pandas data frame; `body` holds bytes, `properties` lists of pairs."""
-        _imported("pandas", "pandas")
+        imported("pandas", "pandas")
         frame: pd.DataFrame = self.to_arrow().to_pandas()
         return frame
 
     def to_polars(self) -> pl.DataFrame:
         """All rows as a Polars data frame."""
-        polars = _imported("polars", "polars")
+        polars = imported("polars", "polars")
         frame: pl.DataFrame = polars.DataFrame(self)
         self._warn_of_damage()
         return frame
@@ -87,7 +87,20 @@ class Scan:
             warnings.warn(f"{text}{first.reason}; Scan.damage lists them", DamageWarning, stacklevel=3)
 
 
-def _imported(module: str, extra: str) -> Any:
+def imported(module: str, extra: str) -> Any:
+    """A library that an extra brings.
+
+    Args:
+        module: Its name.
+        extra: The extra of this package that brings it.
+
+    Raises:
+        MissingExtraError: It is not installed.
+
+    Example:
+        >>> imported("pyarrow", "arrow").__name__
+        'pyarrow'
+    """
     try:
         return __import__(module)
     except ImportError:

@@ -12,12 +12,14 @@ mod row;
 mod scan;
 mod signals;
 mod store;
+mod tail;
 
 /// The extension module of `rmqfast`; its types and functions are described in `_rmqfast.pyi`.
 #[pymodule]
 fn _rmqfast(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<store::Store>()?;
     module.add_class::<scan::Scan>()?;
+    module.add_class::<tail::Tail>()?;
     module.add_class::<append::Appender>()?;
     module.add_function(wrap_pyfunction!(append::repair, module)?)?;
     module.add("COLUMNS", request::column_names())?;

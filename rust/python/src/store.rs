@@ -5,6 +5,7 @@ use crate::lookup::{self, PyGetLimits, PyGetMessage, Rows};
 use crate::request::{PyPiece, PyScanRequest, from_piece, to_piece, to_way};
 use crate::row::RowOptions;
 use crate::scan::Scan;
+use crate::tail::{PyStart, Range, Tail};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use rmqfast_store::Error;
@@ -66,6 +67,21 @@ impl Store {
         let pieces = pieces.into_iter().map(to_piece).collect::<PyResult<Vec<_>>>()?;
         let sources = py.detach(|| Plan::sources(&self.store, &request)).map_err(to_python)?;
         Ok(start(sources, request, pieces, 1))
+    }
+
+    #[pyo3(signature = (request, *, start, last, stop, poll_interval))]
+    fn tail(
+        &self,
+        py: Python<'_>,
+        request: PyScanRequest,
+        start: PyStart,
+        last: usize,
+        stop: Option<i64>,
+        poll_interval: f64,
+    ) -> PyResult<Tail> {
+        let request = request.into_request()?;
+        let range = Range { start, last, stop };
+        py.detach(|| Tail::open(&self.store, &request, &range, poll_interval)).map_err(to_python)
     }
 
     fn topics(&self, py: Python<'_>) -> PyResult<Topics> {

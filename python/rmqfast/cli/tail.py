@@ -1,0 +1,84 @@
+"""`rmqfast store tail`: the last messages of a store, and with -f those that come."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Iterator, Sequence
+from typing import Annotated
+
+import typer
+
+from rmqfast.cli.columns import chosen_columns
+from rmqfast.cli.damage import end_with_damage
+from rmqfast.cli.options import Directory, LogDirectories, Output, Tags
+from rmqfast.cli.output import Form, Row, say, write
+from rmqfast.errors import ArgumentError, DamageWarning
+from rmqfast.store import Tail, open_store
+from rmqfast.store.json_lines import batch_rows
+
+__all__ = ["tail"]
+
+
+def tail(
+    directory: Directory,
+    *,
+    topic: Annotated[str | None, typer.Option(help="Only this topic; all without it.")] = None,
+    tags: Tags = "*",
+    sql: Annotated[str | None, typer.Option(help='SQL92 condition over the properties, as "a > 3".')] = None,
+    keys: Annotated[list[str] | None, typer.Option(help="Only messages with this key; repeatable.")] = None,
+    queue: Annotated[list[int] | None, typer.Option(help="Only this queue; repeatable.")] = None,
+    columns: Annotated[str | None, typer.Option(help="Columns, as topic,tags,body; a table shows a few.")] = None,
+    lines: Annotated[int, typer.Option("-n", "--lines", min=0, help="So many of the last messages first.")] = 10,
+    follow: Annotated[bool, typer.Option("-f", "--follow", help="Go on with what comes, until Ctrl-C.")] = False,
+    commit_log_dir: LogDirectories = None,
+    output: Output = Form.TABLE,
+) -> None:
+    """Prints the last messages in the order of the log; -f goes on beside a running broker until Ctrl-C, exit code 0.
+
+    Exit code 1, without -f: there was damage, and standard error says where.
+    """
+    if follow and output is Form.JSON:
+        raise ArgumentError("output: expected table, jsonl or csv with --follow, got json, an array that never ends")
+    names = chosen_columns(columns, output)
+    with (
+        open_store(directory, commit_log_dirs=commit_log_dir or ()) as store,
+        store.tail(
+            topic,
+            tags=tags,
+            sql=sql,
+            keys=keys,
+            queue_ids=queue,
+            columns=names,
+            last=lines,
+            stop=None if follow else "end",
+        ) as found,
+    ):
+        if not follow:
+            write(output, names, tail_rows(found))
+            end_with_damage(found.damage)
+            return
+        try:
+            write(output, names, tail_rows(found))
+        except KeyboardInterrupt:
+            raise typer.Exit(0) from None
+
+
+def tail_rows(found: Tail) -> Iterator[Sequence[Row]]:
+    """Yields the rows of a tail as they come; what was not read is told on standard error.
+
+    Args:
+        found: The tail.
+    """
+    told_damage, told_retained = 0, 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DamageWarning)
+        for batch in found:
+            damage, retained = found.damage, found.retained
+            for place in damage[told_damage:]:
+                say(f"damage: {place.file} offset {place.offset}, {place.length} bytes: {place.reason}")
+            for gone in retained[told_retained:]:
+                say(f"retention removed {gone.length} bytes from offset {gone.offset} on before they were read")
+            told_damage, told_retained = len(damage), len(retained)
+            yield batch_rows(batch)
+            sys.stdout.flush()

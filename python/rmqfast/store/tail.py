@@ -1,0 +1,140 @@
+"""A store that is followed: what is stored from now on, or from any place on, as it comes."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from datetime import datetime
+from typing import TYPE_CHECKING, NamedTuple, Self
+
+from rmqfast import _native
+from rmqfast.errors import ArgumentError, DamageWarning
+from rmqfast.message import Damage
+from rmqfast.store.request import milliseconds
+from rmqfast.store.scan import imported
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["Retained", "Tail", "start_of"]
+
+
+class Retained(NamedTuple):
+    """A stretch of the log that retention removed before it was read: no damage, but its messages did not come.
+
+    Attributes:
+        offset: Physical offset of its first byte.
+        length: Bytes.
+
+    Source: `MappedFileQueue.deleteExpiredFileByTime`.
+    """
+
+    offset: int
+    length: int
+
+
+class Tail:
+    """Messages of a store as pyarrow record batches, as they come; ends at `stop`, or when it is closed.
+
+    A look where nothing came costs a few microseconds. While it waits other threads run, Ctrl-C ends the wait, and any
+    thread may close it. A tail belongs to the process that started it, not to its forks.
+
+    Example:
+        >>> import rmqfast
+        >>> store = rmqfast.open_store(getfixture("golden_store")("basic-4.9.4"))
+        >>> with store.tail("fx_q1", start="begin", columns=["body"]) as tail:
+        ...     first = next(tail)
+        >>> with store.tail("fx_q1", start=tail.position, columns=["body"], stop="end") as tail:
+        ...     first.num_rows + sum(batch.num_rows for batch in tail)
+        1259
+    """
+
+    def __init__(self, native: _native.Tail) -> None:
+        self._native = native
+        self._warned = False
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        return self
+
+    def __next__(self) -> pa.RecordBatch:
+        self._warn_of_damage()
+        batch = self._native.next_batch(wait=True)
+        if batch is None:
+            raise StopIteration
+        return imported("pyarrow", "arrow").record_batch(batch)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def poll(self) -> pa.RecordBatch | None:
+        """The next batch if there is one by now, without waiting; None where there is not.
+
+        Raises:
+            MissingExtraError: pyarrow is not installed.
+            StoreError: The store cannot be read.
+
+        Example:
+            >>> import rmqfast
+            >>> store = rmqfast.open_store(getfixture("golden_store")("basic-4.9.4"))
+            >>> store.tail().poll() is None
+            True
+        """
+        batch = self._native.next_batch(wait=False)
+        return None if batch is None else imported("pyarrow", "arrow").record_batch(batch)
+
+    @property
+    def position(self) -> int:
+        """Where to go on: `store.tail(start=position)` gives what follows the last batch, without gap or repeat.
+
+        A plain physical offset. Between two positions there are the same rows for everybody who reads them.
+        """
+        return self._native.position
+
+    @property
+    def damage(self) -> list[Damage]:
+        """What could not be used so far, at most 10,000 entries; what may still be written is not among it."""
+        return [Damage(*entry) for entry in self._native.damage[0]]
+
+    @property
+    def retained(self) -> list[Retained]:
+        """What retention removed before it was read."""
+        return [Retained(*stretch) for stretch in self._native.retained]
+
+    def close(self) -> None:
+        """Ends the tail, also while another thread waits for its next batch."""
+        self._native.close()
+
+    def _warn_of_damage(self) -> None:
+        if self._warned:
+            return
+        entries, more = self._native.damage
+        if entries:
+            self._warned = True
+            first = Damage(*entries[0])
+            text = f"{len(entries) + more} damaged places so far, the first in {first.file} at offset {first.offset}: "
+            warnings.warn(f"{text}{first.reason}; Tail.damage lists them", DamageWarning, stacklevel=3)
+
+
+def start_of(start: int | str | datetime) -> tuple[str, int]:
+    """Where a tail starts, as a kind and a number.
+
+    Args:
+        start: "end", "begin", a physical offset, or a time as text or datetime.
+
+    Raises:
+        ArgumentError: A negative offset, a text that is neither a name nor a time.
+
+    Example:
+        >>> start_of("begin"), start_of(4096), start_of("1970-01-01T00:00:01")
+        (('begin', 0), ('position', 4096), ('time', 1000))
+    """
+    if start in ("end", "begin"):
+        return str(start), 0
+    if isinstance(start, int):
+        if start < 0:
+            raise ArgumentError(f"start: expected an offset from 0 on, got {start}")
+        return "position", start
+    return "time", milliseconds(start) or 0

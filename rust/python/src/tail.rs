@@ -1,0 +1,163 @@
+//! A store that is followed: waits without the GIL, for new messages, for Ctrl-C, for another thread to close it.
+use crate::error::{ForkError, to_python};
+use crate::row::{PyDamage, from_damage};
+use crate::signals::Signals;
+use arrow_array::RecordBatch;
+use pyo3::prelude::*;
+use pyo3_arrow::PyRecordBatch;
+use rmqfast_store::scan::last::start_of_last;
+use rmqfast_store::scan::{self, ScanRequest, Start};
+use rmqfast_store::store::MessageStore;
+use rmqfast_store::{Error, Result};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How often Ctrl-C is looked for.
+const ASK_INTERVAL: Duration = Duration::from_millis(50);
+
+/// `("end" | "begin" | "position" | "time", number)`.
+pub type PyStart = (String, i64);
+
+/// Messages of a store as they come.
+#[pyclass(frozen, module = "rmqfast._native._rmqfast")]
+pub struct Tail {
+    state: Mutex<scan::Tail>,
+    poll_interval: Duration,
+    closed: Mutex<bool>,
+    wake: Condvar,
+    process: u32,
+}
+
+/// Where to begin and to end: `last` messages more at the beginning, `stop` a position, or less than 0 for the end by now.
+pub struct Range {
+    /// Where to begin.
+    pub start: PyStart,
+    /// Messages before that.
+    pub last: usize,
+    /// Where to end.
+    pub stop: Option<i64>,
+}
+
+impl Tail {
+    /// Starts to follow `store`.
+    ///
+    /// # Errors
+    /// As [`scan::Tail::new`].
+    pub fn open(store: &MessageStore, request: &ScanRequest, range: &Range, poll_interval: f64) -> Result<Self> {
+        let interrupt = &mut Signals::here().checker();
+        let start = start_of(&range.start)?;
+        let mut tail = scan::Tail::new(store, request, start)?;
+        let end = || scan::Tail::new(store, &ScanRequest { topic: None, ..request.clone() }, Start::End);
+        let stop = match range.stop {
+            Some(stop) if stop < 0 => Some(if start == Start::End { tail.position() } else { end()?.position() }),
+            stop => stop.map(|stop| stop as u64),
+        };
+        if range.last > 0 {
+            let from = start_of_last(store, request, (range.last, tail.position()), interrupt)?;
+            tail = scan::Tail::new(store, request, Start::Position(from))?;
+        }
+        Ok(Self {
+            state: Mutex::new(tail.until(stop.unwrap_or(u64::MAX))),
+            poll_interval: Duration::try_from_secs_f64(poll_interval)
+                .map_err(|_| Error::invalid("poll_interval", "seconds, 0 or more", poll_interval))?,
+            closed: Mutex::new(false),
+            wake: Condvar::new(),
+            process: std::process::id(),
+        })
+    }
+
+    fn check_process(&self) -> PyResult<()> {
+        if self.process == std::process::id() {
+            return Ok(());
+        }
+        let text = format!("this tail was started in process {}, not in its fork; start another one here", self.process);
+        Err(ForkError::new_err(text))
+    }
+
+    fn tail(&self) -> MutexGuard<'_, scan::Tail> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn closed(&self) -> MutexGuard<'_, bool> {
+        self.closed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The next batch; `None` at the end, once closed, and where nothing came if that is not to be waited for.
+    fn next(&self, wait: bool, interrupt: &mut dyn FnMut() -> Result<()>) -> Result<Option<RecordBatch>> {
+        loop {
+            let (found, is_over) = {
+                let mut tail = self.tail();
+                let found = tail.poll(&mut || if *self.closed() { Err(Error::Interrupted) } else { interrupt() });
+                (found, tail.is_over())
+            };
+            let found = match found {
+                Err(Error::Interrupted) if *self.closed() => return Ok(None),
+                other => other?,
+            };
+            if found.is_some() || is_over || !wait {
+                return Ok(found);
+            }
+            self.pause(interrupt)?;
+        }
+    }
+
+    /// Waits until it is time to look again, or this is closed.
+    fn pause(&self, interrupt: &mut dyn FnMut() -> Result<()>) -> Result<()> {
+        let end = Instant::now() + self.poll_interval;
+        let mut closed = self.closed();
+        while !*closed {
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                break;
+            }
+            closed = self.wake.wait_timeout(closed, left.min(ASK_INTERVAL)).unwrap_or_else(PoisonError::into_inner).0;
+            drop(closed);
+            interrupt()?;
+            closed = self.closed();
+        }
+        Ok(())
+    }
+}
+
+#[pymethods]
+impl Tail {
+    #[pyo3(signature = (*, wait))]
+    fn next_batch(&self, py: Python<'_>, wait: bool) -> PyResult<Option<PyRecordBatch>> {
+        self.check_process()?;
+        let batch = py.detach(|| self.next(wait, &mut Signals::here().checker())).map_err(to_python)?;
+        Ok(batch.map(PyRecordBatch::new))
+    }
+
+    #[getter]
+    fn position(&self, py: Python<'_>) -> u64 {
+        py.detach(|| self.tail().position())
+    }
+
+    #[getter]
+    fn damage(&self, py: Python<'_>) -> (Vec<PyDamage>, u64) {
+        let damage = py.detach(|| self.tail().damage().clone());
+        (damage.entries().iter().map(from_damage).collect(), damage.more())
+    }
+
+    #[getter]
+    fn retained(&self, py: Python<'_>) -> Vec<(u64, u64)> {
+        py.detach(|| self.tail().retained().iter().map(|gone| (gone.offset, gone.length)).collect())
+    }
+
+    fn close(&self, py: Python<'_>) {
+        py.detach(|| {
+            *self.closed() = true;
+            self.wake.notify_all();
+        });
+    }
+}
+
+fn start_of((kind, number): &PyStart) -> Result<Start> {
+    match (kind.as_str(), u64::try_from(*number)) {
+        ("end", _) => Ok(Start::End),
+        ("begin", _) => Ok(Start::Begin),
+        ("time", _) => Ok(Start::Time(*number)),
+        ("position", Ok(position)) => Ok(Start::Position(position)),
+        _ => Err(Error::invalid("start", "'end', 'begin', a position from 0 on, or a time", number)),
+    }
+}

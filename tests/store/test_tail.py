@@ -1,0 +1,294 @@
+"""Following a store: what a scan gives, and then what is appended, each message once."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rmqfast
+from rmqfast import AppendOptions, Message, Tail, WritableStore
+from rmqfast.errors import ArgumentError, DamageWarning, ExpressionError, ForkError, UnknownTopicError
+from rmqfast.store import Retained
+from tests.store.small_store import small_store
+
+Path_of = Callable[[str], Path]
+
+NOW = 1_700_000_000_000
+SMALL = AppendOptions(file_size=1 << 16, queue_file_size=2000, index_slots=1000, index_entries=4000)
+
+
+def numbers(tail: Tail, most: int | None = None) -> list[int]:
+    """The numbers that the bodies are, until the tail ends or `most` came."""
+    found: list[int] = []
+    for batch in tail:
+        found += [int(body) for body in batch.column("body").to_pylist()]
+        if most is not None and len(found) >= most:
+            break
+    return found
+
+
+def fill(store: WritableStore, first: int, end: int) -> None:
+    numbers = range(first, end)
+    store.append_many(Message("T", b"%d" % n, tags=f"t{n % 3}", keys=f"k{n}", queue_id=n % 2) for n in numbers)
+
+
+@pytest.fixture
+def filled(tmp_path: Path) -> Iterator[WritableStore]:
+    """A store of a hundred messages, in several files, to which more can be appended."""
+    options = AppendOptions(file_size=4096, queue_file_size=200, index_slots=10, index_entries=40)
+    clock = iter(range(NOW, NOW + 10_000_000, 1000))
+    with rmqfast.open_store(tmp_path / "s", mode="a", options=options, clock=lambda: next(clock)) as store:
+        for n in range(100):
+            fill(store, n, n + 1)
+        yield store
+
+
+@pytest.mark.parametrize(
+    ("topic", "options"),
+    [
+        (None, {}),
+        ("fx_q1", {}),
+        ("fx_q1", {"tags": "Aa || BB", "queue_ids": [0]}),
+        ("fx_plain", {"keys": ["Aa1"]}),
+        ("fx_q1", {"sql": "TAGS IS NOT NULL", "columns": ["tags", "body"]}),
+    ],
+)
+def test_a_tail_from_the_beginning_gives_what_a_scan_gives(
+    topic: str | None, options: dict[str, Any], golden_store: Path_of
+) -> None:
+    store = rmqfast.open_store(golden_store("basic-4.9.4"), broker_name="b")
+    rows = [row for batch in store.tail(topic, start="begin", stop="end", **options) for row in batch.to_pylist()]
+    assert rows
+    assert rows == store.scan(topic, way="log", **options).to_arrow().to_pylist()
+
+
+@pytest.mark.parametrize("name", ["delaytx-4.9.4", "delaytx-5.3.3", "crash-4.9.4", "damaged-4.9.4", "basic-5.4.0"])
+def test_every_record_of_a_real_store_comes_half_messages_of_transactions_included(
+    name: str, golden_store: Path_of
+) -> None:
+    store = rmqfast.open_store(golden_store(name))
+    expected = store.scan(way="log")
+    with pytest.warns(DamageWarning) if name.startswith("damaged") else nullcontext():
+        rows = expected.to_arrow().to_pylist()
+    tail = store.tail(start="begin")
+    found: list[dict[str, Any]] = []
+    end = time.monotonic() + 20
+    while len(found) < len(rows) and time.monotonic() < end:
+        batch = tail.poll()
+        found += [] if batch is None else batch.to_pylist()
+        time.sleep(0 if batch is not None else 0.02)
+    assert found == rows
+
+
+def test_what_is_appended_comes_at_once_and_is_not_held_back(filled: WritableStore) -> None:
+    with filled.tail("T") as tail:
+        assert tail.poll() is None
+        for n in range(100, 400, 10):
+            fill(filled, n, n + 10)
+            batch = tail.poll()
+            assert batch is not None
+            assert [int(body) for body in batch.column("body").to_pylist()] == list(range(n, n + 10))
+        assert tail.poll() is None
+        assert (tail.damage, tail.retained) == ([], [])
+
+
+def test_a_position_leads_on_without_gap_or_repeat(filled: WritableStore) -> None:
+    seen: list[int] = []
+    position: int | str = "begin"
+    for turn in range(12):
+        tail = filled.tail("T", start=position, tags="t1 || t2", batch_rows=7 + turn, stop="end")
+        batch = tail.poll()
+        seen += [] if batch is None else [int(body) for body in batch.column("body").to_pylist()]
+        position = tail.position
+        fill(filled, 100 + turn, 101 + turn)
+    seen += numbers(filled.tail("T", start=position, tags="t1 || t2", stop="end"))
+    assert seen == [n for n in range(112) if n % 3]
+
+
+def test_between_two_positions_there_are_always_the_same_rows(filled: WritableStore) -> None:
+    middle = filled.tail(start="begin", batch_rows=40)
+    next(middle)
+    end = filled.tail().position
+    before = numbers(filled.tail("T", start=middle.position, stop=end))
+    fill(filled, 100, 150)
+    assert numbers(filled.tail("T", start=middle.position, stop=end, batch_rows=9)) == before == list(range(40, 100))
+
+
+def test_the_last_messages_come_first_and_then_those_that_follow(filled: WritableStore) -> None:
+    with filled.tail("T", tags="t0", last=3) as tail:
+        fill(filled, 100, 104)
+        assert numbers(tail, 4) == [93, 96, 99, 102]
+    assert numbers(filled.tail("T", last=1000, stop="end")) == list(range(104))
+    assert numbers(filled.tail("T", tags="none", last=5, stop="end")) == []
+
+
+def test_a_start_by_time_gives_what_was_stored_then_or_later(filled: WritableStore) -> None:
+    when = datetime.fromtimestamp(NOW / 1000 + 60, UTC)
+    for start in (when, when.isoformat()):
+        assert numbers(filled.tail("T", start=start, stop="end")) == list(range(60, 100))
+
+
+def test_what_retention_removed_is_told_and_no_damage(filled: WritableStore) -> None:
+    tail = filled.tail("T", start="begin", batch_rows=5)
+    assert numbers(tail, 5) == list(range(5))
+    place = tail.position
+    files = sorted((filled.path / "commitlog").iterdir())
+    files[0].unlink()
+    files[1].unlink()
+    later = filled.tail("T", start=place, stop="end")
+    found = numbers(later)
+    assert found == list(range(found[0], 100))
+    assert found[0] > 5
+    assert later.retained == [Retained(place, 2 * 4096 - place)]
+    assert later.damage == []
+
+
+def test_damage_is_told_once_and_passed(tmp_path: Path) -> None:
+    store = small_store(tmp_path / "s")
+    hurt = store.records[20]
+    store.patch(hurt.physical_offset + 4, b"\xff")
+    tail = rmqfast.open_store(store.path).tail(start="begin", stop="end", batch_rows=30)
+    first = next(tail)
+    with pytest.warns(DamageWarning, match="1 damaged places so far"):
+        rest = list(tail)
+    offsets = [offset for batch in [first, *rest] for offset in batch.column("physical_offset").to_pylist()]
+    assert offsets == [record.physical_offset for record in store.records if record is not hurt]
+    assert [(place.offset, place.length) for place in tail.damage] == [(hurt.physical_offset, hurt.store_size)]
+
+
+def test_wrong_arguments_say_what_they_may_be(filled: WritableStore) -> None:
+    for options in ({"start": -1}, {"last": -1}, {"last": 1, "start": "begin"}, {"stop": -5}, {"poll_interval": -1.0}):
+        with pytest.raises(ArgumentError, match="expected"):
+            filled.tail(**options)
+    with pytest.raises(ArgumentError, match="time: expected ISO 8601"):
+        filled.tail(start="beginning")
+    with pytest.raises(UnknownTopicError, match="did you mean T"):
+        filled.tail("TT")
+    with pytest.raises(ExpressionError):
+        filled.tail("T", sql="a >")
+
+
+def test_another_thread_ends_the_wait_by_closing(filled: WritableStore) -> None:
+    tail = filled.tail("T", poll_interval=3600)
+    closing = threading.Timer(0.2, tail.close)
+    closing.start()
+    begin = time.monotonic()
+    assert list(tail) == []
+    assert 0.1 < time.monotonic() - begin < 2
+    assert list(tail) == []
+    closing.join()
+
+
+def test_other_threads_run_while_a_tail_waits(filled: WritableStore) -> None:
+    with filled.tail("T", poll_interval=0.01) as tail, ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(next, tail)
+        time.sleep(0.1)
+        assert not waiting.done()
+        assert tail.position > 0
+        fill(filled, 100, 101)
+        assert waiting.result(5).column("body").to_pylist() == [b"100"]
+
+
+def test_a_fork_may_not_use_the_tail_of_its_parent(filled: WritableStore) -> None:
+    tail = filled.tail("T")
+    reader, writer = multiprocessing.Pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            tail.poll()
+        except ForkError as error:
+            writer.send(str(error))
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert "not in its fork" in reader.recv()
+
+
+def test_ctrl_c_ends_the_wait_within_a_fifth_of_a_second(filled: WritableStore) -> None:
+    code = f"""
+import rmqfast, time
+tail = rmqfast.open_store({str(filled.path)!r}).tail(poll_interval=3600)
+print("ready", flush=True)
+try:
+    next(tail)
+except KeyboardInterrupt:
+    print(time.monotonic(), flush=True)
+"""
+    child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    with child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == "ready\n"
+        time.sleep(0.3)
+        sent = time.monotonic()
+        child.send_signal(signal.SIGINT)
+        ended = float(child.stdout.readline())
+    assert child.returncode == 0
+    # 200 ms on a machine that does nothing else
+    assert ended - sent < 0.2 * 3
+
+
+APPENDER = """
+import json, sys, time
+import rmqfast
+from rmqfast import AppendOptions, Message
+path, seconds = sys.argv[1], float(sys.argv[2])
+options = AppendOptions(file_size=1 << 20, queue_file_size=20000, index_slots=1000, index_entries=4000)
+with rmqfast.open_store(path, mode="a", options=options) as store:
+    print("ready", flush=True)
+    sys.stdin.readline()
+    end, n = time.monotonic() + seconds, 0
+    while time.monotonic() < end:
+        count = 1 + n % 50
+        batch = [Message("T", b"%d" % i, tags="t%d" % (i % 3), queue_id=i % 4) for i in range(n, n + count)]
+        store.append_many(batch) if count > 1 else store.append(batch[0])
+        n += count
+    store.flush()
+print(n, flush=True)
+"""
+
+
+def test_four_readers_see_each_message_once_that_another_process_appends_at_full_speed(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", APPENDER, str(tmp_path / "s"), "1.5"]
+    with (
+        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as appender,
+        ThreadPoolExecutor(4) as pool,
+    ):
+        assert appender.stdin is not None
+        assert appender.stdout is not None
+        assert appender.stdout.readline() == "ready\n"
+        tails = [rmqfast.open_store(tmp_path / "s").tail(poll_interval=interval) for interval in (0, 0.001, 0.05, 0.2)]
+        readers = [pool.submit(numbers, tail) for tail in tails]
+        appender.stdin.write("\n")
+        appender.stdin.flush()
+        count = int(appender.stdout.readline())
+        time.sleep(0.5)
+        for tail in tails:
+            tail.close()
+        found = [reader.result(20) for reader in readers]
+    assert count > 1000
+    assert [len(seen) for seen in found] == [count] * 4
+    assert all(seen == list(range(count)) for seen in found)
+    assert [(tail.damage, tail.retained) for tail in tails] == [([], [])] * 4
+
+
+def test_a_look_where_nothing_came_costs_little(filled: WritableStore) -> None:
+    with filled.tail("T") as tail:
+        begin = time.process_time()
+        for _ in range(1000):
+            assert tail.poll() is None
+        cost = (time.process_time() - begin) / 1000
+    # about 10 microseconds where the machine does nothing else
+    assert cost < 0.0005, json.dumps(cost)
