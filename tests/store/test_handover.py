@@ -20,9 +20,9 @@ GEOMETRY = (
 )
 
 
-def run(*arguments: object, stdin: str | None = None) -> str:
+def run(*arguments: object, stdin: str | None = None, seconds: float = 200) -> str:
     command = [str(SCRIPT), *map(str, arguments)]
-    done = subprocess.run(command, input=stdin, stdout=subprocess.PIPE, text=True, check=True, timeout=200)
+    done = subprocess.run(command, input=stdin, stdout=subprocess.PIPE, text=True, check=True, timeout=seconds)
     return done.stdout
 
 
