@@ -70,7 +70,8 @@ impl Tail {
         if self.process == std::process::id() {
             return Ok(());
         }
-        let text = format!("this tail was started in process {}, not in its fork; start another one here", self.process);
+        let text =
+            format!("this tail was started in process {}, not in its fork; start another one here", self.process);
         Err(ForkError::new_err(text))
     }
 

@@ -282,7 +282,8 @@ impl LogFollow {
         let bytes = segment.last_window(self.window.0, self.window.1);
         self.bound.raise(bytes, &self.records, self.position);
         self.first_read.clear();
-        self.first_read.extend_from_slice(&bytes[..len]);
+        // With the word behind them: it tells whether somebody wrote on.
+        self.first_read.extend_from_slice(&bytes[..bytes.len().min(len + 8)]);
         self.records.clear();
         let bytes = segment.window(self.window.0, self.window.1)?;
         self.window.1 = bytes.len();
@@ -306,14 +307,15 @@ impl LogFollow {
     }
 
     /// Whether a record that no queue vouches for was the same before. Where there are queues it gets a moment to be listed;
-    /// where there are none, one that another was written behind is whole. Time that runs back is that of what stood there
+    /// where there are none, one that something was written behind is whole. Time that runs back is that of what stood there
     /// before the log was cut.
     fn is_settled(&self, message: &Message<'_>, record: RecordAt, is_late: bool) -> bool {
         let (at, bytes) = (record.at as usize, message.record());
         if self.first_read.get(at..at + bytes.len()) != Some(bytes) || (is_late && self.bound.by_queues()) {
             return false;
         }
-        let is_followed = !self.bound.by_queues() && at + bytes.len() < self.first_read.len();
+        let behind = &self.first_read[at + bytes.len()..];
+        let is_followed = !self.bound.by_queues() && behind.iter().any(|byte| *byte != 0);
         let needed = match is_followed {
             _ if is_late || may_be_unwritten(message) => self.waits.patience,
             true => return true,
