@@ -470,7 +470,7 @@ fn a_file_that_takes_the_place_of_the_open_one_is_followed() {
         writer.put(record);
         writer.list(record);
     }
-    let mut reader = Reader::new(&writer, FOR_EVER, random);
+    let mut reader = Reader::new(&writer, NO_TIME, random);
     reader.poll();
     assert_eq!(reader.seen, expected(&log[..half]));
     let copy = writer.dir.path().join("copy");
@@ -480,7 +480,35 @@ fn a_file_that_takes_the_place_of_the_open_one_is_followed() {
         writer.put(record);
         writer.list(record);
     }
+    (0..3).for_each(|_| reader.poll());
+    assert_eq!(reader.seen, expected(&log));
     assert_eq!(reader.finish(), (expected(&log), 0));
+}
+
+#[test]
+fn a_record_that_no_queue_lists_is_taken_when_those_behind_it_are_listed() {
+    let random = &mut Random(12);
+    let mut log = planned(30, random);
+    let last = log.iter().position(|record| record.row.is_none()).expect("a blank") - 1;
+    assert!(log[last].unit.is_none(), "take another seed: a prepared record at the end of a file is wanted");
+    // Its time runs back, as that of old bytes would: only queues can tell.
+    log[last].bytes[56..64].copy_from_slice(&1_600_000_000_000_i64.to_be_bytes());
+    let writer = Writer::new();
+    fs::create_dir_all(writer.dir.path().join("consumequeue/other/0")).expect("made");
+    let mut reader = Reader::new(&writer, NO_TIME, random);
+    for record in &log[..=last + 1] {
+        writer.put(record);
+        writer.list(record);
+        reader.poll();
+    }
+    (0..3).for_each(|_| reader.poll());
+    assert_eq!(reader.seen, expected(&log[..last]));
+    for record in &log[last + 2..] {
+        writer.put(record);
+        writer.list(record);
+    }
+    (0..3).for_each(|_| reader.poll());
+    assert_eq!(reader.seen, expected(&log));
 }
 
 #[test]

@@ -200,7 +200,7 @@ impl LogFollow {
                 self.standstill = None;
                 Ok(true)
             }
-            Found::Settling => Ok(false),
+            Found::Settling => self.ask_queues(),
             Found::Blank(size) => self.roll(at, size, damage),
             Found::Nothing(why) => self.stand(why, damage),
         }

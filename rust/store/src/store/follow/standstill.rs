@@ -50,6 +50,15 @@ impl LogFollow {
         Ok(true)
     }
 
+    /// Whether a queue lists what stands behind a record that none lists itself.
+    pub(super) fn ask_queues(&mut self) -> Result<bool> {
+        if self.is_time_to_ask() {
+            self.bound.refresh(&self.store)?;
+            return Ok(self.position < self.bound.to());
+        }
+        Ok(false)
+    }
+
     /// Passes what retention removed; where nothing was read yet, the log simply begins later.
     pub(super) fn pass_retained(&mut self) -> Result<bool> {
         self.log = self.store.log_now()?;
