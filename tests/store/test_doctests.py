@@ -13,7 +13,7 @@ import rmqfast.store
 
 MODULES = [
     "rmqfast.message",
-    *(f"rmqfast.store.{module.name}" for module in pkgutil.iter_modules(rmqfast.store.__path__)),
+    *(module.name for module in pkgutil.walk_packages(rmqfast.store.__path__, "rmqfast.store.")),
 ]
 
 

@@ -8,7 +8,7 @@ from rmqfast.store.get_limits import GetLimits
 from rmqfast.store.request import ScanRequest
 from rmqfast.store.writer import AppendOptions
 
-__all__ = ["COLUMNS", "Appender", "Scan", "Store", "Tail", "repair"]
+__all__ = ["COLUMNS", "Appender", "Scan", "Store", "Tail", "load_config", "repair", "save_config"]
 
 COLUMNS: list[str]
 
@@ -85,6 +85,8 @@ class Tail:
     def retained(self) -> list[tuple[int, int]]: ...
     def close(self) -> None: ...
 
+def load_config(path: str, name: str) -> tuple[str | None, str | None]: ...
+def save_config(path: str, name: str, json: str) -> None: ...
 def repair(
     path: str, options: AppendOptions, *, progress: Callable[[int, int], object] | None
 ) -> tuple[int, int, int, int, int, int]: ...

@@ -1,5 +1,19 @@
 """A store directory: open, scan, look up, append. A Python face on the store crate."""
 
+from rmqfast.store.config import (
+    BloomFilterData,
+    ConsumerFilterData,
+    ConsumerFilterTable,
+    ConsumerOffsetTable,
+    DataVersion,
+    DelayOffsetTable,
+    SubscriptionGroupConfig,
+    SubscriptionGroupTable,
+    TopicConfig,
+    TopicConfigTable,
+    built_in_groups,
+    built_in_topics,
+)
 from rmqfast.store.get_limits import GetLimits
 from rmqfast.store.opening import open_store, repair
 from rmqfast.store.reader import MessageStore
@@ -13,6 +27,12 @@ __all__ = [
     "COLUMNS",
     "AppendOptions",
     "AppendResult",
+    "BloomFilterData",
+    "ConsumerFilterData",
+    "ConsumerFilterTable",
+    "ConsumerOffsetTable",
+    "DataVersion",
+    "DelayOffsetTable",
     "ExportReport",
     "GetLimits",
     "IndexFile",
@@ -22,9 +42,15 @@ __all__ = [
     "Scan",
     "ScanRequest",
     "StoreInfo",
+    "SubscriptionGroupConfig",
+    "SubscriptionGroupTable",
     "Tail",
+    "TopicConfig",
+    "TopicConfigTable",
     "VerifyReport",
     "WritableStore",
+    "built_in_groups",
+    "built_in_topics",
     "milliseconds",
     "open_store",
     "repair",

@@ -10,6 +10,7 @@ from typing import Literal, Self
 from rmqfast import _native
 from rmqfast.errors import ArgumentError
 from rmqfast.message import Damage
+from rmqfast.store.config import ConsumerOffsetTable, TopicConfig, TopicConfigTable
 from rmqfast.store.exports import Exports
 from rmqfast.store.report import IndexFile, StoreInfo, VerifyReport
 from rmqfast.store.request import BATCH_BYTES, BATCH_ROWS, MAX_BODY_BYTES, ScanRequest, Time, milliseconds
@@ -243,6 +244,38 @@ class MessageStore(Exports):
         Source: `ConsumeQueue.getMinOffsetInQueue` (5.x), `ConsumeQueue.getMaxOffsetInQueue`.
         """
         return self._native.topics()
+
+    def topic_configs(self) -> dict[str, TopicConfig]:
+        """The topics that `config/topics.json` names, as the broker has them: queues, permissions.
+
+        Raises:
+            CorruptError: The file is there, and neither it nor its `.bak` can be read.
+
+        Example:
+            >>> import rmqfast
+            >>> store = rmqfast.open_store(getfixture("golden_store")("basic-4.9.4"))
+            >>> store.topic_configs()["fx_q8"].write_queue_nums
+            8
+
+        Source: `TopicConfigManager.decode`.
+        """
+        return dict(TopicConfigTable.load(self.path))
+
+    def consumer_offsets(self) -> dict[tuple[str, str], dict[int, int]]:
+        """How far groups have consumed: `{(topic, group): {queue_id: next_offset}}`, as last saved by a broker.
+
+        Raises:
+            CorruptError: `config/consumerOffset.json` is there, and neither it nor its `.bak` can be read.
+
+        Example:
+            >>> import rmqfast
+            >>> store = rmqfast.open_store(getfixture("golden_store")("offsets-4.9.4"))
+            >>> store.consumer_offsets()["fx_plain", "fx_orderly"]
+            {3: 12}
+
+        Source: `ConsumerOffsetManager.decode`.
+        """
+        return {key: dict(queues) for key, queues in ConsumerOffsetTable.load(self.path).items()}
 
     def verify(self, *, crc: bool = True, progress: Callable[[int, int], object] | None = None) -> VerifyReport:
         """Checks the whole store; writes nothing.

@@ -3,6 +3,7 @@ use pyo3::prelude::*;
 
 mod append;
 mod append_options;
+mod config;
 mod error;
 mod export;
 mod lookup;
@@ -22,6 +23,8 @@ fn _rmqfast(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<tail::Tail>()?;
     module.add_class::<append::Appender>()?;
     module.add_function(wrap_pyfunction!(append::repair, module)?)?;
+    module.add_function(wrap_pyfunction!(config::load_config, module)?)?;
+    module.add_function(wrap_pyfunction!(config::save_config, module)?)?;
     module.add("COLUMNS", request::column_names())?;
     Ok(())
 }

@@ -15,6 +15,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tempfile::TempDir;
 
+#[path = "faults/config.rs"]
+mod config;
+
 const STORED_AT: i64 = 1_700_000_000_000;
 /// One watcher watches the process.
 static ALONE: Mutex<()> = Mutex::new(());

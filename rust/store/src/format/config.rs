@@ -14,14 +14,24 @@
 //! Java knows from a map's type whether its keys are integers; here they are if all are and the map lies in
 //! `offsetTable` or `table` (consumerOrderInfo.json), the members of a file that hold such maps. Members keep the order
 //! they have: RocketMQ sorts the fields of an object by name, and leaves maps as they hash.
-//! Nothing carries a checksum: a flipped digit is another number.
+//! Nothing carries a checksum: a flipped digit is another number. Of a key that is there twice the last one counts, a byte
+//! order mark is passed over, as by RocketMQ; what it is lenient in besides (zeroes behind the text, a comma before a brace,
+//! single quotes, numbers with a fraction) is refused, as no broker writes it.
 //!
 //! Source: `RemotingSerializable.toJson`, `ConfigManager.load`.
 use memchr::memchr2;
 use serde_json::Value;
 use std::borrow::Cow;
 
+mod java_map;
+mod shape;
 mod writer;
+
+pub use java_map::in_broker_order;
+pub use shape::{NAMES, check};
+
+/// What some editors put before a text.
+const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
 /// The longest text that is read, in bytes: some hundred thousand topics.
 pub const MAX_LEN: usize = 64 << 20;
@@ -58,6 +68,7 @@ pub fn parse(text: &[u8]) -> Result<Value, ConfigError> {
     if text.len() > MAX_LEN {
         return Err(ConfigError::TooLong(text.len()));
     }
+    let text = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text);
     serde_json::from_slice(&quote_integer_keys(text)).map_err(|error| syntax_error(text, &error))
 }
 

@@ -2,6 +2,7 @@
 pub mod append;
 pub mod commit_log;
 pub mod config_files;
+pub mod config_save;
 pub mod consume_queue;
 pub mod damage;
 pub mod follow;

@@ -109,3 +109,18 @@ fn topics_and_groups_named_by_integers_stay_quoted() {
     let text = to_fastjson(&value);
     assert!(text.contains("\t\"12\":{\n") && text.contains("\t\"1\":{\n\t\t\t\"2\":3\n"), "{text}");
 }
+
+#[test]
+fn a_byte_order_mark_is_passed_over_and_of_a_key_given_twice_the_last_one_counts() {
+    assert_eq!(parse(b"\xEF\xBB\xBF{\"a\":{0:5,\"0\":7}}"), Ok(serde_json::json!({"a": {"0": 7}})));
+    assert_eq!(parse(b"{\"a\":{0:5},\"a\":{1:7}}"), Ok(serde_json::json!({"a": {"1": 7}})));
+}
+
+#[test]
+fn what_stands_behind_the_text_is_refused_and_so_is_a_number_that_is_none() {
+    for text in
+        ["{\"a\":1}x", "{\"a\":1}\0\0", "{\"a\":1}{", "{\"a\":NaN}", "{\"a\":-Infinity}", "{\"a\":1,}", "{'a':1}"]
+    {
+        assert!(parse(text.as_bytes()).is_err(), "{text}");
+    }
+}

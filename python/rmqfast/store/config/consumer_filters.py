@@ -1,0 +1,189 @@
+"""`config/consumerFilter.json`: the SQL92 subscriptions that a broker knows, with their places in its Bloom filter."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Self
+
+from rmqfast.store.config.file import ConfigFile, StorePath
+from rmqfast.store.config.value import ConfigValue, named
+
+__all__ = ["BloomFilterData", "ConsumerFilterData", "ConsumerFilterTable"]
+
+DAY_MS = 24 * 3600 * 1000
+ASSUMED_DEAD_MS = 30 * 1000
+
+
+@dataclass(frozen=True, kw_only=True)
+class BloomFilterData(ConfigValue):
+    """The bits that a subscription has in the filter.
+
+    Attributes:
+        bit_num: Bits of the filter.
+        bit_pos: Numbers of the bits that are set.
+
+    Source: `BloomFilterData`.
+    """
+
+    bit_num: int = 0
+    bit_pos: list[int] = field(default_factory=list, hash=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConsumerFilterData(ConfigValue):
+    """A subscription of a group to a topic by an expression.
+
+    Attributes:
+        topic: The topic.
+        consumer_group: The group.
+        expression: What it wants, as "a > 3".
+        expression_type: "SQL92".
+        born_time: Milliseconds since 1970 at which it was registered.
+        dead_time: At which its last consumer went; 0 while there is one.
+        client_version: The version that the client gave it.
+        bloom_filter_data: Its bits in the filter.
+
+    Source: `ConsumerFilterData`.
+    """
+
+    topic: str
+    consumer_group: str
+    expression: str = ""
+    expression_type: str = "SQL92"
+    born_time: int = 0
+    dead_time: int = 0
+    client_version: int = 0
+    bloom_filter_data: BloomFilterData | None = None
+
+    @property
+    def dead(self) -> bool:
+        """Whether no consumer has it any more."""
+        return self.dead_time >= self.born_time
+
+    @classmethod
+    def from_json(cls, members: Mapping[str, Any]) -> Self:
+        """As `ConfigValue.from_json`; `dead` follows from the times."""
+        bits = members.get("bloomFilterData")
+        filter_data = None if bits is None else BloomFilterData.from_json(bits)
+        kept = {name: value for name, value in members.items() if name not in {"dead", "bloomFilterData"}}
+        return replace(super().from_json(kept), bloom_filter_data=filter_data)
+
+    def to_json(self) -> dict[str, Any]:
+        """As `ConfigValue.to_json`, and whether it is dead."""
+        members = super().to_json() | {"dead": self.dead}
+        bits = members.pop("bloomFilterData")
+        return dict(sorted((members | ({} if bits is None else {"bloomFilterData": bits.to_json()})).items()))
+
+
+class ConsumerFilterTable(ConfigFile, Mapping[tuple[str, str], ConsumerFilterData]):
+    """The subscriptions by topic and group.
+
+    Example:
+        >>> table = ConsumerFilterTable.load(getfixture("golden_store")("offsets-4.9.4"))
+        >>> table["fx_plain", "fx_sql"].expression
+        'a > 0 AND color IS NOT NULL'
+
+    Source: `ConsumerFilterManager`.
+    """
+
+    FILE_NAME: ClassVar[str] = "consumerFilter.json"
+
+    def __init__(self) -> None:
+        self._table: dict[str, dict[str, ConsumerFilterData]] = {}
+        self._other_by_topic: dict[str, dict[str, Any]] = {}
+        self.other = {}
+
+    @classmethod
+    def load(cls, root: StorePath) -> Self:
+        """Reads the subscriptions of the store below `root`, as they are: see `restarted`.
+
+        Args:
+            root: The store's directory.
+
+        Raises:
+            CorruptError: The file is there, and neither it nor its `.bak` can be read.
+
+        Source: `ConsumerFilterManager.decode`.
+        """
+        members = cls.read(root)
+        table = cls()
+        for topic, fields in members.pop("filterDataByTopic", {}).items():
+            groups = fields.pop("groupFilterData", None) or {}
+            table._table[topic] = {
+                group: ConsumerFilterData.from_json(named(filter_data, topic=topic, consumerGroup=group))
+                for group, filter_data in groups.items()
+            }
+            table._other_by_topic[topic] = fields
+        table.other = members
+        return table
+
+    def put(self, filter_data: ConsumerFilterData) -> None:
+        """Adds a subscription, or takes the place of that of its group to its topic.
+
+        Source: `ConsumerFilterManager.register`.
+        """
+        self._table.setdefault(filter_data.topic, {})[filter_data.consumer_group] = filter_data
+
+    def restarted(self, *, now: int, bits: int = 112, hashes: int = 3) -> Self:
+        """What a broker makes of them when it starts: none has a consumer yet.
+
+        Args:
+            now: Milliseconds since 1970; those that were alive are taken to be dead for 30 seconds.
+            bits: Bits of the broker's filter; if one was made for another filter, none is kept.
+            hashes: Bits that a subscription has in it.
+
+        Source: `ConsumerFilterManager.decode`.
+        """
+        places = [data.bloom_filter_data for data in self.values()]
+        if any(place is None or place.bit_num != bits or len(place.bit_pos) != hashes for place in places):
+            return type(self)()
+        dead_since = now - ASSUMED_DEAD_MS
+        return self._with(
+            data if data.dead_time else replace(data, dead_time=max(data.born_time, dead_since))
+            for data in self.values()
+        )
+
+    def cleaned(self, *, now: int, span: int = DAY_MS) -> Self:
+        """What a broker saves of them: those that have not been dead for long.
+
+        Args:
+            now: Milliseconds since 1970.
+            span: Milliseconds after which a dead one is forgotten (`filterDataCleanTimeSpan`).
+
+        Source: `ConsumerFilterManager.clean`.
+        """
+        return self._with(data for data in self.values() if not data.dead or now - data.dead_time < span)
+
+    def _with(self, subscriptions: Iterable[ConsumerFilterData]) -> Self:
+        table = type(self)()
+        table.other |= self.other
+        table._other_by_topic |= self._other_by_topic  # noqa: SLF001
+        for filter_data in subscriptions:
+            table.put(filter_data)
+        return table
+
+    def to_json(self) -> dict[str, Any]:
+        """The members of the file that are known here."""
+        topics = {}
+        for topic, groups in self._table.items():
+            fields = {"topic": topic} | self._other_by_topic.get(topic, {})
+            fields["groupFilterData"] = {group: filter_data.to_json() for group, filter_data in groups.items()}
+            topics[topic] = dict(sorted(fields.items()))
+        return {"filterDataByTopic": topics}
+
+    def __getitem__(self, key: tuple[str, str]) -> ConsumerFilterData:
+        topic, group = key
+        try:
+            return self._table[topic][group]
+        except KeyError:
+            raise KeyError(key) from None
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        return ((topic, group) for topic, groups in self._table.items() for group in groups)
+
+    def __len__(self) -> int:
+        return sum(map(len, self._table.values()))
+
+    def __repr__(self) -> str:
+        return f"ConsumerFilterTable({len(self)} subscriptions)"

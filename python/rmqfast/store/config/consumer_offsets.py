@@ -1,0 +1,116 @@
+"""`config/consumerOffset.json`: how far each group has consumed each queue."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import Any, ClassVar, Self
+
+from rmqfast.errors import ArgumentError
+from rmqfast.store.config.file import ConfigFile, StorePath, by_number
+
+__all__ = ["ConsumerOffsetTable"]
+
+SEPARATOR = "@"
+PARTS = 2
+
+
+class ConsumerOffsetTable(ConfigFile, Mapping[tuple[str, str], Mapping[int, int]]):
+    """The next offset to consume by topic and group, then by queue.
+
+    Keys of the file that are no `topic@group` are none of the mapping's, but are written again.
+
+    Example:
+        >>> table = ConsumerOffsetTable.load(getfixture("golden_store")("offsets-4.9.4"))
+        >>> dict(table["fx_plain", "fx_collide"])
+        {0: 0, 1: 10, 2: 3, 3: 4}
+        >>> table.commit("fx_plain", "fx_collide", 0, 15)
+        >>> table.offset("fx_plain", "fx_collide", 0)
+        15
+
+    Source: `ConsumerOffsetManager`.
+    """
+
+    FILE_NAME: ClassVar[str] = "consumerOffset.json"
+
+    def __init__(self) -> None:
+        self._table: dict[str, dict[int, int]] = {}
+        self.other = {}
+
+    @classmethod
+    def load(cls, root: StorePath) -> Self:
+        """Reads the offsets of the store below `root`.
+
+        Args:
+            root: The store's directory.
+
+        Raises:
+            CorruptError: The file is there, and neither it nor its `.bak` can be read.
+
+        Source: `ConsumerOffsetManager.decode`.
+        """
+        members = cls.read(root)
+        table = cls()
+        table._table = {key: by_number(queues) for key, queues in members.pop("offsetTable", {}).items()}
+        table.other = members
+        return table
+
+    def offset(self, topic: str, group: str, queue_id: int) -> int | None:
+        """The next offset that the group consumes; None where it has consumed nothing yet.
+
+        Source: `ConsumerOffsetManager.queryOffset`.
+        """
+        return self._table.get(topic + SEPARATOR + group, {}).get(queue_id)
+
+    def commit(self, topic: str, group: str, queue_id: int, offset: int) -> None:
+        """Notes the next offset to consume, a smaller one, too.
+
+        Args:
+            topic: A topic.
+            group: A consumer group.
+            queue_id: A queue of the topic.
+            offset: The next offset to consume.
+
+        Raises:
+            ArgumentError: A topic or a group that is empty or has an `@`: the file could not tell them apart.
+
+        Source: `ConsumerOffsetManager.commitOffset`.
+        """
+        key = topic + SEPARATOR + group
+        if parsed(key) is None:
+            raise ArgumentError(f"topic, group: expected names without {SEPARATOR!r}, got {topic!r}, {group!r}")
+        self._table.setdefault(key, {})[queue_id] = offset
+
+    def remove_group(self, group: str) -> None:
+        """Forgets the offsets of a group in all topics.
+
+        Source: `ConsumerOffsetManager.removeOffset`.
+        """
+        for topic, other in list(self):
+            if other == group:
+                del self._table[topic + SEPARATOR + group]
+
+    def to_json(self) -> dict[str, Any]:
+        """The members of the file that are known here."""
+        return {"offsetTable": {key: dict(sorted(queues.items())) for key, queues in self._table.items()}}
+
+    def __getitem__(self, key: tuple[str, str]) -> Mapping[int, int]:
+        text = SEPARATOR.join(key)
+        if parsed(text) != key:
+            raise KeyError(key)
+        return MappingProxyType(self._table[text])
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        return (key for key in map(parsed, self._table) if key is not None)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def __repr__(self) -> str:
+        return f"ConsumerOffsetTable({len(self)} topics of groups)"
+
+
+def parsed(key: str) -> tuple[str, str] | None:
+    """Topic and group of a key; None for one that has not both."""
+    parts = key.split(SEPARATOR)
+    return (parts[0], parts[1]) if len(parts) == PARTS and all(parts) else None

@@ -1,0 +1,39 @@
+"""The version of topics and of groups, by which a name server and a slave see that something changed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Self
+
+from rmqfast.store.config.value import ConfigValue
+
+__all__ = ["DataVersion"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataVersion(ConfigValue):
+    """When something was changed, and how often.
+
+    Attributes:
+        timestamp: Milliseconds since 1970 of the last change.
+        counter: Changes so far.
+
+    Example:
+        >>> DataVersion(timestamp=5, counter=2).next(1_700_000_000_000).counter
+        3
+
+    Source: `DataVersion`.
+    """
+
+    timestamp: int = 0
+    counter: int = 0
+
+    def next(self, now: int) -> Self:
+        """The version after a change.
+
+        Args:
+            now: Milliseconds since 1970.
+
+        Source: `DataVersion.nextVersion`.
+        """
+        return replace(self, timestamp=now, counter=self.counter + 1)

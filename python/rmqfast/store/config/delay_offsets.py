@@ -1,0 +1,69 @@
+"""`config/delayOffset.json`: how far each delay level was delivered."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar, Self
+
+from rmqfast.store.config.file import ConfigFile, StorePath, by_number
+
+__all__ = ["DelayOffsetTable"]
+
+
+class DelayOffsetTable(ConfigFile, Mapping[int, int]):
+    """The next offset to deliver by delay level, from 1; a level is queue `level - 1` of `SCHEDULE_TOPIC_XXXX`.
+
+    Example:
+        >>> table = DelayOffsetTable.load(getfixture("golden_store")("delaytx-4.9.4"))
+        >>> dict(table), table.get(18, 0)
+        ({1: 6, 2: 6, 3: 20, 4: 20}, 0)
+
+    Source: `ScheduleMessageService`, `DelayOffsetSerializeWrapper`.
+    """
+
+    FILE_NAME: ClassVar[str] = "delayOffset.json"
+
+    def __init__(self) -> None:
+        self._table: dict[int, int] = {}
+        self.other = {}
+
+    @classmethod
+    def load(cls, root: StorePath) -> Self:
+        """Reads the offsets of the store below `root`.
+
+        Args:
+            root: The store's directory.
+
+        Raises:
+            CorruptError: The file is there, and neither it nor its `.bak` can be read.
+
+        Source: `ScheduleMessageService.decode`.
+        """
+        members = cls.read(root)
+        table = cls()
+        table._table = by_number(members.pop("offsetTable", {}))
+        table.other = members
+        return table
+
+    def commit(self, level: int, offset: int) -> None:
+        """Notes the next offset to deliver of a level.
+
+        Source: `ScheduleMessageService.updateOffset`.
+        """
+        self._table[level] = offset
+
+    def to_json(self) -> dict[str, Any]:
+        """The members of the file that are known here."""
+        return {"offsetTable": dict(sorted(self._table.items()))}
+
+    def __getitem__(self, level: int) -> int:
+        return self._table[level]
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._table)
+
+    def __len__(self) -> int:
+        return len(self._table)
+
+    def __repr__(self) -> str:
+        return f"DelayOffsetTable({self._table})"

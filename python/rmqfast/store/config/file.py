@@ -1,0 +1,78 @@
+"""A file below `config/`: read with its backup, written so that it is the old one or the new one."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from rmqfast._native import load_config, save_config
+from rmqfast.errors import ArgumentError
+
+__all__ = ["ConfigFile"]
+
+_LOG = logging.getLogger("rmqfast.store")
+StorePath = str | os.PathLike[str]
+
+
+class ConfigFile:
+    """The base of the tables.
+
+    Attributes:
+        FILE_NAME: Name of the file below `config/`.
+        other: Members of the file that are not known here; they are written as they were read.
+
+    Source: `ConfigManager`.
+    """
+
+    FILE_NAME: ClassVar[str]
+    other: dict[str, Any]
+
+    @classmethod
+    def read(cls, root: StorePath) -> dict[str, Any]:
+        """The members of the file below `root`, or of its backup; none where neither is there."""
+        text, note = load_config(os.fspath(root), cls.FILE_NAME)
+        if note is not None:
+            _LOG.warning("%s", note)
+        members: dict[str, Any] = {} if text is None else json.loads(text)
+        return members
+
+    def save(self, root: StorePath) -> None:
+        """Writes the file; the one before it, where it can be read, becomes its `.bak`.
+
+        It is on the disk when this returns. A process that is killed, a disk that is full, a loss of power leave the
+        old file or the new one. The store must be the caller's own: nothing keeps a broker away that runs on it.
+
+        Args:
+            root: The store's directory.
+
+        Raises:
+            ArgumentError: A value that RocketMQ's type does not hold, or more than 64 MiB.
+            StoreIOError: The operating system refused.
+
+        Source: `ConfigManager.persist`, `MixAll.string2File`.
+        """
+        members = dict(sorted((self.other | self.to_json()).items()))
+        save_config(os.fspath(root), self.FILE_NAME, json.dumps(members))
+
+    def to_json(self) -> dict[str, Any]:
+        """The members that are known here."""
+        raise NotImplementedError
+
+
+def by_number(table: Mapping[str, int]) -> dict[int, int]:
+    """A map from integers, of which JSON makes texts."""
+    return {int(number): value for number, value in table.items()}
+
+
+def checked_name(what: str, name: str) -> str:
+    """A name of a topic or a group that RocketMQ allows.
+
+    Raises:
+        ArgumentError: It has other characters, or none.
+    """
+    if not name or not all(c.isascii() and (c.isalnum() or c in "%|-_") for c in name):
+        raise ArgumentError(f"{what}: expected letters, digits, '%', '|', '-', '_', got {name!r}")
+    return name

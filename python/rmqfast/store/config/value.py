@@ -1,0 +1,62 @@
+"""A value of a configuration: Python's names for RocketMQ's fields, and the fields that are not known here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, Self
+
+__all__ = ["ConfigValue", "named"]
+
+_NAMES: dict[type, dict[str, str]] = {}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConfigValue:
+    """The base of the values: its subclasses have a field for each of RocketMQ's, `readQueueNums` as `read_queue_nums`.
+
+    Attributes:
+        other: Fields that are not known here, as those of 5.x; they are written as they were read.
+
+    Source: `RemotingSerializable`.
+    """
+
+    other: Mapping[str, Any] = field(default_factory=dict, hash=False, repr=False)
+
+    @classmethod
+    def from_json(cls, members: Mapping[str, Any]) -> Self:
+        """The value that an object of a file says; a field that is missing or null has its default."""
+        names = python_names(cls)
+        known: dict[str, Any] = {}
+        other: dict[str, Any] = {}
+        for member, value in members.items():
+            if value is None:
+                continue
+            if member in names:
+                known[names[member]] = value
+            else:
+                other[member] = value
+        return cls(**known, other=other)
+
+    def to_json(self) -> dict[str, Any]:
+        """The object that a file has for it; fields are in the order of their names, as RocketMQ writes them."""
+        known = {member: getattr(self, name) for member, name in python_names(type(self)).items()}
+        return dict(sorted((dict(self.other) | known).items()))
+
+
+def named(members: Mapping[str, Any], **names: str) -> dict[str, Any]:
+    """The members of an entry, with the names under which it stands where it does not tell them itself."""
+    return dict(members) | {field: name for field, name in names.items() if members.get(field) is None}
+
+
+def python_names(cls: type[ConfigValue]) -> Mapping[str, str]:
+    """The fields of a class by RocketMQ's names for them; worked out once."""
+    if cls not in _NAMES:
+        _NAMES[cls] = {java_name(f.name): f.name for f in fields(cls) if f.name != "other"}
+    return _NAMES[cls]
+
+
+def java_name(name: str) -> str:
+    """`read_queue_nums` as `readQueueNums`."""
+    first, *rest = name.split("_")
+    return first + "".join(word.capitalize() for word in rest)

@@ -1,0 +1,193 @@
+//! What the files hold, by the types that RocketMQ's classes give to their members.
+//!
+//! A file whose table is not there, or of another type, would be read as an empty one, and saved so: it counts as
+//! unreadable. Members that are not listed here are as they please; those of objects may be missing or null.
+//!
+//! Source: `TopicConfigSerializeWrapper`, `SubscriptionGroupManager`, `ConsumerOffsetManager`,
+//! `DelayOffsetSerializeWrapper`, `ConsumerFilterManager`.
+use serde_json::{Map, Value};
+
+/// What a value is.
+enum Shape {
+    /// Java's `int`.
+    Int,
+    /// Java's `long`.
+    Long,
+    Bool,
+    Text,
+    List(&'static Self),
+    /// A map from names.
+    ByName(&'static Self),
+    /// A map from queues or levels.
+    ByNumber(&'static Self),
+    Object(&'static [(&'static str, Self)]),
+}
+use Shape::{Bool, ByName, ByNumber, Int, List, Long, Object, Text};
+
+/// The files, the member of each that must be there, and what its members are.
+const FILES: [(&str, &str, Shape); 5] = [
+    ("topics.json", "topicConfigTable", Object(&[("dataVersion", VERSION), ("topicConfigTable", ByName(&TOPIC))])),
+    (
+        "subscriptionGroup.json",
+        "subscriptionGroupTable",
+        Object(&[("dataVersion", VERSION), ("subscriptionGroupTable", ByName(&GROUP))]),
+    ),
+    ("consumerOffset.json", "offsetTable", Object(&[("offsetTable", ByName(&ByNumber(&Long)))])),
+    ("delayOffset.json", "offsetTable", Object(&[("offsetTable", ByNumber(&Long))])),
+    ("consumerFilter.json", "filterDataByTopic", Object(&[("filterDataByTopic", ByName(&FILTERS))])),
+];
+const VERSION: Shape = Object(&[("counter", Long), ("timestamp", Long)]);
+const TOPIC: Shape = Object(&[
+    ("order", Bool),
+    ("perm", Int),
+    ("readQueueNums", Int),
+    ("topicFilterType", Text),
+    ("topicName", Text),
+    ("topicSysFlag", Int),
+    ("writeQueueNums", Int),
+]);
+const GROUP: Shape = Object(&[
+    ("brokerId", Long),
+    ("consumeBroadcastEnable", Bool),
+    ("consumeEnable", Bool),
+    ("consumeFromMinEnable", Bool),
+    ("groupName", Text),
+    ("notifyConsumerIdsChangedEnable", Bool),
+    ("retryMaxTimes", Int),
+    ("retryQueueNums", Int),
+    ("whichBrokerWhenConsumeSlowly", Long),
+]);
+const FILTERS: Shape = Object(&[("groupFilterData", ByName(&FILTER)), ("topic", Text)]);
+const FILTER: Shape = Object(&[
+    ("bloomFilterData", Object(&[("bitNum", Int), ("bitPos", List(&Int))])),
+    ("bornTime", Long),
+    ("clientVersion", Long),
+    ("consumerGroup", Text),
+    ("deadTime", Long),
+    ("expression", Text),
+    ("expressionType", Text),
+    ("topic", Text),
+]);
+
+/// Names of the files whose members are known.
+pub const NAMES: [&str; 5] = [FILES[0].0, FILES[1].0, FILES[2].0, FILES[3].0, FILES[4].0];
+
+/// Whether `value` is what the file `name` may hold; of other files all is.
+///
+/// # Errors
+/// The member, what was expected and what it is, in words.
+pub fn check(name: &str, value: &Value) -> Result<(), String> {
+    let Some((_, table, shape)) = FILES.iter().find(|(known, ..)| *known == name) else { return Ok(()) };
+    if value.as_object().is_some_and(|members| !members.contains_key(*table)) {
+        return Err(format!("expected the member {table}, got none"));
+    }
+    if value.get(table).is_some_and(Value::is_null) {
+        return Err(format!("{table}: expected a map, got null"));
+    }
+    // the place of the value itself is no words
+    shape.check(value).map_err(|reason| reason.trim_start_matches(['.', ':', ' ']).to_owned())
+}
+
+impl Shape {
+    fn check(&self, value: &Value) -> Result<(), String> {
+        let is_of_it = match self {
+            Int => value.as_i64().is_some_and(|number| i32::try_from(number).is_ok()),
+            Long => value.is_i64(),
+            Bool => value.is_boolean(),
+            Text => value.is_string(),
+            List(item) => match value.as_array() {
+                Some(items) => return items.iter().try_for_each(|value| item.check(value)),
+                None => false,
+            },
+            ByName(_) | ByNumber(_) | Object(_) => match value.as_object() {
+                Some(map) => return self.check_members(map),
+                None => false,
+            },
+        };
+        if is_of_it { Ok(()) } else { Err(format!(": expected {}, got {}", self.words(), said(value))) }
+    }
+
+    fn check_members(&self, map: &Map<String, Value>) -> Result<(), String> {
+        for (key, value) in map {
+            let shape = match self {
+                ByNumber(_) if key.parse::<i32>().is_err() => return Err(format!(".{key}: expected a number as key")),
+                ByName(shape) | ByNumber(shape) => shape,
+                Object(fields) => match fields.iter().find(|(name, _)| name == key) {
+                    Some((_, shape)) if !value.is_null() => shape,
+                    _ => continue,
+                },
+                _ => continue,
+            };
+            shape.check(value).map_err(|reason| format!(".{key}{reason}"))?;
+        }
+        Ok(())
+    }
+
+    fn words(&self) -> &'static str {
+        match self {
+            Int => "an integer of 32 bits",
+            Long => "an integer of 64 bits",
+            Bool => "true or false",
+            Text => "a text",
+            List(_) => "a list",
+            ByName(_) | ByNumber(_) | Object(_) => "a map",
+        }
+    }
+}
+
+fn said(value: &Value) -> String {
+    match value {
+        Value::Array(_) => "a list".to_owned(),
+        Value::Object(_) => "a map".to_owned(),
+        Value::String(text) => format!("{:?}", text.chars().take(40).collect::<String>()),
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::config::parse;
+
+    fn checked(name: &str, text: &str) -> Result<(), String> {
+        check(name, &parse(text.as_bytes()).expect(text))
+    }
+
+    #[test]
+    fn what_a_broker_would_take_for_an_empty_table_is_refused() {
+        for text in ["{}", "null", "[]", "7", r#"{"offsetTabld":{"t@g":{0:5}}}"#, r#"{"offsetTable":null}"#] {
+            assert!(checked("consumerOffset.json", text).is_err(), "{text}");
+        }
+        assert_eq!(checked("consumerOffset.json", r#"{"offsetTable":{},"dataVersion":5}"#), Ok(()));
+        assert_eq!(checked("consumerOrderInfo.json", "7"), Ok(()));
+    }
+
+    #[test]
+    fn a_member_of_another_type_is_named() {
+        let error = |name: &str, text: &str| checked(name, text).expect_err(text);
+        for (value, words) in [
+            ("5.5", "got 5.5"),
+            ("\"5\"", "got \"5\""),
+            ("null", "got null"),
+            ("99999999999999999999", "64 bits, got 1"),
+        ] {
+            let found = error("consumerOffset.json", &format!(r#"{{"offsetTable":{{"t@g":{{0:5,7:{value}}}}}}}"#));
+            assert!(
+                found.starts_with("offsetTable.t@g.7: expected an integer of 64 bits") && found.contains(words),
+                "{found}"
+            );
+        }
+        let found = error("delayOffset.json", r#"{"offsetTable":{"a":1}}"#);
+        assert_eq!(found, "offsetTable.a: expected a number as key");
+        let found = error("topics.json", r#"{"topicConfigTable":{"t":{"perm":4294967296}}}"#);
+        assert!(found.contains("topicConfigTable.t.perm: expected an integer of 32 bits"), "{found}");
+    }
+
+    #[test]
+    fn fields_may_be_missing_null_or_unknown() {
+        let topic = r#"{"topicConfigTable":{"t":{"perm":null,"attributes":{"a":[1]}}}}"#;
+        assert_eq!(checked("topics.json", topic), Ok(()));
+        let filter = r#"{"filterDataByTopic":{"t":{"groupFilterData":{"g":{"bloomFilterData":{"bitPos":[1,2]}}}}}}"#;
+        assert_eq!(checked("consumerFilter.json", filter), Ok(()));
+    }
+}

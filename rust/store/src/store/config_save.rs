@@ -1,0 +1,66 @@
+//! A configuration written: whoever reads it meanwhile, or after the end of the process or of the power, finds the old one or
+//! the new one.
+//!
+//! The text goes to `NAME.tmp`, which no broker reads, and to the disk, before it takes its name; the one before it is `NAME.bak`
+//! by then, made in the same way. One that cannot be read does not take the place of a good backup.
+//!
+//! Source: `ConfigManager.persist`, `MixAll.string2File`, which waits for no disk and has no file of the name for a moment.
+use super::config_files::read;
+use crate::file::disk::{self, Call, sync_directory};
+use crate::format::config::{self, MAX_LEN};
+use crate::{Error, Result};
+use serde_json::Value;
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+/// Threads save one after the other.
+static SAVING: Mutex<()> = Mutex::new(());
+
+/// Writes the file `name` below the `config/` of the store, which the caller owns, in RocketMQ 4.9.4's bytes.
+///
+/// # Errors
+/// [`Error::Invalid`] for what could not be read again, [`Error::Io`]; then the file is the old one, or the new one if only
+/// the wait for its name failed.
+pub fn save(root: &Path, name: &str, value: Value) -> Result<()> {
+    let text = text_of(name, value)?;
+    let _alone = SAVING.lock().unwrap_or_else(PoisonError::into_inner);
+    let directory = root.join("config");
+    if !directory.is_dir() {
+        fs::create_dir(&directory).map_err(|e| Error::io(&directory, e))?;
+        sync_directory(root)?;
+    }
+    let path = directory.join(name);
+    if let Ok((current, _)) = read(&path, name) {
+        replace(&directory, &format!("{name}.bak"), &current)?;
+    }
+    replace(&directory, name, text.as_bytes())?;
+    sync_directory(&directory)
+}
+
+fn text_of(name: &str, value: Value) -> Result<String> {
+    if !config::NAMES.contains(&name) {
+        return Err(Error::invalid("name", config::NAMES.join(", "), name));
+    }
+    config::check(name, &value).map_err(|reason| Error::invalid("value", format!("that of {name}"), reason))?;
+    let text = config::to_fastjson(&config::in_broker_order(value));
+    if text.len() > MAX_LEN {
+        return Err(Error::invalid("value", format!("at most {MAX_LEN} bytes of {name}"), text.len()));
+    }
+    Ok(text)
+}
+
+/// Gives `name` to a new file with `text`, once that is on the disk.
+fn replace(directory: &Path, name: &str, text: &[u8]) -> Result<()> {
+    let temporary = directory.join(format!("{name}.tmp"));
+    let done = write_new(&temporary, text).and_then(|()| disk::rename(&temporary, &directory.join(name)));
+    done.inspect_err(|_| drop(disk::remove_file(&temporary)))
+}
+
+/// Writes a file from its first byte, whatever a killed process left there.
+fn write_new(path: &Path, text: &[u8]) -> Result<()> {
+    let mut file = disk::call(Call::Create, path, || File::create(path))?;
+    disk::call(Call::Write, path, || file.write_all(text))?;
+    disk::call(Call::Sync, path, || file.sync_all())
+}

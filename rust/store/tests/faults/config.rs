@@ -1,0 +1,142 @@
+//! A configuration that is saved while calls fail or the power goes: the old one or the new one, and never none.
+use super::{Chance, Failing, alone, directory, inode, seeds};
+use rmqfast_store::file::disk::{self, Call, Watcher};
+use rmqfast_store::store::config_files::ConfigFile;
+use rmqfast_store::store::config_save::save;
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+const NAME: &str = "consumerOffset.json";
+
+/// Offsets of some queues; the generation can be read from them.
+fn offsets(generation: u64) -> Value {
+    json!({"offsetTable": {"t@g": {"0": generation, "1": generation}, "%RETRY%g@g": {"0": generation}}})
+}
+
+fn generation(root: &Path) -> Option<u64> {
+    let file = ConfigFile::load(root, NAME);
+    let value = file.required().unwrap_or_else(|error| panic!("{error}"))?;
+    let found = value["offsetTable"]["t@g"]["0"].as_u64().expect("a number");
+    assert_eq!(*value, offsets(found), "half old and half new");
+    Some(found)
+}
+
+#[test]
+fn whatever_call_fails_the_configuration_is_the_old_one_or_the_new_one() {
+    let _alone = alone();
+    for for_good in [false, true] {
+        for fails_at in 1.. {
+            let dir = directory();
+            (1..3).for_each(|n| save(dir.path(), NAME, offsets(n)).expect("saved"));
+            let root = dir.path().to_path_buf();
+            let failing = Arc::new(Failing { root, calls: Mutex::new(0), fails_at, for_good });
+            disk::watch(Some(failing.clone()));
+            let saved = save(dir.path(), NAME, offsets(3));
+            disk::watch(None);
+            let found = generation(dir.path()).expect("never none");
+            assert!(found == 3 || found == 2 && saved.is_err(), "call {fails_at}: {found}, {saved:?}");
+            save(dir.path(), NAME, offsets(4)).expect("saved");
+            let backup = fs::read(dir.path().join("config/consumerOffset.json.bak")).expect("kept");
+            assert!(
+                generation(dir.path()) == Some(4) && String::from_utf8_lossy(&backup).contains(&format!("0:{found}"))
+            );
+            if *failing.calls.lock().expect("whole") < fails_at {
+                assert!(fails_at > 8, "a save has nine calls: {fails_at}");
+                break;
+            }
+        }
+    }
+}
+
+#[test]
+fn a_configuration_survives_a_loss_of_power_in_the_middle_of_a_save() {
+    let _alone = alone();
+    for seed in seeds(400) {
+        let (dir, left, mut chance) = (directory(), directory(), Chance(seed));
+        fs::create_dir(dir.path().join("config")).expect("made");
+        fs::create_dir(left.path().join("config")).expect("made");
+        let power = Arc::new(Power::new(dir.path(), 1 + chance.below(40)));
+        disk::watch(Some(power.clone()));
+        let saved = (1..10).take_while(|n| save(dir.path(), NAME, offsets(*n)).is_ok()).count() as u64;
+        disk::watch(None);
+        power.cut(&mut chance, left.path());
+        let found = generation(left.path()).unwrap_or(0);
+        assert!(found == saved || found == saved + 1, "seed {seed}: {found} of {saved} saved");
+    }
+}
+
+/// A directory that loses power at a call: files that were not waited for are in pieces, and each name that was not waited for
+/// is the old one or the new one.
+struct Power {
+    directory: PathBuf,
+    dies_at: u64,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    calls: u64,
+    synced: BTreeSet<u64>,
+    durable: BTreeMap<PathBuf, Vec<u8>>,
+}
+
+impl Power {
+    fn new(root: &Path, dies_at: u64) -> Self {
+        Self { directory: root.join("config"), dies_at, state: Mutex::default() }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn files(&self) -> BTreeMap<PathBuf, (u64, Vec<u8>)> {
+        let entries = fs::read_dir(&self.directory).expect("a directory").flatten().map(|entry| entry.path());
+        entries.map(|path| (path.clone(), (inode(&path).expect("there"), fs::read(&path).expect("read")))).collect()
+    }
+
+    fn cut(&self, chance: &mut Chance, into: &Path) {
+        let (state, files) = (self.state(), self.files());
+        let names: BTreeSet<_> = state.durable.keys().chain(files.keys()).collect();
+        for name in names {
+            let content = match chance.below(2) {
+                0 => state.durable.get(name).cloned(),
+                _ => files.get(name).map(|(inode, content)| match state.synced.contains(inode) {
+                    true => content.clone(),
+                    false => content[..chance.below(content.len() as u64 + 1) as usize].to_vec(),
+                }),
+            };
+            if let Some(content) = content {
+                fs::write(into.join("config").join(name.file_name().expect("a name")), content).expect("written");
+            }
+        }
+    }
+}
+
+impl Watcher for Power {
+    fn before(&self, _: Call, path: &Path) -> io::Result<()> {
+        let mut state = self.state();
+        state.calls += u64::from(path.starts_with(&self.directory));
+        if state.calls > self.dies_at { Err(io::Error::from_raw_os_error(5)) } else { Ok(()) }
+    }
+
+    fn after(&self, call: Call, path: &Path) {
+        let files = self.files();
+        let mut state = self.state();
+        match call {
+            Call::Sync => drop(inode(path).map(|inode| state.synced.insert(inode))),
+            Call::Create => drop(inode(path).map(|inode| state.synced.remove(&inode))),
+            Call::SyncDirectory => {
+                let synced = |inode: &u64| state.synced.contains(inode);
+                let durable = files.iter().map(|(name, (inode, content))| {
+                    (name.clone(), if synced(inode) { content.clone() } else { Vec::new() })
+                });
+                state.durable = durable.collect();
+            }
+            _ => {}
+        }
+    }
+}
