@@ -123,9 +123,9 @@ def verify(
     commit_log_dir: LogDirectories = None,
     output: Output = Form.TABLE,
 ) -> None:
-    """Checks all records, queue entries and index entries; changes nothing. Exit code 1: there is damage.
+    """Checks all records, queue and index entries, checkpoint, configuration; changes nothing. Exit code 1: damage.
 
-    JSON has counts and damage; JSON lines and CSV have the damage.
+    JSON has counts, notes and damage; JSON lines and CSV have the damage.
     """
     with open_store(directory, commit_log_dirs=commit_log_dir or ()) as store, bar("checking") as progress:
         report = store.verify(crc=crc, progress=progress)

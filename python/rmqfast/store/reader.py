@@ -281,8 +281,8 @@ class MessageStore(Exports):
         """Checks the whole store; writes nothing.
 
         Every record (lengths, position, CRCs), every consume-queue unit against its record and every record against its
-        unit, every index entry against its record, configuration files, the checkpoint. Memory does not grow with the
-        log.
+        unit, every index entry against its record; the checkpoint against the log and the index, configuration files
+        and what they say of topics and offsets against the queues. Memory does not grow with the log.
 
         Args:
             crc: Check the CRC of every body.

@@ -87,7 +87,7 @@ class VerifyReport:
         aborted: Whether `abort` is there; recovery will do its work, so that alone is no damage.
         damage: What is wrong, at most 10,000 entries; in a consume queue or an index, offsets are those in that.
         more_damage: How many more there are.
-        notes: What a person should know.
+        notes: What a person should know; each says the file, what was expected and what was found.
 
     Source: `CommitLog.checkMessageAndReturnSize`, `ConsumeQueue.recover`, `IndexService.load`.
     """

@@ -2,10 +2,11 @@
 //! of queues; nothing is repaired.
 //!
 //! Source: `CommitLog.checkMessageAndReturnSize`, `ConsumeQueue.recover`, `IndexFile.putKey`, `ConfigManager.load`.
+mod checkpoint;
+mod config;
 mod cursor;
 mod index;
 mod queues;
-mod small_files;
 
 use super::damage::DamageLog;
 use super::info::index_notes;
@@ -62,6 +63,7 @@ impl MessageStore {
     pub fn verify(&self, crc: bool, watch: Watch<'_>) -> Result<VerifyReport> {
         let mut report = VerifyReport { aborted: self.has_abort(), notes: self.notes(), ..VerifyReport::default() };
         let index = self.index_files()?;
+        let found = checkpoint::find(self);
         let log_bytes = self.log().segments().end() - self.log().min_offset();
         let total = log_bytes + index.iter().map(index::bytes_of).sum::<u64>();
         let last_time = self.verify_log(crc, total, &mut report, watch)?;
@@ -71,7 +73,8 @@ impl MessageStore {
             done += index::bytes_of(file);
         }
         report.notes.extend(index_notes(&index));
-        small_files::verify(self, last_time, &mut report);
+        checkpoint::verify(self, found, &index, last_time, &mut report);
+        config::verify(self, &mut report)?;
         watch(total, total)?;
         Ok(report)
     }

@@ -1,0 +1,89 @@
+//! The checkpoint against the log and the index: it may say less than what is on the disk, never more.
+//!
+//! Recovery starts where the older one of its first two times says that all is on the disk (`min_timestamp`): if that is too
+//! late, records that no queue lists are not listed. A single time that is too late does no harm by itself.
+//!
+//! Source: `StoreCheckpoint`, `CommitLog.isMappedFileMatchedRecover`, `IndexService.load`.
+use super::VerifyReport;
+use crate::format::checkpoint::{Checkpoint, FILE_SIZE};
+use crate::format::malformed::Malformed;
+use crate::store::MessageStore;
+use crate::store::append::checkpoint::NAME;
+use crate::store::damage::Damage;
+use crate::store::index_files::IndexFile;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// What is in the file.
+pub(super) type Found = io::Result<Result<Checkpoint, Malformed>>;
+
+/// Reads it: before the log is, as a broker that runs goes on with both.
+pub(super) fn find(store: &MessageStore) -> Found {
+    let path = store.root().join(NAME);
+    if !path.metadata()?.is_file() {
+        return Err(io::Error::other("expected a file"));
+    }
+    let mut page = Vec::new();
+    File::open(path)?.take(FILE_SIZE as u64).read_to_end(&mut page)?;
+    Ok(Checkpoint::decode(&page))
+}
+
+/// Checks it; `last_time` is the greatest store timestamp of the log, if that is known.
+pub(super) fn verify(
+    store: &MessageStore,
+    found: Found,
+    index: &[IndexFile],
+    last_time: Option<i64>,
+    report: &mut VerifyReport,
+) {
+    let path = store.root().join(NAME);
+    let reason = match found {
+        Err(error) => {
+            report.notes.push(format!("{}: {error}; a broker starts a new one", path.display()));
+            return;
+        }
+        Ok(Err(malformed)) => malformed.to_string(),
+        Ok(Ok(checkpoint)) => {
+            let limit = match last_time {
+                Some(last) => (last, format!("{last}, the last message's")),
+                None => (now(), "the present time".to_owned()),
+            };
+            if checkpoint.min_timestamp() <= limit.0 {
+                report.notes.extend(notes(&path, checkpoint, &limit, index));
+                return;
+            }
+            format!("timestamps: expected at most {}, got {}", limit.1, checkpoint.min_timestamp())
+        }
+    };
+    report.damage.push(Damage { offset: 0, length: 0, reason, file: path });
+}
+
+/// What a person should know of times that recovery can live with.
+fn notes(path: &Path, checkpoint: Checkpoint, (limit, words): &(i64, String), index: &[IndexFile]) -> Vec<String> {
+    let times = [
+        ("physicMsgTimestamp", checkpoint.physic_msg_timestamp),
+        ("logicsMsgTimestamp", checkpoint.logics_msg_timestamp),
+        ("indexMsgTimestamp", checkpoint.index_msg_timestamp),
+    ];
+    let is_wrong = |(_, time): &&(_, i64)| time > limit || *time < 0;
+    let told = times
+        .iter()
+        .filter(is_wrong)
+        .map(|(name, time)| format!("{}: {name}: expected 0 to {words}, got {time}", path.display()));
+    let mut notes: Vec<String> = told.collect();
+    let (indexed, newest) = (checkpoint.index_msg_timestamp, index.iter().map(|file| file.header.end_timestamp).max());
+    if indexed <= *limit && indexed > newest.unwrap_or(0) {
+        let newest = newest.map_or("no index file".to_owned(), |end| format!("the newest index file ends at {end}"));
+        let why = "an index file is missing, so that keys are looked for in the log; `repair` builds the index";
+        notes.push(format!("{}: indexMsgTimestamp: {indexed}, but {newest}: {why}", path.display()));
+    }
+    notes
+}
+
+/// Milliseconds since 1970.
+fn now() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,186 @@
+//! The files below `config/`: that they can be read, and that what they say of topics and offsets agrees with the queues.
+//!
+//! What RocketMQ or a consumer puts right by itself is a note; what makes it pass over messages in silence is damage.
+//!
+//! Source: `ConfigManager.load`, `ConsumerOffsetManager`, `ScheduleMessageService.correctDelayOffset`.
+use super::VerifyReport;
+use crate::Result;
+use crate::store::config_files::{ConfigFile, Fault, TOPICS, read};
+use crate::store::damage::Damage;
+use crate::store::queue_view::Topics;
+use crate::store::tail::DELAY_TOPIC;
+use crate::store::{MessageStore, QueueKind};
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+
+const OFFSETS: &str = "consumerOffset.json";
+const DELAYS: &str = "delayOffset.json";
+/// Beginnings of topics that have queues and are not configured.
+const UNCONFIGURED: [&str; 2] = ["%LMQ%", "RMQ_SYS_TRANS_OP_HALF_TOPIC"];
+/// Names that a note lists, at most.
+const LISTED: usize = 10;
+
+/// Checks them.
+pub(super) fn verify(store: &MessageStore, report: &mut VerifyReport) -> Result<()> {
+    let mut files = BTreeMap::new();
+    for name in config_names(store) {
+        let file = ConfigFile::load(store.root(), &name);
+        verify_readable(&file, &name, report);
+        files.insert(name, file);
+    }
+    if store.queue_kind() == QueueKind::RocksDb {
+        return Ok(());
+    }
+    let queues = store.topics()?;
+    if let Some(topics) = files.get(TOPICS).and_then(|file| Some((file, table(file, "topicConfigTable")?))) {
+        verify_topics(topics, &queues, report);
+    }
+    if let Some((file, offsets)) = files.get(OFFSETS).and_then(|file| Some((file, table(file, "offsetTable")?))) {
+        let is_known = |topic: &str| queues.contains_key(topic) || store.topics_config().topics().any(|t| t == topic);
+        verify_offsets((file, offsets), &queues, &is_known, report);
+    }
+    if let Some(delays) = files.get(DELAYS).and_then(|file| Some((file, table(file, "offsetTable")?))) {
+        verify_delays(delays, &queues, report);
+    }
+    Ok(())
+}
+
+type Table<'a> = (&'a ConfigFile, &'a Map<String, Value>);
+
+fn table<'a>(file: &'a ConfigFile, member: &str) -> Option<&'a Map<String, Value>> {
+    file.value.as_ref()?.get(member)?.as_object()
+}
+
+fn verify_readable(file: &ConfigFile, name: &str, report: &mut VerifyReport) {
+    report.config_files += u64::from(file.value.is_some());
+    // The store's notes have that of the topics already.
+    report.notes.extend(file.note.clone().filter(|_| name != TOPICS));
+    let backup = file.path.with_file_name(format!("{name}.bak"));
+    match (&file.fault, &file.backup_fault) {
+        (None, _) => {
+            if let Err(Fault::Unreadable(reason)) = read(&backup, name) {
+                report.notes.push(format!("{}: {reason}; there is nothing to fall back on", backup.display()));
+            }
+        }
+        (Some(fault), Some(other)) => {
+            report.damage.push(damage(file, format!("{fault}; {name}.bak: {other}; a broker starts without it")));
+        }
+        (Some(fault), None) if file.path.exists() => {
+            report.damage.push(damage(file, format!("{fault}; {name}.bak was read instead")));
+        }
+        // A broker that was killed while it saved leaves the backup alone, and reads it.
+        (Some(_), None) => {}
+    }
+}
+
+/// Topics that have queues, against those that are configured.
+fn verify_topics((file, configured): Table<'_>, queues: &Topics, report: &mut VerifyReport) {
+    let (mut unknown, mut unseen) = (Vec::new(), Vec::new());
+    let is_configured = |topic: &str| !UNCONFIGURED.iter().any(|name| topic.starts_with(name));
+    for (topic, ids) in queues.iter().filter(|(topic, _)| is_configured(topic)) {
+        let Some(config) = configured.get(topic) else {
+            unknown.push(topic.clone());
+            continue;
+        };
+        let nums = |field| config.get(field).and_then(Value::as_i64).unwrap_or(16);
+        let (readable, writable) = (nums("readQueueNums"), nums("writeQueueNums"));
+        let hidden = ids.iter().filter(|(id, (min, max))| i64::from(**id) >= readable && min < max);
+        unseen.extend(hidden.map(|(id, _)| format!("{topic} {id} (read {readable}, write {writable})")));
+    }
+    let path = file.path.display();
+    tell(report, &unknown, &format!("{path}: expected all topics that have queues, got none of this name"));
+    tell(
+        report,
+        &unseen,
+        &format!("{path}: expected queue numbers below readQueueNums: no consumer reads these queues"),
+    );
+}
+
+/// Offsets of consumers against the queues.
+fn verify_offsets(
+    (file, offsets): Table<'_>,
+    queues: &Topics,
+    is_known: &dyn Fn(&str) -> bool,
+    report: &mut VerifyReport,
+) {
+    let (mut odd, mut unknown) = (Vec::new(), Vec::new());
+    for (key, by_queue) in offsets {
+        let parts: Vec<&str> = key.split('@').collect();
+        let [topic, group] = parts[..] else {
+            odd.push(key.clone());
+            continue;
+        };
+        if topic.is_empty() || group.is_empty() {
+            odd.push(key.clone());
+        } else if !is_known(topic) {
+            unknown.push(key.clone());
+        } else {
+            verify_group(file, key, by_queue, queues.get(topic), report);
+        }
+    }
+    let path = file.path.display();
+    tell(report, &odd, &format!("{path}: expected keys topic@group; a broker passes over others"));
+    tell(report, &unknown, &format!("{path}: expected a topic of the store, got offsets of one that is not known"));
+}
+
+fn verify_group(
+    file: &ConfigFile,
+    key: &str,
+    by_queue: &Value,
+    queues: Option<&BTreeMap<i32, (i64, i64)>>,
+    report: &mut VerifyReport,
+) {
+    for (id, offset) in by_queue.as_object().into_iter().flatten() {
+        let Some(offset) = offset.as_i64() else { continue };
+        let queue = id.parse().ok().and_then(|id: i32| queues?.get(&id));
+        let max = queue.map_or(0, |(_, max)| *max);
+        if (0..=max).contains(&offset) {
+            continue;
+        }
+        let reason = format!("offsetTable {key} queue {id}: expected 0 to {max}, the queue's max offset, got {offset}");
+        // A broker that runs goes on while this reads; after a crash the queues may be shorter than what was consumed.
+        if report.aborted && offset > max {
+            report.notes.push(format!("{}: {reason}", file.path.display()));
+        } else {
+            report.damage.push(damage(file, reason));
+        }
+    }
+}
+
+/// Offsets of delay levels: a broker brings them between the ends of the queue, so that they are told only.
+fn verify_delays((file, offsets): Table<'_>, queues: &Topics, report: &mut VerifyReport) {
+    let mut astray = Vec::new();
+    for (level, offset) in offsets {
+        let (Ok(number), Some(offset)) = (level.parse::<i32>(), offset.as_i64()) else { continue };
+        let queue = queues.get(DELAY_TOPIC).and_then(|queues| queues.get(&number.wrapping_sub(1)));
+        let max = queue.map_or(0, |(_, max)| *max);
+        if number < 1 || !(0..=max).contains(&offset) {
+            astray.push(format!("level {level}: expected 0 to {max}, got {offset}"));
+        }
+    }
+    tell(report, &astray, &format!("{}: a broker moves these offsets into their queues", file.path.display()));
+}
+
+fn damage(file: &ConfigFile, reason: String) -> Damage {
+    Damage { offset: 0, length: 0, reason, file: file.path.clone() }
+}
+
+/// One note of all names.
+fn tell(report: &mut VerifyReport, names: &[String], words: &str) {
+    if let Some(more) = names.len().checked_sub(LISTED + 1) {
+        report.notes.push(format!("{words}: {}, and {} more", names[..LISTED].join(", "), more + 1));
+    } else if !names.is_empty() {
+        report.notes.push(format!("{words}: {}", names.join(", ")));
+    }
+}
+
+/// Names of the `.json` files, those included of which only a `.bak` is left.
+fn config_names(store: &MessageStore) -> Vec<String> {
+    let entries = std::fs::read_dir(store.root().join("config")).into_iter().flatten().flatten();
+    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    let mut names: Vec<String> = names.map(|name| name.trim_end_matches(".bak").to_owned()).collect();
+    names.retain(|name| name.ends_with(".json"));
+    names.sort_unstable();
+    names.dedup();
+    names
+}
