@@ -13,6 +13,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
+#[path = "recover/small_files.rs"]
+mod small_files;
+
 const TOPICS: [&str; 3] = ["orders", "clicks", "%RETRY%g"];
 const STORED_AT: i64 = 1_700_000_000_000;
 

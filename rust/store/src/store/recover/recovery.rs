@@ -62,6 +62,10 @@ pub fn recover(root: &Path, options: &AppendOptions, extent: Extent, watch: Watc
     }
     let mut recovery = Recovery::new(&store, options, queues, extent)?;
     let end = recovery.walk(watch)?;
+    if extent == Extent::Checkpoint && recovery.was_vouched_for_more() {
+        drop(recovery);
+        return recover(root, options, Extent::Whole, watch);
+    }
     recovery.done.log_end = end;
     recovery.done.cut_bytes = log_end::cut(store.log(), end)?;
     recovery.list_lagging(end, watch)?;
@@ -172,6 +176,11 @@ impl<'a> Recovery<'a> {
     fn was_flushed(&mut self, next: &Message<'_>) -> Result<bool> {
         let is_in_time = (self.last_store_ms..self.flushed_until).contains(&next.store_timestamp());
         Ok(is_in_time && self.queues.has_place(next)?)
+    }
+
+    /// Whether the checkpoint speaks of later messages than the log has: then nobody knows what was on the disk.
+    fn was_vouched_for_more(&self) -> bool {
+        self.store.checkpoint().is_some_and(|checkpoint| checkpoint.min_timestamp() > self.last_store_ms)
     }
 
     /// Ends the queues; those that lag are listed again from the log's first byte.
