@@ -39,9 +39,9 @@ test-long: .venv/.installed $(OLD_SPARKS:%=%/.installed) | tools-long ## the tes
 	$(call pytest,.venv) -m long --benchmark-disable
 	for venv in $(OLD_SPARKS); do $(call pytest,$$venv) $(OLD_SPARK_WARNS) -m "spark and not long" tests/spark || exit; done
 
-faults: tools ## losses of power for SEEDS seeds, calls that fail, stores torn and mutated MUTATIONS times
+faults: tools ## losses of power for SEEDS seeds, calls that fail, stores torn and mutated MUTATIONS times, in one table
 	RMQFAST_SEEDS=$${SEEDS:-10000} RMQFAST_MUTATIONS=$${MUTATIONS:-50000} \
-		cargo test --locked --package rmqfast-store --test faults --test recover
+		"$$(.ci/python 3.11)" tests/faults.py $(ARGS)
 
 fuzz: tools ## each fuzz target for SECONDS_EACH, 20; needs cargo-fuzz
 	cd rust/fuzz && for target in $$(sed -n 's/^name = "\([a-z0-9_]*\)"/\1/p' Cargo.toml); do \

@@ -1,7 +1,8 @@
 //! A disk that loses power, that fails, and what an appender makes of it.
 //!
 //! At a loss of power each sector that was written and not waited for is old or new, each name that was not waited for is there
-//! or not. Seeds are printed; `RMQFAST_SEEDS` says how many are tried, `RMQFAST_SEED` which one alone.
+//! or not. `RMQFAST_SEEDS` says how many seeds are tried, `RMQFAST_SEED` which one alone.
+use figures::{Figures, Found};
 use rmqfast_store::file::disk::{self, Call, Watcher};
 use rmqfast_store::format::message::Message;
 use rmqfast_store::store::append::{AppendOptions, Appender, Flush, Messages, OwnedMessage};
@@ -17,6 +18,7 @@ use tempfile::TempDir;
 
 #[path = "faults/config.rs"]
 mod config;
+mod figures;
 
 const STORED_AT: i64 = 1_700_000_000_000;
 /// One watcher watches the process.
@@ -170,28 +172,47 @@ fn collect(directory: &Path, found: &mut BTreeMap<PathBuf, Vec<u8>>) {
     }
 }
 
-/// Bodies by topic, queue and offset; nothing damaged, everything listed.
-fn stored(root: &Path) -> BTreeMap<(String, i32, i64), Vec<u8>> {
-    let store = MessageStore::open(root, &OpenOptions::default()).expect("opened");
-    let report = store.verify(true, &mut |_, _| Ok(())).expect("read");
-    assert_eq!((report.damage.entries(), report.unlisted, report.forgotten), (&[][..], 0, 0));
-    let mut walk = LogWalk::new(store.log().clone(), 0, u64::MAX, 0).without_waiting();
-    let mut found = BTreeMap::new();
-    while walk.advance(&mut DamageLog::default()).expect("read") {
-        let block = walk.block();
-        for record in block.records {
-            let message = Message::new(&block.bytes[record.at as usize..], record.layout).expect("whole");
-            let place =
-                (String::from_utf8_lossy(message.topic()).into_owned(), message.queue_id(), message.queue_offset());
-            assert!(found.insert(place, message.body().to_vec()).is_none(), "an offset was given twice");
-        }
-    }
-    found
+type Place = (String, i32, i64);
+type Acknowledged = Vec<(Place, Vec<u8>)>;
+
+/// Messages by topic, queue and offset, and how many were there before; no two that were appended have one body.
+#[derive(Default)]
+struct Stored {
+    messages: BTreeMap<Place, Vec<u8>>,
+    duplicates: u64,
 }
 
-type Acknowledged = Vec<((String, i32, i64), Vec<u8>)>;
+impl Stored {
+    /// Nothing damaged, everything listed.
+    fn read(root: &Path) -> Self {
+        let store = MessageStore::open(root, &OpenOptions::default()).expect("opened");
+        let report = store.verify(true, &mut |_, _| Ok(())).expect("read");
+        assert_eq!((report.damage.entries(), report.unlisted, report.forgotten), (&[][..], 0, 0));
+        let mut walk = LogWalk::new(store.log().clone(), 0, u64::MAX, 0).without_waiting();
+        let (mut found, mut bodies) = (Self::default(), BTreeSet::new());
+        while walk.advance(&mut DamageLog::default()).expect("read") {
+            let block = walk.block();
+            for record in block.records {
+                let message = Message::new(&block.bytes[record.at as usize..], record.layout).expect("whole");
+                let topic = String::from_utf8_lossy(message.topic()).into_owned();
+                let body = message.body().to_vec();
+                let is_new = bodies.insert(body.clone());
+                let before = found.messages.insert((topic, message.queue_id(), message.queue_offset()), body);
+                found.duplicates += u64::from(before.is_some() || !is_new);
+            }
+        }
+        found
+    }
 
-fn append(appender: &Appender, n: u64, step: u64) -> rmqfast_store::Result<((String, i32, i64), Vec<u8>)> {
+    /// What became of messages that were acknowledged.
+    fn compared<'a>(&self, acknowledged: impl IntoIterator<Item = &'a (Place, Vec<u8>)>) -> Found {
+        let is_lost = |(place, body): &&(Place, Vec<u8>)| self.messages.get(place) != Some(body);
+        let lost = acknowledged.into_iter().filter(is_lost).inspect(|(place, _)| println!("{place:?} is lost"));
+        Found { lost: lost.count() as u64, duplicates: self.duplicates, refused: 0 }
+    }
+}
+
+fn append(appender: &Appender, n: u64, step: u64) -> rmqfast_store::Result<(Place, Vec<u8>)> {
     let message = message(n);
     let (topic, body) = (message.topic.clone(), message.body.clone());
     let done = appender.append(&Messages::new(vec![message]), Some(STORED_AT + (n * step) as i64), 0)?;
@@ -199,9 +220,8 @@ fn append(appender: &Appender, n: u64, step: u64) -> rmqfast_store::Result<((Str
     Ok(((topic, place.queue_id, place.queue_offset), body))
 }
 
-/// Appends, sometimes closes and opens again, and loses power; returns what was promised to be on the disk, and how many were
-/// appended.
-fn run(seed: u64, flush: Flush, left: &Path) -> (Acknowledged, u64) {
+/// Appends, sometimes closes and opens again, and loses power; returns what was promised to be on the disk.
+fn run(seed: u64, flush: Flush, left: &Path) -> Acknowledged {
     let (dir, mut chance) = (directory(), Chance(seed));
     let root = dir.path().to_path_buf();
     let sectors = Arc::new(Sectors { root: root.clone(), durable: Mutex::default() });
@@ -227,69 +247,63 @@ fn run(seed: u64, flush: Flush, left: &Path) -> (Acknowledged, u64) {
     }
     sectors.cut(&mut chance, left);
     disk::watch(None);
-    (promised, count)
+    promised
 }
 
 fn seeds(default: u64) -> Vec<u64> {
-    let number = |name| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
-    match number("RMQFAST_SEED") {
-        Some(seed) => vec![seed],
-        None => (0..number("RMQFAST_SEEDS").unwrap_or(default)).collect(),
-    }
+    figures::seeds("RMQFAST_SEEDS", default)
 }
 
-fn lose_power(flush: Flush) {
+fn lose_power(fault: &'static str, flush: Flush) {
     let _alone = alone();
+    let mut figures = Figures::new(fault);
     for seed in seeds(150) {
-        println!("seed {seed}");
-        let left = directory();
-        let (promised, count) = run(seed, flush, left.path());
-        fs::create_dir_all(left.path().join("commitlog")).expect("made");
-        let appender = Appender::open(left.path(), options(flush)).expect("recovered");
-        let mut more: Acknowledged = Vec::new();
-        for n in 0..5 {
-            more.push(append(&appender, 1000 + n, 1000).expect("appended"));
-        }
-        appender.close().expect("closed");
-        let found = stored(left.path());
-        for (place, body) in promised.iter().chain(&more) {
-            assert!(found.get(place) == Some(body), "seed {seed}: {place:?} is lost, of {count}");
-        }
+        figures.run(seed, || {
+            let left = directory();
+            let mut promised = run(seed, flush, left.path());
+            fs::create_dir_all(left.path().join("commitlog")).expect("made");
+            let appender = Appender::open(left.path(), options(flush)).expect("recovered");
+            promised.extend((0..5).map(|n| append(&appender, 1000 + n, 1000).expect("appended")));
+            appender.close().expect("closed");
+            Stored::read(left.path()).compared(&promised)
+        });
     }
+    figures.tell();
 }
 
 #[test]
 fn what_was_waited_for_survives_a_loss_of_power() {
-    lose_power(Flush::Sync);
+    lose_power("loss of power, flush=sync", Flush::Sync);
 }
 
 #[test]
 fn what_was_flushed_survives_a_loss_of_power() {
-    lose_power(Flush::Async);
+    lose_power("loss of power, flush=async", Flush::Async);
 }
 
 #[test]
 fn what_another_thread_appends_while_the_store_is_closed_is_kept_or_refused() {
     let _alone = alone();
+    let mut figures = Figures::new("loss of power after a close beside appends");
     for seed in 0..60 {
-        let (dir, left) = (directory(), directory());
-        let sectors = Arc::new(Sectors { root: dir.path().to_path_buf(), durable: Mutex::default() });
-        disk::watch(Some(sectors.clone()));
-        let flush = [Flush::Async, Flush::Sync][seed as usize % 2];
-        let appender = Appender::open(dir.path(), options(flush)).expect("opened");
-        let acknowledged = std::thread::scope(|scope| {
-            let appending = scope.spawn(|| (0..).map_while(|n| append(&appender, n, 1).ok()).collect::<Vec<_>>());
-            std::thread::sleep(std::time::Duration::from_micros(200 * (seed % 20)));
-            appender.close().expect("closed");
-            appending.join().expect("refused in the end")
+        figures.run(seed, || {
+            let (dir, left) = (directory(), directory());
+            let sectors = Arc::new(Sectors { root: dir.path().to_path_buf(), durable: Mutex::default() });
+            disk::watch(Some(sectors.clone()));
+            let flush = [Flush::Async, Flush::Sync][seed as usize % 2];
+            let appender = Appender::open(dir.path(), options(flush)).expect("opened");
+            let acknowledged = std::thread::scope(|scope| {
+                let appending = scope.spawn(|| (0..).map_while(|n| append(&appender, n, 1).ok()).collect::<Vec<_>>());
+                std::thread::sleep(std::time::Duration::from_micros(200 * (seed % 20)));
+                appender.close().expect("closed");
+                appending.join().expect("refused in the end")
+            });
+            sectors.cut(&mut Chance(seed), left.path());
+            disk::watch(None);
+            Stored::read(left.path()).compared(&acknowledged)
         });
-        sectors.cut(&mut Chance(seed), left.path());
-        disk::watch(None);
-        let found = stored(left.path());
-        for (place, body) in &acknowledged {
-            assert!(found.get(place) == Some(body), "{place:?} is lost, of {}", acknowledged.len());
-        }
     }
+    figures.tell();
 }
 
 /// Lets the n-th call fail, and with `for_good` all after it, too.
@@ -332,20 +346,23 @@ fn run_failing(root: &Path, n: u64, for_good: bool) -> (Acknowledged, bool) {
 #[test]
 fn whatever_call_fails_nothing_acknowledged_is_lost() {
     let _alone = alone();
-    for for_good in [false, true] {
+    for (fault, for_good) in [("a call fails", false), ("a call fails, and all after it", true)] {
+        let mut figures = Figures::new(fault);
+        let mut has_failed = true;
         for n in 1.. {
-            let dir = directory();
-            let (acknowledged, has_failed) = run_failing(dir.path(), n, for_good);
-            let appender = Appender::open(dir.path(), options(Flush::Sync));
-            appender.and_then(|appender| appender.close()).unwrap_or_else(|error| panic!("call {n}: {error}"));
-            let found = stored(dir.path());
-            for (place, body) in &acknowledged {
-                assert!(found.get(place) == Some(body), "call {n}, for good {for_good}: {place:?} is lost");
-            }
+            figures.run(n, || {
+                let dir = directory();
+                let acknowledged;
+                (acknowledged, has_failed) = run_failing(dir.path(), n, for_good);
+                let appender = Appender::open(dir.path(), options(Flush::Sync));
+                appender.and_then(|appender| appender.close()).unwrap_or_else(|error| panic!("call {n}: {error}"));
+                Stored::read(dir.path()).compared(&acknowledged)
+            });
             if !has_failed {
                 break;
             }
         }
+        figures.tell();
     }
 }
 

@@ -1,6 +1,9 @@
 //! Stores that were torn, mutated or left behind: recovery gives every whole record up to the first that is none, and files
 //! that are those of a store that nothing happened to.
+use figures::{Figures, Found};
 use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use rmqfast_store::Error;
 use rmqfast_store::format::message::{Item, Layout, Message, NewMessage};
 use rmqfast_store::store::append::{AppendOptions, Appender, Messages, OwnedMessage};
@@ -13,6 +16,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
+mod figures;
 #[path = "recover/small_files.rs"]
 mod small_files;
 
@@ -166,32 +170,37 @@ fn a_tail_torn_at_any_byte_ends_behind_the_last_whole_record() {
     let end = places[places.len() - 1];
     let old = &whole[whole.keys().find(|path| path.starts_with("commitlog")).expect("a file")];
     let log = &whole[&name];
-    for (number, cut) in (places[places.len() - 4]..end).enumerate() {
+    let mut figures = Figures::new("a tail torn at a byte");
+    let case = |cut: u64, fill: &[u8]| {
         let last = places.iter().rposition(|place| *place <= cut).expect("one");
         let record = Layout::decode(&log[(places[last] - base) as usize..]);
         // what no checksum guards may be torn unseen, unless zeroes took its place
         let unguarded = matches!(record, Ok(Item::Message(l)) if cut > places[last] + u64::from(l.body + l.body_len));
+        let dir = directory();
+        restore(dir.path(), &whole);
+        let (mut log, at) = (log.clone(), (cut - base) as usize);
+        let len = fill.len().min(log.len() - at);
+        log[at..].fill(0);
+        log[at..at + len].copy_from_slice(&fill[..len]);
+        fs::write(dir.path().join(&name), log).expect("written");
+        let appender = Appender::open(dir.path(), options()).expect("recovered");
+        let found = appender.recovered().expect("it was killed").log_end;
+        let is_zero = fill.iter().all(|byte| *byte == 0);
+        let allowed = found == places[last] || unguarded && !is_zero && found == places[last + 1];
+        assert!(allowed, "cut at {cut}, filled with {:?}: {found}", &fill[..8]);
+        if cut.is_multiple_of(16) && found == places[last] {
+            append(&appender, last, last + 3);
+            appender.close().expect("closed");
+            assert_sound(dir.path(), last + 3);
+        }
+        Found::default()
+    };
+    for cut in places[places.len() - 4]..end {
         for fill in [&[0_u8; 300][..], &[0xA7; 300], &old[..300]] {
-            let dir = directory();
-            restore(dir.path(), &whole);
-            let mut log = whole[&name].clone();
-            let at = (cut - base) as usize;
-            let len = fill.len().min(log.len() - at);
-            log[at..].fill(0);
-            log[at..at + len].copy_from_slice(&fill[..len]);
-            fs::write(dir.path().join(&name), log).expect("written");
-            let appender = Appender::open(dir.path(), options()).expect("recovered");
-            let found = appender.recovered().expect("it was killed").log_end;
-            let is_zero = fill.iter().all(|byte| *byte == 0);
-            let allowed = found == places[last] || unguarded && !is_zero && found == places[last + 1];
-            assert!(allowed, "cut at {cut}, filled with {:?}: {found}", &fill[..8]);
-            if number % 16 == 0 && found == places[last] {
-                append(&appender, last, last + 3);
-                appender.close().expect("closed");
-                assert_sound(dir.path(), last + 3);
-            }
+            figures.run(cut, || case(cut, fill));
         }
     }
+    figures.tell();
 }
 
 #[test]
@@ -353,40 +362,55 @@ fn mutate(path: &Path, mutation: &Mutation) {
     fs::write(path, bytes).expect("written");
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig { cases: cases(), max_shrink_iters: 50, failure_persistence: None, ..ProptestConfig::default() })]
-
-    #[test]
-    fn queues_and_index_are_built_again_byte_for_byte(
-        changes in prop::collection::vec((any::<prop::sample::Index>(), mutations()), 1..4)
-    ) {
-        let sample = sample();
-        let dir = copy(sample.path());
-        let whole = files(dir.path());
-        // of a unit of the delay topic the time is taken as it is, as a broker may have other levels
-        let is_rebuilt = |path: &&PathBuf| {
-            path.starts_with("index") || path.starts_with("consumequeue") && !path.starts_with("consumequeue/SCHEDULE_TOPIC_XXXX")
-        };
-        let others: Vec<_> = whole.keys().filter(is_rebuilt).collect();
-        for (which, mutation) in &changes {
-            let path = dir.path().join(others[which.index(others.len())]);
-            if path.exists() {
-                mutate(&path, mutation);
+#[test]
+fn queues_and_index_are_built_again_byte_for_byte() {
+    let sample = sample();
+    let mut figures = Figures::new("queues and index mutated");
+    for seed in mutation_seeds() {
+        figures.run(seed, || {
+            let changes = chosen(seed, &prop::collection::vec((any::<prop::sample::Index>(), mutations()), 1..4));
+            let dir = copy(sample.path());
+            let whole = files(dir.path());
+            // of a unit of the delay topic the time is taken as it is, as a broker may have other levels
+            let delay_topic = Path::new("consumequeue/SCHEDULE_TOPIC_XXXX");
+            let is_rebuilt = |path: &&PathBuf| {
+                path.starts_with("index") || path.starts_with("consumequeue") && !path.starts_with(delay_topic)
+            };
+            let others: Vec<_> = whole.keys().filter(is_rebuilt).collect();
+            for (which, mutation) in &changes {
+                let path = dir.path().join(others[which.index(others.len())]);
+                if path.exists() {
+                    mutate(&path, mutation);
+                }
             }
-        }
-        recovered(dir.path(), Extent::Whole).expect("recovered");
-        let found = files(dir.path());
-        for name in ["consumequeue", "commitlog"] {
-            prop_assert_eq!(differing(&part(&found, name), &part(&whole, name)), Vec::<PathBuf>::new());
-        }
-        prop_assert!(index(&found) == index(&whole), "the index differs");
-        assert_sound(dir.path(), 120);
+            recovered(dir.path(), Extent::Whole).expect("recovered");
+            let found = files(dir.path());
+            for name in ["consumequeue", "commitlog"] {
+                assert_eq!(differing(&part(&found, name), &part(&whole, name)), Vec::<PathBuf>::new());
+            }
+            assert!(index(&found) == index(&whole), "the index differs");
+            assert_sound(dir.path(), 120);
+            Found::default()
+        });
     }
+    figures.tell();
 }
 
 /// How many mutations are tried: 50,000 by hand.
-fn cases() -> u32 {
-    std::env::var("RMQFAST_MUTATIONS").ok().and_then(|text| text.parse().ok()).unwrap_or(300)
+fn mutation_seeds() -> Vec<u64> {
+    figures::seeds("RMQFAST_MUTATIONS", 300)
+}
+
+/// What the strategy gives for a seed; it is shown where one seed is run alone.
+fn chosen<T: std::fmt::Debug>(seed: u64, strategy: &impl Strategy<Value = T>) -> T {
+    let mut bytes = [0; 32];
+    bytes[..8].copy_from_slice(&seed.to_be_bytes());
+    let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
+    let value = strategy.new_tree(&mut TestRunner::new_with_rng(Config::default(), rng)).expect("chosen").current();
+    if mutation_seeds().len() == 1 {
+        println!("{value:?}");
+    }
+    value
 }
 
 /// A store that was closed, made once a thread.

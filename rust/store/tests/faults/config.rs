@@ -1,4 +1,5 @@
 //! A configuration that is saved while calls fail or the power goes: the old one or the new one, and never none.
+use super::figures::{Figures, Found};
 use super::{Chance, Failing, alone, directory, inode, seeds};
 use rmqfast_store::file::disk::{self, Call, Watcher};
 use rmqfast_store::store::config_files::ConfigFile;
@@ -25,48 +26,60 @@ fn generation(root: &Path) -> Option<u64> {
     Some(found)
 }
 
+/// Saves while the `n`-th call fails; whether one did.
+fn check_failing(fails_at: u64, for_good: bool) -> bool {
+    let dir = directory();
+    (1..3).for_each(|n| save(dir.path(), NAME, offsets(n)).expect("saved"));
+    let failing = Arc::new(Failing { root: dir.path().to_path_buf(), calls: Mutex::new(0), fails_at, for_good });
+    disk::watch(Some(failing.clone()));
+    let saved = save(dir.path(), NAME, offsets(3));
+    disk::watch(None);
+    let found = generation(dir.path()).expect("never none");
+    assert!(found == 3 || found == 2 && saved.is_err(), "call {fails_at}: {found}, {saved:?}");
+    save(dir.path(), NAME, offsets(4)).expect("saved");
+    let backup = fs::read_to_string(dir.path().join("config/consumerOffset.json.bak")).expect("kept");
+    assert!(generation(dir.path()) == Some(4) && backup.contains(&format!("0:{found}")));
+    *failing.calls.lock().expect("whole") >= fails_at
+}
+
 #[test]
 fn whatever_call_fails_the_configuration_is_the_old_one_or_the_new_one() {
     let _alone = alone();
+    let mut figures = Figures::new("a call of a save of the configuration fails");
     for for_good in [false, true] {
-        for fails_at in 1.. {
-            let dir = directory();
-            (1..3).for_each(|n| save(dir.path(), NAME, offsets(n)).expect("saved"));
-            let root = dir.path().to_path_buf();
-            let failing = Arc::new(Failing { root, calls: Mutex::new(0), fails_at, for_good });
-            disk::watch(Some(failing.clone()));
-            let saved = save(dir.path(), NAME, offsets(3));
-            disk::watch(None);
-            let found = generation(dir.path()).expect("never none");
-            assert!(found == 3 || found == 2 && saved.is_err(), "call {fails_at}: {found}, {saved:?}");
-            save(dir.path(), NAME, offsets(4)).expect("saved");
-            let backup = fs::read(dir.path().join("config/consumerOffset.json.bak")).expect("kept");
-            assert!(
-                generation(dir.path()) == Some(4) && String::from_utf8_lossy(&backup).contains(&format!("0:{found}"))
-            );
-            if *failing.calls.lock().expect("whole") < fails_at {
-                assert!(fails_at > 8, "a save has nine calls: {fails_at}");
-                break;
-            }
+        let (mut fails_at, mut has_failed) = (0, true);
+        while has_failed {
+            fails_at += 1;
+            figures.run(fails_at, || {
+                has_failed = check_failing(fails_at, for_good);
+                Found::default()
+            });
         }
+        assert!(fails_at > 8, "a save has nine calls: {fails_at}");
     }
+    figures.tell();
 }
 
 #[test]
 fn a_configuration_survives_a_loss_of_power_in_the_middle_of_a_save() {
     let _alone = alone();
+    let mut figures = Figures::new("loss of power in a save of the configuration");
     for seed in seeds(400) {
-        let (dir, left, mut chance) = (directory(), directory(), Chance(seed));
-        fs::create_dir(dir.path().join("config")).expect("made");
-        fs::create_dir(left.path().join("config")).expect("made");
-        let power = Arc::new(Power::new(dir.path(), 1 + chance.below(40)));
-        disk::watch(Some(power.clone()));
-        let saved = (1..10).take_while(|n| save(dir.path(), NAME, offsets(*n)).is_ok()).count() as u64;
-        disk::watch(None);
-        power.cut(&mut chance, left.path());
-        let found = generation(left.path()).unwrap_or(0);
-        assert!(found == saved || found == saved + 1, "seed {seed}: {found} of {saved} saved");
+        figures.run(seed, || {
+            let (dir, left, mut chance) = (directory(), directory(), Chance(seed));
+            fs::create_dir(dir.path().join("config")).expect("made");
+            fs::create_dir(left.path().join("config")).expect("made");
+            let power = Arc::new(Power::new(dir.path(), 1 + chance.below(40)));
+            disk::watch(Some(power.clone()));
+            let saved = (1..10).take_while(|n| save(dir.path(), NAME, offsets(*n)).is_ok()).count() as u64;
+            disk::watch(None);
+            power.cut(&mut chance, left.path());
+            let found = generation(left.path()).unwrap_or(0);
+            assert!(found <= saved + 1, "{found} of {saved} saved");
+            Found { lost: saved.saturating_sub(found), ..Found::default() }
+        });
     }
+    figures.tell();
 }
 
 /// A directory that loses power at a call: files that were not waited for are in pieces, and each name that was not waited for

@@ -1,8 +1,9 @@
 //! Checkpoint, `abort`, `lock` and configuration, changed in any way: a store opens, or says why not, and its queues and its index
 //! are those of a store that nothing happened to.
+use super::figures::{Figures, Found};
 use super::{
-    Files, Mutation, append, assert_sound, cases, differing, directory, files, index, killed, mutate, mutations,
-    options, part, restore,
+    Files, Mutation, append, assert_sound, chosen, differing, directory, files, index, killed, mutate, mutation_seeds,
+    mutations, options, part, records, restore,
 };
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -121,68 +122,75 @@ fn open_in_time(root: &Path) -> rmqfast_store::Result<Appender> {
     opened
 }
 
-/// Opens, compares, goes on and closes; whether the store was refused.
-fn check(root: &Path, before: &Files, after: &Files) -> bool {
+/// Opens, compares, goes on and closes; messages that are lost then, or a refusal with its reason.
+fn check(root: &Path, before: &Files, after: &Files) -> Found {
     let appender = match open_in_time(root) {
         Ok(appender) => appender,
         Err(error) => {
-            let (text, found) = (error.to_string(), files(root));
+            let text = error.to_string();
             assert!(text.contains(&root.display().to_string()), "{text}");
-            for name in ["commitlog", "consumequeue"] {
-                assert_eq!(differing(&part(&found, name), &part(before, name)), Vec::<PathBuf>::new(), "{text}");
-            }
-            return true;
+            assert_same(root, before, &text);
+            return Found { refused: 1, ..Found::default() };
         }
     };
-    let found = files(root);
-    for name in ["commitlog", "consumequeue"] {
-        assert_eq!(differing(&part(&found, name), &part(after, name)), Vec::<PathBuf>::new());
-    }
-    assert!(index(&found) == index(after), "the index differs");
+    assert_same(root, after, "opened");
+    assert!(index(&files(root)) == index(after), "the index differs");
     append(&appender, COUNT, COUNT + 3);
     appender.close().expect("closed");
-    false
+    let records = records(root).len() as u64 - 1;
+    let expected = COUNT as u64 + 3;
+    Found { lost: expected.saturating_sub(records), duplicates: records.saturating_sub(expected), refused: 0 }
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig { cases: cases(), max_shrink_iters: 50, failure_persistence: None, ..ProptestConfig::default() })]
-
-    #[test]
-    fn small_files_that_were_changed_cost_no_message_no_unit_and_no_key(
-        is_closed in any::<bool>(),
-        changes in prop::collection::vec((any::<Index>(), changes()), 1..4)
-    ) {
-        let sample = &samples()[usize::from(is_closed)];
-        let dir = directory();
-        restore(dir.path(), &sample.before);
-        for (which, change) in &changes {
-            apply(dir.path(), SMALL_FILES[which.index(SMALL_FILES.len())], change);
-        }
-        let is_refused = check(dir.path(), &sample.before, &sample.after);
-        let may_be_refused = changes.iter().any(|(_, change)| matches!(change, Change::Directory));
-        prop_assert!(!is_refused || may_be_refused);
+fn assert_same(root: &Path, whole: &Files, words: &str) {
+    let found = files(root);
+    for name in ["commitlog", "consumequeue"] {
+        assert_eq!(differing(&part(&found, name), &part(whole, name)), Vec::<PathBuf>::new(), "{words}");
     }
 }
 
 #[test]
-fn each_byte_of_the_checkpoint_flipped_changes_nothing() {
-    for sample in &*samples() {
-        for (at, bits) in (0..24).flat_map(|at| [(at, 1_u8), (at, 0x80), (at, 0xFF)]) {
+fn small_files_that_were_changed_cost_no_message_no_unit_and_no_key() {
+    let samples = samples();
+    let strategy = (any::<bool>(), prop::collection::vec((any::<Index>(), changes()), 1..4));
+    let mut figures = Figures::new("checkpoint, abort, lock, configuration mutated");
+    for seed in mutation_seeds() {
+        figures.run(seed, || {
+            let (is_closed, changes) = chosen(seed, &strategy);
+            let sample = &samples[usize::from(is_closed)];
             let dir = directory();
             restore(dir.path(), &sample.before);
-            let path = dir.path().join("checkpoint");
-            let mut page = fs::read(&path).expect("read");
-            page[at] ^= bits;
-            fs::write(&path, page).expect("written");
-            assert!(!check(dir.path(), &sample.before, &sample.after));
-            assert!(
-                at % 8 != 7 || bits != 1 || {
-                    assert_sound(dir.path(), COUNT + 3);
-                    true
-                }
-            );
+            for (which, change) in &changes {
+                apply(dir.path(), SMALL_FILES[which.index(SMALL_FILES.len())], change);
+            }
+            let found = check(dir.path(), &sample.before, &sample.after);
+            let may_be_refused = changes.iter().any(|(_, change)| matches!(change, Change::Directory));
+            assert!(found.refused == 0 || may_be_refused);
+            found
+        });
+    }
+    figures.tell();
+}
+
+#[test]
+fn each_byte_of_the_checkpoint_flipped_changes_nothing() {
+    let mut figures = Figures::new("a byte of the checkpoint flipped");
+    for sample in &*samples() {
+        for (at, bits) in (0..24).flat_map(|at| [(at, 1_u8), (at, 0x80), (at, 0xFF)]) {
+            figures.run(at as u64, || {
+                let dir = directory();
+                restore(dir.path(), &sample.before);
+                let path = dir.path().join("checkpoint");
+                let mut page = fs::read(&path).expect("read");
+                page[at] ^= bits;
+                fs::write(&path, page).expect("written");
+                let found = check(dir.path(), &sample.before, &sample.after);
+                assert_eq!(found.refused, 0);
+                found
+            });
         }
     }
+    figures.tell();
 }
 
 #[test]
@@ -206,7 +214,8 @@ fn a_checkpoint_that_lies_or_is_gone_does_not_hide_units_that_were_lost() {
             fs::remove_file(&path).expect("there");
             page.iter().for_each(|page| fs::write(&path, page).expect("written"));
             lose_half(&dir.path().join("consumequeue").join(queue));
-            assert!(!check(dir.path(), &sample.before, &sample.after), "checkpoint {n}, {queue}");
+            let found = check(dir.path(), &sample.before, &sample.after);
+            assert_eq!((found.lost, found.refused), (0, 0), "checkpoint {n}, {queue}");
             assert_sound(dir.path(), COUNT + 3);
         }
     }
