@@ -66,7 +66,8 @@ def test_a_process_that_is_killed_while_it_saves_leaves_the_old_file_or_the_new_
 
 @pytest.mark.long
 @pytest.mark.timeout(1200)
-def test_a_thousand_kills_leave_the_old_file_or_the_new_one(tmp_path: Path) -> None:
-    saves, untold = kills(tmp_path, int(os.environ.get("RMQFAST_KILLS", "1000")))
-    assert saves > 1000
+def test_many_kills_leave_the_old_file_or_the_new_one(tmp_path: Path) -> None:
+    count = int(os.environ.get("RMQFAST_KILLS", "1000"))
+    saves, untold = kills(tmp_path, count)
+    assert saves >= count
     assert untold > 0, "no process was killed in the middle of a save"

@@ -64,3 +64,38 @@ fn write_new(path: &Path, text: &[u8]) -> Result<()> {
     disk::call(Call::Write, path, || file.write_all(text))?;
     disk::call(Call::Sync, path, || file.sync_all())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::config_files::ConfigFile;
+    use serde_json::json;
+
+    const NAME: &str = "topics.json";
+
+    #[test]
+    fn what_could_not_be_read_again_is_not_written() {
+        let dir = tempfile::tempdir().expect("dir");
+        let long = json!({"topicConfigTable": {"t": {"topicName": "x".repeat(MAX_LEN)}}});
+        for (name, value) in [(NAME, json!({})), (NAME, long), ("../lock", json!({"topicConfigTable": {}}))] {
+            assert!(matches!(save(dir.path(), name, value), Err(Error::Invalid { .. })));
+        }
+        assert!(!dir.path().join("config").exists());
+    }
+
+    #[test]
+    fn what_a_killed_process_left_is_in_nobodys_way() {
+        let dir = tempfile::tempdir().expect("dir");
+        let saved = |n: i32| json!({"topicConfigTable": {"t": {"perm": n}}});
+        save(dir.path(), NAME, saved(1)).expect("saved");
+        let config = dir.path().join("config");
+        for name in ["topics.json.tmp", "topics.json.bak.tmp"] {
+            fs::write(config.join(name), vec![b'{'; 1000]).expect("written");
+        }
+        save(dir.path(), NAME, saved(2)).expect("saved");
+        assert_eq!(ConfigFile::load(dir.path(), NAME).value, Some(saved(2)));
+        let mut names: Vec<_> = fs::read_dir(&config).expect("read").flatten().map(|entry| entry.file_name()).collect();
+        names.sort_unstable();
+        assert_eq!(names, [NAME, "topics.json.bak"]);
+    }
+}
