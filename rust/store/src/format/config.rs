@@ -23,11 +23,11 @@ use memchr::memchr2;
 use serde_json::Value;
 use std::borrow::Cow;
 
-mod java_map;
+mod broker_order;
 mod shape;
 mod writer;
 
-pub use java_map::in_broker_order;
+pub use broker_order::in_broker_order;
 pub use shape::{NAMES, check};
 
 /// What some editors put before a text.

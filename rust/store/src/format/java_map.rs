@@ -25,7 +25,8 @@ pub fn in_map_order<'a>(pairs: impl Iterator<Item = (&'a [u8], &'a [u8])>) -> Ve
     entries
 }
 
-fn bucket(name: &[u8], buckets: usize) -> usize {
+/// Number of the bucket of `name`, of a power of two; a `ConcurrentHashMap` has the same.
+pub fn bucket(name: &[u8], buckets: usize) -> usize {
     let hash = java_hash(&String::from_utf8_lossy(name)).cast_unsigned();
     (hash ^ (hash >> 16)) as usize & (buckets - 1)
 }

@@ -5,7 +5,7 @@
 //! keep the order that they have.
 //!
 //! Source: `TopicConfigManager`, `SubscriptionGroupManager`, `java.util.concurrent.ConcurrentHashMap`.
-use crate::format::tag::java_hash;
+use crate::format::java_map::bucket;
 use serde_json::{Map, Value};
 
 /// The members that hold such maps.
@@ -17,9 +17,9 @@ const BINS: usize = 2048;
 pub fn in_broker_order(mut value: Value) -> Value {
     for table in TABLES {
         if let Some(map) = value.get_mut(table).and_then(Value::as_object_mut) {
-            let bins = bins_for(map.len()) as u32;
+            let bins = bins_for(map.len());
             let mut entries: Vec<(String, Value)> = std::mem::take(map).into_iter().collect();
-            entries.sort_by_key(|(name, _)| bin(name, bins));
+            entries.sort_by_key(|(name, _)| bucket(name.as_bytes(), bins));
             *map = Map::from_iter(entries);
         }
     }
@@ -28,11 +28,6 @@ pub fn in_broker_order(mut value: Value) -> Value {
 
 fn bins_for(entries: usize) -> usize {
     std::iter::successors(Some(BINS), |bins| Some(bins * 2)).find(|bins| entries < bins / 4 * 3).unwrap_or(BINS)
-}
-
-fn bin(name: &str, bins: u32) -> u32 {
-    let hash = java_hash(name).cast_unsigned();
-    (hash ^ hash >> 16) & (bins - 1)
 }
 
 #[cfg(test)]
