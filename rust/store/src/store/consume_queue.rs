@@ -64,7 +64,13 @@ impl ConsumeQueue {
     /// [`Error::Io`].
     pub fn max_offset(&self) -> Result<i64> {
         for (index, file) in self.segments.files().iter().enumerate().rev() {
-            let segment = self.segments.open(index, Io::Pread)?;
+            let segment = match self.segments.open(index, Io::Pread) {
+                // retention removed it since it was listed, which full files alone are
+                Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
+                    return Ok((file.end() / UNIT) as i64);
+                }
+                opened => opened?,
+            };
             let written = partition(file.len / UNIT, |n| Ok(unit_in(&segment, n)?.is_some_and(|u| u.is_written())))?;
             if written > 0 || index == 0 {
                 return Ok((file.base / UNIT + written) as i64);
@@ -98,6 +104,8 @@ impl ConsumeQueue {
         let record = match log.record_at(unit.physical_offset as u64) {
             Ok(record) => record,
             Err(Error::Corrupt { .. } | Error::Invalid { .. }) => return Ok(false),
+            // recovery cut it off the log's end, or retention removed it
+            Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => return Ok(false),
             Err(error) => return Err(error),
         };
         Ok(Message::decode(&record).is_some_and(|message| {
@@ -213,7 +221,11 @@ impl<'a> UnitReader<'a> {
         let at = u64::try_from(offset).unwrap_or(u64::MAX).saturating_mul(UNIT);
         let Some(index) = self.queue.segments.find(at) else { return Ok(&[]) };
         if self.open.as_ref().is_none_or(|(open, _)| *open != index) {
-            self.open = Some((index, self.queue.segments.open(index, Io::Pread)?));
+            self.open = match self.queue.segments.open(index, Io::Pread) {
+                // retention removed it since it was listed: its messages are gone, too
+                Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => return Ok(&[]),
+                opened => Some((index, opened?)),
+            };
         }
         let Some((_, segment)) = &mut self.open else { return Ok(&[]) };
         let base = self.queue.segments.files()[index].base;

@@ -235,11 +235,13 @@ impl QueueRepair {
     fn own(&self, number: u32, first: i64, mut next: i64) -> Result<i64> {
         let Some(found) = &self.states[number as usize].found else { return Ok(next) };
         let mut reader = UnitReader::new(found);
-        while next > first
-            && let Some(unit) = reader.unit(next - 1)?
-            && unit.physical_offset >= self.log.min_offset() as i64
-            && !found.is_own(&self.log, next - 1, unit)?
-        {
+        while next > first {
+            // where a file is missing there is nothing to keep
+            if let Some(unit) = reader.unit(next - 1)?
+                && (unit.physical_offset < self.log.min_offset() as i64 || found.is_own(&self.log, next - 1, unit)?)
+            {
+                break;
+            }
             next -= 1;
         }
         Ok(next)
