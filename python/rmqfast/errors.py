@@ -5,7 +5,7 @@ RmqError
 ├── StoreError                  a store directory, its files, its bytes
 │   ├── StoreIOError            the operating system refused (also an OSError)
 │   │   ├── StoreNotFoundError  a path that is not there (also a FileNotFoundError)
-│   │   ├── StoreNotWritableError  closed, or a write or a flush has failed
+│   │   ├── StoreNotWritableError  closed, the disk too full for retention, or a write or a flush has failed
 │   │   └── FlushTimeoutError   stored, but not on the disk in time
 │   ├── CorruptError            bytes that contradict the format
 │   ├── UnsupportedStoreError   a store of a kind that is not read: DLedger, or no store at all
@@ -46,7 +46,7 @@ class StoreNotFoundError(StoreIOError, FileNotFoundError):
 
 
 class StoreNotWritableError(StoreIOError):
-    """The store takes no messages: it is closed, or a write or a flush has failed."""
+    """The store takes no messages: it is closed, the disk is too full, or a write or a flush has failed."""
 
 
 class FlushTimeoutError(StoreIOError):

@@ -6,12 +6,15 @@ import base64
 import csv
 import io
 import json
+import os
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import rmqfast
 from tests import golden_stores
 from tests.cli.command_line import run, run_on_terminal
 
@@ -189,3 +192,34 @@ def test_only_a_terminal_gets_a_progress_bar(golden_store: Path_of) -> None:
     code, seen = run_on_terminal("stderr", "store", "verify", golden_store(STORE))
     assert (code, b"checking" in seen) == (0, True)
     assert not run("store", "verify", golden_store(STORE)).stderr
+
+
+def test_clean_shows_old_files_and_removes_them_only_with_yes(tmp_path: Path) -> None:
+    small = rmqfast.AppendOptions(file_size=4096, queue_file_size=200, index_slots=16, index_entries=40)
+    with rmqfast.open_store(tmp_path / "s", mode="a", options=small) as store:
+        store.append_many([rmqfast.Message("T", b"x" * 100, keys=f"k{n}") for n in range(600)])
+    log = sorted((tmp_path / "s" / "commitlog").iterdir())
+    old = time.time() - 25 * 3600
+    for file in log[:12]:
+        os.utime(file, (old, old))
+    young = run("store", "clean", tmp_path / "s", "-o", "jsonl")
+    assert (young.exit_code, young.stdout) == (0, "")
+    shown = run("store", "clean", tmp_path / "s", "--reserved-hours", "24", "-o", "jsonl")
+    rows = [json.loads(line) for line in shown.stdout.splitlines()]
+    assert shown.exit_code == 1
+    assert [row["file"] for row in rows if row["kind"] == "commit log"] == [str(file) for file in log[:12]]
+    assert "nothing was changed" in shown.stderr
+    assert all(Path(row["file"]).exists() for row in rows)
+    done = run("store", "clean", tmp_path / "s", "--reserved-hours", "24", "--yes", "-o", "json")
+    [facts] = json.loads(done.stdout)
+    assert (facts["log_files"], facts["min_offset"]) == (12, 12 * 4096)
+    assert facts["bytes"] == sum(row["bytes"] for row in rows)
+    assert not any(Path(row["file"]).exists() for row in rows)
+    assert run("store", "verify", tmp_path / "s").exit_code == 0
+
+
+def test_clean_makes_no_store_where_there_is_none(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    for path in (tmp_path / "empty", tmp_path / "nowhere"):
+        assert run("store", "clean", path, "--yes").exit_code != 0
+    assert [path.name for path in tmp_path.rglob("*")] == ["empty"]

@@ -6,9 +6,10 @@ from typing import Any, TypeAlias, final
 from rmqfast.message import Message
 from rmqfast.store.get_limits import GetLimits
 from rmqfast.store.request import ScanRequest
+from rmqfast.store.retention import RetentionOptions
 from rmqfast.store.writer import AppendOptions
 
-__all__ = ["COLUMNS", "Appender", "Scan", "Store", "Tail", "load_config", "repair", "save_config"]
+__all__ = ["COLUMNS", "Appender", "Scan", "Store", "Tail", "load_config", "plan_clean", "repair", "save_config"]
 
 COLUMNS: list[str]
 
@@ -17,6 +18,7 @@ _Damage: TypeAlias = tuple[int, int, str, str]
 _Row: TypeAlias = dict[str, Any]
 _Rows: TypeAlias = tuple[list[_Row], list[_Damage]]
 _Options: TypeAlias = tuple[str | None, int]
+_Cleaned: TypeAlias = tuple[int, int, int, int, int, int | None, bool, int]
 
 @final
 class Store:
@@ -90,13 +92,22 @@ def save_config(path: str, name: str, json: str) -> None: ...
 def repair(
     path: str, options: AppendOptions, *, progress: Callable[[int, int], object] | None
 ) -> tuple[int, int, int, int, int, int]: ...
+def plan_clean(
+    path: str, retention: RetentionOptions, *, now: int | None
+) -> tuple[list[tuple[str, str, int]], int]: ...
 
 @final
 class Appender:
     """A store that is appended to."""
 
     @staticmethod
-    def open(path: str, options: AppendOptions, *, progress: Callable[[int, int], object] | None) -> Appender: ...
+    def open(
+        path: str,
+        options: AppendOptions,
+        *,
+        retention: RetentionOptions | None,
+        progress: Callable[[int, int], object] | None,
+    ) -> Appender: ...
     def recovered(self) -> tuple[int, int, int, int, int, int] | None: ...
     def append(
         self,
@@ -111,4 +122,9 @@ class Appender:
     def append_messages(self, messages: list[Message], *, store_timestamp: int | None) -> int: ...
     def append_arrow(self, batches: object, *, store_timestamp: int | None) -> int: ...
     def flush(self) -> None: ...
+    def clean(self, *, now: int | None, manual: bool) -> _Cleaned: ...
+    def last_cleaned(self) -> _Cleaned | None: ...
+    def cleaned_runs(self) -> int: ...
+    def clean_expired_queues(self) -> list[tuple[str, int]]: ...
+    def clean_unused_topics(self, configured: set[str]) -> list[tuple[str, int]]: ...
     def close(self) -> None: ...

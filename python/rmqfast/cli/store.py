@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from rmqfast.cli import export
+from rmqfast.cli import clean, export
 from rmqfast.cli.columns import chosen_columns
 from rmqfast.cli.damage import end_with_damage, told_damage, write_report
 from rmqfast.cli.message import write_messages
@@ -25,6 +25,7 @@ from rmqfast.store.json_lines import json_text
 __all__ = ["app"]
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Look into a store directory.")
+app.command()(clean.clean)
 app.command()(export.export)
 app.command()(tail)
 

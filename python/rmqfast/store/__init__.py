@@ -19,6 +19,7 @@ from rmqfast.store.opening import open_store, repair
 from rmqfast.store.reader import MessageStore
 from rmqfast.store.report import ExportReport, IndexFile, StoreInfo, VerifyReport
 from rmqfast.store.request import COLUMNS, ScanRequest, milliseconds
+from rmqfast.store.retention import CleanedFile, CleanReport, RetentionOptions, plan_clean
 from rmqfast.store.scan import Scan
 from rmqfast.store.tail import Retained, Tail
 from rmqfast.store.writer import AppendOptions, AppendResult, RecoveryReport, WritableStore
@@ -28,6 +29,8 @@ __all__ = [
     "AppendOptions",
     "AppendResult",
     "BloomFilterData",
+    "CleanReport",
+    "CleanedFile",
     "ConsumerFilterData",
     "ConsumerFilterTable",
     "ConsumerOffsetTable",
@@ -39,6 +42,7 @@ __all__ = [
     "MessageStore",
     "RecoveryReport",
     "Retained",
+    "RetentionOptions",
     "Scan",
     "ScanRequest",
     "StoreInfo",
@@ -53,5 +57,6 @@ __all__ = [
     "built_in_topics",
     "milliseconds",
     "open_store",
+    "plan_clean",
     "repair",
 ]

@@ -10,6 +10,7 @@ from typing import Literal, overload
 from rmqfast import _native
 from rmqfast.errors import ArgumentError
 from rmqfast.store.reader import MessageStore
+from rmqfast.store.retention import RetentionOptions
 from rmqfast.store.writer import AppendOptions, RecoveryReport, WritableStore
 
 __all__ = ["open_store", "repair"]
@@ -37,6 +38,7 @@ def open_store(
     io: Literal["pread", "mmap"] = "pread",
     flush: Literal["async", "sync"] = "async",
     options: AppendOptions | None = None,
+    retention: RetentionOptions | None = None,
     clock: Callable[[], int] | None = None,
     progress: Callable[[int, int], object] | None = None,
 ) -> WritableStore: ...
@@ -51,6 +53,7 @@ def open_store(
     io: Literal["pread", "mmap"] = "pread",
     flush: Literal["async", "sync"] | None = None,
     options: AppendOptions | None = None,
+    retention: RetentionOptions | None = None,
     clock: Callable[[], int] | None = None,
     progress: Callable[[int, int], object] | None = None,
 ) -> MessageStore:
@@ -71,6 +74,8 @@ def open_store(
             disk before it returns, for all threads that append at once with one wait; recovery makes queues and index
             from that.
         options: Mode "a": sizes and limits; RocketMQ's unless given.
+        retention: Mode "a": removes old files while the store is open: first after a minute, then every ten seconds,
+            as RocketMQ does. Without it nothing is ever removed.
         clock: Mode "a": milliseconds since 1970, called once per append; the system's clock unless given.
         progress: Mode "a": called by a recovery with bytes done and bytes in all.
 
@@ -97,11 +102,13 @@ def open_store(
         if commit_log_dirs:
             raise ArgumentError(f"commit_log_dirs: expected none with mode 'a', got {list(commit_log_dirs)!r}")
         own = (options or AppendOptions()).with_flush(flush)
-        return WritableStore(Path(path), own, broker_name=broker_name, io=io, clock=clock, progress=progress)
+        return WritableStore(
+            Path(path), own, retention=retention, broker_name=broker_name, io=io, clock=clock, progress=progress
+        )
     if mode != "r":
         raise ArgumentError(f"mode: expected 'r' or 'a', got {mode!r}")
-    if (flush, options, clock, progress) != (None, None, None, None):
-        raise ArgumentError("flush, options, clock, progress: expected with mode 'a' only, got mode 'r'")
+    if any(given is not None for given in (flush, options, retention, clock, progress)):
+        raise ArgumentError("flush, options, retention, clock, progress: expected with mode 'a' only, got mode 'r'")
     dirs = [os.fspath(d) for d in commit_log_dirs]
     native = _native.Store.open(os.fspath(path), commit_log_dirs=dirs, io=io)
     return MessageStore(native, Path(path), broker_name)

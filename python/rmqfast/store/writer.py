@@ -11,7 +11,8 @@ from typing import Any, Literal, NamedTuple, Protocol, Self
 from rmqfast._native import Appender, Store
 from rmqfast.message import Message
 from rmqfast.store.append_options import AppendOptions
-from rmqfast.store.reader import MessageStore
+from rmqfast.store.cleaning import Cleaning
+from rmqfast.store.retention import RetentionOptions
 
 __all__ = ["AppendOptions", "AppendResult", "RecoveryReport", "WritableStore"]
 
@@ -75,7 +76,7 @@ class ArrowBatch(Protocol):
         """The Arrow C schema and array."""
 
 
-class WritableStore(MessageStore):
+class WritableStore(Cleaning):
     """A store directory, opened by `open_store(path, mode="a")`: owned by this process until `close`.
 
     Threads may share it; a fork of the process may not use it. What was appended can be read at once, from here or by
@@ -108,12 +109,14 @@ class WritableStore(MessageStore):
         path: Path,
         options: AppendOptions,
         *,
+        retention: RetentionOptions | None = None,
         broker_name: str | None = None,
         io: Literal["pread", "mmap"] = "pread",
         clock: Callable[[], int] | None = None,
         progress: Callable[[int, int], object] | None = None,
     ) -> None:
-        self._appender = Appender.open(os.fspath(path), options.completed(), progress=progress)
+        own = options.completed()
+        self._appender = Appender.open(os.fspath(path), own, retention=retention, progress=progress)
         done = self._appender.recovered()
         self.recovery = None if done is None else RecoveryReport(*done)
         if self.recovery is not None:
@@ -121,6 +124,7 @@ class WritableStore(MessageStore):
         self._io = io
         self._clock = clock
         self._reader: Store | None = None
+        self._reader_runs = 0
         self.path = path
         super().__init__(self._native, path, broker_name)
 
@@ -132,9 +136,11 @@ class WritableStore(MessageStore):
 
     @property
     def _native(self) -> Store:
-        """A reader that knows the files as they are since the last append."""
-        reader = self._reader or Store.open(os.fspath(self.path), commit_log_dirs=[], io=self._io)
-        self._reader = reader
+        """A reader that knows the files as they are since the last append, or since retention removed some."""
+        runs = self._appender.cleaned_runs()
+        reader = self._reader if runs == self._reader_runs else None
+        reader = reader or Store.open(os.fspath(self.path), commit_log_dirs=[], io=self._io)
+        self._reader, self._reader_runs = reader, runs
         return reader
 
     @_native.setter

@@ -2,6 +2,7 @@
 use crate::append_options::PyAppendOptions;
 use crate::error::{ForkError, to_python};
 use crate::message::{PyMessages, Sent, host};
+use crate::retain::{PyRetentionOptions, Report, report};
 use crate::signals::watch;
 use arrow_array::RecordBatchReader;
 use pyo3::exceptions::PyTypeError;
@@ -9,9 +10,10 @@ use pyo3::prelude::*;
 use pyo3::types::PyString;
 use pyo3_arrow::input::AnyRecordBatch;
 use rmqfast_store::format::message_id::OffsetMessageId;
-use rmqfast_store::store::append::{self, Columns, Place, PutMessageStatus};
+use rmqfast_store::store::append::{self, AppendOptions, Columns, Place, PutMessageStatus};
 use rmqfast_store::store::recover::Recovered;
 use rmqfast_store::{Error, Result};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 /// `queue_id, queue_offset, physical_offset, offset_msg_id`.
@@ -49,9 +51,16 @@ pub struct Appender {
 #[pymethods]
 impl Appender {
     #[staticmethod]
-    #[pyo3(signature = (path, options, *, progress))]
-    fn open(py: Python<'_>, path: PathBuf, options: PyAppendOptions, progress: Option<Py<PyAny>>) -> PyResult<Self> {
-        let options = options.into_options().map_err(to_python)?;
+    #[pyo3(signature = (path, options, *, retention, progress))]
+    fn open(
+        py: Python<'_>,
+        path: PathBuf,
+        options: PyAppendOptions,
+        retention: Option<PyRetentionOptions>,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<Self> {
+        let retain = retention.map(PyRetentionOptions::into_options).transpose().map_err(to_python)?;
+        let options = AppendOptions { retain, ..options.into_options().map_err(to_python)? };
         let mut watch = watch(progress);
         let inner = py.detach(|| append::Appender::open_watched(&path, options, &mut watch)).map_err(to_python)?;
         Ok(Self { inner, process: std::process::id() })
@@ -118,6 +127,33 @@ impl Appender {
     fn flush(&self, py: Python<'_>) -> PyResult<()> {
         self.check_process()?;
         py.detach(|| self.inner.flush()).map_err(to_python)
+    }
+
+    #[pyo3(signature = (*, now, manual))]
+    fn clean(&self, py: Python<'_>, now: Option<i64>, manual: bool) -> PyResult<Report> {
+        self.check_process()?;
+        let cleaned = py.detach(|| self.inner.clean(now, manual)).map_err(to_python)?;
+        Ok(report(&cleaned))
+    }
+
+    /// What the last run of retention did, if there was one.
+    fn last_cleaned(&self, py: Python<'_>) -> Option<Report> {
+        py.detach(|| self.inner.last_cleaned()).as_ref().map(report)
+    }
+
+    /// How many runs removed something.
+    fn cleaned_runs(&self) -> u64 {
+        self.inner.cleaned_runs()
+    }
+
+    fn clean_expired_queues(&self, py: Python<'_>) -> PyResult<Vec<(String, i32)>> {
+        self.check_process()?;
+        py.detach(|| self.inner.clean_expired_queues()).map_err(to_python)
+    }
+
+    fn clean_unused_topics(&self, py: Python<'_>, configured: BTreeSet<String>) -> PyResult<Vec<(String, i32)>> {
+        self.check_process()?;
+        py.detach(|| self.inner.clean_unused_topics(&configured)).map_err(to_python)
     }
 
     fn close(&self, py: Python<'_>) -> PyResult<()> {

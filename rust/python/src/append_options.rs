@@ -45,6 +45,7 @@ impl PyAppendOptions {
             sync_flush_timeout: seconds("sync_flush_timeout", self.sync_flush_timeout)?,
             busy_after: self.busy_after.map(|busy| seconds("busy_after", busy)).transpose()?,
             zone_offset_ms: self.zone_offset_ms,
+            retain: None,
         })
     }
 }

@@ -9,6 +9,7 @@ mod export;
 mod lookup;
 mod message;
 mod request;
+mod retain;
 mod row;
 mod scan;
 mod signals;
@@ -25,6 +26,7 @@ fn _rmqfast(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(append::repair, module)?)?;
     module.add_function(wrap_pyfunction!(config::load_config, module)?)?;
     module.add_function(wrap_pyfunction!(config::save_config, module)?)?;
+    module.add_function(wrap_pyfunction!(retain::plan_clean, module)?)?;
     module.add("COLUMNS", request::column_names())?;
     Ok(())
 }

@@ -73,7 +73,7 @@ pub enum Error {
         /// Who or what, and the next step.
         reason: String,
     },
-    /// A store that takes no messages: it is closed, or a write or a flush has failed.
+    /// A store that takes no messages: it is closed, its disk is too full, or a write or a flush has failed.
     #[error("{path}: {reason}", path = path.display())]
     NotWritable {
         /// The store.

@@ -7,13 +7,16 @@ use rmqfast_store::file::disk::{self, Call, Watcher};
 use rmqfast_store::format::message::Message;
 use rmqfast_store::store::append::{AppendOptions, Appender, Flush, Messages, OwnedMessage};
 use rmqfast_store::store::damage::DamageLog;
+use rmqfast_store::store::retain::{RetainOptions, preview};
 use rmqfast_store::store::{LogWalk, MessageStore, OpenOptions};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime};
 use tempfile::TempDir;
 
 #[path = "faults/config.rs"]
@@ -80,9 +83,16 @@ struct Durable {
 struct Sectors {
     root: PathBuf,
     durable: Mutex<Durable>,
+    /// Calls until there is no power.
+    calls_left: AtomicU64,
 }
 
 impl Sectors {
+    fn new(root: &Path) -> Arc<Self> {
+        let calls_left = AtomicU64::new(u64::MAX);
+        Arc::new(Self { root: root.to_path_buf(), durable: Mutex::default(), calls_left })
+    }
+
     fn durable(&self) -> MutexGuard<'_, Durable> {
         self.durable.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -90,6 +100,10 @@ impl Sectors {
 
 impl Watcher for Sectors {
     fn before(&self, call: Call, path: &Path) -> io::Result<()> {
+        let spend = |left: u64| if left == u64::MAX { Some(left) } else { left.checked_sub(1) };
+        if self.calls_left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, spend).is_err() {
+            return Err(io::Error::from_raw_os_error(5));
+        }
         if call == Call::Remove && path.starts_with(&self.root) {
             let mut durable = self.durable();
             let content = inode(path).and_then(|inode| durable.contents.remove(&inode)).unwrap_or_default();
@@ -224,7 +238,7 @@ fn append(appender: &Appender, n: u64, step: u64) -> rmqfast_store::Result<(Plac
 fn run(seed: u64, flush: Flush, left: &Path) -> Acknowledged {
     let (dir, mut chance) = (directory(), Chance(seed));
     let root = dir.path().to_path_buf();
-    let sectors = Arc::new(Sectors { root: root.clone(), durable: Mutex::default() });
+    let sectors = Sectors::new(&root);
     disk::watch(Some(sectors.clone()));
     let mut appender = Appender::open(&root, options(flush)).expect("opened");
     let (count, step) = (1 + chance.below(120), [1, 1000][chance.below(2) as usize]);
@@ -288,7 +302,7 @@ fn what_another_thread_appends_while_the_store_is_closed_is_kept_or_refused() {
     for seed in 0..60 {
         figures.run(seed, || {
             let (dir, left) = (directory(), directory());
-            let sectors = Arc::new(Sectors { root: dir.path().to_path_buf(), durable: Mutex::default() });
+            let sectors = Sectors::new(dir.path());
             disk::watch(Some(sectors.clone()));
             let flush = [Flush::Async, Flush::Sync][seed as usize % 2];
             let appender = Appender::open(dir.path(), options(flush)).expect("opened");
@@ -304,6 +318,72 @@ fn what_another_thread_appends_while_the_store_is_closed_is_kept_or_refused() {
         });
     }
     figures.tell();
+}
+
+/// Appends, lets a part of the log become old, and loses power while it is removed. Returns what was promised, with the offsets
+/// in the log, and where that begins once all that is old is gone; `None` where nothing went.
+fn run_cleaning(seed: u64, left: &Path) -> Option<(Vec<(u64, Acknowledged)>, u64)> {
+    let (dir, mut chance) = (directory(), Chance(seed));
+    let sectors = Sectors::new(dir.path());
+    disk::watch(Some(sectors.clone()));
+    let retain = RetainOptions { clean_forcibly: false, ..RetainOptions::default() };
+    let options = AppendOptions { retain: Some(retain), ..options(Flush::Async) };
+    let appender = Appender::open(dir.path(), options).expect("opened");
+    let (count, flushed) = (40 + chance.below(200), chance.below(2) == 0);
+    let mut promised = Vec::new();
+    for n in 0..count {
+        let message = message(n);
+        let (topic, body) = (message.topic.clone(), message.body.clone());
+        let done = appender.append(&Messages::new(vec![message]), Some(STORED_AT + (n * 1000) as i64), 0);
+        let place = done.expect("appended").last.expect("one message");
+        let stored = ((topic, place.queue_id, place.queue_offset), body);
+        promised.push((place.physical_offset as u64, vec![stored]));
+        if flushed && n == count / 2 {
+            appender.flush().expect("flushed");
+        }
+    }
+    let old = chance.below(count / 8);
+    for n in 0..old {
+        let path = dir.path().join("commitlog").join(format!("{:020}", n * 4096));
+        let aged = SystemTime::now() - Duration::from_secs(73 * 3600);
+        let _ = fs::File::options().write(true).open(path).and_then(|file| file.set_modified(aged));
+    }
+    let now_ms = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("a time").as_millis() as i64;
+    let min_offset = preview(dir.path(), &retain, now_ms).expect("planned").min_offset;
+    sectors.calls_left.store(chance.below(80), Ordering::SeqCst);
+    while appender.clean(None, true).is_ok_and(|run| run.log_files > 0) {}
+    let has_begun = !dir.path().join("commitlog").join(format!("{:020}", 0)).exists();
+    sectors.cut(&mut chance, left);
+    disk::watch(None);
+    // everything was flushed before the first file went
+    has_begun.then_some((promised, min_offset))
+}
+
+#[test]
+fn what_retention_leaves_survives_a_loss_of_power() {
+    let _alone = alone();
+    let mut shortened = 0;
+    let mut figures = Figures::new("loss of power while old files are removed");
+    for seed in seeds(150) {
+        figures.run(seed, || {
+            let left = directory();
+            let Some((promised, min_offset)) = run_cleaning(seed, left.path()) else { return Found::default() };
+            shortened += 1;
+            compare_cleaned(left.path(), &promised, min_offset)
+        });
+    }
+    assert!(std::env::var("RMQFAST_SEED").is_ok() || shortened > 30, "{shortened} runs removed something");
+    figures.tell();
+}
+
+/// What stands behind `min_offset` must be there, and no offset of what is gone can be given again.
+fn compare_cleaned(left: &Path, promised: &[(u64, Acknowledged)], min_offset: u64) -> Found {
+    let kept = promised.iter().filter(|(at, _)| *at >= min_offset).flat_map(|(_, stored)| stored);
+    let mut found = Stored::read(left).compared(kept);
+    let bounds = MessageStore::open(left, &OpenOptions::default()).and_then(|store| store.topics()).expect("listed");
+    let given_again = |((topic, queue_id, offset), _): &&(_, _)| bounds[topic][queue_id].1 <= *offset;
+    found.duplicates += promised.iter().flat_map(|(_, stored)| stored).filter(given_again).count() as u64;
+    found
 }
 
 /// Lets the n-th call fail, and with `for_good` all after it, too.

@@ -95,7 +95,9 @@ impl QueueWalk {
     fn fetch(&mut self, damage: &mut DamageLog) -> Result<()> {
         let Some(first) = self.hits.get(self.next_hit).copied() else { return Ok(()) };
         let Some(base) = self.open_segment(first.physical_offset)? else {
-            let reason = "expected a file of the commit log, got none";
+            let file = self.log.segments().find(first.physical_offset);
+            let none = || "expected a file of the commit log, got none".to_owned();
+            let reason = file.map_or_else(none, |index| self.log.removed(index));
             damage.push(self.log.damage(first.physical_offset, u64::from(first.size), reason));
             self.next_hit += 1;
             return Ok(());

@@ -5,7 +5,7 @@ use super::damage::Damage;
 use crate::file::{Io, Segment, Segments};
 use crate::format::message::{Item, Layout, Message};
 use crate::{Error, Result};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
@@ -96,6 +96,25 @@ impl CommitLog {
         Damage { offset, length, reason: reason.into(), file }
     }
 
+    /// Where the log begins now, if retention removed the file at `index` since it was listed.
+    pub fn retained_from(&self, index: usize) -> Option<u64> {
+        let file = &self.segments.files()[index];
+        let directories: BTreeSet<PathBuf> =
+            self.segments.files().iter().filter_map(|file| Some(file.path.parent()?.to_path_buf())).collect();
+        let now = Segments::list(&directories.into_iter().collect::<Vec<_>>()).ok()?;
+        (now.start() > file.base).then(|| now.start())
+    }
+
+    /// Why the file at `index` is not there any more.
+    pub fn removed(&self, index: usize) -> String {
+        match self.retained_from(index) {
+            Some(begin) => {
+                format!("retention removed the file since the store was opened: the log begins at {begin} now")
+            }
+            None => "the file was removed while the log was read".to_owned(),
+        }
+    }
+
     fn outside(&self, offset: u64) -> Error {
         let (start, end) = (self.segments.start(), self.segments.end());
         Error::invalid("physical offset", format!("one in a file of the commit log, {start} to {end}"), offset)
@@ -152,7 +171,7 @@ impl<'a> RecordReader<'a> {
             Err(Error::Corrupt { reason, .. }) => Ok(Err(reason)),
             Err(Error::Invalid { expected, got, .. }) => Ok(Err(format!("expected {expected}, got {got}"))),
             Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
-                Ok(Err("the file was removed while it was read".to_owned()))
+                Ok(Err(self.log.segments.find(offset).map_or_else(String::new, |index| self.log.removed(index))))
             }
             Err(error) => Err(error),
         }

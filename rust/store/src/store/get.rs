@@ -196,6 +196,10 @@ impl<'a> Get<'a> {
                 }
                 Some(reason) => reason,
             },
+            Err(_) if self.is_retired(physical_offset) => {
+                self.miss(GetMessageStatus::MessageWasRemoving);
+                return Ok(());
+            }
             Err(reason) => {
                 self.skip_file_of(physical_offset);
                 reason
@@ -205,6 +209,15 @@ impl<'a> Get<'a> {
         let length = unit.size.max(0) as u64;
         self.damage.push(self.store.log().damage(physical_offset, length, reason));
         Ok(())
+    }
+
+    /// Whether retention removed the record since the store was opened, which is no damage; then the others of before the log's
+    /// new beginning are not looked for.
+    fn is_retired(&mut self, physical_offset: u64) -> bool {
+        let log = self.store.log();
+        let from = log.segments().find(physical_offset).and_then(|index| log.retained_from(index));
+        self.skip_until = from.map_or(self.skip_until, |from| from as i64);
+        from.is_some()
     }
 
     /// Where a file of the log is gone, its other messages are not looked for one by one.

@@ -147,8 +147,7 @@ impl LogWalk {
                     return Ok(Some(index));
                 }
                 Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
-                    let reason = "the file was removed while the log was read";
-                    self.skip_to(files[index].end(), reason, damage);
+                    self.skip_to(files[index].end(), self.log.removed(index), damage);
                 }
                 Err(error) => return Err(error),
             }

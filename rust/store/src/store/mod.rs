@@ -1,4 +1,4 @@
-//! What RocketMQ calls a store: commit log, consume queues, index; appending to it and recovering it.
+//! What RocketMQ calls a store: commit log, consume queues, index; appending to it, recovering it, and what goes from it.
 pub mod append;
 pub mod commit_log;
 pub mod config_files;
@@ -18,6 +18,7 @@ pub mod query;
 pub mod queue_view;
 pub mod recover;
 pub mod resync;
+pub mod retain;
 pub mod tail;
 pub mod time_search;
 pub mod verify;

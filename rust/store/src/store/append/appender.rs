@@ -5,6 +5,7 @@
 //!
 //! Source: `DefaultMessageStore.putMessage`, `DefaultMessageStore.shutdown`.
 use super::batch::Batch;
+use super::cleaning::InThread;
 use super::flusher::Flusher;
 use super::options::{AppendOptions, Flush};
 use super::plan::Plan;
@@ -18,6 +19,8 @@ use crate::file::StoreLock;
 use crate::file::disk::{self, Call, sync_directory};
 use crate::format::host::Host;
 use crate::store::recover::{Extent, Recovered, is_begun, recover};
+use crate::store::retain::Clock;
+use crate::store::retain::retention::Retention;
 use crate::store::verify::Watch;
 use crate::{Error, Result};
 use std::fs;
@@ -48,7 +51,7 @@ pub struct Appender {
     recovered: Option<Recovered>,
     // before the store, which they work on
     threads: Mutex<Option<Threads>>,
-    store: Arc<OwnedStore>,
+    pub(super) store: Arc<OwnedStore>,
 }
 
 #[derive(Debug)]
@@ -58,10 +61,11 @@ struct Threads {
 }
 
 #[derive(Debug)]
-struct OwnedStore {
-    root: PathBuf,
+pub(super) struct OwnedStore {
+    pub(super) root: PathBuf,
     options: AppendOptions,
-    flusher: Flusher,
+    pub(super) flusher: Flusher,
+    pub(super) retention: Retention,
     opened: Instant,
     /// When the append that goes on began.
     held_since: AtomicU64,
@@ -69,8 +73,8 @@ struct OwnedStore {
 }
 
 #[derive(Debug)]
-struct Open {
-    writers: Writers,
+pub(super) struct Open {
+    pub(super) writers: Writers,
     plan: Plan,
     /// Nothing is appended any more, but what was is still to be flushed.
     is_closing: bool,
@@ -106,6 +110,7 @@ impl Appender {
             root: root.to_path_buf(),
             options,
             flusher: Flusher::new(root)?,
+            retention: Retention::new(root, options.retain, options.zone_offset_ms),
             opened: Instant::now(),
             held_since: AtomicU64::new(0),
             state,
@@ -126,7 +131,7 @@ impl Appender {
     ///
     /// # Errors
     /// [`Error::Invalid`] for a row; [`Error::Io`] where a file cannot be created, [`Error::NotWritable`] for a store that was
-    /// closed, or where a write or a flush has failed, now or before; [`Error::Busy`]; [`Error::FlushTimeout`], which leaves
+    /// closed, whose disk retention finds too full, or where a write or a flush has failed, now or before; [`Error::Busy`]; [`Error::FlushTimeout`], which leaves
     /// the batch stored.
     pub fn append<R: Rows>(&self, rows: &R, store_ms: Option<i64>, first_row: usize) -> Result<Appended> {
         let mut last = None;
@@ -155,6 +160,7 @@ impl Appender {
     ) -> Result<()> {
         let store = &self.store;
         let options = &store.options;
+        store.retention.check_writable()?;
         let (position, calls_ahead) = store.with_log(|open| {
             let batch = Batch { options, store_ms: store_ms.unwrap_or_else(now), first_row, is_whole };
             open.writers.prepare(&mut open.plan, rows, &batch)?;
@@ -188,6 +194,7 @@ impl Appender {
     pub fn close(&self) -> Result<()> {
         drop(self.threads.lock().unwrap_or_else(PoisonError::into_inner).take());
         let store = &self.store;
+        let _no_run = store.retention.runner();
         let closing = store.with(|open| {
             open.is_closing = true;
             Ok(())
@@ -222,7 +229,7 @@ impl Threads {
 }
 
 impl OwnedStore {
-    fn with<T>(&self, action: impl FnOnce(&mut Open) -> Result<T>) -> Result<T> {
+    pub(super) fn with<T>(&self, action: impl FnOnce(&mut Open) -> Result<T>) -> Result<T> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let open = state.as_mut().ok_or_else(|| closed(&self.root))?;
         self.flusher.check_failure()?;
@@ -262,7 +269,7 @@ impl OwnedStore {
         self.options.busy_after.map_or(0, |_| self.opened.elapsed().as_millis() as u64 + 1)
     }
 
-    fn flush(&self) -> Result<()> {
+    pub(super) fn flush(&self) -> Result<()> {
         self.flusher.flush(&|| self.with(|open| Ok(open.writers.unsynced())))
     }
 
@@ -274,6 +281,11 @@ impl OwnedStore {
         })
     }
 
+    pub(super) fn flush_log(&self) -> Result<()> {
+        let position = self.with(|open| Ok(open.writers.log.position()))?;
+        self.flusher.commit(position, None, &|| self.unsynced_log())
+    }
+
     /// Makes pages of the log ready, outside of the lock, as a page fault may wait for the disk.
     fn touch_ahead(&self) {
         while let Ok(Some((pages, range))) = self.with(|open| Ok(open.writers.log.to_touch())) {
@@ -282,7 +294,7 @@ impl OwnedStore {
     }
 
     /// Creates the log's next file, outside of the lock.
-    fn create_ahead(&self) -> Result<()> {
+    pub(super) fn create_ahead(&self) -> Result<()> {
         let Some(wanted) = self.with(|open| Ok(open.writers.log.wanted()))? else { return Ok(()) };
         let file = wanted.create(&self.root)?;
         self.with(|open| open.writers.log.take_ahead(wanted, file))
@@ -297,15 +309,15 @@ fn closed(root: &Path) -> Error {
 fn flushing(store: Arc<OwnedStore>) -> impl FnMut(bool) + Send {
     let mut ticks = 0;
     move |is_time| {
+        // what fails now is tried again with the next run
+        let _ = store.retention.tick(&InThread(&store), Clock::now());
         if !is_time {
             return;
         }
         ticks += 1;
         let _ = match ticks % (CHECKPOINT_EVERY.as_millis() / INTERVAL.as_millis()) {
             0 => store.flush(),
-            _ => store
-                .with(|open| Ok(open.writers.log.position()))
-                .and_then(|position| store.flusher.commit(position, None, &|| store.unsynced_log())),
+            _ => store.flush_log(),
         };
     }
 }

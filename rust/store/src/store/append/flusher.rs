@@ -82,6 +82,20 @@ impl Flusher {
         })
     }
 
+    /// Runs `work`, which removes what could be waited for, while nobody waits for the disk.
+    ///
+    /// # Errors
+    /// What `work` returns; as [`commit`](Self::commit) for an earlier failure.
+    pub fn alone<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<T> {
+        self.is_served(u64::MAX, None)?;
+        let mut done = None;
+        self.flush_in_turn(|| {
+            done = Some(work());
+            Ok(0)
+        })?;
+        done.unwrap_or_else(|| Err(Error::io(&self.root, std::io::ErrorKind::Interrupted.into())))
+    }
+
     /// Fails once a flush or a write has failed.
     ///
     /// # Errors

@@ -93,6 +93,12 @@ impl IndexWriter {
         Ok(IndexFile { map: file.map()?, file: file.into() })
     }
 
+    /// Name of the file that is written to, where there is one: files behind it are created ahead.
+    pub fn in_use(&self) -> Option<String> {
+        let name = self.current.as_ref()?.file.path().file_name()?;
+        Some(name.to_string_lossy().into_owned())
+    }
+
     /// Removes files that were created and not used.
     pub fn release(&mut self) {
         self.ahead.drain(..).for_each(|file| file.file.discard());

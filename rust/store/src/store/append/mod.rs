@@ -10,11 +10,13 @@
 //! unsynced, flusher    what is not on the disk yet; one wait for all who wait for it
 //! timer                the threads that flush, create the next file and touch the next pages
 //! appender             the façade: one batch of rows after the other, flush, close
+//! cleaning             what retention removes meanwhile
 //! resume               where an existing store goes on, or why it does not
 //! ```
 pub mod appender;
 pub mod batch;
 pub mod checkpoint;
+pub mod cleaning;
 pub mod columns;
 pub mod delay;
 pub mod flusher;

@@ -3,6 +3,7 @@ use crate::format::consume_queue::UNIT_SIZE;
 use crate::format::host::Host;
 use crate::format::index::{self, DEFAULT_ENTRY_COUNT, DEFAULT_SLOT_COUNT};
 use crate::format::message::{MIN_BLANK_LEN, MIN_LEN};
+use crate::store::retain::RetainOptions;
 use crate::{Error, Result};
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -49,6 +50,8 @@ pub struct AppendOptions {
     pub busy_after: Option<Duration>,
     /// The local time's distance from UTC in milliseconds: index files are named after the local time.
     pub zone_offset_ms: i64,
+    /// What is removed, and when; nothing ever without.
+    pub retain: Option<RetainOptions>,
 }
 
 impl Default for AppendOptions {
@@ -68,6 +71,7 @@ impl Default for AppendOptions {
             sync_flush_timeout: Duration::from_secs(5),
             busy_after: None,
             zone_offset_ms: 0,
+            retain: None,
         }
     }
 }
@@ -86,7 +90,9 @@ impl AppendOptions {
         in_range("index_entries", self.index_entries.into(), 2, max)?;
         in_range("index file size", index::file_size(self.index_slots, self.index_entries), 1, max)?;
         in_range("max_message_size", self.max_message_size as u64, 0, max)?;
-        Ok(Self { queue_file_size: self.queue_file_size.next_multiple_of(UNIT_SIZE as u64), ..self })
+        let queue_file_size = self.queue_file_size.next_multiple_of(UNIT_SIZE as u64);
+        let retain = self.retain.map(RetainOptions::checked).transpose()?;
+        Ok(Self { queue_file_size, retain, ..self })
     }
 }
 

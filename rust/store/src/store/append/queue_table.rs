@@ -120,6 +120,18 @@ impl QueueTable {
         &self.topics[self.queues[number as usize].topic]
     }
 
+    /// Forgets a queue whose files were removed: its next message gets offset 0, in new files.
+    pub fn remove(&mut self, topic: &str, queue_id: i32) {
+        let Some(topic_number) = self.names.get(topic).copied() else { return };
+        let number = self.topics[topic_number].get(queue_id);
+        if number != NONE {
+            let directory = self.directory.join(topic).join(queue_id.to_string());
+            let stays_open = (number as usize) < MAX_OPEN;
+            let queue = QueueWriter::new(topic_number, queue_id, directory, self.file_size, 0, stays_open);
+            self.queues[number as usize] = queue;
+        }
+    }
+
     /// Counts a message for the queue of that number. Returns the offset that it will have.
     #[inline]
     pub fn plan(&mut self, number: u32) -> i64 {

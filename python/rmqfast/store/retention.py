@@ -1,0 +1,111 @@
+"""Retention of a store that this process owns: what is removed, when, and what was."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from rmqfast import _native
+
+__all__ = ["CleanReport", "CleanedFile", "RetentionOptions", "plan_clean"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RetentionOptions:
+    """How long the files of a store stay, and how full its disk may be.
+
+    Args:
+        file_reserved_hours: Hours that a file of the commit log stays after it was last written (`fileReservedTime`).
+        delete_when: Hours of the day, in local time, at which files go by age (`deleteWhen`): "04", or "04;16".
+        disk_max_used_ratio: Percent of the disk; when more is used, files go by age at any hour
+            (`diskMaxUsedSpaceRatio`). It is taken for 10 below 10, for 95 above 95.
+        force_ratio: When more is used, the oldest files go however young (`diskSpaceCleanForciblyRatio`).
+        warning_ratio: When more is used, nothing can be appended (`diskSpaceWarningLevelRatio`).
+        clean_forcibly: Whether files that are too young may go at all (`cleanFileForciblyEnable`).
+
+    Example:
+        >>> RetentionOptions(file_reserved_hours=24, delete_when="03;15").disk_max_used_ratio
+        75
+
+    Source: `MessageStoreConfig`, `DefaultMessageStore.CleanCommitLogService`.
+    """
+
+    file_reserved_hours: int = 72
+    delete_when: str = "04"
+    disk_max_used_ratio: int = 75
+    force_ratio: int = 85
+    warning_ratio: int = 90
+    clean_forcibly: bool = True
+
+
+class CleanReport(NamedTuple):
+    """What a run of retention did.
+
+    Attributes:
+        log_files: Files of the commit log that were removed.
+        queue_files: Files of consume queues.
+        index_files: Files of the index.
+        bytes: Bytes of all of them.
+        min_offset: Where the commit log begins now.
+        used_ratio: Percent of the disk that were used; None where nobody knows.
+        is_writable: Whether messages can be appended: not while more than `warning_ratio` is used.
+        clock_jump_ms: By how many milliseconds the time of day jumped, so that nothing went by age; 0 where it was
+            believed.
+
+    Source: `CleanCommitLogService.deleteExpiredFiles`.
+    """
+
+    log_files: int
+    queue_files: int
+    index_files: int
+    bytes: int
+    min_offset: int
+    used_ratio: int | None
+    is_writable: bool
+    clock_jump_ms: int
+
+
+class CleanedFile(NamedTuple):
+    """A file that retention would remove.
+
+    Attributes:
+        kind: "commit log", "consume queue" or "index".
+        file: Its path.
+        bytes: Its size.
+    """
+
+    kind: str
+    file: str
+    bytes: int
+
+
+def plan_clean(
+    path: str | os.PathLike[str], retention: RetentionOptions | None = None, *, now: int | None = None
+) -> tuple[list[CleanedFile], int]:
+    """The files that retention would remove at any hour, if it ran until nothing more goes. Nothing is changed.
+
+    Args:
+        path: The store's directory; anybody may own it.
+        retention: How long files stay; RocketMQ's 72 hours unless given.
+        now: Milliseconds since 1970; the system's clock unless given.
+
+    Returns:
+        The files in the order in which they would go, and the offset at which the commit log would begin.
+
+    Raises:
+        StoreNotFoundError: No such directory.
+        UnsupportedStoreError: A store of a kind that cannot be appended to.
+        ArgumentError: An option out of range.
+
+    Example:
+        >>> from rmqfast.store import plan_clean
+        >>> keep = RetentionOptions(file_reserved_hours=1_000_000, clean_forcibly=False)
+        >>> plan_clean(getfixture("golden_store")("basic-4.9.4"), keep)
+        ([], 0)
+
+    Source: `MappedFileQueue.deleteExpiredFileByTime`.
+    """
+    found, min_offset = _native.plan_clean(os.fspath(path), retention or RetentionOptions(), now=now)
+    return [CleanedFile(kind, str(Path(file)), size) for kind, file, size in found], min_offset

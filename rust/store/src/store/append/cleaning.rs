@@ -1,0 +1,116 @@
+//! Retention of an open store: runs while others append, and queues that go as a whole.
+//!
+//! Source: `DefaultMessageStore.cleanFilesPeriodically`, `cleanExpiredConsumerQueue`, `cleanUnusedTopic`.
+use super::appender::{Appender, OwnedStore};
+use crate::Result;
+use crate::store::retain::clean_plan::InUse;
+use crate::store::retain::retention::Owner;
+use crate::store::retain::{Cleaned, QueueName, Situation, whole_queues};
+use crate::store::{ConsumeQueue, MessageStore, OpenOptions};
+use std::collections::BTreeSet;
+
+impl Appender {
+    /// Removes what retention lets go, while others append and read: files of the log, at most ten and the oldest first, then
+    /// those of queues and index that list only what is gone. `now_ms` is the time of day, the clock's unless given; with `manual`
+    /// files go by age at any hour, and the time of day is believed.
+    ///
+    /// # Errors
+    /// [`crate::Error::Invalid`] where the store was opened without retention, or is closed; [`crate::Error::Io`], after which another call goes
+    /// on.
+    pub fn clean(&self, now_ms: Option<i64>, manual: bool) -> Result<Cleaned> {
+        self.clean_in(self.store.retention.situation(now_ms, manual))
+    }
+
+    /// As [`clean`](Self::clean), in a situation that need not be the real one.
+    ///
+    /// # Errors
+    /// As [`clean`](Self::clean).
+    pub fn clean_in(&self, situation: Situation) -> Result<Cleaned> {
+        self.store.retention.run(&*self.store, situation)
+    }
+
+    /// What the last run of retention did.
+    pub fn last_cleaned(&self) -> Option<Cleaned> {
+        self.store.retention.last()
+    }
+
+    /// Grows with each run that removes something: readers from before know files that are gone.
+    pub fn cleaned_runs(&self) -> u64 {
+        self.store.retention.runs()
+    }
+
+    /// Removes the queues of which no message is left (`cleanExpiredConsumerQueue`), but those of delayed messages. Returns them.
+    /// Their next offsets are forgotten.
+    ///
+    /// # Errors
+    /// [`crate::Error::Invalid`] where the store is closed, [`crate::Error::Io`].
+    pub fn clean_expired_queues(&self) -> Result<Vec<QueueName>> {
+        self.store.remove_queues(&whole_queues::is_expired)
+    }
+
+    /// Removes the queues of topics that are not among those `configured` (`cleanUnusedTopic`), but those of the broker itself.
+    /// Returns them. Their next offsets are forgotten; their messages stay in the log, and recovery lists them again.
+    ///
+    /// # Errors
+    /// As [`clean_expired_queues`](Self::clean_expired_queues).
+    pub fn clean_unused_topics(&self, configured: &BTreeSet<String>) -> Result<Vec<QueueName>> {
+        self.store.remove_queues(&|queue, _| Ok(whole_queues::is_unused(queue.topic(), configured)))
+    }
+}
+
+impl OwnedStore {
+    /// Removes all queues for which `goes`, each while nobody appends.
+    fn remove_queues(&self, goes: &dyn Fn(&ConsumeQueue, u64) -> Result<bool>) -> Result<Vec<QueueName>> {
+        let _no_run = self.retention.runner();
+        self.flush()?;
+        let mut removed = Vec::new();
+        let store = MessageStore::open(&self.root, &OpenOptions::default())?;
+        for queue in store.all_queues()? {
+            let name = (queue.topic().to_owned(), queue.queue_id());
+            let is_gone = self.flusher.alone(|| {
+                self.with(|open| {
+                    let now = ConsumeQueue::list(queue.topic(), queue.queue_id(), queue.directory())?;
+                    if !goes(&now, store.log().min_offset())? {
+                        return Ok(false);
+                    }
+                    whole_queues::remove_files(&now)?;
+                    open.writers.queues.remove(now.topic(), now.queue_id());
+                    whole_queues::remove_directory(&now).map(|()| true)
+                })
+            })?;
+            removed.extend(is_gone.then_some(name));
+        }
+        Ok(removed)
+    }
+}
+
+impl Owner for OwnedStore {
+    fn in_use(&self) -> Result<InUse> {
+        self.with(|open| {
+            let (position, index_file) = (open.writers.log.position(), open.writers.index.in_use());
+            Ok(InUse { position, index_file })
+        })
+    }
+
+    fn flush(&self) -> Result<()> {
+        Self::flush(self)
+    }
+}
+
+/// The owner as its thread sees it, whose work must not wait for a long run.
+pub(super) struct InThread<'a>(pub(super) &'a OwnedStore);
+
+impl Owner for InThread<'_> {
+    fn in_use(&self) -> Result<InUse> {
+        self.0.in_use()
+    }
+
+    fn flush(&self) -> Result<()> {
+        self.0.flush()
+    }
+
+    fn pause(&self) {
+        let _ = self.0.create_ahead();
+        let _ = self.0.flush_log();
+    }
+}

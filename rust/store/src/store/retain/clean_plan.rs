@@ -1,0 +1,304 @@
+//! The files that go: the log's by the decision, then those of queues and index that list only messages that are gone.
+//!
+//! Source: `MappedFileQueue.deleteExpiredFileByTime`, `MappedFileQueue.deleteExpiredFileByOffset`, `IndexService.deleteExpiredFile`.
+use super::decision::{self, Decision, Situation};
+use super::disk_usage;
+use super::options::RetainOptions;
+use crate::file::{Io, Segment, SegmentFile, Segments};
+use crate::format::consume_queue::{UNIT_SIZE, Unit};
+use crate::format::index::{HEADER_SIZE, IndexHeader};
+use crate::store::append::resume;
+use crate::store::consume_queue::{directory_names, list_queues};
+use crate::{Error, Result};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
+
+/// Units that are read at a time.
+const WINDOW: u64 = 1024;
+
+/// A file that goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Removable {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Bytes of it.
+    pub bytes: u64,
+}
+
+/// All files that go; each list is in the order in which they do.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CleanPlan {
+    /// Files of the commit log.
+    pub log: Vec<Removable>,
+    /// Files of consume queues.
+    pub queues: Vec<Removable>,
+    /// Files of the index.
+    pub index: Vec<Removable>,
+    /// Where the log begins once they are gone.
+    pub min_offset: u64,
+}
+
+/// What is written to, and stays.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct InUse {
+    /// Offset of the next record: the file before it stays, and all behind.
+    pub position: u64,
+    /// The index file that is written to, by name.
+    pub index_file: Option<String>,
+}
+
+impl CleanPlan {
+    /// Plans a run over the store below `root`, with so many files of the log at most. What lists them is looked at where the
+    /// log begins behind `cleaned_to` then.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn new(root: &Path, in_use: &InUse, cleaned_to: u64, mut log: impl FnMut(&[i64]) -> usize) -> Result<Self> {
+        let segments = Segments::list(&[root.join("commitlog")])?;
+        let written = segments.files().partition_point(|file| file.base < in_use.position);
+        let candidates = &segments.files()[..written.saturating_sub(1)];
+        let modified = candidates.iter().map(|file| modified_ms(&file.path)).collect::<Result<Vec<_>>>()?;
+        let count = log(&modified).min(candidates.len());
+        let min_offset = segments.files().get(count).map_or(segments.start(), |file| file.base);
+        let log = candidates[..count].iter().map(Removable::from).collect();
+        let mut plan = Self { log, queues: Vec::new(), index: Vec::new(), min_offset };
+        if min_offset > cleaned_to {
+            plan.queues = queue_files(&root.join("consumequeue"), min_offset)?;
+            plan.index = index_files(&root.join("index"), min_offset, in_use.index_file.as_deref())?;
+        }
+        Ok(plan)
+    }
+
+    /// Whether nothing goes.
+    pub fn is_empty(&self) -> bool {
+        self.log.is_empty() && self.queues.is_empty() && self.index.is_empty()
+    }
+
+    /// All files, in their order: the log first, so that a run that is ended leaves queues that list too much, never too little.
+    pub fn files(&self) -> impl Iterator<Item = &Removable> {
+        self.log.iter().chain(&self.queues).chain(&self.index)
+    }
+}
+
+/// What a manual run would remove from a store that nobody needs to own, however many files; nothing is changed.
+///
+/// # Errors
+/// [`Error::Unsupported`] for a store of another kind, [`Error::Invalid`] for the options, [`Error::Io`].
+pub fn preview(root: &Path, options: &RetainOptions, now_ms: i64) -> Result<CleanPlan> {
+    let options = options.checked()?;
+    root.metadata().map_err(|e| Error::io(root, e))?;
+    resume::refuse_other_kinds(root)?;
+    let clock = super::clock::Clock { wall_ms: now_ms, steady_ms: 0 };
+    let used_percent = disk_usage::used_percent(&[root]);
+    let decision = decision::decide(&options, &Situation { clock, used_percent, manual: true }, 0, true);
+    let segments = Segments::list(&[root.join("commitlog")])?;
+    let in_use = InUse { position: last_written(&segments)?.map_or(0, |file| file.base + 1), index_file: None };
+    CleanPlan::new(root, &in_use, 0, |modified| count_of(decision, modified, now_ms, &options))
+}
+
+/// How many of these files the decision lets go.
+pub fn count_of(decision: Decision, modified_ms: &[i64], now_ms: i64, options: &RetainOptions) -> usize {
+    decision::expired(decision, modified_ms, now_ms, options.reserved_ms())
+}
+
+/// The last file that holds something: those behind it were created ahead.
+fn last_written(segments: &Segments) -> Result<Option<&SegmentFile>> {
+    for file in segments.files().iter().rev() {
+        if Segment::open(&file.path, Io::Pread)?.window(0, 8)?.iter().any(|byte| *byte != 0) {
+            return Ok(Some(file));
+        }
+    }
+    Ok(None)
+}
+
+fn modified_ms(path: &Path) -> Result<i64> {
+    let modified = fs::metadata(path).and_then(|meta| meta.modified()).map_err(|e| Error::io(path, e))?;
+    Ok(match modified.duration_since(UNIX_EPOCH) {
+        Ok(since) => i64::try_from(since.as_millis()).unwrap_or(i64::MAX),
+        Err(before) => i64::try_from(before.duration().as_millis()).map_or(i64::MIN, |ms| -ms),
+    })
+}
+
+/// Leading files of each queue whose messages all stand before `min_offset`; the last file of a queue stays, as it tells the next
+/// offset.
+fn queue_files(directory: &Path, min_offset: u64) -> Result<Vec<Removable>> {
+    let mut found = Vec::new();
+    for topic in directory_names(directory)? {
+        for queue in list_queues(directory, &topic)? {
+            let files = queue.segments().files();
+            for file in &files[..files.len().saturating_sub(1)] {
+                if !is_gone(file, min_offset)? {
+                    break;
+                }
+                found.push(Removable::from(file));
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// Whether a queue's file is full of units of messages before `min_offset`. Those that fill a gap are none, and lead to offset 0:
+/// the last of a message decides. A file that is not full may still be written to.
+fn is_gone(file: &SegmentFile, min_offset: u64) -> Result<bool> {
+    let mut segment = Segment::open(&file.path, Io::Pread)?;
+    let mut end = file.len / UNIT_SIZE as u64;
+    let mut is_last = true;
+    while end > 0 {
+        let start = end.saturating_sub(WINDOW);
+        let bytes = segment.window(start * UNIT_SIZE as u64, (end - start) as usize * UNIT_SIZE)?;
+        for unit in bytes.chunks_exact(UNIT_SIZE).rev().filter_map(Unit::decode) {
+            if is_last && !unit.is_written() {
+                return Ok(false);
+            }
+            if unit.is_message() {
+                return Ok((unit.physical_offset as u64) < min_offset);
+            }
+            is_last = false;
+        }
+        end = start;
+    }
+    Ok(!is_last)
+}
+
+/// Leading files of the index whose last message stands before `min_offset`; never the last one, nor the one that is written to.
+fn index_files(directory: &Path, min_offset: u64, in_use: Option<&str>) -> Result<Vec<Removable>> {
+    let mut names: Vec<String> = match fs::read_dir(directory) {
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Vec::new(),
+        entries => entries.map_err(|e| Error::io(directory, e))?.flatten().filter_map(index_name).collect(),
+    };
+    names.sort_unstable();
+    names.pop();
+    let mut found = Vec::new();
+    for name in names.iter().take_while(|name| in_use.is_none_or(|in_use| name.as_str() < in_use)) {
+        let path = directory.join(name);
+        let header = IndexHeader::decode(Segment::open(&path, Io::Pread)?.window(0, HEADER_SIZE)?);
+        if header.is_none_or(|header| header.end_phy_offset >= min_offset as i64) {
+            break;
+        }
+        let bytes = fs::metadata(&path).map_err(|e| Error::io(&path, e))?.len();
+        found.push(Removable { path, bytes });
+    }
+    Ok(found)
+}
+
+fn index_name(entry: fs::DirEntry) -> Option<String> {
+    let name = entry.file_name().into_string().ok()?;
+    (name.bytes().all(|b| b.is_ascii_digit()) && entry.path().is_file()).then_some(name)
+}
+
+impl From<&SegmentFile> for Removable {
+    fn from(file: &SegmentFile) -> Self {
+        Self { path: file.path.clone(), bytes: file.len }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::file::name;
+
+    const UNITS: usize = 4;
+
+    fn unit(physical_offset: i64) -> Unit {
+        Unit { physical_offset, size: 10, tags_code: 0 }
+    }
+
+    /// A store whose log has files of 100 bytes up to `log_files`, and one queue with these units in files of four.
+    fn store(log_files: u64, units: &[Unit]) -> tempfile::TempDir {
+        let dir = tempfile::tempdir().expect("dir");
+        let (log, queue) = (dir.path().join("commitlog"), dir.path().join("consumequeue/T/0"));
+        for directory in [&log, &queue, &dir.path().join("index")] {
+            fs::create_dir_all(directory).expect("made");
+        }
+        for n in 0..log_files {
+            fs::write(log.join(name::of_offset(n * 100)), [1; 100]).expect("written");
+        }
+        for (n, chunk) in units.chunks(UNITS).enumerate() {
+            let mut bytes: Vec<u8> = chunk.iter().flat_map(Unit::encode).collect();
+            bytes.resize(UNITS * UNIT_SIZE, 0);
+            fs::write(queue.join(name::of_offset((n * UNITS * UNIT_SIZE) as u64)), bytes).expect("written");
+        }
+        dir
+    }
+
+    fn index(root: &Path, ends: &[i64]) {
+        for (n, end) in ends.iter().enumerate() {
+            let header = IndexHeader { end_phy_offset: *end, ..IndexHeader::following(1, 1) };
+            fs::write(root.join("index").join(format!("2026010100000{n:04}")), header.encode()).expect("written");
+        }
+    }
+
+    fn plan(root: &Path, position: u64, index_file: Option<&str>, count: usize) -> CleanPlan {
+        let in_use = InUse { position, index_file: index_file.map(str::to_owned) };
+        CleanPlan::new(root, &in_use, 0, |_| count).expect("planned")
+    }
+
+    fn names(files: &[Removable]) -> Vec<String> {
+        files.iter().map(|file| file.path.file_name().expect("a name").to_string_lossy().into_owned()).collect()
+    }
+
+    #[test]
+    fn the_file_that_is_written_to_and_those_created_ahead_are_no_candidates() {
+        let dir = store(5, &[]);
+        for (position, wanted) in [(0, 0), (1, 0), (100, 0), (101, 1), (250, 2), (300, 2), (301, 3), (500, 4)] {
+            let mut asked = 99;
+            let in_use = InUse { position, index_file: None };
+            CleanPlan::new(dir.path(), &in_use, 0, |modified| {
+                asked = modified.len();
+                0
+            })
+            .expect("planned");
+            assert_eq!(asked, wanted, "{position}");
+        }
+    }
+
+    #[test]
+    fn leading_queue_files_go_when_all_their_messages_are_gone() {
+        let units: Vec<Unit> = (0..10).map(|n| unit(n * 40)).collect();
+        let dir = store(5, &units);
+        for (count, wanted, min_offset) in [(0, 0, 0), (1, 0, 100), (2, 1, 200), (3, 2, 300), (4, 2, 400)] {
+            let plan = plan(dir.path(), 500, None, count);
+            assert_eq!((plan.log.len(), plan.queues.len(), plan.min_offset), (count, wanted, min_offset), "{count}");
+        }
+        assert_eq!(names(&plan(dir.path(), 500, None, 4).queues), [name::of_offset(0), name::of_offset(80)]);
+    }
+
+    #[test]
+    fn units_that_fill_a_gap_are_no_messages_and_a_file_that_is_not_full_stays() {
+        let gap = Unit::PRE_BLANK;
+        for (first, goes) in [
+            ([unit(0), unit(10), unit(20), unit(30)], true),
+            ([unit(0), unit(10), unit(150), gap], false),
+            ([unit(0), unit(10), gap, gap], true),
+            ([gap; 4], true),
+            ([unit(0), unit(10), unit(20), Unit::default()], false),
+            ([Unit::default(); 4], false),
+        ] {
+            let units = [&first[..], &[unit(400)]].concat();
+            let dir = store(3, &units);
+            assert_eq!(plan(dir.path(), 300, None, 1).queues.len(), usize::from(goes), "{first:?}");
+        }
+    }
+
+    #[test]
+    fn leading_index_files_go_but_neither_the_last_nor_the_one_that_is_written_to() {
+        let dir = store(5, &[]);
+        index(dir.path(), &[50, 99, 100, 50, 60]);
+        let found = |count, in_use| plan(dir.path(), 500, in_use, count).index.len();
+        assert_eq!([0, 1, 2, 4].map(|count| found(count, None)), [0, 2, 4, 4]);
+        assert_eq!(found(4, Some("20260101000000001")), 1);
+        fs::write(dir.path().join("index/notes.txt"), b"x").expect("written");
+        assert_eq!(found(4, None), 4);
+    }
+
+    #[test]
+    fn a_preview_counts_from_the_last_file_that_holds_something() {
+        let dir = store(4, &[]);
+        fs::write(dir.path().join("commitlog").join(name::of_offset(400)), [0; 100]).expect("written");
+        let options = RetainOptions { clean_forcibly: false, ..RetainOptions::default() };
+        let now = super::super::clock::Clock::now().wall_ms;
+        let count = |hours: i64| preview(dir.path(), &options, now + hours * 3_600_000).expect("planned").log.len();
+        assert_eq!([0, 71, 73].map(count), [0, 0, 3]);
+    }
+}

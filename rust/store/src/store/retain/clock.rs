@@ -1,0 +1,144 @@
+//! The time of day, and whether it is to be believed: files go by age, and a clock that jumps would make all of them old.
+//!
+//! The rule: what the first run reads is trusted. A run whose time of day is off by more than a day, measured by the clock that
+//! only ever ticks, removes nothing by age. It ends as soon as the time is right again, when a day of runs has agreed with
+//! each other on the new time, or with a run that a person asked for.
+use rustix::time::{ClockId, clock_gettime};
+
+const HOUR_MS: i64 = 3_600_000;
+/// A clock may be off by so much.
+const TRUSTED_MS: i64 = 24 * HOUR_MS;
+/// Runs that are off agree with each other if they differ by no more than this.
+const AGREED_MS: i64 = HOUR_MS;
+/// For so long they must agree.
+const AGREED_FOR_MS: i64 = 24 * HOUR_MS;
+
+/// Two clocks, read at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Clock {
+    /// Milliseconds since 1970, which anybody may set.
+    pub wall_ms: i64,
+    /// Milliseconds since some moment, the time that the machine slept included: nobody sets it.
+    pub steady_ms: i64,
+}
+
+impl Clock {
+    /// What the system's clocks say.
+    pub fn now() -> Self {
+        Self { wall_ms: milliseconds(ClockId::Realtime), steady_ms: milliseconds(ClockId::Boottime) }
+    }
+}
+
+fn milliseconds(clock: ClockId) -> i64 {
+    let time = clock_gettime(clock);
+    time.tv_sec.saturating_mul(1000).saturating_add(time.tv_nsec / 1_000_000)
+}
+
+/// What was learned about the time of day from run to run.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ClockWatch {
+    /// How far the time of day is ahead of the steady clock.
+    trusted: Option<i64>,
+    /// The same where it is off, and since when.
+    doubted: Option<(i64, i64)>,
+}
+
+impl ClockWatch {
+    /// Looks at the clocks. Returns by how many milliseconds the time of day jumped; 0 where it is to be believed, as it is
+    /// when `confirmed` by a person.
+    pub fn jump(&mut self, clock: Clock, confirmed: bool) -> i64 {
+        let ahead = clock.wall_ms.saturating_sub(clock.steady_ms);
+        let Some(trusted) = self.trusted.filter(|_| !confirmed) else { return self.trust(ahead) };
+        let jump = ahead.saturating_sub(trusted);
+        if jump.unsigned_abs() <= TRUSTED_MS.unsigned_abs() {
+            self.doubted = None;
+            return 0;
+        }
+        match self.doubted.filter(|(doubted, _)| doubted.abs_diff(ahead) <= AGREED_MS.unsigned_abs()) {
+            Some((_, since)) if clock.steady_ms - since >= AGREED_FOR_MS => return self.trust(ahead),
+            Some(_) => {}
+            None => self.doubted = Some((ahead, clock.steady_ms)),
+        }
+        jump
+    }
+
+    fn trust(&mut self, ahead: i64) -> i64 {
+        *self = Self { trusted: Some(ahead), doubted: None };
+        0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const START: i64 = 1_700_000_000_000;
+    const DAY: i64 = 24 * HOUR_MS;
+
+    /// So many hours after the first run, the time of day off by so much.
+    fn at(hours: i64, off: i64) -> Clock {
+        Clock { wall_ms: START + hours * HOUR_MS + off, steady_ms: 5_000 + hours * HOUR_MS }
+    }
+
+    fn jumps(runs: &[(i64, i64)]) -> Vec<i64> {
+        let mut watch = ClockWatch::default();
+        runs.iter().map(|(hours, off)| watch.jump(at(*hours, *off), false)).collect()
+    }
+
+    #[test]
+    fn a_clock_that_is_off_by_a_day_or_less_is_believed() {
+        assert_eq!(jumps(&[(0, 0), (1, DAY), (2, -DAY), (3, HOUR_MS), (1000, 0)]), [0; 5]);
+    }
+
+    #[test]
+    fn a_jump_counts_until_the_time_is_right_again() {
+        let far = 3650 * DAY;
+        assert_eq!(jumps(&[(0, 0), (1, far), (2, far), (3, 0), (4, 0)]), [0, far, far, 0, 0]);
+        assert_eq!(jumps(&[(0, 0), (1, -far), (2, 0)]), [0, -far, 0]);
+        assert_eq!(jumps(&[(0, 0), (1, DAY + 1)]), [0, DAY + 1]);
+    }
+
+    #[test]
+    fn a_day_of_runs_that_agree_makes_a_jump_real() {
+        let far = 10 * DAY;
+        assert_eq!(jumps(&[(0, 0), (1, far), (24, far), (25, far), (26, far), (27, 0)]), [0, far, far, 0, 0, -far]);
+    }
+
+    #[test]
+    fn runs_that_do_not_agree_begin_the_day_anew() {
+        let (far, farther) = (10 * DAY, 20 * DAY);
+        let runs = [(0, 0), (1, far), (20, farther), (26, farther), (43, farther), (44, farther)];
+        assert_eq!(jumps(&runs), [0, far, farther, farther, farther, 0]);
+        let back = [(0, 0), (1, far), (2, 0), (3, far), (26, far), (27, far)];
+        assert_eq!(jumps(&back), [0, far, 0, far, far, 0]);
+    }
+
+    #[test]
+    fn steps_that_are_small_do_not_add_up_unseen() {
+        assert_eq!(jumps(&[(0, 0), (1, 20 * HOUR_MS), (2, 40 * HOUR_MS)]), [0, 0, 40 * HOUR_MS]);
+    }
+
+    #[test]
+    fn a_person_confirms_a_jump() {
+        let mut watch = ClockWatch::default();
+        watch.jump(at(0, 0), false);
+        assert_eq!(watch.jump(at(1, 10 * DAY), false), 10 * DAY);
+        assert_eq!(watch.jump(at(2, 10 * DAY), true), 0);
+        assert_eq!(watch.jump(at(3, 10 * DAY), false), 0);
+    }
+
+    #[test]
+    fn times_at_the_end_of_the_numbers_are_only_off() {
+        let mut watch = ClockWatch::default();
+        watch.jump(at(0, 0), false);
+        for wall_ms in [i64::MIN, i64::MAX] {
+            assert_ne!(watch.jump(Clock { wall_ms, steady_ms: 9 }, false), 0);
+        }
+    }
+
+    #[test]
+    fn the_system_has_both_clocks() {
+        let (first, second) = (Clock::now(), Clock::now());
+        assert!(first.wall_ms > START && second.steady_ms >= first.steady_ms);
+    }
+}

@@ -1,0 +1,141 @@
+//! Whether files go, and which of the log's: values in, values out.
+//!
+//! Source: `CleanCommitLogService.deleteExpiredFiles`, `isTimeToDelete`, `isSpaceToDelete`; `MappedFileQueue.deleteExpiredFileByTime`.
+use super::clock::Clock;
+use super::options::RetainOptions;
+
+/// Log files that go in one run, at most (`MappedFileQueue.DELETE_FILES_BATCH_MAX`).
+pub const MAX_FILES: usize = 10;
+
+/// What is around a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Situation {
+    /// The time.
+    pub clock: Clock,
+    /// How full the disk is, in percent; `None` where nobody knows.
+    pub used_percent: Option<u8>,
+    /// Whether a person asked for the run: then files go by age at any hour, and the time of day is believed.
+    pub manual: bool,
+}
+
+/// What a run may do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Decision {
+    /// Files that are old enough go.
+    pub by_age: bool,
+    /// The oldest go, however young.
+    pub forced: bool,
+}
+
+/// Decides for a run; `is_time_trusted` is what the clocks' watch says.
+pub fn decide(options: &RetainOptions, situation: &Situation, zone_offset_ms: i64, is_time_trusted: bool) -> Decision {
+    let used = situation.used_percent;
+    let is_hour = options.delete_when.contains(situation.clock.wall_ms, zone_offset_ms);
+    // a disk that cannot be looked at counts as full enough to look for old files, and not as one to force
+    let is_space_wanted = used.is_none_or(|used| used > options.disk_max_used_percent);
+    let is_forced = used.is_some_and(|used| used > options.force_percent.min(options.warning_percent));
+    let is_run = is_hour || is_space_wanted || situation.manual;
+    Decision { by_age: is_run && is_time_trusted, forced: is_run && is_forced && options.clean_forcibly }
+}
+
+/// Whether a disk so full still takes messages.
+pub fn is_writable(options: &RetainOptions, used_percent: Option<u8>) -> bool {
+    used_percent.is_none_or(|used| used <= options.warning_percent)
+}
+
+/// How many of the log's files go, oldest first: `modified_ms` is when each was last written, the last one left out.
+pub fn expired(decision: Decision, modified_ms: &[i64], now_ms: i64, reserved_ms: i64) -> usize {
+    let is_old = |modified: &i64| decision.by_age && now_ms >= modified.saturating_add(reserved_ms);
+    modified_ms.iter().take_while(|modified| decision.forced || is_old(modified)).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::delete_when::DeleteWhen;
+    use super::*;
+
+    const HOUR: i64 = 3_600_000;
+    /// A midnight.
+    const MIDNIGHT: i64 = 19_675 * 24 * HOUR;
+
+    fn at(hour: i64, used: Option<u8>, manual: bool) -> Situation {
+        Situation { clock: Clock { wall_ms: MIDNIGHT + hour * HOUR, steady_ms: 0 }, used_percent: used, manual }
+    }
+
+    fn of(situation: Situation) -> (bool, bool) {
+        let decision = decide(&RetainOptions::default(), &situation, 0, true);
+        (decision.by_age, decision.forced)
+    }
+
+    #[test]
+    fn files_go_at_their_hour_or_when_the_disk_fills_or_when_asked() {
+        for (hour, used, manual, wanted) in [
+            (3, Some(10), false, (false, false)),
+            (4, Some(10), false, (true, false)),
+            (5, Some(75), false, (false, false)),
+            (5, Some(76), false, (true, false)),
+            (5, Some(85), false, (true, false)),
+            (5, Some(86), false, (true, true)),
+            (5, Some(91), false, (true, true)),
+            (5, Some(10), true, (true, false)),
+            (5, Some(86), true, (true, true)),
+            (5, None, false, (true, false)),
+        ] {
+            assert_eq!(of(at(hour, used, manual)), wanted, "{hour} {used:?} {manual}");
+        }
+    }
+
+    #[test]
+    fn a_disk_that_may_be_fuller_than_what_forces_waits_for_the_hour() {
+        let options = RetainOptions { disk_max_used_percent: 95, ..RetainOptions::default() };
+        let forced = |hour| decide(&options, &at(hour, Some(88), false), 0, true).forced;
+        assert_eq!((forced(5), forced(4)), (false, true));
+    }
+
+    #[test]
+    fn what_is_young_stays_where_nothing_may_be_forced() {
+        let options = RetainOptions { clean_forcibly: false, ..RetainOptions::default() };
+        let decision = decide(&options, &at(5, Some(99), false), 0, true);
+        assert_eq!(decision, Decision { by_age: true, forced: false });
+    }
+
+    #[test]
+    fn a_clock_that_is_not_believed_leaves_only_what_is_forced() {
+        let decision = |used| decide(&RetainOptions::default(), &at(4, Some(used), false), 0, false);
+        assert_eq!(decision(80), Decision::default());
+        assert_eq!(decision(86), Decision { by_age: false, forced: true });
+    }
+
+    #[test]
+    fn the_hour_is_that_of_the_local_time() {
+        let options = RetainOptions { delete_when: DeleteWhen::parse("12").expect("noon"), ..RetainOptions::default() };
+        let by_age = |zone| decide(&options, &at(4, Some(1), false), zone, true).by_age;
+        assert_eq!((by_age(0), by_age(8 * HOUR)), (false, true));
+    }
+
+    #[test]
+    fn a_disk_takes_messages_up_to_its_limit() {
+        let options = RetainOptions::default();
+        assert_eq!([Some(90), Some(91), None].map(|used| is_writable(&options, used)), [true, false, true]);
+    }
+
+    #[test]
+    fn the_oldest_go_up_to_the_first_that_is_not_old_enough() {
+        let aged = Decision { by_age: true, forced: false };
+        let forced = Decision { by_age: false, forced: true };
+        for (decision, modified, wanted) in [
+            (aged, vec![10, 20, 30], 2),
+            (aged, vec![10, 31, 20], 1),
+            (aged, vec![31, 10], 0),
+            (aged, vec![20], 1),
+            (aged, vec![21], 0),
+            (aged, vec![i64::MAX, 0], 0),
+            (aged, vec![500, 0], 0),
+            (forced, vec![500, 0, 90], 3),
+            (Decision::default(), vec![0, 0], 0),
+            (aged, vec![], 0),
+        ] {
+            assert_eq!(expired(decision, &modified, 120, 100), wanted, "{decision:?} {modified:?}");
+        }
+    }
+}

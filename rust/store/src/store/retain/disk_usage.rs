@@ -1,0 +1,50 @@
+//! How full the disk of a store is.
+//!
+//! Source: `UtilAll.getDiskPartitionSpaceUsedPercent`.
+use rustix::fs::statvfs;
+use std::path::Path;
+
+/// The percentage that is used of the fullest of the disks that hold these directories, rounded up; `None` where one of them cannot
+/// be looked at.
+pub fn used_percent(directories: &[&Path]) -> Option<u8> {
+    let each: Option<Vec<u8>> = directories.iter().map(|directory| percent_of(directory)).collect();
+    each?.into_iter().max()
+}
+
+fn percent_of(directory: &Path) -> Option<u8> {
+    let disk = statvfs(directory).ok()?;
+    percent(disk.f_blocks.saturating_sub(disk.f_bfree), disk.f_bavail)
+}
+
+/// Of what can be used: what is kept for the system's owner does not count.
+fn percent(used: u64, usable: u64) -> Option<u8> {
+    let (used, all) = (u128::from(used), u128::from(used) + u128::from(usable));
+    (all > 0).then(|| (used * 100).div_ceil(all) as u8)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percents_are_rounded_up() {
+        for (used, usable, wanted) in [
+            (0, 100, Some(0)),
+            (1, 999, Some(1)),
+            (750, 250, Some(75)),
+            (751, 249, Some(76)),
+            (5, 0, Some(100)),
+            (0, 0, None),
+        ] {
+            assert_eq!(percent(used, usable), wanted, "{used} {usable}");
+        }
+        assert_eq!(percent(u64::MAX, u64::MAX), Some(50));
+    }
+
+    #[test]
+    fn a_directory_has_a_disk_and_one_that_is_not_there_has_none() {
+        let dir = tempfile::tempdir().expect("dir");
+        assert!(used_percent(&[dir.path()]).is_some_and(|percent| percent <= 100));
+        assert_eq!(used_percent(&[dir.path(), &dir.path().join("nowhere")]), None);
+    }
+}

@@ -1,0 +1,98 @@
+//! Queues that go as a whole, because an administrator says so. Their next offsets are forgotten: a message that comes later
+//! gets offset 0, also where others were acknowledged under that number.
+//!
+//! Source: `DefaultMessageStore.cleanExpiredConsumerQueue`, `DefaultMessageStore.cleanUnusedTopic`.
+use crate::Result;
+use crate::file::disk::{self, sync_directory};
+use crate::store::ConsumeQueue;
+use crate::store::consume_queue::UnitReader;
+use crate::store::tail::DELAY_TOPIC;
+use std::collections::BTreeSet;
+use std::fs;
+
+/// A queue, by topic and number.
+pub type QueueName = (String, i32);
+
+/// The topic of the operations on half messages (`TopicValidator.RMQ_SYS_TRANS_OP_HALF_TOPIC`).
+const OPERATION_TOPIC: &str = "RMQ_SYS_TRANS_OP_HALF_TOPIC";
+/// Queues whose units lead to records of other topics.
+const LMQ: &str = "%LMQ%";
+
+/// Whether all messages of a queue are gone from a log that begins at `min_offset`. One without a message was made just now.
+///
+/// # Errors
+/// [`crate::Error::Io`].
+pub fn is_expired(queue: &ConsumeQueue, min_offset: u64) -> Result<bool> {
+    if queue.topic() == DELAY_TOPIC {
+        return Ok(false);
+    }
+    let last = UnitReader::new(queue).unit(queue.max_offset()? - 1)?.filter(|unit| unit.is_message());
+    Ok(last.is_some_and(|last| last.physical_offset.saturating_add(last.size.into()) < min_offset as i64))
+}
+
+/// Whether nobody uses the queues of a topic, where these are configured.
+pub fn is_unused(topic: &str, configured: &BTreeSet<String>) -> bool {
+    !configured.contains(topic) && topic != DELAY_TOPIC && topic != OPERATION_TOPIC && !topic.starts_with(LMQ)
+}
+
+/// Removes the files of a queue, the last one last, as it tells the next offset.
+///
+/// # Errors
+/// [`crate::Error::Io`]; then the queue goes on as before.
+pub fn remove_files(queue: &ConsumeQueue) -> Result<()> {
+    queue.segments().files().iter().try_for_each(|file| disk::remove_file(&file.path))
+}
+
+/// Removes the directory of a queue whose files are gone, and that of its topic where it was the last one.
+///
+/// # Errors
+/// [`crate::Error::Io`].
+pub fn remove_directory(queue: &ConsumeQueue) -> Result<()> {
+    for directory in queue.directory().ancestors().take(2) {
+        // what a stray file keeps stays
+        let is_gone = fs::remove_dir(directory).is_ok();
+        let changed = if is_gone { directory.parent() } else { Some(directory) };
+        changed.map_or(Ok(()), sync_directory)?;
+        if !is_gone {
+            break;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::consume_queue::{UNIT_SIZE, Unit};
+
+    fn queue(topic: &str, units: &[Unit]) -> (tempfile::TempDir, ConsumeQueue) {
+        let dir = tempfile::tempdir().expect("dir");
+        let mut bytes: Vec<u8> = units.iter().flat_map(Unit::encode).collect();
+        bytes.resize(5 * UNIT_SIZE, 0);
+        fs::write(dir.path().join(crate::file::name::of_offset(0)), bytes).expect("written");
+        let queue = ConsumeQueue::list(topic, 0, dir.path()).expect("listed");
+        (dir, queue)
+    }
+
+    #[test]
+    fn a_queue_is_expired_when_its_last_message_is_gone_and_never_that_of_delays() {
+        let units = [0, 50].map(|physical_offset| Unit { physical_offset, size: 50, tags_code: 0 });
+        for (topic, units, min_offset, wanted) in [
+            ("T", &units[..], 100, false),
+            ("T", &units[..], 101, true),
+            ("T", &units[..], 0, false),
+            ("T", &[], 101, false),
+            (DELAY_TOPIC, &units[..], 101, false),
+        ] {
+            let (_dir, queue) = queue(topic, units);
+            assert_eq!(is_expired(&queue, min_offset).expect("read"), wanted, "{topic} {min_offset}");
+        }
+    }
+
+    #[test]
+    fn a_topic_is_unused_unless_it_is_configured_or_the_brokers_own() {
+        let configured = BTreeSet::from(["orders".to_owned()]);
+        let topics = ["orders", "clicks", DELAY_TOPIC, OPERATION_TOPIC, "%LMQ%x", "RMQ_SYS_TRANS_HALF_TOPIC"];
+        assert_eq!(topics.map(|topic| is_unused(topic, &configured)), [false, true, false, false, false, true]);
+    }
+}
