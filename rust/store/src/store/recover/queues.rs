@@ -196,6 +196,10 @@ impl QueueRepair {
     }
 
     fn replace(&mut self, number: u32, offset: i64, unit: Unit) -> Result<()> {
+        if self.states[number as usize].is_hole_before(offset)? {
+            self.states[number as usize].lags = true;
+            return Ok(());
+        }
         self.table.cut(number, offset)?;
         let state = &mut self.states[number as usize];
         state.last = None;
@@ -231,20 +235,26 @@ impl QueueRepair {
         self.table.append(number, unit)
     }
 
-    /// How many of the units up to `next` are left without those at the end that lead astray.
-    fn own(&self, number: u32, first: i64, mut next: i64) -> Result<i64> {
+    /// How many of the units up to `next` are left without those at the end that lead astray or were never on the disk.
+    fn own(&self, number: u32, first: i64, mut next: i64, end: u64) -> Result<i64> {
         let Some(found) = &self.states[number as usize].found else { return Ok(next) };
         let mut reader = UnitReader::new(found);
         while next > first {
-            // where a file is missing there is nothing to keep
-            if let Some(unit) = reader.unit(next - 1)?
-                && (unit.physical_offset < self.log.min_offset() as i64 || found.is_own(&self.log, next - 1, unit)?)
-            {
+            // where a file is missing there is none
+            let unit = reader.unit(next - 1)?.unwrap_or_default();
+            if unit.is_message() && !self.is_astray(found, next - 1, unit, end)? {
                 break;
             }
             next -= 1;
         }
         Ok(next)
+    }
+
+    /// What leads to before the log's first byte tells nothing.
+    fn is_astray(&self, found: &ConsumeQueue, offset: i64, unit: Unit, end: u64) -> Result<bool> {
+        let reaches_over = unit.physical_offset.saturating_add(unit.size.into()) as u64 > end;
+        let is_gone = unit.physical_offset < self.log.min_offset() as i64;
+        Ok(!is_gone && (reaches_over || !found.is_own(&self.log, offset, unit)?))
     }
 
     /// Hands what was written to the operating system.
@@ -272,7 +282,7 @@ impl QueueRepair {
                 let keep = match state.met_to {
                     Some(met_to) => met_to,
                     None if topic.starts_with(LMQ) => kept(found, next, end)?,
-                    None => self.own(number, found.first_offset(), kept(found, next, end)?)?,
+                    None => self.own(number, found.first_offset(), kept(found, next, end)?, end)?,
                 };
                 let now = ConsumeQueue::list(found.topic(), found.queue_id(), found.directory())?;
                 if keep < next || now.written_behind(next)?.is_some() {
@@ -288,6 +298,13 @@ impl QueueRepair {
 }
 
 impl State {
+    /// Whether units that the disk never took stand before `offset`: a queue would be taken to end there.
+    fn is_hole_before(&mut self, offset: i64) -> Result<bool> {
+        let is_first = self.found.as_ref().is_none_or(|found| offset <= found.first_offset());
+        let is_written = self.written_from.is_some_and(|from| offset > from);
+        Ok(!is_first && !is_written && !self.unit(offset - 1)?.is_message())
+    }
+
     fn is_own(&self, log: &CommitLog, offset: i64, unit: Unit) -> Result<bool> {
         self.found.as_ref().map_or(Ok(false), |found| found.is_own(log, offset, unit))
     }
