@@ -5,6 +5,7 @@ use crate::Result;
 use crate::format::consume_queue::{PRE_BLANK_SIZE, UNIT_SIZE};
 use crate::format::cursor::i32_at;
 use crate::store::consume_queue::UnitReader;
+use crate::store::multi_dispatch::LMQ;
 use crate::store::{CommitLog, ConsumeQueue, MessageStore};
 
 /// Units read at a time.
@@ -108,7 +109,7 @@ fn is_told_by_queues(request: &ScanRequest) -> bool {
         || request.end_time.is_some()
         || request.verify_crc;
     // A multi-dispatch queue lists records of other topics.
-    !by_record && request.topic.as_ref().is_some_and(|topic| !topic.starts_with("%LMQ%"))
+    !by_record && request.topic.as_ref().is_some_and(|topic| !topic.starts_with(LMQ))
 }
 
 /// First queue offset and the one behind the last of what `queue` lists for `request` before `end` of the log.

@@ -13,6 +13,7 @@ use crate::store::commit_log::{CommitLog, sound};
 use crate::store::consume_queue::ConsumeQueue;
 use crate::store::damage::DamageLog;
 use crate::store::log_walk::{BLOCK_LEN, Block, RecordAt};
+use crate::store::multi_dispatch::LMQ;
 use std::sync::Arc;
 
 /// Records no further apart than this are fetched with one read.
@@ -191,7 +192,7 @@ impl QueueWalk {
         let expected = (queue.topic().as_bytes(), queue.queue_id(), hit.queue_offset, hit.size);
         let got = (message.topic(), message.queue_id(), message.queue_offset(), size);
         // Multi-dispatch queues (LMQ) list records of other topics and number them by themselves.
-        if expected == got || (queue.topic().starts_with("%LMQ%") && hit.size == size) {
+        if expected == got || (queue.topic().starts_with(LMQ) && hit.size == size) {
             return Ok(layout);
         }
         Err(format!("expected topic, queue, offset, size {}, got {}", told(expected), told(got)))

@@ -2,6 +2,7 @@
 use crate::format::consume_queue::{UNIT_SIZE, Unit};
 use crate::format::message::{Item, Layout, Message};
 use crate::store::consume_queue::UnitReader;
+use crate::store::multi_dispatch::LMQ;
 use crate::store::{ConsumeQueue, MessageStore};
 use crate::{Error, Result};
 
@@ -66,6 +67,6 @@ fn leads_astray(store: &MessageStore, queue: &ConsumeQueue, offset: i64, unit: U
     let ours = Message::new(&head, layout).is_some_and(|m| {
         m.topic() == queue.topic().as_bytes() && m.queue_id() == queue.queue_id() && m.queue_offset() == offset
     });
-    let lmq = queue.topic().starts_with("%LMQ%");
+    let lmq = queue.topic().starts_with(LMQ);
     Ok((!ours && !lmq).then(|| format!("the record at {} is another's", unit.physical_offset)))
 }

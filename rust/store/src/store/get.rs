@@ -6,6 +6,7 @@ use super::commit_log::RecordReader;
 use super::damage::Damage;
 use super::get_limits::GetLimits;
 pub use super::get_status::GetMessageStatus;
+use super::multi_dispatch::LMQ;
 use super::queue_view::QueueView;
 use crate::Result;
 use crate::filter::TagExpression;
@@ -15,8 +16,6 @@ use crate::format::properties;
 
 /// Units that a call looks at, at least: 16,000 bytes of them.
 const UNITS: usize = 16_000 / UNIT_SIZE;
-/// Queues whose units lead to records of other topics.
-const LMQ: &str = "%LMQ%";
 
 /// An answer.
 #[derive(Clone, Debug)]

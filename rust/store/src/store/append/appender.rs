@@ -5,13 +5,12 @@
 //!
 //! Source: `DefaultMessageStore.putMessage`, `DefaultMessageStore.shutdown`.
 use super::batch::Batch;
-use super::cleaning::InThread;
 use super::flusher::Flusher;
 use super::options::{AppendOptions, Flush};
 use super::plan::Plan;
 use super::resume;
 use super::row::Rows;
-use super::timer::{INTERVAL, Timer};
+use super::threads::Threads;
 use super::unsynced::Unsynced;
 pub use super::writers::Place;
 use super::writers::Writers;
@@ -19,7 +18,6 @@ use crate::file::StoreLock;
 use crate::file::disk::{self, Call, sync_directory};
 use crate::format::host::Host;
 use crate::store::recover::{Extent, Recovered, is_begun, recover};
-use crate::store::retain::Clock;
 use crate::store::retain::retention::Retention;
 use crate::store::verify::Watch;
 use crate::{Error, Result};
@@ -27,13 +25,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 /// Name of the file that is there while a store is open.
 pub const ABORT: &str = "abort";
-/// How often queues and index are flushed, too, and the checkpoint is written.
-const CHECKPOINT_EVERY: Duration = Duration::from_secs(10);
-
 /// What an append did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Appended {
@@ -55,15 +50,9 @@ pub struct Appender {
 }
 
 #[derive(Debug)]
-struct Threads {
-    ahead: Timer,
-    _flush: Timer,
-}
-
-#[derive(Debug)]
 pub(super) struct OwnedStore {
     pub(super) root: PathBuf,
-    options: AppendOptions,
+    pub(super) options: AppendOptions,
     pub(super) flusher: Flusher,
     pub(super) retention: Retention,
     opened: Instant,
@@ -171,7 +160,7 @@ impl Appender {
             Ok((log.position(), touches || log.wanted().is_some()))
         })?;
         if calls_ahead && let Some(threads) = &*self.threads.lock().unwrap_or_else(PoisonError::into_inner) {
-            threads.ahead.call();
+            threads.call_ahead();
         }
         if options.flush == Flush::Sync {
             store.flusher.commit(position, Some(options.sync_flush_timeout), &|| store.unsynced_log())?;
@@ -211,20 +200,6 @@ impl Appender {
     /// Who stores.
     pub fn store_host(&self) -> Host {
         self.store.options.store_host
-    }
-}
-
-impl Threads {
-    fn start(store: &Arc<OwnedStore>) -> std::io::Result<Self> {
-        let (theirs, touches) = (store.clone(), store.options.flush == Flush::Async);
-        let ahead = Timer::start("rmqfast-ahead", move |_| {
-            if touches {
-                theirs.touch_ahead();
-            }
-            // a full disk is told to the append that needs the file
-            let _ = theirs.create_ahead();
-        })?;
-        Ok(Self { ahead, _flush: Timer::start("rmqfast-flush", flushing(store.clone()))? })
     }
 }
 
@@ -287,7 +262,7 @@ impl OwnedStore {
     }
 
     /// Makes pages of the log ready, outside of the lock, as a page fault may wait for the disk.
-    fn touch_ahead(&self) {
+    pub(super) fn touch_ahead(&self) {
         while let Ok(Some((pages, range))) = self.with(|open| Ok(open.writers.log.to_touch())) {
             pages.touch(range);
         }
@@ -303,23 +278,6 @@ impl OwnedStore {
 
 fn closed(root: &Path) -> Error {
     Error::NotWritable { path: root.to_path_buf(), reason: "the store is closed".into() }
-}
-
-/// What the thread of a store does; a failure shows at the next append.
-fn flushing(store: Arc<OwnedStore>) -> impl FnMut(bool) + Send {
-    let mut ticks = 0;
-    move |is_time| {
-        // what fails now is tried again with the next run
-        let _ = store.retention.tick(&InThread(&store), Clock::now());
-        if !is_time {
-            return;
-        }
-        ticks += 1;
-        let _ = match ticks % (CHECKPOINT_EVERY.as_millis() / INTERVAL.as_millis()) {
-            0 => store.flush(),
-            _ => store.flush_log(),
-        };
-    }
 }
 
 /// Makes the store below `root` whole: all queues and the index are compared with the log or built from it, and what stands

@@ -2,13 +2,14 @@
 //!
 //! ```text
 //! columns, messages    rows as they were given
+//! row_check            what a row may be
 //! plan                 every row checked, its size, place and properties known; nothing is written yet
 //! batch, status        what a producer may send as one; what a broker tells of what it refuses
 //! log_writer           records, in files of one size
 //! queue_writer         units of one queue; queue_table holds them all
 //! index_writer         hash entries of keys
 //! unsynced, flusher    what is not on the disk yet; one wait for all who wait for it
-//! timer                the threads that flush, create the next file and touch the next pages
+//! threads, timer       what flushes, creates the next file and touches the next pages
 //! appender             the façade: one batch of rows after the other, flush, close
 //! cleaning             what retention removes meanwhile
 //! resume               where an existing store goes on, or why it does not
@@ -31,7 +32,9 @@ pub mod queue_table;
 pub mod queue_writer;
 pub mod resume;
 pub mod row;
+pub mod row_check;
 pub mod status;
+pub mod threads;
 pub mod timer;
 pub mod unsynced;
 pub mod writers;

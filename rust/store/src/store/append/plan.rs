@@ -1,24 +1,21 @@
 //! The first look at a batch: every row is checked, its record's size and its queue are known, and nothing is written.
 //!
-//! Source: `DefaultMessageStore.checkMessage`, `CommitLog.MessageExtEncoder.encode`, `TopicValidator.validateTopic`.
-use super::delay::{DELAY_TOPIC, Delay};
+//! Source: `CommitLog.asyncPutMessage`, `CommitLog.MessageExtEncoder.encode`, `MultiDispatch.wrapMultiDispatch`.
+use super::delay::DELAY_TOPIC;
 use super::index_writer::key_hash;
 use super::options::AppendOptions;
 use super::properties::{self, Named};
 use super::queue_table::QueueTable;
 use super::row::{Row, Rows};
-use crate::format::message::{MIN_BLANK_LEN, MIN_LEN, TRANSACTION_MASK, TRANSACTION_PREPARED, TRANSACTION_ROLLBACK};
-use crate::format::properties::{MAX_LEN, NAME_END, PROPERTY_END};
+use super::row_check::{
+    Fault, MAX_TOPIC, PROPERTIES_SIZE, TOO_MANY_QUEUES, check_numbers, check_properties, check_queue_name, delay_of,
+    fault, is_dispatched, number_of, topic_of,
+};
+use crate::Result;
+use crate::format::message::{MIN_BLANK_LEN, MIN_LEN, TRANSACTION_MASK, TRANSACTION_ROLLBACK};
+use crate::format::properties::MAX_LEN;
 use crate::format::tag::tags_code;
-use crate::store::consume_queue::is_directory_name;
 use crate::store::multi_dispatch;
-use crate::{Error, Result};
-
-/// The longest topic that a record of 4.9 can tell.
-const MAX_TOPIC: usize = i8::MAX as usize;
-/// The longest topic of 5.x, for retries.
-const MAX_RETRY_TOPIC: usize = 255;
-const RETRY: &str = "%RETRY%";
 
 /// A row that was checked. What is its own of the plan's lists ends where these say; it begins where that of the row before ends.
 #[derive(Clone, Copy, Debug)]
@@ -228,9 +225,6 @@ impl Plan {
             return Err(fault("properties", format!("at most {MAX_LEN} bytes"), text.len()));
         }
         if options.property_crc {
-            if self.properties.len() > start && self.properties.last() != Some(&PROPERTY_END) {
-                self.properties.push(PROPERTY_END);
-            }
             crate::format::properties::reserve_crc(&mut self.properties);
         }
         let properties_len = self.properties.len() - start;
@@ -249,104 +243,10 @@ impl Plan {
     }
 }
 
-/// What an error of properties that only in bytes are too many is about.
-pub const PROPERTIES_SIZE: &str = "properties size";
-/// What an error of too many queues is about.
-pub const TOO_MANY_QUEUES: &str = "INNER_MULTI_DISPATCH";
-
 /// The keys of a message: `KEYS`, cut at spaces.
 #[inline]
 pub fn tokens(keys: Option<&[u8]>) -> impl Iterator<Item = &[u8]> {
     keys.into_iter().flat_map(|keys| keys.split(|b| *b == b' ')).filter(|key| !key.is_empty())
-}
-
-/// What is wrong with a row.
-#[derive(Debug)]
-struct Fault {
-    what: &'static str,
-    expected: String,
-    got: String,
-}
-
-fn fault(what: &'static str, expected: impl Into<String>, got: impl ToString) -> Fault {
-    Fault { what, expected: expected.into(), got: got.to_string() }
-}
-
-impl Fault {
-    fn of_row(self, row: usize, is_only: bool) -> Error {
-        let expected = if is_only { self.expected } else { format!("in row {row} {}", self.expected) };
-        Error::Invalid { what: self.what, expected, got: self.got }
-    }
-}
-
-#[inline]
-fn topic_of<'a>(row: &Row<'a>, long_topics: bool) -> Result<&'a str, Fault> {
-    let topic = row.topic.ok_or_else(|| fault("topic", TOPIC_EXPECTED, "null"))?;
-    let is_name = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'%' | b'|' | b'_' | b'-');
-    let is_long = long_topics && topic.starts_with(RETRY.as_bytes());
-    let most = if is_long { MAX_RETRY_TOPIC } else { MAX_TOPIC };
-    let text = std::str::from_utf8(topic).ok().filter(|t| !t.is_empty() && t.len() <= most);
-    let Some(text) = text.filter(|_| topic.iter().all(is_name)) else {
-        return Err(fault("topic", TOPIC_EXPECTED, format!("{:?}", String::from_utf8_lossy(topic))));
-    };
-    if text == DELAY_TOPIC {
-        let expected = "a topic of one's own, with a property DELAY to have it delayed";
-        return Err(fault("topic", expected, format!("{text:?}")));
-    }
-    Ok(text)
-}
-
-const TOPIC_EXPECTED: &str = "1 to 127 characters of %|a-zA-Z0-9_-";
-
-fn check_queue_name(name: &str) -> Result<(), Fault> {
-    if is_directory_name(name) && name != DELAY_TOPIC {
-        return Ok(());
-    }
-    Err(fault(multi_dispatch::PROPERTY, "names of queues, with commas between", format!("{name:?}")))
-}
-
-/// Whether a message of this sysFlag has a place in a queue.
-#[inline]
-fn is_dispatched(sys_flag: i32) -> bool {
-    !matches!(sys_flag & TRANSACTION_MASK, TRANSACTION_PREPARED | TRANSACTION_ROLLBACK)
-}
-
-#[inline]
-fn check_numbers(row: &Row<'_>) -> Result<(), Fault> {
-    number_of("flag", row.flag, i32::MIN.into())?;
-    number_of("sys_flag", row.sys_flag, i32::MIN.into())?;
-    number_of("reconsume_times", row.reconsume_times, 0).map(drop)
-}
-
-#[inline]
-fn number_of(what: &'static str, value: i64, least: i64) -> Result<i32, Fault> {
-    let number = i32::try_from(value).ok().filter(|number| i64::from(*number) >= least);
-    number.ok_or_else(|| fault(what, format!("{least} to {}", i32::MAX), value))
-}
-
-/// All properties at once: text, with exactly the separators between and within them.
-#[inline]
-fn check_properties<R: Rows>(rows: &R, row: &Row<'_>, encoded: &[u8], count: usize) -> Result<(), Fault> {
-    let separators = encoded.iter().filter(|b| matches!(**b, NAME_END | PROPERTY_END)).count();
-    let found = crate::format::properties::iter(encoded).count();
-    if separators == (2 * count).saturating_sub(1) && found == count && std::str::from_utf8(encoded).is_ok() {
-        return Ok(());
-    }
-    let given = row.pairs.clone().map(|index| rows.pair(index));
-    let given = given.filter_map(|(name, value)| Some((name, value?)));
-    let columns = [(&b"KEYS"[..], row.keys), (b"TAGS", row.tags)].into_iter().filter_map(|(n, v)| Some((n, v?)));
-    let is_bad =
-        |part: &[u8]| part.is_empty() || std::str::from_utf8(part).is_err() || part.iter().any(|b| matches!(b, 1 | 2));
-    let bad = columns.chain(given).find(|(name, value)| is_bad(name) || is_bad(value)).unwrap_or_default();
-    let text = |part| String::from_utf8_lossy(part).into_owned();
-    let expected = "names and values that are text, not empty, and without U+0001 and U+0002";
-    Err(fault("properties", expected, format!("{:?}={:?}", text(bad.0), text(bad.1))))
-}
-
-fn delay_of(named: Named<'_>) -> Result<Option<Delay>, Fault> {
-    let Some(value) = named.delay else { return Ok(None) };
-    let text = || format!("{:?}", String::from_utf8_lossy(value));
-    Delay::parse(value).map_err(|_| fault("property DELAY", "a delay level as a number, 0 to 18", text()))
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! What a broker tells of a message that was put: a status for each way in which it can fail.
 //!
 //! Source: `PutMessageStatus`, `DefaultMessageStore.checkStoreStatus`, `checkMessage`, `checkMessages`.
-use super::plan::{PROPERTIES_SIZE, TOO_MANY_QUEUES};
+use super::row_check::{PROPERTIES_SIZE, TOO_MANY_QUEUES};
 use crate::Error;
 
 /// `PutMessageStatus`, as far as a store without replicas can give one.

@@ -6,6 +6,7 @@ use crate::Result;
 use crate::file::disk::{self, sync_directory};
 use crate::store::ConsumeQueue;
 use crate::store::consume_queue::UnitReader;
+use crate::store::multi_dispatch::LMQ;
 use crate::store::tail::DELAY_TOPIC;
 use std::collections::BTreeSet;
 use std::fs;
@@ -15,8 +16,6 @@ pub type QueueName = (String, i32);
 
 /// The topic of the operations on half messages (`TopicValidator.RMQ_SYS_TRANS_OP_HALF_TOPIC`).
 const OPERATION_TOPIC: &str = "RMQ_SYS_TRANS_OP_HALF_TOPIC";
-/// Queues whose units lead to records of other topics.
-const LMQ: &str = "%LMQ%";
 
 /// Whether all messages of a queue are gone from a log that begins at `min_offset`. One without a message was made just now.
 ///

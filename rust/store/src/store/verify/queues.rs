@@ -5,11 +5,9 @@ use super::cursor::{Cursor, Outcome};
 use crate::Result;
 use crate::format::message::Message;
 use crate::store::commit_log::RecordReader;
+use crate::store::multi_dispatch::LMQ;
 use crate::store::{MessageStore, QueueKind};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-
-/// Queues whose units lead to records of other topics.
-const LMQ: &str = "%LMQ%";
 
 /// All queues of a store, and how far each was read.
 pub(super) struct Queues<'a> {

@@ -1,0 +1,117 @@
+//! What a row may be: each check, and what its error says.
+//!
+//! Source: `DefaultMessageStore.checkMessage`, `TopicValidator.validateTopic`, `HookUtils.checkBeforePutMessage` (5.x).
+use super::delay::{DELAY_TOPIC, Delay};
+use super::properties::Named;
+use super::row::{Row, Rows};
+use crate::Error;
+use crate::format::message::{TRANSACTION_MASK, TRANSACTION_PREPARED, TRANSACTION_ROLLBACK};
+use crate::format::properties::{NAME_END, PROPERTY_END};
+use crate::store::consume_queue::is_directory_name;
+use crate::store::multi_dispatch;
+
+/// The longest topic that a record of 4.9 can tell.
+pub const MAX_TOPIC: usize = i8::MAX as usize;
+/// The longest topic of 5.x, for retries.
+const MAX_RETRY_TOPIC: usize = 255;
+const RETRY: &str = "%RETRY%";
+/// What an error of properties that only in bytes are too many is about.
+pub const PROPERTIES_SIZE: &str = "properties size";
+/// What an error of too many queues is about.
+pub const TOO_MANY_QUEUES: &str = "INNER_MULTI_DISPATCH";
+
+/// What is wrong with a row.
+#[derive(Debug)]
+pub struct Fault {
+    what: &'static str,
+    expected: String,
+    got: String,
+}
+
+/// Says what is wrong.
+pub fn fault(what: &'static str, expected: impl Into<String>, got: impl ToString) -> Fault {
+    Fault { what, expected: expected.into(), got: got.to_string() }
+}
+
+impl Fault {
+    /// The error of the row of that number.
+    pub fn of_row(self, row: usize, is_only: bool) -> Error {
+        let expected = if is_only { self.expected } else { format!("in row {row} {}", self.expected) };
+        Error::Invalid { what: self.what, expected, got: self.got }
+    }
+}
+
+/// The topic, if it can be one.
+#[inline]
+pub fn topic_of<'a>(row: &Row<'a>, long_topics: bool) -> Result<&'a str, Fault> {
+    let topic = row.topic.ok_or_else(|| fault("topic", TOPIC_EXPECTED, "null"))?;
+    let is_name = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'%' | b'|' | b'_' | b'-');
+    let is_long = long_topics && topic.starts_with(RETRY.as_bytes());
+    let most = if is_long { MAX_RETRY_TOPIC } else { MAX_TOPIC };
+    let text = std::str::from_utf8(topic).ok().filter(|t| !t.is_empty() && t.len() <= most);
+    let Some(text) = text.filter(|_| topic.iter().all(is_name)) else {
+        return Err(fault("topic", TOPIC_EXPECTED, format!("{:?}", String::from_utf8_lossy(topic))));
+    };
+    if text == DELAY_TOPIC {
+        let expected = "a topic of one's own, with a property DELAY to have it delayed";
+        return Err(fault("topic", expected, format!("{text:?}")));
+    }
+    Ok(text)
+}
+
+const TOPIC_EXPECTED: &str = "1 to 127 characters of %|a-zA-Z0-9_-";
+
+/// Refuses what can be no further queue.
+pub fn check_queue_name(name: &str) -> Result<(), Fault> {
+    if is_directory_name(name) && name != DELAY_TOPIC {
+        return Ok(());
+    }
+    Err(fault(multi_dispatch::PROPERTY, "names of queues, with commas between", format!("{name:?}")))
+}
+
+/// Whether a message of this sysFlag has a place in a queue.
+#[inline]
+pub fn is_dispatched(sys_flag: i32) -> bool {
+    !matches!(sys_flag & TRANSACTION_MASK, TRANSACTION_PREPARED | TRANSACTION_ROLLBACK)
+}
+
+/// Refuses numbers that a record cannot hold.
+#[inline]
+pub fn check_numbers(row: &Row<'_>) -> Result<(), Fault> {
+    number_of("flag", row.flag, i32::MIN.into())?;
+    number_of("sys_flag", row.sys_flag, i32::MIN.into())?;
+    number_of("reconsume_times", row.reconsume_times, 0).map(drop)
+}
+
+/// The value as the record holds it.
+#[inline]
+pub fn number_of(what: &'static str, value: i64, least: i64) -> Result<i32, Fault> {
+    let number = i32::try_from(value).ok().filter(|number| i64::from(*number) >= least);
+    number.ok_or_else(|| fault(what, format!("{least} to {}", i32::MAX), value))
+}
+
+/// All properties at once: text, with exactly the separators between and within them.
+#[inline]
+pub fn check_properties<R: Rows>(rows: &R, row: &Row<'_>, encoded: &[u8], count: usize) -> Result<(), Fault> {
+    let separators = encoded.iter().filter(|b| matches!(**b, NAME_END | PROPERTY_END)).count();
+    let found = crate::format::properties::iter(encoded).count();
+    if separators == (2 * count).saturating_sub(1) && found == count && std::str::from_utf8(encoded).is_ok() {
+        return Ok(());
+    }
+    let given = row.pairs.clone().map(|index| rows.pair(index));
+    let given = given.filter_map(|(name, value)| Some((name, value?)));
+    let columns = [(&b"KEYS"[..], row.keys), (b"TAGS", row.tags)].into_iter().filter_map(|(n, v)| Some((n, v?)));
+    let is_bad =
+        |part: &[u8]| part.is_empty() || std::str::from_utf8(part).is_err() || part.iter().any(|b| matches!(b, 1 | 2));
+    let bad = columns.chain(given).find(|(name, value)| is_bad(name) || is_bad(value)).unwrap_or_default();
+    let text = |part| String::from_utf8_lossy(part).into_owned();
+    let expected = "names and values that are text, not empty, and without U+0001 and U+0002";
+    Err(fault("properties", expected, format!("{:?}={:?}", text(bad.0), text(bad.1))))
+}
+
+/// The delay that a property asks for.
+pub fn delay_of(named: Named<'_>) -> Result<Option<Delay>, Fault> {
+    let Some(value) = named.delay else { return Ok(None) };
+    let text = || format!("{:?}", String::from_utf8_lossy(value));
+    Delay::parse(value).map_err(|_| fault("property DELAY", "a delay level as a number, 0 to 18", text()))
+}
