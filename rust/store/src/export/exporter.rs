@@ -89,7 +89,7 @@ impl Exporter {
         }
         Ok(Self {
             // not at 0: see the module
-            log: LogWriter::new(root.join("commitlog"), options.file_size, options.file_size, None),
+            log: LogWriter::new(root.join("commitlog"), options.file_size, options.file_size, None, true)?,
             lists: Lists::new(store, root, options)?,
             end: store.tail()?.log_end(),
             syncer: Syncer::start(),

@@ -10,7 +10,7 @@ use super::options::{AppendOptions, Flush};
 use super::plan::Plan;
 use super::resume;
 use super::row::Rows;
-use super::threads::Threads;
+use super::threads::{Ahead, Threads};
 use super::unsynced::Unsynced;
 pub use super::writers::Place;
 use super::writers::Writers;
@@ -55,6 +55,7 @@ pub(super) struct OwnedStore {
     pub(super) options: AppendOptions,
     pub(super) flusher: Flusher,
     pub(super) retention: Retention,
+    pub(super) ahead: Ahead,
     opened: Instant,
     /// When the append that goes on began.
     held_since: AtomicU64,
@@ -100,6 +101,7 @@ impl Appender {
             options,
             flusher: Flusher::new(root)?,
             retention: Retention::new(root, options.retain, options.zone_offset_ms),
+            ahead: Ahead::default(),
             opened: Instant::now(),
             held_since: AtomicU64::new(0),
             state,
@@ -150,17 +152,18 @@ impl Appender {
         let store = &self.store;
         let options = &store.options;
         store.retention.check_writable()?;
-        let (position, calls_ahead) = store.with_log(|open| {
+        let (position, wants_file) = store.with_log(|open| {
             let batch = Batch { options, store_ms: store_ms.unwrap_or_else(now), first_row, is_whole };
             open.writers.prepare(&mut open.plan, rows, &batch)?;
+            if let Some((pages, range)) = open.writers.log.to_touch(open.plan.size()) {
+                store.ahead.touch(pages, range);
+            }
             open.writers.write(&open.plan, rows, &batch, placed).inspect_err(|e| store.flusher.fail(e))?;
             open.plan.shrink();
-            let log = &open.writers.log;
-            let touches = options.flush == Flush::Async && log.is_touch_due();
-            Ok((log.position(), touches || log.wanted().is_some()))
+            Ok((open.writers.log.position(), open.writers.log.wanted().is_some()))
         })?;
-        if calls_ahead && let Some(threads) = &*self.threads.lock().unwrap_or_else(PoisonError::into_inner) {
-            threads.call_ahead();
+        if wants_file {
+            store.ahead.create();
         }
         if options.flush == Flush::Sync {
             store.flusher.commit(position, Some(options.sync_flush_timeout), &|| store.unsynced_log())?;
@@ -259,13 +262,6 @@ impl OwnedStore {
     pub(super) fn flush_log(&self) -> Result<()> {
         let position = self.with(|open| Ok(open.writers.log.position()))?;
         self.flusher.commit(position, None, &|| self.unsynced_log())
-    }
-
-    /// Makes pages of the log ready, outside of the lock, as a page fault may wait for the disk.
-    pub(super) fn touch_ahead(&self) {
-        while let Ok(Some((pages, range))) = self.with(|open| Ok(open.writers.log.to_touch())) {
-            pages.touch(range);
-        }
     }
 
     /// Creates the log's next file, outside of the lock.

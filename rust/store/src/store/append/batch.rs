@@ -59,7 +59,7 @@ impl Batch<'_> {
             let expected = format!("at most {} bytes as sent (max_message_size)", self.options.max_message_size);
             return Err(Error::invalid("batch", expected, sent));
         }
-        let stored: u64 = plan.rows.iter().map(|row| u64::from(row.size)).sum();
+        let stored = plan.size();
         let room = file_size - MIN_BLANK_LEN as u64;
         if stored > room {
             return Err(Error::invalid("batch", format!("records of at most {room} bytes (file_size)"), stored));

@@ -16,6 +16,8 @@ const NEXT_FILE: &str = "commitlog.next";
 pub const BUFFER_LEN: usize = 1 << 20;
 /// How far ahead of the last record pages are made ready, at most: as far as was appended before.
 const AHEAD: u64 = 16 << 20;
+/// Fewer bytes are not worth another thread's while.
+const MIN_TOUCH: u64 = 64 << 10;
 /// The size of a record, its first word, is written last.
 const SIZE_WORD: Range<usize> = 0..4;
 
@@ -24,6 +26,7 @@ const SIZE_WORD: Range<usize> = 0..4;
 pub struct LogWriter {
     directory: PathBuf,
     file_size: u64,
+    is_mapped: bool,
     /// Offset of the next record, what is still in the buffer included.
     position: u64,
     current: Option<LogFile>,
@@ -41,6 +44,12 @@ pub struct LogWriter {
 struct LogFile {
     base: u64,
     file: Mapped,
+}
+
+impl LogFile {
+    fn new(base: u64, file: Allocated, is_mapped: bool) -> Result<Self> {
+        Ok(Self { base, file: if is_mapped { Mapped::new(file)? } else { Mapped::unmapped(file) } })
+    }
 }
 
 /// A file of the log that does not exist yet.
@@ -67,13 +76,25 @@ impl WantedFile {
 }
 
 impl LogWriter {
-    /// Goes on at `position`, in the file that starts at the offset of `current` or in a new one.
-    pub fn new(directory: PathBuf, file_size: u64, position: u64, current: Option<(u64, Mapped)>) -> Self {
-        Self {
+    /// Goes on at `position`, in the file that starts at the offset of `current` or in a new one. Where each append waits for the
+    /// disk maps do not pay: each wait takes their pages away.
+    ///
+    /// # Errors
+    /// [`crate::Error::Io`].
+    pub fn new(
+        directory: PathBuf,
+        file_size: u64,
+        position: u64,
+        current: Option<(u64, Allocated)>,
+        is_mapped: bool,
+    ) -> Result<Self> {
+        let current = current.map(|(base, file)| LogFile::new(base, file, is_mapped)).transpose()?;
+        Ok(Self {
             directory,
             file_size,
             position,
-            current: current.map(|(base, file)| LogFile { base, file }),
+            is_mapped,
+            current,
             ahead: VecDeque::new(),
             reserved_from: 0,
             buffer: Vec::with_capacity(BUFFER_LEN + (64 << 10)),
@@ -82,7 +103,7 @@ impl LogWriter {
             unsynced: Vec::new(),
             created: false,
             dirty: false,
-        }
+        })
     }
 
     /// Bytes of each file.
@@ -118,7 +139,7 @@ impl LogWriter {
     fn create(&mut self, base: u64) -> Result<LogFile> {
         let file = Allocated::create(&self.directory.join(name::of_offset(base)), self.file_size)?;
         self.created = true;
-        Ok(LogFile { base, file: Mapped::new(file)? })
+        LogFile::new(base, file, self.is_mapped)
     }
 
     /// Removes the files that the last [`reserve`](Self::reserve) created and nobody used.
@@ -155,29 +176,25 @@ impl LogWriter {
         }
         let file = file.rename(&self.directory.join(name::of_offset(wanted.base)))?;
         self.created = true;
-        self.ahead.push_back(LogFile { base: wanted.base, file: Mapped::new(file)? });
+        self.ahead.push_back(LogFile::new(wanted.base, file, self.is_mapped)?);
         Ok(())
     }
 
-    /// Whether pages are to be made ready, by [`to_touch`](Self::to_touch).
+    /// The pages that records of `size` bytes and the next ones will come to, if they are not ready yet.
     #[inline]
-    pub fn is_touch_due(&self) -> bool {
-        let end = self.current.as_ref().map_or(0, |file| file.base + self.file_size);
-        self.touched_to < end && self.touched_to.saturating_sub(self.position) < self.window() / 2
-    }
-
-    /// The pages that the next records will come to, if they are not ready yet.
-    pub fn to_touch(&mut self) -> Option<(Pages, Range<u64>)> {
-        let file = self.current.as_ref().filter(|_| self.is_touch_due())?;
-        let from = self.touched_to.max(self.position);
-        self.touched_to = (self.position + self.window()).min(file.base + self.file_size);
-        let range = from - file.base..self.touched_to.saturating_sub(file.base);
-        Some((file.file.pages()?, range)).filter(|(_, range)| !range.is_empty())
-    }
-
-    /// A store that is opened for a few messages is not to cost more pages than they need.
-    fn window(&self) -> u64 {
-        (self.position - self.opened_at).min(AHEAD)
+    pub fn to_touch(&mut self, size: u64) -> Option<(Pages, Range<u64>)> {
+        let end = self.position + size;
+        // a store that is opened for a few messages is not to cost more pages than they need
+        let window = (end - self.opened_at).min(AHEAD);
+        if self.touched_to >= end + window / 2 {
+            return None;
+        }
+        let file = self.current.as_ref()?;
+        let from = self.touched_to.clamp(self.position, file.base + self.file_size);
+        let to = (end + window).min(file.base + self.file_size);
+        let pages = file.file.pages().filter(|_| to - from > MIN_TOUCH)?;
+        self.touched_to = to;
+        Some((pages, from - file.base..to - file.base))
     }
 
     /// Bytes in the buffer.
@@ -254,7 +271,7 @@ mod tests {
     use super::*;
 
     fn writer(dir: &std::path::Path) -> LogWriter {
-        LogWriter::new(dir.to_path_buf(), 100, 0, None)
+        LogWriter::new(dir.to_path_buf(), 100, 0, None, true).expect("made")
     }
 
     fn put(log: &mut LogWriter, size: u32) -> u64 {

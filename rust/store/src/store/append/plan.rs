@@ -95,6 +95,11 @@ impl Plan {
         Ok(())
     }
 
+    /// Bytes of the rows' records.
+    pub fn size(&self) -> u64 {
+        self.rows.iter().map(|row| u64::from(row.size)).sum()
+    }
+
     /// Index entries that the rows need.
     pub fn keys(&self) -> usize {
         self.keys.len()

@@ -5,11 +5,11 @@
 //! Source: `DefaultMessageStore.load`, `CommitLog.recoverNormally`, `recoverTopicQueueTable`.
 use super::index_writer::{Geometry, IndexWriter};
 use super::log_writer::{LogWriter, WantedFile};
-use super::options::AppendOptions;
+use super::options::{AppendOptions, Flush};
 use super::queue_table::QueueTable;
 use super::writers::Writers;
 use crate::file::disk::sync_directory;
-use crate::file::{Allocated, Mapped, Segments, lock, mmap};
+use crate::file::{Allocated, Segments, lock, mmap};
 use crate::format::consume_queue::{UNIT_SIZE, Unit};
 use crate::format::index::{self, IndexHeader};
 use crate::format::message::Message;
@@ -173,9 +173,8 @@ fn log_writer(store: &MessageStore, options: &AppendOptions, end: u64) -> Result
     let segments = store.log().segments();
     let size = one_size(segments)?.unwrap_or(options.file_size);
     let current = segments.find(end).map(|index| &segments.files()[index]);
-    let current =
-        current.map(|file| Ok::<_, Error>((file.base, Mapped::new(Allocated::open(&file.path)?)?))).transpose()?;
-    Ok(LogWriter::new(store.root().join("commitlog"), size, end, current))
+    let current = current.map(|file| Ok::<_, Error>((file.base, Allocated::open(&file.path)?))).transpose()?;
+    LogWriter::new(store.root().join("commitlog"), size, end, current, options.flush == Flush::Async)
 }
 
 fn queue_table(

@@ -3,11 +3,12 @@
 //! Source: `CommitLog.FlushRealTimeService`, `DefaultMessageStore.FlushConsumeQueueService`, `AllocateMappedFileService`.
 use super::appender::OwnedStore;
 use super::cleaning::InThread;
-use super::options::Flush;
-use super::timer::{INTERVAL, Timer};
+use super::timer::{INTERVAL, Signal, Timer};
+use crate::file::mmap::Pages;
 use crate::store::retain::Clock;
 use std::io;
-use std::sync::Arc;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// How often queues and index are flushed, too, and the checkpoint is written.
@@ -16,8 +17,33 @@ const CHECKPOINT_EVERY: Duration = Duration::from_secs(10);
 /// They run until this is dropped.
 #[derive(Debug)]
 pub struct Threads {
-    ahead: Timer,
+    _ahead: Timer,
     _flush: Timer,
+}
+
+/// What is to be prepared.
+#[derive(Debug, Default)]
+pub struct Ahead {
+    signal: Arc<Signal>,
+    pages: Mutex<Vec<(Pages, Range<u64>)>>,
+}
+
+impl Ahead {
+    /// Has pages made ready.
+    pub fn touch(&self, pages: Pages, range: Range<u64>) {
+        self.pages.lock().unwrap_or_else(PoisonError::into_inner).push((pages, range));
+        self.signal.call();
+    }
+
+    /// Has the log's next file created.
+    pub fn create(&self) {
+        self.signal.call();
+    }
+
+    fn next_pages(&self) -> Option<(Pages, Range<u64>)> {
+        let mut pages = self.pages.lock().unwrap_or_else(PoisonError::into_inner);
+        (!pages.is_empty()).then(|| pages.remove(0))
+    }
 }
 
 impl Threads {
@@ -26,21 +52,17 @@ impl Threads {
     /// # Errors
     /// What the operating system says where it has no thread left.
     pub(super) fn start(store: &Arc<OwnedStore>) -> io::Result<Self> {
-        let ahead = Timer::start("rmqfast-ahead", preparing(store.clone()))?;
-        Ok(Self { ahead, _flush: Timer::start("rmqfast-flush", flushing(store.clone()))? })
-    }
-
-    /// The log wants pages or a file.
-    pub fn call_ahead(&self) {
-        self.ahead.call();
+        let _ahead = Timer::start("rmqfast-ahead", store.ahead.signal.clone(), preparing(store.clone()))?;
+        let _flush = Timer::start("rmqfast-flush", Arc::default(), flushing(store.clone()))?;
+        Ok(Self { _ahead, _flush })
     }
 }
 
-/// With a wait after each append, a page that is ready early is written to the disk twice.
+/// Without the append lock: a page fault may wait for the disk, and whoever appends goes on meanwhile.
 fn preparing(store: Arc<OwnedStore>) -> impl FnMut(bool) + Send {
     move |_| {
-        if store.options.flush == Flush::Async {
-            store.touch_ahead();
+        while let Some((pages, range)) = store.ahead.next_pages() {
+            pages.touch(range);
         }
         // a full disk is told to the append that needs the file
         let _ = store.create_ahead();

@@ -17,8 +17,9 @@ pub struct Timer {
     process: u32,
 }
 
+/// What wakes the thread of a timer; it may be there before the thread is.
 #[derive(Debug, Default)]
-struct Signal {
+pub struct Signal {
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -30,12 +31,15 @@ struct State {
 }
 
 impl Timer {
-    /// Calls `tick` every [`INTERVAL`] with true, and as soon as [`call`](Self::call) was called with false.
+    /// Calls `tick` every [`INTERVAL`] with true, and as soon as `signal` was [called](Signal::call) with false.
     ///
     /// # Errors
     /// What the operating system says where it has no thread left.
-    pub fn start(name: &str, mut tick: impl FnMut(bool) + Send + 'static) -> std::io::Result<Self> {
-        let signal = Arc::new(Signal::default());
+    pub fn start(
+        name: &str,
+        signal: Arc<Signal>,
+        mut tick: impl FnMut(bool) + Send + 'static,
+    ) -> std::io::Result<Self> {
         let theirs = signal.clone();
         let run = move || {
             while let Some(is_time) = theirs.wait() {
@@ -45,16 +49,16 @@ impl Timer {
         let thread = std::thread::Builder::new().name(name.into()).spawn(run)?;
         Ok(Self { signal, thread: Some(thread), process: std::process::id() })
     }
-
-    /// Wakes the thread.
-    pub fn call(&self) {
-        if !std::mem::replace(&mut self.signal.lock().is_called, true) {
-            self.signal.changed.notify_one();
-        }
-    }
 }
 
 impl Signal {
+    /// Wakes the thread.
+    pub fn call(&self) {
+        if !std::mem::replace(&mut self.lock().is_called, true) {
+            self.changed.notify_one();
+        }
+    }
+
     /// Waits; whether the interval is over, or `None` once the timer is dropped.
     fn wait(&self) -> Option<bool> {
         let idle = |state: &mut State| !state.is_called && !state.is_over;
@@ -89,8 +93,10 @@ mod tests {
     #[test]
     fn it_ticks_when_called_and_by_itself_and_ends_when_dropped() {
         let (send, receive) = channel();
-        let timer = Timer::start("test", move |is_time| send.send(is_time).expect("received")).expect("started");
-        timer.call();
+        let signal = Arc::new(Signal::default());
+        let timer = Timer::start("test", signal.clone(), move |is_time| send.send(is_time).expect("received"))
+            .expect("started");
+        signal.call();
         assert_eq!(receive.recv_timeout(INTERVAL / 2), Ok(false));
         assert_eq!(receive.recv_timeout(20 * INTERVAL), Ok(true));
         drop(timer);

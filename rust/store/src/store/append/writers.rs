@@ -70,7 +70,7 @@ impl Writers {
         mut placed: impl FnMut(Place),
     ) -> Result<()> {
         if batch.is_whole {
-            self.log.begin(plan.rows.iter().map(|row| u64::from(row.size)).sum())?;
+            self.log.begin(plan.size())?;
         }
         for (index, planned) in plan.rows.iter().enumerate() {
             if self.log.buffered() + planned.size as usize > BUFFER_LEN {
