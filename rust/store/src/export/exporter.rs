@@ -91,7 +91,7 @@ impl Exporter {
             // not at 0: see the module
             log: LogWriter::new(root.join("commitlog"), options.file_size, options.file_size, None, true)?,
             lists: Lists::new(store, root, options)?,
-            end: store.tail()?.log_end(),
+            end: store.unlisted()?.log_end(),
             syncer: Syncer::start(),
             since_sync: 0,
             last_store_ms: 0,

@@ -15,7 +15,7 @@ use crate::store::append::queue_table::QueueTable;
 use crate::store::append::unsynced::Unsynced;
 use crate::store::consume_queue::{UnitReader, is_directory_name};
 use crate::store::queue_view::Topics;
-use crate::store::tail::{DELAY_TOPIC, code_of};
+use crate::store::unlisted::{DELAY_TOPIC, code_of};
 use crate::store::{ConsumeQueue, MessageStore, QueueKind};
 use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};

@@ -5,7 +5,7 @@ use crate::Result;
 use crate::format::consume_queue::{UNIT_SIZE, Unit};
 use crate::store::ConsumeQueue;
 use crate::store::consume_queue::UnitReader;
-use crate::store::tail::DELAY_TOPIC;
+use crate::store::unlisted::DELAY_TOPIC;
 
 /// What reading costs, in nanoseconds: measured on warm files, only their ratios matter.
 const NS_PER_LOG_BYTE: f64 = 0.15;

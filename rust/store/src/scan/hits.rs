@@ -8,7 +8,7 @@ use crate::format::cursor::{i32_at, i64_at};
 use crate::store::commit_log::CommitLog;
 use crate::store::consume_queue::{ConsumeQueue, UnitReader};
 use crate::store::damage::{Damage, DamageLog};
-use crate::store::tail::DELAY_TOPIC;
+use crate::store::unlisted::DELAY_TOPIC;
 use std::sync::Arc;
 
 /// Stretch of the log whose units are collected and sorted at a time.

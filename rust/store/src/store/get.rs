@@ -143,7 +143,7 @@ impl<'a> Get<'a> {
             store,
             max_messages,
             limits,
-            log_end: store.tail()?.log_end(),
+            log_end: store.unlisted()?.log_end(),
             looked_at: None,
             skip_until: 0,
             status: GetMessageStatus::NoMatchedMessage,

@@ -46,7 +46,7 @@ impl MessageStore {
     /// # Errors
     /// [`crate::Error::Io`].
     pub fn info(&self) -> Result<StoreInfo> {
-        let tail = self.tail()?;
+        let tail = self.unlisted()?;
         let index = self.index_files()?;
         let first = self.first_record()?;
         let segments = self.log().segments();

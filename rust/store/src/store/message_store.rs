@@ -50,7 +50,7 @@ pub struct MessageStore {
     log: Arc<CommitLog>,
     kind: QueueKind,
     dispatched_to: OnceLock<u64>,
-    pub(super) tail: OnceLock<Arc<super::tail::Tail>>,
+    pub(super) unlisted: OnceLock<Arc<super::unlisted::Unlisted>>,
     pub(super) topics_config: OnceLock<ConfigFile>,
     pub(super) index_files: OnceLock<Arc<Vec<IndexFile>>>,
 }
@@ -79,7 +79,7 @@ impl MessageStore {
             root: root.to_path_buf(),
             options: options.clone(),
             dispatched_to: OnceLock::new(),
-            tail: OnceLock::new(),
+            unlisted: OnceLock::new(),
             topics_config: OnceLock::new(),
             index_files: OnceLock::new(),
         })
@@ -153,7 +153,7 @@ impl MessageStore {
         let mut names = self.queue_topics()?;
         names.extend(self.topics_config().topics().map(str::to_owned));
         if self.kind != QueueKind::Files {
-            names.extend(self.tail()?.topics().map(str::to_owned));
+            names.extend(self.unlisted()?.topics().map(str::to_owned));
         }
         names.sort_unstable();
         names.dedup();

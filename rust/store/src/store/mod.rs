@@ -19,8 +19,8 @@ pub mod queue_view;
 pub mod recover;
 pub mod resync;
 pub mod retain;
-pub mod tail;
 pub mod time_search;
+pub mod unlisted;
 pub mod verify;
 
 pub use commit_log::CommitLog;

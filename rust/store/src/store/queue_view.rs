@@ -4,7 +4,7 @@
 //! Source: `ConsumeQueue.correctMinOffset` (5.x: a queue whose messages are all gone keeps its offset),
 //! `ConsumeQueue.truncateDirtyLogicFiles`.
 use super::consume_queue::UnitReader;
-use super::tail::Tail;
+use super::unlisted::Unlisted;
 use super::{ConsumeQueue, MessageStore};
 use crate::format::consume_queue::{UNIT_SIZE, Unit};
 use crate::{Error, Result};
@@ -26,7 +26,13 @@ pub struct QueueView {
 }
 
 impl QueueView {
-    fn new(store: &MessageStore, disk: Option<ConsumeQueue>, tail: &Tail, topic: &str, queue_id: i32) -> Result<Self> {
+    fn new(
+        store: &MessageStore,
+        disk: Option<ConsumeQueue>,
+        tail: &Unlisted,
+        topic: &str,
+        queue_id: i32,
+    ) -> Result<Self> {
         let log_start = store.log().min_offset();
         let tail = in_order(tail.units(topic, queue_id));
         let (mut disk_end, mut first) = (0, None);
@@ -126,7 +132,7 @@ impl MessageStore {
     /// # Errors
     /// [`Error::Io`].
     pub fn topics(&self) -> Result<Topics> {
-        let tail = self.tail()?;
+        let tail = self.unlisted()?;
         let mut topics = Topics::new();
         for topic in self.queue_topics()? {
             for queue in self.queues(&topic)? {
@@ -158,7 +164,7 @@ impl MessageStore {
         }
         let found = queues.iter().position(|queue| queue.queue_id() == queue_id);
         let disk = found.map(|index| queues.swap_remove(index));
-        QueueView::new(self, disk, &*self.tail()?, topic, queue_id)
+        QueueView::new(self, disk, &*self.unlisted()?, topic, queue_id)
     }
 
     /// Refuses a topic that neither a queue, nor the log's unlisted end, nor `config/topics.json` knows.
@@ -166,7 +172,7 @@ impl MessageStore {
     /// # Errors
     /// [`Error::Unknown`] with names like it, [`Error::Io`].
     pub fn check_topic(&self, topic: &str) -> Result<()> {
-        let tail = self.tail()?;
+        let tail = self.unlisted()?;
         let mut known = self.topic_names()?;
         known.extend(tail.topics().map(str::to_owned));
         if known.iter().any(|name| name == topic) {

@@ -90,7 +90,7 @@ impl MessageStore {
             return Ok(false);
         }
         let unit = view.reader().unit(offset)?;
-        let log_end = self.tail()?.log_end();
+        let log_end = self.unlisted()?.log_end();
         Ok(unit.is_some_and(|unit| limits.is_in_disk(unit.physical_offset, log_end)))
     }
 }

@@ -1,8 +1,8 @@
 //! Delayed messages: put into the queue of their level, to be delivered to their own topic later.
 //!
 //! Source: `CommitLog.asyncPutMessage`, `ScheduleMessageService.parseDelayLevel`, `delayLevel2QueueId`.
-pub use crate::store::tail::DELAY_TOPIC;
-use crate::store::tail::delay_millis;
+pub use crate::store::unlisted::DELAY_TOPIC;
+use crate::store::unlisted::delay_millis;
 
 /// The highest level of a broker as it ships.
 const MAX_LEVEL: i64 = 18;

@@ -12,7 +12,7 @@ use crate::store::append::queue_table::QueueTable;
 use crate::store::append::unsynced::Unsynced;
 use crate::store::consume_queue::{UnitReader, is_directory_name};
 use crate::store::multi_dispatch::{LMQ, listed_in};
-use crate::store::tail::{DELAY_TOPIC, code_of};
+use crate::store::unlisted::{DELAY_TOPIC, code_of};
 use crate::store::{CommitLog, ConsumeQueue};
 use std::cmp::Ordering;
 use std::collections::HashSet;

@@ -7,7 +7,7 @@ use crate::file::disk::{self, sync_directory};
 use crate::store::ConsumeQueue;
 use crate::store::consume_queue::UnitReader;
 use crate::store::multi_dispatch::LMQ;
-use crate::store::tail::DELAY_TOPIC;
+use crate::store::unlisted::DELAY_TOPIC;
 use std::collections::BTreeSet;
 use std::fs;
 

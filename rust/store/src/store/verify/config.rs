@@ -8,7 +8,7 @@ use crate::Result;
 use crate::store::config_files::{ConfigFile, Fault, TOPICS, read};
 use crate::store::damage::Damage;
 use crate::store::queue_view::Topics;
-use crate::store::tail::DELAY_TOPIC;
+use crate::store::unlisted::DELAY_TOPIC;
 use crate::store::{MessageStore, QueueKind};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;

@@ -7,7 +7,7 @@ use crate::store::ConsumeQueue;
 use crate::store::commit_log::RecordReader;
 use crate::store::consume_queue::UnitReader;
 use crate::store::damage::Damage;
-use crate::store::tail::{DELAY_TOPIC, code_of};
+use crate::store::unlisted::{DELAY_TOPIC, code_of};
 
 /// Units read at a time: a store may have ten thousand queues, and each keeps so many.
 const UNITS: usize = 256;

@@ -15,13 +15,13 @@ use std::sync::Arc;
 
 /// Units of the records behind [`MessageStore::dispatched_to`].
 #[derive(Debug, Default)]
-pub struct Tail {
+pub struct Unlisted {
     queues: BTreeMap<String, BTreeMap<i32, Vec<(i64, Unit)>>>,
     log_end: u64,
     damage: DamageLog,
 }
 
-impl Tail {
+impl Unlisted {
     /// Topics that have records in it.
     pub fn topics(&self) -> impl Iterator<Item = &str> {
         self.queues.keys().map(String::as_str)
@@ -97,25 +97,25 @@ impl MessageStore {
     ///
     /// # Errors
     /// [`crate::Error::Io`].
-    pub fn tail(&self) -> Result<Arc<Tail>> {
-        if let Some(tail) = self.tail.get() {
-            return Ok(tail.clone());
+    pub fn unlisted(&self) -> Result<Arc<Unlisted>> {
+        if let Some(unlisted) = self.unlisted.get() {
+            return Ok(unlisted.clone());
         }
-        let mut tail = Tail::default();
+        let mut unlisted = Unlisted::default();
         let mut walk = LogWalk::new(self.log().clone(), self.dispatched_to()?, u64::MAX, 0);
-        while walk.advance(&mut tail.damage)? {
+        while walk.advance(&mut unlisted.damage)? {
             let block = walk.block();
             for record in block.records {
                 let bytes = block.bytes.get(record.at as usize..).unwrap_or_default();
                 if let Some(message) = Message::new(bytes, record.layout) {
-                    tail.log_end = (message.physical_offset() as u64) + u64::from(record.layout.total);
+                    unlisted.log_end = (message.physical_offset() as u64) + u64::from(record.layout.total);
                     if record.layout.is_dispatched() {
-                        tail.push(&message);
+                        unlisted.push(&message);
                     }
                 }
             }
         }
-        tail.log_end = tail.log_end.max(self.dispatched_to()?);
-        Ok(self.tail.get_or_init(|| Arc::new(tail)).clone())
+        unlisted.log_end = unlisted.log_end.max(self.dispatched_to()?);
+        Ok(self.unlisted.get_or_init(|| Arc::new(unlisted)).clone())
     }
 }
