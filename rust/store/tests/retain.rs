@@ -640,3 +640,33 @@ fn queues_go_while_others_append_and_flush() {
     });
     appender.close().expect("closed");
 }
+
+/// Its log has offsets twice, and some that its queue has not reached again.
+#[test]
+fn a_store_with_a_topic_that_was_removed_and_made_again_is_opened_again() {
+    let _alone = alone();
+    let dir = directory();
+    let all = BTreeSet::from(["other".to_owned()]);
+    let put = |appender: &Appender, topic: &str| {
+        let message = OwnedMessage { topic: topic.into(), body: b"x".to_vec(), ..OwnedMessage::default() };
+        let done = appender.append(&Messages::new(vec![message]), None, 0).expect("appended");
+        done.last.expect("one").queue_offset
+    };
+    let appender = Appender::open(dir.path(), options()).expect("new");
+    assert_eq!([(); 3].map(|()| put(&appender, "again")), [0, 1, 2]);
+    assert_eq!(put(&appender, "other"), 0);
+    assert_eq!(appender.clean_unused_topics(&all).expect("cleaned").len(), 1);
+    assert_eq!([(); 2].map(|()| put(&appender, "again")), [0, 1]);
+    appender.close().expect("closed");
+    for is_killed in [false, true, false] {
+        let appender = Appender::open(dir.path(), options()).expect("opened again");
+        assert_eq!(appender.recovered().is_some(), dir.path().join("was-killed").exists());
+        let bounds = ["again", "other"].map(|topic| appender.live().queue(topic, 0).expect("there").bounds());
+        assert_eq!(bounds, [(0, 2), (0, 1)]);
+        if !is_killed {
+            appender.close().expect("closed");
+        } else {
+            fs::write(dir.path().join("was-killed"), b"").expect("written");
+        }
+    }
+}

@@ -6,6 +6,7 @@ mod append;
 mod format;
 mod made_up;
 mod scan;
+mod serve;
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use std::time::Duration;
@@ -18,6 +19,6 @@ fn quick() -> Criterion {
 criterion_group! {
     name = micro;
     config = quick();
-    targets = format::benches, scan::benches, append::benches
+    targets = format::benches, scan::benches, append::benches, serve::benches
 }
 criterion_main!(micro);

@@ -9,6 +9,7 @@ use crate::store::MessageStore;
 use crate::store::append::AppendOptions;
 use crate::store::append::checkpoint::CheckpointWriter;
 use crate::store::append::log_writer::{BUFFER_LEN, LogWriter};
+use crate::store::append::resume::DIRECTORIES;
 use crate::store::append::unsynced::Unsynced;
 use crate::store::damage::DamageLog;
 use crate::store::verify::Watch;
@@ -23,8 +24,6 @@ const BLOCK_LEN: usize = 512 << 10;
 const PIECE: u64 = 64 << 20;
 /// Bytes that are written before they are waited for.
 const SYNC_EVERY: u64 = 128 << 20;
-/// Directories of a store.
-const DIRECTORIES: [&str; 3] = ["commitlog", "consumequeue", "index"];
 
 /// What was exported.
 #[derive(Clone, Debug, Default)]

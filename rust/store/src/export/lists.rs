@@ -14,6 +14,7 @@ use crate::store::append::plan::tokens;
 use crate::store::append::queue_table::QueueTable;
 use crate::store::append::unsynced::Unsynced;
 use crate::store::consume_queue::{UnitReader, is_directory_name};
+use crate::store::delay_levels::DelayLevels;
 use crate::store::queue_view::Topics;
 use crate::store::unlisted::{DELAY_TOPIC, code_of};
 use crate::store::{ConsumeQueue, MessageStore, QueueKind};
@@ -138,7 +139,7 @@ impl Lists {
         {
             return Ok(unit.tags_code);
         }
-        Ok(code_of(message, topic))
+        Ok(code_of(message, topic, &DelayLevels::default()))
     }
 
     fn note_time(&mut self, number: u32, offset: i64, store_ms: i64) {

@@ -3,7 +3,7 @@
 //!
 //! A map of a file that somebody truncates kills the process with SIGBUS, so maps are only made on request
 //! ([`Io::Mmap`](super::Io)), for stores that nobody else touches, and of files that this process owns.
-use memmap2::{Advice, Mmap, MmapMut, MmapRaw};
+use memmap2::{Advice, Mmap, MmapMut, MmapOptions, MmapRaw};
 use std::fs::File;
 use std::io;
 use std::ops::Range;
@@ -31,6 +31,31 @@ pub fn map_mut(file: &File) -> io::Result<MmapMut> {
     // SAFETY: only a store that this process has locked is written to, so that no other owner shortens the file; its blocks
     // were allocated when it was created. Nothing else of this process changes the bytes while the map is borrowed.
     unsafe { MmapMut::map_mut(file) }
+}
+
+/// A map of a file that this process owns and appends to: read while others write behind what is read.
+#[derive(Debug)]
+pub struct ReadMap {
+    map: MmapRaw,
+}
+
+impl ReadMap {
+    /// Maps the whole of `file`, which need not be open any longer then.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub fn new(file: &File) -> io::Result<Self> {
+        Ok(Self { map: MmapOptions::new().map_raw_read_only(file)? })
+    }
+
+    /// The bytes at `at`, of which all must have been published; `None` past the end of the file.
+    #[inline]
+    pub fn slice(&self, at: u64, len: usize) -> Option<&[u8]> {
+        at.checked_add(len as u64).filter(|end| *end <= self.map.len() as u64)?;
+        // SAFETY: all of it lies inside the map. What is published was written before and is never written again, and an owned
+        // file is never shortened: who asks keeps to what the owner has published.
+        Some(unsafe { std::slice::from_raw_parts(self.map.as_ptr().add(at as usize), len) })
+    }
 }
 
 /// A map that one owner writes to, while its pages may be made ready from elsewhere.

@@ -4,31 +4,38 @@
 //! Source: `HashMap.hash`, `HashMap.resize`, `MessageDecoder.messageProperties2String`.
 use super::tag::java_hash;
 
+/// Name and value.
+type Pair<'a> = (&'a [u8], &'a [u8]);
+
 /// Buckets of a new map, which has twice as many once three quarters of them are as many as its entries.
 const BUCKETS: usize = 16;
 
 /// The pairs in the order of a map into which they were put one after the other; of two with one name the last value stays, in
 /// the place of the first. Names that are no text stand as Java would read them.
-pub fn in_map_order<'a>(pairs: impl Iterator<Item = (&'a [u8], &'a [u8])>) -> Vec<(&'a [u8], &'a [u8])> {
-    let mut entries: Vec<(&[u8], &[u8])> = Vec::new();
+pub fn in_map_order<'a>(pairs: impl Iterator<Item = Pair<'a>>) -> Vec<Pair<'a>> {
+    let mut entries: Vec<(usize, Pair<'_>)> = Vec::with_capacity(BUCKETS);
     for (name, value) in pairs {
-        match entries.iter_mut().find(|(other, _)| *other == name) {
-            Some(entry) => entry.1 = value,
-            None => entries.push((name, value)),
+        match entries.iter_mut().find(|(_, (other, _))| *other == name) {
+            Some((_, entry)) => entry.1 = value,
+            None => entries.push((spread(name), (name, value))),
         }
     }
     let mut buckets = BUCKETS;
     while entries.len() * 4 > buckets * 3 {
         buckets *= 2;
     }
-    entries.sort_by_key(|(name, _)| bucket(name, buckets));
-    entries
+    entries.sort_by_key(|(hash, _)| hash & (buckets - 1));
+    entries.into_iter().map(|(_, pair)| pair).collect()
 }
 
 /// Number of the bucket of `name`, of a power of two; a `ConcurrentHashMap` has the same.
 pub fn bucket(name: &[u8], buckets: usize) -> usize {
+    spread(name) & (buckets - 1)
+}
+
+fn spread(name: &[u8]) -> usize {
     let hash = java_hash(&String::from_utf8_lossy(name)).cast_unsigned();
-    (hash ^ (hash >> 16)) as usize & (buckets - 1)
+    (hash ^ (hash >> 16)) as usize
 }
 
 #[cfg(test)]

@@ -34,6 +34,8 @@ impl BodyColumn {
 
 impl ColumnBuilder for BodyColumn {
     fn extend(&mut self, chunk: Chunk<'_>, damage: &mut Vec<Damage>) {
+        let bytes = chunk.rows.iter().map(|row| row.layout.body_len as usize).sum();
+        self.text.reserve(bytes, chunk.rows.len());
         for row in chunk.rows {
             let Some(message) = row.message(chunk.bytes) else { continue };
             if row.layout.sys_flag & COMPRESSED != 0 {

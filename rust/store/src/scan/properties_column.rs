@@ -53,6 +53,10 @@ fn same(block: &[u8], a: Span, b: Span) -> bool {
 impl ColumnBuilder for Properties {
     fn extend(&mut self, chunk: Chunk<'_>, _: &mut Vec<Damage>) {
         let mut pairs = Vec::with_capacity(FEW);
+        // values are longer than names, mostly, and there are three and more of them
+        let bytes: usize = chunk.rows.iter().map(|row| usize::from(row.layout.properties_len)).sum();
+        self.names.reserve(bytes / 3, 4 * chunk.rows.len());
+        self.values.reserve(bytes / 2, 4 * chunk.rows.len());
         for row in chunk.rows {
             let ascii = distinct(chunk.bytes, row, &mut pairs);
             for (name, value) in &pairs {

@@ -35,6 +35,12 @@ impl Text {
         self.valid = Some(bits);
     }
 
+    /// Makes room for so many bytes of so many values, about: what grows step by step is copied again each time.
+    pub fn reserve(&mut self, bytes: usize, values: usize) {
+        self.bytes.reserve(bytes);
+        self.ends.reserve(values);
+    }
+
     /// Appends a value, or null; what is no UTF-8 becomes U+FFFD.
     #[inline]
     pub fn push(&mut self, value: Option<&[u8]>) {

@@ -7,15 +7,13 @@ use super::damage::Damage;
 use super::get_limits::GetLimits;
 pub use super::get_status::GetMessageStatus;
 use super::multi_dispatch::LMQ;
-use super::queue_view::QueueView;
+use super::pull::{Pull, PullSource, Taken, behind_file};
+use super::queue_view::{QueueView, ViewReader};
 use crate::Result;
 use crate::filter::TagExpression;
-use crate::format::consume_queue::{UNIT_SIZE, Unit, is_ext_address};
+use crate::format::consume_queue::Unit;
 use crate::format::message::Message;
 use crate::format::properties;
-
-/// Units that a call looks at, at least: 16,000 bytes of them.
-const UNITS: usize = 16_000 / UNIT_SIZE;
 
 /// An answer.
 #[derive(Clone, Debug)]
@@ -64,168 +62,102 @@ impl MessageStore {
         limits: GetLimits,
     ) -> Result<GetMessage> {
         let view = self.queue_view(topic, queue_id)?;
-        let mut get = Get::new(self, &view, max_messages, tags, limits)?;
-        let (status, next_begin_offset) = match refusal(&view, offset)? {
-            Some(refused) => refused,
-            None => {
-                let scanned = get.run(offset)?;
-                (get.status, offset + scanned)
-            }
-        };
-        let suggest_pulling_from_slave = get.looked_at.is_some_and(|at| limits.is_in_disk(at, get.log_end));
-        let mut records = get.records;
+        let mut source = Source::new(self, &view, tags);
+        let pull = Pull { max_messages, limits, log_end: self.unlisted()?.log_end() };
+        let pulled = pull.run(&mut source, offset)?;
+        let mut records = source.records;
         records.retain(|r| Message::decode(r).is_some_and(|m| tags.matches(m.property(properties::TAGS))));
-        let (min_offset, max_offset) = (view.min_offset(), view.max_offset());
-        let damage = get.damage;
         Ok(GetMessage {
-            status,
-            next_begin_offset,
-            min_offset,
-            max_offset,
+            status: pulled.status,
+            next_begin_offset: pulled.next_begin_offset,
+            min_offset: pulled.min_offset,
+            max_offset: pulled.max_offset,
             records,
-            suggest_pulling_from_slave,
-            damage,
+            suggest_pulling_from_slave: pulled.suggest_pulling_from_slave,
+            damage: source.damage,
         })
     }
 }
 
-/// Why nothing is looked for at `offset`, and where to go on.
-fn refusal(view: &QueueView, offset: i64) -> Result<Option<(GetMessageStatus, i64)>> {
-    use GetMessageStatus::{NoMessageInQueue, OffsetFoundNull, OffsetOverflowBadly, OffsetOverflowOne, OffsetTooSmall};
-    let (min, max) = (view.min_offset(), view.max_offset());
-    Ok(match offset {
-        _ if max == 0 => Some((NoMessageInQueue, 0)),
-        _ if offset < min => Some((OffsetTooSmall, min)),
-        _ if offset == max => Some((OffsetOverflowOne, offset)),
-        _ if offset > max => Some((OffsetOverflowBadly, max)),
-        _ if view.reader().unit(offset)?.is_none() => Some((OffsetFoundNull, behind_hole(view, offset))),
-        _ => None,
-    })
-}
-
-/// A broker goes on at the next file; where there is no file, at the next unit.
-fn behind_hole(view: &QueueView, offset: i64) -> i64 {
-    match view.units_per_file() {
-        Some(units) if offset < view.disk_end() => offset + units - offset % units,
-        _ => view.next_offset(offset).unwrap_or(view.max_offset()),
-    }
-}
-
-struct Get<'a> {
+/// The files of a store that others may own: every record is proved.
+struct Source<'a> {
     view: &'a QueueView,
+    units: ViewReader<'a>,
     tags: &'a TagExpression,
     log: RecordReader<'a>,
     store: &'a MessageStore,
-    max_messages: usize,
-    limits: GetLimits,
-    log_end: u64,
-    /// Physical offset that the last unit leads to.
-    looked_at: Option<i64>,
-    skip_until: i64,
-    status: GetMessageStatus,
-    bytes: i32,
     records: Vec<Vec<u8>>,
     damage: Vec<Damage>,
 }
 
-impl<'a> Get<'a> {
-    fn new(
-        store: &'a MessageStore,
-        view: &'a QueueView,
-        max_messages: usize,
-        tags: &'a TagExpression,
-        limits: GetLimits,
-    ) -> Result<Self> {
-        Ok(Self {
-            view,
-            tags,
-            log: RecordReader::new(store.log()),
-            store,
-            max_messages,
-            limits,
-            log_end: store.unlisted()?.log_end(),
-            looked_at: None,
-            skip_until: 0,
-            status: GetMessageStatus::NoMatchedMessage,
-            bytes: 0,
-            records: Vec::new(),
-            damage: Vec::new(),
-        })
+impl PullSource for Source<'_> {
+    fn bounds(&self) -> (i64, i64) {
+        (self.view.min_offset(), self.view.max_offset())
     }
 
-    /// Looks at units up to the end of their file, or a hole; returns how many.
-    fn run(&mut self, offset: i64) -> Result<i64> {
-        let file_end = self.view.units_per_file().map_or(i64::MAX, |units| (offset / units + 1).saturating_mul(units));
-        let end = file_end.min(self.view.max_offset()).min(offset.saturating_add(UNITS.max(self.max_messages) as i64));
-        let mut units = self.view.reader();
-        for at in offset..end {
-            let Some(unit) = units.unit(at)? else { return Ok(at - offset) };
-            self.looked_at = Some(unit.physical_offset);
-            if unit.physical_offset < self.skip_until {
-                continue;
-            }
-            let is_in_disk = self.limits.is_in_disk(unit.physical_offset, self.log_end);
-            let filled = (self.records.len(), self.bytes);
-            if self.limits.is_full(filled, self.max_messages, unit.size, is_in_disk) {
-                return Ok(at - offset);
-            }
-            self.visit(at, unit)?;
-        }
-        Ok(end - offset)
+    fn units_per_file(&self) -> Option<i64> {
+        self.view.units_per_file()
     }
 
-    fn visit(&mut self, queue_offset: i64, unit: Unit) -> Result<()> {
-        if !is_ext_address(unit.tags_code) && !self.tags.codes_match(unit.tags_code) {
-            self.miss(GetMessageStatus::NoMatchedMessage);
-            return Ok(());
+    fn unit(&mut self, offset: i64) -> Result<Option<Unit>> {
+        self.units.unit(offset)
+    }
+
+    /// A broker goes on at the next file; where there is no file, at the next unit.
+    fn behind_hole(&self, offset: i64) -> i64 {
+        match self.view.units_per_file() {
+            Some(units) if offset < self.view.disk_end() => offset + units - offset % units,
+            _ => self.view.next_offset(offset).unwrap_or(self.view.max_offset()),
         }
-        if unit.is_left_out() {
-            self.miss(GetMessageStatus::MessageWasRemoving);
-            return Ok(());
-        }
+    }
+
+    fn matches_code(&self, tags_code: i64) -> bool {
+        self.tags.codes_match(tags_code)
+    }
+
+    fn take(&mut self, queue_offset: i64, unit: Unit) -> Result<Taken> {
         let physical_offset = u64::try_from(unit.physical_offset).unwrap_or(u64::MAX);
-        let reason = match self.log.try_record(physical_offset)? {
+        let (reason, gone) = match self.log.try_record(physical_offset)? {
             Ok(record) => match self.other_than(&record, queue_offset, unit.size) {
                 None => {
-                    self.status = GetMessageStatus::Found;
-                    self.skip_until = 0;
-                    self.bytes = self.bytes.wrapping_add(record.len() as i32);
+                    let len = record.len();
                     self.records.push(record);
-                    return Ok(());
+                    return Ok(Taken::Record(len));
                 }
-                Some(reason) => reason,
+                Some(reason) => (reason, Taken::Gone(None)),
             },
-            Err(_) if self.is_retired(physical_offset) => {
-                self.miss(GetMessageStatus::MessageWasRemoving);
-                return Ok(());
-            }
-            Err(reason) => {
-                self.skip_file_of(physical_offset);
-                reason
-            }
+            Err(reason) => match self.retained_from(physical_offset) {
+                Some(from) => return Ok(Taken::Gone(Some(from))),
+                None => (reason, Taken::Gone(self.behind_file_of(physical_offset))),
+            },
         };
-        self.miss(GetMessageStatus::MessageWasRemoving);
         let length = unit.size.max(0) as u64;
         self.damage.push(self.store.log().damage(physical_offset, length, reason));
-        Ok(())
+        Ok(gone)
+    }
+}
+
+impl<'a> Source<'a> {
+    fn new(store: &'a MessageStore, view: &'a QueueView, tags: &'a TagExpression) -> Self {
+        let log = RecordReader::new(store.log());
+        Self { view, units: view.reader(), tags, log, store, records: Vec::new(), damage: Vec::new() }
     }
 
-    /// Whether retention removed the record since the store was opened, which is no damage; then the others of before the log's
-    /// new beginning are not looked for.
-    fn is_retired(&mut self, physical_offset: u64) -> bool {
+    /// Where the log begins now, if retention removed the record since the store was opened, which is no damage: the others of
+    /// before it are not looked for.
+    fn retained_from(&self, physical_offset: u64) -> Option<i64> {
         let log = self.store.log();
         let from = log.segments().find(physical_offset).and_then(|index| log.retained_from(index));
-        self.skip_until = from.map_or(self.skip_until, |from| from as i64);
-        from.is_some()
+        from.map(|from| from as i64)
     }
 
     /// Where a file of the log is gone, its other messages are not looked for one by one.
-    fn skip_file_of(&mut self, physical_offset: u64) {
+    fn behind_file_of(&self, physical_offset: u64) -> Option<i64> {
         let segments = self.store.log().segments();
-        if let (None, Some(size)) = (segments.find(physical_offset), segments.file_size()) {
-            self.skip_until =
-                ((physical_offset / size).saturating_add(1)).saturating_mul(size).min(i64::MAX as u64) as i64;
+        if segments.find(physical_offset).is_some() {
+            return None;
         }
+        segments.file_size().map(|size| behind_file(physical_offset, size))
     }
 
     /// What the record is, if not the one that the unit stands for.
@@ -246,11 +178,5 @@ impl<'a> Get<'a> {
             message.queue_offset(),
             record.len()
         ))
-    }
-
-    fn miss(&mut self, status: GetMessageStatus) {
-        if self.records.is_empty() {
-            self.status = status;
-        }
     }
 }

@@ -1,10 +1,12 @@
-//! What RocketMQ calls a store: commit log, consume queues, index; appending to it, recovering it, and what goes from it.
+//! What RocketMQ calls a store: commit log, consume queues, index; appending to it, reading it meanwhile, recovering it, and
+//! what goes from it.
 pub mod append;
 pub mod commit_log;
 pub mod config_files;
 pub mod config_save;
 pub mod consume_queue;
 pub mod damage;
+pub mod delay_levels;
 pub mod follow;
 pub mod get;
 pub mod get_limits;
@@ -14,11 +16,13 @@ pub mod info;
 pub mod log_walk;
 pub mod message_store;
 pub mod multi_dispatch;
+pub mod pull;
 pub mod query;
 pub mod queue_view;
 pub mod recover;
 pub mod resync;
 pub mod retain;
+pub mod serve;
 pub mod time_search;
 pub mod unlisted;
 pub mod verify;

@@ -8,6 +8,7 @@ use super::get_limits::GetLimits;
 use super::queue_view::{QueueView, ViewReader};
 use super::{LogWalk, MessageStore};
 use crate::Result;
+use crate::file::SegmentFile;
 use crate::format::consume_queue::{UNIT_SIZE, Unit};
 use crate::format::message::Message;
 use std::path::Path;
@@ -36,7 +37,7 @@ impl MessageStore {
         let mut search = Search { view: &view, units, log: RecordReader::new(self.log()) };
         match rule {
             TimeRule::V5 => search.first_not_before(when.max(0)),
-            TimeRule::V4 => search.nearest(when, self.log().min_offset() as i64),
+            TimeRule::V4 => nearest(&mut search, when, self.log().min_offset() as i64),
         }
     }
 }
@@ -101,8 +102,36 @@ struct Search<'a> {
     log: RecordReader<'a>,
 }
 
-impl Search<'_> {
-    /// `None` where the message cannot be read (`CommitLog.pickupStoreTimestamp`).
+/// A queue whose messages are searched by store time.
+pub trait TimedQueue {
+    /// Min and max offset.
+    fn bounds(&self) -> (i64, i64);
+    /// The unit at a queue offset, or `None` in a hole.
+    ///
+    /// # Errors
+    /// [`crate::Error::Io`].
+    fn unit(&mut self, offset: i64) -> Result<Option<Unit>>;
+    /// Store time of a unit's message in milliseconds; `None` where it cannot be read (`CommitLog.pickupStoreTimestamp`).
+    ///
+    /// # Errors
+    /// [`crate::Error::Io`].
+    fn store_time(&mut self, unit: Unit) -> Result<Option<i64>>;
+    /// Offsets of the file that a time points at, as [`file_by_time`] finds it.
+    ///
+    /// # Errors
+    /// [`crate::Error::Io`].
+    fn file_by_time(&self, when: i64) -> Result<Option<(i64, i64)>>;
+}
+
+impl TimedQueue for Search<'_> {
+    fn bounds(&self) -> (i64, i64) {
+        (self.view.min_offset(), self.view.max_offset())
+    }
+
+    fn unit(&mut self, offset: i64) -> Result<Option<Unit>> {
+        self.units.unit(offset)
+    }
+
     fn store_time(&mut self, unit: Unit) -> Result<Option<i64>> {
         if !unit.is_message() {
             return Ok(None);
@@ -111,6 +140,15 @@ impl Search<'_> {
         Ok(record.and_then(|record| Message::decode(&record).map(|m| m.store_timestamp())))
     }
 
+    /// Units that no file holds yet count as one more file, written to just now.
+    fn file_by_time(&self, when: i64) -> Result<Option<(i64, i64)>> {
+        let files = self.view.disk().map_or(&[][..], |queue| queue.segments().files());
+        let unlisted = |end| self.view.next_offset(end).map(|first| (first, self.view.max_offset()));
+        Ok(file_by_time(files, when, unlisted))
+    }
+}
+
+impl Search<'_> {
     fn first_not_before(&mut self, when: i64) -> Result<i64> {
         let (mut low, mut high) = (self.view.min_offset(), self.view.max_offset());
         while low < high {
@@ -136,57 +174,61 @@ impl Search<'_> {
         }
         Ok(None)
     }
+}
 
-    /// Java's search, its oddities included: where nothing is found, the unit before the file; 0 at damage.
-    fn nearest(&mut self, when: i64, log_start: i64) -> Result<i64> {
-        let Some((first, end)) = self.file_by_time(when) else { return Ok(0) };
-        let mut low = first.max(self.view.min_offset());
-        let mut high = self.view.max_offset().min(end) - 1;
-        let (mut left, mut right) = (None, None);
-        let mut left_time = None;
-        while low <= high {
-            let middle = first + (low - first + high - first) / 2;
-            let Some(unit) = self.units.unit(middle)? else { return Ok(0) };
-            if unit.physical_offset < log_start {
-                (left, low) = (Some(middle), middle + 1);
-                continue;
-            }
-            let Some(time) = self.store_time(unit)? else { return Ok(0) };
-            if time == when {
-                return Ok(middle);
-            }
-            if time > when {
-                (right, high) = (Some((middle, time)), middle - 1);
-            } else {
-                (left, left_time, low) = (Some(middle), Some(time), middle + 1);
-            }
+/// Java's search, its oddities included: where nothing is found, the unit before the file; 0 at damage.
+///
+/// # Errors
+/// What `queue` returns.
+pub fn nearest(queue: &mut impl TimedQueue, when: i64, log_start: i64) -> Result<i64> {
+    let Some((first, end)) = queue.file_by_time(when)? else { return Ok(0) };
+    let (min_offset, max_offset) = queue.bounds();
+    let mut low = first.max(min_offset);
+    let mut high = max_offset.min(end) - 1;
+    let (mut left, mut right) = (None, None);
+    let mut left_time = None;
+    while low <= high {
+        let middle = first + (low - first + high - first) / 2;
+        let Some(unit) = queue.unit(middle)? else { return Ok(0) };
+        if unit.physical_offset < log_start {
+            (left, low) = (Some(middle), middle + 1);
+            continue;
         }
-        let nothing = (first * UNIT - 1).max(0) / UNIT;
-        Ok(match (left_time, right) {
-            (None, right) => right.map_or(nothing, |(offset, _)| offset),
-            (Some(_), None) => left.unwrap_or(nothing),
-            (Some(earlier), Some((offset, later))) if when.abs_diff(earlier) > later.abs_diff(when) => offset,
-            _ => left.unwrap_or(nothing),
-        })
+        let Some(time) = queue.store_time(unit)? else { return Ok(0) };
+        if time == when {
+            return Ok(middle);
+        }
+        if time > when {
+            (right, high) = (Some((middle, time)), middle - 1);
+        } else {
+            (left, left_time, low) = (Some(middle), Some(time), middle + 1);
+        }
     }
+    let nothing = (first * UNIT - 1).max(0) / UNIT;
+    Ok(match (left_time, right) {
+        (None, right) => right.map_or(nothing, |(offset, _)| offset),
+        (Some(_), None) => left.unwrap_or(nothing),
+        (Some(earlier), Some((offset, later))) if when.abs_diff(earlier) > later.abs_diff(when) => offset,
+        _ => left.unwrap_or(nothing),
+    })
+}
 
-    /// Offsets of the first file that was written to at `when` or later, else of the last. Units that no file holds yet
-    /// count as one more file, written to just now.
-    fn file_by_time(&self, when: i64) -> Option<(i64, i64)> {
-        let files = self.view.disk().map_or(&[][..], |queue| queue.segments().files());
-        let ranges =
-            files.iter().map(|file| ((file.base as i64 / UNIT, file.end() as i64 / UNIT), modified(&file.path)));
-        let mut last = None;
-        for (range, time) in ranges {
-            last = Some(range);
-            if time >= when {
-                return last;
-            }
+/// Offsets of the first file that was written to at `when` or later, else of what `unlisted` knows behind the files, else of the
+/// last file.
+pub fn file_by_time(
+    files: &[SegmentFile],
+    when: i64,
+    unlisted: impl FnOnce(i64) -> Option<(i64, i64)>,
+) -> Option<(i64, i64)> {
+    let ranges = files.iter().map(|file| ((file.base as i64 / UNIT, file.end() as i64 / UNIT), modified(&file.path)));
+    let mut last = None;
+    for (range, time) in ranges {
+        last = Some(range);
+        if time >= when {
+            return last;
         }
-        let end = last.map_or(0, |(_, end)| end);
-        let unlisted = self.view.next_offset(end).map(|first| (first, self.view.max_offset()));
-        unlisted.or(last)
     }
+    unlisted(last.map_or(0, |(_, end)| end)).or(last)
 }
 
 /// Milliseconds since 1970; 0 where nobody knows.

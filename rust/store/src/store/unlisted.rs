@@ -3,6 +3,7 @@
 //! Source: `ReputMessageService.doReput`, `CommitLog.recoverAbnormally`.
 use super::MessageStore;
 use super::damage::DamageLog;
+use super::delay_levels::DelayLevels;
 use super::log_walk::LogWalk;
 use super::multi_dispatch::listed_in;
 use crate::Result;
@@ -52,7 +53,7 @@ impl Unlisted {
         let unit = Unit {
             physical_offset: message.physical_offset(),
             size: message.layout().total as i32,
-            tags_code: code_of(message, &topic),
+            tags_code: code_of(message, &topic, &DelayLevels::default()),
         };
         self.add(&topic, message.queue_id(), message.queue_offset(), unit);
         for (name, queue_id, offset) in listed_in(message) {
@@ -72,25 +73,17 @@ impl Unlisted {
 /// The tags code that dispatch gives a record: the tag's hash, or in the delay topic the time to deliver at.
 ///
 /// Source: `CommitLog.checkMessageAndReturnSize`.
-pub fn code_of(message: &Message<'_>, topic: &str) -> i64 {
+pub fn code_of(message: &Message<'_>, topic: &str, levels: &DelayLevels) -> i64 {
     let text = |name| message.property(name).map(String::from_utf8_lossy);
     let level = text(properties::DELAY).and_then(|level| level.parse::<i64>().ok()).unwrap_or(0);
     if topic == DELAY_TOPIC && level > 0 {
-        return message.store_timestamp() + delay_millis(level);
+        return message.store_timestamp() + levels.millis(level);
     }
     tags_code(text(properties::TAGS).as_deref())
 }
 
 /// The topic of messages that wait (`TopicValidator.RMQ_SYS_SCHEDULE_TOPIC`).
 pub const DELAY_TOPIC: &str = "SCHEDULE_TOPIC_XXXX";
-/// `messageDelayLevel` as a broker ships it, in seconds.
-const DELAY_SECONDS: [i64; 18] =
-    [1, 5, 10, 30, 60, 120, 180, 240, 300, 360, 420, 480, 540, 600, 1200, 1800, 3600, 7200];
-
-pub(super) fn delay_millis(level: i64) -> i64 {
-    let index = (level as usize).clamp(1, DELAY_SECONDS.len()) - 1;
-    DELAY_SECONDS[index] * 1000
-}
 
 impl MessageStore {
     /// The unlisted end of the log; read once.

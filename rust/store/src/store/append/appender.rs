@@ -19,6 +19,7 @@ use crate::file::disk::{self, Call, sync_directory};
 use crate::format::host::Host;
 use crate::store::recover::{Extent, Recovered, is_begun, recover};
 use crate::store::retain::retention::Retention;
+use crate::store::serve::Live;
 use crate::store::verify::Watch;
 use crate::{Error, Result};
 use std::fs;
@@ -29,6 +30,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 /// Name of the file that is there while a store is open.
 pub const ABORT: &str = "abort";
+
 /// What an append did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Appended {
@@ -56,6 +58,7 @@ pub(super) struct OwnedStore {
     pub(super) flusher: Flusher,
     pub(super) retention: Retention,
     pub(super) ahead: Ahead,
+    pub(super) live: Live,
     opened: Instant,
     /// When the append that goes on began.
     held_since: AtomicU64,
@@ -95,6 +98,7 @@ impl Appender {
         let abort = root.join(ABORT);
         disk::call(Call::Create, &abort, || fs::write(&abort, b""))?;
         sync_directory(root)?;
+        let live = writers.live(root);
         let state = Mutex::new(Some(Open { writers, plan: Plan::default(), is_closing: false, _lock: lock }));
         let store = Arc::new(OwnedStore {
             root: root.to_path_buf(),
@@ -102,6 +106,7 @@ impl Appender {
             flusher: Flusher::new(root)?,
             retention: Retention::new(root, options.retain, options.zone_offset_ms),
             ahead: Ahead::default(),
+            live,
             opened: Instant::now(),
             held_since: AtomicU64::new(0),
             state,
@@ -121,9 +126,9 @@ impl Appender {
     /// in errors. [`PutMessageStatus::of`](super::PutMessageStatus::of) is what a broker calls an error.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for a row; [`Error::Io`] where a file cannot be created, [`Error::NotWritable`] for a store that was
-    /// closed, whose disk retention finds too full, or where a write or a flush has failed, now or before; [`Error::Busy`]; [`Error::FlushTimeout`], which leaves
-    /// the batch stored.
+    /// [`Error::Invalid`] for a row; [`Error::Io`] where a file cannot be created or written; [`Error::NotWritable`] for a store
+    /// that was closed, whose disk retention finds too full, or where a write or a flush has failed before; [`Error::Busy`];
+    /// [`Error::FlushTimeout`], which leaves the batch stored.
     pub fn append<R: Rows>(&self, rows: &R, store_ms: Option<i64>, first_row: usize) -> Result<Appended> {
         let mut last = None;
         self.put(rows, store_ms, first_row, false, |place| last = Some(place))?;
@@ -149,26 +154,44 @@ impl Appender {
         is_whole: bool,
         placed: impl FnMut(Place),
     ) -> Result<()> {
+        let position = self.put_unsynced(rows, store_ms, first_row, is_whole, placed)?;
+        match self.store.options.flush {
+            Flush::Async => Ok(()),
+            Flush::Sync => self.wait_flushed(position, Some(self.store.options.sync_flush_timeout)),
+        }
+    }
+
+    /// Returns the offset of the log up to which the disk must have it.
+    pub(super) fn put_unsynced<R: Rows>(
+        &self,
+        rows: &R,
+        store_ms: Option<i64>,
+        first_row: usize,
+        is_whole: bool,
+        placed: impl FnMut(Place),
+    ) -> Result<u64> {
         let store = &self.store;
         let options = &store.options;
         store.retention.check_writable()?;
-        let (position, wants_file) = store.with_log(|open| {
+        let (position, wants_file, arrived) = store.with_log(|open| {
             let batch = Batch { options, store_ms: store_ms.unwrap_or_else(now), first_row, is_whole };
             open.writers.prepare(&mut open.plan, rows, &batch)?;
             if let Some((pages, range)) = open.writers.log.to_touch(open.plan.size()) {
                 store.ahead.touch(pages, range);
             }
             open.writers.write(&open.plan, rows, &batch, placed).inspect_err(|e| store.flusher.fail(e))?;
+            let arrivals = store.live.arrivals().waiting();
+            let arrived = arrivals.map(|listener| (listener, open.writers.arrived(&open.plan, &batch)));
             open.plan.shrink();
-            Ok((open.writers.log.position(), open.writers.log.wanted().is_some()))
+            Ok((open.writers.log.position(), open.writers.log.wanted().is_some(), arrived))
         })?;
         if wants_file {
             store.ahead.create();
         }
-        if options.flush == Flush::Sync {
-            store.flusher.commit(position, Some(options.sync_flush_timeout), &|| store.unsynced_log())?;
+        if let Some((listener, arrived)) = arrived {
+            arrived.tell(&*listener);
         }
-        Ok(())
+        Ok(position)
     }
 
     /// Waits until all that was appended is on the disk.
@@ -251,7 +274,7 @@ impl OwnedStore {
         self.flusher.flush(&|| self.with(|open| Ok(open.writers.unsynced())))
     }
 
-    fn unsynced_log(&self) -> Result<(Unsynced, u64)> {
+    pub(super) fn unsynced_log(&self) -> Result<(Unsynced, u64)> {
         self.with(|open| {
             let mut log = Unsynced::default();
             let position = open.writers.log.unsynced(&mut log);

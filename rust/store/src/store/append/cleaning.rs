@@ -8,6 +8,7 @@ use crate::store::retain::retention::Owner;
 use crate::store::retain::{Cleaned, QueueName, Situation, whole_queues};
 use crate::store::{ConsumeQueue, MessageStore, OpenOptions};
 use std::collections::BTreeSet;
+use std::path::Path;
 
 impl Appender {
     /// Removes what retention lets go, while others append and read: files of the log, at most ten and the oldest first, then
@@ -15,8 +16,8 @@ impl Appender {
     /// files go by age at any hour, and the time of day is believed.
     ///
     /// # Errors
-    /// [`crate::Error::Invalid`] where the store was opened without retention, or is closed; [`crate::Error::Io`], after which another call goes
-    /// on.
+    /// [`crate::Error::Invalid`] where the store was opened without retention, [`crate::Error::NotWritable`] where it is closed;
+    /// [`crate::Error::Io`], after which another call goes on.
     pub fn clean(&self, now_ms: Option<i64>, manual: bool) -> Result<Cleaned> {
         self.clean_in(self.store.retention.situation(now_ms, manual))
     }
@@ -43,7 +44,7 @@ impl Appender {
     /// Their next offsets are forgotten.
     ///
     /// # Errors
-    /// [`crate::Error::Invalid`] where the store is closed, [`crate::Error::Io`].
+    /// [`crate::Error::NotWritable`] where the store is closed, [`crate::Error::Io`].
     pub fn clean_expired_queues(&self) -> Result<Vec<QueueName>> {
         self.store.remove_queues(&whole_queues::is_expired)
     }
@@ -95,6 +96,14 @@ impl Owner for OwnedStore {
     fn flush(&self) -> Result<()> {
         Self::flush(self)
     }
+
+    fn removing(&self, path: &Path) {
+        self.live.removing(path);
+    }
+
+    fn cleaned(&self) -> Result<()> {
+        self.live.correct_min_offsets()
+    }
 }
 
 /// The owner as its thread sees it, whose work must not wait for a long run.
@@ -107,6 +116,14 @@ impl Owner for InThread<'_> {
 
     fn flush(&self) -> Result<()> {
         self.0.flush()
+    }
+
+    fn removing(&self, path: &Path) {
+        Owner::removing(self.0, path);
+    }
+
+    fn cleaned(&self) -> Result<()> {
+        self.0.cleaned()
     }
 
     fn pause(&self) {

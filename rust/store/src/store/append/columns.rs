@@ -112,6 +112,7 @@ impl Rows for Columns {
             sys_flag: integer(&self.sys_flag).unwrap_or(0) & !i64::from(COMPRESSED | TYPE_MASK),
             reconsume_times: integer(&self.reconsume_times).unwrap_or(0),
             prepared_transaction_offset: integer(&self.prepared_transaction_offset).unwrap_or(0),
+            is_due: false,
         }
     }
 

@@ -1,23 +1,22 @@
 //! Delayed messages: put into the queue of their level, to be delivered to their own topic later.
 //!
 //! Source: `CommitLog.asyncPutMessage`, `ScheduleMessageService.parseDelayLevel`, `delayLevel2QueueId`.
+use crate::store::delay_levels::DelayLevels;
 pub use crate::store::unlisted::DELAY_TOPIC;
-use crate::store::unlisted::delay_millis;
 
-/// The highest level of a broker as it ships.
-const MAX_LEVEL: i64 = 18;
-
-/// A delay level, 1 to 18.
+/// A delay level, from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Delay {
     level: i32,
+    millis: i64,
 }
 
 impl Delay {
     /// The level that a property `DELAY` asks for; `None` for 0 and below, an error for what is no number.
-    pub fn parse(value: &[u8]) -> Result<Option<Self>, std::num::ParseIntError> {
+    pub fn parse(value: &[u8], levels: &DelayLevels) -> Result<Option<Self>, std::num::ParseIntError> {
         let level: i64 = String::from_utf8_lossy(value).parse::<i32>()?.into();
-        Ok((level > 0).then(|| Self { level: level.min(MAX_LEVEL) as i32 }))
+        let level = level.min(levels.max());
+        Ok((level > 0).then(|| Self { level: level as i32, millis: levels.millis(level) }))
     }
 
     /// What `DELAY` says once stored.
@@ -32,7 +31,7 @@ impl Delay {
 
     /// When to deliver, in milliseconds: what the consume queue holds instead of a tag's hash.
     pub fn deliver_timestamp(self, store_timestamp: i64) -> i64 {
-        store_timestamp + delay_millis(self.level.into())
+        store_timestamp + self.millis
     }
 }
 
@@ -42,10 +41,14 @@ mod tests {
 
     #[test]
     fn levels_are_clamped_and_zero_is_none() {
-        let level = |text: &str| Delay::parse(text.as_bytes()).map(|d| d.map(Delay::level));
+        let levels = DelayLevels::default();
+        let level = |text: &str| Delay::parse(text.as_bytes(), &levels).map(|d| d.map(Delay::level));
         assert_eq!((level("3"), level("99"), level("0"), level("-1")), (Ok(Some(3)), Ok(Some(18)), Ok(None), Ok(None)));
         assert!(level("soon").is_err());
-        let delay = Delay::parse(b"5").expect("a number").expect("a level");
+        let delay = Delay::parse(b"5", &levels).expect("a number").expect("a level");
         assert_eq!((delay.queue_id(), delay.deliver_timestamp(1000)), (4, 61_000));
+        let own = DelayLevels::new(&[3, 4]).expect("two levels");
+        let delay = Delay::parse(b"5", &own).expect("a number").expect("a level");
+        assert_eq!((delay.level(), delay.deliver_timestamp(1000)), (2, 5_000));
     }
 }

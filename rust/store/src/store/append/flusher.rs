@@ -96,6 +96,11 @@ impl Flusher {
         done.unwrap_or_else(|| Err(Error::io(&self.root, std::io::ErrorKind::Interrupted.into())))
     }
 
+    /// Offset up to which the log is known to be on the disk.
+    pub fn flushed_to(&self) -> u64 {
+        self.progress().flushed
+    }
+
     /// Fails once a flush or a write has failed.
     ///
     /// # Errors

@@ -93,6 +93,11 @@ impl IndexWriter {
         Ok(IndexFile { map: file.map()?, file: file.into() })
     }
 
+    /// Slots and entries of its files.
+    pub fn geometry(&self) -> Geometry {
+        self.geometry
+    }
+
     /// Name of the file that is written to, where there is one: files behind it are created ahead.
     pub fn in_use(&self) -> Option<String> {
         let name = self.current.as_ref()?.file.path().file_name()?;

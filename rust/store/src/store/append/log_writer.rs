@@ -6,9 +6,11 @@ use crate::Result;
 use crate::file::mmap::Pages;
 use crate::file::{Allocated, Mapped, disk, name};
 use crate::format::message::{MIN_BLANK_LEN, encode_blank};
+use crate::store::serve::LiveLog;
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// The next file of the log while it is created.
 const NEXT_FILE: &str = "commitlog.next";
@@ -29,6 +31,7 @@ pub struct LogWriter {
     is_mapped: bool,
     /// Offset of the next record, what is still in the buffer included.
     position: u64,
+    live: Arc<LiveLog>,
     current: Option<LogFile>,
     ahead: VecDeque<LogFile>,
     reserved_from: usize,
@@ -90,6 +93,7 @@ impl LogWriter {
     ) -> Result<Self> {
         let current = current.map(|(base, file)| LogFile::new(base, file, is_mapped)).transpose()?;
         Ok(Self {
+            live: Arc::new(LiveLog::new(directory.clone(), file_size, position)),
             directory,
             file_size,
             position,
@@ -104,6 +108,11 @@ impl LogWriter {
             created: false,
             dirty: false,
         })
+    }
+
+    /// The log for those who read it meanwhile.
+    pub fn live(&self) -> &Arc<LiveLog> {
+        &self.live
     }
 
     /// Bytes of each file.
@@ -239,7 +248,7 @@ impl LogWriter {
         Ok(())
     }
 
-    /// Hands the buffer to the operating system.
+    /// Hands the buffer to the operating system, and shows it to those who read.
     ///
     /// # Errors
     /// [`crate::Error::Io`]; then part of it may be in the file.
@@ -248,6 +257,7 @@ impl LogWriter {
             let at = self.position - self.buffer.len() as u64 - current.base;
             current.file.write(&self.buffer, at, SIZE_WORD)?;
             self.dirty = true;
+            self.live.publish(self.position);
         }
         self.buffer.clear();
         Ok(())

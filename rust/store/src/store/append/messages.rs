@@ -72,6 +72,7 @@ impl Rows for Messages {
             sys_flag: message.sys_flag,
             reconsume_times: message.reconsume_times,
             prepared_transaction_offset: message.prepared_transaction_offset,
+            is_due: false,
         }
     }
 

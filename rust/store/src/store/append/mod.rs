@@ -12,6 +12,7 @@
 //! threads, timer       what flushes, creates the next file and touches the next pages
 //! appender             the façade: one batch of rows after the other, flush, close
 //! cleaning             what retention removes meanwhile
+//! serving              what others read meanwhile, and how a server waits for the disk
 //! resume               where an existing store goes on, or why it does not
 //! ```
 pub mod appender;
@@ -33,6 +34,7 @@ pub mod queue_writer;
 pub mod resume;
 pub mod row;
 pub mod row_check;
+pub mod serving;
 pub mod status;
 pub mod threads;
 pub mod timer;
@@ -43,5 +45,5 @@ pub use appender::{Appended, Appender, Place, repair};
 pub use columns::Columns;
 pub use messages::{Messages, OwnedMessage};
 pub use options::{AppendOptions, Flush};
-pub use row::{Row, Rows};
+pub use row::{Pair, Row, Rows};
 pub use status::PutMessageStatus;

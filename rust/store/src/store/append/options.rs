@@ -3,6 +3,7 @@ use crate::format::consume_queue::UNIT_SIZE;
 use crate::format::host::Host;
 use crate::format::index::{self, DEFAULT_ENTRY_COUNT, DEFAULT_SLOT_COUNT};
 use crate::format::message::{MIN_BLANK_LEN, MIN_LEN};
+use crate::store::delay_levels::DelayLevels;
 use crate::store::retain::RetainOptions;
 use crate::{Error, Result};
 use std::net::Ipv4Addr;
@@ -48,6 +49,8 @@ pub struct AppendOptions {
     pub sync_flush_timeout: Duration,
     /// After how long an append that holds the log keeps others from waiting for it (`osPageCacheBusyTimeOutMills`).
     pub busy_after: Option<Duration>,
+    /// How long each delay level waits (`messageDelayLevel`).
+    pub delay_levels: DelayLevels,
     /// The local time's distance from UTC in milliseconds: index files are named after the local time.
     pub zone_offset_ms: i64,
     /// What is removed, and when; nothing ever without.
@@ -70,6 +73,7 @@ impl Default for AppendOptions {
             max_lmq_queues: 20_000,
             sync_flush_timeout: Duration::from_secs(5),
             busy_after: None,
+            delay_levels: DelayLevels::default(),
             zone_offset_ms: 0,
             retain: None,
         }

@@ -15,7 +15,7 @@ use crate::Result;
 use crate::format::message::{MIN_BLANK_LEN, MIN_LEN, TRANSACTION_MASK, TRANSACTION_ROLLBACK};
 use crate::format::properties::MAX_LEN;
 use crate::format::tag::tags_code;
-use crate::store::multi_dispatch;
+use crate::store::multi_dispatch::{self, LMQ};
 
 /// A row that was checked. What is its own of the plan's lists ends where these say; it begins where that of the row before ends.
 #[derive(Clone, Copy, Debug)]
@@ -147,7 +147,7 @@ impl Plan {
         let (named, count) = properties::encode(rows, row, &mut self.properties);
         check_properties(rows, row, &self.properties[start..], count)?;
         let is_dispatched = is_dispatched(row.sys_flag as i32);
-        let delay = if is_dispatched { delay_of(named)? } else { None };
+        let delay = if is_dispatched && !row.is_due { delay_of(named, &options.delay_levels)? } else { None };
         let (topic, queue_id) = match delay {
             Some(delay) => {
                 properties::add_delay(row, delay, start, &mut self.properties);
@@ -199,11 +199,13 @@ impl Plan {
         let (from, mut offsets) = (self.further.len(), Vec::new());
         for (name, queue_id) in multi_dispatch::queues(asked.names, asked.queue_id) {
             check_queue_name(name)?;
-            let number = queues.find(name, queue_id);
-            if queues.lmq_count() > options.max_lmq_queues {
+            // before it is in the table: a queue that is refused must not count from then on
+            let is_new_lmq = name.starts_with(LMQ) && !queues.has(name, queue_id);
+            if is_new_lmq && queues.lmq_count() >= options.max_lmq_queues {
                 let expected = format!("at most {} queues of multi-dispatch", options.max_lmq_queues);
                 return Err(fault(TOO_MANY_QUEUES, expected, name));
             }
+            let number = queues.find(name, queue_id);
             if let Some(at) = self.further[from..].iter().position(|further| *further == number) {
                 offsets.push(offsets[at]);
                 continue;

@@ -132,7 +132,7 @@ mod tests {
     #[test]
     fn a_delayed_message_remembers_where_it_belongs() {
         let (rows, mut out) = (message(), b"before".to_vec());
-        let delay = Delay::parse(b"99").expect("a number").expect("a level");
+        let delay = Delay::parse(b"99", &Default::default()).expect("a number").expect("a level");
         encode(&rows, &rows.row(0), &mut out);
         add_delay(&rows.row(0), delay, 6, &mut out);
         let expected = "beforeREAL_TOPIC\u{1}T\u{2}b\u{1}2\u{2}KEYS\u{1}k1 k2\u{2}UNIQ_KEY\u{1}U\u{2}DELAY\u{1}18\u{2}TAGS\u{1}A\u{2}REAL_QID\u{1}7";

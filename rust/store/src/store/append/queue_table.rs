@@ -7,8 +7,10 @@ use crate::Result;
 use crate::format::consume_queue::Unit;
 use crate::format::tag::java_hash;
 use crate::store::multi_dispatch::LMQ;
+use crate::store::serve::{LiveQueue, LiveQueues};
 use std::collections::HashMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// Queue files that stay open.
 const MAX_OPEN: usize = 256;
@@ -24,6 +26,9 @@ pub struct QueueTable {
     names: HashMap<Box<str>, usize>,
     topics: Vec<Topic>,
     queues: Vec<QueueWriter>,
+    live: Arc<LiveQueues>,
+    /// What those who read see of each of `queues`.
+    shown: Vec<Arc<LiveQueue>>,
     last: usize,
     lmq_count: usize,
     planned: Vec<u32>,
@@ -46,6 +51,8 @@ impl QueueTable {
     /// An empty table for the queues below `directory`; new ones have files of `file_size` bytes.
     pub fn new(directory: PathBuf, file_size: u64) -> Self {
         Self {
+            live: Arc::new(LiveQueues::new(directory.clone(), file_size)),
+            shown: Vec::new(),
             directory,
             file_size,
             names: HashMap::new(),
@@ -67,9 +74,25 @@ impl QueueTable {
         let stays_open = self.queues.len() < MAX_OPEN;
         let queue = QueueWriter::new(topic_number, queue_id, directory, self.file_size, next_offset, stays_open);
         self.queues.push(queue);
+        self.shown.push(self.live.make(topic, queue_id, next_offset));
         self.lmq_count += usize::from(topic.starts_with(LMQ));
         self.topics[topic_number].insert(queue_id, number);
         number
+    }
+
+    /// The queues for those who read them meanwhile.
+    pub fn live(&self) -> &Arc<LiveQueues> {
+        &self.live
+    }
+
+    /// What those who read see of the queue of that number.
+    pub fn shown(&self, number: u32) -> &Arc<LiveQueue> {
+        &self.shown[number as usize]
+    }
+
+    /// Whether the table has a queue.
+    pub fn has(&self, topic: &str, queue_id: i32) -> bool {
+        self.names.get(topic).is_some_and(|topic| self.topics[*topic].get(queue_id) != NONE)
     }
 
     /// The queue's number in the table; a new queue if there is none.
@@ -129,6 +152,9 @@ impl QueueTable {
             let stays_open = (number as usize) < MAX_OPEN;
             let queue = QueueWriter::new(topic_number, queue_id, directory, self.file_size, 0, stays_open);
             self.queues[number as usize] = queue;
+            let new = self.live.make(topic, queue_id, 0);
+            let removed = std::mem::replace(&mut self.shown[number as usize], new);
+            self.live.remove(&removed);
         }
     }
 
@@ -204,13 +230,15 @@ impl QueueTable {
         self.queues[number as usize].fill(offset, log_file)
     }
 
-    /// Hands all units to the operating system.
+    /// Hands all units to the operating system, and shows them to those who read.
     ///
     /// # Errors
     /// [`crate::Error::Io`].
     pub fn write(&mut self) -> Result<()> {
         for number in self.pending.drain(..) {
-            self.queues[number as usize].write()?;
+            let queue = &mut self.queues[number as usize];
+            queue.write()?;
+            self.live.publish(&self.shown[number as usize], queue.next_offset());
             self.unsynced.push(number);
         }
         if self.unsynced.len() > 4 * self.queues.len() {

@@ -22,7 +22,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 /// Directories of a store.
-const DIRECTORIES: [&str; 3] = ["commitlog", "consumequeue", "index"];
+pub const DIRECTORIES: [&str; 3] = ["commitlog", "consumequeue", "index"];
 /// What tells a store of 5.x that is kept in other files, too, which this would leave behind.
 const OTHER_KINDS: [(&str, &str); 5] = [
     ("consumequeue_ext", "a store with consume-queue extensions (enableConsumeQueueExt=true)"),
@@ -66,7 +66,7 @@ pub fn resume(root: &Path, options: &AppendOptions) -> Result<Writers> {
     let store = MessageStore::open(root, &OpenOptions::default())?;
     let queues = store.all_queues()?;
     let offsets = next_offsets(&queues)?;
-    let end = log_end(&store, &offsets)?;
+    let end = log_end(&store, &queues, &offsets)?;
     queues.iter().try_for_each(|queue| check_last_unit(&store, queue, end))?;
     Ok(Writers {
         log: log_writer(&store, options, end)?,
@@ -116,7 +116,7 @@ fn next_offsets(queues: &[ConsumeQueue]) -> Result<Offsets> {
 }
 
 /// Walks the last file, and what no queue lists, to the end of the log; every record on the way must be in its queue.
-fn log_end(store: &MessageStore, offsets: &Offsets) -> Result<u64> {
+fn log_end(store: &MessageStore, queues: &[ConsumeQueue], offsets: &Offsets) -> Result<u64> {
     let files = store.log().segments().files();
     let Some(last) = files.last() else { return Ok(0) };
     let listed = store.dispatched_to()?;
@@ -128,7 +128,7 @@ fn log_end(store: &MessageStore, offsets: &Offsets) -> Result<u64> {
         let block = walk.block();
         for record in block.records.iter().filter(|record| record.layout.is_dispatched()) {
             let message = Message::new(block.bytes.get(record.at as usize..).unwrap_or_default(), record.layout);
-            message.map_or(Ok(()), |message| check_listed(store, &message, offsets))?;
+            message.map_or(Ok(()), |message| check_listed(store, &message, queues, offsets))?;
         }
     }
     if let Some(first) = damage.entries().first() {
@@ -144,15 +144,25 @@ fn log_end(store: &MessageStore, offsets: &Offsets) -> Result<u64> {
     Ok(walk.position())
 }
 
-fn check_listed(store: &MessageStore, message: &Message<'_>, offsets: &Offsets) -> Result<()> {
+fn check_listed(store: &MessageStore, message: &Message<'_>, queues: &[ConsumeQueue], offsets: &Offsets) -> Result<()> {
     let topic = std::str::from_utf8(message.topic()).unwrap_or_default();
     let next = offsets.get(topic).and_then(|queues| queues.get(&message.queue_id())).copied().unwrap_or(0);
     if message.queue_offset() < next {
         return Ok(());
     }
+    let queue = queues.iter().find(|queue| (queue.topic(), queue.queue_id()) == (topic, message.queue_id()));
+    if queue.map_or(Ok(false), |queue| began_anew(queue, next, message))? {
+        return Ok(());
+    }
     let (queue, offset) = (message.queue_id(), message.queue_offset());
     let reason = format!("queue {queue} of topic {topic} ends at {next}, but the log has its message {offset}");
     Err(corrupt(store.root(), message.physical_offset() as u64, reason))
+}
+
+/// Whether a queue has messages behind one whose offset it has not reached: it was removed with its topic, and began again.
+fn began_anew(queue: &ConsumeQueue, next: i64, message: &Message<'_>) -> Result<bool> {
+    let last = UnitReader::new(queue).unit(next - 1)?.filter(Unit::is_message);
+    Ok(last.is_some_and(|last| last.physical_offset > message.physical_offset()))
 }
 
 /// The last unit must lead to its own message: a stale one would be followed by others at wrong places.
@@ -174,7 +184,9 @@ fn log_writer(store: &MessageStore, options: &AppendOptions, end: u64) -> Result
     let size = one_size(segments)?.unwrap_or(options.file_size);
     let current = segments.find(end).map(|index| &segments.files()[index]);
     let current = current.map(|file| Ok::<_, Error>((file.base, Allocated::open(&file.path)?))).transpose()?;
-    LogWriter::new(store.root().join("commitlog"), size, end, current, options.flush == Flush::Async)
+    let log = LogWriter::new(store.root().join("commitlog"), size, end, current, options.flush == Flush::Async)?;
+    log.live().begin_at(segments.start());
+    Ok(log)
 }
 
 fn queue_table(
@@ -199,7 +211,8 @@ fn queue_table(
     }
     let mut table = QueueTable::new(store.root().join("consumequeue"), size.unwrap_or(options.queue_file_size));
     for queue in queues {
-        table.add(queue.topic(), queue.queue_id(), offsets[queue.topic()][&queue.queue_id()]);
+        let number = table.add(queue.topic(), queue.queue_id(), offsets[queue.topic()][&queue.queue_id()]);
+        table.shown(number).begin_in(queue, store.log().min_offset())?;
     }
     Ok(table)
 }

@@ -29,6 +29,8 @@ pub struct Row<'a> {
     pub reconsume_times: i64,
     /// Physical offset of the half message, or 0.
     pub prepared_transaction_offset: i64,
+    /// A property `DELAY` is history: the time has come.
+    pub is_due: bool,
 }
 
 /// Name and value of a property; one without a value is not stored, as in Java.

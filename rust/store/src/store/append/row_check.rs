@@ -8,6 +8,7 @@ use crate::Error;
 use crate::format::message::{TRANSACTION_MASK, TRANSACTION_PREPARED, TRANSACTION_ROLLBACK};
 use crate::format::properties::{NAME_END, PROPERTY_END};
 use crate::store::consume_queue::is_directory_name;
+use crate::store::delay_levels::DelayLevels;
 use crate::store::multi_dispatch;
 
 /// The longest topic that a record of 4.9 can tell.
@@ -110,8 +111,9 @@ pub fn check_properties<R: Rows>(rows: &R, row: &Row<'_>, encoded: &[u8], count:
 }
 
 /// The delay that a property asks for.
-pub fn delay_of(named: Named<'_>) -> Result<Option<Delay>, Fault> {
+pub fn delay_of(named: Named<'_>, levels: &DelayLevels) -> Result<Option<Delay>, Fault> {
     let Some(value) = named.delay else { return Ok(None) };
     let text = || format!("{:?}", String::from_utf8_lossy(value));
-    Delay::parse(value).map_err(|_| fault("property DELAY", "a delay level as a number, 0 to 18", text()))
+    let expected = || format!("a delay level as a number, 0 to {}", levels.max());
+    Delay::parse(value, levels).map_err(|_| fault("property DELAY", expected(), text()))
 }

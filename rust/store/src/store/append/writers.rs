@@ -12,6 +12,10 @@ use super::unsynced::Unsynced;
 use crate::Result;
 use crate::format::consume_queue::Unit;
 use crate::format::message::NewMessage;
+use crate::store::serve::Live;
+use crate::store::serve::arrival::Arrived;
+use crate::store::serve::key_query::LiveIndex;
+use std::path::Path;
 
 /// Where a message was put.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,6 +127,25 @@ impl Writers {
             self.queues.push(planned.queue, unit);
         }
         parts.further.iter().for_each(|number| self.queues.push(*number, unit));
+    }
+
+    /// What a batch that was written brought to each queue.
+    pub fn arrived(&self, plan: &Plan, batch: &Batch<'_>) -> Arrived {
+        let mut arrived = Arrived::at(batch.store_ms);
+        for (index, row) in plan.rows.iter().enumerate().filter(|(_, row)| row.is_dispatched) {
+            let parts = plan.parts(index);
+            let own = (self.queues.shown(row.queue), row.queue_offset + 1);
+            let further = parts.further.iter().map(|n| (self.queues.shown(*n), self.queues.queue(*n).next_offset()));
+            arrived.push(std::iter::once(own).chain(further), row.tags_code, parts.properties);
+        }
+        arrived
+    }
+
+    /// Those who read while this writes.
+    pub fn live(&self, root: &Path) -> Live {
+        let geometry = self.index.geometry();
+        let index = LiveIndex::new(root.join("index"), geometry.slots, geometry.entries);
+        Live::new(self.log.live().clone(), self.queues.live().clone(), index)
     }
 
     /// Hands all that is gathered to the operating system: first the log, then what points into it.

@@ -11,6 +11,7 @@ use crate::format::message::Message;
 use crate::store::append::queue_table::QueueTable;
 use crate::store::append::unsynced::Unsynced;
 use crate::store::consume_queue::{UnitReader, is_directory_name};
+use crate::store::delay_levels::DelayLevels;
 use crate::store::multi_dispatch::{LMQ, listed_in};
 use crate::store::unlisted::{DELAY_TOPIC, code_of};
 use crate::store::{CommitLog, ConsumeQueue};
@@ -34,6 +35,7 @@ pub struct QueueRepair {
     table: QueueTable,
     states: Vec<State>,
     only: Option<HashSet<QueueName>>,
+    delay_levels: DelayLevels,
     written: u64,
     unlisted: u64,
 }
@@ -67,7 +69,7 @@ impl QueueRepair {
             let lags = is_odd && !queue.topic().starts_with(LMQ);
             states.push(State { found: Some(queue), last, lags, ..State::default() });
         }
-        Ok(Self { log, table, states, only: None, written: 0, unlisted: 0 })
+        Ok(Self { log, table, states, only: None, delay_levels: DelayLevels::default(), written: 0, unlisted: 0 })
     }
 
     /// Lists `lagging` queues anew, and no other; their files are removed. The walk must begin with the log.
@@ -81,7 +83,13 @@ impl QueueRepair {
                 disk::remove_file(&file.path)?;
             }
         }
-        Ok(Self { log, table, states: Vec::new(), only: Some(lagging), written: 0, unlisted: 0 })
+        let delay_levels = DelayLevels::default();
+        Ok(Self { log, table, states: Vec::new(), only: Some(lagging), delay_levels, written: 0, unlisted: 0 })
+    }
+
+    /// The same for a store whose broker has delay levels of its own.
+    pub fn with_delay_levels(self, delay_levels: DelayLevels) -> Self {
+        Self { delay_levels, ..self }
     }
 
     /// Units that were written.
@@ -120,7 +128,7 @@ impl QueueRepair {
         let unit = Unit {
             physical_offset: message.physical_offset(),
             size: message.layout().total as i32,
-            tags_code: code_of(message, topic),
+            tags_code: code_of(message, topic, &self.delay_levels),
         };
         if let Some(number) = self.wanted(topic, message.queue_id()) {
             if message.queue_offset() < self.table.queue(number).next_offset() {

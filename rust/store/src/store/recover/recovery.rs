@@ -12,6 +12,7 @@ use crate::store::append::options::AppendOptions;
 use crate::store::append::queue_table::QueueTable;
 use crate::store::append::unsynced::Unsynced;
 use crate::store::damage::DamageLog;
+use crate::store::delay_levels::DelayLevels;
 use crate::store::verify::Watch;
 use crate::store::{ConsumeQueue, LogWalk, MessageStore, OpenOptions};
 use crate::{Error, Result};
@@ -76,6 +77,7 @@ pub fn recover(root: &Path, options: &AppendOptions, extent: Extent, watch: Watc
 struct Recovery<'a> {
     store: &'a MessageStore,
     queue_file_size: u64,
+    delay_levels: DelayLevels,
     queues: QueueRepair,
     index: IndexRepair,
     /// Records before this were flushed, and listed.
@@ -100,7 +102,9 @@ impl<'a> Recovery<'a> {
         Ok(Self {
             store,
             queue_file_size,
-            queues: QueueRepair::new(store.log().clone(), table(store, queue_file_size), queues, queue_file_size)?,
+            queues: QueueRepair::new(store.log().clone(), table(store, queue_file_size), queues, queue_file_size)?
+                .with_delay_levels(options.delay_levels),
+            delay_levels: options.delay_levels,
             index: IndexRepair::open(store, options, extent, now() + options.zone_offset_ms)?,
             checked_from: match extent {
                 Extent::Checkpoint => store.dispatched_to()?,
@@ -192,7 +196,8 @@ impl<'a> Recovery<'a> {
         }
         begin(self.store.root())?;
         let (log, directory) = (self.store.log(), self.store.consume_queue_dir());
-        let mut queues = QueueRepair::anew(log.clone(), table(self.store, self.queue_file_size), &directory, lagging)?;
+        let mut queues = QueueRepair::anew(log.clone(), table(self.store, self.queue_file_size), &directory, lagging)?
+            .with_delay_levels(self.delay_levels);
         let mut walk = LogWalk::new(log.clone(), log.min_offset(), end, u64::MAX).with_block_len(BLOCK_LEN);
         while walk.advance(&mut DamageLog::default())? {
             let block = walk.block();

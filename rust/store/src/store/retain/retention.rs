@@ -68,15 +68,24 @@ pub trait Owner {
     /// What is written to just now.
     ///
     /// # Errors
-    /// [`Error::Io`] where nothing may be written any more, [`Error::Invalid`] where the store is closed.
+    /// [`Error::NotWritable`] where the store is closed, or nothing may be written any more.
     fn in_use(&self) -> Result<InUse>;
     /// Waits until all that was written is on the disk.
     ///
     /// # Errors
     /// [`Error::Io`].
     fn flush(&self) -> Result<()>;
+    /// Called for each file before it goes: whoever asks from now on does not find it any more.
+    fn removing(&self, _path: &Path) {}
     /// Called between two files.
     fn pause(&self) {}
+    /// Called once files are gone.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    fn cleaned(&self) -> Result<()> {
+        Ok(())
+    }
 }
 
 impl Retention {
@@ -197,10 +206,16 @@ impl Retention {
         if !plan.is_empty() {
             owner.flush()?;
             self.runs.fetch_add(1, Ordering::Release);
-            let removed = plan.files().try_for_each(|file| remove(file).map(|()| owner.pause()));
+            let removed = plan.files().try_for_each(|file| {
+                owner.removing(&file.path);
+                remove(file)?;
+                owner.pause();
+                Ok(())
+            });
             // a reader that was opened while files went is as old as one from before
             self.runs.fetch_add(1, Ordering::Release);
-            removed?;
+            let cleaned = owner.cleaned();
+            removed.and(cleaned)?;
         }
         runner.cleaned_to = plan.min_offset;
         let cleaned = Cleaned {

@@ -7,6 +7,7 @@ use crate::store::ConsumeQueue;
 use crate::store::commit_log::RecordReader;
 use crate::store::consume_queue::UnitReader;
 use crate::store::damage::Damage;
+use crate::store::delay_levels::DelayLevels;
 use crate::store::unlisted::{DELAY_TOPIC, code_of};
 
 /// Units read at a time: a store may have ten thousand queues, and each keeps so many.
@@ -104,7 +105,7 @@ impl Cursor {
     }
 
     fn compare(&self, number: i64, unit: Unit, message: &Message<'_>, topic: &str) -> Outcome {
-        let (size, code) = (message.layout().total as i32, code_of(message, topic));
+        let (size, code) = (message.layout().total as i32, code_of(message, topic, &DelayLevels::default()));
         if unit.size != size {
             return Outcome::Misled(self.damage(number, format!("size: expected {size}, got {}", unit.size)));
         }

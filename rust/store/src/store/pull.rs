@@ -1,0 +1,284 @@
+//! The rules of a pull: which units are looked at, where it ends, what it is called. Where units and records come from is
+//! another's business.
+//!
+//! Source: `DefaultMessageStore.getMessage`, `isTheBatchFull`.
+use super::get_limits::GetLimits;
+use super::get_status::GetMessageStatus;
+use crate::Result;
+use crate::format::consume_queue::{UNIT_SIZE, Unit, is_ext_address};
+
+/// Units that a call looks at, at least: 16,000 bytes of them.
+const UNITS: usize = 16_000 / UNIT_SIZE;
+
+/// A queue and the log behind it, as one pull sees them.
+pub trait PullSource {
+    /// Min and max offset of the queue.
+    fn bounds(&self) -> (i64, i64);
+    /// Units of a file of the queue, where there are files.
+    fn units_per_file(&self) -> Option<i64>;
+    /// The unit at a queue offset, or `None` in a hole.
+    ///
+    /// # Errors
+    /// [`crate::Error::Io`].
+    fn unit(&mut self, offset: i64) -> Result<Option<Unit>>;
+    /// Where to go on behind a hole at `offset`.
+    fn behind_hole(&self, offset: i64) -> i64;
+    /// Whether a unit's tags code is asked for.
+    fn matches_code(&self, tags_code: i64) -> bool;
+    /// Takes the message of a unit along.
+    ///
+    /// # Errors
+    /// [`crate::Error::Io`].
+    fn take(&mut self, queue_offset: i64, unit: Unit) -> Result<Taken>;
+}
+
+/// What became of the message of a unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Taken {
+    /// It was taken; bytes of its record.
+    Record(usize),
+    /// What it holds is not asked for.
+    Unmatched,
+    /// It is not there, nor are those before this offset of the log, if there is one.
+    Gone(Option<i64>),
+}
+
+/// What is asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct Pull {
+    /// At most so many messages.
+    pub max_messages: usize,
+    /// Those of the broker.
+    pub limits: GetLimits,
+    /// Where the log ends.
+    pub log_end: u64,
+}
+
+/// What a pull gave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pulled {
+    /// What became of it.
+    pub status: GetMessageStatus,
+    /// Where to go on.
+    pub next_begin_offset: i64,
+    /// The queue's.
+    pub min_offset: i64,
+    /// The queue's.
+    pub max_offset: i64,
+    /// Messages that were taken.
+    pub messages: usize,
+    /// Bytes of their records, in 32 bits as Java counts.
+    pub bytes: i32,
+    /// Whether the last message looked at is so far behind the log's end that a slave should be asked for the next.
+    pub suggest_pulling_from_slave: bool,
+}
+
+impl Pull {
+    /// Takes messages from `offset` on.
+    ///
+    /// # Errors
+    /// What `source` returns.
+    pub fn run(&self, source: &mut impl PullSource, offset: i64) -> Result<Pulled> {
+        let (min_offset, max_offset) = source.bounds();
+        let refused = refusal(source, offset)?;
+        let mut run = Run::default();
+        let (status, next_begin_offset) = match refused {
+            Some(refused) => refused,
+            None => {
+                let next = run.look(self, source, offset)?;
+                (run.status, next)
+            }
+        };
+        Ok(Pulled {
+            status,
+            next_begin_offset,
+            min_offset,
+            max_offset,
+            messages: run.messages,
+            bytes: run.bytes,
+            suggest_pulling_from_slave: run.looked_at.is_some_and(|at| self.limits.is_in_disk(at, self.log_end)),
+        })
+    }
+}
+
+/// Why nothing is looked for at `offset`, and where to go on.
+fn refusal(source: &mut impl PullSource, offset: i64) -> Result<Option<(GetMessageStatus, i64)>> {
+    use GetMessageStatus::{NoMessageInQueue, OffsetFoundNull, OffsetOverflowBadly, OffsetOverflowOne, OffsetTooSmall};
+    let (min, max) = source.bounds();
+    Ok(match offset {
+        _ if max == 0 => Some((NoMessageInQueue, 0)),
+        _ if offset < min => Some((OffsetTooSmall, min)),
+        _ if offset == max => Some((OffsetOverflowOne, offset)),
+        _ if offset > max => Some((OffsetOverflowBadly, max)),
+        _ if source.unit(offset)?.is_none() => Some((OffsetFoundNull, source.behind_hole(offset))),
+        _ => None,
+    })
+}
+
+/// Where the next file of the log begins behind `physical_offset` (`CommitLog.rollNextFile`).
+pub fn behind_file(physical_offset: u64, file_size: u64) -> i64 {
+    (physical_offset / file_size).saturating_add(1).saturating_mul(file_size).min(i64::MAX as u64) as i64
+}
+
+/// How far one pull is.
+#[derive(Debug)]
+struct Run {
+    status: GetMessageStatus,
+    messages: usize,
+    bytes: i32,
+    /// Physical offset that the last unit leads to.
+    looked_at: Option<i64>,
+    skip_until: i64,
+}
+
+impl Default for Run {
+    fn default() -> Self {
+        let status = GetMessageStatus::NoMatchedMessage;
+        Self { status, messages: 0, bytes: 0, looked_at: None, skip_until: 0 }
+    }
+}
+
+impl Run {
+    /// Looks at units up to the end of their file, or a hole; returns where it ended.
+    #[inline]
+    fn look(&mut self, pull: &Pull, source: &mut impl PullSource, offset: i64) -> Result<i64> {
+        let file_end = source.units_per_file().map_or(i64::MAX, |units| (offset / units + 1).saturating_mul(units));
+        let most = offset.saturating_add(UNITS.max(pull.max_messages) as i64);
+        let end = file_end.min(source.bounds().1).min(most);
+        for at in offset..end {
+            let Some(unit) = source.unit(at)? else { return Ok(at) };
+            self.looked_at = Some(unit.physical_offset);
+            if unit.physical_offset < self.skip_until {
+                continue;
+            }
+            let is_in_disk = pull.limits.is_in_disk(unit.physical_offset, pull.log_end);
+            let filled = (self.messages, self.bytes);
+            if pull.limits.is_full(filled, pull.max_messages, unit.size, is_in_disk) {
+                return Ok(at);
+            }
+            self.visit(source, at, unit)?;
+        }
+        Ok(end)
+    }
+
+    #[inline]
+    fn visit(&mut self, source: &mut impl PullSource, queue_offset: i64, unit: Unit) -> Result<()> {
+        if !is_ext_address(unit.tags_code) && !source.matches_code(unit.tags_code) {
+            self.miss(GetMessageStatus::NoMatchedMessage);
+            return Ok(());
+        }
+        if unit.is_left_out() {
+            self.miss(GetMessageStatus::MessageWasRemoving);
+            return Ok(());
+        }
+        match source.take(queue_offset, unit)? {
+            Taken::Record(len) => {
+                self.status = GetMessageStatus::Found;
+                self.skip_until = 0;
+                self.messages += 1;
+                self.bytes = self.bytes.wrapping_add(len as i32);
+            }
+            Taken::Unmatched => self.miss(GetMessageStatus::NoMatchedMessage),
+            Taken::Gone(until) => {
+                self.skip_until = until.unwrap_or(self.skip_until);
+                self.miss(GetMessageStatus::MessageWasRemoving);
+            }
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn miss(&mut self, status: GetMessageStatus) {
+        if self.messages == 0 {
+            self.status = status;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A queue of units in files of ten, and the records that are there.
+    struct Made {
+        units: Vec<Option<Unit>>,
+        min: i64,
+        gone_before: i64,
+        taken: Vec<i64>,
+    }
+
+    impl PullSource for Made {
+        fn bounds(&self) -> (i64, i64) {
+            (self.min, self.units.len() as i64)
+        }
+        fn units_per_file(&self) -> Option<i64> {
+            Some(10)
+        }
+        fn unit(&mut self, offset: i64) -> Result<Option<Unit>> {
+            Ok(self.units[offset as usize])
+        }
+        fn behind_hole(&self, offset: i64) -> i64 {
+            offset + 10 - offset % 10
+        }
+        fn matches_code(&self, tags_code: i64) -> bool {
+            tags_code != 7
+        }
+        fn take(&mut self, queue_offset: i64, unit: Unit) -> Result<Taken> {
+            if unit.tags_code == 8 {
+                return Ok(Taken::Unmatched);
+            }
+            if unit.physical_offset < self.gone_before {
+                return Ok(Taken::Gone(Some(self.gone_before)));
+            }
+            self.taken.push(queue_offset);
+            Ok(Taken::Record(unit.size as usize))
+        }
+    }
+
+    fn made(codes: &[i64]) -> Made {
+        let unit = |(n, code): (usize, &i64)| {
+            (*code >= 0).then_some(Unit { physical_offset: 100 * n as i64, size: 100, tags_code: *code })
+        };
+        Made { units: codes.iter().enumerate().map(unit).collect(), min: 0, gone_before: 0, taken: Vec::new() }
+    }
+
+    fn pull(source: &mut Made, offset: i64, max_messages: usize) -> (GetMessageStatus, i64, usize) {
+        let pull = Pull { max_messages, limits: GetLimits::of_count(max_messages), log_end: 10_000 };
+        let pulled = pull.run(source, offset).expect("nothing fails");
+        assert_eq!(pulled.bytes as usize, 100 * pulled.messages);
+        (pulled.status, pulled.next_begin_offset, pulled.messages)
+    }
+
+    #[test]
+    fn an_offset_outside_of_the_queue_is_told_where_to_go() {
+        use GetMessageStatus::{NoMessageInQueue, OffsetOverflowBadly, OffsetOverflowOne, OffsetTooSmall};
+        assert_eq!(pull(&mut made(&[]), 5, 32), (NoMessageInQueue, 0, 0));
+        let mut queue = made(&[1; 8]);
+        queue.min = 3;
+        let given = [2, 8, 9].map(|offset| pull(&mut queue, offset, 32));
+        assert_eq!(given, [(OffsetTooSmall, 3, 0), (OffsetOverflowOne, 8, 0), (OffsetOverflowBadly, 8, 0)]);
+    }
+
+    #[test]
+    fn a_pull_ends_with_its_count_its_file_or_a_hole() {
+        use GetMessageStatus::{Found, OffsetFoundNull};
+        let mut queue = made(&[&[1; 12][..], &[-1], &[1; 10]].concat());
+        assert_eq!(pull(&mut queue, 2, 3), (Found, 5, 3));
+        assert_eq!(pull(&mut queue, 2, 32), (Found, 10, 8));
+        assert_eq!(pull(&mut queue, 10, 32), (Found, 12, 2));
+        assert_eq!(pull(&mut queue, 12, 32), (OffsetFoundNull, 20, 0));
+        assert_eq!(queue.taken, [2, 3, 4, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]);
+    }
+
+    #[test]
+    fn what_is_not_asked_for_is_passed_and_what_is_gone_has_its_name() {
+        use GetMessageStatus::{Found, MessageWasRemoving, NoMatchedMessage};
+        assert_eq!(pull(&mut made(&[7, 8, 7]), 0, 32), (NoMatchedMessage, 3, 0));
+        assert_eq!(pull(&mut made(&[7, 1, 8]), 0, 32), (Found, 3, 1));
+        let mut queue = made(&[1, 1, 1]);
+        queue.gone_before = 1_000;
+        assert_eq!(pull(&mut queue, 0, 32), (MessageWasRemoving, 3, 0));
+        queue.gone_before = 200;
+        assert_eq!(pull(&mut queue, 0, 32), (Found, 3, 1));
+    }
+}

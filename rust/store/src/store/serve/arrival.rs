@@ -1,0 +1,162 @@
+//! Who waits for messages is told of each, once it can be read.
+//!
+//! Source: `MessageArrivingListener.arriving`, `DefaultMessageStore.ReputMessageService.doReput`, `notifyMessageArrive4MultiQueue`.
+use super::live_queue::LiveQueue;
+use std::fmt;
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering, fence};
+use std::sync::{Arc, PoisonError, RwLock};
+
+/// Whoever wants to know of messages. It is called on the thread that appends, without any lock of the store.
+pub trait ArrivalListener: Send + Sync {
+    /// Whether anybody waits; asked once for all messages of an append, when these can be read already. Who begins to wait, says
+    /// so here first, then looks at the queue again, and so misses none.
+    fn is_waiting(&self) -> bool {
+        true
+    }
+
+    /// Told of one message in one queue.
+    fn arrived(&self, arrival: &Arrival<'_>);
+}
+
+/// A message that came to a queue.
+#[derive(Clone, Copy, Debug)]
+pub struct Arrival<'a> {
+    /// Topic of the queue.
+    pub topic: &'a str,
+    /// Number of the queue.
+    pub queue_id: i32,
+    /// Offset behind the message, or behind a later one.
+    pub max_offset: i64,
+    /// That of its unit.
+    pub tags_code: i64,
+    /// Milliseconds.
+    pub store_timestamp: i64,
+    /// Its property string: see [`properties`](crate::format::properties).
+    pub properties: &'a [u8],
+}
+
+/// Holds the listener.
+#[derive(Default)]
+pub struct Arrivals {
+    is_listening: AtomicBool,
+    listener: RwLock<Option<Arc<dyn ArrivalListener>>>,
+}
+
+impl fmt::Debug for Arrivals {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Arrivals").field("is_listening", &self.is_listening).finish_non_exhaustive()
+    }
+}
+
+impl Arrivals {
+    /// Has `listener` told, or nobody.
+    pub fn listen(&self, listener: Option<Arc<dyn ArrivalListener>>) {
+        self.is_listening.store(listener.is_some(), Ordering::SeqCst);
+        *self.listener.write().unwrap_or_else(PoisonError::into_inner) = listener;
+    }
+
+    /// The listener, if somebody waits for what was published before.
+    #[inline]
+    pub fn waiting(&self) -> Option<Arc<dyn ArrivalListener>> {
+        if self.is_listening.load(Ordering::Relaxed) { self.ask() } else { None }
+    }
+
+    fn ask(&self) -> Option<Arc<dyn ArrivalListener>> {
+        let listener = self.listener.read().unwrap_or_else(PoisonError::into_inner).clone()?;
+        // what was published must show before it is asked who waits
+        fence(Ordering::SeqCst);
+        listener.is_waiting().then_some(listener)
+    }
+}
+
+/// The messages of one append, kept until its lock is free.
+#[derive(Debug, Default)]
+pub struct Arrived {
+    store_timestamp: i64,
+    properties: Vec<u8>,
+    entries: Vec<(Arc<LiveQueue>, i64, i64, Range<usize>)>,
+}
+
+impl Arrived {
+    /// None yet, stored at that time.
+    pub fn at(store_timestamp: i64) -> Self {
+        Self { store_timestamp, ..Self::default() }
+    }
+
+    /// Adds a message that is listed in these queues, each with its max offset.
+    pub fn push<'a>(
+        &mut self,
+        queues: impl Iterator<Item = (&'a Arc<LiveQueue>, i64)>,
+        tags_code: i64,
+        properties: &[u8],
+    ) {
+        let start = self.properties.len();
+        self.properties.extend_from_slice(properties);
+        let range = start..self.properties.len();
+        self.entries.extend(queues.map(|(queue, max)| (queue.clone(), max, tags_code, range.clone())));
+    }
+
+    /// Tells all of them.
+    pub fn tell(&self, listener: &dyn ArrivalListener) {
+        for (queue, max_offset, tags_code, properties) in &self.entries {
+            listener.arrived(&Arrival {
+                topic: queue.topic(),
+                queue_id: queue.queue_id(),
+                max_offset: *max_offset,
+                tags_code: *tags_code,
+                store_timestamp: self.store_timestamp,
+                properties: &self.properties[properties.clone()],
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Mutex;
+
+    struct Listener {
+        is_waiting: bool,
+        told: Mutex<Vec<String>>,
+    }
+
+    impl ArrivalListener for Listener {
+        fn is_waiting(&self) -> bool {
+            self.is_waiting
+        }
+
+        fn arrived(&self, arrival: &Arrival<'_>) {
+            self.told.lock().expect("no panic").push(format!("{arrival:?}"));
+        }
+    }
+
+    #[test]
+    fn only_who_waits_is_asked_for() {
+        let arrivals = Arrivals::default();
+        assert!(arrivals.waiting().is_none());
+        for is_waiting in [false, true] {
+            arrivals.listen(Some(Arc::new(Listener { is_waiting, told: Mutex::default() })));
+            assert_eq!(arrivals.waiting().is_some(), is_waiting);
+        }
+        arrivals.listen(None);
+        assert!(arrivals.waiting().is_none());
+    }
+
+    #[test]
+    fn each_queue_of_a_message_is_told_with_its_properties() {
+        let queue = |name| Arc::new(LiveQueue::new(name, 3, "nowhere".into(), 20, 0, Arc::default()));
+        let (own, further) = (queue("T"), queue("%LMQ%a"));
+        let mut arrived = Arrived::at(99);
+        arrived.push([(&own, 5), (&further, 1)].into_iter(), 7, b"ab");
+        arrived.push([(&own, 6)].into_iter(), 8, b"c");
+        let listener = Listener { is_waiting: true, told: Mutex::default() };
+        arrived.tell(&listener);
+        let of = |topic, max_offset, tags_code, properties: &'static [u8]| {
+            format!("{:?}", Arrival { topic, queue_id: 3, max_offset, tags_code, store_timestamp: 99, properties })
+        };
+        let wanted = [of("T", 5, 7, b"ab"), of("%LMQ%a", 1, 7, b"ab"), of("T", 6, 8, b"c")];
+        assert_eq!(*listener.told.lock().expect("no panic"), wanted);
+    }
+}

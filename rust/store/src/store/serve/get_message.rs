@@ -1,0 +1,122 @@
+//! A pull from a live queue: units and records come from maps, records go straight to who asked.
+//!
+//! Source: `DefaultMessageStore.getMessage`.
+use super::live_log::{LiveLog, PROOF_LEN, record_in};
+use super::live_queue::{LiveQueue, unit_in};
+use super::map_cache::FileMap;
+use super::places::Records;
+use super::pull_filter::PullFilter;
+use crate::Result;
+use crate::file::mmap::prefetch;
+use crate::format::consume_queue::Unit;
+use crate::format::message::Message;
+use crate::store::get_limits::GetLimits;
+pub use crate::store::pull::Pulled;
+use crate::store::pull::{Pull, PullSource, Taken, behind_file};
+use std::sync::Arc;
+
+/// Pulls from `queue`; records go to `out`.
+///
+/// # Errors
+/// [`crate::Error::Io`].
+pub fn get_message<F: PullFilter + ?Sized>(
+    (log, queue): (&LiveLog, &LiveQueue),
+    offset: i64,
+    max_messages: usize,
+    filter: &F,
+    limits: GetLimits,
+    out: &mut impl Records,
+) -> Result<Pulled> {
+    // the queue first: the log's end is behind all that its units lead to
+    let bounds = queue.bounds();
+    let log_end = log.end();
+    let mut source = Source { log, queue, bounds, log_end, filter, out, units: None, records: None };
+    Pull { max_messages, limits, log_end }.run(&mut source, offset)
+}
+
+/// So many units before its turn a record is fetched from memory.
+const AHEAD: i64 = 8;
+
+struct Source<'a, F: ?Sized, R> {
+    log: &'a LiveLog,
+    queue: &'a LiveQueue,
+    bounds: (i64, i64),
+    log_end: u64,
+    filter: &'a F,
+    out: &'a mut R,
+    /// A pull stays in one file of the queue.
+    units: Option<Arc<FileMap>>,
+    records: Option<Arc<FileMap>>,
+}
+
+impl<F: PullFilter + ?Sized, R: Records> PullSource for Source<'_, F, R> {
+    fn bounds(&self) -> (i64, i64) {
+        self.bounds
+    }
+
+    fn units_per_file(&self) -> Option<i64> {
+        Some(self.queue.units_per_file())
+    }
+
+    #[inline]
+    fn unit(&mut self, offset: i64) -> Result<Option<Unit>> {
+        if self.units.is_none() {
+            self.units = self.queue.file_of(offset)?;
+        }
+        Ok(self.units.as_ref().and_then(|file| unit_in(file, offset)))
+    }
+
+    fn behind_hole(&self, offset: i64) -> i64 {
+        let units = self.queue.units_per_file();
+        offset + units - offset % units
+    }
+
+    #[inline]
+    fn matches_code(&self, tags_code: i64) -> bool {
+        self.filter.matches_code(tags_code)
+    }
+
+    #[inline]
+    fn take(&mut self, queue_offset: i64, unit: Unit) -> Result<Taken> {
+        self.prefetch(queue_offset + AHEAD);
+        if !unit.is_message() {
+            return Ok(Taken::Gone(None));
+        }
+        let (offset, len) = (unit.physical_offset as u64, unit.size as usize);
+        if offset.saturating_add(len as u64) > self.log_end {
+            return Ok(Taken::Gone(None));
+        }
+        if self.records.as_ref().is_none_or(|file| file.slice(offset, len).is_none()) {
+            self.records = self.log.file_of(offset)?;
+        }
+        let Some(file) = &self.records else {
+            return Ok(Taken::Gone(Some(behind_file(offset, self.log.file_size()))));
+        };
+        let Some(record) = record_in(file, offset, len) else { return Ok(Taken::Gone(None)) };
+        if self.filter.reads_messages()
+            && !Message::decode(record).is_some_and(|message| self.filter.matches_message(&message))
+        {
+            return Ok(Taken::Unmatched);
+        }
+        self.out.take(file, offset, record);
+        Ok(Taken::Record(len))
+    }
+}
+
+impl<F: ?Sized, R> Source<'_, F, R> {
+    /// Has the processor load what proves the record at a queue offset, if that is in the file of the one before.
+    #[inline]
+    fn prefetch(&self, queue_offset: i64) {
+        if queue_offset >= self.bounds.1 {
+            return;
+        }
+        let (Some(units), Some(records)) = (&self.units, &self.records) else { return };
+        let Some(unit) = unit_in(units, queue_offset) else { return };
+        let (Ok(offset), Ok(len)) = (u64::try_from(unit.physical_offset), usize::try_from(unit.size)) else { return };
+        let is_published = offset.saturating_add(len as u64) <= self.log_end;
+        if let Some(record) = records.slice(offset, len).filter(|_| is_published) {
+            prefetch(record, 0);
+            prefetch(record, PROOF_LEN - 1);
+        }
+    }
+}

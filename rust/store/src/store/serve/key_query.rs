@@ -1,0 +1,132 @@
+//! Messages by key, as a broker finds them: what the index has under the hash. Who asked compares the key.
+//!
+//! Source: `DefaultMessageStore.queryMessage`, `IndexService.queryOffset`, `IndexFile.isTimeMatched`, `selectPhyOffset`.
+use super::live_log::{LiveLog, LiveRecord};
+use crate::file::mmap;
+use crate::format::index::{IndexHeader, IndexView, index_hash};
+use crate::{Error, Result};
+use std::fs::{self, File};
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+/// Messages of one answer, at most (`maxMsgsNumBatch`).
+const MAX_MESSAGES: usize = 64;
+/// How often a broker looks for earlier messages where it could read none.
+const ROUNDS: usize = 3;
+
+/// What was found.
+#[derive(Debug, Default)]
+pub struct KeyFound {
+    /// By physical offset.
+    pub records: Vec<LiveRecord>,
+    /// Store time of the last entry of the index, ms.
+    pub index_last_update_timestamp: i64,
+    /// Physical offset of the last entry of the index.
+    pub index_last_update_phy_offset: i64,
+}
+
+/// The index of an owned store; its files are looked for anew with each question.
+#[derive(Debug)]
+pub struct LiveIndex {
+    directory: PathBuf,
+    slots: u32,
+    entries: u32,
+}
+
+#[derive(Default)]
+struct Offsets {
+    offsets: Vec<i64>,
+    last_update: (i64, i64),
+}
+
+impl LiveIndex {
+    /// The files in `directory`, all of one geometry.
+    pub fn new(directory: PathBuf, slots: u32, entries: u32) -> Self {
+        Self { directory, slots, entries }
+    }
+
+    /// Messages of a topic with a key, the newest, stored from `begin` to `end` in milliseconds.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn query(
+        &self,
+        log: &LiveLog,
+        (topic, key): (&str, &str),
+        most: usize,
+        begin: i64,
+        end: i64,
+    ) -> Result<KeyFound> {
+        let mut found = KeyFound::default();
+        let mut last_time = end;
+        for _ in 0..ROUNDS {
+            let Offsets { mut offsets, last_update } = self.offsets((topic, key), most, begin, last_time)?;
+            let Some(first) = offsets.iter().min().copied() else { break };
+            offsets.sort_unstable();
+            (found.index_last_update_timestamp, found.index_last_update_phy_offset) = last_update;
+            for offset in &offsets {
+                found.records.extend(log.record(u64::try_from(*offset).unwrap_or(u64::MAX))?);
+            }
+            if let Some(message) = found.records.first().and_then(LiveRecord::message)
+                && message.physical_offset() == first
+            {
+                last_time = message.store_timestamp();
+            }
+            if !found.records.is_empty() || last_time < begin {
+                break;
+            }
+        }
+        Ok(found)
+    }
+
+    fn offsets(&self, (topic, key): (&str, &str), most: usize, begin: i64, end: i64) -> Result<Offsets> {
+        let (most, hash) = (most.min(MAX_MESSAGES), index_hash(topic, key));
+        let mut found = Offsets::default();
+        let mut is_last = true;
+        for path in numbered(&self.directory)?.iter().rev() {
+            let Some(map) = opened(path)? else { continue };
+            // a file of another size is none of the writer's
+            let Ok(view) = IndexView::new(&map, self.slots, self.entries) else { continue };
+            let header = *view.header();
+            if header.index_count <= 1 {
+                continue; // created ahead
+            }
+            if std::mem::take(&mut is_last) {
+                found.last_update = (header.end_timestamp, header.end_phy_offset);
+            }
+            if is_time_matched(&header, begin, end) {
+                // a chain that leads astray gives what it led to
+                let _ = view.query(hash, begin, end, most, &mut found.offsets);
+            }
+            if header.begin_timestamp < begin || found.offsets.len() >= most {
+                break;
+            }
+        }
+        Ok(found)
+    }
+}
+
+fn is_time_matched(header: &IndexHeader, begin: i64, end: i64) -> bool {
+    let within = header.begin_timestamp..=header.end_timestamp;
+    begin < header.begin_timestamp && end > header.end_timestamp || within.contains(&begin) || within.contains(&end)
+}
+
+/// The index files, oldest first.
+fn numbered(directory: &Path) -> Result<Vec<PathBuf>> {
+    let entries = match fs::read_dir(directory) {
+        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries.map_err(|e| Error::io(directory, e))?,
+    };
+    let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
+    let mut names: Vec<String> = names.filter(|name| name.bytes().all(|b| b.is_ascii_digit())).collect();
+    names.sort_unstable();
+    Ok(names.into_iter().map(|name| directory.join(name)).collect())
+}
+
+/// A map of the file, which this process owns; `None` where retention removed it meanwhile.
+fn opened(path: &Path) -> Result<Option<memmap2::Mmap>> {
+    match File::open(path).and_then(|file| mmap::map(&file)) {
+        Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
+        opened => opened.map_err(|e| Error::io(path, e)),
+    }
+}

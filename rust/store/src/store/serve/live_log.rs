@@ -1,0 +1,233 @@
+//! The log as far as it is published: records by physical offset.
+//!
+//! Source: `CommitLog.getMessage`, `getData`, `getMinOffset`, `getMaxOffset`, `pickupStoreTimestamp`.
+use super::map_cache::{FileMap, MapCache};
+use crate::Result;
+use crate::format::cursor::{i32_at, i64_at};
+use crate::format::message::{BORN_HOST_V6, MAGIC_V1, MAGIC_V2, MIN_LEN, Message};
+use std::ops::Deref;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Bytes of a record up to its physical offset, which it must tell.
+pub(super) const PROOF_LEN: usize = 36;
+
+/// The log: one writes, who reads sees all that stands before its end.
+#[derive(Debug)]
+pub struct LiveLog {
+    files: MapCache,
+    min_offset: AtomicU64,
+    end: AtomicU64,
+}
+
+/// A whole record, in the log's own map.
+#[derive(Clone, Debug)]
+pub struct LiveRecord {
+    file: Arc<FileMap>,
+    at: u64,
+    len: usize,
+}
+
+impl LiveLog {
+    /// A log that ends at `end`.
+    pub fn new(directory: PathBuf, file_size: u64, end: u64) -> Self {
+        let files = MapCache::new(directory, file_size, Arc::default());
+        Self { files, min_offset: AtomicU64::new(0), end: AtomicU64::new(end) }
+    }
+
+    /// Offset of the first byte that is still there.
+    pub fn min_offset(&self) -> u64 {
+        self.min_offset.load(Ordering::Acquire)
+    }
+
+    /// Offset behind the last record.
+    #[inline]
+    pub fn end(&self) -> u64 {
+        self.end.load(Ordering::Acquire)
+    }
+
+    /// Bytes of a file.
+    pub fn file_size(&self) -> u64 {
+        self.files.file_size()
+    }
+
+    /// Where the files are.
+    pub fn directory(&self) -> &PathBuf {
+        self.files.directory()
+    }
+
+    /// Shows what was written up to `end`.
+    #[inline]
+    pub fn publish(&self, end: u64) {
+        self.end.store(end, Ordering::Release);
+    }
+
+    /// Lets go the files that begin before `offset`.
+    pub fn begin_at(&self, offset: u64) {
+        self.min_offset.fetch_max(offset, Ordering::AcqRel);
+        self.files.forget_before(offset);
+    }
+
+    /// The file that holds the byte at `offset`, or `None` where it is gone.
+    ///
+    /// # Errors
+    /// [`crate::Error::Io`].
+    pub fn file_of(&self, offset: u64) -> Result<Option<Arc<FileMap>>> {
+        self.files.file_of(offset)
+    }
+
+    /// The record at `offset`, or `None` where none is published.
+    ///
+    /// # Errors
+    /// [`crate::Error::Io`].
+    pub fn record(&self, offset: u64) -> Result<Option<LiveRecord>> {
+        let end = self.end();
+        if offset.saturating_add(MIN_LEN as u64) > end {
+            return Ok(None);
+        }
+        let Some(file) = self.file_of(offset)? else { return Ok(None) };
+        let len = file.slice(offset, 4).and_then(|head| i32_at(head, 0)).and_then(|len| usize::try_from(len).ok());
+        let len = len.filter(|len| *len >= MIN_LEN && offset + *len as u64 <= end);
+        let Some(len) = len.filter(|len| record_in(&file, offset, *len).is_some()) else { return Ok(None) };
+        Ok(Some(LiveRecord { file, at: offset, len }))
+    }
+
+    /// Store time of the record of `len` bytes at `offset`, -1 where there is none.
+    ///
+    /// # Errors
+    /// [`crate::Error::Io`].
+    pub fn store_time(&self, offset: i64, len: i32) -> Result<i64> {
+        let (Ok(offset), Ok(len)) = (u64::try_from(offset), usize::try_from(len)) else { return Ok(-1) };
+        if offset.saturating_add(len as u64) > self.end() {
+            return Ok(-1);
+        }
+        let file = self.file_of(offset)?;
+        let record = file.as_ref().and_then(|file| record_in(file, offset, len));
+        Ok(record.and_then(store_timestamp).unwrap_or(-1))
+    }
+}
+
+/// The published record of `len` bytes at `offset`, if that is what stands there: by its size, its magic and its own place.
+#[inline]
+pub fn record_in(file: &FileMap, offset: u64, len: usize) -> Option<&[u8]> {
+    let record = file.slice(offset, len).filter(|record| record.len() >= PROOF_LEN)?;
+    let is_message = matches!(i32_at(record, 4)?, MAGIC_V1 | MAGIC_V2);
+    let is_here = i32_at(record, 0)? as usize == len && i64_at(record, 28)? == offset as i64;
+    (is_message && is_here).then_some(record)
+}
+
+/// From the fixed fields alone.
+fn store_timestamp(record: &[u8]) -> Option<i64> {
+    let is_v6 = i32_at(record, 36)? & BORN_HOST_V6 != 0;
+    i64_at(record, if is_v6 { 68 } else { 56 })
+}
+
+impl LiveRecord {
+    /// Its parts.
+    pub fn message(&self) -> Option<Message<'_>> {
+        Message::decode(self)
+    }
+}
+
+impl Deref for LiveRecord {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        self.file.slice(self.at, self.len).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::file::name;
+    use crate::format::host::Host;
+    use crate::format::message::NewMessage;
+    use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+    fn record(physical_offset: i64, ip: IpAddr, store_timestamp: i64) -> Vec<u8> {
+        let born_host = Host { ip, port: 1 };
+        let store_host = Host { ip: Ipv4Addr::LOCALHOST.into(), port: 2 };
+        let message = NewMessage {
+            queue_id: 0,
+            flag: 0,
+            queue_offset: 0,
+            physical_offset,
+            sys_flag: 0,
+            born_timestamp: 7,
+            born_host,
+            store_timestamp,
+            store_host,
+            reconsume_times: 0,
+            prepared_transaction_offset: 0,
+            body: b"body",
+            topic: "T",
+            properties: b"",
+        };
+        let mut bytes = Vec::new();
+        message.encode(&mut bytes).expect("encoded");
+        bytes
+    }
+
+    /// Two records in the second file of a log.
+    fn log(dir: &std::path::Path) -> (LiveLog, [usize; 2]) {
+        let first = record(1_000, Ipv4Addr::LOCALHOST.into(), 50);
+        let second = record(1_000 + first.len() as i64, Ipv6Addr::LOCALHOST.into(), 60);
+        let mut bytes = [first.clone(), second.clone()].concat();
+        bytes.resize(1_000, 0);
+        std::fs::write(dir.join(name::of_offset(1_000)), bytes).expect("written");
+        (LiveLog::new(dir.to_path_buf(), 1_000, 0), [first.len(), second.len()])
+    }
+
+    #[test]
+    fn a_record_is_there_once_it_is_published_as_a_whole() {
+        let dir = tempfile::tempdir().expect("dir");
+        let (log, [first, second]) = log(dir.path());
+        let ends = [0, 1_000, 1_000 + first as u64 - 1, 1_000 + first as u64, 1_000 + (first + second) as u64];
+        let found = ends.map(|end| {
+            log.publish(end);
+            [1_000, 1_000 + first as u64].map(|at| log.record(at).expect("read").map_or(0, |record| record.len()))
+        });
+        assert_eq!(found, [[0, 0], [0, 0], [0, 0], [first, 0], [first, second]]);
+        let times = [1_000, 1_000 + first as i64].map(|at| log.record(at as u64).expect("read").expect("there"));
+        assert_eq!(times.map(|record| record.message().map(|m| m.store_timestamp())), [Some(50), Some(60)]);
+        let at = 1_000 + first as i64;
+        assert_eq!(log.store_time(1_000, first as i32).expect("read"), 50);
+        assert_eq!(log.store_time(at, second as i32).expect("read"), 60);
+        for (offset, len) in [(at, first as i32), (at + 1, 50), (at, 900), (-1, 100), (at, -1), (i64::MAX, i32::MAX)] {
+            assert_eq!(log.store_time(offset, len).expect("read"), -1, "{offset} {len}");
+        }
+    }
+
+    #[test]
+    fn what_only_looks_like_a_record_is_none() {
+        let dir = tempfile::tempdir().expect("dir");
+        let (log, [first, _]) = log(dir.path());
+        log.publish(2_000);
+        assert!(log.record(1_000).expect("read").is_some());
+        for (at, byte) in [(0, 0x7F), (3, 0), (4, 0), (7, 0), (28, 1), (35, 1)] {
+            let path = dir.path().join(name::of_offset(1_000));
+            let mut bytes = std::fs::read(&path).expect("read");
+            bytes[at] = byte;
+            let other = dir.path().join(format!("{at}"));
+            std::fs::create_dir(&other).expect("made");
+            std::fs::write(other.join(name::of_offset(1_000)), bytes).expect("written");
+            let log = LiveLog::new(other, 1_000, 2_000);
+            assert!(log.record(1_000).expect("read").is_none(), "byte {at}");
+            assert_eq!(log.store_time(1_000, first as i32).expect("read"), -1, "byte {at}");
+        }
+    }
+
+    #[test]
+    fn a_log_that_begins_later_forgets_what_was_before() {
+        let dir = tempfile::tempdir().expect("dir");
+        let (log, _) = log(dir.path());
+        log.publish(2_500);
+        let held = log.record(1_000).expect("read").expect("there");
+        log.begin_at(2_000);
+        log.begin_at(1_000);
+        assert_eq!((log.min_offset(), log.record(1_000).expect("read").is_none()), (2_000, true));
+        assert_eq!(held.message().map(|message| message.body().to_vec()), Some(b"body".to_vec()));
+    }
+}

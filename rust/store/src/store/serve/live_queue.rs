@@ -1,0 +1,223 @@
+//! One queue as far as it is published.
+//!
+//! Source: `ConsumeQueue.getIndexBuffer`, `getMinOffsetInQueue`, `getMaxOffsetInQueue`, `correctMinOffset`.
+use super::map_cache::{FileMap, MapCache, MapCount};
+use crate::Result;
+use crate::format::consume_queue::{UNIT_SIZE, Unit};
+use crate::store::ConsumeQueue;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+
+const UNIT: u64 = UNIT_SIZE as u64;
+
+/// A queue; whoever holds it may keep it as long as it is not [removed](Self::is_removed).
+#[derive(Debug)]
+pub struct LiveQueue {
+    topic: Box<str>,
+    queue_id: i32,
+    files: MapCache,
+    min_offset: AtomicI64,
+    max_offset: AtomicI64,
+    is_removed: AtomicBool,
+}
+
+impl LiveQueue {
+    /// A queue whose next message gets `max_offset`.
+    pub fn new(
+        topic: &str,
+        queue_id: i32,
+        directory: PathBuf,
+        file_size: u64,
+        max_offset: i64,
+        count: Arc<MapCount>,
+    ) -> Self {
+        Self {
+            topic: topic.into(),
+            queue_id,
+            files: MapCache::new(directory, file_size, count),
+            min_offset: AtomicI64::new(0),
+            max_offset: AtomicI64::new(max_offset),
+            is_removed: AtomicBool::new(false),
+        }
+    }
+
+    /// Its topic.
+    pub fn topic(&self) -> &str {
+        &self.topic
+    }
+
+    /// Its number.
+    pub fn queue_id(&self) -> i32 {
+        self.queue_id
+    }
+
+    /// Offset of the first unit whose record is still in the log; the max offset where there is none.
+    #[inline]
+    pub fn min_offset(&self) -> i64 {
+        self.min_offset.load(Ordering::Acquire)
+    }
+
+    /// Offset behind the last unit.
+    #[inline]
+    pub fn max_offset(&self) -> i64 {
+        self.max_offset.load(Ordering::Acquire)
+    }
+
+    /// Min and max offset, which belong together; 0 and 0 once it was removed.
+    #[inline]
+    pub fn bounds(&self) -> (i64, i64) {
+        // a removal makes the max offset 0 first
+        let min_offset = self.min_offset();
+        let max_offset = self.max_offset();
+        (min_offset.min(max_offset), max_offset)
+    }
+
+    /// Whether the queue was removed: one of its name may begin anew.
+    #[inline]
+    pub fn is_removed(&self) -> bool {
+        self.is_removed.load(Ordering::Acquire)
+    }
+
+    /// Units of a file.
+    #[inline]
+    pub fn units_per_file(&self) -> i64 {
+        (self.files.file_size() / UNIT) as i64
+    }
+
+    /// The unit at a queue offset, or `None` outside of the queue and in a hole.
+    ///
+    /// # Errors
+    /// [`crate::Error::Io`].
+    pub fn unit(&self, offset: i64) -> Result<Option<Unit>> {
+        let (min, max) = self.bounds();
+        if !(min..max).contains(&offset) {
+            return Ok(None);
+        }
+        let file = self.file_of(offset)?;
+        Ok(file.and_then(|file| unit_in(&file, offset)))
+    }
+
+    /// The file that holds the unit at a queue offset of 0 or more, or `None` where it is gone.
+    ///
+    /// # Errors
+    /// [`crate::Error::Io`].
+    #[inline]
+    pub fn file_of(&self, offset: i64) -> Result<Option<Arc<FileMap>>> {
+        self.files.file_of(offset as u64 * UNIT)
+    }
+
+    /// Its files as they are listed now.
+    ///
+    /// # Errors
+    /// [`crate::Error::Io`].
+    pub fn listed(&self) -> Result<ConsumeQueue> {
+        ConsumeQueue::list(&self.topic, self.queue_id, self.files.directory())
+    }
+
+    /// Shows the units before `max_offset`. Returns whether they are the first.
+    #[inline]
+    pub fn publish(&self, max_offset: i64) -> bool {
+        // there is one writer
+        let is_first = self.max_offset.load(Ordering::Relaxed) == 0;
+        self.max_offset.store(max_offset, Ordering::Release);
+        is_first && max_offset > 0
+    }
+
+    /// Moves the min offset on to the first unit whose record stands at `log_start` or behind; lets go what was removed.
+    ///
+    /// # Errors
+    /// [`crate::Error::Io`].
+    pub fn begin_at(&self, log_start: u64) -> Result<()> {
+        self.begin_in(&self.listed()?, log_start)
+    }
+
+    /// As [`begin_at`](Self::begin_at), in files that were listed.
+    ///
+    /// # Errors
+    /// [`crate::Error::Io`].
+    pub fn begin_in(&self, listed: &ConsumeQueue, log_start: u64) -> Result<()> {
+        let max_offset = self.max_offset();
+        let first = listed.lower_bound(log_start, max_offset)?;
+        if !self.is_removed() {
+            self.min_offset.fetch_max(first.min(max_offset), Ordering::AcqRel);
+            self.files.forget_before(listed.segments().start());
+        }
+        Ok(())
+    }
+
+    /// Ends the queue: there is nothing in it any more.
+    pub fn remove(&self) {
+        self.is_removed.store(true, Ordering::Release);
+        self.max_offset.store(0, Ordering::Release);
+        self.min_offset.store(0, Ordering::Release);
+        self.files.forget_before(u64::MAX);
+    }
+}
+
+/// The unit at a queue offset, if it stands in `file`.
+#[inline]
+pub fn unit_in(file: &FileMap, offset: i64) -> Option<Unit> {
+    file.slice(offset as u64 * UNIT, UNIT_SIZE).and_then(Unit::decode)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::file::name;
+    use std::fs;
+    use std::path::Path;
+
+    /// Seven units in files of three, of records of ten bytes.
+    fn queue(dir: &Path) -> LiveQueue {
+        for (n, units) in (0..7).collect::<Vec<i64>>().chunks(3).enumerate() {
+            let unit = |n: &i64| Unit { physical_offset: 10 * n, size: 10, tags_code: *n }.encode();
+            let mut bytes: Vec<u8> = units.iter().flat_map(unit).collect();
+            bytes.resize(3 * UNIT_SIZE, 0);
+            fs::write(dir.join(name::of_offset((n * 3 * UNIT_SIZE) as u64)), bytes).expect("written");
+        }
+        LiveQueue::new("T", 0, dir.to_path_buf(), 3 * UNIT, 0, Arc::default())
+    }
+
+    fn codes(queue: &LiveQueue) -> Vec<Option<i64>> {
+        (-1..8).map(|offset| queue.unit(offset).expect("read").map(|unit| unit.tags_code)).collect()
+    }
+
+    #[test]
+    fn units_are_there_once_they_are_published() {
+        let dir = tempfile::tempdir().expect("dir");
+        let queue = queue(dir.path());
+        assert_eq!((queue.bounds(), codes(&queue)), ((0, 0), vec![None; 9]));
+        assert_eq!([4, 7, 7].map(|max| queue.publish(max)), [true, false, false]);
+        let wanted = [None, Some(0), Some(1), Some(2), Some(3), Some(4), Some(5), Some(6), None];
+        assert_eq!((queue.bounds(), queue.units_per_file(), codes(&queue)), ((0, 7), 3, wanted.to_vec()));
+    }
+
+    #[test]
+    fn the_min_offset_follows_the_log_and_never_goes_back() {
+        let dir = tempfile::tempdir().expect("dir");
+        let queue = queue(dir.path());
+        queue.publish(7);
+        let begin = |log_start| {
+            queue.begin_at(log_start).expect("read");
+            queue.bounds()
+        };
+        assert_eq!([0, 35, 20].map(begin), [(0, 7), (4, 7), (4, 7)]);
+        fs::remove_file(dir.path().join(name::of_offset(0))).expect("removed");
+        assert_eq!([40, 100].map(begin), [(4, 7), (7, 7)], "where no message is left the next one is the first");
+        queue.publish(8);
+        assert_eq!(queue.bounds(), (7, 8));
+    }
+
+    #[test]
+    fn a_removed_queue_never_shows_the_files_of_one_that_begins_anew() {
+        let dir = tempfile::tempdir().expect("dir");
+        let queue = queue(dir.path());
+        queue.publish(7);
+        assert!(queue.file_of(0).expect("read").is_some());
+        queue.remove();
+        assert!(queue.is_removed() && queue.file_of(0).expect("read").is_none());
+        queue.begin_at(0).expect("read");
+        assert_eq!((queue.bounds(), codes(&queue)), ((0, 0), vec![None; 9]));
+    }
+}

@@ -1,0 +1,198 @@
+//! The files of a log or a queue, each mapped when somebody first reads it, and let go once it was removed.
+//!
+//! Source: `MappedFileQueue.findMappedFileByOffset`.
+use crate::file::mmap::ReadMap;
+use crate::file::name;
+use crate::{Error, Result};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::ErrorKind;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+/// Maps that stay, over all queues of a store and its log: a process may have 65,530 of them (`vm.max_map_count`).
+const MAX_MAPS: usize = 16_384;
+
+/// How many maps of a store stay.
+#[derive(Debug, Default)]
+pub struct MapCount(AtomicUsize);
+
+/// Files of one size, one behind the other.
+#[derive(Debug)]
+pub struct MapCache {
+    directory: PathBuf,
+    file_size: u64,
+    count: Arc<MapCount>,
+    state: RwLock<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Files that begin before this are gone.
+    first: u64,
+    maps: BTreeMap<u64, Arc<FileMap>>,
+}
+
+/// A file that is mapped.
+#[derive(Debug)]
+pub struct FileMap {
+    base: u64,
+    map: ReadMap,
+    /// Of a map that stays.
+    count: Option<Arc<MapCount>>,
+}
+
+impl MapCache {
+    /// The files in `directory`.
+    pub fn new(directory: PathBuf, file_size: u64, count: Arc<MapCount>) -> Self {
+        Self { directory, file_size, count, state: RwLock::default() }
+    }
+
+    /// Where the files are.
+    pub fn directory(&self) -> &PathBuf {
+        &self.directory
+    }
+
+    /// Bytes of a file.
+    pub fn file_size(&self) -> u64 {
+        self.file_size
+    }
+
+    /// The file that holds the byte at `offset`, or `None` where it is gone.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    #[inline]
+    pub fn file_of(&self, offset: u64) -> Result<Option<Arc<FileMap>>> {
+        let base = offset - offset % self.file_size;
+        let state = self.read();
+        if base < state.first {
+            return Ok(None);
+        }
+        if let Some(map) = state.maps.get(&base) {
+            return Ok(Some(map.clone()));
+        }
+        drop(state);
+        self.open(base)
+    }
+
+    #[cold]
+    fn open(&self, base: u64) -> Result<Option<Arc<FileMap>>> {
+        let path = self.directory.join(name::of_offset(base));
+        let map = match File::open(&path).and_then(|file| ReadMap::new(&file)) {
+            Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
+            opened => opened.map_err(|e| Error::io(&path, e))?,
+        };
+        let mut state = self.write();
+        // removed meanwhile, and what was opened may be another's of that name
+        if base < state.first {
+            return Ok(None);
+        }
+        if let Some(map) = state.maps.get(&base) {
+            return Ok(Some(map.clone()));
+        }
+        let map = Arc::new(FileMap { base, map, count: self.count.take() });
+        if map.count.is_some() {
+            state.maps.insert(base, map.clone());
+        }
+        Ok(Some(map))
+    }
+
+    /// Lets go what begins before `offset`: there is nothing to be read any more.
+    pub fn forget_before(&self, offset: u64) {
+        let gone = {
+            let mut state = self.write();
+            state.first = state.first.max(offset);
+            let kept = state.maps.split_off(&offset);
+            std::mem::replace(&mut state.maps, kept)
+        };
+        // without the lock: to unmap a file may take a while
+        drop(gone);
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, State> {
+        self.state.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, State> {
+        self.state.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl MapCount {
+    /// A place among the maps that stay, if there is one.
+    fn take(self: &Arc<Self>) -> Option<Arc<Self>> {
+        let taken =
+            self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |count| (count < MAX_MAPS).then_some(count + 1));
+        taken.is_ok().then(|| self.clone())
+    }
+}
+
+impl FileMap {
+    /// Offset of its first byte.
+    pub fn base(&self) -> u64 {
+        self.base
+    }
+
+    /// The bytes from `offset`, all of them published; `None` where they do not all stand in this file.
+    #[inline]
+    pub fn slice(&self, offset: u64, len: usize) -> Option<&[u8]> {
+        self.map.slice(offset.checked_sub(self.base)?, len)
+    }
+}
+
+impl Drop for FileMap {
+    fn drop(&mut self) {
+        if let Some(count) = &self.count {
+            count.0.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    fn cache(dir: &std::path::Path) -> MapCache {
+        for base in [0, 10, 20] {
+            fs::write(dir.join(name::of_offset(base)), [b'0' + base as u8 / 10; 10]).expect("written");
+        }
+        MapCache::new(dir.to_path_buf(), 10, Arc::default())
+    }
+
+    fn byte(cache: &MapCache, offset: u64) -> Option<u8> {
+        let file = cache.file_of(offset).expect("read")?;
+        file.slice(offset, 1).map(|bytes| bytes[0])
+    }
+
+    #[test]
+    fn a_file_is_mapped_once_and_let_go_when_it_is_gone() {
+        let dir = tempfile::tempdir().expect("dir");
+        let cache = cache(dir.path());
+        assert_eq!(
+            [0, 9, 15, 29, 30].map(|offset| byte(&cache, offset)),
+            [b"0", b"0", b"1", b"2", b"x"].map(|b| (b[0] != b'x').then_some(b[0]))
+        );
+        assert_eq!(cache.count.0.load(Ordering::Relaxed), 3);
+        let held = cache.file_of(3).expect("read").expect("there");
+        fs::remove_file(dir.path().join(name::of_offset(0))).expect("removed");
+        assert_eq!(byte(&cache, 3), Some(b'0'));
+        cache.forget_before(20);
+        assert_eq!([3, 15, 20].map(|offset| byte(&cache, offset)), [None, None, Some(b'2')]);
+        assert_eq!((held.slice(9, 1), held.slice(9, 2)), (Some(&b"0"[..]), None));
+        drop(held);
+        assert_eq!(cache.count.0.load(Ordering::Relaxed), 1);
+    }
+
+    #[test]
+    fn files_beyond_the_limit_are_read_and_not_kept() {
+        let dir = tempfile::tempdir().expect("dir");
+        let cache = cache(dir.path());
+        cache.count.0.store(MAX_MAPS, Ordering::Relaxed);
+        assert_eq!(byte(&cache, 15), Some(b'1'));
+        assert!(cache.read().maps.is_empty());
+        assert_eq!(cache.count.0.load(Ordering::Relaxed), MAX_MAPS);
+    }
+}

@@ -1,0 +1,100 @@
+//! Where the records of a pull go: into a buffer, or nowhere yet, as the log's own maps hold them.
+use super::map_cache::FileMap;
+use std::sync::Arc;
+
+/// Takes the records of a pull, one after the other.
+pub trait Records {
+    /// The record at `offset` of the log, which stands in `file`.
+    fn take(&mut self, file: &Arc<FileMap>, offset: u64, record: &[u8]);
+}
+
+impl Records for Vec<u8> {
+    #[inline]
+    fn take(&mut self, _file: &Arc<FileMap>, _offset: u64, record: &[u8]) {
+        self.extend_from_slice(record);
+    }
+}
+
+/// Where records stand; their files stay mapped as long as they are named here.
+#[derive(Debug, Default)]
+pub struct Places {
+    files: Vec<Arc<FileMap>>,
+    places: Vec<Place>,
+    bytes: usize,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    /// Which of the files.
+    file: usize,
+    /// Physical offset.
+    offset: u64,
+    len: usize,
+}
+
+impl Places {
+    /// Bytes of all records.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Appends the records to `out`, in the order in which they were taken.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        out.reserve(self.bytes);
+        for place in &self.places {
+            // it was there, and nothing that is mapped goes away
+            out.extend_from_slice(self.files[place.file].slice(place.offset, place.len).unwrap_or_default());
+        }
+    }
+
+    /// Forgets all, and keeps the memory for further places.
+    pub fn clear(&mut self) {
+        self.files.clear();
+        self.places.clear();
+        self.bytes = 0;
+    }
+}
+
+impl Records for Places {
+    #[inline]
+    fn take(&mut self, file: &Arc<FileMap>, offset: u64, record: &[u8]) {
+        if self.files.last().is_none_or(|last| !Arc::ptr_eq(last, file)) {
+            self.files.push(file.clone());
+        }
+        self.places.push(Place { file: self.files.len() - 1, offset, len: record.len() });
+        self.bytes += record.len();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::map_cache::MapCache;
+    use super::*;
+    use crate::file::name;
+
+    #[test]
+    fn places_give_what_a_buffer_was_given_though_their_files_were_removed() {
+        let dir = tempfile::tempdir().expect("dir");
+        for base in [0, 10] {
+            let bytes: Vec<u8> = (0..10).map(|n| b'a' + base as u8 + n).collect();
+            std::fs::write(dir.path().join(name::of_offset(base)), bytes).expect("written");
+        }
+        let cache = MapCache::new(dir.path().to_path_buf(), 10, Arc::default());
+        let (mut buffer, mut places) = (Vec::new(), Places::default());
+        for (offset, len) in [(8, 2), (10, 3), (0, 1), (14, 1)] {
+            let file = cache.file_of(offset).expect("read").expect("there");
+            let record = file.slice(offset, len).expect("in the file");
+            buffer.take(&file, offset, record);
+            places.take(&file, offset, record);
+        }
+        std::fs::remove_dir_all(dir.path()).expect("removed");
+        cache.forget_before(20);
+        let mut out = b"-".to_vec();
+        places.write(&mut out);
+        assert_eq!((&out[..], &buffer[..], places.bytes()), (&b"-ijklmao"[..], &b"ijklmao"[..], 7));
+        let file = Arc::downgrade(&places.files[0]);
+        places.clear();
+        places.write(&mut out);
+        assert_eq!((out.len(), places.bytes(), file.strong_count()), (8, 0, 0), "nothing stays mapped");
+    }
+}

@@ -1,0 +1,87 @@
+//! What a pull takes: by the tags code of a unit, then by what the message holds. The text of a tag is the client's to compare.
+//!
+//! Source: `MessageFilter`, `ExpressionMessageFilter.isMatchedByConsumeQueue`, `isMatchedByCommitLog`.
+use crate::filter::TagExpression;
+use crate::filter::sql92::Sql92;
+use crate::format::message::Message;
+
+/// A filter of pulls.
+pub trait PullFilter {
+    /// Whether a unit with this tags code may be asked for.
+    #[inline]
+    fn matches_code(&self, _tags_code: i64) -> bool {
+        true
+    }
+
+    /// Whether [`matches_message`](Self::matches_message) is to be asked, too.
+    #[inline]
+    fn reads_messages(&self) -> bool {
+        false
+    }
+
+    /// Whether a message is asked for.
+    fn matches_message(&self, _message: &Message<'_>) -> bool {
+        true
+    }
+}
+
+/// Takes every message.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Every;
+
+impl PullFilter for Every {}
+
+/// Takes messages whose tag has one of these hashes, as a subscription's `codeSet`.
+#[derive(Clone, Debug, Default)]
+pub struct TagCodes(Box<[i32]>);
+
+impl TagCodes {
+    /// These hashes, in any order.
+    pub fn new(codes: impl IntoIterator<Item = i32>) -> Self {
+        let mut codes: Vec<i32> = codes.into_iter().collect();
+        codes.sort_unstable();
+        codes.dedup();
+        Self(codes.into())
+    }
+}
+
+impl PullFilter for TagCodes {
+    #[inline]
+    fn matches_code(&self, tags_code: i64) -> bool {
+        match &*self.0 {
+            [only] => *only == tags_code as i32,
+            codes => codes.binary_search(&(tags_code as i32)).is_ok(),
+        }
+    }
+}
+
+impl PullFilter for TagExpression {
+    #[inline]
+    fn matches_code(&self, tags_code: i64) -> bool {
+        self.codes_match(tags_code)
+    }
+}
+
+impl PullFilter for Sql92 {
+    fn reads_messages(&self) -> bool {
+        true
+    }
+
+    fn matches_message(&self, message: &Message<'_>) -> bool {
+        self.matches(|name| std::str::from_utf8(message.property(name)?).ok())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_are_compared_in_32_bits() {
+        let codes = TagCodes::new([7, -3, 7, 2_598_919]);
+        assert!([7, -3, 2_598_919, 7 + (1 << 40)].iter().all(|code| codes.matches_code(*code)));
+        assert!([0, 8, 3].iter().all(|code| !codes.matches_code(*code)));
+        assert!(!TagCodes::default().matches_code(0) && TagCodes::new([5]).matches_code(5));
+        assert!(Every.matches_code(i64::MIN) && !Every.reads_messages());
+    }
+}

@@ -1,0 +1,62 @@
+//! Store times of a live queue, and the offset for a time by the rule of 4.9.4.
+//!
+//! Source: `DefaultMessageStore.getMessageStoreTimeStamp`, `getEarliestMessageTime`, `ConsumeQueue.getOffsetInQueueByTime`.
+use super::live_log::LiveLog;
+use super::live_queue::LiveQueue;
+use crate::Result;
+use crate::format::consume_queue::Unit;
+use crate::store::time_search::{TimedQueue, file_by_time, nearest};
+
+/// Milliseconds; -1 where there is no such message.
+///
+/// # Errors
+/// [`crate::Error::Io`].
+pub fn store_time(log: &LiveLog, queue: &LiveQueue, offset: i64) -> Result<i64> {
+    match queue.unit(offset)?.filter(Unit::is_message) {
+        Some(unit) => log.store_time(unit.physical_offset, unit.size),
+        None => Ok(-1),
+    }
+}
+
+/// The offset of the message nearest to a time in milliseconds, within the file that its modification time points at.
+///
+/// # Errors
+/// [`crate::Error::Io`].
+pub fn offset_for_time(log: &LiveLog, queue: &LiveQueue, when: i64) -> Result<i64> {
+    nearest(&mut Timed { log, queue, bounds: queue.bounds() }, when, log.min_offset() as i64)
+}
+
+/// Store time of the first message of the log that is still there, in milliseconds; -1 without one.
+///
+/// # Errors
+/// [`crate::Error::Io`].
+pub fn earliest_in_log(log: &LiveLog) -> Result<i64> {
+    let record = log.record(log.min_offset())?;
+    Ok(record.as_ref().and_then(|record| record.message()).map_or(-1, |message| message.store_timestamp()))
+}
+
+struct Timed<'a> {
+    log: &'a LiveLog,
+    queue: &'a LiveQueue,
+    bounds: (i64, i64),
+}
+
+impl TimedQueue for Timed<'_> {
+    fn bounds(&self) -> (i64, i64) {
+        self.bounds
+    }
+
+    fn unit(&mut self, offset: i64) -> Result<Option<Unit>> {
+        self.queue.unit(offset)
+    }
+
+    fn store_time(&mut self, unit: Unit) -> Result<Option<i64>> {
+        let time = self.log.store_time(unit.physical_offset, unit.size)?;
+        Ok(Some(time).filter(|time| *time >= 0))
+    }
+
+    fn file_by_time(&self, when: i64) -> Result<Option<(i64, i64)>> {
+        let listed = self.queue.listed()?;
+        Ok(file_by_time(listed.segments().files(), when, |_| None))
+    }
+}
