@@ -1,0 +1,95 @@
+//! How a connection begins: its first byte says whether it is a TLS handshake.
+//!
+//! Source: `NettyRemotingServer.HandshakeHandler`.
+use crate::connection::{Connection, now_ms};
+use crate::error::{Error, Result};
+use crate::key_material::KeyMaterial;
+use crate::server::{ServerOptions, Shared};
+use crate::tls::{ServerTls, TlsMode};
+use rustls::ServerConfig;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError, RwLock};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
+
+/// The first byte of a TLS handshake; a frame that begins so would have 352 MiB.
+const HANDSHAKE: u8 = 0x16;
+
+/// A connection that may be used.
+pub enum Begun {
+    /// As it is.
+    Plain(TcpStream),
+    /// After the handshake.
+    Tls(Box<TlsStream<TcpStream>>),
+    /// The peer went away.
+    Ended,
+}
+
+/// What new connections are taken with; changed certificates count from the next one on.
+pub struct Acceptor {
+    pub tls: ServerTls,
+    config: RwLock<Arc<ServerConfig>>,
+}
+
+impl Acceptor {
+    /// With what the files hold now.
+    ///
+    /// # Errors
+    /// [`Error::TlsFile`].
+    pub fn open(tls: &ServerTls) -> Result<(Self, KeyMaterial)> {
+        let material = tls.material();
+        let config = RwLock::new(tls.config(&material)?);
+        Ok((Self { tls: tls.clone(), config }, material))
+    }
+
+    /// Takes other files from now on.
+    ///
+    /// # Errors
+    /// [`Error::TlsFile`]; everything is as before.
+    pub fn replace(&self, material: &KeyMaterial) -> Result<()> {
+        let config = self.tls.config(material)?;
+        *self.config.write().unwrap_or_else(PoisonError::into_inner) = config;
+        Ok(())
+    }
+
+    async fn shake_hands(&self, stream: TcpStream, peer: &str, options: &ServerOptions) -> Result<Begun> {
+        let config = self.config.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let shaken = TlsAcceptor::from(config).accept(stream);
+        match tokio::time::timeout(options.max_handshake_time, shaken).await {
+            Ok(Ok(stream)) => Ok(Begun::Tls(stream.into())),
+            Ok(Err(error)) => Err(refused(peer, error)),
+            Err(_) => Err(refused(peer, format!("no handshake within {} ms", options.max_handshake_time.as_millis()))),
+        }
+    }
+}
+
+/// Waits for the first byte, and for the handshake where it is one.
+///
+/// # Errors
+/// [`Error::Tls`] where the two sides do not agree; [`Error::Io`].
+pub async fn begin(stream: TcpStream, connection: &Connection, shared: &Shared) -> Result<Begun> {
+    let peer = connection.peer().to_string();
+    let mut first = [0];
+    let peeked = stream.peek(&mut first).await.map_err(|e| Error::io(format!("read <{peer}>"), e))?;
+    connection.watch.active.store(now_ms(), Ordering::Relaxed);
+    if peeked == 0 {
+        return Ok(Begun::Ended);
+    }
+    let acceptor = shared.acceptor.as_deref();
+    let mode = acceptor.map_or(TlsMode::Disabled, |acceptor| acceptor.tls.mode);
+    match (first[0] == HANDSHAKE, mode, acceptor) {
+        (true, TlsMode::Permissive | TlsMode::Enforcing, Some(acceptor)) => {
+            acceptor.shake_hands(stream, &peer, &shared.options).await
+        }
+        (true, ..) => Err(refused(&peer, "a handshake came, expected plain frames: TLS is disabled here")),
+        (false, TlsMode::Enforcing, _) => {
+            Err(refused(&peer, "plain bytes came, expected a handshake: TLS is enforced"))
+        }
+        (false, ..) => Ok(Begun::Plain(stream)),
+    }
+}
+
+fn refused(peer: &str, reason: impl ToString) -> Error {
+    Error::Tls { address: peer.to_owned(), reason: reason.to_string() }
+}

@@ -1,0 +1,305 @@
+//! One address of a client: its connections, and whether it may be tried.
+//!
+//! Source: `NettyRemotingClient.channelTables`, `ChannelWrapper`.
+use crate::client::Client;
+use crate::connection::Connection;
+use crate::error::{Error, Result};
+use crate::interrupt::{Interrupt, SLICE};
+use std::collections::VecDeque;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How long nobody tries after a first failure; after each further one twice as long, up to the longest.
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+/// Connections that wait for a caller, at most.
+const MAX_IDLE: usize = 64;
+/// How long one may wait for a caller.
+const MAX_IDLE_TIME: Duration = Duration::from_secs(60);
+
+/// One address of a client.
+#[derive(Debug)]
+pub struct Address {
+    name: String,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// The connection over which both sides ask.
+    shared: Option<Arc<Connection>>,
+    /// Connections that wait for a caller, the one that waits longest first.
+    idle: VecDeque<(Client, Instant)>,
+    is_tried: bool,
+    /// How often it was tried in vain since it last could be had.
+    failures: u32,
+    failure: Option<Failure>,
+}
+
+#[derive(Debug)]
+struct Failure {
+    reason: Error,
+    try_again_at: Instant,
+}
+
+impl Address {
+    pub fn new(name: &str) -> Self {
+        Self { name: name.to_owned(), state: Mutex::default(), changed: Condvar::new() }
+    }
+
+    /// `host:port`.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The connection over which both sides ask, where it is open.
+    pub fn shared(&self) -> Option<Arc<Connection>> {
+        self.lock().shared.as_ref().filter(|connection| connection.is_open()).cloned()
+    }
+
+    /// The open connection over which both sides ask, which others may have opened by now; or `open` does.
+    ///
+    /// # Errors
+    /// As [`try_once`](Self::try_once).
+    pub fn share(
+        &self,
+        timeout: Duration,
+        interrupt: Interrupt<'_>,
+        open: impl FnOnce(Interrupt<'_>) -> Result<Arc<Connection>>,
+    ) -> Result<Arc<Connection>> {
+        self.try_once(
+            timeout,
+            interrupt,
+            |state| state.shared.clone().filter(|c| c.is_open()),
+            |interrupt| {
+                let connection = open(interrupt)?;
+                self.lock().shared = Some(connection.clone());
+                Ok(connection)
+            },
+        )
+    }
+
+    /// A connection for one caller, which `open` opens.
+    ///
+    /// # Errors
+    /// As [`try_once`](Self::try_once).
+    pub fn open(
+        &self,
+        timeout: Duration,
+        interrupt: Interrupt<'_>,
+        open: impl FnOnce(Interrupt<'_>) -> Result<Client>,
+    ) -> Result<Client> {
+        self.try_once(timeout, interrupt, |_| None, open)
+    }
+
+    /// A connection that waits for a caller: the one that was used last. Whether its peer is still there is not known.
+    pub fn take_idle(&self) -> Option<Client> {
+        self.lock().idle.pop_back().map(|(client, _)| client)
+    }
+
+    /// Takes a connection back.
+    pub fn give_back(&self, mut client: Client) {
+        client.shrink();
+        let mut state = self.lock();
+        if state.idle.len() < MAX_IDLE {
+            state.idle.push_back((client, Instant::now()));
+        }
+    }
+
+    /// Closes connections that waited for a caller for too long.
+    pub fn end_idle(&self, now: Instant) {
+        let mut state = self.lock();
+        let waits = |since: Instant| now.saturating_duration_since(since) < MAX_IDLE_TIME;
+        let old = state.idle.iter().take_while(|(_, since)| !waits(*since)).count();
+        let ended: Vec<_> = state.idle.drain(..old).collect();
+        drop(state);
+        drop(ended);
+    }
+
+    /// Ends all connections.
+    pub fn close(&self) {
+        let mut state = self.lock();
+        let (shared, idle) = (state.shared.take(), std::mem::take(&mut state.idle));
+        drop(state);
+        drop(idle);
+        if let Some(connection) = shared {
+            connection.close();
+        }
+        self.changed.notify_all();
+    }
+
+    /// What is `there`, or what `attempt` gives: one attempt at a time, and after one in vain none for a while.
+    ///
+    /// # Errors
+    /// Why the last attempt was in vain; [`Error::Interrupted`].
+    fn try_once<T>(
+        &self,
+        timeout: Duration,
+        interrupt: Interrupt<'_>,
+        there: impl Fn(&State) -> Option<T>,
+        attempt: impl FnOnce(Interrupt<'_>) -> Result<T>,
+    ) -> Result<T> {
+        if let Some(there) = self.wait_for_turn(timeout, interrupt, there)? {
+            return Ok(there);
+        }
+        let turn = Turn(self);
+        let tried = attempt(interrupt);
+        turn.0.note(tried.as_ref().err());
+        tried
+    }
+
+    fn wait_for_turn<T>(
+        &self,
+        timeout: Duration,
+        interrupt: Interrupt<'_>,
+        there: impl Fn(&State) -> Option<T>,
+    ) -> Result<Option<T>> {
+        let until = Instant::now() + timeout;
+        let mut state = self.lock();
+        loop {
+            if let Some(there) = there(&state) {
+                return Ok(Some(there));
+            }
+            let now = Instant::now();
+            if let Some(failure) = state.failure.as_ref().filter(|failure| now < failure.try_again_at) {
+                return Err(failure.reason.repeated());
+            }
+            if !state.is_tried {
+                state.is_tried = true;
+                return Ok(None);
+            }
+            if now >= until {
+                let source = std::io::ErrorKind::TimedOut.into();
+                return Err(Error::Connect { address: self.name.clone(), source });
+            }
+            let slice = SLICE.min(until - now);
+            drop(self.changed.wait_timeout(state, slice).unwrap_or_else(PoisonError::into_inner));
+            interrupt()?;
+            state = self.lock();
+        }
+    }
+
+    fn note(&self, error: Option<&Error>) {
+        let mut state = self.lock();
+        match error {
+            None => (state.failures, state.failure) = (0, None),
+            // says nothing of the peer
+            Some(Error::Interrupted) => {}
+            Some(error) => {
+                let try_again_at = Instant::now() + pause(state.failures, random());
+                state.failures = state.failures.saturating_add(1);
+                state.failure = Some(Failure { reason: error.repeated(), try_again_at });
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The right to try; whoever waits for it is woken by its end.
+struct Turn<'a>(&'a Address);
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        self.0.lock().is_tried = false;
+        self.0.changed.notify_all();
+    }
+}
+
+/// How long nobody tries after so many failures and one more; `random` in 0..1 keeps the clients of a broker that went away from
+/// coming all at once.
+fn pause(failures: u32, random: f64) -> Duration {
+    let longest = FIRST_PAUSE.saturating_mul(1 << failures.min(16)).min(LONGEST_PAUSE);
+    longest.mul_f64(0.25 + 0.75 * random)
+}
+
+fn random() -> f64 {
+    let drawn = RandomState::new().build_hasher().finish();
+    (drawn >> 11) as f64 / (1_u64 << 53) as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::interrupt::never;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    fn refused() -> Error {
+        Error::Connect { address: "a:1".into(), source: std::io::ErrorKind::ConnectionRefused.into() }
+    }
+
+    #[test]
+    fn pauses_grow_up_to_the_longest_and_are_never_the_same() {
+        assert_eq!([0, 1, 2, 9, u32::MAX].map(|n| pause(n, 1.0).as_millis()), [100, 200, 400, 5000, 5000]);
+        assert_eq!(pause(3, 0.0), Duration::from_millis(200));
+        let drawn = [random(), random(), random()];
+        assert!(drawn.iter().all(|one| (0.0..1.0).contains(one)));
+        assert!(drawn[0] != drawn[1] || drawn[1] != drawn[2]);
+    }
+
+    #[test]
+    fn after_a_failure_others_are_told_why_at_once_and_later_one_tries_again() {
+        let address = Address::new("a:1");
+        let tries = AtomicUsize::new(0);
+        let attempt = || {
+            address.try_once(
+                Duration::from_secs(5),
+                &mut never,
+                |_| None::<()>,
+                |_| {
+                    tries.fetch_add(1, Ordering::Relaxed);
+                    Err(refused())
+                },
+            )
+        };
+        for _ in 0..10 {
+            assert_eq!(attempt().expect_err("refused").to_string(), refused().to_string());
+        }
+        assert_eq!(tries.load(Ordering::Relaxed), 1);
+        std::thread::sleep(FIRST_PAUSE);
+        assert!(attempt().is_err());
+        assert_eq!(tries.load(Ordering::Relaxed), 2);
+    }
+
+    #[test]
+    fn one_tries_at_a_time_and_the_others_take_what_it_brings() {
+        let (address, tries) = (Address::new("a:1"), AtomicUsize::new(0));
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    let brought = address.try_once(
+                        Duration::from_secs(20),
+                        &mut never,
+                        |state| {
+                            (state.failures == 0 && tries.load(Ordering::Relaxed) > 0 && !state.is_tried).then_some(7)
+                        },
+                        |_| {
+                            tries.fetch_add(1, Ordering::Relaxed);
+                            std::thread::sleep(Duration::from_millis(30));
+                            Ok(7)
+                        },
+                    );
+                    assert_eq!(brought.expect("brought"), 7);
+                });
+            }
+        });
+        assert_eq!(tries.load(Ordering::Relaxed), 1);
+    }
+
+    #[test]
+    fn whoever_is_interrupted_says_nothing_of_the_peer() {
+        let address = Address::new("a:1");
+        let stopped = address.try_once(
+            Duration::from_secs(5),
+            &mut || Err(Error::Interrupted),
+            |_| None::<()>,
+            |interrupt| interrupt(),
+        );
+        assert!(matches!(stopped, Err(Error::Interrupted)));
+        assert!(address.try_once(Duration::from_secs(5), &mut never, |_| None, |_| Ok(())).is_ok());
+    }
+}

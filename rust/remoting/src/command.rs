@@ -1,0 +1,81 @@
+//! A request or a response: what a header says, and the body behind it.
+//!
+//! Source: `RemotingCommand`.
+use crate::error::Result;
+use crate::frame::{Frame, SerializeType};
+use crate::language::Language;
+use crate::limits::Limits;
+use crate::{binary_header, json_header};
+use std::borrow::Cow;
+
+/// Bit of the flag: this is a response.
+pub const RESPONSE: i32 = 1;
+/// Bit of the flag: nobody waits for a response.
+pub const ONEWAY: i32 = 2;
+
+/// A frame's header as values, and its body; texts are borrowed from the frame where they stand there as they are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Command<'a> {
+    /// What is asked for, or how it ended.
+    pub code: i32,
+    /// What the peer is written in.
+    pub language: Language,
+    /// Ordinal of the peer's release.
+    pub version: i32,
+    /// Which response belongs to which request.
+    pub opaque: i32,
+    /// [`RESPONSE`], [`ONEWAY`].
+    pub flag: i32,
+    /// What a person reads.
+    pub remark: Option<Cow<'a, str>>,
+    /// Header fields, in the order in which they stand.
+    pub fields: Vec<(Cow<'a, str>, Cow<'a, str>)>,
+    /// How the header was written.
+    pub serialize_type: SerializeType,
+    /// The body; empty where there is none.
+    pub body: &'a [u8],
+}
+
+impl<'a> Command<'a> {
+    /// What the frame says.
+    ///
+    /// # Errors
+    /// [`crate::Error::Malformed`] for a header that cannot be read, [`crate::Error::TooLarge`].
+    pub fn decode(frame: &Frame<'a>, limits: &Limits) -> Result<Self> {
+        let command = match frame.serialize_type {
+            SerializeType::Json => json_header::decode(frame.header, limits)?,
+            SerializeType::RocketMq => binary_header::decode(frame.header, limits)?,
+        };
+        Ok(Self { body: frame.body, serialize_type: frame.serialize_type, ..command })
+    }
+
+    /// The value of a header field; of one that stands twice, the last.
+    #[inline]
+    pub fn field(&self, name: &str) -> Option<&str> {
+        self.fields.iter().rev().find(|(key, _)| key == name).map(|(_, value)| value.as_ref())
+    }
+
+    /// Whether this answers a request of this side.
+    pub fn is_response(&self) -> bool {
+        self.flag & RESPONSE != 0
+    }
+
+    /// Whether nobody waits for an answer.
+    pub fn is_oneway(&self) -> bool {
+        self.flag & ONEWAY != 0
+    }
+
+    pub(crate) fn empty() -> Self {
+        Self {
+            code: 0,
+            language: Language::JAVA,
+            version: 0,
+            opaque: 0,
+            flag: 0,
+            remark: None,
+            fields: Vec::new(),
+            serialize_type: SerializeType::Json,
+            body: &[],
+        }
+    }
+}

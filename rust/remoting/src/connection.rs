@@ -1,0 +1,367 @@
+//! One open connection, as those see it who send over it.
+//!
+//! Frames that others than the connection's own session send are gathered here and written by the session in one go.
+//!
+//! Source: `NettyRemotingAbstract.invokeSyncImpl`, `invokeOnewayImpl`, `processResponseCommand`.
+use crate::command::{Command, ONEWAY};
+use crate::error::{Error, Result};
+use crate::frame::SerializeType;
+use crate::header::{Header, Value};
+use crate::interrupt::{self, Interrupt, SLICE};
+use crate::mailbox::OwnedCommand;
+use crate::pending::{Pending, Ticket};
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::RecvTimeoutError;
+use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::sync::Notify;
+
+/// A peer that says nothing for so long, though it was asked, is gone.
+const HALF_OPEN: Duration = Duration::from_secs(3);
+
+static NEXT_ID: AtomicU64 = AtomicU64::new(1);
+static STARTED: LazyLock<Instant> = LazyLock::new(Instant::now);
+
+/// Milliseconds since the process began to ask, from 1 on.
+pub(crate) fn now_ms() -> u64 {
+    STARTED.elapsed().as_millis() as u64 + 1
+}
+
+/// One open connection.
+#[derive(Debug)]
+pub struct Connection {
+    id: u64,
+    address: String,
+    peer: SocketAddr,
+    local: SocketAddr,
+    max_outgoing: usize,
+    /// Memory for frames that it keeps.
+    kept: usize,
+    outgoing: Mutex<Vec<u8>>,
+    taken: Condvar,
+    /// The session writes what was gathered here.
+    is_writing: AtomicBool,
+    pending: Pending,
+    is_open: AtomicBool,
+    pub(crate) sent: Notify,
+    pub(crate) closing: Notify,
+    pub(crate) watch: Watch,
+}
+
+/// When what happened, in milliseconds: what the sweeper looks at.
+#[derive(Debug, Default)]
+pub(crate) struct Watch {
+    /// Something was read or written.
+    pub active: AtomicU64,
+    /// Something was read.
+    pub heard: AtomicU64,
+    /// A frame began that is not all there; 0 where none has.
+    pub frame_began: AtomicU64,
+    /// A write began that is not done; 0 where none has.
+    pub write_began: AtomicU64,
+}
+
+impl Watch {
+    /// Something came.
+    pub fn heard(&self) {
+        let now = now_ms();
+        self.active.store(now, Ordering::Relaxed);
+        self.heard.store(now, Ordering::Relaxed);
+    }
+}
+
+impl Connection {
+    pub(crate) fn new(address: String, peer: SocketAddr, local: SocketAddr, max_outgoing: usize) -> Self {
+        Self {
+            id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
+            address,
+            peer,
+            local,
+            max_outgoing,
+            kept: 0,
+            outgoing: Mutex::default(),
+            taken: Condvar::new(),
+            is_writing: AtomicBool::new(false),
+            pending: Pending::new(),
+            is_open: AtomicBool::new(true),
+            sent: Notify::new(),
+            closing: Notify::new(),
+            watch: Watch { active: AtomicU64::new(now_ms()), ..Watch::default() },
+        }
+    }
+
+    /// The same, with memory for frames that it keeps, for one of few over which much is sent.
+    pub(crate) fn keeping(self, kept: usize) -> Self {
+        Self { kept, ..self }
+    }
+
+    /// A number that no other connection of this process has.
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// The other end, as whoever opened the connection calls it: `host:port`.
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// The other end.
+    pub fn peer(&self) -> SocketAddr {
+        self.peer
+    }
+
+    /// This end.
+    pub fn local(&self) -> SocketAddr {
+        self.local
+    }
+
+    /// Whether something may still be sent.
+    pub fn is_open(&self) -> bool {
+        self.is_open.load(Ordering::Acquire)
+    }
+
+    /// Ends the connection; what was not sent yet is lost.
+    pub fn close(&self) {
+        self.is_open.store(false, Ordering::Release);
+        self.pending.close(&self.address);
+        self.closing.notify_one();
+        // those who still know of the connection are not to keep it
+        *self.outgoing() = Vec::new();
+        self.taken.notify_all();
+    }
+
+    /// Sends what `write` appends. Returns false where the connection is gone. A peer that lets too much gather is cut off.
+    pub fn send(&self, write: impl FnOnce(&mut Vec<u8>)) -> bool {
+        if !self.is_open() {
+            return false;
+        }
+        let mut outgoing = self.outgoing();
+        write(&mut outgoing);
+        let gathered = outgoing.len();
+        drop(outgoing);
+        if gathered > self.max_outgoing {
+            self.close();
+            return false;
+        }
+        self.sent.notify_one();
+        true
+    }
+
+    /// Moves what was sent to the end of `out`.
+    pub(crate) fn take_outgoing(&self, out: &mut Vec<u8>) {
+        let mut outgoing = self.outgoing();
+        if outgoing.is_empty() {
+            return;
+        }
+        self.is_writing.store(true, Ordering::Release);
+        if out.is_empty() {
+            std::mem::swap(out, &mut outgoing);
+        } else {
+            out.append(&mut outgoing);
+        }
+        drop(outgoing);
+        self.taken.notify_all();
+    }
+
+    /// What was taken is with the operating system; the memory is for what comes next, unless it is much.
+    pub(crate) fn wrote(&self, written: &mut Vec<u8>) {
+        written.clear();
+        if written.capacity() <= self.kept {
+            let mut outgoing = self.outgoing();
+            if outgoing.capacity() == 0 {
+                std::mem::swap(written, &mut outgoing);
+            }
+        }
+        self.is_writing.store(false, Ordering::Release);
+    }
+
+    /// Whether nothing waits to be written, or can be.
+    pub(crate) fn is_drained(&self) -> bool {
+        !self.is_open() || self.outgoing().is_empty() && !self.is_writing.load(Ordering::Acquire)
+    }
+
+    /// Sends a request that is not answered.
+    pub fn send_oneway(&self, code: i32, fields: &[(&str, Value<'_>)], body: &[u8]) -> bool {
+        let header = Header { flag: ONEWAY, ..Header::request(code, self.pending.opaque(), fields) };
+        self.send(|out| header.write(body, out))
+    }
+
+    /// Asks the peer, and waits for its answer: not to be called by who reads from the connection.
+    ///
+    /// # Errors
+    /// [`Error::Closed`], [`Error::Timeout`].
+    pub fn request(
+        &self,
+        code: i32,
+        fields: &[(&str, Value<'_>)],
+        body: &[u8],
+        timeout: Duration,
+    ) -> Result<OwnedCommand> {
+        self.ask(code, fields, body, timeout, &mut interrupt::never)
+    }
+
+    /// As [`request`](Self::request); `interrupt` may end the wait.
+    ///
+    /// # Errors
+    /// As [`request`](Self::request), [`Error::Interrupted`].
+    pub fn ask(
+        &self,
+        code: i32,
+        fields: &[(&str, Value<'_>)],
+        body: &[u8],
+        timeout: Duration,
+        interrupt: Interrupt<'_>,
+    ) -> Result<OwnedCommand> {
+        let until = Instant::now() + timeout;
+        let (opaque, answer) = self.pending.wait().ok_or_else(|| self.closed())?;
+        if !self.send(|out| Header::request(code, opaque, fields).write(body, out)) {
+            return Err(self.closed());
+        }
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            let error = match answer.recv_timeout(left.min(SLICE)) {
+                Ok(answer) => return Ok(answer),
+                Err(RecvTimeoutError::Disconnected) => self.closed(),
+                Err(RecvTimeoutError::Timeout) if left > SLICE => match interrupt() {
+                    Ok(()) => continue,
+                    Err(error) => error,
+                },
+                Err(RecvTimeoutError::Timeout) => self.timed_out(timeout),
+            };
+            self.pending.forget(opaque);
+            return Err(error);
+        }
+    }
+
+    /// Asks the peer; the end goes where the ticket says. Waits until the frames before it leave room for one more, until
+    /// `until`; without, it does not wait.
+    ///
+    /// # Errors
+    /// [`Error::Closed`], [`Error::TooManyRequests`], [`Error::Interrupted`]: nothing was asked then.
+    pub(crate) fn submit(
+        &self,
+        code: i32,
+        fields: &[(&str, Value<'_>)],
+        body: &[u8],
+        ticket: Ticket,
+        until: Option<Instant>,
+        interrupt: Interrupt<'_>,
+    ) -> Result<()> {
+        let mut outgoing = self.room_for(body.len(), until, interrupt)?;
+        let opaque = self.pending.take_ticket(ticket).ok_or_else(|| self.closed())?;
+        Header::request(code, opaque, fields).write(body, &mut outgoing);
+        drop(outgoing);
+        if self.is_open() {
+            self.sent.notify_one();
+            return Ok(());
+        }
+        // who closed the connection may have ended the request, or not have seen it
+        if self.pending.forget(opaque) { Err(self.closed()) } else { Ok(()) }
+    }
+
+    /// Sends a request that is not answered; waits for room as [`submit`](Self::submit) does.
+    ///
+    /// # Errors
+    /// As [`submit`](Self::submit).
+    pub(crate) fn tell(
+        &self,
+        code: i32,
+        fields: &[(&str, Value<'_>)],
+        body: &[u8],
+        until: Option<Instant>,
+        interrupt: Interrupt<'_>,
+    ) -> Result<()> {
+        let mut outgoing = self.room_for(body.len(), until, interrupt)?;
+        let header = Header { flag: ONEWAY, ..Header::request(code, self.pending.opaque(), fields) };
+        header.write(body, &mut outgoing);
+        drop(outgoing);
+        self.sent.notify_one();
+        Ok(())
+    }
+
+    fn room_for(
+        &self,
+        bytes: usize,
+        until: Option<Instant>,
+        interrupt: Interrupt<'_>,
+    ) -> Result<MutexGuard<'_, Vec<u8>>> {
+        let mut outgoing = self.outgoing();
+        while self.is_open() && !outgoing.is_empty() && outgoing.len() + bytes > self.max_outgoing / 2 {
+            let left = until.map_or(Duration::ZERO, |until| until.saturating_duration_since(Instant::now()));
+            if left.is_zero() {
+                return Err(Error::TooManyRequests { address: self.address.clone(), limit: self.max_outgoing / 2 });
+            }
+            drop(self.taken.wait_timeout(outgoing, left.min(SLICE)).unwrap_or_else(PoisonError::into_inner));
+            interrupt()?;
+            outgoing = self.outgoing();
+        }
+        if self.is_open() { Ok(outgoing) } else { Err(self.closed()) }
+    }
+
+    /// Ends requests that have waited for too long. Where nothing at all has come since the first of them was asked, long ago,
+    /// nobody is there any more.
+    pub(crate) fn expire(&self, now: Instant) {
+        let Some(asked_at) = self.pending.expire(&self.address, now) else { return };
+        let waited = now.saturating_duration_since(asked_at);
+        if waited >= HALF_OPEN && !self.has_heard_for(waited) {
+            self.close();
+        }
+    }
+
+    /// Whether something came within the time before now.
+    pub(crate) fn has_heard_for(&self, time: Duration) -> bool {
+        let ago = now_ms().saturating_sub(self.watch.heard.load(Ordering::Relaxed));
+        u128::from(ago) <= time.as_millis()
+    }
+
+    pub(crate) fn answered(&self, response: &Command<'_>) {
+        self.pending.answer(response);
+    }
+
+    fn closed(&self) -> Error {
+        Error::Closed { address: self.address.clone() }
+    }
+
+    fn timed_out(&self, timeout: Duration) -> Error {
+        Error::Timeout { address: self.address.clone(), timeout_ms: timeout.as_millis() as u64 }
+    }
+
+    fn outgoing(&self) -> MutexGuard<'_, Vec<u8>> {
+        self.outgoing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Where the answer to a request goes.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// Over which connection.
+    pub connection: Arc<Connection>,
+    /// Number of the request.
+    pub opaque: i32,
+    /// How the request's header was written.
+    pub serialize_type: SerializeType,
+    /// Nobody waits for an answer.
+    pub is_oneway: bool,
+    /// When the request came.
+    pub asked_at: Instant,
+}
+
+impl Answer {
+    /// Of a request that came over `connection`.
+    pub fn to(connection: &Arc<Connection>, request: &Command<'_>) -> Self {
+        Self {
+            connection: connection.clone(),
+            opaque: request.opaque,
+            serialize_type: request.serialize_type,
+            is_oneway: request.is_oneway(),
+            asked_at: Instant::now(),
+        }
+    }
+
+    /// Sends an answer; its header's number and way of writing are the request's. Nothing is sent where nobody waits.
+    pub fn send(&self, header: &Header<'_>, body: &[u8]) -> bool {
+        let header = Header { opaque: self.opaque, serialize_type: self.serialize_type, ..*header };
+        !self.is_oneway && self.connection.send(|out| header.write(body, out))
+    }
+}

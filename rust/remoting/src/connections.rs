@@ -1,0 +1,415 @@
+//! All connections of a client, by address: some that callers drive themselves, and one each over which both sides ask.
+//!
+//! Source: `NettyRemotingClient`.
+use crate::address::Address;
+use crate::client::Client;
+use crate::completions::Completions;
+use crate::connection::{Connection, now_ms};
+use crate::dial::{Dialled, dial};
+use crate::error::{Error, Result};
+use crate::header::Value;
+use crate::inbox::Received;
+use crate::interrupt::{self, Interrupt};
+use crate::limits::Limits;
+use crate::mailbox::OwnedCommand;
+use crate::pending::Ticket;
+use crate::server::Handler;
+use crate::sweeper::Patience;
+use crate::tls::ClientTls;
+use crate::{runtime, session};
+use std::collections::HashMap;
+use std::fmt;
+use std::net::{Shutdown, TcpStream};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
+use tokio::task::AbortHandle;
+
+/// How often is looked for requests that have waited for too long, while some wait.
+const TICK: Duration = Duration::from_millis(50);
+/// How often is looked for connections that are of no more use.
+const ROUND: Duration = Duration::from_secs(1);
+
+/// Memory for requests that the connection of both sides keeps.
+const KEPT: usize = 1 << 20;
+
+/// How long the end waits for what was sent and is not written.
+const LAST_WORDS: Duration = Duration::from_millis(500);
+
+/// How a client treats its peers.
+#[derive(Clone, Debug)]
+pub struct ConnectionsOptions {
+    /// TLS, unless all is plain.
+    pub tls: Option<ClientTls>,
+    /// What a frame may ask for.
+    pub limits: Limits,
+    /// How long a connection, with its handshake, may take to be there.
+    pub connect_timeout: Duration,
+    /// Bytes that may wait for a peer that does not read; requests that nobody waits for take half of them at most.
+    pub max_outgoing: usize,
+    /// How long nothing needs to come or go over the connection that both sides use.
+    pub max_idle: Duration,
+    /// How long a frame may take to come in.
+    pub max_frame_time: Duration,
+    /// How long a write may take.
+    pub max_write_time: Duration,
+}
+
+impl Default for ConnectionsOptions {
+    fn default() -> Self {
+        Self {
+            tls: None,
+            limits: Limits::default(),
+            connect_timeout: Duration::from_secs(3),
+            max_outgoing: 64 << 20,
+            max_idle: Duration::from_secs(120),
+            max_frame_time: Duration::from_secs(30),
+            max_write_time: Duration::from_secs(60),
+        }
+    }
+}
+
+/// What is asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct Ask<'a> {
+    /// The request's code.
+    pub code: i32,
+    /// Its header.
+    pub fields: &'a [(&'a str, Value<'a>)],
+    /// Its body.
+    pub body: &'a [u8],
+    /// How long to wait for the answer.
+    pub timeout: Duration,
+}
+
+/// All connections of a client; dropped, they end.
+pub struct Connections {
+    shared: Arc<Shared>,
+    pid: u32,
+}
+
+struct Shared {
+    options: ConnectionsOptions,
+    handler: Arc<dyn Handler>,
+    completions: Arc<Completions>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    addresses: HashMap<String, Arc<Address>>,
+    /// Of the connections that callers drive, so that `close` can wake them.
+    sockets: Vec<Weak<TcpStream>>,
+    housekeeping: Option<AbortHandle>,
+    is_closed: bool,
+}
+
+impl fmt::Debug for Connections {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connections").field("options", &self.shared.options).finish_non_exhaustive()
+    }
+}
+
+impl Connections {
+    /// No connection yet. What peers ask by themselves, and the end of a connection over which they may, go to `handler`.
+    pub fn new(options: ConnectionsOptions, handler: Arc<dyn Handler>, completions: Arc<Completions>) -> Self {
+        let shared = Shared { options, handler, completions, state: Mutex::default() };
+        Self { shared: shared.into(), pid: std::process::id() }
+    }
+
+    /// Where requests of [`submit`](Self::submit) end.
+    pub fn completions(&self) -> &Arc<Completions> {
+        &self.shared.completions
+    }
+
+    /// Asks over a connection that this thread drives, and waits for the answer; `take` gets it with its body.
+    ///
+    /// A connection whose peer went away while nobody used it is not used; where that shows only as nothing of the request could be
+    /// written, another one is opened, once. A request that may have been read is never sent again.
+    ///
+    /// # Errors
+    /// Those of [`Client::ask`] and [`Client::open`]; the reason of the last failure while the address is not to be tried;
+    /// [`Error::Closed`], [`Error::Forked`].
+    pub fn request<T>(
+        &self,
+        address: &str,
+        ask: Ask<'_>,
+        interrupt: Interrupt<'_>,
+        take: impl FnOnce(&Received, &[u8]) -> T,
+    ) -> Result<T> {
+        let (client, received) = self.request_with(address, ask, interrupt)?;
+        let taken = take(&received, client.body(&received));
+        self.give_back(client)?;
+        Ok(taken)
+    }
+
+    /// As [`request`](Self::request), for who looks at the answer later: the connection has its body, and is to be given back.
+    ///
+    /// # Errors
+    /// As [`request`](Self::request).
+    pub fn request_with(&self, address: &str, ask: Ask<'_>, interrupt: Interrupt<'_>) -> Result<(Client, Received)> {
+        let address = self.address(address)?;
+        let idle =
+            std::iter::from_fn(|| address.take_idle()).find_map(|mut client| client.is_alive().then_some(client));
+        if let Some(mut client) = idle {
+            match client.ask(ask.code, ask.fields, ask.body, ask.timeout, interrupt) {
+                Ok(received) => return Ok((client, received)),
+                Err(Error::Closed { .. }) if client.is_unsent() => {}
+                Err(error) => return Err(error),
+            }
+        }
+        let mut client =
+            address.open(self.shared.options.connect_timeout, interrupt, |i| self.shared.open(&address, i))?;
+        let received = client.ask(ask.code, ask.fields, ask.body, ask.timeout, interrupt)?;
+        Ok((client, received))
+    }
+
+    /// Takes a connection of [`request_with`](Self::request_with) back.
+    ///
+    /// # Errors
+    /// [`Error::Forked`].
+    pub fn give_back(&self, client: Client) -> Result<()> {
+        match self.address(client.address()) {
+            Ok(address) => address.give_back(client),
+            // what was asked for is answered
+            Err(Error::Closed { .. }) => {}
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    /// Asks over the connection that both sides use, and waits for the answer. Where none comes, nor anything else, the connection
+    /// is of no more use and ends.
+    ///
+    /// # Errors
+    /// As [`request`](Self::request).
+    pub fn control(&self, address: &str, ask: Ask<'_>, interrupt: Interrupt<'_>) -> Result<OwnedCommand> {
+        let connection = self.connection(address, interrupt)?;
+        let answer = connection.ask(ask.code, ask.fields, ask.body, ask.timeout, interrupt);
+        if matches!(answer, Err(Error::Timeout { .. })) && !connection.has_heard_for(ask.timeout) {
+            connection.close();
+        }
+        answer
+    }
+
+    /// As [`submit`](Self::submit), without waiting: `false` where the connection is not there, or has no room.
+    ///
+    /// # Errors
+    /// [`Error::Closed`], [`Error::Forked`].
+    pub fn try_submit(&self, address: &str, ask: Ask<'_>, token: u64) -> Result<bool> {
+        let Some(connection) = self.address(address)?.shared() else { return Ok(false) };
+        let (asked_at, completions) = (Instant::now(), &self.shared.completions);
+        let never = &mut interrupt::never;
+        let submitted = completions.reserve(address, Some(asked_at), never).and_then(|()| {
+            let ticket = Ticket { completions: completions.clone(), token, asked_at, timeout: ask.timeout };
+            let submitted = connection.submit(ask.code, ask.fields, ask.body, ticket, None, never);
+            submitted.inspect_err(|_| completions.release())
+        });
+        match submitted {
+            Err(Error::TooManyRequests { .. }) => Ok(false),
+            other => other.map(|()| true),
+        }
+    }
+
+    /// Asks over the connection that both sides use. How the request ends is put where all ends go, exactly once, unless
+    /// this fails. Where too much waits already, this waits for `ask.timeout`, unless `waits` says that it must not.
+    ///
+    /// # Errors
+    /// [`Error::TooManyRequests`], those of [`Client::open`], [`Error::Closed`], [`Error::Forked`], [`Error::Interrupted`].
+    pub fn submit(&self, address: &str, ask: Ask<'_>, token: u64, waits: bool, interrupt: Interrupt<'_>) -> Result<()> {
+        let asked_at = Instant::now();
+        let until = waits.then(|| asked_at + ask.timeout);
+        let connection = self.connection(address, interrupt)?;
+        let completions = &self.shared.completions;
+        completions.reserve(address, until, interrupt)?;
+        let ticket = Ticket { completions: completions.clone(), token, asked_at, timeout: ask.timeout };
+        let submitted = connection.submit(ask.code, ask.fields, ask.body, ticket, until, interrupt);
+        submitted.inspect_err(|_| completions.release())
+    }
+
+    /// Sends a request that is not answered over the connection that both sides use; waits for room as
+    /// [`submit`](Self::submit) does.
+    ///
+    /// # Errors
+    /// As [`submit`](Self::submit).
+    pub fn send_oneway(&self, address: &str, ask: Ask<'_>, waits: bool, interrupt: Interrupt<'_>) -> Result<()> {
+        let until = waits.then(|| Instant::now() + ask.timeout);
+        let connection = self.connection(address, interrupt)?;
+        connection.tell(ask.code, ask.fields, ask.body, until, interrupt)
+    }
+
+    /// The connection of an address that both sides use; opened where it is not.
+    ///
+    /// # Errors
+    /// Those of [`Client::open`], [`Error::Closed`], [`Error::Forked`].
+    pub fn connection(&self, address: &str, interrupt: Interrupt<'_>) -> Result<Arc<Connection>> {
+        let address = self.address(address)?;
+        if let Some(connection) = address.shared() {
+            return Ok(connection);
+        }
+        let shared = &self.shared;
+        let connection =
+            address.share(shared.options.connect_timeout, interrupt, |i| shared.open_shared(&address, i))?;
+        if shared.lock().is_closed {
+            // it was opened while `close` looked for what there is
+            connection.close();
+        }
+        Ok(connection)
+    }
+
+    /// Ends all connections, and whoever waits for something; what was sent and not written has half a second to get out. In a
+    /// fork of the process nothing happens.
+    pub fn close(&self) {
+        if self.pid != std::process::id() {
+            return;
+        }
+        let mut state = self.shared.lock();
+        state.is_closed = true;
+        let (addresses, sockets) = (std::mem::take(&mut state.addresses), std::mem::take(&mut state.sockets));
+        let housekeeping = state.housekeeping.take();
+        drop(state);
+        drain(&addresses);
+        addresses.values().for_each(|address| address.close());
+        for socket in sockets.iter().filter_map(Weak::upgrade) {
+            // it may have ended by itself
+            let _ = socket.shutdown(Shutdown::Both);
+        }
+        self.shared.completions.close();
+        housekeeping.inspect(AbortHandle::abort);
+    }
+
+    fn address(&self, name: &str) -> Result<Arc<Address>> {
+        if self.pid != std::process::id() {
+            return Err(Error::Forked);
+        }
+        let mut state = self.shared.lock();
+        if state.is_closed {
+            return Err(Error::Closed { address: name.to_owned() });
+        }
+        if let Some(address) = state.addresses.get(name) {
+            return Ok(address.clone());
+        }
+        if state.housekeeping.is_none() {
+            let task = runtime::of_clients()?.spawn(keep_house(Arc::downgrade(&self.shared)));
+            state.housekeeping = Some(task.abort_handle());
+        }
+        let address = Arc::new(Address::new(name));
+        state.addresses.insert(name.to_owned(), address.clone());
+        Ok(address)
+    }
+}
+
+impl Drop for Connections {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+impl Shared {
+    fn open(&self, address: &Address, interrupt: Interrupt<'_>) -> Result<Client> {
+        let options = &self.options;
+        let client = Client::open(address.name(), options.tls.as_ref(), options.connect_timeout, interrupt)?;
+        let mut state = self.lock();
+        if state.is_closed {
+            return Err(Error::Closed { address: address.name().to_owned() });
+        }
+        state.sockets.retain(|socket| socket.strong_count() > 0);
+        state.sockets.push(Arc::downgrade(client.socket()));
+        Ok(client)
+    }
+
+    fn open_shared(self: &Arc<Self>, address: &Address, interrupt: Interrupt<'_>) -> Result<Arc<Connection>> {
+        let (name, options) = (address.name(), &self.options);
+        let dialled = dial(name, options.tls.as_ref(), options.connect_timeout, interrupt)?;
+        let refused = |source| Error::Connect { address: name.to_owned(), source };
+        let (peer, local) = (dialled.socket().peer_addr(), dialled.socket().local_addr());
+        let (peer, local) = (peer.map_err(refused)?, local.map_err(refused)?);
+        let connection = Arc::new(Connection::new(name.to_owned(), peer, local, options.max_outgoing).keeping(KEPT));
+        if self.lock().is_closed {
+            return Err(Error::Closed { address: name.to_owned() });
+        }
+        let open = Open { connection: connection.clone(), handler: self.handler.clone(), reason: None };
+        runtime::of_clients()?.spawn(converse(dialled, open, options.limits));
+        Ok(connection)
+    }
+
+    fn addresses(&self) -> Vec<Arc<Address>> {
+        self.lock().addresses.values().cloned().collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Ends requests that have waited for too long.
+    fn expire(&self) {
+        let now = Instant::now();
+        for connection in self.addresses().iter().filter_map(|address| address.shared()) {
+            connection.expire(now);
+        }
+    }
+
+    /// Ends connections that are idle, send a frame too slowly, or do not take their requests.
+    fn sweep(&self) {
+        let options = &self.options;
+        let patience =
+            Patience { idle: options.max_idle, frame: options.max_frame_time, write: options.max_write_time };
+        for address in self.addresses() {
+            address.end_idle(Instant::now());
+            if let Some(connection) = address.shared().filter(|open| patience.has_ended(open, now_ms())) {
+                connection.close();
+            }
+        }
+    }
+}
+
+/// Waits until requests that nobody waits for are written, as those that are not answered.
+fn drain(addresses: &HashMap<String, Arc<Address>>) {
+    let until = Instant::now() + LAST_WORDS;
+    let shared: Vec<_> = addresses.values().filter_map(|address| address.shared()).collect();
+    while !shared.iter().all(|connection| connection.is_drained()) && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// A connection while its session runs.
+struct Open {
+    connection: Arc<Connection>,
+    handler: Arc<dyn Handler>,
+    reason: Option<Error>,
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.connection.close();
+        self.handler.closed(&self.connection, self.reason.as_ref());
+    }
+}
+
+async fn converse(dialled: Dialled, mut open: Open, limits: Limits) {
+    let run = match dialled {
+        Dialled::Plain(stream) => session::run(stream, &open.connection, &limits, &*open.handler).await,
+        Dialled::Tls(stream) => session::run(stream, &open.connection, &limits, &*open.handler).await,
+    };
+    open.reason = run.err();
+}
+
+/// Looks after the time, until the connections are gone.
+async fn keep_house(shared: Weak<Shared>) {
+    let Some(completions) = shared.upgrade().map(|shared| shared.completions.clone()) else { return };
+    let mut next_round = Instant::now() + ROUND;
+    loop {
+        if completions.is_waiting() {
+            tokio::time::sleep(TICK).await;
+        } else {
+            let rest = next_round.saturating_duration_since(Instant::now());
+            // whoever comes in between is looked at a tick later
+            let _ = tokio::time::timeout(rest, completions.has_unanswered.notified()).await;
+        }
+        let Some(shared) = shared.upgrade() else { return };
+        shared.expire();
+        if Instant::now() >= next_round {
+            shared.sweep();
+            next_round = Instant::now() + ROUND;
+        }
+    }
+}

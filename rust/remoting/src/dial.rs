@@ -1,0 +1,96 @@
+//! How this side opens a connection: the process's threads look the host up, connect and shake hands, the caller waits.
+//!
+//! Source: `NettyRemotingClient.createChannel`.
+use crate::error::{Error, Result};
+use crate::interrupt::{Interrupt, SLICE};
+use crate::runtime;
+use crate::tls::ClientTls;
+use rustls::pki_types::ServerName;
+use std::io::{self, ErrorKind};
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::time::{Duration, Instant};
+use tokio::net::TcpStream;
+use tokio::time::timeout_at;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+/// A connection that may be used.
+#[derive(Debug)]
+pub enum Dialled {
+    /// As it is.
+    Plain(TcpStream),
+    /// After the handshake.
+    Tls(Box<TlsStream<TcpStream>>),
+}
+
+impl Dialled {
+    /// Its socket.
+    pub fn socket(&self) -> &TcpStream {
+        match self {
+            Self::Plain(socket) => socket,
+            Self::Tls(stream) => stream.get_ref().0,
+        }
+    }
+}
+
+/// Opens a connection to `host:port`.
+///
+/// # Errors
+/// [`Error::Connect`]; with TLS [`Error::TlsFile`], [`Error::Tls`], [`Error::Timeout`] of the handshake; [`Error::Interrupted`].
+pub fn dial(address: &str, tls: Option<&ClientTls>, timeout: Duration, interrupt: Interrupt<'_>) -> Result<Dialled> {
+    let until = Instant::now() + timeout;
+    let secured = tls.map(|tls| connector(address, tls)).transpose()?;
+    let (sender, receiver) = sync_channel(1);
+    let name = address.to_owned();
+    let task = runtime::of_clients()?.spawn(async move {
+        // whoever was interrupted has dropped the other end
+        let _ = sender.try_send(open(&name, secured, until, timeout).await);
+    });
+    loop {
+        match receiver.recv_timeout(SLICE) {
+            Ok(opened) => return opened,
+            Err(RecvTimeoutError::Disconnected) => return Err(refused(address, ErrorKind::ConnectionAborted.into())),
+            Err(RecvTimeoutError::Timeout) => {
+                if let Err(error) = interrupt() {
+                    task.abort();
+                    return Err(error);
+                }
+            }
+        }
+    }
+}
+
+type Secured = (TlsConnector, ServerName<'static>);
+
+fn connector(address: &str, tls: &ClientTls) -> Result<Secured> {
+    let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    let named = ServerName::try_from(host.to_owned());
+    let name = named.map_err(|e| Error::Tls { address: address.to_owned(), reason: e.to_string() })?;
+    Ok((TlsConnector::from(tls.config()?), name))
+}
+
+async fn open(address: &str, secured: Option<Secured>, until: Instant, timeout: Duration) -> Result<Dialled> {
+    let connected = timeout_at(until.into(), TcpStream::connect(address)).await;
+    let socket = connected.unwrap_or_else(|_| Err(ErrorKind::TimedOut.into()));
+    // Nagle's algorithm would hold requests back
+    let socket = socket.and_then(|socket| socket.set_nodelay(true).map(|()| socket));
+    let socket = socket.map_err(|error| refused(address, error))?;
+    let Some((connector, name)) = secured else { return Ok(Dialled::Plain(socket)) };
+    match timeout_at(until.into(), connector.connect(name, socket)).await {
+        Ok(Ok(stream)) => Ok(Dialled::Tls(stream.into())),
+        Ok(Err(error)) => Err(Error::Tls { address: address.to_owned(), reason: reason_of(&error) }),
+        Err(_) => Err(Error::Timeout { address: address.to_owned(), timeout_ms: timeout.as_millis() as u64 }),
+    }
+}
+
+fn reason_of(error: &io::Error) -> String {
+    match error.kind() {
+        ErrorKind::UnexpectedEof => "the peer closed the connection during the handshake".to_owned(),
+        _ => error.to_string(),
+    }
+}
+
+fn refused(address: &str, source: io::Error) -> Error {
+    Error::Connect { address: address.to_owned(), source }
+}

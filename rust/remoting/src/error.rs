@@ -1,0 +1,131 @@
+//! What can go wrong on a connection.
+use std::io;
+use std::path::PathBuf;
+
+/// The result of this crate.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Why a connection, or what came over it, is of no use.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Bytes that are no frame of the protocol.
+    #[error("malformed {what}: expected {expected}, got {got}")]
+    Malformed {
+        /// The part.
+        what: &'static str,
+        /// What may stand there.
+        expected: String,
+        /// What stands there.
+        got: String,
+    },
+    /// More than a limit allows.
+    #[error("{what} above its limit: expected at most {limit}, got {got}")]
+    TooLarge {
+        /// The part.
+        what: &'static str,
+        /// The limit.
+        limit: usize,
+        /// What was asked for.
+        got: usize,
+    },
+    /// Nobody answers at the address.
+    #[error("connect to <{address}> failed: {source}")]
+    Connect {
+        /// `host:port`.
+        address: String,
+        /// What the operating system says.
+        source: io::Error,
+    },
+    /// The connection ended.
+    #[error("the channel <{address}> is closed")]
+    Closed {
+        /// The peer.
+        address: String,
+    },
+    /// No answer in time.
+    #[error("wait response on the channel <{address}> timeout, {timeout_ms}(ms)")]
+    Timeout {
+        /// The peer.
+        address: String,
+        /// How long it was waited for.
+        timeout_ms: u64,
+    },
+    /// A file that TLS needs is of no use.
+    #[error("{}: {what}: expected {expected}, got {got}", path.display())]
+    TlsFile {
+        /// The file.
+        path: PathBuf,
+        /// What it is for.
+        what: &'static str,
+        /// What it should hold.
+        expected: &'static str,
+        /// What is wrong with it.
+        got: String,
+    },
+    /// The two sides do not agree on TLS.
+    #[error("TLS with <{address}> failed: {reason}")]
+    Tls {
+        /// The peer.
+        address: String,
+        /// Who refused what.
+        reason: String,
+    },
+    /// The process is a fork of the one that opened this.
+    #[error("used in a fork of the process that opened it")]
+    Forked,
+    /// More requests wait than may.
+    #[error("no room for a further request to <{address}> in time: expected at most {limit} in flight")]
+    TooManyRequests {
+        /// The peer.
+        address: String,
+        /// How many may wait, or bytes of them.
+        limit: usize,
+    },
+    /// Whoever waited was told to stop.
+    #[error("interrupted")]
+    Interrupted,
+    /// The operating system refused.
+    #[error("{what}: {source}")]
+    Io {
+        /// What was to be done.
+        what: String,
+        /// Its answer.
+        source: io::Error,
+    },
+}
+
+impl Error {
+    pub(crate) fn malformed(what: &'static str, expected: impl Into<String>, got: impl ToString) -> Self {
+        Self::Malformed { what, expected: expected.into(), got: got.to_string() }
+    }
+
+    /// The same once more, for others who wanted the same.
+    pub(crate) fn repeated(&self) -> Self {
+        let again = |source: &io::Error| io::Error::new(source.kind(), source.to_string());
+        match self {
+            Self::Malformed { what, expected, got } => {
+                Self::Malformed { what, expected: expected.clone(), got: got.clone() }
+            }
+            Self::TooLarge { what, limit, got } => Self::TooLarge { what, limit: *limit, got: *got },
+            Self::Connect { address, source } => Self::Connect { address: address.clone(), source: again(source) },
+            Self::Closed { address } => Self::Closed { address: address.clone() },
+            Self::Timeout { address, timeout_ms } => {
+                Self::Timeout { address: address.clone(), timeout_ms: *timeout_ms }
+            }
+            Self::TlsFile { path, what, expected, got } => {
+                Self::TlsFile { path: path.clone(), what, expected, got: got.clone() }
+            }
+            Self::Tls { address, reason } => Self::Tls { address: address.clone(), reason: reason.clone() },
+            Self::TooManyRequests { address, limit } => {
+                Self::TooManyRequests { address: address.clone(), limit: *limit }
+            }
+            Self::Forked => Self::Forked,
+            Self::Interrupted => Self::Interrupted,
+            Self::Io { what, source } => Self::Io { what: what.clone(), source: again(source) },
+        }
+    }
+
+    pub(crate) fn io(what: impl Into<String>, source: io::Error) -> Self {
+        Self::Io { what: what.into(), source }
+    }
+}

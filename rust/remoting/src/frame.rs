@@ -1,0 +1,148 @@
+//! Where one frame ends and the next begins.
+//!
+//! ```text
+//! int32  length       of what follows
+//! int32  mark         serialize type (8 bits), header length (24 bits)
+//! bytes  header
+//! bytes  body         the rest
+//! ```
+//!
+//! Source: `NettyDecoder`, `RemotingCommand.decode`.
+use crate::error::{Error, Result};
+use crate::limits::Limits;
+
+/// Bytes of the length.
+const LENGTH: usize = 4;
+/// Bytes of the mark.
+const MARK: usize = 4;
+
+/// How a header is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SerializeType {
+    /// As a JSON object.
+    #[default]
+    Json,
+    /// As RocketMQ's own binary header.
+    RocketMq,
+}
+
+impl SerializeType {
+    /// Its number in the mark.
+    pub fn number(self) -> u8 {
+        match self {
+            Self::Json => 0,
+            Self::RocketMq => 1,
+        }
+    }
+
+    /// Its name in a JSON header.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Json => "JSON",
+            Self::RocketMq => "ROCKETMQ",
+        }
+    }
+}
+
+/// One frame, still as bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Frame<'a> {
+    /// How the header is written.
+    pub serialize_type: SerializeType,
+    /// The header's bytes.
+    pub header: &'a [u8],
+    /// The body; empty where there is none.
+    pub body: &'a [u8],
+}
+
+/// The frame that `bytes` begin with, and how many bytes it has; `None` while they are not all there.
+///
+/// # Errors
+/// [`Error::TooLarge`] and [`Error::Malformed`] as soon as the first eight bytes are there: what follows cannot be made sense of.
+pub fn first<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Option<(Frame<'a>, usize)>> {
+    let Some((length, rest)) = bytes.split_first_chunk::<LENGTH>() else { return Ok(None) };
+    let length = length_of(i32::from_be_bytes(*length), limits)?;
+    let Some(mark) = rest.first_chunk::<MARK>() else { return Ok(None) };
+    let (serialize_type, header) = mark_of(u32::from_be_bytes(*mark), length, limits)?;
+    let Some(frame) = rest.get(MARK..length) else { return Ok(None) };
+    let (header, body) = frame.split_at(header);
+    Ok(Some((Frame { serialize_type, header, body }, LENGTH + length)))
+}
+
+fn length_of(length: i32, limits: &Limits) -> Result<usize> {
+    let Some(bytes) = usize::try_from(length).ok().filter(|length| *length >= MARK) else {
+        return Err(Error::malformed("frame length", "at least 4", length));
+    };
+    limits.check_frame(LENGTH + bytes)?;
+    Ok(bytes)
+}
+
+fn mark_of(mark: u32, length: usize, limits: &Limits) -> Result<(SerializeType, usize)> {
+    let serialize_type = match mark >> 24 {
+        0 => SerializeType::Json,
+        1 => SerializeType::RocketMq,
+        other => return Err(Error::malformed("serialize type", "0 (JSON) or 1 (ROCKETMQ)", other)),
+    };
+    let header = (mark & 0xFF_FFFF) as usize;
+    if header > length - MARK {
+        return Err(Error::malformed("header length", format!("at most {}", length - MARK), header));
+    }
+    limits.check_header(header)?;
+    Ok((serialize_type, header))
+}
+
+/// Begins a frame in `out`. Returns where, for [`end`].
+pub(crate) fn begin(out: &mut Vec<u8>) -> usize {
+    let at = out.len();
+    out.extend_from_slice(&[0; LENGTH + MARK]);
+    at
+}
+
+/// Ends the header of the frame that begins at `at`, whose body will have `body` bytes.
+pub(crate) fn end(out: &mut [u8], at: usize, serialize_type: SerializeType, body: usize) {
+    let header = out.len() - at - LENGTH - MARK;
+    let length = (MARK + header + body) as u32;
+    let mark = u32::from(serialize_type.number()) << 24 | header as u32;
+    out[at..at + LENGTH].copy_from_slice(&length.to_be_bytes());
+    out[at + LENGTH..at + LENGTH + MARK].copy_from_slice(&mark.to_be_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bytes(length: i32, mark: u32, rest: &[u8]) -> Vec<u8> {
+        [&length.to_be_bytes()[..], &mark.to_be_bytes(), rest].concat()
+    }
+
+    #[test]
+    fn a_frame_is_there_once_its_last_byte_is() {
+        let whole = bytes(4 + 3 + 2, 1 << 24 | 3, b"hdrbo");
+        for end in 0..whole.len() {
+            assert_eq!(first(&whole[..end], &Limits::default()).expect("sound"), None);
+        }
+        let more = [&whole[..], b"next"].concat();
+        let (frame, used) = first(&more, &Limits::default()).expect("sound").expect("whole");
+        assert_eq!(
+            (frame.serialize_type, frame.header, frame.body),
+            (SerializeType::RocketMq, &b"hdr"[..], &b"bo"[..])
+        );
+        assert_eq!(used, whole.len());
+    }
+
+    #[test]
+    fn lengths_that_cannot_be_are_refused_before_the_frame_is_there() {
+        let limits = Limits::default();
+        for wrong in [
+            bytes(-1, 0, b""),
+            bytes(3, 0, b""),
+            bytes(10, 7, b""),
+            bytes(10, 2 << 24, b""),
+            bytes(limits.frame as i32 - 3, 0, b""),
+            bytes(1 << 20, limits.header as u32 + 1, b""),
+        ] {
+            assert!(first(&wrong, &limits).is_err(), "{wrong:?}");
+        }
+        assert_eq!(first(&bytes(limits.frame as i32 - 4, 5, b""), &limits).expect("allowed"), None);
+    }
+}

@@ -1,0 +1,86 @@
+//! A header that is about to be written.
+use crate::command::RESPONSE;
+use crate::frame::{self, SerializeType};
+use crate::json_text::with_digits;
+use crate::{binary_header, json_header};
+
+/// Ordinal of 4.9.4 in `MQVersion.Version`: what this side says of itself.
+pub const VERSION: i32 = 401;
+
+/// The value of a header field; all are texts on the wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Value<'a> {
+    /// A text.
+    Text(&'a str),
+    /// A whole number.
+    Number(i64),
+    /// Yes or no.
+    Flag(bool),
+}
+
+/// What a header says.
+#[derive(Clone, Copy, Debug)]
+pub struct Header<'a> {
+    /// What is asked for, or how it ended.
+    pub code: i32,
+    /// Which response belongs to which request.
+    pub opaque: i32,
+    /// [`RESPONSE`], [`crate::ONEWAY`].
+    pub flag: i32,
+    /// What a person reads.
+    pub remark: Option<&'a str>,
+    /// The fields of the code.
+    pub fields: &'a [(&'a str, Value<'a>)],
+    /// How the header is written.
+    pub serialize_type: SerializeType,
+    /// Ordinal of the release.
+    pub version: i32,
+}
+
+impl<'a> Header<'a> {
+    /// A response that says nothing yet.
+    pub fn response(serialize_type: SerializeType) -> Self {
+        Self { code: 0, opaque: 0, flag: RESPONSE, remark: None, fields: &[], serialize_type, version: VERSION }
+    }
+
+    /// A request.
+    pub fn request(code: i32, opaque: i32, fields: &'a [(&'a str, Value<'a>)]) -> Self {
+        Self { code, opaque, flag: 0, remark: None, fields, serialize_type: SerializeType::Json, version: VERSION }
+    }
+
+    /// Appends a frame with this header and `body` to `out`.
+    pub fn write(&self, body: &[u8], out: &mut Vec<u8>) {
+        self.write_before(body.len(), out);
+        out.extend_from_slice(body);
+    }
+
+    /// Appends the beginning of a frame with this header, behind which `body` bytes have to follow.
+    pub fn write_before(&self, body: usize, out: &mut Vec<u8>) {
+        let at = frame::begin(out);
+        match self.serialize_type {
+            SerializeType::Json => json_header::encode(self, out),
+            SerializeType::RocketMq => binary_header::encode(self, out),
+        }
+        frame::end(out, at, self.serialize_type, body);
+    }
+}
+
+impl Value<'_> {
+    /// The text.
+    pub fn to_text(&self) -> String {
+        let mut text = String::new();
+        self.with_text(|value| text.push_str(value));
+        text
+    }
+
+    /// Hands the text over.
+    #[inline]
+    pub(crate) fn with_text(&self, take: impl FnOnce(&str)) {
+        match *self {
+            Value::Text(text) => take(text),
+            Value::Flag(true) => take("true"),
+            Value::Flag(false) => take("false"),
+            Value::Number(number) => with_digits(number, take),
+        }
+    }
+}

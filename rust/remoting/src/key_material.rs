@@ -1,0 +1,111 @@
+//! Certificates and keys as they lie in PEM files.
+use crate::error::{Error, Result};
+use crate::tls::KeyPair;
+use crate::validity;
+use rustls::RootCertStore;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// What a file holds, or why it cannot be read; nothing where there is no such file to read.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Source {
+    path: PathBuf,
+    content: Option<std::result::Result<Vec<u8>, String>>,
+}
+
+/// The files of one side; two are equal that hold the same.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct KeyMaterial {
+    pub certificate: Source,
+    pub key: Source,
+    pub trust: Source,
+}
+
+impl KeyMaterial {
+    pub fn read(pair: Option<&KeyPair>, trust: Option<&PathBuf>) -> Self {
+        Self {
+            certificate: pair.map(|pair| Source::read(&pair.certificate)).unwrap_or_default(),
+            key: pair.map(|pair| Source::read(&pair.key)).unwrap_or_default(),
+            trust: trust.map(|path| Source::read(path)).unwrap_or_default(),
+        }
+    }
+
+    /// Whether there is a file at all.
+    pub fn is_of_files(&self) -> bool {
+        [&self.certificate, &self.key, &self.trust].iter().any(|source| source.content.is_some())
+    }
+}
+
+impl Source {
+    fn read(path: &Path) -> Self {
+        let content = std::fs::read(path).map_err(|error| error.to_string());
+        Self { path: path.to_owned(), content: Some(content) }
+    }
+
+    fn bytes(&self, what: &'static str) -> Result<&[u8]> {
+        match &self.content {
+            Some(Ok(bytes)) => Ok(bytes),
+            Some(Err(error)) => Err(self.refused(what, "a file that can be read", error)),
+            None => Ok(&[]),
+        }
+    }
+
+    pub fn refused(&self, what: &'static str, expected: &'static str, got: impl ToString) -> Error {
+        Error::TlsFile { path: self.path.clone(), what, expected, got: got.to_string() }
+    }
+}
+
+/// The certificates of a file, the first of which is valid now.
+pub fn certificates_of(source: &Source) -> Result<Vec<CertificateDer<'static>>> {
+    let found = pem_certificates(source, "certificate")?;
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs() as i64);
+    let validity = found.first().and_then(|first| validity::of(first));
+    let expected = "a certificate that is valid now";
+    match validity {
+        None => Err(source.refused("certificate", "an X.509 certificate", "something else")),
+        Some((_, end)) if end.seconds < now => {
+            Err(source.refused("certificate", expected, format!("one that expired at {end}")))
+        }
+        Some((begin, _)) if begin.seconds > now => {
+            Err(source.refused("certificate", expected, format!("one that is not valid before {begin}")))
+        }
+        Some(_) => Ok(found),
+    }
+}
+
+/// The key of a file.
+pub fn key_of(source: &Source) -> Result<PrivateKeyDer<'static>> {
+    let bytes = source.bytes("key")?;
+    if bytes.windows(9).any(|word| word == b"ENCRYPTED") {
+        let got = "an encrypted key; `openssl pkey -in KEY -out PLAIN` takes the password off";
+        return Err(source.refused("key", "a PEM key without a password", got));
+    }
+    PrivateKeyDer::from_pem_slice(bytes).map_err(|error| source.refused("key", "a PEM key", error))
+}
+
+/// The authorities of a file.
+pub fn roots_of(source: &Source) -> Result<RootCertStore> {
+    let mut roots = RootCertStore::empty();
+    for certificate in pem_certificates(source, "trust")? {
+        roots.add(certificate).map_err(|error| source.refused("trust", "certificates of authorities", error))?;
+    }
+    Ok(roots)
+}
+
+fn pem_certificates(source: &Source, what: &'static str) -> Result<Vec<CertificateDer<'static>>> {
+    let found: std::result::Result<Vec<_>, _> = CertificateDer::pem_slice_iter(source.bytes(what)?).collect();
+    let found = found.map_err(|error| source.refused(what, "PEM certificates", error))?;
+    if found.is_empty() {
+        return Err(source.refused(what, "PEM certificates", "none"));
+    }
+    Ok(found)
+}
+
+/// What no file is to blame for.
+pub fn unusable(error: &impl fmt::Display) -> Error {
+    Error::io("setting up TLS", io::Error::other(error.to_string()))
+}

@@ -1,0 +1,51 @@
+//! Ends connections that are idle, send a frame too slowly, or do not take their answers.
+//!
+//! Source: `NettyServerConfig.serverChannelMaxIdleTimeSeconds` for the idle ones; RocketMQ knows no other limit.
+use crate::connection::{Connection, now_ms};
+use crate::server::Shared;
+use std::sync::Weak;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// Looks at all connections once a second, until the server is gone.
+pub async fn run(shared: Weak<Shared>) {
+    let mut tick = tokio::time::interval(Duration::from_secs(1));
+    tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        tick.tick().await;
+        let Some(shared) = shared.upgrade() else { return };
+        let now = now_ms();
+        for connection in shared.connections() {
+            let options = &shared.options;
+            let patience =
+                Patience { idle: options.max_idle, frame: options.max_frame_time, write: options.max_write_time };
+            if patience.has_ended(&connection, now) {
+                connection.close();
+            }
+        }
+    }
+}
+
+/// How long a peer may take.
+#[derive(Clone, Copy, Debug)]
+pub struct Patience {
+    /// How long nothing needs to come or go.
+    pub idle: Duration,
+    /// How long a frame may take to come in.
+    pub frame: Duration,
+    /// How long a write may take.
+    pub write: Duration,
+}
+
+impl Patience {
+    /// Whether the connection has to go, at `now` of [`now_ms`].
+    pub fn has_ended(&self, connection: &Connection, now: u64) -> bool {
+        let watch = &connection.watch;
+        let is_older =
+            |since: u64, limit: Duration| since != 0 && u128::from(now.saturating_sub(since)) > limit.as_millis();
+        let at = |time: &AtomicU64| time.load(Ordering::Relaxed);
+        is_older(at(&watch.active), self.idle)
+            || is_older(at(&watch.frame_began), self.frame)
+            || is_older(at(&watch.write_began), self.write)
+    }
+}

@@ -1,0 +1,175 @@
+//! How connections are kept secret, and who has to prove who they are.
+//!
+//! Source: `TlsSystemConfig`, `TlsHelper.buildSslContext`, `TlsMode`.
+use crate::error::Result;
+use crate::key_material::{KeyMaterial, certificates_of, key_of, roots_of, unusable};
+use crate::verifier::{AnyClient, AnyName, AnyServer};
+use rustls::client::WebPkiServerVerifier;
+use rustls::crypto::CryptoProvider;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+use rustls::server::danger::ClientCertVerifier;
+use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
+use rustls::{ClientConfig, ServerConfig};
+use std::path::PathBuf;
+use std::sync::{Arc, LazyLock};
+
+static PROVIDER: LazyLock<Arc<CryptoProvider>> = LazyLock::new(|| Arc::new(rustls::crypto::ring::default_provider()));
+const AUTHORITIES: &str = "certificates of authorities";
+
+/// Which connections a server takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TlsMode {
+    /// Plain ones.
+    Disabled,
+    /// Plain ones and those with TLS.
+    Permissive,
+    /// Those with TLS.
+    Enforcing,
+}
+
+/// Whether clients show a certificate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClientAuth {
+    /// They are not asked for one.
+    None,
+    /// They may.
+    Optional,
+    /// They must.
+    Require,
+}
+
+/// Whose certificates are taken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Trust {
+    /// Those that the authorities of a PEM file have signed.
+    File(PathBuf),
+    /// Anybody's: protects from those who listen, not from those who stand in between.
+    Anybody,
+}
+
+/// A certificate and its key: PEM files.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyPair {
+    /// The certificate, after it those of the authorities between it and the root.
+    pub certificate: PathBuf,
+    /// Its key, without a password.
+    pub key: PathBuf,
+}
+
+/// TLS of a server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerTls {
+    /// Which connections it takes.
+    pub mode: TlsMode,
+    /// Who it is; without, it makes itself a certificate that nobody can verify, as `tls.test.mode.enable`.
+    pub key_pair: Option<KeyPair>,
+    /// Whether clients show a certificate.
+    pub client_auth: ClientAuth,
+    /// Whose certificates clients may show.
+    pub trust: Trust,
+}
+
+/// TLS of a client.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClientTls {
+    /// Who it is, for servers that ask.
+    pub key_pair: Option<KeyPair>,
+    /// Which servers it takes.
+    pub trust: Trust,
+    /// The server's certificate must be for the host that was asked for.
+    pub checks_host: bool,
+}
+
+impl ServerTls {
+    /// What its files hold now.
+    pub(crate) fn material(&self) -> KeyMaterial {
+        KeyMaterial::read(self.key_pair.as_ref(), self.trust_of_clients())
+    }
+
+    fn trust_of_clients(&self) -> Option<&PathBuf> {
+        match &self.trust {
+            Trust::File(path) if self.client_auth != ClientAuth::None => Some(path),
+            _ => None,
+        }
+    }
+
+    /// What each new connection needs.
+    ///
+    /// # Errors
+    /// [`crate::Error::TlsFile`].
+    pub(crate) fn config(&self, material: &KeyMaterial) -> Result<Arc<ServerConfig>> {
+        let builder = ServerConfig::builder_with_provider(PROVIDER.clone());
+        let builder = builder.with_safe_default_protocol_versions().map_err(|e| unusable(&e))?;
+        let builder = builder.with_client_cert_verifier(self.client_verifier(material)?);
+        let (chain, key) = match &self.key_pair {
+            Some(_) => own(material)?,
+            None => self_signed()?,
+        };
+        let built = builder.with_single_cert(chain, key);
+        let mut config = built.map_err(|error| material.key.refused("key", "the key of the certificate", error))?;
+        // connections live long: to resume an earlier one saves nothing, and would pass by a new trust file
+        config.session_storage = Arc::new(NoServerSessionStorage {});
+        config.send_tls13_tickets = 0;
+        Ok(config.into())
+    }
+
+    fn client_verifier(&self, material: &KeyMaterial) -> Result<Arc<dyn ClientCertVerifier>> {
+        let is_mandatory = self.client_auth == ClientAuth::Require;
+        if self.client_auth == ClientAuth::None {
+            return Ok(WebPkiClientVerifier::no_client_auth());
+        }
+        if self.trust == Trust::Anybody {
+            return Ok(Arc::new(AnyClient { provider: PROVIDER.clone(), is_mandatory }));
+        }
+        let roots = Arc::new(roots_of(&material.trust)?);
+        let builder = WebPkiClientVerifier::builder_with_provider(roots, PROVIDER.clone());
+        let builder = if is_mandatory { builder } else { builder.allow_unauthenticated() };
+        let built = builder.build();
+        built.map(|verifier| verifier as _).map_err(|error| material.trust.refused("trust", AUTHORITIES, error))
+    }
+}
+
+impl ClientTls {
+    /// What a connection needs: of what the files hold now.
+    ///
+    /// # Errors
+    /// [`crate::Error::TlsFile`].
+    pub(crate) fn config(&self) -> Result<Arc<ClientConfig>> {
+        let trusted = match &self.trust {
+            Trust::File(path) => Some(path),
+            Trust::Anybody => None,
+        };
+        let material = KeyMaterial::read(self.key_pair.as_ref(), trusted);
+        let builder = ClientConfig::builder_with_provider(PROVIDER.clone());
+        let builder = builder.with_safe_default_protocol_versions().map_err(|e| unusable(&e))?;
+        let builder = builder.dangerous().with_custom_certificate_verifier(self.server_verifier(&material)?);
+        if self.key_pair.is_none() {
+            return Ok(builder.with_no_client_auth().into());
+        }
+        let (chain, key) = own(&material)?;
+        let built = builder.with_client_auth_cert(chain, key);
+        built.map(Arc::new).map_err(|error| material.key.refused("key", "the key of the certificate", error))
+    }
+
+    fn server_verifier(&self, material: &KeyMaterial) -> Result<Arc<dyn rustls::client::danger::ServerCertVerifier>> {
+        if self.trust == Trust::Anybody {
+            return Ok(Arc::new(AnyServer { provider: PROVIDER.clone() }));
+        }
+        let roots = Arc::new(roots_of(&material.trust)?);
+        let built = WebPkiServerVerifier::builder_with_provider(roots, PROVIDER.clone()).build();
+        let verifier = built.map_err(|error| material.trust.refused("trust", AUTHORITIES, error))?;
+        Ok(if self.checks_host { verifier } else { Arc::new(AnyName { verifier }) })
+    }
+}
+
+fn own(material: &KeyMaterial) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>)> {
+    Ok((certificates_of(&material.certificate)?, key_of(&material.key)?))
+}
+
+/// A certificate for this machine's loopback, and its key, as netty's `SelfSignedCertificate`.
+fn self_signed() -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>)> {
+    let names = ["localhost", "127.0.0.1", "::1"].map(str::to_owned);
+    let made = rcgen::generate_simple_self_signed(names).map_err(|e| unusable(&e))?;
+    let key = PrivatePkcs8KeyDer::from(made.signing_key.serialize_der());
+    Ok((vec![made.cert.into()], key.into()))
+}

@@ -1,0 +1,221 @@
+//! A server on a real socket.
+use rmqfast_remoting::{
+    Answer, Client, Command, Connection, Error, Event, Handler, Header, Limits, Mailbox, SerializeType, Server,
+    ServerOptions, Value, frame,
+};
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+const ECHO: i32 = 7;
+const LATER: i32 = 8;
+const BIG: i32 = 9;
+
+/// Answers some codes at once, leaves others to who takes them.
+struct Service {
+    mailbox: Mailbox,
+}
+
+impl Handler for Service {
+    fn handle(&self, connection: &Arc<Connection>, request: &Command<'_>, out: &mut Vec<u8>) {
+        let header = Header { opaque: request.opaque, ..Header::response(request.serialize_type) };
+        match request.code {
+            ECHO => header.write(request.body, out),
+            BIG => header.write(&vec![1; 1 << 20], out),
+            _ => assert!(self.mailbox.request(request, Answer::to(connection, request))),
+        }
+    }
+
+    fn closed(&self, connection: &Arc<Connection>, reason: Option<&Error>) {
+        self.mailbox.connection_closed(connection, reason);
+    }
+
+    fn warned(&self, error: &Error) {
+        self.mailbox.warned(error);
+    }
+}
+
+fn start(options: ServerOptions) -> (Server, Arc<Service>) {
+    let service = Arc::new(Service { mailbox: Mailbox::new(100) });
+    (Server::bind("127.0.0.1:0", options, service.clone()).expect("listening"), service)
+}
+
+fn connect(server: &Server) -> TcpStream {
+    let stream = TcpStream::connect(server.address()).expect("connected");
+    stream.set_read_timeout(Some(Duration::from_secs(20))).expect("set");
+    stream
+}
+
+fn request(code: i32, opaque: i32, body: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    Header::request(code, opaque, &[("a", Value::Number(1))]).write(body, &mut out);
+    out
+}
+
+/// Opaque and body of the next frame.
+fn read(stream: &mut TcpStream) -> (i32, i32, Vec<u8>) {
+    let mut length = [0; 4];
+    stream.read_exact(&mut length).expect("a frame");
+    let mut bytes = length.to_vec();
+    bytes.resize(4 + u32::from_be_bytes(length) as usize, 0);
+    stream.read_exact(&mut bytes[4..]).expect("a whole frame");
+    let (frame, _) = frame::first(&bytes, &Limits::default()).expect("sound").expect("whole");
+    let command = Command::decode(&frame, &Limits::default()).expect("sound");
+    (command.code, command.opaque, command.body.to_vec())
+}
+
+fn is_ended(stream: &mut TcpStream) -> bool {
+    matches!(stream.read(&mut [0; 100]), Ok(0) | Err(_))
+}
+
+#[test]
+fn frames_are_answered_in_order_however_they_are_cut() {
+    let (server, _service) = start(ServerOptions::default());
+    let mut stream = connect(&server);
+    let sent: Vec<u8> = (0..50).flat_map(|n| request(ECHO, n, &vec![n as u8; n as usize * 97])).collect();
+    for part in sent.chunks(1013) {
+        stream.write_all(part).expect("sent");
+    }
+    for n in 0..50 {
+        assert_eq!(read(&mut stream), (0, n, vec![n as u8; n as usize * 97]));
+    }
+}
+
+#[test]
+fn an_answer_may_come_later_from_another_thread_and_both_sides_ask() {
+    let (server, service) = start(ServerOptions::default());
+    let mut stream = connect(&server);
+    stream.write_all(&request(LATER, 3, b"wait")).expect("sent");
+    let Some(Event::Request(asked, answer)) = service.mailbox.take(Duration::from_secs(5)) else {
+        panic!("no request")
+    };
+    assert_eq!((asked.code, asked.body.as_slice()), (LATER, &b"wait"[..]));
+    let connection = answer.connection.clone();
+    let asking = std::thread::spawn(move || {
+        connection.request(40, &[], b"you?", Duration::from_secs(5)).expect("answered").body
+    });
+    let (code, opaque, body) = read(&mut stream);
+    assert_eq!((code, body), (40, b"you?".to_vec()));
+    let mut reply = Vec::new();
+    Header { opaque, ..Header::response(SerializeType::RocketMq) }.write(b"me", &mut reply);
+    stream.write_all(&reply).expect("sent");
+    assert_eq!(asking.join().expect("asked"), b"me");
+    assert!(answer.send(&Header { code: 17, ..Header::response(SerializeType::Json) }, b"done"));
+    assert_eq!(read(&mut stream), (17, 3, b"done".to_vec()));
+    drop(stream);
+    assert!(matches!(service.mailbox.take(Duration::from_secs(5)), Some(Event::Closed(_, None))));
+    assert!(matches!(answer.connection.request(40, &[], b"", Duration::from_secs(5)), Err(Error::Closed { .. })));
+}
+
+#[test]
+fn who_does_not_answer_and_who_goes_away_are_told_apart() {
+    let (server, service) = start(ServerOptions::default());
+    let mut stream = connect(&server);
+    stream.write_all(&request(LATER, 1, b"")).expect("sent");
+    let Some(Event::Request(_, answer)) = service.mailbox.take(Duration::from_secs(5)) else { panic!("no request") };
+    let asked = answer.connection.request(40, &[], b"", Duration::from_millis(50));
+    assert!(matches!(asked, Err(Error::Timeout { timeout_ms: 50, .. })), "{asked:?}");
+    let connection = answer.connection.clone();
+    let asking = std::thread::spawn(move || connection.request(40, &[], b"", Duration::from_secs(20)));
+    std::thread::sleep(Duration::from_millis(100));
+    drop(stream);
+    assert!(matches!(asking.join().expect("ended"), Err(Error::Closed { .. })));
+}
+
+#[test]
+fn what_is_no_frame_ends_the_connection_and_no_other() {
+    let (server, service) = start(ServerOptions::default());
+    let mut other = connect(&server);
+    for wrong in [
+        &b"GET / HTTP/1.1\r\n\r\n"[..],
+        b"\0\0\0\x05\0\0\0\x01{",
+        b"\x7f\xff\xff\xff\0\0\0\0",
+        b"\0\0\0\x08\x07\0\0\x01abcd",
+    ] {
+        let mut stream = connect(&server);
+        stream.write_all(wrong).expect("sent");
+        assert!(is_ended(&mut stream), "{wrong:?}");
+        assert!(matches!(service.mailbox.take(Duration::from_secs(5)), Some(Event::Closed(_, Some(_)))));
+    }
+    other.write_all(&request(ECHO, 1, b"still here")).expect("sent");
+    assert_eq!(read(&mut other).2, b"still here");
+}
+
+#[test]
+fn who_sends_too_slowly_or_nothing_or_reads_nothing_is_cut_off() {
+    let limit = Duration::from_millis(300);
+    let options = ServerOptions { max_frame_time: limit, max_write_time: limit, ..ServerOptions::default() };
+    let (server, _service) = start(options);
+    let mut slow = connect(&server);
+    let mut unread = connect(&server);
+    let asked: Vec<u8> = (0..64).flat_map(|n| request(BIG, n, b"")).collect();
+    unread.write_all(&asked).expect("sent");
+    let frame = request(ECHO, 1, &[0; 100]);
+    let started = Instant::now();
+    let mut dripping = frame.iter();
+    while started.elapsed() < Duration::from_secs(10) && server.connections() > 0 {
+        let _ = dripping.next().map(|byte| slow.write_all(&[*byte]));
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    assert_eq!(server.connections(), 0);
+    assert!(dripping.next().is_some(), "the frame was whole before the limit");
+    let idle = ServerOptions { max_idle: limit, ..ServerOptions::default() };
+    assert!(is_ended(&mut connect(&start(idle).0)));
+}
+
+#[test]
+fn a_peer_that_lets_too_much_gather_is_cut_off() {
+    let (server, service) = start(ServerOptions { max_outgoing: 1 << 20, ..ServerOptions::default() });
+    let mut stream = connect(&server);
+    stream.write_all(&request(LATER, 1, b"")).expect("sent");
+    let Some(Event::Request(_, answer)) = service.mailbox.take(Duration::from_secs(5)) else { panic!("no request") };
+    let mut sent = 0;
+    while answer.connection.send_oneway(40, &[], &[0; 64 << 10]) {
+        sent += 1;
+        assert!(sent < 10_000, "never cut off");
+    }
+    assert!(!answer.connection.is_open());
+}
+
+#[test]
+fn connections_above_the_limit_are_refused_and_a_closed_server_is_gone() {
+    let (server, _service) = start(ServerOptions { max_connections: 1, ..ServerOptions::default() });
+    let mut first = connect(&server);
+    first.write_all(&request(ECHO, 1, b"x")).expect("sent");
+    assert_eq!(read(&mut first).2, b"x");
+    assert!(is_ended(&mut connect(&server)));
+    server.close();
+    assert!(is_ended(&mut first));
+    let address = server.address();
+    let deadline = Instant::now() + Duration::from_secs(5);
+    while TcpStream::connect(address).is_ok() && Instant::now() < deadline {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert!(TcpStream::connect(address).is_err());
+}
+
+#[test]
+fn a_client_asks_and_is_told_why_there_is_no_answer() {
+    let (server, service) = start(ServerOptions::default());
+    let address = server.address().to_string();
+    let mut client = Client::connect(&address, None, Duration::from_secs(5)).expect("connected");
+    client.send_oneway(LATER, &[], b"one way", Duration::from_secs(5)).expect("sent");
+    let answer =
+        client.request(ECHO, &[("a", Value::Flag(true))], &[3; 200_000], Duration::from_secs(5)).expect("answered");
+    assert_eq!((answer.code, answer.version, answer.body.len()), (0, 401, 200_000));
+    let Some(Event::Request(asked, answer)) = service.mailbox.take(Duration::from_secs(5)) else {
+        panic!("no request")
+    };
+    assert_eq!(
+        (asked.body.as_slice(), answer.is_oneway, answer.send(&Header::response(SerializeType::Json), b"")),
+        (&b"one way"[..], true, false)
+    );
+    let late = client.request(LATER, &[], b"", Duration::from_millis(50));
+    assert!(matches!(late, Err(Error::Timeout { .. })), "{late:?}");
+    server.close();
+    let gone = client.request(ECHO, &[], b"", Duration::from_secs(5));
+    assert!(matches!(gone, Err(Error::Closed { .. })), "{gone:?}");
+    std::thread::sleep(Duration::from_millis(200));
+    assert!(matches!(Client::connect(&address, None, Duration::from_secs(1)), Err(Error::Connect { .. })));
+}
