@@ -1,0 +1,44 @@
+//! How a broker answers.
+use rmqfast_store::format::host::Host;
+use rmqfast_store::store::get_limits::GetLimits;
+use std::time::Duration;
+
+/// What a broker is started with.
+#[derive(Clone, Debug)]
+pub struct BrokerOptions {
+    /// `brokerName`.
+    pub broker_name: String,
+    /// `brokerClusterName`.
+    pub cluster_name: String,
+    /// The address that name servers tell, which records name as their store.
+    pub address: Host,
+    /// `regionId`.
+    pub region: String,
+    /// `traceOn`.
+    pub trace_on: bool,
+    /// `maxMessageSize`.
+    pub max_message_size: usize,
+    /// Port of the second listener, which takes no pulls.
+    pub vip_port: Option<u16>,
+    /// Every request goes to the control plane first, as where rights are to be checked.
+    pub hands_over_all: bool,
+    /// What may change.
+    pub settings: Settings,
+}
+
+/// What may change while a broker runs.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// What one pull gives.
+    pub limits: GetLimits,
+    /// `longPollingEnable`: a pull that finds nothing is held as long as the client allows.
+    pub long_polling: bool,
+    /// `shortPollingTimeMills`: how long it is held otherwise.
+    pub short_polling: Duration,
+    /// `enablePropertyFilter`.
+    pub property_filter: bool,
+    /// `rejectTransactionMessage`.
+    pub rejects_transactions: bool,
+    /// Milliseconds since 1970 before which no message is taken (`startAcceptSendRequestTimeStamp`).
+    pub accepts_sends_from: i64,
+}

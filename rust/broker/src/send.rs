@@ -1,0 +1,275 @@
+//! What a producer sends is stored, and told where.
+//!
+//! Source: `SendMessageProcessor.asyncSendMessage`, `asyncSendBatchMessage`, `handlePutMessageResult`, `AbstractSendMessageProcessor.msgCheck`.
+use crate::batch_body;
+use crate::code::{perm, request, response};
+use crate::counters::Counter;
+use crate::data_plane::Done;
+use crate::flush_wait::Stored;
+use crate::ground::Ground;
+use crate::reply::Reply;
+use crate::send_header::SendHeader;
+use crate::sent::{DELAY, HALF_TOPIC, Sent, SentBatch, TRAN_MSG, WAIT, value, with_cluster, without_wait};
+use crate::tables::Topic;
+use rmqfast_remoting::{Answer, Command, Connection};
+use rmqfast_store::Error;
+use rmqfast_store::format::host::Host;
+use rmqfast_store::store::append::{Flush, Place, PutMessageStatus, Rows};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+const RETRY: &str = "%RETRY%";
+const MULTI_TAG: i32 = 2;
+const SCHEDULE_TOPIC: &str = "SCHEDULE_TOPIC_XXXX";
+/// Topics that the broker itself writes to.
+const FORBIDDEN: [&str; 6] = [
+    SCHEDULE_TOPIC,
+    HALF_TOPIC,
+    "RMQ_SYS_TRANS_OP_HALF_TOPIC",
+    "TRANS_CHECK_MAX_TIME_TOPIC",
+    "SELF_TEST_TOPIC",
+    "OFFSET_MOVED_EVENT",
+];
+
+/// Why nothing is stored: a code and what a person reads.
+type Refusal = (i32, String);
+
+/// One request to send.
+pub struct Sending<'a> {
+    /// The data plane.
+    pub ground: &'a Ground,
+    /// Where it came from.
+    pub connection: &'a Arc<Connection>,
+    /// What is asked for.
+    pub request: &'a Command<'a>,
+    /// What the control plane made of it; without, it has not seen the request.
+    pub prepared: Option<Prepared<'a>>,
+}
+
+/// What the control plane says of a request that it has made what was missing for.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Prepared<'a> {
+    /// Topic and queue that the message goes to in place of its own.
+    pub target: Option<(&'a str, i32)>,
+}
+
+impl Sending<'_> {
+    /// Answers the request, unless the control plane has to do something first.
+    pub fn answer(&self, out: &mut Vec<u8>) -> Done {
+        let mut reply = Reply::to(self.request, out);
+        let mut header = match SendHeader::read(self.request, self.request.code != request::SEND_MESSAGE) {
+            Ok(header) => header,
+            Err(remark) => {
+                reply.end(response::SYSTEM_ERROR, &remark);
+                return Done::Yes;
+            }
+        };
+        match self.prepared {
+            // the control plane knows how often a group tries
+            None if header.topic.starts_with(RETRY) => return Done::NotYet,
+            Some(Prepared { target: Some(target) }) => (header.topic, header.queue_id) = target,
+            _ => {}
+        }
+        let Some(topic) = self.ground.tables.topic(header.topic) else { return Done::NotYet };
+        match self.store(header, topic) {
+            Err((code, remark)) => reply.end(code, &remark),
+            Ok(None) => {}
+            Ok(Some(stored)) => stored.write(response::SUCCESS, &self.ground.options, &mut reply),
+        }
+        Done::Yes
+    }
+
+    /// `None` where the answer waits for the disk.
+    fn store(&self, header: SendHeader<'_>, topic: Topic) -> Result<Option<Stored>, Refusal> {
+        self.check(&header, topic)?;
+        if self.request.code == request::SEND_BATCH_MESSAGE && self.prepared.is_some() {
+            check_batch(SendHeader::read(self.request, true).map_or("", |own| own.topic))?;
+        }
+        let queue_id = if header.queue_id < 0 { any_queue(topic) } else { header.queue_id };
+        let sys_flag = header.sys_flag | if topic.is_multi_tag { MULTI_TAG } else { 0 };
+        let header = SendHeader { queue_id, sys_flag, ..header };
+        match self.request.code {
+            request::SEND_BATCH_MESSAGE => self.store_batch(header),
+            _ => self.store_one(header),
+        }
+    }
+
+    fn check(&self, header: &SendHeader<'_>, topic: Topic) -> Result<(), Refusal> {
+        let options = &self.ground.options;
+        let accepts_sends_from = self.ground.settings().accepts_sends_from;
+        if accepts_sends_from > 0 && now_ms() < accepts_sends_from {
+            return Err((response::SYSTEM_ERROR, format!("broker unable to service, until {accepts_sends_from}")));
+        }
+        if !self.ground.tables.allows(perm::WRITE) && topic.is_ordered {
+            let remark = format!("the broker[{}] sending message is forbidden", options.address.ip);
+            return Err((response::NO_PERMISSION, remark));
+        }
+        if FORBIDDEN.contains(&header.topic) {
+            let remark = format!("Sending message to topic[{}] is forbidden.", header.topic);
+            return Err((response::NO_PERMISSION, remark));
+        }
+        if header.queue_id >= topic.read_queues.max(topic.write_queues) {
+            let peer = self.connection.peer();
+            let remark = format!(
+                "request queueId[{}] is illegal, {} Producer: {peer}",
+                header.queue_id,
+                described(header.topic, topic)
+            );
+            return Err((response::SYSTEM_ERROR, remark));
+        }
+        Ok(())
+    }
+
+    fn store_one(&self, header: SendHeader<'_>) -> Result<Option<Stored>, Refusal> {
+        let properties = with_cluster(&header, &self.ground.options.cluster_name);
+        let waits = value(&properties, WAIT) != Some(b"false");
+        let is_half = value(&properties, TRAN_MSG).is_some_and(|text| text.eq_ignore_ascii_case(b"true"))
+            && !(header.reconsume_times > 0 && value(&properties, DELAY).is_some());
+        let mut sent = Sent { header, body: self.request.body, born_host: self.born_host(), properties };
+        let queue = header.queue_id.to_string();
+        let is_delayed = value(&sent.properties, DELAY).is_some_and(is_level);
+        if is_half {
+            self.check_transaction()?;
+            sent = sent.into_half(&queue);
+        } else {
+            sent.properties = without_wait(sent.properties);
+        }
+        let mut place = None;
+        let begun = Instant::now();
+        let appended = self.ground.appender.append_unsynced(&sent, None, |at| place = Some(at));
+        self.note_time(begun);
+        let position = appended.map_err(|error| self.refused(&error))?;
+        let places: Vec<Place> = place.into_iter().collect();
+        let topic = match (is_delayed, is_half) {
+            (true, _) => SCHEDULE_TOPIC,
+            (false, true) => HALF_TOPIC,
+            (false, false) => header.topic,
+        };
+        self.count(topic, &places, position);
+        Ok(self.stored(&header, &places, position, waits))
+    }
+
+    fn check_transaction(&self) -> Result<(), Refusal> {
+        if self.ground.settings().rejects_transactions {
+            let remark =
+                format!("the broker[{}] sending transaction message is forbidden", self.ground.options.address.ip);
+            return Err((response::NO_PERMISSION, remark));
+        }
+        Ok(())
+    }
+
+    fn store_batch(&self, header: SendHeader<'_>) -> Result<Option<Stored>, Refusal> {
+        let Some(messages) = batch_body::messages(self.request.body) else {
+            return Err((response::MESSAGE_ILLEGAL, self.illegal()));
+        };
+        let common = with_cluster(&header, &self.ground.options.cluster_name);
+        let waits = value(&common, WAIT) != Some(b"false");
+        let batch = SentBatch::new(header, messages, self.born_host(), &common);
+        let mut places = Vec::with_capacity(batch.len());
+        let begun = Instant::now();
+        let appended = self.ground.appender.append_batch_unsynced(&batch, None, |at| places.push(at));
+        self.note_time(begun);
+        let position = appended.map_err(|error| self.refused(&error))?;
+        self.count(header.topic, &places, position);
+        Ok(self.stored(&header, &places, position, waits))
+    }
+
+    fn stored(&self, header: &SendHeader<'_>, places: &[Place], position: u64, waits: bool) -> Option<Stored> {
+        places.first()?;
+        let stored = Stored::new(self.ground.options.address, places, header.queue_id);
+        if waits && self.ground.flush == Flush::Sync {
+            self.ground.flush_waits.push(position, Answer::to(self.connection, self.request), stored);
+            return None;
+        }
+        Some(stored)
+    }
+
+    /// Counts messages in the topic that they were stored in: that of delays, of half messages, or their own.
+    ///
+    /// Source: `SendMessageProcessor.handlePutMessageResult`.
+    fn count(&self, topic: &str, places: &[Place], position: u64) {
+        let Some(first) = places.first() else { return };
+        let bytes = position.saturating_sub(first.physical_offset.cast_unsigned());
+        let count = |counter: &Counter| counter.add(places.len(), bytes);
+        count(&self.ground.counters.of("TOPIC_PUT", topic));
+        count(&self.ground.puts);
+        if topic == SCHEDULE_TOPIC {
+            count(&self.ground.counters.of("QUEUE_PUT", &format!("{topic}@{}", first.queue_id)));
+        }
+    }
+
+    fn note_time(&self, begun: Instant) {
+        self.ground.times.note_put(begun.elapsed().as_millis() as u64);
+    }
+
+    fn born_host(&self) -> Host {
+        self.connection.peer().into()
+    }
+
+    fn illegal(&self) -> String {
+        let most = self.ground.options.max_message_size;
+        format!(
+            "the message is illegal, maybe msg body or properties length not matched. msg body length limit {most}B, msg properties length limit 32KB."
+        )
+    }
+
+    /// What `handlePutMessageResult` says of a put that failed.
+    fn refused(&self, error: &Error) -> Refusal {
+        use PutMessageStatus as Status;
+        self.ground.failed_puts.add(1, 0);
+        match PutMessageStatus::of(error) {
+            Status::ServiceNotAvailable => (response::SERVICE_NOT_AVAILABLE, self.ground.not_available()),
+            Status::CreateMapedFileFailed => {
+                (response::SYSTEM_ERROR, "create mapped file failed, server is busy or broken.".into())
+            }
+            Status::MessageIllegal | Status::PropertiesSizeExceeded => (response::MESSAGE_ILLEGAL, self.illegal()),
+            Status::OsPagecacheBusy => {
+                (response::SYSTEM_ERROR, "[PC_SYNCHRONIZED]broker busy, start flow control for a while".into())
+            }
+            Status::LmqConsumeQueueNumExceeded => {
+                (response::SYSTEM_ERROR, "[LMQ_CONSUME_QUEUE_NUM_EXCEEDED]broker config enableLmq and enableMultiDispatch, lmq consumeQueue num exceed maxLmqConsumeQueueNum config num, default limit 2w.".into())
+            }
+            _ => (response::SYSTEM_ERROR, "UNKNOWN_ERROR".into()),
+        }
+    }
+}
+
+/// A batch cannot go to who tries again: the control plane sees these topics first.
+///
+/// Source: `SendMessageProcessor.asyncSendBatchMessage`.
+fn check_batch(topic: &str) -> Result<(), Refusal> {
+    if topic.starts_with(RETRY) {
+        return Err((response::MESSAGE_ILLEGAL, format!("batch request does not support retry group {topic}")));
+    }
+    Ok(())
+}
+
+/// Whether a property `DELAY` delays.
+fn is_level(value: &[u8]) -> bool {
+    std::str::from_utf8(value).ok().and_then(|text| text.parse::<i32>().ok()).is_some_and(|level| level > 0)
+}
+
+/// As `TopicConfig.toString`.
+fn described(name: &str, topic: Topic) -> String {
+    let letter = |bit: i32, letter: char| if topic.perm & bit != 0 { letter } else { '-' };
+    let perm: String = [letter(4, 'R'), letter(2, 'W'), letter(1, 'X')].into_iter().collect();
+    format!(
+        "TopicConfig [topicName={name}, readQueueNums={}, writeQueueNums={}, perm={perm}, topicFilterType={}, topicSysFlag=0, order={}]",
+        topic.read_queues,
+        topic.write_queues,
+        if topic.is_multi_tag { "MULTI_TAG" } else { "SINGLE_TAG" },
+        topic.is_ordered,
+    )
+}
+
+/// One queue after the other: as good as any.
+fn any_queue(topic: Topic) -> i32 {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    (NEXT.fetch_add(1, Ordering::Relaxed) % topic.write_queues.max(1).cast_unsigned()).cast_signed()
+}
+
+/// Milliseconds since 1970.
+pub fn now_ms() -> i64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as i64)
+}

@@ -1,0 +1,69 @@
+//! What a producer says of what it sends.
+//!
+//! Source: `SendMessageRequestHeader`, `SendMessageRequestHeaderV2`.
+use rmqfast_remoting::Command;
+
+/// The header of `SEND_MESSAGE`, `SEND_MESSAGE_V2` and `SEND_BATCH_MESSAGE`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SendHeader<'a> {
+    /// Topic.
+    pub topic: &'a str,
+    /// Queue; less than 0 for any.
+    pub queue_id: i32,
+    /// As `MessageSysFlag`, without the bits of hosts.
+    pub sys_flag: i32,
+    /// Milliseconds.
+    pub born_timestamp: i64,
+    /// The user's 32 bits.
+    pub flag: i32,
+    /// Property string.
+    pub properties: &'a str,
+    /// How often it was consumed in vain.
+    pub reconsume_times: i32,
+}
+
+impl<'a> SendHeader<'a> {
+    /// Reads the fields of a request; `is_short` for names of one letter.
+    ///
+    /// # Errors
+    /// What a person may read: the field that is missing or no number.
+    pub fn read(request: &'a Command<'_>, is_short: bool) -> Result<Self, String> {
+        let mut header = Self::default();
+        let mut seen = [false; 5];
+        for (name, value) in &request.fields {
+            let value = value.as_ref();
+            match (is_short, name.as_ref()) {
+                (true, "b") | (false, "topic") => (header.topic, seen[0]) = (value, true),
+                (true, "e") | (false, "queueId") => (header.queue_id, seen[1]) = (number("queueId", value)?, true),
+                (true, "f") | (false, "sysFlag") => (header.sys_flag, seen[2]) = (number("sysFlag", value)?, true),
+                (true, "g") | (false, "bornTimestamp") => {
+                    (header.born_timestamp, seen[3]) = (number("bornTimestamp", value)?, true);
+                }
+                (true, "h") | (false, "flag") => (header.flag, seen[4]) = (number("flag", value)?, true),
+                (true, "i") | (false, "properties") => header.properties = value,
+                (true, "j") | (false, "reconsumeTimes") => header.reconsume_times = number("reconsumeTimes", value)?,
+                _ => {}
+            }
+        }
+        match seen.iter().position(|seen| !seen) {
+            None => Ok(header),
+            Some(missing) => Err(missing_field(["topic", "queueId", "sysFlag", "bornTimestamp", "flag"][missing])),
+        }
+    }
+}
+
+/// The text of a field that is missing.
+pub fn missing_field(name: &str) -> String {
+    format!("the header field {name} is missing")
+}
+
+/// A number of a field.
+///
+/// # Errors
+/// What a person may read.
+pub fn number<T: std::str::FromStr>(name: &str, value: &str) -> Result<T, String> {
+    value.parse().map_err(|_| {
+        let start: String = value.chars().take(40).collect();
+        format!("the header field {name} is no number: {start:?}")
+    })
+}

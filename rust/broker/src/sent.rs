@@ -1,0 +1,162 @@
+//! Messages of a request as rows for the store.
+//!
+//! Source: `SendMessageProcessor.asyncSendMessage`, `TransactionalMessageBridge.parseHalfMessageInner`, `MessageExtBatchEncoder`.
+use crate::batch_body::BatchMessage;
+use crate::send_header::SendHeader;
+use rmqfast_store::format::host::Host;
+use rmqfast_store::format::java_map::in_map_order;
+use rmqfast_store::format::properties;
+use rmqfast_store::store::append::{Pair, Row, Rows};
+
+/// Whether the producer waits until the disk has the message; only the broker looks at it.
+pub const WAIT: &[u8] = b"WAIT";
+/// A half message of a transaction.
+pub const TRAN_MSG: &[u8] = b"TRAN_MSG";
+/// Where half messages wait.
+pub const HALF_TOPIC: &str = "RMQ_SYS_TRANS_HALF_TOPIC";
+/// The delay that a message asks for.
+pub const DELAY: &[u8] = b"DELAY";
+const CLUSTER: &[u8] = b"CLUSTER";
+const REAL_TOPIC: &[u8] = b"REAL_TOPIC";
+const REAL_QID: &[u8] = b"REAL_QID";
+/// Bits of a transaction's type.
+const TRANSACTION_MASK: i32 = 0xC;
+
+/// Name and value of a property.
+pub type Property<'a> = (&'a [u8], &'a [u8]);
+
+/// The properties of a request and those that the broker adds, in the order of Java's map.
+pub fn with_cluster<'a>(header: &SendHeader<'a>, cluster: &'a str) -> Vec<Property<'a>> {
+    let own = [(CLUSTER, cluster.as_bytes())];
+    in_map_order(properties::iter(header.properties.as_bytes()).chain(own))
+}
+
+/// The properties as they are stored: nobody needs to know whether the producer waits. But those of a message that is delayed are
+/// written anew later, from a map into which that was put back.
+pub fn without_wait(mut properties: Vec<Property<'_>>) -> Vec<Property<'_>> {
+    let is_delayed = value(&properties, DELAY).is_some_and(|level| level != b"0");
+    let Some(at) = properties.iter().position(|(name, _)| *name == WAIT) else { return properties };
+    let wait = properties.remove(at);
+    properties.extend(Some(wait).filter(|_| is_delayed));
+    properties
+}
+
+/// The value of a property.
+pub fn value<'a>(properties: &[Property<'a>], name: &[u8]) -> Option<&'a [u8]> {
+    properties.iter().find(|(other, _)| *other == name).map(|(_, value)| *value)
+}
+
+/// One message.
+#[derive(Debug)]
+pub struct Sent<'a> {
+    /// What the producer says; topic and queue are those where it is stored.
+    pub header: SendHeader<'a>,
+    /// Its body.
+    pub body: &'a [u8],
+    /// Who sent it.
+    pub born_host: Host,
+    /// Its properties, in their order.
+    pub properties: Vec<Property<'a>>,
+}
+
+impl<'a> Sent<'a> {
+    /// The message as a half message: what it was sent to becomes properties.
+    pub fn into_half(self, queue_id: &'a str) -> Self {
+        let own = [(REAL_TOPIC, self.header.topic.as_bytes()), (REAL_QID, queue_id.as_bytes())];
+        let properties = in_map_order(self.properties.into_iter().chain(own));
+        let sys_flag = self.header.sys_flag & !TRANSACTION_MASK;
+        let header = SendHeader { topic: HALF_TOPIC, queue_id: 0, sys_flag, ..self.header };
+        Self { header, properties, ..self }
+    }
+}
+
+impl Rows for Sent<'_> {
+    fn len(&self) -> usize {
+        1
+    }
+
+    #[inline]
+    fn row(&self, _index: usize) -> Row<'_> {
+        row_of(&self.header, self.born_host, self.header.flag, self.body, 0..self.properties.len())
+    }
+
+    #[inline]
+    fn pair(&self, index: usize) -> Pair<'_> {
+        let (name, value) = self.properties[index];
+        (name, Some(value))
+    }
+}
+
+/// Messages of one batch.
+#[derive(Debug)]
+pub struct SentBatch<'a> {
+    header: SendHeader<'a>,
+    messages: Vec<BatchMessage<'a>>,
+    born_host: Host,
+    properties: Vec<Property<'a>>,
+    /// Where the properties of each message end.
+    ends: Vec<usize>,
+}
+
+impl<'a> SentBatch<'a> {
+    /// The messages; each has its own properties, then those of the batch.
+    pub fn new(
+        header: SendHeader<'a>,
+        messages: Vec<BatchMessage<'a>>,
+        born_host: Host,
+        common: &[Property<'a>],
+    ) -> Self {
+        let mut properties = Vec::with_capacity(messages.len() * (common.len() + 4));
+        let mut ends = Vec::with_capacity(messages.len());
+        for message in &messages {
+            properties.extend(properties::iter(message.properties));
+            properties.extend_from_slice(common);
+            ends.push(properties.len());
+        }
+        Self { header, messages, born_host, properties, ends }
+    }
+}
+
+impl Rows for SentBatch<'_> {
+    fn len(&self) -> usize {
+        self.messages.len()
+    }
+
+    #[inline]
+    fn row(&self, index: usize) -> Row<'_> {
+        let message = &self.messages[index];
+        let start = index.checked_sub(1).map_or(0, |before| self.ends[before]);
+        row_of(&self.header, self.born_host, message.flag, message.body, start..self.ends[index])
+    }
+
+    #[inline]
+    fn pair(&self, index: usize) -> Pair<'_> {
+        let (name, value) = self.properties[index];
+        (name, Some(value))
+    }
+}
+
+#[inline]
+fn row_of<'a>(
+    header: &SendHeader<'a>,
+    born_host: Host,
+    flag: i32,
+    body: &'a [u8],
+    pairs: std::ops::Range<usize>,
+) -> Row<'a> {
+    Row {
+        topic: Some(header.topic.as_bytes()),
+        body: Some(body),
+        tags: None,
+        keys: None,
+        pairs,
+        queue_id: header.queue_id.into(),
+        flag: flag.into(),
+        born_timestamp: Some(header.born_timestamp),
+        born_host: Some(born_host),
+        sys_flag: header.sys_flag.into(),
+        reconsume_times: header.reconsume_times.into(),
+        prepared_transaction_offset: 0,
+        is_due: false,
+    }
+}

@@ -1,0 +1,152 @@
+//! What the control plane tells: topics, groups, who is online.
+use crate::code::perm;
+use crate::subscription::Subscription;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+/// A topic on this broker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Topic {
+    /// `readQueueNums`.
+    pub read_queues: i32,
+    /// `writeQueueNums`.
+    pub write_queues: i32,
+    /// Bits of [`perm`](crate::code::perm).
+    pub perm: i32,
+    /// `topicFilterType` is `MULTI_TAG`.
+    pub is_multi_tag: bool,
+    /// `order`.
+    pub is_ordered: bool,
+}
+
+/// A consumer group's configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Group {
+    /// `consumeEnable`.
+    pub consume_enable: bool,
+    /// `consumeBroadcastEnable`.
+    pub broadcast_enable: bool,
+}
+
+/// A group with consumers online.
+#[derive(Debug, Default)]
+struct Online {
+    is_broadcasting: bool,
+    subscriptions: HashMap<Box<str>, Arc<Subscription>>,
+}
+
+/// What a pull finds of a group.
+#[derive(Debug)]
+pub enum Subscribed {
+    /// It has no consumer online.
+    Offline,
+    /// It has, but wants nothing of the topic; whether its model is broadcasting.
+    Nothing(bool),
+    /// What it wants, and whether its model is broadcasting.
+    To(Arc<Subscription>, bool),
+}
+
+/// The tables.
+#[derive(Debug)]
+pub struct Tables {
+    topics: RwLock<HashMap<Box<str>, Topic>>,
+    groups: RwLock<HashMap<Box<str>, Group>>,
+    online: RwLock<HashMap<Box<str>, Online>>,
+    permission: AtomicI32,
+}
+
+impl Default for Tables {
+    fn default() -> Self {
+        Self {
+            topics: RwLock::default(),
+            groups: RwLock::default(),
+            online: RwLock::default(),
+            permission: AtomicI32::new(perm::READ | perm::WRITE),
+        }
+    }
+}
+
+impl Tables {
+    /// A topic, if there is one.
+    #[inline]
+    pub fn topic(&self, name: &str) -> Option<Topic> {
+        read(&self.topics).get(name).copied()
+    }
+
+    /// Puts a topic in.
+    pub fn put_topic(&self, name: &str, topic: Topic) {
+        write(&self.topics).insert(name.into(), topic);
+    }
+
+    /// Takes a topic out.
+    pub fn remove_topic(&self, name: &str) {
+        write(&self.topics).remove(name);
+    }
+
+    /// A group's configuration, if there is one.
+    #[inline]
+    pub fn group(&self, name: &str) -> Option<Group> {
+        read(&self.groups).get(name).copied()
+    }
+
+    /// Puts a group in.
+    pub fn put_group(&self, name: &str, group: Group) {
+        write(&self.groups).insert(name.into(), group);
+    }
+
+    /// Takes a group out.
+    pub fn remove_group(&self, name: &str) {
+        write(&self.groups).remove(name);
+    }
+
+    /// What an online group wants of a topic.
+    pub fn subscribed(&self, group: &str, topic: &str) -> Subscribed {
+        let online = read(&self.online);
+        let Some(group) = online.get(group) else { return Subscribed::Offline };
+        match group.subscriptions.get(topic) {
+            None => Subscribed::Nothing(group.is_broadcasting),
+            Some(subscription) => Subscribed::To(subscription.clone(), group.is_broadcasting),
+        }
+    }
+
+    /// Says that a group is online, and its model.
+    pub fn put_online(&self, group: &str, is_broadcasting: bool) {
+        write(&self.online).entry(group.into()).or_default().is_broadcasting = is_broadcasting;
+    }
+
+    /// Says that a group is online no more.
+    pub fn remove_online(&self, group: &str) {
+        write(&self.online).remove(group);
+    }
+
+    /// Says what an online group wants of a topic.
+    pub fn put_subscription(&self, group: &str, topic: &str, subscription: Subscription) {
+        let mut online = write(&self.online);
+        online.entry(group.into()).or_default().subscriptions.insert(topic.into(), Arc::new(subscription));
+    }
+
+    /// Says that an online group wants nothing of a topic any more.
+    pub fn remove_subscription(&self, group: &str, topic: &str) {
+        write(&self.online).get_mut(group).map(|group| group.subscriptions.remove(topic));
+    }
+
+    /// Sets what the broker as a whole allows.
+    pub fn set_permission(&self, perm: i32) {
+        self.permission.store(perm, Ordering::Relaxed);
+    }
+
+    /// Whether the broker as a whole allows it.
+    #[inline]
+    pub fn allows(&self, perm: i32) -> bool {
+        self.permission.load(Ordering::Relaxed) & perm != 0
+    }
+}
+
+fn read<T>(lock: &RwLock<T>) -> RwLockReadGuard<'_, T> {
+    lock.read().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn write<T>(lock: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
+    lock.write().unwrap_or_else(PoisonError::into_inner)
+}

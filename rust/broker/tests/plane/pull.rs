@@ -1,0 +1,221 @@
+//! Pulls: each check in its order, what is given, how far a group is.
+use crate::broker::{
+    Broker, COMMIT, Fields, GROUP, OWN, PULL, RW, SUSPEND, broker, broker_with, field, pull, records, with,
+};
+use rmqfast_broker::{Group, Subscription, Topic};
+use rmqfast_remoting::{SerializeType, Value};
+use rmqfast_store::format::tag::tags_code;
+use rmqfast_store::store::append::AppendOptions;
+use rmqfast_store::store::get_limits::GetLimits;
+use std::time::Duration;
+
+const FAQ: &str = "\nSee http://rocketmq.apache.org/docs/faq/ for further details.";
+const LITE_PULL: i32 = 361;
+
+fn asked(broker: &Broker, fields: &Fields<'_>) -> (i32, String) {
+    let answer = broker.connect().ask(PULL, fields, b"");
+    (answer.code, answer.remark.unwrap_or_default())
+}
+
+/// Each check has one of its own that fails behind it: what is mended step by step shows the next.
+#[test]
+fn checks_come_in_javas_order_with_javas_words() {
+    let broker = broker_with(|options| options.settings.property_filter = false, AppendOptions::default());
+    let tables = &broker.plane.ground().tables;
+    tables.set_permission(2);
+    tables.put_group("g", Group { consume_enable: false, broadcast_enable: false });
+    tables.remove_topic("T");
+    let fields = with(pull(9, 0, SUSPEND), "subVersion", Value::Number(6));
+    let check = |fields: &Fields<'_>, code, remark: &str| assert_eq!(asked(&broker, fields), (code, remark.to_owned()));
+
+    check(&fields, 16, "the broker[127.0.0.1] pulling message is forbidden");
+    tables.set_permission(6);
+    check(&fields, 16, "subscription group no permission, g");
+    tables.put_group("g", Group { consume_enable: true, broadcast_enable: false });
+    check(&fields, 17, &format!("topic[T] not exist, apply first please! {FAQ}"));
+    tables.put_topic("T", Topic { perm: 2, ..RW });
+    check(&fields, 16, "the topic[T] pulling message is forbidden");
+    tables.put_topic("T", RW);
+    for queue_id in [4, 9, -1] {
+        let (code, remark) = asked(&broker, &with(fields.clone(), "queueId", Value::Number(queue_id)));
+        let wanted =
+            format!("queueId[{queue_id}] is illegal, topic:[T] topicConfig.readQueueNums:[4] consumer:[127.0.0.1:");
+        assert!(code == 1 && remark.starts_with(&wanted), "{remark}");
+    }
+    let fields = with(fields, "queueId", Value::Number(0));
+    let own = with(with(fields.clone(), "sysFlag", Value::Number(OWN)), "subscription", Value::Text("||"));
+    check(&own, 23, "parse the consumer's subscription failed");
+    check(&fields, 24, &format!("the consumer's group info not exist{FAQ}"));
+    tables.put_online("g", true);
+    check(&fields, 16, "the consumer group[g] can not consume by broadcast way");
+    tables.put_group("g", GROUP);
+    check(&fields, 24, &format!("the consumer's subscription not exist{FAQ}"));
+    tables.put_subscription("g", "T", Subscription::new("SQL92", "a >", 5, &[]));
+    check(&fields, 25, "the consumer's subscription not latest");
+    tables.put_subscription("g", "T", Subscription::new("SQL92", "a >", 6, &[]));
+    check(&fields, 27, "The broker's consumer filter data is not exist!Your expression may be wrong!");
+    tables.put_subscription("g", "T", Subscription::new("SQL92", "a > 1", 7, &[]));
+    check(&fields, 1, "The broker does not support consumer to filter message by SQL92");
+    tables.put_subscription("g", "T", Subscription::new("TAG", "*", 7, &[]));
+    check(&with(fields, "sysFlag", Value::Number(0)), 19, "NO_MESSAGE_IN_QUEUE");
+}
+
+/// A client raises the version, pulls, and only then tells.
+#[test]
+fn a_pull_that_is_ahead_of_its_heartbeat_waits_for_it() {
+    let broker = broker();
+    broker.subscribe("g", ("TAG", "*"), 5, &[]);
+    let mut peer = broker.connect();
+    peer.put(0, "", b"one");
+    peer.serialize_type = SerializeType::RocketMq;
+    let opaque = peer.send(PULL, &with(pull(0, 0, SUSPEND), "subVersion", Value::Number(6)), b"");
+    assert!(peer.is_silent(Duration::from_millis(50)));
+    broker.subscribe("g", ("TAG", "*"), 6, &[]);
+    let answer = peer.next(Duration::from_secs(5)).expect("an answer");
+    assert_eq!((answer.opaque, answer.code, answer.serialize_type), (opaque, 0, SerializeType::RocketMq));
+    assert_eq!(records(&answer.body)[0].0, b"one");
+    // at the end of the queue it is held as any other
+    peer.send(PULL, &with(pull(0, 1, SUSPEND), "subVersion", Value::Number(7)), b"");
+    broker.subscribe("g", ("TAG", "*"), 7, &[]);
+    broker.wait_held(1);
+}
+
+#[test]
+fn a_group_that_nobody_knows_goes_to_the_control_plane_before_all_checks() {
+    let broker = broker();
+    broker.plane.ground().tables.set_permission(2);
+    let mut peer = broker.connect();
+    peer.send(PULL, &with(pull(0, 0, OWN), "consumerGroup", Value::Text("unknown")), b"");
+    assert!(broker.control.take(Duration::from_secs(5)).is_some());
+    let missing: Vec<_> = pull(0, 0, OWN).into_iter().filter(|(name, _)| *name != "commitOffset").collect();
+    assert_eq!(asked(&broker, &missing).0, 1);
+}
+
+#[test]
+fn every_answer_has_the_four_fields_a_status_and_the_code_for_it() {
+    let broker = broker();
+    let mut peer = broker.connect();
+    let mut told = |offset| {
+        let answer = peer.ask(LITE_PULL, &pull(0, offset, OWN), b"");
+        let names = ["suggestWhichBrokerId", "nextBeginOffset", "minOffset", "maxOffset"];
+        let fields = names.map(|name| field(&answer, name).to_owned()).join(" ");
+        (answer.code, answer.remark.unwrap_or_default(), fields, records(&answer.body).len())
+    };
+    assert_eq!(told(0), (19, "NO_MESSAGE_IN_QUEUE".into(), "0 0 0 0".into(), 0));
+    assert_eq!(told(3), (21, "NO_MESSAGE_IN_QUEUE".into(), "0 0 0 0".into(), 0));
+    (0..3).for_each(|_| drop(broker.connect().put(0, "", b"x")));
+    assert_eq!(told(0), (0, "FOUND".into(), "0 3 0 3".into(), 3));
+    assert_eq!(told(3), (19, "OFFSET_OVERFLOW_ONE".into(), "0 3 0 3".into(), 0));
+    assert_eq!(told(4), (21, "OFFSET_OVERFLOW_BADLY".into(), "0 3 0 3".into(), 0));
+    assert_eq!(told(-1), (21, "OFFSET_TOO_SMALL".into(), "0 0 0 3".into(), 0));
+    assert_eq!(told(i64::MIN), (21, "OFFSET_TOO_SMALL".into(), "0 0 0 3".into(), 0));
+    assert_eq!(told(i64::MAX), (21, "OFFSET_OVERFLOW_BADLY".into(), "0 3 0 3".into(), 0));
+}
+
+#[test]
+fn an_offset_that_was_moved_is_noted_whatever_the_group_is_called() {
+    let broker = broker();
+    let group = "a\"b\\\n";
+    broker.plane.ground().tables.put_group(group, GROUP);
+    broker.plane.ground().tables.put_topic("OFFSET_MOVED_EVENT", RW);
+    let mut peer = broker.connect();
+    let fields = with(pull(1, 5, OWN), "consumerGroup", Value::Text(group));
+    assert_eq!(peer.ask(PULL, &fields, b"").code, 21);
+    let events = with(pull(0, 0, OWN), "topic", Value::Text("OFFSET_MOVED_EVENT"));
+    let (body, properties) = records(&peer.ask(PULL, &events, b"").body).remove(0);
+    let wanted = r#"{"consumerGroup":"a\"b\\\n","messageQueue":{"brokerName":"b","queueId":1,"topic":"T"},"offsetNew":0,"offsetRequest":5}"#;
+    assert_eq!(String::from_utf8_lossy(&body), wanted);
+    assert!(properties.contains(&format!("TAGS\u{1}{group}")) && properties.contains(&format!("KEYS\u{1}{group}")));
+}
+
+#[test]
+fn who_waits_for_such_notes_is_woken_by_one() {
+    let broker = broker();
+    broker.plane.ground().tables.put_topic("OFFSET_MOVED_EVENT", RW);
+    let mut waiting = broker.connect();
+    waiting.send(PULL, &with(pull(0, 0, OWN | SUSPEND), "topic", Value::Text("OFFSET_MOVED_EVENT")), b"");
+    broker.wait_held(1);
+    assert_eq!(asked(&broker, &pull(1, 5, OWN)).0, 21);
+    assert_eq!(waiting.next(Duration::from_secs(5)).expect("an answer").code, 0);
+}
+
+#[test]
+fn a_pull_gives_no_more_than_it_may_and_one_message_always() {
+    let in_memory = GetLimits::of_broker(1 << 40);
+    let in_disk = GetLimits { memory: 0, ..in_memory };
+    for (limits, count, sized) in [(in_memory, 32, 5), (in_disk, 8, 1)] {
+        let broker = broker_with(|options| options.settings.limits = limits, AppendOptions::default());
+        let mut peer = broker.connect();
+        (0..40).for_each(|_| drop(peer.put(0, "", b"small")));
+        (0..8).for_each(|_| drop(peer.put(1, "", &[7; 50_000])));
+        peer.put(2, "", &[1; 300_000]);
+        peer.put(2, "", b"small");
+        let mut found = |queue_id, most| {
+            let answer = peer.ask(PULL, &with(pull(queue_id, 0, OWN), "maxMsgNums", Value::Number(most)), b"");
+            assert_eq!(field(&answer, "nextBeginOffset"), records(&answer.body).len().to_string());
+            records(&answer.body).len()
+        };
+        assert_eq!((found(0, 100), found(0, 5), found(1, 32), found(2, 32)), (count, 5, sized, 1));
+    }
+}
+
+#[test]
+fn a_tag_is_looked_for_by_its_code_and_what_the_heartbeat_says_counts() {
+    let broker = broker();
+    let mut peer = broker.connect();
+    for tag in ["Aa", "b", "BB", "c"] {
+        peer.put(0, &format!("TAGS\u{1}{tag}"), tag.as_bytes());
+    }
+    let mut bodies = |fields| {
+        let answer = peer.ask(PULL, &fields, b"");
+        let found: Vec<String> =
+            records(&answer.body).into_iter().map(|(b, _)| String::from_utf8(b).expect("text")).collect();
+        (answer.code, found.join(" "), field(&answer, "nextBeginOffset").to_owned())
+    };
+    let own = |text| with(pull(0, 0, OWN), "subscription", Value::Text(text));
+    assert_eq!(bodies(own("Aa || c")), (0, "Aa BB c".into(), "4".into()), "the two codes are one");
+    assert_eq!(bodies(own("none")), (20, String::new(), "4".into()));
+    broker.subscribe("g", ("TAG", "b"), 9, &[tags_code(Some("b")) as i32]);
+    assert_eq!(bodies(with(pull(0, 0, 0), "subscription", Value::Text("c"))), (0, "b".into(), "4".into()));
+}
+
+#[test]
+fn properties_are_looked_at_by_sql92() {
+    let broker = broker();
+    let mut peer = broker.connect();
+    for n in 0..5 {
+        peer.put(0, &format!("n\u{1}{n}"), n.to_string().as_bytes());
+    }
+    let mut count = |fields| {
+        let answer = peer.ask(PULL, &fields, b"");
+        (answer.code, records(&answer.body).len(), field(&answer, "nextBeginOffset").to_owned())
+    };
+    let own =
+        |text| with(with(pull(0, 0, OWN), "subscription", Value::Text(text)), "expressionType", Value::Text("SQL92"));
+    assert_eq!(count(own("n > 2")), (0, 2, "5".into()));
+    assert_eq!(count(own("m IS NOT NULL")), (20, 0, "5".into()));
+    assert_eq!(count(own("n >")), (0, 5, "5".into()), "what does not compile filters nothing");
+    broker.subscribe("g", ("SQL92", "n = 1"), 9, &[]);
+    assert_eq!(count(pull(0, 0, 0)), (0, 1, "5".into()));
+}
+
+#[test]
+fn an_offset_is_committed_by_the_first_pass_of_a_pull_that_passed_the_checks() {
+    let broker = broker();
+    broker.subscribe("g", ("TAG", "*"), 9, &[]);
+    let committed = || broker.plane.ground().offsets.get("g", "T", 0);
+    let mut peer = broker.connect();
+    assert_eq!(asked(&broker, &with(pull(0, 0, COMMIT), "subVersion", Value::Number(99))).0, 25);
+    assert_eq!((peer.ask(PULL, &pull(0, 0, 0), b"").code, committed()), (19, None));
+    assert_eq!((peer.ask(PULL, &pull(0, 0, COMMIT), b"").code, committed()), (19, Some(7)));
+    peer.send(PULL, &with(pull(0, 0, COMMIT | SUSPEND), "commitOffset", Value::Number(8)), b"");
+    broker.wait_held(1);
+    assert_eq!(committed(), Some(8), "before it is held");
+    broker.plane.ground().offsets.commit("g", "T", 0, 3);
+    broker.connect().put(0, "", b"x");
+    assert_eq!((peer.next(Duration::from_secs(5)).expect("woken").code, committed()), (0, Some(3)));
+    assert_eq!(
+        (peer.ask(PULL, &with(pull(0, 0, COMMIT), "commitOffset", Value::Number(-1)), b"").code, committed()),
+        (0, Some(-1))
+    );
+}
