@@ -1,0 +1,73 @@
+//! Bodies of pulls as columns, without an object for each message.
+use crate::error::Result;
+use crate::puller::Fetched;
+use arrow_array::RecordBatch;
+use rmqfast_store::scan::ScanRequest;
+use rmqfast_store::scan::batch::BatchBuilder;
+use rmqfast_store::scan::row::Row;
+use rmqfast_store::store::Damage;
+
+/// Rows of one body.
+#[derive(Clone, Copy, Debug)]
+pub struct Part<'a> {
+    /// The body.
+    pub body: &'a [u8],
+    /// Where its messages are.
+    pub rows: &'a [Row],
+}
+
+/// Batches of the messages of `fetched`, in its order, with the columns and sizes that `request` says. Bodies that do not
+/// decompress are null, and damage.
+///
+/// # Errors
+/// [`crate::Error::Store`], if the columns do not fit the schema: a defect.
+pub fn batches<'a>(
+    fetched: impl IntoIterator<Item = &'a Fetched>,
+    request: &ScanRequest,
+) -> Result<(Vec<RecordBatch>, Vec<Damage>)> {
+    let mut build = Build { builder: BatchBuilder::new(request), batches: Vec::new() };
+    for fetched in fetched {
+        build.append(Part { body: &fetched.body, rows: &fetched.wanted() })?;
+    }
+    build.finish()
+}
+
+/// Batches of rows whose properties were found.
+///
+/// # Errors
+/// As [`batches`].
+pub fn batches_of_parts<'a>(
+    parts: impl IntoIterator<Item = Part<'a>>,
+    request: &ScanRequest,
+) -> Result<(Vec<RecordBatch>, Vec<Damage>)> {
+    let mut build = Build { builder: BatchBuilder::new(request), batches: Vec::new() };
+    for part in parts {
+        build.append(part)?;
+    }
+    build.finish()
+}
+
+struct Build {
+    builder: BatchBuilder,
+    batches: Vec<RecordBatch>,
+}
+
+impl Build {
+    fn append(&mut self, part: Part<'_>) -> Result<()> {
+        let mut rows = part.rows;
+        while !rows.is_empty() {
+            let taken = self.builder.append(part.body, rows);
+            rows = &rows[taken..];
+            if self.builder.is_full() {
+                self.batches.extend(self.builder.finish()?);
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<(Vec<RecordBatch>, Vec<Damage>)> {
+        self.batches.extend(self.builder.finish()?);
+        let damage = self.builder.take_damage();
+        Ok((self.batches, damage))
+    }
+}

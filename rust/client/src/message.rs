@@ -1,0 +1,117 @@
+//! A message of a pull's answer: the values of the row, each read when it is asked for.
+//!
+//! Source: `MessageExt`, `MessageDecoder.decode`.
+use rmqfast_store::format::compression::{Compression, decompress_into};
+use rmqfast_store::format::message::{self, COMPRESSED};
+use rmqfast_store::format::properties;
+use rmqfast_store::scan::columns::{store_host, write_host};
+use rmqfast_store::scan::properties_column::distinct;
+use rmqfast_store::scan::row::{Row, Span};
+use rmqfast_store::scan::text_columns::IdPrefix;
+use std::borrow::Cow;
+
+/// The property that says that a message is, or was, a transaction's.
+const TRANSACTION_PREPARED: &str = "TRAN_MSG";
+
+/// A record of a body, and where its parts are.
+#[derive(Clone, Copy, Debug)]
+pub struct Message<'a> {
+    body: &'a [u8],
+    row: &'a Row,
+    record: message::Message<'a>,
+}
+
+impl<'a> Message<'a> {
+    /// The message at `row` of the body in which it was found; `None` for another body that is too short.
+    pub fn new(body: &'a [u8], row: &'a Row) -> Option<Self> {
+        Some(Self { body, row, record: row.message(body)? })
+    }
+
+    /// The record: its numbers, and its bytes.
+    pub fn record(&self) -> message::Message<'a> {
+        self.record
+    }
+
+    /// The topic whose queue it stands in.
+    pub fn topic(&self) -> Cow<'a, str> {
+        String::from_utf8_lossy(self.record.topic())
+    }
+
+    /// The id that its producer gave, or [`offset_msg_id`](Self::offset_msg_id).
+    pub fn msg_id(&self) -> Cow<'a, str> {
+        self.text(self.row.uniq_key).unwrap_or_else(|| self.offset_msg_id().into())
+    }
+
+    /// Hex of the broker's host and the physical offset.
+    pub fn offset_msg_id(&self) -> String {
+        let mut id = Vec::with_capacity(56);
+        let host = store_host(self.body, self.row);
+        IdPrefix::default().write(host, self.record.physical_offset().cast_unsigned(), &mut id);
+        ascii(id)
+    }
+
+    /// The tag.
+    pub fn tags(&self) -> Option<Cow<'a, str>> {
+        self.text(self.row.tags)
+    }
+
+    /// The keys, separated by spaces.
+    pub fn keys(&self) -> Option<Cow<'a, str>> {
+        self.text(self.row.keys)
+    }
+
+    /// `ip:port` of the producer.
+    pub fn born_host(&self) -> String {
+        host(self.record.born_host())
+    }
+
+    /// `ip:port` of the broker.
+    pub fn store_host(&self) -> String {
+        host(self.record.store_host())
+    }
+
+    /// The body as its producer gave it; `None` if it does not decompress, or to more than `cap` bytes.
+    pub fn body(&self, cap: usize) -> Option<Cow<'a, [u8]>> {
+        let stored = self.record.body();
+        let sys_flag = self.row.layout.sys_flag;
+        if sys_flag & COMPRESSED == 0 {
+            return Some(stored.into());
+        }
+        let mut body = Vec::new();
+        let kind = Compression::from_sys_flag(sys_flag).ok()?;
+        decompress_into(kind, stored, cap, &mut body).ok().map(|()| body.into())
+    }
+
+    /// The value of a property, of a repeated one the last.
+    pub fn property(&self, name: &str) -> Option<Cow<'a, str>> {
+        properties::get(self.record.properties(), name).map(String::from_utf8_lossy)
+    }
+
+    /// All properties, in stored order; of a repeated one the last value.
+    pub fn properties(&self) -> Vec<(Cow<'a, str>, Cow<'a, str>)> {
+        let mut pairs = Vec::new();
+        distinct(self.body, self.row, &mut pairs);
+        let text = |span: Span| self.text(span).unwrap_or_default();
+        pairs.into_iter().map(|(name, value)| (text(name), text(value))).collect()
+    }
+
+    /// The transaction that the message belongs to.
+    pub fn transaction_id(&self) -> Option<Cow<'a, str>> {
+        let is_transaction = self.property(TRANSACTION_PREPARED)?.eq_ignore_ascii_case("true");
+        self.text(self.row.uniq_key).filter(|_| is_transaction)
+    }
+
+    fn text(&self, span: Span) -> Option<Cow<'a, str>> {
+        span.of(self.body).map(String::from_utf8_lossy)
+    }
+}
+
+fn host(stored: &[u8]) -> String {
+    let mut text = Vec::with_capacity(24);
+    write_host(stored, &mut text);
+    ascii(text)
+}
+
+fn ascii(text: Vec<u8>) -> String {
+    String::from_utf8(text).unwrap_or_default()
+}

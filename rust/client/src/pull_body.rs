@@ -1,0 +1,90 @@
+//! The body of a pull's answer: records of the commit log, one behind the other.
+//!
+//! Java hands out what stands before a record that it cannot read and drops the rest in silence, though it goes on behind
+//! all of them; here that is an error, as messages would be lost.
+//!
+//! Source: `MessageDecoder.decodes`, `PullAPIWrapper.processPullResult`.
+use crate::error::{Error, Result};
+use rmqfast_store::format::message::{Item, Layout};
+use rmqfast_store::scan::row::Row;
+use rmqfast_store::scan::text::lossy;
+use std::collections::HashSet;
+
+/// The whole tags that a client wants; a message without a tag has none of them.
+pub type Tags = HashSet<Vec<u8>>;
+
+/// Bytes of a body at most: a row counts in 32 bits.
+const MAX_LEN: usize = u32::MAX as usize;
+
+/// Where the body's messages are; their properties are not looked at yet.
+///
+/// # Errors
+/// [`Error::Body`] for the first record that is none, and with `checks_crc` for one whose stored body was changed.
+pub fn rows(body: &[u8], checks_crc: bool) -> Result<Vec<Row>> {
+    each_row(body, |row| if checks_crc { check_crc(row, body) } else { Ok(()) })
+}
+
+/// As [`rows`], each looked at by `look` while it is in the processor's cache.
+fn each_row(body: &[u8], mut look: impl FnMut(&mut Row) -> Result<()>) -> Result<Vec<Row>> {
+    if body.len() > MAX_LEN {
+        return Err(Error::body(0, format!("expected at most {MAX_LEN} bytes, got {}", body.len())));
+    }
+    let mut rows = Vec::new();
+    let mut at = 0;
+    while at < body.len() {
+        let mut row = Row::new(at as u32, layout_at(body, at)?);
+        look(&mut row)?;
+        at += row.layout.total as usize;
+        if rows.is_empty() {
+            // messages of a topic are of about one size
+            rows.reserve(body.len() / at + 1);
+        }
+        rows.push(row);
+    }
+    Ok(rows)
+}
+
+/// As [`rows`], with properties; with `tags` only messages that have one of these, as a broker compares no more than
+/// their hashes.
+///
+/// # Errors
+/// As [`rows`].
+pub fn messages(body: &[u8], tags: Option<&Tags>, checks_crc: bool) -> Result<Vec<Row>> {
+    let mut rows = each_row(body, |row| {
+        row.find_properties(body);
+        if checks_crc { check_crc(row, body) } else { Ok(()) }
+    })?;
+    rows.retain(|row| has_tag(body, row, tags));
+    Ok(rows)
+}
+
+/// Whether a row has one of `tags`; any has where there are none to be had.
+pub fn has_tag(body: &[u8], row: &Row, tags: Option<&Tags>) -> bool {
+    let Some(tags) = tags.filter(|tags| !tags.is_empty()) else { return true };
+    row.tags.of(body).is_some_and(|tag| tags.contains(lossy(tag).as_ref()))
+}
+
+fn layout_at(body: &[u8], at: usize) -> Result<Layout> {
+    match Layout::decode(&body[at..]) {
+        Ok(Item::Message(layout)) => Ok(layout),
+        Ok(Item::Blank(_)) => Err(Error::body(at, "expected a message, got the end of a file")),
+        Ok(Item::Unwritten) => Err(Error::body(at, "expected a message, got zeroes")),
+        Ok(Item::Partial(total)) => {
+            Err(Error::body(at, format!("expected a record of {total} bytes, got {}", body.len() - at)))
+        }
+        Err(malformed) => Err(Error::record(at, malformed)),
+    }
+}
+
+fn check_crc(row: &Row, body: &[u8]) -> Result<()> {
+    match row.message(body) {
+        Some(message) if !message.body_crc_matches() => Err(Error::body(
+            row.at as usize,
+            format!("a body whose CRC is {:#010x} was expected, got another", message.body_crc()),
+        )),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,130 @@
+//! The answer to a pull, read and checked.
+//!
+//! Source: `MQClientAPIImpl.processPullResponse`, `PullMessageResponseHeader`.
+use super::body::{Body, Pool};
+use super::fetched::PullStatus;
+use crate::pull_body;
+use rmqfast_remoting::Command;
+use rmqfast_store::format::cursor::i64_at;
+use rmqfast_store::scan::row::Row;
+use std::sync::Arc;
+
+/// Position of a record's queue offset.
+pub const QUEUE_OFFSET_AT: usize = 20;
+
+/// What the broker says.
+#[derive(Debug)]
+pub struct Answer {
+    /// How it is meant.
+    pub status: PullStatus,
+    /// The response code; -1 where there was none.
+    pub code: i32,
+    /// What a person reads.
+    pub remark: String,
+    /// The offset to go on at.
+    pub next: i64,
+    /// First offset of the queue, and the one behind its last.
+    pub bounds: (i64, i64),
+    /// Id of the broker to ask next.
+    pub suggested_broker_id: i64,
+    /// Records.
+    pub body: Body,
+    /// Where they are.
+    pub rows: Vec<Row>,
+    /// Where the offsets cannot be the records': the first of them. A queue of a multi-dispatch lists records of others.
+    pub counted_from: Option<i64>,
+}
+
+impl Answer {
+    /// An answer that is none.
+    pub fn failed(code: i32, remark: impl Into<String>) -> Self {
+        let (status, remark) = (PullStatus::Failed, remark.into());
+        let (body, rows) = (Body::default(), Vec::new());
+        Self { status, code, remark, next: 0, bounds: (0, 0), suggested_broker_id: 0, body, rows, counted_from: None }
+    }
+
+    /// Reads the answer to a pull of `topic` from `asked` on, into memory of the pool.
+    pub fn of(command: &Command<'_>, topic: &str, asked: i64, pool: Option<&Arc<Pool>>) -> Self {
+        let remark = command.remark.as_deref().unwrap_or_default();
+        let status = match command.code {
+            0 => PullStatus::Found,
+            19 => PullStatus::NoNewMsg,
+            20 => PullStatus::NoMatchedMsg,
+            21 => PullStatus::OffsetIllegal,
+            code => return Self::failed(code, remark),
+        };
+        let found = Self::read(command, status, remark, pool);
+        found.and_then(|answer| answer.checked(topic, asked)).unwrap_or_else(|reason| Self::failed(-1, reason))
+    }
+
+    fn read(command: &Command<'_>, status: PullStatus, remark: &str, pool: Option<&Arc<Pool>>) -> Result<Self, String> {
+        let field = |name: &str| {
+            let value = command.field(name).and_then(|value| value.parse::<i64>().ok());
+            value.ok_or_else(|| format!("answer to a pull: expected a number as {name}, got {:?}", command.field(name)))
+        };
+        let is_found = status == PullStatus::Found;
+        let body = if is_found { Body::copied(command.body, pool) } else { Body::default() };
+        Ok(Self {
+            status,
+            code: command.code,
+            remark: remark.to_owned(),
+            next: field("nextBeginOffset")?,
+            bounds: (field("minOffset")?, field("maxOffset")?),
+            suggested_broker_id: field("suggestWhichBrokerId")?,
+            rows: pull_body::messages(&body, None, false).map_err(|error| error.to_string())?,
+            body,
+            counted_from: None,
+        })
+    }
+
+    /// The answer, if its messages are what was asked for: in their order, between the offsets.
+    fn checked(mut self, topic: &str, asked: i64) -> Result<Self, String> {
+        if self.status != PullStatus::Found {
+            return Ok(self);
+        }
+        let is_of_another = |row: &Row| row.message(&self.body).is_some_and(|m| m.topic() != topic.as_bytes());
+        self.counted_from = self.rows.first().is_some_and(is_of_another).then_some(asked);
+        let mut least = asked;
+        for index in 0..self.rows.len() {
+            let offset = self.offset(index);
+            if offset < least || offset >= self.next {
+                let expected = format!("expected an offset from {least} on and before {}", self.next);
+                return Err(format!("answer to a pull: {expected}, got {offset}"));
+            }
+            least = offset + 1;
+        }
+        if self.next <= asked {
+            return Err(format!("answer to a pull: expected to go on behind {asked}, got {}", self.next));
+        }
+        if self.rows.is_empty() {
+            self.status = PullStatus::NoMatchedMsg;
+        }
+        Ok(self)
+    }
+
+    /// Queue offset of a message.
+    pub fn offset(&self, index: usize) -> i64 {
+        match (self.counted_from, self.rows.get(index)) {
+            (Some(first), _) => first + index as i64,
+            (None, row) => {
+                row.and_then(|row| i64_at(&self.body, row.at as usize + QUEUE_OFFSET_AT)).unwrap_or_default()
+            }
+        }
+    }
+
+    /// Leaves out what stands at `end` or behind it.
+    pub fn cut(&mut self, end: i64) {
+        if self.next <= end {
+            return;
+        }
+        let kept = (0..self.rows.len()).find(|index| self.offset(*index) >= end).unwrap_or(self.rows.len());
+        if let Some(first) = self.rows.get(kept) {
+            self.body.truncate(first.at as usize);
+        }
+        self.rows.truncate(kept);
+        self.next = end;
+        if kept == 0 && self.status == PullStatus::Found {
+            self.status = PullStatus::NoMatchedMsg;
+        }
+    }
+}

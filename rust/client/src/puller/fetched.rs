@@ -1,0 +1,132 @@
+//! What a puller hands out: answers in the order of their offsets, and what befell the connection.
+use super::answer::QUEUE_OFFSET_AT;
+use super::body::Body;
+use crate::pull_body::{Tags, has_tag};
+use rmqfast_store::format::cursor::i64_at;
+use rmqfast_store::scan::row::Row;
+use std::borrow::Cow;
+use std::sync::Arc;
+
+/// A queue of the broker.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Queue {
+    /// The topic.
+    pub topic: String,
+    /// Number of the queue in the topic.
+    pub queue_id: i32,
+}
+
+/// How an answer is meant.
+///
+/// Source: `PullStatus`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PullStatus {
+    /// There are messages.
+    Found,
+    /// Nothing new came while the broker waited.
+    NoNewMsg,
+    /// What there is does not match.
+    NoMatchedMsg,
+    /// The queue does not have that offset; nothing more comes before a seek.
+    OffsetIllegal,
+    /// The broker refused, did not answer in time, or sent what is no answer; it will be asked again.
+    Failed,
+}
+
+impl PullStatus {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Found => "FOUND",
+            Self::NoNewMsg => "NO_NEW_MSG",
+            Self::NoMatchedMsg => "NO_MATCHED_MSG",
+            Self::OffsetIllegal => "OFFSET_ILLEGAL",
+            Self::Failed => "FAILED",
+        }
+    }
+}
+
+/// What one answer says of a stretch of a queue.
+#[derive(Clone, Debug)]
+pub struct Fetched {
+    /// The queue.
+    pub queue: Arc<Queue>,
+    /// Number of the assignment or seek that it belongs to.
+    pub epoch: u64,
+    /// How it is meant.
+    pub status: PullStatus,
+    /// The offset that was asked for.
+    pub begin_offset: i64,
+    /// The offset to go on at.
+    pub next_begin_offset: i64,
+    /// First offset of the queue.
+    pub min_offset: i64,
+    /// The offset behind the queue's last.
+    pub max_offset: i64,
+    /// Whether all up to the assignment's end was handed out.
+    pub is_end: bool,
+    /// Id of the broker that the next pull should go to.
+    pub suggested_broker_id: i64,
+    /// The broker's response code; -1 where none came.
+    pub code: i32,
+    /// What a person reads.
+    pub remark: String,
+    /// Records, one behind the other.
+    pub body: Arc<Body>,
+    /// Where they are, and their properties.
+    pub rows: Vec<Row>,
+    /// Whole tags that the client wants of them.
+    pub tags: Option<Arc<Tags>>,
+}
+
+/// One thing to be taken.
+#[derive(Clone, Debug)]
+pub enum Item {
+    /// An answer.
+    Fetched(Box<Fetched>),
+    /// The connection is there, for the first time or again.
+    Connected,
+    /// The connection ended or could not be opened, and why; it is tried again.
+    Disconnected(String),
+}
+
+impl Fetched {
+    /// Queue offsets of its first and its last message; none where it has none.
+    pub fn offsets(&self) -> Option<(i64, i64)> {
+        let stands = self.begin_offset..self.next_begin_offset;
+        let offset = |row: &Row| i64_at(&self.body, row.at as usize + QUEUE_OFFSET_AT).filter(|at| stands.contains(at));
+        let (first, last) = (self.rows.first()?, self.rows.last()?);
+        // a queue of a multi-dispatch lists records that say another one's offsets
+        Some(offset(first).zip(offset(last)).unwrap_or((self.begin_offset, self.next_begin_offset - 1)))
+    }
+
+    /// The rows that the client wants.
+    pub fn wanted(&self) -> Cow<'_, [Row]> {
+        let tags = self.tags.as_deref();
+        match tags {
+            None => Cow::Borrowed(&self.rows),
+            Some(_) => self.rows.iter().filter(|row| has_tag(&self.body, row, tags)).copied().collect(),
+        }
+    }
+
+    /// Bytes that it holds.
+    pub fn bytes(&self) -> usize {
+        self.body.len()
+    }
+
+    /// Whether it tells no more than how far the queue was looked through.
+    pub fn is_empty(&self) -> bool {
+        matches!(self.status, PullStatus::NoNewMsg | PullStatus::NoMatchedMsg)
+    }
+
+    /// Takes in what follows, where neither has messages or both failed; or gives it back.
+    pub fn join(&mut self, next: Self) -> Option<Self> {
+        let follows = self.epoch == next.epoch && self.next_begin_offset == next.begin_offset;
+        let is_the_same = self.status == PullStatus::Failed && next.status == PullStatus::Failed;
+        if !follows || !(is_the_same || self.is_empty() && next.is_empty()) {
+            return Some(next);
+        }
+        *self = Self { begin_offset: self.begin_offset, ..next };
+        None
+    }
+}

@@ -1,0 +1,372 @@
+//! One queue that is pulled: which stretches of it are asked for, and what of them is there.
+//!
+//! ```text
+//!  handed out │ stretch: asked │ stretch: there, waits for the one before │ stretch: asked │ not planned yet
+//!             └── from the first of these on everything waits                              └ frontier
+//! ```
+//!
+//! Where much is left to the queue's end, several stretches are asked for at once, their lengths guessed; an answer that
+//! is shorter leaves a rest that is asked for again, one that is longer is cut. At the end there is one stretch without
+//! a known length, whose pull the broker holds.
+use super::answer::Answer;
+use super::fetched::{Fetched, PullStatus, Queue};
+use super::options::Assignment;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Whole answers in a row after which a longer stretch is tried.
+const PATIENCE: u32 = 16;
+/// Between two pulls at the queue's end, at least.
+const PAUSE: Duration = Duration::from_millis(50);
+/// Offsets of a stretch at most: as far as a broker looks for what matches.
+const MAX_STRIDE: i64 = 16_000;
+
+/// A queue, and what of it is under way.
+#[derive(Debug)]
+pub struct PullQueue {
+    /// Its name.
+    pub queue: Arc<Queue>,
+    /// What is wanted of it.
+    pub assignment: Assignment,
+    /// Number of the last assignment or seek.
+    pub epoch: u64,
+    /// Whether it is not to be asked now.
+    pub is_paused: bool,
+    /// When it may be asked again.
+    pub not_before: Option<Instant>,
+    /// What was handed out and not taken.
+    pub ready: Held,
+    stretches: VecDeque<Stretch>,
+    /// What is there, but not handed out.
+    waiting: Held,
+    next_stretch: u64,
+    frontier: i64,
+    max_offset: Option<i64>,
+    stride: i64,
+    whole: u32,
+    /// Mean size of a message, in bytes.
+    mean: i64,
+    /// The broker does not have the offset: nothing more is planned.
+    is_illegal: bool,
+    was_told_end: bool,
+    batch: i64,
+}
+
+/// When something was asked and answered.
+#[derive(Clone, Copy, Debug)]
+pub struct Times {
+    /// When the request was sent.
+    pub sent: Instant,
+    /// When its answer came.
+    pub now: Instant,
+    /// How long to leave a queue alone that the broker refuses.
+    pub retry: Duration,
+}
+
+/// Messages and bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Held {
+    /// Messages.
+    pub messages: i64,
+    /// Bytes.
+    pub bytes: i64,
+}
+
+impl Held {
+    /// What a fetched answer takes.
+    pub fn of(fetched: &Fetched) -> Self {
+        Self { messages: fetched.rows.len() as i64, bytes: fetched.bytes() as i64 }
+    }
+
+    /// More.
+    pub fn add(&mut self, other: Self) {
+        *self = Self { messages: self.messages + other.messages, bytes: self.bytes + other.bytes };
+    }
+
+    /// Less.
+    pub fn subtract(&mut self, other: Self) {
+        *self = Self { messages: self.messages - other.messages, bytes: self.bytes - other.bytes };
+    }
+}
+
+/// Offsets that one request at a time is after.
+#[derive(Debug)]
+struct Stretch {
+    id: u64,
+    next: i64,
+    end: i64,
+    /// Whether its length is what the broker makes of it.
+    is_open: bool,
+    is_asked: bool,
+    is_done: bool,
+    there: VecDeque<Fetched>,
+}
+
+/// What is to be asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wanted {
+    /// The stretch.
+    pub stretch: u64,
+    /// The first offset.
+    pub offset: i64,
+    /// Messages at most.
+    pub max_messages: i64,
+    /// Whether the queue's end is reached, so that the broker may hold it.
+    pub at_end: bool,
+}
+
+impl PullQueue {
+    /// A queue of which nothing is asked yet.
+    pub fn new(queue: Arc<Queue>, assignment: Assignment, epoch: u64, batch: i64) -> Self {
+        let frontier = assignment.start;
+        Self {
+            queue,
+            assignment,
+            epoch,
+            is_paused: false,
+            not_before: None,
+            ready: Held::default(),
+            stretches: VecDeque::new(),
+            waiting: Held::default(),
+            next_stretch: 0,
+            frontier,
+            max_offset: None,
+            stride: batch,
+            whole: 0,
+            mean: 1024,
+            is_illegal: false,
+            was_told_end: false,
+            batch,
+        }
+    }
+
+    /// What is held, and what answers that are under way will bring, about; at the queue's end nothing.
+    pub fn expected(&self) -> Held {
+        let counts = |stretch: &&Stretch| !stretch.is_done && (!stretch.is_open || self.max_offset.is_none());
+        let lengths = self.stretches.iter().filter(counts).map(|s| s.end.saturating_sub(s.next).min(self.batch));
+        let under_way: i64 = lengths.sum();
+        let mut expected = self.held();
+        expected.add(Held { messages: under_way, bytes: under_way * self.mean });
+        expected
+    }
+
+    /// What is held.
+    pub fn held(&self) -> Held {
+        let mut held = self.ready;
+        held.add(self.waiting);
+        held
+    }
+
+    /// The rest of a stretch that was planned before, if one is to be asked for.
+    ///
+    /// Only at the end of the queue unless `has_room`.
+    pub fn rest(&mut self, now: Instant, has_room: bool) -> Option<Wanted> {
+        if !self.may_ask(now) {
+            return None;
+        }
+        let max_offset = self.max_offset;
+        let (batch, is_filtered) = (self.batch, self.assignment.is_filtered());
+        let stretch = self.stretches.iter_mut().find(|stretch| !stretch.is_asked && !stretch.is_done)?;
+        let wanted = stretch.wanted(max_offset, batch, is_filtered);
+        stretch.is_asked = wanted.at_end || has_room;
+        stretch.is_asked.then_some(wanted)
+    }
+
+    /// Whether what [`plan`](Self::plan) would plan begins where the queue ends, as far as is known.
+    pub fn plans_end(&self) -> bool {
+        self.max_offset.is_some_and(|max| self.frontier >= max)
+    }
+
+    /// A stretch that nobody asked for yet, if there is one to plan.
+    pub fn plan(&mut self, now: Instant) -> Option<Wanted> {
+        if !self.may_plan(now) {
+            return None;
+        }
+        let last = self.assignment.end.unwrap_or(i64::MAX);
+        let known = self.max_offset.filter(|max| *max > self.frontier);
+        let end = known.map_or(last, |max| (self.frontier + self.stride).min(max).min(last));
+        let (id, is_open) = (self.next_stretch, known.is_none());
+        self.next_stretch += 1;
+        let (next, there) = (self.frontier, VecDeque::new());
+        let stretch = Stretch { id, next, end, is_open, is_asked: true, is_done: false, there };
+        let wanted = stretch.wanted(self.max_offset, self.batch, self.assignment.is_filtered());
+        self.stretches.push_back(stretch);
+        self.frontier = end;
+        Some(wanted)
+    }
+
+    fn may_ask(&self, now: Instant) -> bool {
+        !self.is_paused && self.not_before.is_none_or(|at| at <= now)
+    }
+
+    /// Whether [`plan`](Self::plan) would plan something.
+    pub fn may_plan(&self, now: Instant) -> bool {
+        let is_left = self.frontier < self.assignment.end.unwrap_or(i64::MAX);
+        let is_known = self.max_offset.is_some_and(|max| max > self.frontier);
+        self.may_ask(now) && !self.is_illegal && is_left && (is_known || self.stretches.is_empty())
+    }
+
+    /// The end that was assigned, where there is nothing before it; told once.
+    pub fn empty_end(&mut self) -> Option<Fetched> {
+        let end = self.assignment.end.filter(|end| self.assignment.start >= *end && !self.was_told_end)?;
+        self.was_told_end = true;
+        let start = self.assignment.start;
+        let answer = Answer { status: PullStatus::NoNewMsg, code: 19, next: start, ..Answer::failed(19, "") };
+        Some(Fetched { is_end: start >= end, ..self.fetched(answer, start) })
+    }
+
+    /// Takes the answer to what was asked; gives what can be handed out because of it, in its order.
+    pub fn take(&mut self, wanted: Wanted, answer: Answer, at: &Times) -> Vec<Fetched> {
+        let Some(index) = self.stretches.iter().position(|stretch| stretch.id == wanted.stretch) else {
+            return Vec::new();
+        };
+        self.stretches[index].is_asked = false;
+        match answer.status {
+            PullStatus::Failed => return self.refused(answer, wanted, at),
+            PullStatus::OffsetIllegal => self.illegal(index, answer),
+            _ => self.progress(index, wanted, answer, at),
+        }
+        self.hand_out()
+    }
+
+    /// Nothing that was asked will be answered: it is asked again.
+    pub fn forget_asked(&mut self) {
+        self.stretches.iter_mut().for_each(|stretch| stretch.is_asked = false);
+    }
+
+    /// Told once for all stretches that are refused at about the same time; it has no place in their order.
+    fn refused(&mut self, answer: Answer, wanted: Wanted, at: &Times) -> Vec<Fetched> {
+        if self.not_before.is_some_and(|until| until > at.now) {
+            return Vec::new();
+        }
+        self.not_before = Some(at.now + at.retry);
+        let answer = Answer { next: wanted.offset, ..answer };
+        vec![self.fetched(answer, wanted.offset)]
+    }
+
+    fn illegal(&mut self, index: usize, answer: Answer) {
+        while self.stretches.len() > index + 1 {
+            let gone = self.stretches.pop_back().map(|stretch| stretch.there).unwrap_or_default();
+            gone.iter().for_each(|fetched| self.waiting.subtract(Held::of(fetched)));
+        }
+        self.is_illegal = true;
+        let begin = self.stretches[index].next;
+        let fetched = self.fetched(answer, begin);
+        let stretch = &mut self.stretches[index];
+        stretch.is_done = true;
+        stretch.there.push_back(fetched);
+    }
+
+    fn progress(&mut self, index: usize, wanted: Wanted, mut answer: Answer, at: &Times) {
+        let (begin, planned_end, is_open) = {
+            let stretch = &self.stretches[index];
+            (stretch.next, stretch.end, stretch.is_open)
+        };
+        self.max_offset = self.max_offset.max(Some(answer.bounds.1));
+        if answer.next <= begin {
+            return self.stand_still(index, answer, at);
+        }
+        if let Some(mean) = (answer.body.len() as i64).checked_div(answer.rows.len() as i64) {
+            self.mean = mean.max(1);
+        }
+        if !is_open {
+            self.learn(wanted, &answer, planned_end);
+        }
+        let is_last = index + 1 == self.stretches.len();
+        let last = self.assignment.end.unwrap_or(i64::MAX);
+        let end = if is_last { planned_end.max(answer.next).min(last) } else { planned_end };
+        answer.cut(end);
+        let next = answer.next;
+        let fetched = self.fetched(answer, begin);
+        self.waiting.add(Held::of(&fetched));
+        let stretch = &mut self.stretches[index];
+        stretch.next = next;
+        stretch.there.push_back(fetched);
+        stretch.end = if is_open { next } else { end };
+        stretch.is_done = stretch.next >= stretch.end;
+        if is_last {
+            self.frontier = stretch.end;
+        }
+    }
+
+    /// Nothing new at the end of the queue; or a broker that says that there is something and does not give it.
+    fn stand_still(&mut self, index: usize, answer: Answer, at: &Times) {
+        let begin = self.stretches[index].next;
+        if answer.status == PullStatus::NoNewMsg {
+            self.max_offset = Some(begin);
+            // a broker that does not hold pulls is not asked all the time
+            self.not_before = Some(at.sent + PAUSE).filter(|until| *until > at.now);
+        } else {
+            self.not_before = Some(at.now + at.retry);
+        }
+        let fetched = self.fetched(Answer { next: begin, ..answer }, begin);
+        let there = &mut self.stretches[index].there;
+        there.push_back(fetched);
+    }
+
+    /// How far the next stretches shall reach: as far as answers do.
+    fn learn(&mut self, wanted: Wanted, answer: &Answer, end: i64) {
+        let reached = answer.next - wanted.offset;
+        if self.assignment.is_filtered() {
+            self.stride = (self.stride + reached + 1).clamp(2, 2 * MAX_STRIDE) / 2;
+        } else if answer.next < end {
+            (self.whole, self.stride) = (0, reached.clamp(1, MAX_STRIDE));
+        } else if self.stride < self.batch {
+            self.whole += 1;
+            if self.whole >= PATIENCE {
+                (self.whole, self.stride) = (0, (self.stride * 2).min(self.batch));
+            }
+        }
+    }
+
+    /// What stands before the first gap.
+    fn hand_out(&mut self) -> Vec<Fetched> {
+        let mut out = Vec::new();
+        while let Some(first) = self.stretches.front_mut() {
+            for fetched in first.there.drain(..) {
+                self.waiting.subtract(Held::of(&fetched));
+                self.ready.add(Held::of(&fetched));
+                out.push(fetched);
+            }
+            if !first.is_done {
+                break;
+            }
+            self.stretches.pop_front();
+        }
+        out
+    }
+
+    fn fetched(&self, answer: Answer, begin_offset: i64) -> Fetched {
+        let is_sound = !matches!(answer.status, PullStatus::Failed | PullStatus::OffsetIllegal);
+        Fetched {
+            queue: self.queue.clone(),
+            epoch: self.epoch,
+            status: answer.status,
+            begin_offset,
+            next_begin_offset: answer.next,
+            min_offset: answer.bounds.0,
+            max_offset: answer.bounds.1,
+            is_end: is_sound && self.assignment.end.is_some_and(|end| answer.next >= end),
+            suggested_broker_id: answer.suggested_broker_id,
+            code: answer.code,
+            remark: answer.remark,
+            body: Arc::new(answer.body),
+            rows: answer.rows,
+            tags: self.assignment.tags.clone(),
+        }
+    }
+}
+
+impl Stretch {
+    /// Without a filter no more is asked than is wanted; with one the broker looks on until it found so many.
+    fn wanted(&self, max_offset: Option<i64>, batch: i64, is_filtered: bool) -> Wanted {
+        let left = self.end.saturating_sub(self.next);
+        Wanted {
+            stretch: self.id,
+            offset: self.next,
+            max_messages: if is_filtered { batch } else { batch.min(left) },
+            at_end: max_offset.is_some_and(|max| self.next >= max),
+        }
+    }
+}

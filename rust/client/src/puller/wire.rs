@@ -1,0 +1,49 @@
+//! A pull as it goes over the wire.
+//!
+//! Source: `PullMessageRequestHeader`, `PullSysFlag`.
+use super::options::PullerOptions;
+use super::state::Request;
+use rmqfast_remoting::{Header, Value};
+
+/// `RequestCode.PULL_MESSAGE`.
+const PULL_MESSAGE: i32 = 11;
+
+/// Appends the frame of a request.
+///
+/// # Errors
+/// What the signer says.
+pub fn write(request: &Request, options: &PullerOptions, out: &mut Vec<u8>) -> Result<(), String> {
+    let suspend = if request.wanted.at_end { options.suspend.as_millis() as i64 } else { 0 };
+    let suspends = if suspend > 0 { PullerOptions::SUSPEND } else { 0 };
+    let (expression, expression_type, sub_version) = &request.subscription;
+    let mut fields = vec![
+        ("consumerGroup", Value::Text(&options.consumer_group)),
+        ("topic", Value::Text(&request.queue.topic)),
+        ("queueId", Value::Number(request.queue.queue_id.into())),
+        ("queueOffset", Value::Number(request.wanted.offset)),
+        ("maxMsgNums", Value::Number(request.wanted.max_messages)),
+        ("sysFlag", Value::Number((options.sys_flag & !PullerOptions::SUSPEND | suspends).into())),
+        ("commitOffset", Value::Number(0)),
+        ("suspendTimeoutMillis", Value::Number(suspend)),
+        ("subscription", Value::Text(expression)),
+        ("subVersion", Value::Number(*sub_version)),
+        ("expressionType", Value::Text(expression_type)),
+    ];
+    fields.extend(options.ext_fields.iter().map(|(name, value)| (name.as_str(), Value::Text(value))));
+    let signature = match &options.sign {
+        Some(sign) => sign(PULL_MESSAGE, &texts(&fields))?,
+        None => Vec::new(),
+    };
+    fields.extend(signature.iter().map(|(name, value)| (name.as_str(), Value::Text(value))));
+    Header::request(PULL_MESSAGE, request.opaque, &fields).write(b"", out);
+    Ok(())
+}
+
+fn texts(fields: &[(&str, Value<'_>)]) -> Vec<(String, String)> {
+    let text = |value: &Value<'_>| match value {
+        Value::Text(text) => (*text).to_owned(),
+        Value::Number(number) => number.to_string(),
+        Value::Flag(flag) => flag.to_string(),
+    };
+    fields.iter().map(|(name, value)| ((*name).to_owned(), text(value))).collect()
+}

@@ -1,0 +1,190 @@
+//! The thread of a puller: it moves what the state says through the connection, and opens that anew where it breaks.
+use super::answer::Answer;
+use super::body::Pool;
+use super::link::Link;
+use super::options::PullerOptions;
+use super::state::{Request, State};
+use super::wire;
+use crate::error::Result;
+use rmqfast_remoting::Command;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::hash::{BuildHasher, RandomState};
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Between two tries to connect: at first, and at most.
+const BACK_OFF: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(3));
+
+/// What the thread and its owner share.
+#[derive(Debug)]
+pub struct Shared {
+    pub state: Mutex<State>,
+    /// Something is ready, or the end.
+    pub ready: Condvar,
+    pub is_closed: AtomicBool,
+    pool: Arc<Pool>,
+    bell: UnixStream,
+}
+
+impl Shared {
+    /// The shared part, and what the thread listens to.
+    pub fn new(state: State) -> std::io::Result<(Self, UnixStream)> {
+        let (bell, ear) = UnixStream::pair()?;
+        bell.set_nonblocking(true)?;
+        ear.set_nonblocking(true)?;
+        Ok((
+            Self { state: state.into(), ready: Condvar::new(), is_closed: false.into(), pool: Arc::default(), bell },
+            ear,
+        ))
+    }
+
+    pub fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Has the thread look at the state.
+    pub fn wake(&self) {
+        // a bell that cannot ring any more has rung
+        let _ = (&self.bell).write(&[1]);
+    }
+
+    pub fn is_closed(&self) -> bool {
+        self.is_closed.load(Ordering::Acquire)
+    }
+}
+
+/// What the thread has.
+pub struct Worker {
+    pub shared: Arc<Shared>,
+    pub ear: UnixStream,
+    pub address: String,
+    pub options: Arc<PullerOptions>,
+    pub link: Option<Link>,
+    pub failures: u32,
+    pub retry_at: Instant,
+    pub heard_at: Instant,
+}
+
+impl Worker {
+    /// Runs until the puller is closed.
+    pub fn run(mut self) {
+        while !self.shared.is_closed() {
+            if let Err(error) = self.turn() {
+                self.lost(&error.to_string());
+            }
+        }
+        self.shared.ready.notify_all();
+    }
+
+    fn turn(&mut self) -> Result<()> {
+        let now = Instant::now();
+        self.expire(now);
+        if self.link.is_some() || now >= self.retry_at {
+            let requests = self.shared.lock().requests(now);
+            if !requests.is_empty() {
+                self.send(&requests)?;
+            }
+        }
+        self.wait()?;
+        self.receive()
+    }
+
+    /// Requests whose time is over. If nothing at all came since, nobody is there any more.
+    fn expire(&mut self, now: Instant) {
+        let expired = self.shared.lock().expire(now);
+        if let Some(sent) = expired {
+            self.shared.ready.notify_all();
+            if sent >= self.heard_at && self.link.is_some() {
+                self.lost("the broker answers nothing any more");
+            }
+        }
+    }
+
+    fn send(&mut self, requests: &[Request]) -> Result<()> {
+        let mut out = Vec::with_capacity(512 * requests.len());
+        for request in requests {
+            if let Err(reason) = wire::write(request, &self.options, &mut out) {
+                let refused = Answer::failed(-1, format!("signing a pull failed: {reason}"));
+                self.shared.lock().answer(request.opaque, refused, Instant::now());
+                self.shared.ready.notify_all();
+            }
+        }
+        if out.is_empty() {
+            return Ok(());
+        }
+        let timeout = self.options.connect_timeout;
+        let link = match &mut self.link {
+            Some(link) => link,
+            None => {
+                let link = Link::connect(&self.address, self.options.tls.as_ref(), timeout)?;
+                self.shared.lock().connected();
+                self.shared.ready.notify_all();
+                self.heard_at = Instant::now();
+                self.link.insert(link)
+            }
+        };
+        link.send(&out, timeout)
+    }
+
+    fn wait(&mut self) -> Result<()> {
+        let now = Instant::now();
+        let mut timeout = self.shared.lock().deadline(now);
+        if self.link.is_none() && self.retry_at > now {
+            timeout = Some(timeout.map_or(self.retry_at - now, |timeout| timeout.max(self.retry_at - now)));
+        }
+        let timeout = timeout.map(|timeout| Timespec {
+            tv_sec: timeout.as_secs() as i64,
+            // a wait of nothing would be a turn for nothing
+            tv_nsec: i64::from(timeout.subsec_nanos()).max(100_000),
+        });
+        let mut fds = vec![PollFd::new(&self.ear, PollFlags::IN)];
+        fds.extend(self.link.as_ref().map(|link| PollFd::new(link.socket(), PollFlags::IN)));
+        // a signal ends the wait, and nothing is lost by that
+        let _ = poll(&mut fds, timeout.as_ref());
+        if fds[0].revents().contains(PollFlags::IN) {
+            let _ = (&self.ear).read(&mut [0; 64]);
+        }
+        Ok(())
+    }
+
+    fn receive(&mut self) -> Result<()> {
+        let Some(link) = &mut self.link else { return Ok(()) };
+        let shared = &self.shared;
+        let mut heard = false;
+        let received = link.receive(|command| {
+            heard = true;
+            take(shared, command);
+        });
+        if heard {
+            (self.heard_at, self.failures) = (Instant::now(), 0);
+            self.shared.ready.notify_all();
+        }
+        received.map(drop)
+    }
+
+    /// Tells that the connection is gone, and waits longer each time, by a random part, so that clients do not come together.
+    fn lost(&mut self, reason: &str) {
+        self.link = None;
+        let (first, most) = BACK_OFF;
+        let pause = most.min(first * 2_u32.saturating_pow(self.failures));
+        let part = (RandomState::new().hash_one(0) % 1024) as f64 / 2048.0;
+        self.retry_at = Instant::now() + pause.mul_f64(0.5 + part);
+        self.failures = (self.failures + 1).min(16);
+        self.shared.lock().lost(reason.to_owned());
+        self.shared.ready.notify_all();
+    }
+}
+
+fn take(shared: &Shared, command: &Command<'_>) {
+    if !command.is_response() {
+        return;
+    }
+    let asked = shared.lock().asked(command.opaque);
+    if let Some((queue, offset)) = asked {
+        let answer = Answer::of(command, &queue.topic, offset, Some(&shared.pool));
+        shared.lock().answer(command.opaque, answer, Instant::now());
+    }
+}

@@ -1,0 +1,69 @@
+//! The header of a send, with the short names of its second version.
+//!
+//! Source: `SendMessageRequestHeaderV2`, `DefaultMQProducerImpl.sendKernelImpl`.
+use rmqfast_remoting::Value;
+
+/// SEND_MESSAGE_V2.
+pub const CODE: i32 = 310;
+/// SEND_BATCH_MESSAGE.
+pub const BATCH_CODE: i32 = 320;
+
+/// What a send says of a message, and where it goes.
+#[derive(Clone, Copy, Debug)]
+pub struct SendHeader<'a> {
+    /// The producer's group.
+    pub producer_group: &'a str,
+    /// The topic.
+    pub topic: &'a str,
+    /// What a topic is made after that is not there.
+    pub default_topic: &'a str,
+    /// How many queues it gets.
+    pub default_topic_queue_nums: i32,
+    /// The queue.
+    pub queue_id: i32,
+    /// Compression and kind of transaction.
+    pub sys_flag: i32,
+    /// Milliseconds.
+    pub born_timestamp: i64,
+    /// The user's 32 bits.
+    pub flag: i32,
+    /// The property string.
+    pub properties: &'a str,
+    /// How often it was consumed in vain; of retry topics.
+    pub reconsume_times: i32,
+    /// How often it may be; of retry topics.
+    pub max_reconsume_times: Option<i32>,
+    /// Whether the producer is of a unit.
+    pub is_unit_mode: bool,
+    /// Whether the body is a batch.
+    pub is_batch: bool,
+}
+
+impl<'a> SendHeader<'a> {
+    /// The request code.
+    pub fn code(&self) -> i32 {
+        if self.is_batch { BATCH_CODE } else { CODE }
+    }
+
+    /// The fields as they are written.
+    pub fn fields(&self) -> Vec<(&'static str, Value<'a>)> {
+        let number = |value: i32| Value::Number(value.into());
+        let mut fields = Vec::with_capacity(13);
+        fields.extend([
+            ("a", Value::Text(self.producer_group)),
+            ("b", Value::Text(self.topic)),
+            ("c", Value::Text(self.default_topic)),
+            ("d", number(self.default_topic_queue_nums)),
+            ("e", number(self.queue_id)),
+            ("f", number(self.sys_flag)),
+            ("g", Value::Number(self.born_timestamp)),
+            ("h", number(self.flag)),
+            ("i", Value::Text(self.properties)),
+            ("j", number(self.reconsume_times)),
+            ("k", Value::Flag(self.is_unit_mode)),
+        ]);
+        fields.extend(self.max_reconsume_times.map(|times| ("l", number(times))));
+        fields.push(("m", Value::Flag(self.is_batch)));
+        fields
+    }
+}

@@ -1,0 +1,12 @@
+//! What a producer makes of a message: its id, its properties as one string, the header of its request, a batch of many.
+mod batch_body;
+mod body;
+mod header;
+mod properties;
+mod unique_id;
+
+pub use batch_body::{BatchMessage, write_batch_message};
+pub use body::{COMPRESS_LEVEL, compressed};
+pub use header::{BATCH_CODE, CODE, SendHeader};
+pub use properties::{Properties, Unstorable};
+pub use unique_id::UniqueIds;

@@ -1,0 +1,135 @@
+//! The property string of a message that is sent: in the order of Java's map.
+//!
+//! Source: `Message`, `MessageAccessor`, `MessageDecoder.messageProperties2String`.
+use rmqfast_store::format::java_map::in_map_order;
+use rmqfast_store::format::properties::{DELAY, KEYS, NAME_END, PROPERTY_END, TAGS, UNIQ_KEY, is_storable};
+use std::fmt;
+
+const WAIT: &str = "WAIT";
+
+/// What becomes properties.
+#[derive(Clone, Copy, Debug)]
+pub struct Properties<'a> {
+    /// The tag.
+    pub tags: Option<&'a str>,
+    /// The keys, separated by spaces.
+    pub keys: Option<&'a str>,
+    /// Whether a broker waits for its disk and slaves.
+    pub wait_store: bool,
+    /// 0 for none.
+    pub delay_level: i32,
+    /// The application's own; what stands above wins over those of its name.
+    pub pairs: &'a [(&'a str, &'a str)],
+    /// The producer's own; they win.
+    pub added: &'a [(&'a str, &'a str)],
+    /// The id, unless `pairs` has one.
+    pub unique_id: Option<&'a str>,
+}
+
+/// A name or a value that would end before its time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unstorable {
+    /// The name of the property.
+    pub name: String,
+}
+
+impl fmt::Display for Unstorable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the property {:?} has a character 0x01 or 0x02 in its name or its value", self.name)
+    }
+}
+
+impl Properties<'_> {
+    /// Appends the string.
+    ///
+    /// # Errors
+    /// [`Unstorable`].
+    pub fn write(&self, out: &mut String) -> Result<(), Unstorable> {
+        let delay = (self.delay_level != 0).then(|| self.delay_level.to_string());
+        let all = self.in_java_order(delay.as_deref());
+        let pairs = in_map_order(all.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes())));
+        for (index, (name, value)) in pairs.into_iter().enumerate() {
+            // both were texts before they were sorted
+            let (name, value) = (text(name), text(value));
+            if !is_storable(name) || !is_storable(value) {
+                return Err(Unstorable { name: name.chars().take(80).collect() });
+            }
+            if index > 0 {
+                out.push(PROPERTY_END.into());
+            }
+            out.push_str(name);
+            out.push(NAME_END.into());
+            out.push_str(value);
+        }
+        Ok(())
+    }
+
+    /// The id that the application chose.
+    pub fn given_id(&self) -> Option<&str> {
+        self.pairs.iter().rev().find(|(name, _)| *name == UNIQ_KEY).map(|(_, value)| *value)
+    }
+
+    /// All of them, in the order in which a Java application puts them into the map.
+    fn in_java_order<'b>(&'b self, delay: Option<&'b str>) -> Vec<(&'b str, &'b str)> {
+        let wait = if self.wait_store { "true" } else { "false" };
+        let first = [(TAGS, self.tags), (KEYS, self.keys), (WAIT, Some(wait))];
+        let mut all = Vec::with_capacity(6 + self.pairs.len() + self.added.len());
+        all.extend(first.into_iter().filter_map(|(name, value)| value.filter(|v| !v.is_empty()).map(|v| (name, v))));
+        let fixed = all.len();
+        for (name, value) in self.pairs {
+            let has_argument = all[..fixed].iter().any(|(other, _)| other == name) || *name == DELAY && delay.is_some();
+            if !has_argument {
+                all.push((name, value));
+            }
+        }
+        all.extend(delay.map(|level| (DELAY, level)));
+        all.extend_from_slice(self.added);
+        all.extend(self.unique_id.map(|id| (UNIQ_KEY, id)));
+        all
+    }
+}
+
+fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plain<'a>() -> Properties<'a> {
+        Properties { tags: None, keys: None, wait_store: true, delay_level: 0, pairs: &[], added: &[], unique_id: None }
+    }
+
+    fn written(properties: Properties<'_>) -> String {
+        let mut out = String::new();
+        properties.write(&mut out).expect("storable");
+        out.replace('\u{1}', "=").replace('\u{2}', ";")
+    }
+
+    #[test]
+    fn the_order_is_that_of_the_java_client() {
+        let sent = Properties { tags: Some("TagA"), keys: Some("k0"), unique_id: Some("FD00"), ..plain() };
+        // as recorded
+        assert_eq!(written(sent), "KEYS=k0;UNIQ_KEY=FD00;WAIT=true;TAGS=TagA");
+        assert_eq!(written(plain()), "WAIT=true");
+    }
+
+    #[test]
+    fn arguments_win_over_properties_of_their_name_and_an_empty_tag_is_none() {
+        let pairs = [("TAGS", "not this"), ("DELAY", "9"), ("WAIT", "false"), ("KEYS", "k"), ("a", "1")];
+        let sent = Properties { tags: Some("t"), keys: Some(""), delay_level: 2, pairs: &pairs, ..plain() };
+        let mut found: Vec<_> = written(sent).split(';').map(str::to_owned).collect();
+        found.sort();
+        assert_eq!(found, ["DELAY=2", "KEYS=k", "TAGS=t", "WAIT=true", "a=1"]);
+        assert_eq!(Properties { pairs: &[("UNIQ_KEY", "mine")], ..plain() }.given_id(), Some("mine"));
+    }
+
+    #[test]
+    fn what_would_forge_a_property_is_refused() {
+        for pairs in [[("a", "x\u{2}DELAY\u{1}3")], [("a\u{1}b", "x")]] {
+            let refused = Properties { pairs: &pairs, ..plain() }.write(&mut String::new());
+            assert!(refused.expect_err("refused").to_string().contains("0x01 or 0x02"));
+        }
+    }
+}

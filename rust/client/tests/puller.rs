@@ -1,0 +1,267 @@
+//! A puller against a broker at the other end of a real socket, which answers as badly as it can.
+use rmqfast_client::puller::{Assignment, Fetched, Item, PullStatus, Puller, PullerOptions, Queue};
+use rmqfast_remoting::{Command, Header, Limits, Value, frame};
+use rmqfast_store::format::host::Host;
+use rmqfast_store::format::message::NewMessage;
+use std::collections::HashMap;
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+/// How a broker misbehaves.
+#[derive(Clone, Copy, Default)]
+struct Manners {
+    /// Answers out of order, and short ones.
+    shuffles: bool,
+    /// Ends the connection after so many answers.
+    hangs_up_after: Option<usize>,
+    /// Sends a frame that is none after so many answers.
+    raves_after: Option<usize>,
+    /// Never answers.
+    is_mute: bool,
+    /// Writes a few bytes at a time.
+    dribbles: bool,
+}
+
+struct Fake {
+    address: String,
+    connections: Arc<AtomicUsize>,
+}
+
+impl Fake {
+    /// A broker with `length` messages in each queue.
+    fn start(length: i64, manners: Manners) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("listening");
+        let address = listener.local_addr().expect("an address").to_string();
+        let connections = Arc::new(AtomicUsize::new(0));
+        let count = connections.clone();
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                count.fetch_add(1, Ordering::Relaxed);
+                let stream = stream.expect("a connection");
+                std::thread::spawn(move || serve(stream, length, manners));
+            }
+        });
+        Self { address, connections }
+    }
+}
+
+/// A pull: its number, topic, offset, and how many messages.
+type Pull = (i32, String, i64, i64);
+
+fn serve(mut stream: TcpStream, length: i64, manners: Manners) -> Option<()> {
+    let (mut inbox, mut open, mut answered, mut whim) = (Vec::new(), Vec::<Pull>::new(), 0, 7_usize);
+    loop {
+        while let Some(pull) = next_pull(&mut inbox) {
+            open.push(pull);
+        }
+        while !open.is_empty() && !manners.is_mute {
+            whim = whim.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let chosen = if manners.shuffles { (whim >> 33) % open.len() } else { 0 };
+            let pull = open.remove(chosen);
+            let most = if manners.shuffles { 1 + (whim >> 40) as i64 % pull.3 } else { pull.3 };
+            let out = answer(&pull, length, most);
+            let piece = if manners.dribbles { 1000 } else { out.len() };
+            for piece in out.chunks(piece) {
+                stream.write_all(piece).ok()?;
+            }
+            answered += 1;
+            if manners.hangs_up_after == Some(answered) {
+                return None;
+            }
+            if manners.raves_after == Some(answered) {
+                stream.write_all(&[0xFF; 100]).ok()?;
+            }
+        }
+        let mut more = [0; 4096];
+        let read = stream.read(&mut more).ok().filter(|read| *read > 0)?;
+        inbox.extend_from_slice(&more[..read]);
+    }
+}
+
+fn next_pull(inbox: &mut Vec<u8>) -> Option<Pull> {
+    let limits = Limits::default();
+    let (frame, used) = frame::first(inbox, &limits).expect("sound")?;
+    let command = Command::decode(&frame, &limits).expect("sound");
+    let number = |name: &str| command.field(name).expect("it is there").parse::<i64>().expect("a number");
+    assert_eq!((command.code, command.field("consumerGroup")), (11, Some("g")));
+    let topic = command.field("topic").expect("it is there").to_owned();
+    let pull = (command.opaque, topic, number("queueOffset"), number("maxMsgNums"));
+    inbox.drain(..used);
+    Some(pull)
+}
+
+/// The frame of an answer.
+fn answer((opaque, topic, offset, max): &Pull, length: i64, most: i64) -> Vec<u8> {
+    let end = (offset + most.min(*max)).min(length);
+    let (code, next) = if *offset >= length { (19, *offset) } else { (0, end) };
+    let fields = [
+        ("suggestWhichBrokerId", Value::Number(0)),
+        ("nextBeginOffset", Value::Number(next)),
+        ("minOffset", Value::Number(0)),
+        ("maxOffset", Value::Number(length)),
+    ];
+    let mut body = Vec::new();
+    (*offset..end).for_each(|offset| record(topic, offset, &mut body));
+    let mut out = Vec::new();
+    Header { code, flag: 1, ..Header::request(code, *opaque, &fields) }.write(&body, &mut out);
+    out
+}
+
+fn record(topic: &str, queue_offset: i64, out: &mut Vec<u8>) {
+    let host = Host { ip: Ipv4Addr::LOCALHOST.into(), port: 1 };
+    let message = NewMessage {
+        queue_id: 0,
+        flag: 0,
+        queue_offset,
+        physical_offset: 0,
+        sys_flag: 0,
+        born_timestamp: 0,
+        born_host: host,
+        store_timestamp: 0,
+        store_host: host,
+        reconsume_times: 0,
+        prepared_transaction_offset: 0,
+        body: &[7; 300],
+        topic,
+        properties: b"",
+    };
+    message.encode(out).expect("a record");
+}
+
+fn options() -> PullerOptions {
+    let retry = Duration::from_millis(20);
+    PullerOptions { consumer_group: "g".into(), retry, timeout: Duration::from_secs(5), ..PullerOptions::default() }
+}
+
+fn queue(topic: &str) -> Queue {
+    Queue { topic: topic.into(), queue_id: 0 }
+}
+
+/// Takes until each topic's end; how many messages each had, and how often the connection was lost.
+fn drain(puller: &Puller, topics: &[&str]) -> (HashMap<String, i64>, usize) {
+    let (mut got, mut ended, mut lost) = (HashMap::new(), 0, 0);
+    let until = Instant::now() + Duration::from_secs(60);
+    while ended < topics.len() {
+        let items = puller.take(until, 16).expect("open");
+        assert!(!items.is_empty(), "no end in time: {got:?}");
+        for item in items {
+            match item {
+                Item::Fetched(fetched) if fetched.status != PullStatus::Failed => {
+                    ended += usize::from(fetched.is_end);
+                    note(&fetched, got.entry(fetched.queue.topic.clone()).or_insert(0));
+                }
+                Item::Disconnected(_) => lost += 1,
+                _ => {}
+            }
+        }
+    }
+    (got, lost)
+}
+
+fn note(fetched: &Fetched, next: &mut i64) {
+    assert_eq!(fetched.begin_offset, *next);
+    for row in &fetched.rows {
+        let message = row.message(&fetched.body).expect("a message");
+        assert_eq!((message.queue_offset(), message.topic()), (*next, fetched.queue.topic.as_bytes()));
+        *next += 1;
+    }
+}
+
+fn check(length: i64, manners: Manners) -> (Fake, usize) {
+    let fake = Fake::start(length, manners);
+    let puller = Puller::open(&fake.address, options()).expect("open");
+    for topic in ["a", "b", "c"] {
+        puller.assign(queue(topic), Assignment { end: Some(length), ..Assignment::default() });
+    }
+    let (got, lost) = drain(&puller, &["a", "b", "c"]);
+    assert_eq!(got, HashMap::from(["a", "b", "c"].map(|topic| (topic.to_owned(), length))));
+    puller.close();
+    assert!(puller.take(Instant::now(), 1).is_err());
+    (fake, lost)
+}
+
+#[test]
+fn queues_come_whole_over_one_connection() {
+    let (fake, lost) = check(5000, Manners::default());
+    assert_eq!((fake.connections.load(Ordering::Relaxed), lost), (1, 0));
+}
+
+#[test]
+fn short_answers_out_of_order_and_in_pieces_are_put_together() {
+    check(3000, Manners { shuffles: true, dribbles: true, ..Manners::default() });
+}
+
+#[test]
+fn a_connection_that_ends_again_and_again_loses_nothing_and_doubles_nothing() {
+    let (fake, lost) = check(2000, Manners { hangs_up_after: Some(60), shuffles: true, ..Manners::default() });
+    assert!(lost > 0);
+    assert!(fake.connections.load(Ordering::Relaxed) > lost / 2);
+}
+
+#[test]
+fn bytes_that_are_no_frame_end_the_connection_and_the_next_one_goes_on() {
+    let (_, lost) = check(2000, Manners { raves_after: Some(80), ..Manners::default() });
+    assert!(lost > 0);
+}
+
+#[test]
+fn a_broker_that_says_nothing_is_left_for_a_new_connection() {
+    let fake = Fake::start(10, Manners { is_mute: true, ..Manners::default() });
+    let timeout = Duration::from_millis(200);
+    let puller = Puller::open(&fake.address, PullerOptions { timeout, ..options() }).expect("open");
+    puller.assign(queue("a"), Assignment::default());
+    let until = Instant::now() + Duration::from_secs(20);
+    let mut seen = (false, false);
+    while seen != (true, true) {
+        assert!(Instant::now() < until);
+        for item in puller.take(until, 9).expect("open") {
+            match item {
+                Item::Fetched(fetched) => {
+                    assert_eq!(fetched.remark, "no answer to a pull in 200 ms");
+                    seen.0 = true;
+                }
+                Item::Disconnected(reason) => {
+                    assert_eq!(reason, "the broker answers nothing any more");
+                    seen.1 = true;
+                }
+                Item::Connected => {}
+            }
+        }
+    }
+}
+
+#[test]
+fn nobody_at_the_address_is_told_and_tried_again() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("listening");
+    let address = listener.local_addr().expect("an address").to_string();
+    drop(listener);
+    let puller = Puller::open(&address, options()).expect("open");
+    puller.assign(queue("a"), Assignment::default());
+    let items = puller.take(Instant::now() + Duration::from_secs(10), 1).expect("open");
+    assert!(matches!(&items[..], [Item::Disconnected(reason)] if reason.starts_with("connect to <127.0.0.1:")));
+    let listener = TcpListener::bind(&address).expect("listening again");
+    listener.accept().expect("it was tried again");
+}
+
+#[test]
+fn a_signature_is_in_each_request_and_a_signer_that_fails_is_told() {
+    let fake = Fake::start(40, Manners::default());
+    let calls = Arc::new(AtomicUsize::new(0));
+    let counted = calls.clone();
+    let sign: Arc<rmqfast_client::puller::Sign> = Arc::new(move |code, fields| {
+        assert_eq!((code, fields[0].0.as_str()), (11, "consumerGroup"));
+        match counted.fetch_add(1, Ordering::Relaxed) {
+            0 => Err("no key".to_owned()),
+            _ => Ok(vec![("Signature".to_owned(), "s".to_owned())]),
+        }
+    });
+    let puller = Puller::open(&fake.address, PullerOptions { sign: Some(sign), ..options() }).expect("open");
+    puller.assign(queue("a"), Assignment { end: Some(40), ..Assignment::default() });
+    let items = puller.take(Instant::now() + Duration::from_secs(10), 1).expect("open");
+    assert!(matches!(&items[..], [Item::Fetched(f)] if f.remark == "signing a pull failed: no key"));
+    assert_eq!(drain(&puller, &["a"]).0["a"], 40);
+    assert!(calls.load(Ordering::Relaxed) >= 3);
+}
