@@ -2,12 +2,16 @@
 
 The layers, high to low; a module imports only what stands below it (a test holds this):
 
-    cli > spark > store > message > _native | errors
+    cli | otel > aio | spark > admin | testing > embedded > broker | nameserver | client > remoting > store > message
+    > _native | errors
 """
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from rmqfast import errors
 from rmqfast.errors import DamageWarning, RmqError, StoreError
-from rmqfast.message import Damage, GetMessageResult, GetMessageStatus, Message, MessageExt
+from rmqfast.message import Damage, GetMessageResult, GetMessageStatus, Message, MessageExt, MessageQueue
 from rmqfast.store import (
     AppendOptions,
     AppendResult,
@@ -27,33 +31,112 @@ from rmqfast.store import (
     open_store,
 )
 
+if TYPE_CHECKING:
+    from rmqfast import aio
+    from rmqfast.admin import Admin
+    from rmqfast.client.consumer import ConsumeFromWhere, MessageSelector, MessageView, PullResult, PullStatus
+    from rmqfast.client.instance import ClientConfig
+    from rmqfast.client.lite_pull import LitePullConsumer
+    from rmqfast.client.producer import (
+        LocalTransactionState,
+        Producer,
+        SendResult,
+        SendStatus,
+        TransactionListener,
+        TransactionProducer,
+        create_reply_message,
+    )
+    from rmqfast.client.pull import PullConsumer
+    from rmqfast.client.push import ConsumeConcurrentlyStatus, ConsumeOrderlyStatus, PushConsumer
+    from rmqfast.embedded import EmbeddedCluster
+
 __version__ = "0.1.0"
 
 __all__ = [
+    "Admin",
     "AppendOptions",
     "AppendResult",
     "CleanReport",
+    "ClientConfig",
+    "ConsumeConcurrentlyStatus",
+    "ConsumeFromWhere",
+    "ConsumeOrderlyStatus",
     "Damage",
     "DamageWarning",
+    "EmbeddedCluster",
     "ExportReport",
     "GetLimits",
     "GetMessageResult",
     "GetMessageStatus",
+    "LitePullConsumer",
+    "LocalTransactionState",
     "Message",
     "MessageExt",
+    "MessageQueue",
+    "MessageSelector",
     "MessageStore",
+    "MessageView",
+    "Producer",
+    "PullConsumer",
+    "PullResult",
+    "PullStatus",
+    "PushConsumer",
     "RecoveryReport",
     "Retained",
     "RetentionOptions",
     "RmqError",
     "Scan",
     "ScanRequest",
+    "SendResult",
+    "SendStatus",
     "StoreError",
     "StoreInfo",
     "Tail",
+    "TransactionListener",
+    "TransactionProducer",
     "VerifyReport",
     "WritableStore",
     "__version__",
+    "aio",
+    "create_reply_message",
     "errors",
     "open_store",
 ]
+
+
+#: Where names come from that most programs do not need: they are imported when they are asked for.
+_LATER = {
+    "MessageView": "rmqfast.client.consumer",
+    "Admin": "rmqfast.admin",
+    "ConsumeFromWhere": "rmqfast.client.consumer",
+    "MessageSelector": "rmqfast.client.consumer",
+    "PullResult": "rmqfast.client.consumer",
+    "PullStatus": "rmqfast.client.consumer",
+    "ClientConfig": "rmqfast.client.instance",
+    "LitePullConsumer": "rmqfast.client.lite_pull",
+    "LocalTransactionState": "rmqfast.client.producer",
+    "Producer": "rmqfast.client.producer",
+    "SendResult": "rmqfast.client.producer",
+    "SendStatus": "rmqfast.client.producer",
+    "TransactionListener": "rmqfast.client.producer",
+    "TransactionProducer": "rmqfast.client.producer",
+    "create_reply_message": "rmqfast.client.producer",
+    "PullConsumer": "rmqfast.client.pull",
+    "ConsumeConcurrentlyStatus": "rmqfast.client.push",
+    "ConsumeOrderlyStatus": "rmqfast.client.push",
+    "PushConsumer": "rmqfast.client.push",
+    "EmbeddedCluster": "rmqfast.embedded",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """What most programs do not need is imported when it is asked for."""
+    if name == "aio":
+        return import_module("rmqfast.aio")
+    if name in _LATER:
+        return getattr(import_module(_LATER[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -10,6 +10,18 @@ RmqError
 │   ├── CorruptError            bytes that contradict the format
 │   ├── UnsupportedStoreError   a store of a kind that is not read: DLedger, or no store at all
 │   └── StoreBusyError          somebody else owns the store, or holds its log for too long
+├── RemotingError               a connection, or what came over it
+│   ├── RemotingConnectError    nobody answers at the address (also a ConnectionError)
+│   ├── ChannelClosedError      the connection ended while it was needed (also a ConnectionError)
+│   ├── RemotingTimeoutError    no answer in time (also a TimeoutError)
+│   │   └── TooManyRequestsError  no room for one more request in time; it was not sent
+│   ├── TlsError                the two sides do not agree on TLS (also a ConnectionError)
+│   ├── TlsFileError            a certificate or a key is of no use
+│   ├── RemotingProtocolError   bytes that are no frame, or a frame above a limit
+│   └── ResponseError           the answer is an error: carries its code and remark
+├── ClientError                 a client cannot do what it was asked for: carries a code (Java's MQClientException)
+│   ├── RequestTimeoutError     a request was sent, and nobody replied in time (also a TimeoutError)
+│   └── DataLossError           messages of a range that was asked for are not there (any more)
 ├── UnknownTopicError           no such topic; the message lists names like it (also a LookupError)
 ├── UnknownMessageError         no message with that id (also a LookupError)
 ├── UnknownColumnError          no such column; the message lists names like it (also a LookupError)
@@ -21,6 +33,9 @@ RmqError
 DamageWarning                   a scan or look-up passed over bytes that it could not use
 ```
 """
+
+#: `ClientErrorCode.REQUEST_TIMEOUT_EXCEPTION`.
+_REQUEST_TIMEOUT = 10006
 
 
 class RmqError(Exception):
@@ -63,6 +78,80 @@ class UnsupportedStoreError(StoreError):
 
 class StoreBusyError(StoreError):
     """Another process owns the store, or another append holds its log for too long."""
+
+
+class RemotingError(RmqError):
+    """Something about a connection is not as it should be."""
+
+
+class RemotingConnectError(RemotingError, ConnectionError):
+    """Nobody answers at the address, or not in time."""
+
+
+class ChannelClosedError(RemotingError, ConnectionError):
+    """The connection ended, or was closed, while it was needed."""
+
+
+class RemotingTimeoutError(RemotingError, TimeoutError):
+    """The peer did not answer in time; what was asked for may have been done."""
+
+
+class TooManyRequestsError(RemotingTimeoutError):
+    """Too many requests wait for their answers, or to be sent, and none ended in time: this one was not sent."""
+
+
+class RemotingProtocolError(RemotingError):
+    """Bytes that are no frame of the remoting protocol, or more of them than a limit allows."""
+
+
+class TlsError(RemotingError, ConnectionError):
+    """The two sides do not agree on TLS: says who refused what."""
+
+
+class TlsFileError(RemotingError):
+    """A certificate, a key or a file of authorities is of no use: says file, what for, expected and got."""
+
+
+class ResponseError(RemotingError):
+    """A request was answered with an error.
+
+    Attributes:
+        code: The code of the response.
+        remark: What the peer says of it.
+    """
+
+    def __init__(self, code: int, remark: str = "") -> None:
+        super().__init__(f"CODE: {int(code)}  DESC: {remark}")
+        self.code = int(code)
+        self.remark = remark
+
+
+class ClientError(RmqError):
+    """A client cannot do what it was asked for: says what, and what to do next.
+
+    Attributes:
+        response_code: The code of the response that it comes from, one of `ClientErrorCode`, or -1.
+
+    Source: `MQClientException`.
+    """
+
+    def __init__(self, message: str, *, response_code: int = -1, next_step: str | None = None) -> None:
+        super().__init__(message if next_step is None else f"{message}\n{next_step}")
+        self.response_code = int(response_code)
+
+
+class RequestTimeoutError(ClientError, TimeoutError):
+    """A request was sent, and no reply came in time: it may have been done, or be done yet.
+
+    Source: `RequestTimeoutException`.
+    """
+
+    def __init__(self, message: str, *, next_step: str | None = None) -> None:
+        super().__init__(message, response_code=_REQUEST_TIMEOUT, next_step=next_step)
+
+
+class DataLossError(ClientError):
+    """Messages of a range of a queue are not there any more: says which, and how to read what is left."""
 
 
 class UnknownTopicError(RmqError, LookupError):

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 __all__ = ["Damage", "GetMessageResult", "GetMessageStatus", "Message", "MessageExt"]
+
+_NO_PROPERTIES: Mapping[str, str] = MappingProxyType({})
+_set = object.__setattr__
 
 
 class Damage(NamedTuple):
@@ -104,32 +107,94 @@ class GetMessageResult:
     suggest_pulling_from_slave: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)
 class Message:
-    """A message to be stored.
+    """A message to be stored or sent.
 
     Args:
         topic: 1 to 127 bytes of `%|a-zA-Z0-9_-`.
-        body: Bytes; at most 4 MiB unless the store was opened with another limit.
+        body: Bytes; at most 4 MiB unless the store or the producer was told another limit.
         tags: The tag, one.
-        keys: Index keys, separated by spaces.
-        properties: Further properties; names and values without 0x01 and 0x02.
-        queue_id: Queue of the topic.
+        keys: Index keys: one text, separated by spaces, or several texts.
+        properties: Further properties; names and values without 0x01 and 0x02. What has an argument of its own wins.
+        delay_level: 1 to 18, as the broker has them: the message is delivered later; 0 for at once.
+        wait_store: Whether a broker that waits for its disk or its slaves does so for this message.
+        queue_id: Queue of the topic; a producer chooses one itself.
         flag: The user's 32 bits.
-        born_timestamp: Milliseconds since 1970; the time of the append unless given.
+        born_timestamp: Milliseconds since 1970; the time of the append or the send unless given.
+
+    Raises:
+        TypeError: Keys of which one is no text.
 
     Example:
-        >>> Message("orders", b"paid", tags="paid", keys="42").topic
-        'orders'
+        >>> Message("orders", b"paid", tags="paid", keys=["42", "eu"], delay_level=3).keys
+        '42 eu'
 
     Source: `Message`, `MessageExtBrokerInner`.
     """
 
     topic: str
     body: bytes
-    tags: str | None = None
-    keys: str | None = None
-    properties: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
-    queue_id: int = 0
-    flag: int = 0
-    born_timestamp: int | None = None
+    tags: str | None
+    keys: str | None
+    properties: Mapping[str, str]
+    delay_level: int
+    wait_store: bool
+    queue_id: int
+    flag: int
+    born_timestamp: int | None
+
+    def __init__(  # noqa: PLR0917 - only what is in the contract is meant to be given by position
+        self,
+        topic: str,
+        body: bytes,
+        tags: str | None = None,
+        keys: str | Iterable[str] | None = None,
+        properties: Mapping[str, str] | None = None,
+        delay_level: int = 0,
+        wait_store: bool = True,  # noqa: FBT001, FBT002 - a field among fields
+        queue_id: int = 0,
+        flag: int = 0,
+        born_timestamp: int | None = None,
+    ) -> None:
+        # Setting a field of a frozen class is a call each; of a draft, whose slots are the same, it is none.
+        draft: Any = self if self.__class__ is Message else _Draft()
+        _set(draft, "__class__", _Draft)
+        draft.topic = topic
+        draft.body = body
+        draft.tags = tags
+        draft.keys = keys if keys is None or keys.__class__ is str else _joined(keys)
+        draft.properties = _NO_PROPERTIES if properties is None else properties
+        draft.delay_level = delay_level
+        draft.wait_store = wait_store
+        draft.queue_id = queue_id
+        draft.flag = flag
+        draft.born_timestamp = born_timestamp
+        if draft is self:
+            draft.__class__ = Message
+        else:
+            for name in Message.__slots__:
+                _set(self, name, getattr(draft, name))
+
+
+class _Draft:
+    __slots__ = Message.__slots__
+
+
+def _joined(keys: Iterable[str]) -> str:
+    return keys if isinstance(keys, str) else " ".join(keys)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class MessageQueue:
+    """A queue of a topic on a broker; queues have the order in which consumers share them out.
+
+    Attributes:
+        topic: The topic.
+        broker_name: The broker that has the queue.
+        queue_id: Number of the queue in the topic on that broker.
+    """
+
+    topic: str
+    broker_name: str
+    queue_id: int

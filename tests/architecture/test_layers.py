@@ -16,7 +16,10 @@ FAULTS = {
     "errors.py": "import rmqfast.message",
     "cli/planted.py": "import pyspark",
     "store/planted.py": "import rmqfast.spark",
+    "client/planted.py": "import rmqfast.aio",
     "spark/planted.py": "from rmqfast._native import _rmqfast",
+    "client/trace/planted.py": "import opentelemetry.trace",
+    "admin/planted.py": "import rmqfast.otel",
     "dashboard.py": "",
 }
 

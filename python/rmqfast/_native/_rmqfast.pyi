@@ -1,15 +1,50 @@
 """The extension: a thin border to the store crate. Its users are `rmqfast.store` and `rmqfast.message` only."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias, final
 
-from rmqfast.message import Message
+from rmqfast.broker.plane.data_plane_options import DataPlaneOptions
+from rmqfast.client.producer.async_send import AsyncSends
+from rmqfast.message import Message, MessageExt, MessageQueue
+from rmqfast.remoting.server_options import ServerOptions
+from rmqfast.remoting.tls_options import TlsOptions
 from rmqfast.store.get_limits import GetLimits
 from rmqfast.store.request import ScanRequest
 from rmqfast.store.retention import RetentionOptions
 from rmqfast.store.writer import AppendOptions
 
-__all__ = ["COLUMNS", "Appender", "Scan", "Store", "Tail", "load_config", "plan_clean", "repair", "save_config"]
+__all__ = [
+    "COLUMNS",
+    "Appender",
+    "AsyncSender",
+    "Call",
+    "Channel",
+    "Connections",
+    "DataPlane",
+    "Fetched",
+    "InFlight",
+    "Mailbox",
+    "MessageEncoder",
+    "MessageView",
+    "Outgoing",
+    "Puller",
+    "PullerEvent",
+    "RemotingClient",
+    "RemotingServer",
+    "Scan",
+    "SendFields",
+    "Store",
+    "Tail",
+    "UniqueIds",
+    "check_sql92",
+    "decode_pull",
+    "fetched_to_arrow",
+    "load_config",
+    "messages_to_arrow",
+    "plan_clean",
+    "repair",
+    "save_config",
+]
 
 COLUMNS: list[str]
 
@@ -87,6 +122,7 @@ class Tail:
     def retained(self) -> list[tuple[int, int]]: ...
     def close(self) -> None: ...
 
+def check_sql92(expression: str) -> str | None: ...
 def load_config(path: str, name: str) -> tuple[str | None, str | None]: ...
 def save_config(path: str, name: str, json: str) -> None: ...
 def repair(
@@ -117,6 +153,8 @@ class Appender:
         sys_flag: int,
         reconsume_times: int,
         prepared_transaction_offset: int,
+        is_due: bool,
+        waits: bool,
     ) -> tuple[int, int, int, str]: ...
     def append_batch(self, messages: list[Message], store_timestamp: int | None) -> list[tuple[int, int, int, str]]: ...
     def append_messages(self, messages: list[Message], *, store_timestamp: int | None) -> int: ...
@@ -128,3 +166,550 @@ class Appender:
     def clean_expired_queues(self) -> list[tuple[str, int]]: ...
     def clean_unused_topics(self, configured: set[str]) -> list[tuple[str, int]]: ...
     def close(self) -> None: ...
+    def queue_bounds(self, topic: str, queue_id: int) -> tuple[int, int]: ...
+    def unit(self, topic: str, queue_id: int, queue_offset: int) -> tuple[int, int, int] | None: ...
+    def record(self, physical_offset: int) -> bytes | None: ...
+    def store_time(self, topic: str, queue_id: int, queue_offset: int) -> int: ...
+    def offset_for_time(self, topic: str, queue_id: int, when: int) -> int: ...
+    def query(self, topic: str, key: str, max_num: int, between: tuple[int, int]) -> tuple[list[bytes], int, int]: ...
+    def log_bounds(self) -> tuple[int, int]: ...
+    def earliest_store_time(self, topic: str | None, queue_id: int | None) -> int: ...
+
+_Answered: TypeAlias = tuple[int, str | None, dict[str, str], bytes, int]
+
+@final
+class Channel:
+    """A connection over which both sides ask; two of the same connection are equal."""
+
+    @property
+    def address(self) -> str: ...
+    @property
+    def remote_address(self) -> str: ...
+    @property
+    def local_address(self) -> str: ...
+    @property
+    def is_open(self) -> bool: ...
+    def request(self, code: int, ext_fields: Mapping[str, str], body: bytes, timeout: float) -> _Answered: ...
+    def send_oneway(self, code: int, ext_fields: Mapping[str, str], body: bytes) -> None: ...
+    def close(self) -> None: ...
+    def __eq__(self, value: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
+
+@final
+class Call:
+    """A request that waits for its answer."""
+
+    def fields(self) -> tuple[int, dict[str, str], bytes, Channel, str | None, int, str | None, bool]: ...
+    @property
+    def age(self) -> float: ...
+    def reply(self, code: int, remark: str | None, ext_fields: Mapping[str, str], body: bytes) -> bool: ...
+
+@final
+class Mailbox:
+    """Requests that Python answers, and connections that ended."""
+
+    def __new__(cls, capacity: int) -> Mailbox: ...
+    def take(self, timeout: float) -> Call | tuple[Channel, str | None] | str | None: ...
+    @property
+    def is_closed(self) -> bool: ...
+    def __len__(self) -> int: ...
+    def close(self) -> None: ...
+
+@final
+class RemotingServer:
+    """A listening socket whose requests go to a mailbox, or to a data plane first."""
+
+    @staticmethod
+    def bind(address: str, handler: Mailbox | DataPlane, options: ServerOptions) -> RemotingServer: ...
+    @property
+    def address(self) -> str: ...
+    @property
+    def connections(self) -> int: ...
+    def close(self) -> None: ...
+
+@final
+class RemotingClient:
+    """A connection that this side opened; one caller at a time."""
+
+    @staticmethod
+    def connect(address: str, timeout: float, tls: TlsOptions | None) -> RemotingClient: ...
+    def request(self, code: int, ext_fields: Mapping[str, str], body: bytes, timeout: float) -> _Answered: ...
+    def send_oneway(self, code: int, ext_fields: Mapping[str, str], body: bytes, timeout: float) -> None: ...
+
+@final
+class Connections:
+    """All connections of a client, by address."""
+
+    def __new__(
+        cls, mailbox: Mailbox, tls: TlsOptions | None, connect_timeout: float, max_in_flight: int, takers: int
+    ) -> Connections: ...
+    def request(
+        self, address: str, code: int, ext_fields: Mapping[str, str], body: bytes, timeout: float
+    ) -> _Answered: ...
+    def control(
+        self, address: str, code: int, ext_fields: Mapping[str, str], body: bytes, timeout: float
+    ) -> _Answered: ...
+    def submit(
+        self,
+        address: str,
+        code: int,
+        ext_fields: Mapping[str, str],
+        body: bytes,
+        timeout: float,
+        on_done: Callable[[Any], object],
+        waits: bool,
+    ) -> None: ...
+    def send_oneway(
+        self,
+        address: str,
+        code: int,
+        ext_fields: Mapping[str, str],
+        body: bytes,
+        waits: bool,
+    ) -> None: ...
+    def expect_takers(self) -> None:
+        """There are threads that take."""
+    def take(self, max_count: int, timeout: float) -> Iterator[tuple[Callable[[Any], object], Any]] | None:
+        """Who is called, and with what: an answer as a tuple, an error, or what was made of an answer."""
+    @property
+    def in_flight(self) -> int: ...
+    def close(self) -> None: ...
+
+@final
+class DataPlane:
+    """What happens per message, without the GIL."""
+
+    @staticmethod
+    def open(appender: Appender, mailbox: Mailbox, options: DataPlaneOptions) -> DataPlane: ...
+    def handle_again(self, call: Call, target: tuple[str, int] | None) -> None: ...
+    def check_holds(self) -> None: ...
+    @property
+    def held_pulls(self) -> int: ...
+    def put_topic(
+        self, name: str, queues: tuple[int, int], perm: int, is_multi_tag: bool, is_ordered: bool
+    ) -> None: ...
+    def remove_topic(self, name: str) -> None: ...
+    def put_group(self, name: str, consume_enable: bool, broadcast_enable: bool) -> None: ...
+    def remove_group(self, name: str) -> None: ...
+    def put_subscription(
+        self, group: str, topic: str, expression: tuple[str, str], version: int, codes: list[int]
+    ) -> None: ...
+    def remove_subscription(self, group: str, topic: str) -> None: ...
+    def put_consumer_group(self, group: str, is_broadcasting: bool) -> None: ...
+    def remove_consumer_group(self, group: str) -> None: ...
+    def commit_offset(self, group: str, topic: str, queue_id: int, offset: int) -> None: ...
+    def offset(self, group: str, topic: str, queue_id: int) -> int | None: ...
+    def offsets(self) -> dict[str, dict[int, int]]: ...
+    def remove_offsets(self, group: str, topic: str | None) -> None: ...
+    def set_permission(self, perm: int) -> None: ...
+    def set_disk_usage(self, text: str) -> None: ...
+    def count_sent_back(self, key: str) -> None: ...
+    def count(self, name: str, key: str, size: int) -> None: ...
+    def note_put(self, millis: int) -> None: ...
+    def count_failed_put(self) -> None: ...
+    def times(self) -> tuple[int, int, list[tuple[str, int]]]: ...
+    def set_options(self, options: DataPlaneOptions) -> None: ...
+    @property
+    def unflushed(self) -> int: ...
+    def counters(self) -> list[tuple[str, str, int, int, int]]: ...
+    def close(self) -> None: ...
+
+@final
+class InFlight:
+    """Counts sends and their bytes; whoever would exceed a limit waits. What is larger may go while it is alone."""
+
+    def __new__(cls, max_count: int, max_bytes: int) -> InFlight: ...
+    def try_take(self, size: int) -> bool:
+        """Takes room for one send, if there is some."""
+    def take(self, size: int, timeout: float) -> None:
+        """Takes room for one send; waits for it, and raises `RemotingTimeoutError` where none came free in time."""
+    def give_back(self, size: int) -> None:
+        """A send has ended."""
+    def wait_until_empty(self, timeout: float) -> bool:
+        """Waits until nothing is on its way; whether that came true in time."""
+    @property
+    def count(self) -> int: ...
+    @property
+    def bytes(self) -> int: ...
+
+@final
+class AsyncSender:
+    """Sends requests of a producer, as long as nothing about them is unusual."""
+
+    def __new__(cls, connections: Connections, in_flight: InFlight) -> AsyncSender: ...
+    def submit(
+        self,
+        sends: AsyncSends,
+        outgoing: Outgoing,
+        queue: MessageQueue,
+        queues: object,
+        callback: Callable[[Any], object],
+        timeout: float,
+        address: str,
+    ) -> float | None:
+        """Takes room, and sends where that needs no waiting; how many seconds are left where it was not sent.
+
+        Raises `RemotingTimeoutError` where there was no room in time. Once it is sent, `callback` is called with the
+        `SendResult`, or what `sends.resumed(outgoing, queue, queues, callback, seconds_left, address)` returns with an
+        answer or an error, exactly once.
+        """
+
+@final
+class UniqueIds:
+    """Makes the ids of messages: `month_bounds` says when the month of a time began and when the next one does."""
+
+    def __new__(
+        cls, ip: str, pid: int, tells_apart: int, month_bounds: Callable[[int], tuple[int, int]]
+    ) -> UniqueIds: ...
+    def next(self, now_ms: int | None = None) -> str:
+        """The next id, of this moment unless a time is given."""
+
+@final
+class MessageEncoder:
+    """Makes requests of messages."""
+
+    def __new__(
+        cls,
+        group: str,
+        ids: UniqueIds,
+        *,
+        default_topic: str,
+        default_topic_queue_nums: int,
+        compress_over: int,
+        instance_id: str | None,
+        is_unit_mode: bool,
+    ) -> MessageEncoder: ...
+    def encode(self, message: Message, topic: str, added: list[tuple[str, str]] = ..., sys_flag: int = 0) -> Outgoing:
+        """The request of one message; `added` are properties of the producer's own."""
+    def encode_batch(self, messages: list[Message], topic: str, wait_store: bool) -> Outgoing:
+        """The request of several messages of one topic, which is not checked."""
+
+    def encode_rows(
+        self, batches: Any, topic: str | None, wrap: Callable[[str], str], *, most_bytes: int, most_count: int
+    ) -> list[Outgoing]:
+        """The requests of all rows of Arrow batches, in order; each of one topic, which `wrap` checks and wraps."""
+
+@final
+class Outgoing:
+    """A request that sends a message, or a batch of them, to whichever queue."""
+
+    @property
+    def code(self) -> int: ...
+    @property
+    def unique_id(self) -> str: ...
+    @property
+    def topic(self) -> str: ...
+    @property
+    def properties(self) -> str: ...
+    @property
+    def sys_flag(self) -> int: ...
+    @property
+    def body(self) -> bytes: ...
+    def __len__(self) -> int: ...
+    def fields(self, queue_id: int) -> dict[str, str]:
+        """The header's fields for a queue."""
+    def to_queue(self, queue_id: int) -> Mapping[str, str]:
+        """The header's fields for a queue, for `Connections` alone, which writes them as they are."""
+
+@final
+class SendFields:
+    """The header's fields of a message on its way to a queue; only `Connections` can read them."""
+
+@final
+class MessageView:
+    """A message that a client got; its values are read from the answer's bytes when they are asked for.
+
+    It has the row's names, as `rmqfast.MessageExt`. A body that does not decompress is None. Two views are equal if
+    broker, topic, queue and queue offset are, whatever topic they are shown with.
+
+    Args:
+        record: The record of one message.
+        broker_name: The broker that has it.
+        topic: The topic that is shown, in place of the one it is stored under.
+        reconsume_times: What is shown of how often it was consumed in vain.
+        bounds: The first offset of the queue, and the one behind its last: they become MIN_OFFSET and MAX_OFFSET.
+        max_body_bytes: Bytes of a decompressed body at most.
+
+    Raises:
+        RemotingProtocolError: Bytes that are no record.
+        ArgumentError: More records, or none.
+
+    Source: `MessageExt`, `MessageClientExt`.
+    """
+
+    def __new__(
+        cls,
+        record: bytes,
+        *,
+        broker_name: str | None = None,
+        topic: str | None = None,
+        reconsume_times: int | None = None,
+        bounds: tuple[int, int] | None = None,
+        max_body_bytes: int = ...,
+    ) -> MessageView: ...
+    @property
+    def topic(self) -> str: ...
+    @property
+    def broker_name(self) -> str | None: ...
+    @property
+    def queue_id(self) -> int: ...
+    @property
+    def queue_offset(self) -> int: ...
+    @property
+    def physical_offset(self) -> int: ...
+    @property
+    def msg_id(self) -> str: ...
+    @property
+    def offset_msg_id(self) -> str: ...
+    @property
+    def tags(self) -> str | None: ...
+    @property
+    def keys(self) -> str | None: ...
+    @property
+    def body(self) -> bytes | None: ...
+    @property
+    def properties(self) -> dict[str, str]: ...
+    @property
+    def born_timestamp(self) -> int: ...
+    @property
+    def store_timestamp(self) -> int: ...
+    @property
+    def born_host(self) -> str: ...
+    @property
+    def store_host(self) -> str: ...
+    @property
+    def flag(self) -> int: ...
+    @property
+    def sys_flag(self) -> int: ...
+    @property
+    def reconsume_times(self) -> int: ...
+    @property
+    def prepared_transaction_offset(self) -> int: ...
+    @property
+    def store_size(self) -> int: ...
+    @property
+    def body_crc(self) -> int: ...
+    @property
+    def transaction_id(self) -> str | None: ...
+    @property
+    def min_offset(self) -> int | None: ...
+    @property
+    def max_offset(self) -> int | None: ...
+    @property
+    def queue(self) -> MessageQueue: ...
+    @property
+    def record(self) -> bytes: ...
+    def property(self, name: str) -> str | None: ...
+    def seen_as(self, topic: str | None = None, reconsume_times: int | None = None) -> MessageView: ...
+    def to_message_ext(self) -> MessageExt: ...
+    def __eq__(self, value: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
+    def __getnewargs_ex__(self) -> tuple[tuple[bytes], dict[str, Any]]: ...
+
+def decode_pull(
+    body: bytes,
+    *,
+    broker_name: str | None,
+    topic: str | None = None,
+    tags: frozenset[str] | set[str] | None = None,
+    bounds: tuple[int, int] | None = None,
+    verify_crc: bool = False,
+    max_body_bytes: int = ...,
+) -> list[MessageView]:
+    """The messages of a pull's answer, in its order.
+
+    Args:
+        body: Records of the commit log, one behind the other.
+        broker_name: The broker that answered.
+        topic: The topic that the messages are shown with.
+        tags: Only messages whose whole tag is one of these; None or an empty set for all.
+        bounds: `minOffset` and `maxOffset` of the answer.
+        verify_crc: Whether to check each body against its CRC, as Java's client does not.
+        max_body_bytes: Bytes of a decompressed body at most.
+
+    Raises:
+        RemotingProtocolError: Bytes that are no record; says at which byte. Java drops them and what follows.
+
+    Source: `MessageDecoder.decodes`, `PullAPIWrapper.processPullResult`.
+    """
+
+@final
+class Fetched:
+    """What one answer says of a stretch of a queue.
+
+    Attributes:
+        queue: The queue.
+        epoch: Number of the assignment or seek that it belongs to.
+        status: FOUND, NO_NEW_MSG, NO_MATCHED_MSG; OFFSET_ILLEGAL: the queue does not have the offset, and nothing comes
+            before a seek; FAILED: the broker refused, did not answer in time or sent nonsense, and is asked again.
+        begin_offset: The queue offset that was asked for: where the answer before ended.
+        next_begin_offset: The queue offset to go on at.
+        min_offset: First offset of the queue.
+        max_offset: The offset behind its last.
+        offsets: Queue offsets of the first and the last message that the broker let through; None where there are none.
+        size: Bytes of the records.
+        is_end: Whether all before the assignment's end was handed out.
+        suggested_broker_id: Id of the broker to pull from next.
+        code: The broker's response code; -1 where none came.
+        remark: What the broker, or who failed, says.
+        body: The records.
+        messages: The messages that have one of the assignment's tags.
+
+    Source: `PullResultExt`.
+    """
+
+    @property
+    def queue(self) -> MessageQueue: ...
+    @property
+    def epoch(self) -> int: ...
+    @property
+    def status(self) -> str: ...
+    @property
+    def begin_offset(self) -> int: ...
+    @property
+    def next_begin_offset(self) -> int: ...
+    @property
+    def min_offset(self) -> int: ...
+    @property
+    def max_offset(self) -> int: ...
+    @property
+    def offsets(self) -> tuple[int, int] | None: ...
+    @property
+    def size(self) -> int: ...
+    def __len__(self) -> int:
+        """Messages that the broker let through."""
+    @property
+    def is_end(self) -> bool: ...
+    @property
+    def suggested_broker_id(self) -> int: ...
+    @property
+    def code(self) -> int: ...
+    @property
+    def remark(self) -> str: ...
+    @property
+    def body(self) -> bytes: ...
+    @property
+    def messages(self) -> list[MessageView]: ...
+
+@final
+class PullerEvent:
+    """What befell a puller's connection: it is there (again), or was lost and is tried again."""
+
+    @property
+    def is_connected(self) -> bool: ...
+    @property
+    def reason(self) -> str: ...
+
+@final
+class Puller:
+    """Pulls many queues of one broker, in a thread of its own, over a connection of its own, with many pulls under way.
+
+    The messages of a queue are handed out in order, none twice, none left out, whatever becomes of the connection. It
+    tries to connect for ever, with pauses that grow; `take` tells.
+
+    Args:
+        address: `host:port` of the broker.
+        consumer_group: The group in whose name it is pulled; it need not be known to the broker.
+        broker_name: What the messages show.
+        depth: Pulls without an answer, over all queues, beside one for each queue whose end is reached.
+        batch: Messages that a pull asks for; a broker gives 32 or 256 KiB at most, as it is shipped.
+        suspend: How long the broker shall hold a pull at a queue's end, in seconds; 0: not at all.
+        timeout: How long to wait for an answer, in seconds.
+        connect_timeout: How long to wait for a connection, in seconds.
+        retry: How long to leave a queue alone that the broker refuses, in seconds.
+        of_queue: Messages and bytes of a queue that may be held before they are taken; an answer may pass them.
+        in_all: The same of all queues.
+        tls: TLS; without, the connection is plain.
+        ext_fields: Header fields of every pull.
+        sign: Gets code, header fields and body of a pull, gives further header fields; called in the puller's thread.
+        max_body_bytes: Bytes of a decompressed body at most.
+
+    Raises:
+        ArgumentError: TLS that says nothing of whom to trust.
+
+    Source: `DefaultLitePullConsumerImpl.PullTaskImpl`, with several pulls under way.
+    """
+
+    def __new__(
+        cls,
+        address: str,
+        *,
+        consumer_group: str,
+        broker_name: str | None = None,
+        depth: int = 8,
+        batch: int = 32,
+        suspend: float = 20.0,
+        timeout: float = 30.0,
+        connect_timeout: float = 3.0,
+        retry: float = 1.0,
+        of_queue: tuple[int, int] = ...,
+        in_all: tuple[int, int] = ...,
+        tls: TlsOptions | None = None,
+        ext_fields: dict[str, str] | None = None,
+        sign: Callable[[int, dict[str, str], bytes], Mapping[str, str]] | None = None,
+        max_body_bytes: int = ...,
+    ) -> Puller: ...
+    def assign(
+        self,
+        topic: str,
+        queue_id: int,
+        offset: int,
+        *,
+        end: int | None = None,
+        expression: str = "*",
+        expression_type: str = "TAG",
+        sub_version: int = 0,
+        tags: frozenset[str] | set[str] | None = None,
+    ) -> int:
+        """Pulls a queue from `offset` on, before `end` or for ever, and drops what was there of it. Gives the epoch."""
+
+    def remove(self, topic: str, queue_id: int) -> bool:
+        """Pulls a queue no more, and throws away what is there of it. False if it was not pulled."""
+
+    def seek(self, topic: str, queue_id: int, offset: int) -> int | None:
+        """Goes on at another offset; what was there is thrown away. Gives the new epoch, None if it is not pulled."""
+
+    def pause(self, topic: str, queue_id: int) -> bool:
+        """Asks no more for a queue; what is there can be taken. False if it is not pulled."""
+
+    def resume(self, topic: str, queue_id: int) -> bool:
+        """Asks for a queue again. False if it is not pulled."""
+
+    def take(self, timeout: float, *, max_items: int = 64) -> list[Fetched | PullerEvent]:
+        """What came; waits for the first of it, in seconds at most.
+
+        Raises:
+            ChannelClosedError: The puller is closed.
+            ForkError: It was opened by the process that this is a fork of.
+            KeyboardInterrupt: Ctrl-C, within 200 ms.
+        """
+
+    @property
+    def held(self) -> tuple[int, int]:
+        """Messages and bytes that came and nobody took."""
+
+    def close(self) -> None:
+        """Ends the thread and the connection; calling it twice does no harm."""
+
+def messages_to_arrow(
+    messages: Sequence[MessageView], columns: list[str] | None = None, *, microseconds: bool = False
+) -> Any:
+    """One Arrow batch of messages, in their order, with the row's columns as the messages show them.
+
+    Raises:
+        UnknownColumnError: A column that the row does not have.
+        ArgumentError: More than 256 MiB.
+    """
+
+def fetched_to_arrow(
+    fetched: Sequence[Fetched],
+    columns: list[str] | None = None,
+    *,
+    microseconds: bool = False,
+    max_body_bytes: int = ...,
+) -> list[Any]:
+    """Arrow batches of what a puller handed out, in its order, without an object for each message.
+
+    Raises:
+        UnknownColumnError: A column that the row does not have.
+    """

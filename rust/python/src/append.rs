@@ -1,13 +1,14 @@
 //! A store that this process owns and appends to.
 use crate::append_options::PyAppendOptions;
 use crate::error::{ForkError, to_python};
+use crate::live;
 use crate::message::{PyMessages, Sent, host};
 use crate::retain::{PyRetentionOptions, Report, report};
 use crate::signals::watch;
 use arrow_array::RecordBatchReader;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::PyString;
+use pyo3::types::{PyBytes, PyString};
 use pyo3_arrow::input::AnyRecordBatch;
 use rmqfast_store::format::message_id::OffsetMessageId;
 use rmqfast_store::store::append::{self, AppendOptions, Columns, Place, PutMessageStatus};
@@ -15,6 +16,7 @@ use rmqfast_store::store::recover::Recovered;
 use rmqfast_store::{Error, Result};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// `queue_id, queue_offset, physical_offset, offset_msg_id`.
 type Placed<'py> = (i32, i64, i64, Bound<'py, PyString>);
@@ -44,7 +46,7 @@ pub fn repair(
 /// A store that is appended to.
 #[pyclass(frozen, module = "rmqfast._native._rmqfast")]
 pub struct Appender {
-    inner: append::Appender,
+    inner: Arc<append::Appender>,
     process: u32,
 }
 
@@ -63,7 +65,7 @@ impl Appender {
         let options = AppendOptions { retain, ..options.into_options().map_err(to_python)? };
         let mut watch = watch(progress);
         let inner = py.detach(|| append::Appender::open_watched(&path, options, &mut watch)).map_err(to_python)?;
-        Ok(Self { inner, process: std::process::id() })
+        Ok(Self { inner: inner.into(), process: std::process::id() })
     }
 
     /// What the recovery did, if there was one.
@@ -71,7 +73,7 @@ impl Appender {
         self.inner.recovered().map(figures)
     }
 
-    #[pyo3(signature = (message, store_timestamp, born_host, sys_flag, reconsume_times, prepared_transaction_offset))]
+    #[pyo3(signature = (message, store_timestamp, born_host, sys_flag, reconsume_times, prepared_transaction_offset, is_due, waits))]
     #[expect(clippy::too_many_arguments, reason = "what a broker knows of a message")]
     fn append<'py>(
         &self,
@@ -82,13 +84,20 @@ impl Appender {
         sys_flag: i64,
         reconsume_times: i64,
         prepared_transaction_offset: i64,
+        is_due: bool,
+        waits: bool,
     ) -> PyResult<Placed<'py>> {
         self.check_process()?;
         let born_host = born_host.map(|text| host("born_host", text)).transpose().map_err(to_python)?;
-        let sent = Sent { born_host, sys_flag, reconsume_times, prepared_transaction_offset };
+        let sent = Sent { born_host, sys_flag, reconsume_times, prepared_transaction_offset, is_due };
         let rows = PyMessages::one(message, sent)?;
-        let appended = py.detach(|| self.inner.append(&rows, store_timestamp, 0)).map_err(with_status)?;
-        appended.last.map(|place| self.placed(py, place)).ok_or_else(|| PyTypeError::new_err("no message"))
+        let mut last = None;
+        let append = || match waits {
+            true => self.inner.append(&rows, store_timestamp, 0).map(|appended| last = appended.last),
+            false => self.inner.append_unsynced(&rows, store_timestamp, |place| last = Some(place)).map(drop),
+        };
+        py.detach(append).map_err(with_status)?;
+        last.map(|place| self.placed(py, place)).ok_or_else(|| PyTypeError::new_err("no message"))
     }
 
     #[pyo3(signature = (messages, store_timestamp))]
@@ -160,9 +169,61 @@ impl Appender {
         self.check_process()?;
         py.detach(|| self.inner.close()).map_err(to_python)
     }
+
+    fn queue_bounds(&self, py: Python<'_>, topic: &str, queue_id: i32) -> PyResult<(i64, i64)> {
+        self.check_process()?;
+        Ok(live::queue_bounds(py, &self.inner.live(), topic, queue_id))
+    }
+
+    fn unit(&self, py: Python<'_>, topic: &str, queue_id: i32, queue_offset: i64) -> PyResult<Option<live::PyUnit>> {
+        self.check_process()?;
+        live::unit(py, &self.inner.live(), (topic, queue_id, queue_offset))
+    }
+
+    fn record<'py>(&self, py: Python<'py>, physical_offset: i64) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        self.check_process()?;
+        live::record(py, &self.inner.live(), physical_offset)
+    }
+
+    fn store_time(&self, py: Python<'_>, topic: &str, queue_id: i32, queue_offset: i64) -> PyResult<i64> {
+        self.check_process()?;
+        live::store_time(py, &self.inner.live(), (topic, queue_id, queue_offset))
+    }
+
+    fn offset_for_time(&self, py: Python<'_>, topic: &str, queue_id: i32, when: i64) -> PyResult<i64> {
+        self.check_process()?;
+        live::offset_for_time(py, &self.inner.live(), (topic, queue_id), when)
+    }
+
+    fn query<'py>(
+        &self,
+        py: Python<'py>,
+        topic: &str,
+        key: &str,
+        max_num: usize,
+        between: (i64, i64),
+    ) -> PyResult<live::PyKeyFound<'py>> {
+        self.check_process()?;
+        live::query(py, &self.inner.live(), (topic, key), max_num, between)
+    }
+
+    fn log_bounds(&self) -> PyResult<(u64, u64)> {
+        self.check_process()?;
+        Ok(self.inner.live().log_bounds())
+    }
+
+    fn earliest_store_time(&self, py: Python<'_>, topic: Option<&str>, queue_id: Option<i32>) -> PyResult<i64> {
+        self.check_process()?;
+        live::earliest_store_time(py, &self.inner.live(), topic, queue_id)
+    }
 }
 
 impl Appender {
+    /// The appender itself.
+    pub fn shared(&self) -> Arc<append::Appender> {
+        self.inner.clone()
+    }
+
     fn placed<'py>(&self, py: Python<'py>, place: Place) -> Placed<'py> {
         let mut id = Vec::with_capacity(56);
         OffsetMessageId { host: self.inner.store_host(), physical_offset: place.physical_offset }.write(&mut id);

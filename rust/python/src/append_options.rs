@@ -2,6 +2,7 @@
 use crate::message::host;
 use pyo3::prelude::*;
 use rmqfast_store::store::append::{AppendOptions, Flush};
+use rmqfast_store::store::delay_levels::DelayLevels;
 use rmqfast_store::{Error, Result};
 use std::time::Duration;
 
@@ -21,6 +22,7 @@ pub struct PyAppendOptions {
     max_lmq_queues: usize,
     sync_flush_timeout: f64,
     busy_after: Option<f64>,
+    delay_levels: Vec<u32>,
     zone_offset_ms: i64,
 }
 
@@ -44,6 +46,7 @@ impl PyAppendOptions {
             max_lmq_queues: self.max_lmq_queues,
             sync_flush_timeout: seconds("sync_flush_timeout", self.sync_flush_timeout)?,
             busy_after: self.busy_after.map(|busy| seconds("busy_after", busy)).transpose()?,
+            delay_levels: DelayLevels::new(&self.delay_levels)?,
             zone_offset_ms: self.zone_offset_ms,
             retain: None,
         })

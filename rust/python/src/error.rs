@@ -10,10 +10,18 @@ import_exception!(rmqfast.errors, CorruptError);
 import_exception!(rmqfast.errors, ExpressionError);
 import_exception!(rmqfast.errors, FlushTimeoutError);
 import_exception!(rmqfast.errors, ForkError);
+import_exception!(rmqfast.errors, ChannelClosedError);
+import_exception!(rmqfast.errors, RemotingConnectError);
+import_exception!(rmqfast.errors, RemotingError);
+import_exception!(rmqfast.errors, RemotingProtocolError);
+import_exception!(rmqfast.errors, RemotingTimeoutError);
 import_exception!(rmqfast.errors, StoreBusyError);
 import_exception!(rmqfast.errors, StoreIOError);
 import_exception!(rmqfast.errors, StoreNotFoundError);
 import_exception!(rmqfast.errors, StoreNotWritableError);
+import_exception!(rmqfast.errors, TlsError);
+import_exception!(rmqfast.errors, TooManyRequestsError);
+import_exception!(rmqfast.errors, TlsFileError);
 import_exception!(rmqfast.errors, UnknownColumnError);
 import_exception!(rmqfast.errors, UnknownMessageError);
 import_exception!(rmqfast.errors, UnknownTopicError);
@@ -33,9 +41,42 @@ pub fn to_python(error: Error) -> PyErr {
         Error::Busy { .. } => StoreBusyError::new_err(text),
         Error::NotWritable { .. } => StoreNotWritableError::new_err(text),
         Error::FlushTimeout { .. } => FlushTimeoutError::new_err(text),
-        // Whoever interrupts raises; without a pending exception it was Ctrl-C.
-        Error::Interrupted => Python::attach(PyErr::take).unwrap_or_else(|| PyKeyboardInterrupt::new_err(())),
+        Error::Interrupted => interrupted(),
         _ => ArgumentError::new_err(text),
+    }
+}
+
+/// The Python exception for an error of a connection.
+pub fn remoting(error: rmqfast_remoting::Error) -> PyErr {
+    use rmqfast_remoting::Error as E;
+    let text = error.to_string();
+    match error {
+        E::Malformed { .. } | E::TooLarge { .. } => RemotingProtocolError::new_err(text),
+        E::Connect { .. } => RemotingConnectError::new_err(text),
+        E::Closed { .. } => ChannelClosedError::new_err(text),
+        E::Timeout { .. } => RemotingTimeoutError::new_err(text),
+        E::TlsFile { .. } => TlsFileError::new_err(text),
+        E::Tls { .. } => TlsError::new_err(text),
+        E::TooManyRequests { .. } => TooManyRequestsError::new_err(text),
+        E::Interrupted => interrupted(),
+        E::Forked => ForkError::new_err(text),
+        E::Io { .. } => RemotingError::new_err(text),
+    }
+}
+
+/// Whoever interrupts raises; without a pending exception it was Ctrl-C.
+fn interrupted() -> PyErr {
+    Python::attach(PyErr::take).unwrap_or_else(|| PyKeyboardInterrupt::new_err(()))
+}
+
+/// The Python exception for what a broker answered.
+pub fn client(error: rmqfast_client::Error) -> PyErr {
+    let text = error.to_string();
+    match error {
+        rmqfast_client::Error::Body { .. } => RemotingProtocolError::new_err(text),
+        rmqfast_client::Error::Remoting(error) => remoting(error),
+        rmqfast_client::Error::Store(error) => to_python(error),
+        rmqfast_client::Error::Closed => ChannelClosedError::new_err(text),
     }
 }
 

@@ -2,8 +2,9 @@
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyString};
 use rmqfast_store::format::host::Host;
+use rmqfast_store::format::properties::DELAY;
 use rmqfast_store::store::append::{Row, Rows};
 use rmqfast_store::{Error, Result};
 use std::net::SocketAddr;
@@ -17,9 +18,23 @@ struct PyMessage {
     keys: Option<PyBackedStr>,
     #[pyo3(from_py_with = pairs)]
     properties: Vec<(PyBackedStr, PyBackedStr)>,
+    delay_level: i64,
     queue_id: i64,
     flag: i64,
     born_timestamp: Option<i64>,
+}
+
+impl PyMessage {
+    /// The properties; a delay level is one of them, and wins over a property of its name.
+    fn take_pairs(&mut self, py: Python<'_>) -> PyResult<Vec<(PyBackedStr, PyBackedStr)>> {
+        let mut pairs = std::mem::take(&mut self.properties);
+        if self.delay_level != 0 {
+            pairs.retain(|(name, _)| &**name != DELAY);
+            let level = self.delay_level.to_string();
+            pairs.push((PyString::intern(py, DELAY).try_into()?, PyString::new(py, &level).try_into()?));
+        }
+        Ok(pairs)
+    }
 }
 
 /// What a broker knows of a message that its producer does not say.
@@ -29,6 +44,7 @@ pub struct Sent {
     pub sys_flag: i64,
     pub reconsume_times: i64,
     pub prepared_transaction_offset: i64,
+    pub is_due: bool,
 }
 
 /// A batch of messages.
@@ -41,17 +57,19 @@ pub struct PyMessages {
 
 impl PyMessages {
     pub fn one(message: &Bound<'_, PyAny>, sent: Sent) -> PyResult<Self> {
+        let py = message.py();
         let mut message: PyMessage = message.extract()?;
-        let pairs = std::mem::take(&mut message.properties);
+        let pairs = message.take_pairs(py)?;
         Ok(Self { messages: vec![message], ends: vec![pairs.len()], pairs, sent })
     }
 
     pub fn many(messages: &[Bound<'_, PyAny>]) -> PyResult<Self> {
         let mut rows = Self { messages: Vec::new(), ends: Vec::new(), pairs: Vec::new(), sent: Sent::default() };
         for (row, message) in messages.iter().enumerate() {
+            let py = message.py();
             let message: PyResult<PyMessage> = message.extract();
             let mut message = message.map_err(|e| PyTypeError::new_err(format!("message {row}: {e}")))?;
-            rows.pairs.append(&mut message.properties);
+            rows.pairs.append(&mut message.take_pairs(py)?);
             rows.ends.push(rows.pairs.len());
             rows.messages.push(message);
         }
@@ -81,6 +99,7 @@ impl Rows for PyMessages {
             sys_flag: self.sent.sys_flag,
             reconsume_times: self.sent.reconsume_times,
             prepared_transaction_offset: self.sent.prepared_transaction_offset,
+            is_due: self.sent.is_due,
         }
     }
 

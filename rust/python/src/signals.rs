@@ -41,6 +41,18 @@ pub fn attempt(f: impl FnOnce(Python<'_>) -> PyResult<()>) -> Result<()> {
     Python::attach(|py| f(py).inspect_err(|e| e.clone_ref(py).restore(py))).map_err(|_| Error::Interrupted)
 }
 
+/// Looks for Ctrl-C while this thread waits for a peer; to be called now and then.
+pub fn waiting() -> impl FnMut() -> rmqfast_remoting::Result<()> {
+    let mut last: Option<Instant> = None;
+    move || {
+        if last.is_some_and(|last| last.elapsed() < Signals::INTERVAL) {
+            return Ok(());
+        }
+        last = Some(Instant::now());
+        attempt(|py| py.check_signals()).map_err(|_| rmqfast_remoting::Error::Interrupted)
+    }
+}
+
 /// What long work is told of: it looks for Ctrl-C, and calls `progress` with bytes done and bytes in all.
 pub fn watch(progress: Option<Py<PyAny>>) -> impl FnMut(u64, u64) -> Result<()> {
     let mut interrupt = Signals::here().checker();

@@ -1,0 +1,256 @@
+//! The data plane of a broker.
+use crate::append::Appender;
+use crate::error::{ForkError, to_python};
+use crate::remoting::call::Call;
+use crate::remoting::mailbox::Mailbox;
+use pyo3::prelude::*;
+use rmqfast_broker::{BrokerOptions, Group, Settings, Subscription, Topic};
+use rmqfast_store::Error;
+use rmqfast_store::filter::sql92::{Dialect, Sql92};
+use rmqfast_store::store::append::Flush;
+use rmqfast_store::store::get_limits::GetLimits;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What happens per message, without the GIL.
+#[pyclass(frozen, module = "rmqfast._native._rmqfast")]
+pub struct DataPlane {
+    /// The data plane.
+    pub inner: Arc<rmqfast_broker::DataPlane>,
+    process: u32,
+}
+
+/// What the control plane counts.
+const COUNTED: [&str; 5] = ["STORE_PUT", "TOPIC_PUT", "BROKER_PUT", "GROUP_GET", "QUEUE_GET"];
+
+/// Why an expression of SQL92 does not compile on a broker of 4.9; `None` where it does.
+#[pyfunction]
+pub fn check_sql92(expression: &str) -> Option<String> {
+    Sql92::parse_dialect(expression, Dialect::V4).err().map(|error| error.to_string())
+}
+
+/// `DataPlaneOptions` of Python.
+#[derive(FromPyObject)]
+pub struct PyDataPlaneOptions {
+    broker_name: String,
+    cluster_name: String,
+    address: String,
+    region: String,
+    trace_on: bool,
+    sync_flush: bool,
+    sync_flush_timeout: f64,
+    max_message_size: usize,
+    max_count_in_memory: usize,
+    max_bytes_in_memory: i32,
+    max_count_in_disk: usize,
+    max_bytes_in_disk: i32,
+    memory: u64,
+    long_polling: bool,
+    short_polling: f64,
+    property_filter: bool,
+    rejects_transactions: bool,
+    vip_port: Option<u16>,
+    hands_over_all: bool,
+    accepts_sends_from: i64,
+}
+
+impl PyDataPlaneOptions {
+    fn flush(&self) -> (Flush, Duration) {
+        (if self.sync_flush { Flush::Sync } else { Flush::Async }, seconds(self.sync_flush_timeout))
+    }
+
+    fn into_options(self) -> Result<BrokerOptions, Error> {
+        let limits = GetLimits {
+            count_in_memory: self.max_count_in_memory,
+            bytes_in_memory: self.max_bytes_in_memory,
+            count_in_disk: self.max_count_in_disk,
+            bytes_in_disk: self.max_bytes_in_disk,
+            memory: self.memory,
+        };
+        let settings = Settings {
+            limits,
+            long_polling: self.long_polling,
+            short_polling: seconds(self.short_polling),
+            property_filter: self.property_filter,
+            rejects_transactions: self.rejects_transactions,
+            accepts_sends_from: self.accepts_sends_from,
+        };
+        Ok(BrokerOptions {
+            settings,
+            address: crate::message::host("address", &self.address)?,
+            broker_name: self.broker_name,
+            cluster_name: self.cluster_name,
+            region: self.region,
+            trace_on: self.trace_on,
+            max_message_size: self.max_message_size,
+            vip_port: self.vip_port,
+            hands_over_all: self.hands_over_all,
+        })
+    }
+}
+
+fn seconds(seconds: f64) -> Duration {
+    Duration::try_from_secs_f64(seconds).unwrap_or_default()
+}
+
+#[pymethods]
+impl DataPlane {
+    /// Answers from and into the appender's store; the mailbox gets what is not answered here.
+    #[staticmethod]
+    fn open(appender: &Appender, mailbox: &Mailbox, options: PyDataPlaneOptions) -> PyResult<Self> {
+        let (flush, control) = (options.flush(), mailbox.0.mailbox());
+        let options = options.into_options().map_err(to_python)?;
+        let inner = rmqfast_broker::DataPlane::new(appender.shared(), flush, options, control)?;
+        Ok(Self { inner: Arc::new(inner), process: std::process::id() })
+    }
+
+    /// Answers a call once more, for which what was missing is there by now.
+    #[pyo3(signature = (call, target))]
+    fn handle_again(&self, py: Python<'_>, call: &Call, target: Option<(String, i32)>) -> PyResult<()> {
+        self.check_process()?;
+        let target = target.as_ref().map(|(topic, queue_id)| (topic.as_str(), *queue_id));
+        py.detach(|| self.inner.handle_again(&call.request, &call.answer, target));
+        Ok(())
+    }
+
+    /// Answers pulls that have waited long enough.
+    fn check_holds(&self, py: Python<'_>) -> PyResult<()> {
+        self.check_process()?;
+        py.detach(|| self.inner.check_holds());
+        Ok(())
+    }
+
+    /// How many pulls wait.
+    #[getter]
+    fn held_pulls(&self) -> usize {
+        self.inner.ground().holds.len()
+    }
+
+    fn put_topic(&self, name: &str, queues: (i32, i32), perm: i32, is_multi_tag: bool, is_ordered: bool) {
+        let topic = Topic { read_queues: queues.0, write_queues: queues.1, perm, is_multi_tag, is_ordered };
+        self.inner.ground().tables.put_topic(name, topic);
+    }
+
+    fn remove_topic(&self, name: &str) {
+        self.inner.ground().tables.remove_topic(name);
+    }
+
+    fn put_group(&self, name: &str, consume_enable: bool, broadcast_enable: bool) {
+        self.inner.ground().tables.put_group(name, Group { consume_enable, broadcast_enable });
+    }
+
+    fn remove_group(&self, name: &str) {
+        self.inner.ground().tables.remove_group(name);
+    }
+
+    fn put_subscription(&self, group: &str, topic: &str, expression: (&str, &str), version: i64, codes: Vec<i32>) {
+        let subscription = Subscription::new(expression.0, expression.1, version, &codes);
+        self.inner.ground().tables.put_subscription(group, topic, subscription);
+    }
+
+    fn remove_subscription(&self, group: &str, topic: &str) {
+        self.inner.ground().tables.remove_subscription(group, topic);
+    }
+
+    fn put_consumer_group(&self, group: &str, is_broadcasting: bool) {
+        self.inner.ground().tables.put_online(group, is_broadcasting);
+    }
+
+    fn remove_consumer_group(&self, group: &str) {
+        self.inner.ground().tables.remove_online(group);
+    }
+
+    fn commit_offset(&self, group: &str, topic: &str, queue_id: i32, offset: i64) {
+        self.inner.ground().offsets.commit(group, topic, queue_id, offset);
+    }
+
+    fn offset(&self, group: &str, topic: &str, queue_id: i32) -> Option<i64> {
+        self.inner.ground().offsets.get(group, topic, queue_id)
+    }
+
+    /// By `topic@group`, then by queue.
+    fn offsets(&self) -> HashMap<String, HashMap<i32, i64>> {
+        let row = |(group, topic, queues): (String, String, std::collections::BTreeMap<i32, i64>)| {
+            (format!("{topic}@{group}"), queues.into_iter().collect())
+        };
+        self.inner.ground().offsets.all().into_iter().map(row).collect()
+    }
+
+    #[pyo3(signature = (group, topic))]
+    fn remove_offsets(&self, group: &str, topic: Option<&str>) {
+        self.inner.ground().offsets.remove(group, topic);
+    }
+
+    fn set_permission(&self, perm: i32) {
+        self.inner.ground().tables.set_permission(perm);
+    }
+
+    fn set_disk_usage(&self, text: &str) {
+        self.inner.ground().set_disk_usage(text);
+    }
+
+    /// Counts what the control plane did.
+    fn count_sent_back(&self, key: &str) {
+        self.inner.ground().counters.of("SNDBCK_PUT", key).add(1, 0);
+    }
+
+    /// Counts a message that the control plane stored, or gave to itself. Names that nobody knows count nothing.
+    fn count(&self, name: &str, key: &str, size: u64) {
+        let counters = &self.inner.ground().counters;
+        if let Some(name) = COUNTED.into_iter().find(|known| *known == name) {
+            counters.of(name, key).add(1, size);
+        }
+    }
+
+    /// Notes how long a put of the control plane took.
+    fn note_put(&self, millis: u64) {
+        self.inner.ground().times.note_put(millis);
+    }
+
+    /// Counts a message of the control plane that could not be stored.
+    fn count_failed_put(&self) {
+        self.inner.ground().failed_puts.add(1, 0);
+    }
+
+    /// The longest put and get in milliseconds, and puts by the range of their time.
+    fn times(&self) -> (u64, u64, Vec<(&'static str, u64)>) {
+        let times = &self.inner.ground().times;
+        let (put, get) = times.longest();
+        (put, get, times.ranges())
+    }
+
+    /// Changes what may change while the broker runs.
+    fn set_options(&self, options: PyDataPlaneOptions) -> PyResult<()> {
+        let options = options.into_options().map_err(to_python)?;
+        self.inner.ground().set_settings(options.settings);
+        Ok(())
+    }
+
+    /// Bytes of the log that are not on the disk yet.
+    #[getter]
+    fn unflushed(&self) -> u64 {
+        let ground = self.inner.ground();
+        ground.live.log_bounds().1.saturating_sub(ground.appender.flushed_to())
+    }
+
+    /// Name, key, calls, messages, bytes.
+    fn counters(&self) -> Vec<(&'static str, String, u64, u64, u64)> {
+        self.inner.ground().counters.all()
+    }
+
+    fn close(&self, py: Python<'_>) {
+        if self.process == std::process::id() {
+            py.detach(|| self.inner.close());
+        }
+    }
+}
+
+impl DataPlane {
+    fn check_process(&self) -> PyResult<()> {
+        if self.process == std::process::id() {
+            return Ok(());
+        }
+        Err(ForkError::new_err("the broker was started before a fork: start one in this process"))
+    }
+}

@@ -1,0 +1,113 @@
+//! Messages of clients as Arrow batches.
+use super::fetched::Fetched;
+use super::message_view::{MessageView, Source};
+use crate::error::{ArgumentError, client, to_python};
+use arrow_array::{ArrayRef, Int32Array, RecordBatch, StringArray};
+use pyo3::prelude::*;
+use pyo3_arrow::PyRecordBatch;
+use rmqfast_client::fetched::{Part, batches, batches_of_parts};
+use rmqfast_store::scan::column::schema;
+use rmqfast_store::scan::row::Row;
+use rmqfast_store::scan::{Column, ScanRequest, TimeUnit};
+use std::sync::Arc;
+
+type Views<'py> = Vec<PyRef<'py, MessageView>>;
+
+/// One batch of messages, as they are shown.
+#[pyfunction]
+#[pyo3(signature = (messages, columns=None, *, microseconds=false))]
+pub fn messages_to_arrow(
+    py: Python<'_>,
+    messages: Views<'_>,
+    columns: Option<Vec<String>>,
+    microseconds: bool,
+) -> PyResult<PyRecordBatch> {
+    let request = request(columns, microseconds)?;
+    let request = ScanRequest { max_body_bytes: cap(&messages), ..whole(request) };
+    let runs = runs(&messages);
+    let built = py.detach(|| {
+        let parts = runs.iter().map(|(source, rows)| Part { body: source.bytes.as_ref(), rows });
+        batches_of_parts(parts, &request)
+    });
+    let (mut batches, _) = built.map_err(client)?;
+    if batches.len() > 1 {
+        let got = format!("{} messages of more", messages.len());
+        let expected = format!("messages of {} MiB", ScanRequest::MAX_BATCH_BYTES >> 20);
+        return Err(ArgumentError::new_err(format!("messages: expected {expected} in a batch at most, got {got}")));
+    }
+    let batch = batches.pop().unwrap_or_else(|| RecordBatch::new_empty(schema(&request.columns, request.time_unit)));
+    shown(batch, &request.columns, &messages).map(PyRecordBatch::new)
+}
+
+/// Batches of what a puller handed out, in its order; a batch has one broker.
+#[pyfunction]
+#[pyo3(signature = (fetched, columns=None, *, microseconds=false, max_body_bytes=ScanRequest::MAX_BODY_BYTES))]
+pub fn fetched_to_arrow(
+    py: Python<'_>,
+    fetched: Vec<Py<Fetched>>,
+    columns: Option<Vec<String>>,
+    microseconds: bool,
+    max_body_bytes: usize,
+) -> PyResult<Vec<PyRecordBatch>> {
+    let request = ScanRequest { max_body_bytes, ..request(columns, microseconds)? };
+    let built = py.detach(|| {
+        let mut out = Vec::new();
+        for run in fetched.chunk_by(|a, b| a.get().broker() == b.get().broker()) {
+            let broker_name = run[0].get().broker().map(str::to_owned);
+            let request = ScanRequest { broker_name, ..request.clone() };
+            out.extend(batches(run.iter().map(|fetched| fetched.get().inner()), &request)?.0);
+        }
+        Ok(out)
+    });
+    Ok(built.map_err(client)?.into_iter().map(PyRecordBatch::new).collect())
+}
+
+fn request(columns: Option<Vec<String>>, microseconds: bool) -> PyResult<ScanRequest> {
+    let columns = columns.map(|names| names.iter().map(|name| Column::of_name(name)).collect::<Result<_, _>>());
+    let columns = columns.transpose().map_err(to_python)?.unwrap_or_else(|| Column::ALL.to_vec());
+    let time_unit = if microseconds { TimeUnit::Microsecond } else { TimeUnit::Millisecond };
+    Ok(ScanRequest { columns, time_unit, ..ScanRequest::default() })
+}
+
+fn whole(request: ScanRequest) -> ScanRequest {
+    let (batch_rows, batch_bytes) = (ScanRequest::MAX_BATCH_ROWS, ScanRequest::MAX_BATCH_BYTES);
+    ScanRequest { batch_rows, batch_bytes, ..request }
+}
+
+fn cap(messages: &Views<'_>) -> usize {
+    messages.iter().map(|view| view.place().0.max_body_bytes).max().unwrap_or(ScanRequest::MAX_BODY_BYTES)
+}
+
+/// Messages of one answer that stand together.
+fn runs(messages: &Views<'_>) -> Vec<(Arc<Source>, Vec<Row>)> {
+    let runs = messages.chunk_by(|a, b| Arc::ptr_eq(a.place().0, b.place().0));
+    runs.map(|run| (run[0].place().0.clone(), run.iter().map(|view| *view.place().1).collect())).collect()
+}
+
+/// What differs from view to view though it is not in the record.
+fn shown(batch: RecordBatch, columns: &[Column], messages: &Views<'_>) -> PyResult<RecordBatch> {
+    let mut arrays = batch.columns().to_vec();
+    for (array, column) in arrays.iter_mut().zip(columns) {
+        let changed: ArrayRef = match column {
+            Column::BrokerName => {
+                Arc::new(messages.iter().map(|view| view.place().0.broker_name.as_deref()).collect::<StringArray>())
+            }
+            Column::Topic if messages.iter().any(|view| view.shown().topic.is_some()) => {
+                let topics: PyResult<Vec<_>> = messages.iter().map(|view| view.shown_topic()).collect();
+                Arc::new(StringArray::from_iter_values(topics?))
+            }
+            Column::ReconsumeTimes if messages.iter().any(|view| view.shown().reconsume_times.is_some()) => {
+                let times: PyResult<Vec<_>> = messages.iter().map(|view| view.shown_reconsume_times()).collect();
+                Arc::new(Int32Array::from(times?))
+            }
+            _ => continue,
+        };
+        *array = changed;
+    }
+    let batch = RecordBatch::try_new_with_options(
+        batch.schema(),
+        arrays,
+        &arrow_array::RecordBatchOptions::new().with_row_count(Some(messages.len())),
+    );
+    batch.map_err(|error| ArgumentError::new_err(error.to_string()))
+}

@@ -1,0 +1,174 @@
+//! What a puller hands out, as Python's objects.
+use super::message_view::{Bytes, MessageView, SeenAs, Source};
+use pyo3::IntoPyObjectExt;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBytes, PyList, PyType};
+use rmqfast_client::puller::{self, Item};
+use std::sync::Arc;
+
+/// An answer to a pull.
+#[pyclass(frozen, module = "rmqfast._native._rmqfast")]
+pub struct Fetched {
+    inner: puller::Fetched,
+    broker_name: Option<Arc<str>>,
+    max_body_bytes: usize,
+    messages: PyOnceLock<Py<PyList>>,
+}
+
+impl Fetched {
+    /// What the crate below has.
+    pub fn inner(&self) -> &puller::Fetched {
+        &self.inner
+    }
+
+    /// The broker that answered.
+    pub fn broker(&self) -> Option<&str> {
+        self.broker_name.as_deref()
+    }
+
+    fn views<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let source = Arc::new(Source {
+            bytes: Bytes::Rust(self.inner.body.clone()),
+            broker_name: self.broker_name.as_deref().map(str::to_owned),
+            bounds: Some((self.inner.min_offset, self.inner.max_offset)),
+            max_body_bytes: self.max_body_bytes,
+        });
+        let wanted = self.inner.wanted();
+        let views = wanted.iter().map(|row| Bound::new(py, MessageView::new(source.clone(), *row, SeenAs::default())));
+        PyList::new(py, views.collect::<PyResult<Vec<_>>>()?)
+    }
+}
+
+#[pymethods]
+impl Fetched {
+    #[getter]
+    fn queue<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+        let class = CLASS.import(py, "rmqfast.message", "MessageQueue")?;
+        let queue = &self.inner.queue;
+        class.call1((&queue.topic, self.broker_name.as_deref().unwrap_or_default(), queue.queue_id))
+    }
+
+    #[getter]
+    fn epoch(&self) -> u64 {
+        self.inner.epoch
+    }
+
+    #[getter]
+    fn status(&self) -> &'static str {
+        self.inner.status.name()
+    }
+
+    #[getter]
+    fn begin_offset(&self) -> i64 {
+        self.inner.begin_offset
+    }
+
+    #[getter]
+    fn next_begin_offset(&self) -> i64 {
+        self.inner.next_begin_offset
+    }
+
+    #[getter]
+    fn min_offset(&self) -> i64 {
+        self.inner.min_offset
+    }
+
+    #[getter]
+    fn max_offset(&self) -> i64 {
+        self.inner.max_offset
+    }
+
+    #[getter]
+    fn offsets(&self) -> Option<(i64, i64)> {
+        self.inner.offsets()
+    }
+
+    #[getter]
+    fn size(&self) -> usize {
+        self.inner.bytes()
+    }
+
+    fn __len__(&self) -> usize {
+        self.inner.rows.len()
+    }
+
+    #[getter]
+    fn is_end(&self) -> bool {
+        self.inner.is_end
+    }
+
+    #[getter]
+    fn suggested_broker_id(&self) -> i64 {
+        self.inner.suggested_broker_id
+    }
+
+    #[getter]
+    fn code(&self) -> i32 {
+        self.inner.code
+    }
+
+    #[getter]
+    fn remark(&self) -> &str {
+        &self.inner.remark
+    }
+
+    #[getter]
+    fn body<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, &self.inner.body)
+    }
+
+    #[getter]
+    fn messages<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        Ok(self.messages.get_or_try_init(py, || self.views(py).map(Bound::unbind))?.bind(py).clone())
+    }
+
+    fn __repr__(&self) -> String {
+        let of = &self.inner;
+        let (topic, queue_id) = (&of.queue.topic, of.queue.queue_id);
+        let (from, to, status) = (of.begin_offset, of.next_begin_offset, of.status.name());
+        format!("Fetched({status}, topic={topic:?}, queue_id={queue_id}, offsets={from}..{to}, epoch={})", of.epoch)
+    }
+}
+
+/// What befell the connection of a puller.
+#[pyclass(frozen, module = "rmqfast._native._rmqfast")]
+pub struct PullerEvent {
+    reason: Option<String>,
+}
+
+#[pymethods]
+impl PullerEvent {
+    #[getter]
+    fn is_connected(&self) -> bool {
+        self.reason.is_none()
+    }
+
+    #[getter]
+    fn reason(&self) -> &str {
+        self.reason.as_deref().unwrap_or_default()
+    }
+
+    fn __repr__(&self) -> String {
+        match &self.reason {
+            None => "PullerEvent(connected)".into(),
+            Some(reason) => format!("PullerEvent(disconnected: {reason})"),
+        }
+    }
+}
+
+/// An item as Python gets it.
+pub fn to_python<'py>(
+    py: Python<'py>,
+    item: Item,
+    broker_name: &Option<Arc<str>>,
+    max_body_bytes: usize,
+) -> PyResult<Bound<'py, PyAny>> {
+    let (broker_name, messages) = (broker_name.clone(), PyOnceLock::new());
+    match item {
+        Item::Fetched(inner) => Fetched { inner: *inner, broker_name, max_body_bytes, messages }.into_bound_py_any(py),
+        Item::Connected => PullerEvent { reason: None }.into_bound_py_any(py),
+        Item::Disconnected(reason) => PullerEvent { reason: Some(reason) }.into_bound_py_any(py),
+    }
+}

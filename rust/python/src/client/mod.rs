@@ -1,0 +1,6 @@
+//! The data path of clients: messages as views of what a broker answered, pulls, and columns of both.
+pub mod arrow;
+pub mod decode;
+pub mod fetched;
+pub mod message_view;
+pub mod puller;

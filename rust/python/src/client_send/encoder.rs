@@ -1,0 +1,195 @@
+//! Makes requests of messages.
+use super::outgoing::{Body, Outgoing, Texts};
+use super::rows::{Most, batches_of};
+use super::taken::{Pairs, Taken, borrowed, number_of};
+use super::unique_ids::{UniqueIds, now_ms};
+use crate::error::ArgumentError;
+use pyo3::prelude::*;
+use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
+use pyo3_arrow::input::AnyRecordBatch;
+use rmqfast_client::send::{self, BatchMessage, Properties};
+use std::sync::Arc;
+
+/// Bytes of the properties and the id of most messages.
+const OWN_TEXTS: usize = 192;
+/// Bytes of a message in a batch besides its body, mostly.
+const ABOUT: usize = 160;
+
+/// What all messages of a producer have in common.
+pub struct Common {
+    /// The producer's group.
+    pub group: String,
+    /// What a topic is made after that is not there.
+    pub default_topic: String,
+    /// How many queues it gets.
+    pub default_topic_queue_nums: i32,
+    /// Whether the producer is of a unit.
+    pub is_unit_mode: bool,
+    compress_over: usize,
+    instance_id: Option<String>,
+    ids: Py<UniqueIds>,
+}
+
+/// Makes requests of messages.
+#[pyclass(frozen, module = "rmqfast._native._rmqfast")]
+pub struct MessageEncoder(Arc<Common>);
+
+#[pymethods]
+impl MessageEncoder {
+    #[new]
+    #[pyo3(signature = (group, ids, *, default_topic, default_topic_queue_nums, compress_over, instance_id, is_unit_mode))]
+    fn new(
+        group: String,
+        ids: Py<UniqueIds>,
+        default_topic: String,
+        default_topic_queue_nums: i32,
+        compress_over: usize,
+        instance_id: Option<String>,
+        is_unit_mode: bool,
+    ) -> Self {
+        let common =
+            Common { group, default_topic, default_topic_queue_nums, compress_over, instance_id, is_unit_mode, ids };
+        Self(Arc::new(common))
+    }
+
+    /// The request of one message; `added` are properties of the producer's own.
+    #[pyo3(signature = (message, topic, added=Vec::new(), sys_flag=0))]
+    fn encode(
+        &self,
+        message: &Bound<'_, PyAny>,
+        topic: PyBackedStr,
+        added: Pairs,
+        sys_flag: i32,
+    ) -> PyResult<Outgoing> {
+        let py = message.py();
+        let taken = Taken::of(message)?;
+        let now_ms = now_ms();
+        let mut properties = String::with_capacity(OWN_TEXTS);
+        let unique_id = self.0.write_properties(py, &taken, &added, now_ms, &mut properties)?;
+        let (body, compression) = self.0.body(py, taken.body);
+        Ok(Outgoing {
+            common: self.0.clone(),
+            reconsume_times: number_of(&taken.pairs, &topic, "RECONSUME_TIME").unwrap_or(0),
+            max_reconsume_times: number_of(&taken.pairs, &topic, "MAX_RECONSUME_TIMES"),
+            topic,
+            texts: Texts::new(properties, &unique_id),
+            body,
+            sys_flag: sys_flag | compression,
+            flag: taken.flag,
+            born_timestamp: taken.born_timestamp.unwrap_or(now_ms),
+            is_batch: false,
+        })
+    }
+
+    /// The request of several messages of one topic, which is not checked.
+    fn encode_batch(
+        &self,
+        py: Python<'_>,
+        messages: Vec<Bound<'_, PyAny>>,
+        topic: PyBackedStr,
+        wait_store: bool,
+    ) -> PyResult<Outgoing> {
+        let now_ms = now_ms();
+        let (mut body, mut properties) = (Vec::new(), String::with_capacity(128));
+        let mut unique_ids = String::with_capacity(33 * messages.len());
+        for (index, message) in messages.iter().enumerate() {
+            let taken = Taken::of(message)?;
+            if index == 0 {
+                // messages of a batch are of about one size
+                body.reserve(messages.len() * (taken.body.len() + ABOUT));
+            }
+            properties.clear();
+            let id = self.0.write_properties(py, &taken, &Pairs::new(), now_ms, &mut properties)?;
+            let message = BatchMessage { flag: taken.flag, body: &taken.body, properties: &properties };
+            if !send::write_batch_message(&message, &mut body) {
+                return Err(ArgumentError::new_err(format!(
+                    "message {index}: its properties are longer than 32767 bytes"
+                )));
+            }
+            if index > 0 {
+                unique_ids.push(',');
+            }
+            unique_ids.push_str(&id);
+        }
+        Ok(self.batch(topic, body, &unique_ids, wait_store))
+    }
+
+    /// The requests of all rows of Arrow batches, in their order; each of one topic.
+    #[pyo3(signature = (batches, topic, wrap, *, most_bytes, most_count))]
+    fn encode_rows(
+        &self,
+        batches: AnyRecordBatch,
+        topic: Option<&str>,
+        wrap: &Bound<'_, PyAny>,
+        most_bytes: usize,
+        most_count: usize,
+    ) -> PyResult<Vec<Outgoing>> {
+        batches_of(self, batches, topic, wrap, Most { bytes: most_bytes, count: most_count })
+    }
+}
+
+impl MessageEncoder {
+    /// The request of a batch that is written.
+    pub fn batch(&self, topic: PyBackedStr, body: Vec<u8>, unique_id: &str, wait_store: bool) -> Outgoing {
+        Outgoing {
+            common: self.0.clone(),
+            topic,
+            texts: Texts::new(format!("WAIT\u{1}{wait_store}"), unique_id),
+            body: Body::Made(body),
+            sys_flag: 0,
+            flag: 0,
+            born_timestamp: now_ms(),
+            is_batch: true,
+            reconsume_times: 0,
+            max_reconsume_times: None,
+        }
+    }
+
+    /// Writes the properties of a row; returns the id.
+    pub fn write_properties(&self, py: Python<'_>, said: Properties<'_>, out: &mut String) -> PyResult<String> {
+        self.0.write(py, said, now_ms(), out)
+    }
+}
+
+impl Common {
+    /// Writes the properties; returns the id.
+    fn write_properties(
+        &self,
+        py: Python<'_>,
+        taken: &Taken,
+        added: &Pairs,
+        now_ms: i64,
+        out: &mut String,
+    ) -> PyResult<String> {
+        let pairs = borrowed(&taken.pairs);
+        let properties = Properties {
+            tags: taken.tags.as_deref(),
+            keys: taken.keys.as_deref(),
+            wait_store: taken.wait_store,
+            delay_level: taken.delay_level,
+            pairs: &pairs,
+            added: &borrowed(added),
+            unique_id: None,
+        };
+        self.write(py, properties, now_ms, out)
+    }
+
+    /// Writes properties, with those of the producer's own and an id.
+    fn write(&self, py: Python<'_>, said: Properties<'_>, now_ms: i64, out: &mut String) -> PyResult<String> {
+        let mut added = said.added.to_vec();
+        added.extend(self.instance_id.as_deref().map(|id| ("INSTANCE_ID", id)));
+        let given = said.given_id().map(str::to_owned);
+        let made = if given.is_none() { Some(self.ids.get().made(py, now_ms)?) } else { None };
+        let properties = Properties { added: &added, unique_id: made.as_deref(), ..said };
+        properties.write(out).map_err(|e| ArgumentError::new_err(e.to_string()))?;
+        Ok(made.or(given).unwrap_or_default())
+    }
+
+    fn body(&self, py: Python<'_>, body: PyBackedBytes) -> (Body, i32) {
+        if body.len() < self.compress_over {
+            return (Body::Given(body), 0);
+        }
+        let (made, sys_flag) = py.detach(|| send::compressed(&body));
+        (Body::Made(made), sys_flag)
+    }
+}

@@ -1,0 +1,168 @@
+//! A request that sends a message, or a batch of them, to whichever queue.
+use super::encoder::Common;
+use pyo3::prelude::*;
+use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
+use pyo3::types::{PyBytes, PyDict};
+use rmqfast_client::send::SendHeader;
+use rmqfast_remoting::Value;
+use std::sync::Arc;
+
+/// A request that sends a message, or a batch of them, to whichever queue.
+#[pyclass(frozen, module = "rmqfast._native._rmqfast")]
+pub struct Outgoing {
+    /// What all messages of the producer have in common.
+    pub common: Arc<Common>,
+    /// The topic with its namespace.
+    pub topic: PyBackedStr,
+    /// The texts that are its own.
+    pub texts: Texts,
+    /// The body as it is sent.
+    pub body: Body,
+    /// Compression and kind of transaction.
+    pub sys_flag: i32,
+    /// The user's 32 bits.
+    pub flag: i32,
+    /// Milliseconds.
+    pub born_timestamp: i64,
+    /// Whether the body is a batch.
+    pub is_batch: bool,
+    /// How often it was consumed in vain; of retry topics.
+    pub reconsume_times: i32,
+    /// How often it may be; of retry topics.
+    pub max_reconsume_times: Option<i32>,
+}
+
+/// The property string and the id, or all ids with commas between: one piece of memory, as another thread gives it back.
+pub struct Texts {
+    both: String,
+    id_at: usize,
+}
+
+impl Texts {
+    /// These.
+    pub fn new(properties: String, unique_id: &str) -> Self {
+        let id_at = properties.len();
+        Self { both: properties + unique_id, id_at }
+    }
+
+    /// The property string.
+    pub fn properties(&self) -> &str {
+        &self.both[..self.id_at]
+    }
+
+    /// The id, or all ids.
+    pub fn unique_id(&self) -> &str {
+        &self.both[self.id_at..]
+    }
+}
+
+/// A body.
+pub enum Body {
+    /// As the application gave it.
+    Given(PyBackedBytes),
+    /// Compressed, or a batch.
+    Made(Vec<u8>),
+}
+
+#[pymethods]
+impl Outgoing {
+    /// The request code.
+    #[getter]
+    fn code(&self) -> i32 {
+        self.header(0).code()
+    }
+
+    /// Its id; of a batch those of all messages, separated by commas.
+    #[getter]
+    fn unique_id(&self) -> &str {
+        self.texts.unique_id()
+    }
+
+    /// Its topic with the namespace.
+    #[getter]
+    fn topic(&self) -> &str {
+        &self.topic
+    }
+
+    /// Its properties as one string.
+    #[getter]
+    fn properties(&self) -> &str {
+        self.texts.properties()
+    }
+
+    /// Bits of compression and of the transaction.
+    #[getter]
+    fn sys_flag(&self) -> i32 {
+        self.sys_flag
+    }
+
+    /// The body as it is sent.
+    #[getter]
+    fn body<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        match &self.body {
+            Body::Given(bytes) => Ok(bytes.into_pyobject(py)?.cast_into()?),
+            Body::Made(bytes) => Ok(PyBytes::new(py, bytes)),
+        }
+    }
+
+    /// Bytes of the body as it is sent.
+    fn __len__(&self) -> usize {
+        self.bytes().len()
+    }
+
+    /// The header's fields for a queue.
+    fn fields<'py>(&self, py: Python<'py>, queue_id: i32) -> PyResult<Bound<'py, PyDict>> {
+        let dict = PyDict::new(py);
+        let fields = self.header(queue_id).fields();
+        fields.into_iter().try_for_each(|(name, value)| dict.set_item(name, value.to_text()))?;
+        Ok(dict)
+    }
+
+    /// The header's fields for a queue, for `Connections` alone, which writes them as they are.
+    fn to_queue(this: Bound<'_, Self>, queue_id: i32) -> SendFields {
+        SendFields { outgoing: this.unbind(), queue_id }
+    }
+}
+
+/// The header's fields of a message on its way to a queue.
+#[pyclass(frozen, module = "rmqfast._native._rmqfast")]
+pub struct SendFields {
+    outgoing: Py<Outgoing>,
+    queue_id: i32,
+}
+
+impl SendFields {
+    /// As they are written.
+    pub fn values(&self) -> Vec<(&str, Value<'_>)> {
+        self.outgoing.get().header(self.queue_id).fields()
+    }
+}
+
+impl Outgoing {
+    /// The header for a queue.
+    pub fn header(&self, queue_id: i32) -> SendHeader<'_> {
+        SendHeader {
+            producer_group: &self.common.group,
+            topic: &self.topic,
+            default_topic: &self.common.default_topic,
+            default_topic_queue_nums: self.common.default_topic_queue_nums,
+            queue_id,
+            sys_flag: self.sys_flag,
+            born_timestamp: self.born_timestamp,
+            flag: self.flag,
+            properties: self.texts.properties(),
+            reconsume_times: self.reconsume_times,
+            max_reconsume_times: self.max_reconsume_times,
+            is_unit_mode: self.common.is_unit_mode,
+            is_batch: self.is_batch,
+        }
+    }
+
+    /// The body as it is sent.
+    pub fn bytes(&self) -> &[u8] {
+        match &self.body {
+            Body::Given(bytes) => bytes,
+            Body::Made(bytes) => bytes,
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! The attributes of a `rmqfast.Message`.
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
+use pyo3::types::PyDict;
+
+/// Names and values.
+pub type Pairs = Vec<(PyBackedStr, PyBackedStr)>;
+
+/// The attributes of a `rmqfast.Message`.
+pub struct Taken {
+    /// The body.
+    pub body: PyBackedBytes,
+    /// The tag.
+    pub tags: Option<PyBackedStr>,
+    /// The keys.
+    pub keys: Option<PyBackedStr>,
+    /// The other properties.
+    pub pairs: Pairs,
+    /// 0 for none.
+    pub delay_level: i32,
+    /// Whether a broker waits for its disk and slaves.
+    pub wait_store: bool,
+    /// The user's 32 bits.
+    pub flag: i32,
+    /// Milliseconds, where they are given.
+    pub born_timestamp: Option<i64>,
+}
+
+impl Taken {
+    /// Those of a message.
+    pub fn of(message: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let py = message.py();
+        Ok(Self {
+            body: message.getattr(intern!(py, "body"))?.extract()?,
+            tags: message.getattr(intern!(py, "tags"))?.extract()?,
+            keys: message.getattr(intern!(py, "keys"))?.extract()?,
+            pairs: pairs(&message.getattr(intern!(py, "properties"))?)?,
+            delay_level: message.getattr(intern!(py, "delay_level"))?.extract()?,
+            wait_store: message.getattr(intern!(py, "wait_store"))?.extract()?,
+            flag: message.getattr(intern!(py, "flag"))?.extract()?,
+            born_timestamp: message.getattr(intern!(py, "born_timestamp"))?.extract()?,
+        })
+    }
+}
+
+/// The items of any mapping.
+fn pairs(properties: &Bound<'_, PyAny>) -> PyResult<Pairs> {
+    if let Ok(dict) = properties.cast::<PyDict>() {
+        return dict.iter().map(|(name, value)| Ok((name.extract()?, value.extract()?))).collect();
+    }
+    if properties.len()? == 0 {
+        return Ok(Pairs::new());
+    }
+    properties.call_method0("items")?.try_iter()?.map(|item| item?.extract()).collect()
+}
+
+/// As texts.
+pub fn borrowed(pairs: &[(PyBackedStr, PyBackedStr)]) -> Vec<(&str, &str)> {
+    pairs.iter().map(|(name, value)| (&**name, &**value)).collect()
+}
+
+/// A number among the properties of a message that goes to a retry topic.
+pub fn number_of(pairs: &[(PyBackedStr, PyBackedStr)], topic: &str, name: &str) -> Option<i32> {
+    if !topic.starts_with("%RETRY%") {
+        return None;
+    }
+    pairs.iter().find(|(other, _)| &**other == name)?.1.parse().ok()
+}

@@ -1,0 +1,46 @@
+//! The ids of messages.
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use rmqfast_client::send;
+use std::net::IpAddr;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Makes the ids of messages, for all producers of a process.
+#[pyclass(frozen, module = "rmqfast._native._rmqfast")]
+pub struct UniqueIds {
+    ids: send::UniqueIds,
+    month: Py<PyAny>,
+}
+
+#[pymethods]
+impl UniqueIds {
+    /// `month_bounds` says when the month of a time began and when the next one does, all in milliseconds.
+    #[new]
+    fn new(ip: IpAddr, pid: u32, tells_apart: i32, month_bounds: Py<PyAny>) -> Self {
+        Self { ids: send::UniqueIds::new(ip, pid, tells_apart), month: month_bounds }
+    }
+
+    /// The next id, of this moment unless a time is given.
+    #[pyo3(signature = (now_ms=None))]
+    fn next(&self, py: Python<'_>, now_ms: Option<i64>) -> PyResult<String> {
+        self.made(py, now_ms.unwrap_or_else(self::now_ms))
+    }
+}
+
+impl UniqueIds {
+    /// An id of a moment.
+    pub fn made(&self, py: Python<'_>, now_ms: i64) -> PyResult<String> {
+        if self.ids.needs_month(now_ms) {
+            let (start, next) = self.month.call1(py, (now_ms,))?.extract(py)?;
+            self.ids.begin_month(start, next);
+        }
+        let mut id = Vec::with_capacity(56);
+        self.ids.next(now_ms).write(&mut id);
+        String::from_utf8(id).map_err(|e| PyTypeError::new_err(e.to_string()))
+    }
+}
+
+/// Milliseconds since 1970.
+pub fn now_ms() -> i64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as i64)
+}

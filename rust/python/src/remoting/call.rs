@@ -1,0 +1,51 @@
+//! A request that waits for its answer.
+use super::channel::Channel;
+use super::command::{Fields, dict};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict};
+use rmqfast_remoting::{Answer, Header, OwnedCommand};
+
+/// A request that waits for its answer.
+#[pyclass(frozen, module = "rmqfast._native._rmqfast")]
+pub struct Call {
+    /// What is asked for.
+    pub request: OwnedCommand,
+    /// Where the answer goes.
+    pub answer: Answer,
+}
+
+#[pymethods]
+impl Call {
+    /// `code, ext_fields, body, channel, remark, version, language, is_oneway`.
+    #[allow(clippy::type_complexity, reason = "the fields of a request, in their order")]
+    fn fields<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> PyResult<(i32, Bound<'py, PyDict>, Bound<'py, PyBytes>, Channel, Option<&str>, i32, Option<&'static str>, bool)>
+    {
+        let request = &self.request;
+        Ok((
+            request.code,
+            dict(py, &request.fields)?,
+            PyBytes::new(py, &request.body),
+            Channel(self.answer.connection.clone()),
+            request.remark.as_deref(),
+            request.version,
+            request.language.name(),
+            self.answer.is_oneway,
+        ))
+    }
+
+    /// Seconds since the request came.
+    #[getter]
+    fn age(&self) -> f64 {
+        self.answer.asked_at.elapsed().as_secs_f64()
+    }
+
+    /// Sends the answer. Returns false where the connection is gone, or nobody waits.
+    fn reply(&self, code: i32, remark: Option<&str>, ext_fields: Fields, body: &[u8]) -> bool {
+        let fields = ext_fields.values();
+        let header = Header { code, remark, fields: &fields, ..Header::response(self.request.serialize_type) };
+        self.answer.send(&header, body)
+    }
+}

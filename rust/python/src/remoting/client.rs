@@ -1,0 +1,53 @@
+//! A connection that this side opened.
+use super::command::{Answered, Fields, answered, seconds};
+use super::tls::PyTlsOptions;
+use crate::error::remoting;
+use crate::signals;
+use pyo3::prelude::*;
+use rmqfast_remoting::{Client, OwnedCommand};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// A connection that this side opened; one caller at a time, the others wait.
+#[pyclass(frozen, module = "rmqfast._native._rmqfast")]
+pub struct RemotingClient(Mutex<Client>);
+
+#[pymethods]
+impl RemotingClient {
+    /// Connects to `host:port`, with TLS where it is told how.
+    #[staticmethod]
+    fn connect(py: Python<'_>, address: &str, timeout: f64, tls: Option<PyTlsOptions>) -> PyResult<Self> {
+        let tls = tls.map(PyTlsOptions::into_client).transpose()?;
+        let connected = py.detach(|| Client::open(address, tls.as_ref(), seconds(timeout), &mut signals::waiting()));
+        connected.map(|client| Self(client.into())).map_err(remoting)
+    }
+
+    fn request<'py>(
+        &self,
+        py: Python<'py>,
+        code: i32,
+        ext_fields: Fields,
+        body: &[u8],
+        timeout: f64,
+    ) -> PyResult<Answered<'py>> {
+        let fields = ext_fields.values();
+        let asked = py.detach(|| {
+            let mut client = self.lock();
+            let received = client.ask(code, &fields, body, seconds(timeout), &mut signals::waiting())?;
+            let body = client.body(&received).to_vec();
+            Ok(OwnedCommand { body, ..received.head })
+        });
+        answered(py, asked.map_err(remoting)?)
+    }
+
+    fn send_oneway(&self, py: Python<'_>, code: i32, ext_fields: Fields, body: &[u8], timeout: f64) -> PyResult<()> {
+        let fields = ext_fields.values();
+        let sent = py.detach(|| self.lock().tell(code, &fields, body, seconds(timeout), &mut signals::waiting()));
+        sent.map_err(remoting)
+    }
+}
+
+impl RemotingClient {
+    fn lock(&self) -> MutexGuard<'_, Client> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

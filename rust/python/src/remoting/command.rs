@@ -1,0 +1,73 @@
+//! What goes over a connection, as Python's values.
+use crate::client_send::outgoing::SendFields;
+use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedStr;
+use pyo3::types::{PyBytes, PyDict, PyMapping};
+use rmqfast_remoting::{OwnedCommand, OwnedFields, Value};
+use std::time::Duration;
+
+/// Header fields in their order.
+pub enum Fields {
+    /// As they were given.
+    Pairs(Vec<(PyBackedStr, PyBackedStr)>),
+    /// Those of a send.
+    Send(Py<SendFields>),
+}
+
+impl<'a, 'py> FromPyObject<'a, 'py> for Fields {
+    type Error = PyErr;
+
+    fn extract(fields: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        if let Ok(send) = fields.cast::<SendFields>() {
+            return Ok(Self::Send(send.to_owned().unbind()));
+        }
+        if let Ok(dict) = fields.cast::<PyDict>() {
+            return dict
+                .iter()
+                .map(|(name, value)| Ok((name.extract()?, value.extract()?)))
+                .collect::<PyResult<_>>()
+                .map(Self::Pairs);
+        }
+        let items = fields.cast::<PyMapping>()?.items()?;
+        items.iter().map(|item| item.extract()).collect::<PyResult<_>>().map(Self::Pairs)
+    }
+}
+
+impl Fields {
+    /// As they are written.
+    pub fn values(&self) -> Vec<(&str, Value<'_>)> {
+        match self {
+            Self::Pairs(pairs) => pairs.iter().map(|(name, value)| (&**name, Value::Text(value))).collect(),
+            Self::Send(send) => send.get().values(),
+        }
+    }
+}
+
+/// `code, remark, ext_fields, body, version` of an answer.
+pub type Answered<'py> = (i32, Option<String>, Bound<'py, PyDict>, Bound<'py, PyBytes>, i32);
+
+/// An answer as Python gets it.
+pub fn answered(py: Python<'_>, answer: OwnedCommand) -> PyResult<Answered<'_>> {
+    let body = PyBytes::new(py, &answer.body);
+    answered_with(py, answer, body)
+}
+
+/// An answer whose body is elsewhere.
+pub fn answered_with<'py>(py: Python<'py>, answer: OwnedCommand, body: Bound<'py, PyBytes>) -> PyResult<Answered<'py>> {
+    Ok((answer.code, answer.remark, dict(py, &answer.fields)?, body, answer.version))
+}
+
+/// Header fields as Python gets them.
+pub fn dict<'py>(py: Python<'py>, fields: &OwnedFields) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    fields.iter().try_for_each(|(name, value)| dict.set_item(name, value))?;
+    Ok(dict)
+}
+
+/// A time that something may take.
+pub fn seconds(timeout: f64) -> Duration {
+    Duration::try_from_secs_f64(timeout).unwrap_or_default().clamp(Duration::from_millis(1), LONGEST)
+}
+
+/// Longer than anybody waits, and short enough to be added to any time.
+const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);

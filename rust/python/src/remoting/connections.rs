@@ -1,0 +1,163 @@
+//! All connections of a client.
+use super::askers::{Asker, Askers, Callable, Ended};
+use super::command::{Answered, Fields, answered, answered_with, seconds};
+use super::mailbox::Mailbox;
+use super::tls::PyTlsOptions;
+use crate::error::remoting;
+use crate::signals;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use rmqfast_remoting::{Ask, Completions, ConnectionsOptions};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long a request that is not answered may wait for room behind others.
+const ONEWAY: Duration = Duration::from_secs(3);
+
+/// All connections of a client, by address; what peers ask by themselves goes to a mailbox.
+#[pyclass(frozen, module = "rmqfast._native._rmqfast")]
+pub struct Connections {
+    inner: rmqfast_remoting::Connections,
+    askers: Arc<Askers>,
+}
+
+#[pymethods]
+impl Connections {
+    #[new]
+    fn new(
+        mailbox: PyRef<'_, Mailbox>,
+        tls: Option<PyTlsOptions>,
+        connect_timeout: f64,
+        max_in_flight: usize,
+        takers: usize,
+    ) -> PyResult<Self> {
+        let tls = tls.map(PyTlsOptions::into_client).transpose()?;
+        let options =
+            ConnectionsOptions { tls, connect_timeout: seconds(connect_timeout), ..ConnectionsOptions::default() };
+        let completions = Arc::new(Completions::new(max_in_flight, takers));
+        let inner = rmqfast_remoting::Connections::new(options, mailbox.0.clone(), completions);
+        Ok(Self { inner, askers: Arc::default() })
+    }
+
+    /// Asks over a connection that this thread drives.
+    fn request<'py>(
+        &self,
+        py: Python<'py>,
+        address: &str,
+        code: i32,
+        ext_fields: Fields,
+        body: &[u8],
+        timeout: f64,
+    ) -> PyResult<Answered<'py>> {
+        let fields = ext_fields.values();
+        let ask = Ask { code, fields: &fields, body, timeout: seconds(timeout) };
+        let asked = py.detach(|| self.inner.request_with(address, ask, &mut signals::waiting()));
+        let (client, received) = asked.map_err(remoting)?;
+        let body = PyBytes::new(py, client.body(&received));
+        self.inner.give_back(client).map_err(remoting)?;
+        answered_with(py, received.head, body)
+    }
+
+    /// Asks over the connection that both sides use.
+    fn control<'py>(
+        &self,
+        py: Python<'py>,
+        address: &str,
+        code: i32,
+        ext_fields: Fields,
+        body: &[u8],
+        timeout: f64,
+    ) -> PyResult<Answered<'py>> {
+        let fields = ext_fields.values();
+        let ask = Ask { code, fields: &fields, body, timeout: seconds(timeout) };
+        let asked = py.detach(|| self.inner.control(address, ask, &mut signals::waiting()));
+        answered(py, asked.map_err(remoting)?)
+    }
+
+    /// Asks over the connection that both sides use; `take` gives `on_done` and how it ended.
+    #[allow(clippy::too_many_arguments, reason = "those of a request, and who asks")]
+    fn submit(
+        &self,
+        py: Python<'_>,
+        address: &str,
+        code: i32,
+        ext_fields: Fields,
+        body: &[u8],
+        timeout: f64,
+        on_done: Py<PyAny>,
+        waits: bool,
+    ) -> PyResult<()> {
+        let fields = ext_fields.values();
+        let ask = Ask { code, fields: &fields, body, timeout: seconds(timeout) };
+        let token = self.askers.add(Box::new(Callable(on_done)));
+        // who lets go of the GIL here waits for it longer than for the connection
+        let submitted = match self.inner.try_submit(address, ask, token) {
+            Ok(false) => py.detach(|| self.inner.submit(address, ask, token, waits, &mut signals::waiting())),
+            tried => tried.map(drop),
+        };
+        submitted.map_err(|error| {
+            self.askers.remove(token);
+            remoting(error)
+        })
+    }
+
+    /// There are threads that `take`.
+    fn expect_takers(&self) {
+        self.askers.expect_tellers();
+    }
+
+    /// Sends a request that is not answered over the connection that both sides use.
+    fn send_oneway(
+        &self,
+        py: Python<'_>,
+        address: &str,
+        code: i32,
+        ext_fields: Fields,
+        body: &[u8],
+        waits: bool,
+    ) -> PyResult<()> {
+        let fields = ext_fields.values();
+        let ask = Ask { code, fields: &fields, body, timeout: ONEWAY };
+        py.detach(|| self.inner.send_oneway(address, ask, waits, &mut signals::waiting())).map_err(remoting)
+    }
+
+    /// Requests that have ended, as `(on_done, answer or error)`: none after `timeout` seconds, `None` once all is over.
+    fn take(&self, py: Python<'_>, max_count: usize, timeout: f64) -> Option<Ended> {
+        let completions = self.inner.completions();
+        let mut taken = completions.take_ready(max_count);
+        if taken.is_empty() {
+            if !py.detach(|| completions.wait(seconds(timeout))) {
+                return None;
+            }
+            // those as well that came while this thread waited for the GIL
+            taken = completions.take_ready(max_count);
+        }
+        Some(Ended::new(taken, self.askers.clone()))
+    }
+
+    /// Requests of `submit` whose end was not taken.
+    #[getter]
+    fn in_flight(&self) -> usize {
+        self.inner.completions().in_flight()
+    }
+
+    fn close(&self, py: Python<'_>) {
+        py.detach(|| self.inner.close());
+    }
+}
+
+impl Connections {
+    /// Asks, if that needs no waiting; otherwise nothing was asked, and `asker` is dropped.
+    pub fn try_submit(&self, address: &str, ask: Ask<'_>, asker: Box<dyn Asker>) -> bool {
+        if !self.askers.has_tellers() {
+            return false;
+        }
+        let token = self.askers.add(asker);
+        // why it cannot be asked is told to who asks again, and waits
+        let is_asked = self.inner.try_submit(address, ask, token).unwrap_or(false);
+        if !is_asked {
+            self.askers.remove(token);
+        }
+        is_asked
+    }
+}

@@ -1,0 +1,10 @@
+//! Connections: requests go to Python's threads, which wait without the GIL.
+pub mod askers;
+pub mod call;
+pub mod channel;
+pub mod client;
+pub mod command;
+pub mod connections;
+pub mod mailbox;
+pub mod server;
+pub mod tls;

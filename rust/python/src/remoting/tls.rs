@@ -1,0 +1,59 @@
+//! `TlsOptions` of Python, as Rust has them.
+use crate::error::ArgumentError;
+use pyo3::prelude::*;
+use rmqfast_remoting::{ClientAuth, ClientTls, KeyPair, ServerTls, TlsMode, Trust};
+use std::path::PathBuf;
+
+/// `TlsOptions` of Python.
+#[derive(FromPyObject)]
+pub struct PyTlsOptions {
+    mode: String,
+    certificate: Option<PathBuf>,
+    key: Option<PathBuf>,
+    trust: Option<PathBuf>,
+    client_auth: String,
+    verify: bool,
+    check_host: bool,
+}
+
+impl PyTlsOptions {
+    /// For a server.
+    pub fn into_server(self) -> PyResult<ServerTls> {
+        let client_auth = match self.client_auth.as_str() {
+            "none" => ClientAuth::None,
+            "optional" => ClientAuth::Optional,
+            "require" => ClientAuth::Require,
+            other => return Err(unknown("client_auth", "none, optional or require", other)),
+        };
+        let mode = match self.mode.as_str() {
+            "disabled" => TlsMode::Disabled,
+            "permissive" => TlsMode::Permissive,
+            "enforcing" => TlsMode::Enforcing,
+            other => return Err(unknown("mode", "disabled, permissive or enforcing", other)),
+        };
+        let trust = if client_auth == ClientAuth::None { Trust::Anybody } else { trust(self.verify, self.trust)? };
+        Ok(ServerTls { mode, key_pair: key_pair(self.certificate, self.key), client_auth, trust })
+    }
+
+    /// For a client.
+    pub fn into_client(self) -> PyResult<ClientTls> {
+        let trust = trust(self.verify, self.trust)?;
+        Ok(ClientTls { key_pair: key_pair(self.certificate, self.key), trust, checks_host: self.check_host })
+    }
+}
+
+fn trust(verify: bool, file: Option<PathBuf>) -> PyResult<Trust> {
+    match (verify, file) {
+        (true, Some(file)) => Ok(Trust::File(file)),
+        (true, None) => Err(unknown("trust", "a file of authorities, or verify=False", "None")),
+        (false, _) => Ok(Trust::Anybody),
+    }
+}
+
+fn key_pair(certificate: Option<PathBuf>, key: Option<PathBuf>) -> Option<KeyPair> {
+    certificate.zip(key).map(|(certificate, key)| KeyPair { certificate, key })
+}
+
+fn unknown(what: &str, expected: &str, got: &str) -> PyErr {
+    ArgumentError::new_err(format!("{what}: expected {expected}, got {got}"))
+}
