@@ -169,6 +169,10 @@ def test_too_many_further_queues_are_refused(tmp_path: Path) -> None:
         with pytest.raises(ArgumentError, match="at most 2 queues") as refused:
             store.append(with_queues("%LMQ%c", b""))
         assert refused.value.put_status == "LMQ_CONSUME_QUEUE_NUM_EXCEEDED"
+        store.append(with_queues("%LMQ%b", b""))
+        assert store.topics()["%LMQ%b"] == {0: (0, 2)}
+        with pytest.raises(ArgumentError, match="at most 2 queues"):
+            store.append(with_queues("%LMQ%c", b""))
 
 
 def test_a_long_retry_topic_makes_a_v2_record(tmp_path: Path) -> None:
@@ -248,3 +252,12 @@ def test_who_waits_too_long_for_the_disk_is_told_that_the_message_is_stored(tmp_
         offsets = [row["queue_offset"] for row in store.scan("T", columns=["queue_offset"]).to_arrow().to_pylist()]
     assert offsets == list(range(len(offsets)))
     assert Store.open(tmp_path / "s", geometry=Geometry(10, 8)).topics() == {"T": {0: (0, len(offsets))}}
+
+
+def test_a_message_whose_time_has_come_is_delayed_no_more(tmp_path: Path) -> None:
+    with rmqfast.open_store(tmp_path / "s", mode="a") as store:
+        message = Message("T", b"x", tags="a", properties={"DELAY": "3", "REAL_TOPIC": "T"})
+        assert [store.append(message, is_due=due).queue_id for due in (False, True)] == [2, 0]
+        assert store.topics() == {"SCHEDULE_TOPIC_XXXX": {2: (0, 1)}, "T": {0: (0, 1)}}
+        (row,) = store.get("T", 0, 0, tags="a").messages
+        assert row.properties["DELAY"] == "3"

@@ -22,8 +22,9 @@ from rmqfast.store import (
     built_in_groups,
     built_in_topics,
 )
+from tests.interop.rocketmq import RocketMQ, java
 
-from .test_handover import GEOMETRY, free_port, run
+from .test_handover import GEOMETRY
 
 SIZES = AppendOptions(file_size=1 << 20, queue_file_size=20_000, index_slots=1000, index_entries=4000)
 NOW = 1_795_000_000_000
@@ -60,7 +61,7 @@ def write_config(path: Path) -> None:
 
 def ask(name_server: str, command: str, *arguments: object) -> list[list[str]]:
     """What mqadmin prints, its lines cut into words."""
-    text = run("java", "4.9.4", "Admin", command, "-n", name_server, *arguments)
+    text = java("4.9.4", "Admin", command, "-n", name_server, *arguments)
     return [line.split() for line in text.splitlines()]
 
 
@@ -71,18 +72,14 @@ def test_a_real_broker_knows_what_was_written_and_writes_the_same(tmp_path: Path
     store = directory / "store"
     write_store(store)
     write_config(store)
-    port = free_port()
-    name_server = f"127.0.0.1:{port}"
-    run("start", "4.9.4", directory, port, free_port(), *GEOMETRY)
-    try:
+    with RocketMQ("4.9.4", directory, *GEOMETRY) as broker:
+        name_server = broker.name_server
         topics = {words[0] for words in ask(name_server, "topicList") if words}
         route = "".join("".join(words) for words in ask(name_server, "topicRoute", "-t", "T"))
         progress = ask(name_server, "consumerProgress", "-g", "g")
         cluster = ("-c", "DefaultCluster")
         ask(name_server, "updateTopic", *cluster, "-t", "later", "-r", 5, "-w", 5)
         ask(name_server, "updateSubGroup", *cluster, "-g", "later", "-r", 7)
-    finally:
-        run("stop", directory)
     assert {"T", "read-only", "%RETRY%g", "%RETRY%h"} <= topics
     assert '"readQueueNums":3' in route
     assert '"writeQueueNums":2' in route

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import json
 import random
-import subprocess
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,8 +13,9 @@ import pytest
 
 import rmqfast
 from rmqfast import AppendOptions, Message
+from tests.interop.rocketmq import java
 
-from .test_append import SCRIPT, rows
+from .test_append import rows
 
 COUNT = 3000
 OPTIONS = AppendOptions(
@@ -88,11 +88,8 @@ def think_up(store_host: list[Any]) -> list[Line]:
 
 def put_by_rocketmq(path: Path, lines: list[Line]) -> None:
     sizes = ["--log-size", 1 << 16, "--queue-size", 2000, "--slots", 1000, "--index-num", 4000]
-    command = [SCRIPT, "java", "4.9.4", "Put", path, *sizes]
-    text = "\n".join(map(json.dumps, lines))
-    done = subprocess.run(list(map(str, command)), input=text, capture_output=True, text=True, timeout=240, check=False)
-    assert done.returncode == 0, done.stderr[-2000:]
-    statuses = [json.loads(answer)["status"] for answer in done.stdout.splitlines()]
+    printed = java("4.9.4", "Put", path, *sizes, stdin="\n".join(map(json.dumps, lines)), seconds=240)
+    statuses = [json.loads(answer)["status"] for answer in printed.splitlines()]
     assert statuses == ["PUT_OK"] * len(lines)
 
 

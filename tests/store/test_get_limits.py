@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import random
-import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,10 +13,10 @@ import pytest
 import rmqfast
 from rmqfast.errors import ArgumentError, UnknownTopicError
 from tests.golden_stores import unpack
+from tests.interop.rocketmq import java
 from tests.reference.writer import Message, Options, write_store
 from tests.store.scanned import opened
 from tests.store.small_store import small_store
-from tests.store.test_append import SCRIPT
 
 GoldenStore = Callable[[str], Path]
 Question = dict[str, Any]
@@ -187,11 +185,8 @@ def test_rocketmq_gives_the_same_answers(kind: str, tmp_path: Path) -> None:
     store = opened(path)
     questions = list(think_of_questions(store, store.info().max_offset))
     asked = "".join(json.dumps(question) + "\n" for question in questions)
-    command = [str(SCRIPT), "java", "4.9.4", "Ask", str(path)]
     # what was compiled takes the memory for a constant
-    env = os.environ | {"JAVA_EXTRA": "-Xint"}
-    done = subprocess.run(command, input=asked, stdout=subprocess.PIPE, text=True, check=True, env=env)
-    theirs = [json.loads(line) for line in done.stdout.splitlines()]
+    theirs = [json.loads(line) for line in java("4.9.4", "Ask", path, extra="-Xint", stdin=asked).splitlines()]
     pairs = zip(questions, theirs, strict=True)
     differ = [(q, answer(store, q), t) for q, t in pairs if answer(store, q) != as_client(t, q, store)]
     assert differ[:5] == []

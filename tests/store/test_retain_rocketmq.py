@@ -10,8 +10,9 @@ import pytest
 
 import rmqfast
 from rmqfast import AppendOptions, Message
+from tests.interop.rocketmq import RocketMQ, java
 
-from .test_handover import GEOMETRY, free_port, run
+from .test_handover import GEOMETRY
 from .test_retain import KEEP, age, fill, opened
 
 SIZES = AppendOptions(file_size=1 << 14, queue_file_size=2000, index_slots=100, index_entries=300, zone_offset_ms=0)
@@ -26,7 +27,7 @@ def files(path: Path) -> set[str]:
 
 def cleaned_by_rocketmq(path: Path) -> tuple[int, Queues]:
     """Where the log begins, and the bounds of each queue as RocketMQ has them."""
-    first, *queues = map(json.loads, run("java", "4.9.4", "Clean", path, *FLAGS).splitlines())
+    first, *queues = map(json.loads, java("4.9.4", "Clean", path, *FLAGS).splitlines())
     return first["minPhyOffset"], {(q["topic"], q["queueId"]): (q["min"], q["max"]) for q in queues if q["max"]}
 
 
@@ -73,20 +74,16 @@ def test_a_real_broker_serves_what_retention_left(tmp_path: Path) -> None:
         age(path, 5)
         assert store.clean(manual=True).log_files == 5
         wanted = {queue_id: both for (_, queue_id), both in bounds(store).items()}
-    name_server, broker = free_port(), free_port()
-    run("start", "4.9.4", tmp_path / "mq", name_server, broker, *GEOMETRY)
-    address = f"127.0.0.1:{name_server}"
-    try:
-        run("java", "4.9.4", "Admin", "updateTopic", "-n", address, "-c", "DefaultCluster", "-t", "T", "-r", 3, "-w", 3)
-        status = run("java", "4.9.4", "Admin", "topicStatus", "-n", address, "-t", "T")
+    with RocketMQ("4.9.4", tmp_path / "mq", *GEOMETRY) as broker:
+        to = ("-n", broker.name_server, "-t", "T")
+        broker.create_topic("T", 3)
+        status = java("4.9.4", "Admin", "topicStatus", *to)
         rows = [line.split() for line in status.splitlines() if line.startswith("broker-a")]
         assert {int(row[1]): (int(row[2]), int(row[3])) for row in rows} == wanted
-        pull = ("--mode", "pull", "--namesrv", address, "--topic", "T", "--group", "g", "--idle-ms", 3000)
-        pulled = [json.loads(line) for line in run("java", "4.9.4", "Consume", *pull).splitlines()]
+        pull = ("--mode", "pull", "--namesrv", broker.name_server, "--topic", "T", "--group", "g", "--idle-ms", 3000)
+        pulled = [json.loads(line) for line in java("4.9.4", "Consume", *pull).splitlines()]
         for queue_id, (low, high) in wanted.items():
             offsets = [line["queueOffset"] for line in pulled if line.get("queueId") == queue_id]
             assert offsets == list(range(low, high)), queue_id
-    finally:
-        run("stop", tmp_path / "mq")
     with opened(path, options=large) as store:
         assert store.append(Message("T", b"later", queue_id=1)).queue_offset == wanted[1][1]

@@ -15,10 +15,10 @@ import numpy as np
 import pytest
 
 import rmqfast
+from tests.effort import effort
+from tests.interop.rocketmq import RocketMQ, java
 
-from .test_handover import free_port, run
-
-SECONDS = int(os.environ.get("RMQFAST_TAIL_SECONDS", "30"))
+SECONDS = effort("RMQFAST_TAIL_SECONDS", 15, 30)
 RATE = int(os.environ.get("RMQFAST_TAIL_RATE", "20000"))
 SMALL_FILES = ("mappedFileSizeCommitLog=16777216", "mappedFileSizeConsumeQueue=200000", "maxHashSlotNum=100000")
 READERS = 4
@@ -47,20 +47,15 @@ print(json.dumps({"damage": tail.damage, "retained": tail.retained, "cpu": time.
 @contextmanager
 def broker(directory: Path) -> Iterator[str]:
     """A name server's address; broker and name server end with the block."""
-    name_server, port = free_port(), free_port()
-    run("start", "4.9.4", directory, name_server, port, *SMALL_FILES)
-    try:
-        address = f"127.0.0.1:{name_server}"
-        run("java", "4.9.4", "Admin", "updateTopic", "-n", address, "-c", "DefaultCluster", "-t", "T", "-r", 4, "-w", 4)
-        yield address
-    finally:
-        run("stop", directory)
+    with RocketMQ("4.9.4", directory, *SMALL_FILES) as cluster:
+        cluster.create_topic("T", 4)
+        yield cluster.name_server
 
 
 def load(address: str) -> dict[str, Any]:
     """Sends at the rate that is asked for, and tells how it went."""
     options = ("--namesrv", address, "--topic", "T", "--rate", RATE, "--seconds", SECONDS)
-    told: dict[str, Any] = json.loads(run("java", "4.9.4", "Load", *options, seconds=SECONDS + 120))
+    told: dict[str, Any] = json.loads(java("4.9.4", "Load", *options, seconds=SECONDS + 120))
     return told
 
 

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 
 import rmqfast
 from rmqfast import AppendOptions, Message
-
-from .test_append import SCRIPT
+from tests.effort import effort
+from tests.interop.rocketmq import java
 
 SIZES = AppendOptions(file_size=1 << 16, queue_file_size=2000, index_slots=1000, index_entries=4000, zone_offset_ms=0)
-TORN = 200
+TORN = effort("RMQFAST_TORN", 75, 200)
 AT_ONCE = 25
 
 
@@ -39,12 +38,11 @@ def fills(log: bytes, cut: int) -> list[bytes]:
 
 def recovered_by_rocketmq(stores: list[Path]) -> list[int]:
     flags = ["--slots", str(SIZES.index_slots), "--index-num", str(SIZES.index_entries)]
-    command = [str(SCRIPT), "java", "4.9.4", "Recover", *flags]
     answers = []
     for first in range(0, len(stores), AT_ONCE):
         lines = "".join(f"{store}\n" for store in stores[first : first + AT_ONCE])
-        done = subprocess.run(command, input=lines, stdout=subprocess.PIPE, text=True, check=True, timeout=100)
-        answers += [json.loads(line) for line in done.stdout.splitlines()]
+        printed = java("4.9.4", "Recover", *flags, stdin=lines, seconds=100)
+        answers += [json.loads(line) for line in printed.splitlines()]
     assert all(answer["loaded"] for answer in answers)
     return [answer["end"] for answer in answers]
 
@@ -52,6 +50,7 @@ def recovered_by_rocketmq(stores: list[Path]) -> list[int]:
 @pytest.mark.long
 @pytest.mark.timeout(900)
 def test_torn_logs_end_where_rocketmq_ends_them(tmp_path: Path) -> None:
+    """200 logs with RMQFAST_FULL=1, or as RMQFAST_TORN says."""
     places = killed(tmp_path / "whole")
     log = (tmp_path / "whole" / "commitlog" / ("0" * 20)).read_bytes()
     cuts = range(places[-4], places[-1])

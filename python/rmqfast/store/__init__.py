@@ -15,6 +15,7 @@ from rmqfast.store.config import (
     built_in_topics,
 )
 from rmqfast.store.get_limits import GetLimits
+from rmqfast.store.live import LiveStore
 from rmqfast.store.opening import open_store, repair
 from rmqfast.store.reader import MessageStore
 from rmqfast.store.report import ExportReport, IndexFile, StoreInfo, VerifyReport
@@ -39,6 +40,7 @@ __all__ = [
     "ExportReport",
     "GetLimits",
     "IndexFile",
+    "LiveStore",
     "MessageStore",
     "RecoveryReport",
     "Retained",

@@ -6,7 +6,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal
 
-__all__ = ["AppendOptions", "zone_offset_ms"]
+__all__ = ["SHIPPED_DELAY_LEVELS", "AppendOptions", "zone_offset_ms"]
+
+#: Seconds by level, from 1, as RocketMQ ships.
+SHIPPED_DELAY_LEVELS = (1, 5, 10, 30, 60, 120, 180, 240, 300, 360, 420, 480, 540, 600, 1200, 1800, 3600, 7200)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,6 +33,8 @@ class AppendOptions:
         sync_flush_timeout: Seconds that a sync append waits for a flush that another began (`syncFlushTimeout`).
         busy_after: Seconds after which an append that holds the log has others refused (`osPageCacheBusyTimeOutMills`);
             None has them wait.
+        delay_levels: Seconds that each delay level waits, from level 1 (`messageDelayLevel`), 1 to 32 of them. Readers
+            that list the end of a log by themselves know the levels only that RocketMQ ships with.
         zone_offset_ms: The local time's distance from UTC in milliseconds, as index files are named after the local
             time; that of the system unless given.
 
@@ -53,6 +58,7 @@ class AppendOptions:
     max_lmq_queues: int = 20_000
     sync_flush_timeout: float = 5.0
     busy_after: float | None = None
+    delay_levels: tuple[int, ...] = SHIPPED_DELAY_LEVELS
     zone_offset_ms: int | None = None
 
     def with_flush(self, flush: Literal["async", "sync"] | None) -> AppendOptions:

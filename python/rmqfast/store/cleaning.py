@@ -33,7 +33,8 @@ class Cleaning(MessageStore):
             manual: Files go by age at any hour of the day, and the time of day is believed.
 
         Raises:
-            ArgumentError: The store was opened without `retention`, or is closed.
+            ArgumentError: The store was opened without `retention`.
+            StoreNotWritableError: The store is closed.
             StoreIOError: The operating system refused; another call goes on where this one ended.
             ForkError: The store was opened before a fork.
 
@@ -69,7 +70,7 @@ class Cleaning(MessageStore):
             Topic and queue of each.
 
         Raises:
-            ArgumentError: The store is closed.
+            StoreNotWritableError: The store is closed.
             StoreIOError: The operating system refused.
             ForkError: The store was opened before a fork.
 
@@ -97,7 +98,7 @@ class Cleaning(MessageStore):
             Topic and queue of each that was removed.
 
         Raises:
-            ArgumentError: The store is closed.
+            StoreNotWritableError: The store is closed.
             StoreIOError: The operating system refused.
             ForkError: The store was opened before a fork.
 

@@ -12,6 +12,7 @@ from rmqfast._native import Appender, Store
 from rmqfast.message import Message
 from rmqfast.store.append_options import AppendOptions
 from rmqfast.store.cleaning import Cleaning
+from rmqfast.store.live import LiveStore
 from rmqfast.store.retention import RetentionOptions
 
 __all__ = ["AppendOptions", "AppendResult", "RecoveryReport", "WritableStore"]
@@ -135,6 +136,27 @@ class WritableStore(Cleaning):
         return f"WritableStore({str(self.path)!r})"
 
     @property
+    def appender(self) -> Appender:
+        """The extension's own object, for a data plane that appends without Python."""
+        return self._appender
+
+    @property
+    def live(self) -> LiveStore:
+        """Bounds, units and raw records, each as it is right after the last append; no file is opened anew for them.
+
+        Example:
+            >>> import rmqfast
+            >>> small = rmqfast.AppendOptions(file_size=1 << 20, index_slots=1000, index_entries=4000)
+            >>> with rmqfast.open_store(getfixture("tmp_path") / "live", mode="a", options=small) as store:
+            ...     place = store.append(rmqfast.Message("orders", b"paid"))
+            ...     store.live.queue_bounds("orders", 0)
+            (0, 1)
+
+        Source: `DefaultMessageStore.getMinOffsetInQueue`, `getMaxOffsetInQueue`.
+        """
+        return LiveStore(self._appender)
+
+    @property
     def _native(self) -> Store:
         """A reader that knows the files as they are since the last append, or since retention removed some."""
         runs = self._appender.cleaned_runs()
@@ -155,12 +177,14 @@ class WritableStore(Cleaning):
         sys_flag: int = 0,
         reconsume_times: int = 0,
         prepared_transaction_offset: int = 0,
+        is_due: bool = False,
+        waits: bool = True,
     ) -> AppendResult:
         """Stores one message.
 
         Properties are stored as KEYS, TAGS, then the others in their order; `tags` and `keys` win over properties of
-        their name. A property DELAY of 1 to 18 delays the message: it goes to `SCHEDULE_TOPIC_XXXX`. No UNIQ_KEY is
-        made up.
+        their name. A delay level of 1 to 18 delays the message (`AppendOptions.delay_levels` may have others), and so
+        does a property DELAY: it goes to `SCHEDULE_TOPIC_XXXX`. No UNIQ_KEY is made up.
 
         Args:
             message: What to store.
@@ -169,6 +193,9 @@ class WritableStore(Cleaning):
                 its queue; a compressed body is stored as it is.
             reconsume_times: How often it was consumed in vain.
             prepared_transaction_offset: Physical offset of the half message that this one ends.
+            is_due: A property DELAY is history, as of a message that was delayed: it is stored, and delays no more.
+            waits: With flush="sync" the call returns once the disk has the message; without, or where the message has
+                `wait_store=False`, it does not wait.
 
         Raises:
             ArgumentError: A topic, body, property or number that cannot be stored.
@@ -190,7 +217,8 @@ class WritableStore(Cleaning):
         Source: `CommitLog.asyncPutMessage`, `CommitLog.DefaultAppendMessageCallback.doAppend`.
         """
         now = None if self._clock is None else self._clock()
-        place = self._appender.append(message, now, born_host, sys_flag, reconsume_times, prepared_transaction_offset)
+        sent = (born_host, sys_flag, reconsume_times, prepared_transaction_offset, is_due, waits and message.wait_store)
+        place = self._appender.append(message, now, *sent)
         self._reader = None
         return _as_result(AppendResult, place)
 
@@ -238,7 +266,8 @@ class WritableStore(Cleaning):
             How many messages were stored.
 
         Raises:
-            ArgumentError: A row that cannot be stored, a column of a wrong type, or the store is closed.
+            ArgumentError: A row that cannot be stored, a column of a wrong type.
+            StoreNotWritableError: The store is closed, or a write or a flush has failed.
             UnknownColumnError: A column that a row does not have.
             StoreIOError: The operating system refused, as for a full disk.
             ForkError: The store was opened before a fork.
@@ -266,7 +295,7 @@ class WritableStore(Cleaning):
 
         Raises:
             StoreIOError: The operating system refused; nothing can be appended any more.
-            ArgumentError: The store is closed.
+            StoreNotWritableError: The store is closed, or a write or a flush has failed.
 
         Source: `CommitLog.FlushRealTimeService`, `StoreCheckpoint.flush`.
         """

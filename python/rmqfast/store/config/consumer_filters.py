@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
-from rmqfast.store.config.file import ConfigFile, StorePath
+from rmqfast.store.config.file import ConfigFile
 from rmqfast.store.config.value import ConfigValue, named
 
 __all__ = ["BloomFilterData", "ConsumerFilterData", "ConsumerFilterTable"]
@@ -94,29 +94,15 @@ class ConsumerFilterTable(ConfigFile, Mapping[tuple[str, str], ConsumerFilterDat
         self._other_by_topic: dict[str, dict[str, Any]] = {}
         self.other = {}
 
-    @classmethod
-    def load(cls, root: StorePath) -> Self:
-        """Reads the subscriptions of the store below `root`, as they are: see `restarted`.
-
-        Args:
-            root: The store's directory.
-
-        Raises:
-            CorruptError: The file is there, and neither it nor its `.bak` can be read.
-
-        Source: `ConsumerFilterManager.decode`.
-        """
-        members = cls.read(root)
-        table = cls()
+    def take(self, members: dict[str, Any]) -> None:
+        """Takes the subscriptions as they are: see `restarted`."""
         for topic, fields in members.pop("filterDataByTopic", {}).items():
             groups = fields.pop("groupFilterData", None) or {}
-            table._table[topic] = {
+            self._table[topic] = {
                 group: ConsumerFilterData.from_json(named(filter_data, topic=topic, consumerGroup=group))
                 for group, filter_data in groups.items()
             }
-            table._other_by_topic[topic] = fields
-        table.other = members
-        return table
+            self._other_by_topic[topic] = fields
 
     def put(self, filter_data: ConsumerFilterData) -> None:
         """Adds a subscription, or takes the place of that of its group to its topic.

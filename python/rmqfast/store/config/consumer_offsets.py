@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 from rmqfast.errors import ArgumentError
-from rmqfast.store.config.file import ConfigFile, StorePath, by_number
+from rmqfast.store.config.file import ConfigFile, by_number
 
 __all__ = ["ConsumerOffsetTable"]
 
@@ -37,23 +37,9 @@ class ConsumerOffsetTable(ConfigFile, Mapping[tuple[str, str], Mapping[int, int]
         self._table: dict[str, dict[int, int]] = {}
         self.other = {}
 
-    @classmethod
-    def load(cls, root: StorePath) -> Self:
-        """Reads the offsets of the store below `root`.
-
-        Args:
-            root: The store's directory.
-
-        Raises:
-            CorruptError: The file is there, and neither it nor its `.bak` can be read.
-
-        Source: `ConsumerOffsetManager.decode`.
-        """
-        members = cls.read(root)
-        table = cls()
-        table._table = {key: by_number(queues) for key, queues in members.pop("offsetTable", {}).items()}
-        table.other = members
-        return table
+    def take(self, members: dict[str, Any]) -> None:
+        """Takes the offsets."""
+        self._table = {key: by_number(queues) for key, queues in members.pop("offsetTable", {}).items()}
 
     def offset(self, topic: str, group: str, queue_id: int) -> int | None:
         """The next offset that the group consumes; None where it has consumed nothing yet.

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
-from rmqfast.store.config.file import ConfigFile, StorePath, by_number
+from rmqfast.store.config.file import ConfigFile, by_number
 
 __all__ = ["DelayOffsetTable"]
 
@@ -27,23 +27,9 @@ class DelayOffsetTable(ConfigFile, Mapping[int, int]):
         self._table: dict[int, int] = {}
         self.other = {}
 
-    @classmethod
-    def load(cls, root: StorePath) -> Self:
-        """Reads the offsets of the store below `root`.
-
-        Args:
-            root: The store's directory.
-
-        Raises:
-            CorruptError: The file is there, and neither it nor its `.bak` can be read.
-
-        Source: `ScheduleMessageService.decode`.
-        """
-        members = cls.read(root)
-        table = cls()
-        table._table = by_number(members.pop("offsetTable", {}))
-        table.other = members
-        return table
+    def take(self, members: dict[str, Any]) -> None:
+        """Takes the offsets."""
+        self._table = by_number(members.pop("offsetTable", {}))
 
     def commit(self, level: int, offset: int) -> None:
         """Notes the next offset to deliver of a level.

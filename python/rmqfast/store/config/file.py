@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import logging
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from rmqfast._native import load_config, save_config
 from rmqfast.errors import ArgumentError
@@ -17,7 +18,7 @@ _LOG = logging.getLogger("rmqfast.store")
 StorePath = str | os.PathLike[str]
 
 
-class ConfigFile:
+class ConfigFile(ABC):
     """The base of the tables.
 
     Attributes:
@@ -39,6 +40,24 @@ class ConfigFile:
         members: dict[str, Any] = {} if text is None else json.loads(text)
         return members
 
+    @classmethod
+    def load(cls, root: StorePath) -> Self:
+        """Reads the file of the store below `root`.
+
+        Args:
+            root: The store's directory.
+
+        Raises:
+            CorruptError: The file is there, and neither it nor its `.bak` can be read.
+
+        Source: `ConfigManager.load`.
+        """
+        members = cls.read(root)
+        table = cls()
+        table.take(members)
+        table.other = members
+        return table
+
     def save(self, root: StorePath) -> None:
         """Writes the file; the one before it, where it can be read, becomes its `.bak`.
 
@@ -57,9 +76,13 @@ class ConfigFile:
         members = dict(sorted((self.other | self.to_json()).items()))
         save_config(os.fspath(root), self.FILE_NAME, json.dumps(members))
 
+    @abstractmethod
+    def take(self, members: dict[str, Any]) -> None:
+        """Takes the members that are known here out of those of a file."""
+
+    @abstractmethod
     def to_json(self) -> dict[str, Any]:
-        """The members that are known here."""
-        raise NotImplementedError
+        """The members of the file that are known here."""
 
 
 def by_number(table: Mapping[str, int]) -> dict[int, int]:

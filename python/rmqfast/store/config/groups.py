@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
-from rmqfast.store.config.data_version import DataVersion
-from rmqfast.store.config.file import ConfigFile, StorePath, checked_name
-from rmqfast.store.config.value import ConfigValue, named
+from rmqfast.store.config.value import ConfigValue
+from rmqfast.store.config.versioned_table import VersionedTable
 
 __all__ = ["SubscriptionGroupConfig", "SubscriptionGroupTable", "built_in_groups"]
 
@@ -52,7 +51,7 @@ class SubscriptionGroupConfig(ConfigValue):
     which_broker_when_consume_slowly: int = 1
 
 
-class SubscriptionGroupTable(ConfigFile, Mapping[str, SubscriptionGroupConfig]):
+class SubscriptionGroupTable(VersionedTable[SubscriptionGroupConfig]):
     """The groups by name, and their version; each change is a new version.
 
     Example:
@@ -64,76 +63,12 @@ class SubscriptionGroupTable(ConfigFile, Mapping[str, SubscriptionGroupConfig]):
     """
 
     FILE_NAME: ClassVar[str] = "subscriptionGroup.json"
+    MEMBER: ClassVar[str] = "subscriptionGroupTable"
+    NAME: ClassVar[str] = "group_name"
 
-    def __init__(self, groups: Iterable[SubscriptionGroupConfig] = (), data_version: DataVersion | None = None) -> None:
-        self._table = {config.group_name: config for config in groups}
-        self.data_version = data_version or DataVersion()
-        self.other = {}
-
-    @classmethod
-    def load(cls, root: StorePath, built_in: Iterable[SubscriptionGroupConfig] = ()) -> Self:
-        """Reads the groups of the store below `root`; those of the file take the place of built-in ones.
-
-        Args:
-            root: The store's directory.
-            built_in: Groups that are there in any case, as `built_in_groups`.
-
-        Raises:
-            CorruptError: The file is there, and neither it nor its `.bak` can be read.
-
-        Source: `SubscriptionGroupManager.decode`.
-        """
-        members = cls.read(root)
-        table = cls(built_in, DataVersion.from_json(members.pop("dataVersion", None) or {}))
-        found: dict[str, dict[str, Any]] = members.pop("subscriptionGroupTable", {})
-        for name, fields in found.items():
-            table._table[name] = SubscriptionGroupConfig.from_json(named(fields, groupName=name))
-        table.other = members
-        return table
-
-    def put(self, config: SubscriptionGroupConfig, *, now: int) -> None:
-        """Adds a group, or takes the place of the one of its name.
-
-        Args:
-            config: The group.
-            now: Milliseconds since 1970, for the version.
-
-        Raises:
-            ArgumentError: A name that RocketMQ does not allow.
-
-        Source: `SubscriptionGroupManager.updateSubscriptionGroupConfig`.
-        """
-        self._table[checked_name("group_name", config.group_name)] = config
-        self.data_version = self.data_version.next(now)
-
-    def remove(self, group: str, *, now: int) -> None:
-        """Removes a group; one that is not there is no change.
-
-        Args:
-            group: Its name.
-            now: Milliseconds since 1970, for the version.
-
-        Source: `SubscriptionGroupManager.deleteSubscriptionGroupConfig`.
-        """
-        if self._table.pop(group, None) is not None:
-            self.data_version = self.data_version.next(now)
-
-    def to_json(self) -> dict[str, Any]:
-        """The members of the file that are known here."""
-        table = {name: config.to_json() for name, config in self._table.items()}
-        return {"dataVersion": self.data_version.to_json(), "subscriptionGroupTable": table}
-
-    def __getitem__(self, group: str) -> SubscriptionGroupConfig:
-        return self._table[group]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._table)
-
-    def __len__(self) -> int:
-        return len(self._table)
-
-    def __repr__(self) -> str:
-        return f"SubscriptionGroupTable({len(self)} groups, {self.data_version})"
+    def entry(self, members: Mapping[str, Any]) -> SubscriptionGroupConfig:
+        """An entry of the file as a value."""
+        return SubscriptionGroupConfig.from_json(members)
 
 
 def built_in_groups() -> list[SubscriptionGroupConfig]:

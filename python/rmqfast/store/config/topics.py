@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
-from rmqfast.store.config.data_version import DataVersion
-from rmqfast.store.config.file import ConfigFile, StorePath, checked_name
-from rmqfast.store.config.value import ConfigValue, named
+from rmqfast.store.config.value import ConfigValue
+from rmqfast.store.config.versioned_table import VersionedTable
 
 __all__ = ["TopicConfig", "TopicConfigTable", "built_in_topics"]
 
@@ -59,7 +58,7 @@ class TopicConfig(ConfigValue):
         return bool(self.perm & PERM_INHERIT)
 
 
-class TopicConfigTable(ConfigFile, Mapping[str, TopicConfig]):
+class TopicConfigTable(VersionedTable[TopicConfig]):
     """The topics by name, and their version; each change is a new version.
 
     Example:
@@ -75,80 +74,21 @@ class TopicConfigTable(ConfigFile, Mapping[str, TopicConfig]):
     """
 
     FILE_NAME: ClassVar[str] = "topics.json"
+    MEMBER: ClassVar[str] = "topicConfigTable"
+    NAME: ClassVar[str] = "topic_name"
 
-    def __init__(self, topics: Iterable[TopicConfig] = (), data_version: DataVersion | None = None) -> None:
-        self._table = {config.topic_name: config for config in topics}
-        self.data_version = data_version or DataVersion()
-        self.other = {}
-
-    @classmethod
-    def load(cls, root: StorePath, built_in: Iterable[TopicConfig] = ()) -> Self:
-        """Reads the topics of the store below `root`; those of the file take the place of built-in ones.
-
-        Args:
-            root: The store's directory.
-            built_in: Topics that are there in any case, as `built_in_topics`.
-
-        Raises:
-            CorruptError: The file is there, and neither it nor its `.bak` can be read.
-
-        Source: `TopicConfigManager.decode`.
-        """
-        members = cls.read(root)
-        table = cls(built_in, DataVersion.from_json(members.pop("dataVersion", None) or {}))
-        found: dict[str, dict[str, Any]] = members.pop("topicConfigTable", {})
-        for name, fields in found.items():
-            table._table[name] = TopicConfig.from_json(named(fields, topicName=name))
-        table.other = members
-        return table
-
-    def put(self, config: TopicConfig, *, now: int) -> None:
-        """Adds a topic, or takes the place of the one of its name.
-
-        Args:
-            config: The topic.
-            now: Milliseconds since 1970, for the version.
-
-        Raises:
-            ArgumentError: A name that RocketMQ does not allow.
-
-        Source: `TopicConfigManager.updateTopicConfig`.
-        """
-        self._table[checked_name("topic_name", config.topic_name)] = config
-        self.data_version = self.data_version.next(now)
-
-    def remove(self, topic: str, *, now: int) -> None:
-        """Removes a topic; one that is not there is no change.
-
-        Args:
-            topic: Its name.
-            now: Milliseconds since 1970, for the version.
-
-        Source: `TopicConfigManager.deleteTopicConfig`.
-        """
-        if self._table.pop(topic, None) is not None:
-            self.data_version = self.data_version.next(now)
-
-    def to_json(self) -> dict[str, Any]:
-        """The members of the file that are known here."""
-        table = {name: config.to_json() for name, config in self._table.items()}
-        return {"dataVersion": self.data_version.to_json(), "topicConfigTable": table}
-
-    def __getitem__(self, topic: str) -> TopicConfig:
-        return self._table[topic]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._table)
-
-    def __len__(self) -> int:
-        return len(self._table)
-
-    def __repr__(self) -> str:
-        return f"TopicConfigTable({len(self)} topics, {self.data_version})"
+    def entry(self, members: Mapping[str, Any]) -> TopicConfig:
+        """An entry of the file as a value."""
+        return TopicConfig.from_json(members)
 
 
 def built_in_topics(
-    cluster_name: str, broker_name: str, *, default_queues: int = 8, auto_create: bool = True, trace: bool = False
+    cluster_name: str,
+    broker_name: str,
+    *,
+    default_queues: int = 8,
+    auto_create: bool = True,
+    trace_topic: str | None = None,
 ) -> list[TopicConfig]:
     """The topics that every broker has.
 
@@ -157,7 +97,7 @@ def built_in_topics(
         broker_name: Name of the broker (`brokerName`), likewise.
         default_queues: Queues that new topics inherit (`defaultTopicQueueNums`).
         auto_create: Whether sending makes topics (`autoCreateTopicEnable`).
-        trace: Whether traces are kept (`traceTopicEnable`).
+        trace_topic: Where traces go (`msgTraceTopicName`); `None` unless `traceTopicEnable`.
 
     Example:
         >>> [topic.topic_name for topic in built_in_topics("c", "b", auto_create=False)][:2]
@@ -174,7 +114,7 @@ def built_in_topics(
         (broker_name, 1, all_permissions),
         ("OFFSET_MOVED_EVENT", 1, 6),
         ("SCHEDULE_TOPIC_XXXX", 18, 6),
-        *([("RMQ_SYS_TRACE_TOPIC", 1, 6)] if trace else []),
+        *([(trace_topic, 1, 6)] if trace_topic else []),
         (f"{cluster_name}_REPLY_TOPIC", 1, 6),
     ]
     return [

@@ -1,0 +1,107 @@
+"""Entries by name, with a version that each change makes anew: topics and groups."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, ClassVar, Generic, Self, TypeVar
+
+from rmqfast.store.config.data_version import DataVersion
+from rmqfast.store.config.file import ConfigFile, StorePath, checked_name
+from rmqfast.store.config.value import ConfigValue, java_name, named
+
+__all__ = ["VersionedTable"]
+
+Entry = TypeVar("Entry", bound=ConfigValue)
+
+
+class VersionedTable(ConfigFile, Mapping[str, Entry], Generic[Entry]):
+    """The base of both tables.
+
+    Attributes:
+        MEMBER: The member of the file that holds the entries.
+        NAME: The field of an entry that is its name.
+        data_version: The version.
+
+    Source: `TopicConfigManager`, `SubscriptionGroupManager`.
+    """
+
+    MEMBER: ClassVar[str]
+    NAME: ClassVar[str]
+
+    def __init__(self, entries: Iterable[Entry] = (), data_version: DataVersion | None = None) -> None:
+        self._table = {self._name(entry): entry for entry in entries}
+        self.data_version = data_version or DataVersion()
+        self.other = {}
+
+    @classmethod
+    def load(cls, root: StorePath, built_in: Iterable[Entry] = ()) -> Self:
+        """As `ConfigFile.load`; entries of the file take the place of built-in ones.
+
+        Args:
+            root: The store's directory.
+            built_in: Entries that are there in any case, as `built_in_topics` or `built_in_groups`.
+
+        Raises:
+            CorruptError: The file is there, and neither it nor its `.bak` can be read.
+        """
+        table = super().load(root)
+        table._table = {table._name(entry): entry for entry in built_in} | table._table  # noqa: SLF001
+        return table
+
+    def put(self, entry: Entry, *, now: int) -> None:
+        """Adds an entry, or takes the place of the one of its name.
+
+        Args:
+            entry: The topic or group.
+            now: Milliseconds since 1970, for the version.
+
+        Raises:
+            ArgumentError: A name that RocketMQ does not allow.
+
+        Source: `TopicConfigManager.updateTopicConfig`, `SubscriptionGroupManager.updateSubscriptionGroupConfig`.
+        """
+        self._table[checked_name(self.NAME, self._name(entry))] = entry
+        self.data_version = self.data_version.next(now)
+
+    def remove(self, name: str, *, now: int) -> None:
+        """Removes an entry; one that is not there is no change.
+
+        Args:
+            name: Its name.
+            now: Milliseconds since 1970, for the version.
+
+        Source: `TopicConfigManager.deleteTopicConfig`, `SubscriptionGroupManager.deleteSubscriptionGroupConfig`.
+        """
+        if self._table.pop(name, None) is not None:
+            self.data_version = self.data_version.next(now)
+
+    def take(self, members: dict[str, Any]) -> None:
+        """Takes the entries and their version."""
+        self.data_version = DataVersion.from_json(members.pop("dataVersion", None) or {})
+        for name, fields in members.pop(self.MEMBER, {}).items():
+            self._table[name] = self.entry(named(fields, **{java_name(self.NAME): name}))
+
+    @abstractmethod
+    def entry(self, members: Mapping[str, Any]) -> Entry:
+        """An entry of the file as a value."""
+
+    def to_json(self) -> dict[str, Any]:
+        """The members of the file that are known here."""
+        table = {name: entry.to_json() for name, entry in self._table.items()}
+        return {"dataVersion": self.data_version.to_json(), self.MEMBER: table}
+
+    def _name(self, entry: Entry) -> str:
+        return str(getattr(entry, self.NAME))
+
+    def __getitem__(self, name: str) -> Entry:
+        return self._table[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._table)
+
+    def __len__(self) -> int:
+        return len(self._table)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({len(self)} entries, {self.data_version})"
