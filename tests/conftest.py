@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,6 +14,10 @@ from . import golden_stores
 # how long an example takes says more about the machine than about the code
 settings.register_profile("store", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("store")
+
+# what a shell starts in its background is deaf to interrupts, and so would be all that tests start
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

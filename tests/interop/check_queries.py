@@ -19,7 +19,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from tests.interop.check_writer import SCRIPT, think_up
+from tests.interop.check_writer import think_up
+from tests.interop.rocketmq import SCRIPT
 from tests.reference.store import Store
 from tests.reference.writer import Options, write_store
 

@@ -18,13 +18,13 @@ from tempfile import TemporaryDirectory
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
 from tests import golden_stores
+from tests.interop.rocketmq import SCRIPT
 from tests.reference import random_store
 from tests.reference.index_file import keys_of
 from tests.reference.record import Blank
 from tests.reference.store import Store
 from tests.reference.writer import Message, Options, write_store
 
-SCRIPT = Path(__file__).parent / "real-rocketmq.sh"
 MIN_MESSAGES_PER_SECOND = 3
 
 
