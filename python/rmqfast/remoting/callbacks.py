@@ -1,0 +1,72 @@
+"""How asynchronous requests ended is told to who asked, on threads of its own.
+
+Source: `NettyRemotingAbstract.executeInvokeCallback`, `ResponseFuture`.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from typing import TypeAlias
+
+from rmqfast._native import Connections as NativeConnections
+from rmqfast.errors import RemotingError
+from rmqfast.remoting.peer import answer_of
+from rmqfast.remoting.response import Response
+
+_log = logging.getLogger(__name__)
+
+#: Takes how an asynchronous request ended.
+OnDone: TypeAlias = Callable[[Response | RemotingError], None]
+
+#: Requests that a thread takes at once, at most: those behind a callback that takes time wait for it.
+_AT_ONCE = 64
+#: How long a thread waits before it looks whether there is anything; it is woken by what comes, and by the end.
+_LOOK = 60.0
+
+
+class Callbacks:
+    """The threads that tell.
+
+    Args:
+        native: Where requests end.
+        threads: How many threads tell.
+    """
+
+    def __init__(self, native: NativeConnections, threads: int) -> None:
+        self._native = native
+        self._own: set[int] = set()
+        names = [f"rmqfast-callback-{n}" for n in range(threads)]
+        self._threads = [threading.Thread(target=self._run, name=name, daemon=True) for name in names]
+        for thread in self._threads:
+            thread.start()
+        native.expect_takers()
+
+    @property
+    def is_own_thread(self) -> bool:
+        """Whether this is one of the threads that tell, which must not wait for what they alone can end."""
+        return threading.get_ident() in self._own
+
+    def join(self, patience: float) -> None:
+        """Waits until all is told.
+
+        Args:
+            patience: How long, in seconds.
+        """
+        until = time.monotonic() + patience
+        for thread in self._threads:
+            if thread is not threading.current_thread():
+                thread.join(max(0.0, until - time.monotonic()))
+
+    def _run(self) -> None:
+        self._own.add(threading.get_ident())
+        while (ended := self._native.take(_AT_ONCE, _LOOK)) is not None:
+            for on_done, outcome in ended:
+                # an answer is told as a value, and what was made of one as it is
+                end = answer_of(outcome) if outcome.__class__ is tuple else outcome
+                try:
+                    on_done(end)
+                except BaseException:  # noqa: BLE001 - a defect of one callback is not the end of the others
+                    _log.exception("%r failed with the end of a request", on_done)

@@ -1,0 +1,101 @@
+"""A connection that this side opens: a broker's to its name servers.
+
+Source: `NettyRemotingClient`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Self
+
+from rmqfast._native import RemotingClient as NativeClient
+from rmqfast.errors import ResponseError
+from rmqfast.remoting.peer import answer_of
+from rmqfast.remoting.response import Response
+from rmqfast.remoting.response_code import ResponseCode
+from rmqfast.remoting.tls_options import TlsOptions
+
+
+class RemotingClient:
+    """Asks a server; threads may share it, one asks at a time.
+
+    After an error of the connection it is opened anew for the next request.
+
+    Args:
+        address: `host:port`.
+        timeout: How long to wait for a connection, an answer, in seconds.
+        tls: TLS; without, the connection is plain.
+
+    Raises:
+        ArgumentError: TLS that says nothing of whom to trust.
+
+    Example:
+        >>> from rmqfast.remoting import RemotingServer, Response, ServerOptions, TlsOptions
+        >>> options = ServerOptions(tls=TlsOptions(mode="enforcing"))
+        >>> with RemotingServer({7: lambda request: Response(body=request.body)}, options=options) as server:
+        ...     with RemotingClient(server.listen("127.0.0.1:0"), tls=TlsOptions(verify=False)) as client:
+        ...         client.request(7, body=b"secret").body
+        b'secret'
+    """
+
+    def __init__(self, address: str, *, timeout: float = 3.0, tls: TlsOptions | None = None) -> None:
+        if tls is not None:
+            tls.check_trust()
+        self.address = address
+        self._timeout = timeout
+        self._tls = tls
+        self._native: NativeClient | None = None
+
+    def request(
+        self, code: int, ext_fields: Mapping[str, str] | None = None, body: bytes = b"", *, timeout: float | None = None
+    ) -> Response:
+        """Asks and waits for the answer, whatever its code.
+
+        Raises:
+            RemotingConnectError: Nobody answers at the address.
+            RemotingTimeoutError: No answer in time.
+            ChannelClosedError: The connection ended.
+            TlsError: The two sides do not agree on TLS.
+            TlsFileError: A certificate or a key is of no use.
+            RemotingProtocolError: What came is no answer.
+        """
+        wait = self._timeout if timeout is None else timeout
+        native, self._native = self._native or self._connected(wait), None
+        answer = answer_of(native.request(code, dict(ext_fields or {}), body, wait))
+        self._native = native
+        return answer
+
+    def ask(self, code: int, ext_fields: Mapping[str, str] | None = None, body: bytes = b"") -> Response:
+        """As `request`; an answer that is not SUCCESS is an error.
+
+        Raises:
+            ResponseError: The answer is an error.
+            RemotingError: As `request`.
+        """
+        answer = self.request(code, ext_fields, body)
+        if answer.code != ResponseCode.SUCCESS:
+            raise ResponseError(answer.code, answer.remark or "")
+        return answer
+
+    def send_oneway(self, code: int, ext_fields: Mapping[str, str] | None = None, body: bytes = b"") -> None:
+        """Sends a request that is not answered.
+
+        Raises:
+            RemotingError: As `request`.
+        """
+        native, self._native = self._native or self._connected(self._timeout), None
+        native.send_oneway(code, dict(ext_fields or {}), body, self._timeout)
+        self._native = native
+
+    def close(self) -> None:
+        """Closes the connection."""
+        self._native = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _connected(self, timeout: float) -> NativeClient:
+        return NativeClient.connect(self.address, timeout, self._tls)

@@ -1,0 +1,252 @@
+"""All connections of a client, by address.
+
+Source: `NettyRemotingClient`.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Self, TypeAlias
+
+from rmqfast._native import AsyncSender, InFlight, Mailbox
+from rmqfast._native import Connections as NativeConnections
+from rmqfast.errors import ForkError
+from rmqfast.remoting.callbacks import Callbacks, OnDone
+from rmqfast.remoting.dispatcher import Dispatcher
+from rmqfast.remoting.peer import Peer, answer_of
+from rmqfast.remoting.processor import Processor
+from rmqfast.remoting.response import Response
+from rmqfast.remoting.tls_options import TlsOptions
+
+#: Further header fields of a request, of its code, its fields and its body: who asks, and the signature.
+Sign: TypeAlias = Callable[[int, Mapping[str, str], bytes], Mapping[str, str]]
+#: Asynchronous requests whose end was not told, at most (`com.rocketmq.remoting.clientAsyncSemaphoreValue`).
+MAX_IN_FLIGHT = 65_535
+#: Requests of peers that wait for a processor, at most.
+_CAPACITY = 10_000
+#: How long `close` waits for callbacks and processors together, in seconds.
+_PATIENCE = 3.0
+_NO_FIELDS: Mapping[str, str] = MappingProxyType({})
+_NONE: Mapping[int, Processor] = MappingProxyType({})
+
+
+class Connections:
+    """All connections of a client, by address `host:port`: opened at the first use, and anew after an error.
+
+    `request` drives a connection of its own, which later ones use again; the others share one connection of an address,
+    over which the peer sends its own requests, too. One try at a time opens a connection; after one in vain, nobody
+    tries for 0.1 to 5 seconds, and whoever needs the address is told at once why the last try was in vain.
+
+    Args:
+        tls: TLS; without, connections are plain.
+        sign: Further header fields of each request: ACL.
+        processors: Who answers the peers' own requests, by request code.
+        on_closed: Is told the address whose shared connection ended, unless `close` ended it.
+        callback_threads: Threads that tell how asynchronous requests ended.
+        connect_timeout: How long to wait for a connection, in seconds.
+
+    Example:
+        >>> from rmqfast.remoting import RemotingServer
+        >>> with RemotingServer({7: lambda request: Response(body=request.body[::-1])}) as server:
+        ...     with Connections() as connections:
+        ...         connections.request(server.listen("127.0.0.1:0"), 7, body=b"abc").body
+        b'cba'
+    """
+
+    def __init__(
+        self,
+        *,
+        tls: TlsOptions | None = None,
+        sign: Sign | None = None,
+        processors: Mapping[int, Processor] = _NONE,
+        on_closed: Callable[[str], None] | None = None,
+        callback_threads: int = 2,
+        connect_timeout: float = 3.0,
+    ) -> None:
+        if tls is not None:
+            tls.check_trust()
+        self._sign, self._processors, self._on_closed = sign, processors, on_closed
+        self._threads = callback_threads
+        self._pid = os.getpid()
+        self._mailbox = Mailbox(_CAPACITY)
+        self._native = NativeConnections(self._mailbox, tls, connect_timeout, MAX_IN_FLIGHT, callback_threads)
+        self._starting = threading.Lock()
+        #: Addresses whose shared connection was used, and has not ended since.
+        self._open: set[str] = set()
+        self._dispatcher: Dispatcher | None = None
+        self._callbacks: Callbacks | None = None
+        self._end = weakref.finalize(self, _end, self._pid, self._native, self._mailbox)
+
+    def request(
+        self,
+        address: str,
+        code: int,
+        ext_fields: Mapping[str, str] | None = None,
+        body: bytes = b"",
+        *,
+        timeout: float = 3.0,
+    ) -> Response:
+        """Asks and waits for the answer, whatever its code.
+
+        Args:
+            address: `host:port`.
+            code: Says what is asked for.
+            ext_fields: The header of the code.
+            body: The bytes behind the header.
+            timeout: How long to wait for the answer, in seconds.
+
+        Raises:
+            RemotingConnectError: Nobody answers at the address.
+            RemotingTimeoutError: No answer in time; what was asked for may have been done.
+            ChannelClosedError: The connection ended, or `close` was called; what was asked for may have been done.
+            RemotingProtocolError: What came is no answer.
+            ForkError: The connections are those of a parent process.
+        """
+        fields = self._signed(code, ext_fields, body)
+        return answer_of(self._native.request(address, code, fields, body, timeout))
+
+    def control(
+        self,
+        address: str,
+        code: int,
+        ext_fields: Mapping[str, str] | None = None,
+        body: bytes = b"",
+        *,
+        timeout: float = 3.0,
+    ) -> Response:
+        """As `request`, over the one connection over which the peer sends its own requests: heartbeats.
+
+        Raises:
+            RemotingError: As `request`.
+        """
+        self._dispatched()
+        fields = self._signed(code, ext_fields, body)
+        answered = answer_of(self._native.control(address, code, fields, body, timeout))
+        self._open.add(address)
+        return answered
+
+    def submit(
+        self,
+        address: str,
+        code: int,
+        ext_fields: Mapping[str, str] | None,
+        body: bytes,
+        on_done: OnDone,
+        *,
+        timeout: float = 3.0,
+        waits: bool = True,
+    ) -> None:
+        """Asks, and has `on_done` called with the answer or the error: exactly once, on another thread.
+
+        Where 65,535 requests wait for their end, or 32 MiB to be written, this waits for `timeout` at most; in a
+        callback it does not wait.
+
+        Args:
+            address: `host:port`.
+            code: Says what is asked for.
+            ext_fields: The header of the code.
+            body: The bytes behind the header.
+            on_done: Takes the answer, whatever its code, or the error; is not called where this raises.
+            timeout: How long to wait for the answer, in seconds.
+            waits: Whether it may wait for room; without, those that wait for their end are not counted. For a
+                connection that is not there it waits in any case.
+
+        Raises:
+            RemotingConnectError: Nobody answers at the address.
+            TooManyRequestsError: Too much waits already.
+            ChannelClosedError: `close` was called.
+            ForkError: The connections are those of a parent process.
+        """
+        callbacks = self._called_back()
+        fields = self._signed(code, ext_fields, body)
+        is_patient = waits and not callbacks.is_own_thread
+        self._native.submit(address, code, fields, body, timeout, on_done, is_patient)
+        self._open.add(address)
+
+    def is_open(self, address: str) -> bool:
+        """Whether the shared connection of an address is there, as far as is known: `submit` has none to wait for."""
+        return address in self._open
+
+    def send_oneway(
+        self, address: str, code: int, ext_fields: Mapping[str, str] | None = None, body: bytes = b""
+    ) -> None:
+        """Sends a request that is not answered; waits for room as `submit` does, three seconds at most.
+
+        Raises:
+            RemotingError: As `submit`.
+        """
+        self._dispatched()
+        waits = self._callbacks is None or not self._callbacks.is_own_thread
+        self._native.send_oneway(address, code, self._signed(code, ext_fields, body), body, waits)
+
+    def sender(self, in_flight: InFlight) -> AsyncSender:
+        """What sends messages over these connections while nothing is unusual, and no request is signed.
+
+        Args:
+            in_flight: How much may be on its way.
+        """
+        return AsyncSender(self._native, in_flight)
+
+    def close(self) -> None:
+        """Ends all connections: whoever waits is told.
+
+        Waits half a second for what was sent and is not written, three for callbacks and processors, at most.
+        """
+        self._end()
+        if os.getpid() == self._pid:
+            for threads in (self._callbacks, self._dispatcher):
+                if threads is not None:
+                    threads.join(_PATIENCE / 2)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _signed(self, code: int, ext_fields: Mapping[str, str] | None, body: bytes) -> Mapping[str, str]:
+        fields = ext_fields or _NO_FIELDS
+        return fields if self._sign is None else {**fields, **self._sign(code, fields, body)}
+
+    def _dispatched(self) -> Dispatcher:
+        """Who answers what peers ask by themselves; there from the first connection on over which they may."""
+        if os.getpid() != self._pid:
+            message = "the connections are those of a parent process: make others in this one"
+            raise ForkError(message)
+        if self._dispatcher is None:
+            with self._starting:
+                if self._dispatcher is None:
+                    closed = _Closed(self._on_closed, self._open, self._mailbox)
+                    self._dispatcher = Dispatcher(self._mailbox, self._processors, closed=closed, workers=1)
+        return self._dispatcher
+
+    def _called_back(self) -> Callbacks:
+        self._dispatched()
+        if self._callbacks is None:
+            with self._starting:
+                if self._callbacks is None:
+                    self._callbacks = Callbacks(self._native, self._threads)
+        return self._callbacks
+
+
+class _Closed:
+    """Notes connections that ended, and tells their addresses, but not of those that `close` ends."""
+
+    def __init__(self, on_closed: Callable[[str], None] | None, is_open: set[str], mailbox: Mailbox) -> None:
+        self._on_closed, self._open, self._mailbox = on_closed, is_open, mailbox
+
+    def __call__(self, peer: Peer) -> None:
+        self._open.discard(peer.address)
+        if self._on_closed is not None and not self._mailbox.is_closed:
+            self._on_closed(peer.address)
+
+
+def _end(pid: int, native: NativeConnections, mailbox: Mailbox) -> None:
+    # a fork may not touch what its parent's threads may have held
+    if os.getpid() == pid:
+        mailbox.close()
+        native.close()

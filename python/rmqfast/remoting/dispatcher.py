@@ -1,0 +1,174 @@
+"""Requests that came are answered by processors, on threads: those of a server's clients, those of a client's brokers.
+
+Source: `NettyRemotingAbstract.processRequestCommand`.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping
+
+from rmqfast._native import Call, Mailbox
+from rmqfast._native import Channel as NativeChannel
+from rmqfast.errors import ResponseError
+from rmqfast.remoting.peer import Peer
+from rmqfast.remoting.processor import Again, Later, Processor, failed, process
+from rmqfast.remoting.request import Request
+from rmqfast.remoting.response import Response
+from rmqfast.remoting.response_code import ResponseCode
+
+_log = logging.getLogger(__name__)
+
+#: How long a worker waits before it looks whether the mailbox is closed, in seconds.
+_LOOK = 1.0
+#: Answers that take time, at once: each has a thread of its own while it does.
+LATER = 256
+_OVERLOAD = "[OVERLOAD]system busy, start flow control for a while"
+
+
+class Dispatcher:
+    """Threads that take requests out of a mailbox and answer them, until the mailbox is closed.
+
+    Args:
+        mailbox: Where requests are, and connections that ended.
+        processors: By request code.
+        check: Is asked before a processor; raises `ResponseError` for a request that is not allowed.
+        closed: Is told of connections that ended.
+        again: Takes a request back that a processor has prepared the way for.
+        max_ages: Seconds that a request may wait, by code; one that waited longer is answered with code 2.
+        workers: Threads.
+
+    Example:
+        >>> from rmqfast._native import Mailbox
+        >>> mailbox = Mailbox(100)
+        >>> dispatcher = Dispatcher(mailbox, {})
+        >>> mailbox.close()
+        >>> dispatcher.join(3.0)
+    """
+
+    def __init__(
+        self,
+        mailbox: Mailbox,
+        processors: Mapping[int, Processor],
+        *,
+        check: Callable[[Request], None] | None = None,
+        closed: Callable[[Peer], None] | None = None,
+        again: Callable[[Call, tuple[str, int] | None], None] | None = None,
+        max_ages: Mapping[int, float] | None = None,
+        workers: int = 4,
+    ) -> None:
+        self._mailbox = mailbox
+        self._processors = processors
+        self._check = check
+        self._closed = closed
+        self._again = again
+        self._max_ages = max_ages or {}
+        self._later = threading.BoundedSemaphore(LATER)
+        self._workers = [threading.Thread(target=self._work, name=f"rmqfast-{n}", daemon=True) for n in range(workers)]
+        for worker in self._workers:
+            worker.start()
+
+    def join(self, patience: float) -> None:
+        """Waits for the processors that run, once the mailbox is closed.
+
+        Args:
+            patience: How long for all together, in seconds.
+        """
+        until = time.monotonic() + patience
+        for worker in self._workers:
+            if worker is not threading.current_thread():
+                worker.join(max(0.0, until - time.monotonic()))
+
+    def _work(self) -> None:
+        while True:
+            event = self._mailbox.take(_LOOK)
+            if isinstance(event, Call):
+                self._answer(event)
+            elif isinstance(event, str):
+                _log.warning("%s", event)
+            elif event is not None:
+                self._end(*event)
+            elif self._mailbox.is_closed:
+                return
+
+    def _answer(self, call: Call) -> None:
+        request = _request(call)
+        if call.age > self._max_ages.get(request.code, call.age):
+            _reply(call, self._too_old(call))
+            return
+        try:
+            self._send(call, request, self._processed(request))
+        except Exception as error:  # noqa: BLE001 - as in `process`
+            _reply(call, failed(request, error))
+
+    def _send(self, call: Call, request: Request, answer: Response | Later | Again | None) -> None:
+        match answer:
+            case Response():
+                _reply(call, answer)
+            case Later() if not self._later.acquire(blocking=False):
+                _reply(call, Response(ResponseCode.SYSTEM_BUSY, _OVERLOAD))
+            case Later():
+                self._start(call, request, answer)
+            case Again() if self._again is not None:
+                self._again(call, answer.target)
+            case _:
+                pass
+
+    def _start(self, call: Call, request: Request, later: Later) -> None:
+        thread = threading.Thread(target=self._reply_later, args=(call, request, later), daemon=True)
+        try:
+            thread.start()
+        except BaseException:
+            self._later.release()
+            raise
+
+    def _reply_later(self, call: Call, request: Request, later: Later) -> None:
+        try:
+            _reply(call, later.work())
+        except ResponseError as error:
+            _reply(call, Response(error.code, error.remark))
+        except Exception as error:  # noqa: BLE001 - as in `process`
+            _reply(call, failed(request, error))
+        finally:
+            self._later.release()
+
+    def _too_old(self, call: Call) -> Response:
+        # as BrokerFastFailure.cleanExpiredRequestInQueue
+        remark = (
+            "[TIMEOUT_CLEAN_QUEUE]broker busy, start flow control for a while, "
+            f"period in queue: {call.age * 1000:.0f}ms, size of queue: {len(self._mailbox)}"
+        )
+        return Response(ResponseCode.SYSTEM_BUSY, remark)
+
+    def _processed(self, request: Request) -> Response | Later | Again | None:
+        if self._check is not None:
+            try:
+                self._check(request)
+            except ResponseError as error:
+                return Response(error.code, error.remark)
+        return process(self._processors, request)
+
+    def _end(self, channel: NativeChannel, reason: str | None) -> None:
+        peer = Peer(channel)
+        if reason is not None:
+            _log.warning("the connection of %s ended: %s", peer.remote_address, reason)
+        if self._closed is not None:
+            try:
+                self._closed(peer)
+            except Exception:  # noqa: BLE001 - as in `process`
+                _log.exception("the end of the connection of %s could not be handled", peer.remote_address)
+
+
+def _request(call: Call) -> Request:
+    code, ext_fields, body, channel, remark, version, language, is_oneway = call.fields()
+    return Request(code, ext_fields, body, Peer(channel), remark, version, language, is_oneway)
+
+
+def _reply(call: Call, answer: Response) -> None:
+    try:
+        call.reply(answer.code, answer.remark, dict(answer.ext_fields or {}), answer.body)
+    except UnicodeEncodeError:
+        # it tells half of a character of UTF-16, which a body may bring in
+        call.reply(ResponseCode.SYSTEM_ERROR, "the answer is no text", {}, b"")

@@ -1,0 +1,230 @@
+"""JSON as RocketMQ writes and reads it, which is not quite JSON: a key may be a whole number, or a queue.
+
+Source: `RemotingSerializable`; fastjson 1.2.69 below it.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+from enum import Enum
+from typing import Any
+
+from rmqfast.errors import ArgumentError, RemotingProtocolError
+from rmqfast.message import MessageQueue
+from rmqfast.remoting.fastjson_parser import MAX_DEPTH, Parser
+from rmqfast.remoting.hash_map import HashMap
+
+#: Values in one text, those in its texts counted, too.
+MAX_VALUES = 2_000_000
+
+_ESCAPED = re.compile('["\\\\\x00-\x1f\x7f-\x9f\u2028\u2029]')
+#: All but what stays as it is: a class that names all of Unicode takes milliseconds to compile.
+_ESCAPED_STANDARD = re.compile(r"[^ !#-.0-\[\]-~]")
+_SHORT = {"\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r", '"': '\\"', "\\": "\\\\", "/": "\\/"}
+#: What the standard parser reads otherwise than the one here: halves of characters, and keys that hold an object.
+_NOT_PLAIN = re.compile(r'\\u[dD][89a-fA-F]|"\s*\{')
+
+
+def encode(value: Any, *, standard: bool = False) -> bytes:
+    r"""The bytes that RocketMQ writes for a value.
+
+    Members of objects are in the order of their names, those of a `HashMap` in Java's, queues in the order given.
+    `None` is left out of objects. A float that is no number is `null`.
+
+    Args:
+        value: Of mappings, sequences, texts, numbers, flags, enums, queues and `None`; keys are texts, whole numbers or
+            queues.
+        standard: Real JSON: whole numbers are quoted where they are keys, maps are in order, too, and all is ASCII.
+
+    Raises:
+        ArgumentError: A value of another type, or nesting deeper than 64.
+
+    Example:
+        >>> encode({"b": None, "a": {0: "x", 1: 1e7}, "c": [True, "é"]}).decode()
+        '{"a":{0:"x",1:1.0E7},"c":[true,"é"]}'
+        >>> encode({"a": {0: "x"}, "c": "é/"}, standard=True).decode()
+        '{"a":{"0":"x"},"c":"\\u00E9\\/"}'
+
+    Source: `RemotingSerializable.encode`, `TopicRouteData` in `DefaultRequestProcessor.getRouteInfoByTopic`.
+    """
+    text: list[str] = []
+    _Writer(text.append, standard=standard).write(value, 0)
+    return "".join(text).encode("utf-8", "replace")
+
+
+def decode(data: bytes) -> Any:
+    """The value that bytes of a body say; `None` where there are none.
+
+    A bare whole number that is a key stays a number, an object that is a key is a `MessageQueue`. `{"$ref": ...}`
+    stands as it came. Bytes that are no UTF-8 are U+FFFD.
+
+    Args:
+        data: The text in UTF-8.
+
+    Raises:
+        RemotingProtocolError: It is no JSON of this kind, or nested deeper than 64; says at which character. Or it has
+            more than two million values, which take far more memory than their text.
+
+    Example:
+        >>> decode(b'{0:"x","t":{{"brokerName":"b","queueId":1,"topic":"t"}:5}}')
+        {0: 'x', 't': {MessageQueue(topic='t', broker_name='b', queue_id=1): 5}}
+
+    Source: `RemotingSerializable.decode`.
+    """
+    text = data.decode("utf-8", "replace")
+    if not text.strip():
+        return None
+    if text.count(",") + text.count("[") + text.count("{") > MAX_VALUES:
+        raise RemotingProtocolError(f"no json of more than {MAX_VALUES} values")
+    if _NOT_PLAIN.search(text) is None:
+        try:
+            value = _PLAIN.decode(text)
+        except (ValueError, RecursionError):
+            pass  # the parser below reads more, and says where it ends
+        else:
+            if not _is_deep(value):
+                return value
+    return Parser(text).document()
+
+
+def _refused(constant: str) -> Any:
+    raise ValueError(constant)
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if not math.isfinite(number):
+        raise ValueError(digits)
+    return number
+
+
+_PLAIN = json.JSONDecoder(strict=False, parse_constant=_refused, parse_float=_finite)
+
+
+def _is_deep(value: Any) -> bool:
+    level = [value]
+    for _ in range(MAX_DEPTH):
+        level = [
+            child
+            for item in level
+            if isinstance(item, dict | list)
+            for child in (item.values() if isinstance(item, dict) else item)
+        ]
+        if not level:
+            return False
+    return any(isinstance(item, dict | list) for item in level)
+
+
+class _Writer:
+    def __init__(self, put: Any, *, standard: bool) -> None:
+        self._put = put
+        self._standard = standard
+
+    def write(self, value: Any, depth: int) -> None:
+        """Writes a value that stands in `depth` others."""
+        if isinstance(value, str):
+            self._put(self._quoted(value))
+        elif isinstance(value, bool | int | float | Enum) or value is None:
+            self._put(self._scalar(value))
+        elif depth >= MAX_DEPTH:
+            raise ArgumentError(f"json is nested deeper than {MAX_DEPTH}")
+        elif isinstance(value, MessageQueue):
+            self._put(self._queue(value))
+        elif isinstance(value, Mapping):
+            self._object(value, depth + 1)
+        elif isinstance(value, Sequence) and not isinstance(value, bytes | bytearray | memoryview):
+            self._array(value, depth + 1)
+        else:
+            raise ArgumentError(f"no json for {type(value).__name__}")
+
+    def _scalar(self, value: Any) -> str:
+        if isinstance(value, Enum):
+            return self._quoted(value.name)
+        if value is None or isinstance(value, bool):
+            return {None: "null", True: "true", False: "false"}[value]
+        return java_double(value) if isinstance(value, float) else str(value)
+
+    def _object(self, members: Mapping[Any, Any], depth: int) -> None:
+        separator = "{"
+        for key, value in self._in_order(members):
+            if value is not None:
+                self._put(separator)
+                self._put(self._key(key))
+                self.write(value, depth)
+                separator = ","
+        self._put("{}" if separator == "{" else "}")
+
+    def _array(self, items: Sequence[Any], depth: int) -> None:
+        separator = "["
+        for item in items:
+            self._put(separator)
+            self.write(item, depth)
+            separator = ","
+        self._put("[]" if separator == "[" else "]")
+
+    def _in_order(self, members: Mapping[Any, Any]) -> list[tuple[Any, Any]]:
+        if isinstance(members, HashMap) and not self._standard:
+            return members.in_order()
+        if any(isinstance(key, MessageQueue) for key in members):
+            return list(members.items())
+        return sorted(members.items(), key=lambda member: _rank(member[0]))
+
+    def _key(self, key: Any) -> str:
+        if isinstance(key, MessageQueue):
+            return self._queue(key) + ":"
+        if isinstance(key, int) and not isinstance(key, bool | Enum):
+            return f'"{key}":' if self._standard else f"{key}:"
+        if isinstance(key, str | Enum):
+            return self._quoted(key if isinstance(key, str) else key.name) + ":"
+        raise ArgumentError(f"no json key for {type(key).__name__}")
+
+    def _queue(self, queue: MessageQueue) -> str:
+        name, topic = self._quoted(queue.broker_name), self._quoted(queue.topic)
+        return f'{{"brokerName":{name},"queueId":{queue.queue_id},"topic":{topic}}}'
+
+    def _quoted(self, text: str) -> str:
+        pattern = _ESCAPED_STANDARD if self._standard else _ESCAPED
+        return f'"{pattern.sub(_escape, text)}"' if pattern.search(text) else f'"{text}"'
+
+
+def java_double(number: float) -> str:
+    """A number as Java prints it.
+
+    Example:
+        >>> [java_double(number) for number in (0.0, 0.001, 12345.678, 1e7, 2.5e-4, float("nan"))]
+        ['0.0', '0.001', '12345.678', '1.0E7', '2.5E-4', 'null']
+
+    Source: `Double.toString`; `null` is fastjson's.
+    """
+    if not math.isfinite(number):
+        return "null"
+    if number == 0 or 1e-3 <= abs(number) < 1e7:
+        return repr(number)
+    sign, digits, exponent = _decimal(number)
+    return f"{sign}{digits[0]}.{digits[1:] or '0'}E{exponent}"
+
+
+def _decimal(number: float) -> tuple[str, str, int]:
+    """Sign, the digits that tell the number from its neighbours, and the power of ten of the first of them."""
+    mantissa, _, power = repr(abs(number)).partition("e")
+    whole, _, fraction = mantissa.partition(".")
+    digits = (whole + fraction).lstrip("0")
+    leading = len(whole) - 1 if whole != "0" else len(digits) - len(whole + fraction)
+    return "-" if number < 0 else "", digits.rstrip("0"), leading + int(power or 0)
+
+
+def _rank(key: Any) -> tuple[int, int, str]:
+    if isinstance(key, Enum):
+        return (1, 0, key.name)
+    return (0, key, "") if isinstance(key, int) else (1, 0, str(key))
+
+
+def _escape(match: re.Match[str]) -> str:
+    character = match[0]
+    if character in _SHORT:
+        return _SHORT[character]
+    units = character.encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[at]:02X}{units[at + 1]:02X}" for at in range(0, len(units), 2))

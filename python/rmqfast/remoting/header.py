@@ -1,0 +1,67 @@
+"""The header fields of a request as values.
+
+Source: `RemotingCommand.decodeCommandCustomHeader`, `CommandCustomHeader`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from rmqfast.errors import ResponseError
+from rmqfast.remoting.response_code import ResponseCode
+
+
+class Header:
+    """Header fields by name; one that is missing or malformed is an answer with code 1, which says which.
+
+    Example:
+        >>> header = Header({"topic": "t", "queueId": "3", "isForce": "TRUE"})
+        >>> header.text("topic"), header.number("queueId"), header.flag("isForce"), header.optional_text("group")
+        ('t', 3, True, None)
+        >>> header.number("queueOffset")
+        Traceback (most recent call last):
+            ...
+        rmqfast.errors.ResponseError: CODE: 1  DESC: the header field queueOffset is missing
+    """
+
+    def __init__(self, ext_fields: Mapping[str, str]) -> None:
+        self._fields = ext_fields
+
+    def text(self, name: str) -> str:
+        """A text that must be there."""
+        value = self._fields.get(name)
+        if value is None:
+            raise _wrong(f"the header field {name} is missing")
+        return value
+
+    def optional_text(self, name: str) -> str | None:
+        """A text, or nothing."""
+        return self._fields.get(name)
+
+    def number(self, name: str, default: int | None = None) -> int:
+        """A whole number; without a default it must be there."""
+        value = self._fields.get(name)
+        if value is None:
+            if default is None:
+                raise _wrong(f"the header field {name} is missing")
+            return default
+        try:
+            return _java_long(value)
+        except ValueError:
+            raise _wrong(f"the header field {name} is no number: {value[:40]!r}") from None
+
+    def flag(self, name: str, *, default: bool = False) -> bool:
+        """Yes or no: `true` in any case is yes, whatever else is there is no."""
+        value = self._fields.get(name)
+        return default if value is None else value.lower() == "true"
+
+
+def _java_long(text: str) -> int:
+    digits = text[1:] if text[:1] in {"-", "+"} else text
+    if not (digits.isascii() and digits.isdigit()) or len(digits) > 19 or not -(1 << 63) <= int(text) < 1 << 63:
+        raise ValueError
+    return int(text)
+
+
+def _wrong(remark: str) -> ResponseError:
+    return ResponseError(ResponseCode.SYSTEM_ERROR, remark)

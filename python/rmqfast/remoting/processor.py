@@ -1,0 +1,68 @@
+"""Who answers which request.
+
+Source: `NettyRemotingAbstract.processRequestCommand`, `AdminBrokerProcessor.getUnknownCmdResponse`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from rmqfast.errors import ResponseError
+from rmqfast.remoting.request import Request
+from rmqfast.remoting.response import Response
+from rmqfast.remoting.response_code import ResponseCode
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Later:
+    """An answer that takes time, as where a client has to be asked first.
+
+    Attributes:
+        work: Finds the answer; is called once, on a thread that may wait.
+    """
+
+    work: Callable[[], Response]
+
+
+@dataclass(frozen=True, slots=True)
+class Again:
+    """No answer yet: what was missing is there now, so that whoever handed the request over can answer it.
+
+    Attributes:
+        target: Topic and queue that a message goes to in place of its own.
+    """
+
+    target: tuple[str, int] | None = None
+
+
+#: Answers a request; `None` where there is no answer. A `ResponseError` is an answer, too.
+Processor: TypeAlias = Callable[[Request], Response | Later | Again | None]
+
+
+def process(processors: Mapping[int, Processor], request: Request) -> Response | Later | Again | None:
+    """The answer of the processor for the request's code; of a code that nobody knows, 3 with RocketMQ's remark.
+
+    Args:
+        processors: By request code.
+        request: What is asked for.
+    """
+    processor = processors.get(request.code)
+    if processor is None:
+        return Response(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, f" request type {request.code} not supported")
+    try:
+        return processor(request)
+    except ResponseError as error:
+        return Response(error.code, error.remark)
+    except Exception as error:  # noqa: BLE001 - a defect of one processor is an answer, not the end of the server
+        return failed(request, error)
+
+
+def failed(request: Request, error: Exception) -> Response:
+    """The answer where a processor failed, which is logged."""
+    _log.error("request %d from %s failed", request.code, request.channel.remote_address, exc_info=error)
+    return Response(ResponseCode.SYSTEM_ERROR, f"{type(error).__name__}: {error}")

@@ -1,0 +1,113 @@
+"""Who is connected: what a broker says of the clients of a group, the answers to 203 and 204.
+
+Source: `ConsumerConnection`, `ProducerConnection`, `Connection`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from rmqfast.remoting.protocol.json_object import JsonObject
+from rmqfast.remoting.protocol.subscription_data import SubscriptionData
+
+_MOST_CLIENTS = 100_000
+_MOST_BYTES = 64 << 20
+ACTIVELY, PASSIVELY = "CONSUME_ACTIVELY", "CONSUME_PASSIVELY"
+BROADCASTING = "BROADCASTING"
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """A client that a broker knows.
+
+    Attributes:
+        client_id: What it calls itself.
+        client_addr: `ip:port` as the broker sees it.
+        language: Its language.
+        version: The ordinal of its release.
+
+    Source: `Connection`.
+    """
+
+    client_id: str
+    client_addr: str
+    language: str
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerConnection:
+    """The members of a group, as one broker knows them.
+
+    Attributes:
+        connections: The members, by client id.
+        subscriptions: What the broker takes the group to want, by topic: the newest of its members' subscriptions.
+        consume_type: `CONSUME_PASSIVELY` for push, `CONSUME_ACTIVELY` for pull and lite pull; another one with 5.x.
+        message_model: `CLUSTERING` or `BROADCASTING`.
+        consume_from_where: Where a new group begins.
+
+    Source: `ConsumerConnection`.
+    """
+
+    connections: tuple[Connection, ...]
+    subscriptions: Mapping[str, SubscriptionData] = field(default_factory=dict)
+    consume_type: str = PASSIVELY
+    message_model: str = "CLUSTERING"
+    consume_from_where: str = "CONSUME_FROM_LAST_OFFSET"
+
+    @property
+    def client_ids(self) -> list[str]:
+        """The members' client ids, in their order."""
+        return [connection.client_id for connection in self.connections]
+
+    @classmethod
+    def of_body(cls, body: bytes) -> ConsumerConnection:
+        """What an answer says.
+
+        Raises:
+            ResponseError: No JSON, or a member of another type.
+
+        Example:
+            >>> ConsumerConnection.of_body(b'{"connectionSet":[{"clientId":"c"}]}').client_ids
+            ['c']
+        """
+        members = JsonObject.of_body(body, most=_MOST_BYTES)
+        table = members.object("subscriptionTable")
+        names = [] if table is None else table.names()
+        return cls(
+            connections=_connections_of(members),
+            subscriptions={
+                # one without a version is older than all others
+                name: SubscriptionData.from_json(table.member(name), now=0)
+                for name in names
+                if table is not None
+            },
+            consume_type=members.optional_text("consumeType") or "",
+            message_model=members.optional_text("messageModel") or "",
+            consume_from_where=members.optional_text("consumeFromWhere") or "",
+        )
+
+
+def connections_of(body: bytes) -> tuple[Connection, ...]:
+    """The clients that an answer lists, by client id.
+
+    Raises:
+        ResponseError: No JSON, or a member of another type.
+
+    Source: `ProducerConnection`.
+    """
+    return _connections_of(JsonObject.of_body(body, most=_MOST_BYTES))
+
+
+def _connections_of(members: JsonObject) -> tuple[Connection, ...]:
+    listed = [
+        Connection(
+            client_id=item.optional_text("clientId") or "",
+            client_addr=item.optional_text("clientAddr") or "",
+            language=item.optional_text("language") or "",
+            version=item.number("version", 0),
+        )
+        for item in members.objects("connectionSet", most=_MOST_CLIENTS)
+    ]
+    return tuple(sorted(listed, key=lambda connection: connection.client_id))

@@ -1,0 +1,92 @@
+"""What a member of a group says of itself: the answer to 307.
+
+Source: `ConsumerRunningInfo`, `ProcessQueueInfo`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from rmqfast.message import MessageQueue
+from rmqfast.remoting.protocol.json_object import JsonObject
+from rmqfast.remoting.protocol.subscription_data import SubscriptionData
+
+_MOST_BYTES = 64 << 20
+_MOST = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessQueueInfo:
+    """A queue that a member has.
+
+    Attributes:
+        commit_offset: Where it goes on, as it has it in memory.
+        cached_count: Messages that it got and has not consumed.
+        is_locked: Whether it has the lock of the queue, which orderly consumers need.
+        is_dropped: Whether it gave the queue up.
+        last_pull_timestamp: When it asked for messages, in milliseconds since 1970.
+        last_consume_timestamp: When it consumed some.
+
+    Source: `ProcessQueueInfo`.
+    """
+
+    commit_offset: int
+    cached_count: int
+    is_locked: bool
+    is_dropped: bool
+    last_pull_timestamp: int
+    last_consume_timestamp: int
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerRunningInfo:
+    """What a member of a group does.
+
+    Attributes:
+        properties: Its settings, by RocketMQ's names.
+        subscriptions: What it wants itself, by topic.
+        queues: The queues that it has; empty for pull and lite pull consumers, which do not tell.
+        jstack: The stacks of its threads, where they were asked for.
+
+    Source: `ConsumerRunningInfo`.
+    """
+
+    properties: Mapping[str, str] = field(default_factory=dict)
+    subscriptions: Mapping[str, SubscriptionData] = field(default_factory=dict)
+    queues: Mapping[MessageQueue, ProcessQueueInfo] = field(default_factory=dict)
+    jstack: str | None = None
+
+    @classmethod
+    def of_body(cls, body: bytes) -> ConsumerRunningInfo:
+        """What an answer says.
+
+        Raises:
+            ResponseError: No JSON, or a member of another type.
+
+        Example:
+            >>> list(ConsumerRunningInfo.of_body(b'{"subscriptionSet":[{"topic":"t","subString":"A"}]}').subscriptions)
+            ['t']
+        """
+        members = JsonObject.of_body(body, most=_MOST_BYTES)
+        # one without a version is older than all others
+        wanted = [SubscriptionData.from_json(item, now=0) for item in members.objects("subscriptionSet", most=_MOST)]
+        properties = members.object("properties")
+        table = members.objects_by_queue("mqTable", most=_MOST)
+        return cls(
+            properties={} if properties is None else properties.texts_by_text(),
+            subscriptions={subscription.topic: subscription for subscription in wanted},
+            queues={queue: _queue_info(item) for queue, item in table.items()},
+            jstack=members.optional_text("jstack"),
+        )
+
+
+def _queue_info(item: JsonObject) -> ProcessQueueInfo:
+    return ProcessQueueInfo(
+        commit_offset=item.number("commitOffset", 0),
+        cached_count=item.number("cachedMsgCount", 0),
+        is_locked=item.flag("locked"),
+        is_dropped=item.flag("droped"),
+        last_pull_timestamp=item.number("lastPullTimestamp", 0),
+        last_consume_timestamp=item.number("lastConsumeTimestamp", 0),
+    )

@@ -1,0 +1,173 @@
+"""The body of a heartbeat: written by clients; read whole, within limits, before anything is made of it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from rmqfast.errors import ResponseError
+from rmqfast.remoting import fastjson
+from rmqfast.remoting.protocol.json_object import JsonObject
+from rmqfast.remoting.protocol.subscription_data import SubscriptionData
+from rmqfast.remoting.response_code import ResponseCode
+
+#: What one heartbeat may hold.
+MAX_GROUPS = 1000
+MAX_SUBSCRIPTIONS = 1000
+MAX_SUBSCRIPTIONS_IN_ALL = 10_000
+
+MAX_CLIENT_ID = 1024
+MAX_GROUP_NAME = 255
+MAX_TOPIC_NAME = len("%RETRY%") + MAX_GROUP_NAME
+_NAME = re.compile(r"[%|a-zA-Z0-9_-]+")
+
+CONSUME_TYPES = frozenset({"CONSUME_ACTIVELY", "CONSUME_PASSIVELY"})
+MESSAGE_MODELS = frozenset({"BROADCASTING", "CLUSTERING"})
+CONSUME_FROM_WHERE = frozenset(
+    {
+        "CONSUME_FROM_LAST_OFFSET",
+        "CONSUME_FROM_LAST_OFFSET_AND_FROM_MIN_WHEN_BOOT_FIRST",
+        "CONSUME_FROM_MIN_OFFSET",
+        "CONSUME_FROM_MAX_OFFSET",
+        "CONSUME_FROM_FIRST_OFFSET",
+        "CONSUME_FROM_TIMESTAMP",
+    }
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ConsumerData:
+    """A consumer group as one of its clients has it.
+
+    Attributes:
+        group_name: The group.
+        consume_type: `CONSUME_ACTIVELY` or `CONSUME_PASSIVELY`; None for a word that 4.9.4 does not know.
+        message_model: `CLUSTERING` or `BROADCASTING`, likewise.
+        consume_from_where: Where a new group begins, likewise.
+        subscriptions: What it wants, in the client's order.
+        unit_mode: Whether it is of a unit.
+
+    Source: `ConsumerData`.
+    """
+
+    group_name: str
+    consume_type: str | None
+    message_model: str | None
+    consume_from_where: str | None
+    subscriptions: tuple[SubscriptionData, ...]
+    unit_mode: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        """The object that a heartbeat has for it."""
+        return {
+            "consumeFromWhere": self.consume_from_where,
+            "consumeType": self.consume_type,
+            "groupName": self.group_name,
+            "messageModel": self.message_model,
+            "subscriptionDataSet": [subscription.to_json() for subscription in self.subscriptions],
+            "unitMode": self.unit_mode,
+        }
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class HeartbeatData:
+    """What a client says of itself every 30 seconds.
+
+    Attributes:
+        client_id: Its name, as `10.0.0.1@4711#2607801348397`.
+        consumers: Its consumer groups.
+        producers: The names of its producer groups.
+
+    Source: `HeartbeatData`.
+    """
+
+    client_id: str
+    consumers: tuple[ConsumerData, ...]
+    producers: tuple[str, ...]
+
+    @classmethod
+    def of_body(cls, body: bytes, *, now: int) -> HeartbeatData:
+        """The heartbeat that a body is.
+
+        Args:
+            body: JSON.
+            now: Milliseconds since 1970, the version of subscriptions that have none.
+
+        Raises:
+            ResponseError: No JSON, a member of another type, a name that RocketMQ does not allow, or too much of it.
+
+        Example:
+            >>> body = b'{"clientID":"c","consumerDataSet":[{"groupName":"g"}],"producerDataSet":[{"groupName":"p"}]}'
+            >>> heartbeat = HeartbeatData.of_body(body, now=0)
+            >>> heartbeat.consumers[0].group_name, heartbeat.producers
+            ('g', ('p',))
+        """
+        members = JsonObject.of_body(body)
+        client_id = members.text("clientID")
+        if len(client_id) > MAX_CLIENT_ID:
+            raise _wrong(f"body.clientID: expected at most {MAX_CLIENT_ID} characters, got {len(client_id)}")
+        consumers = tuple(_consumer(item, now) for item in members.objects("consumerDataSet", most=MAX_GROUPS))
+        count = sum(len(consumer.subscriptions) for consumer in consumers)
+        if count > MAX_SUBSCRIPTIONS_IN_ALL:
+            raise _wrong(f"body: expected at most {MAX_SUBSCRIPTIONS_IN_ALL} subscriptions, got {count}")
+        producers = members.objects("producerDataSet", most=MAX_GROUPS)
+        names = (checked_name("group", item.text("groupName"), MAX_GROUP_NAME) for item in producers)
+        return cls(client_id=client_id, consumers=consumers, producers=tuple(names))
+
+    def encode(self) -> bytes:
+        """The body of the request.
+
+        Example:
+            >>> HeartbeatData(client_id="c", consumers=(), producers=("p",)).encode()
+            b'{"clientID":"c","consumerDataSet":[],"producerDataSet":[{"groupName":"p"}]}'
+        """
+        members = {
+            "clientID": self.client_id,
+            "consumerDataSet": [consumer.to_json() for consumer in self.consumers],
+            "producerDataSet": [{"groupName": group} for group in self.producers],
+        }
+        return fastjson.encode(members)
+
+
+def checked_name(what: str, name: str, most: int) -> str:
+    """A name of a group or topic.
+
+    Raises:
+        ResponseError: It is too long, or has characters that RocketMQ does not allow.
+
+    Source: `Validators.checkGroup`, `TopicValidator.validateTopic`.
+    """
+    if len(name) > most:
+        raise _wrong(f"the specified {what} is longer than {what} max length {most}.")
+    if _NAME.fullmatch(name) is None:
+        raise _wrong(f"the specified {what}[{name}] contains illegal characters, allowing only ^[%|a-zA-Z0-9_-]+$")
+    return name
+
+
+def _consumer(members: JsonObject, now: int) -> ConsumerData:
+    subscriptions = members.objects("subscriptionDataSet", most=MAX_SUBSCRIPTIONS)
+    return ConsumerData(
+        group_name=checked_name("group", members.text("groupName"), MAX_GROUP_NAME),
+        consume_type=_known(members, "consumeType", CONSUME_TYPES),
+        message_model=_known(members, "messageModel", MESSAGE_MODELS),
+        consume_from_where=_known(members, "consumeFromWhere", CONSUME_FROM_WHERE),
+        subscriptions=tuple(_subscription(item, now) for item in subscriptions),
+        unit_mode=members.flag("unitMode"),
+    )
+
+
+def _subscription(members: JsonObject, now: int) -> SubscriptionData:
+    subscription = SubscriptionData.from_json(members, now=now)
+    checked_name("topic", subscription.topic, MAX_TOPIC_NAME)
+    return subscription
+
+
+def _known(members: JsonObject, name: str, words: frozenset[str]) -> str | None:
+    """A word of an enum; as Java reads it, one of a later release is none."""
+    word = members.optional_text(name)
+    return word if word in words else None
+
+
+def _wrong(remark: str) -> ResponseError:
+    return ResponseError(ResponseCode.SYSTEM_ERROR, remark)

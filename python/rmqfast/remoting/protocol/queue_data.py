@@ -1,0 +1,85 @@
+"""How many queues of a topic a broker has, and who may use them.
+
+Source: `QueueData`, `TopicSysFlag`, `PermName`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from rmqfast.remoting.protocol.json_object import JsonObject
+
+PERM_READ, PERM_WRITE = 4, 2
+_UNIT, _UNIT_SUB = 1, 2
+#: Queues that a broker may have of a topic; a route that says more is not believed.
+MAX_QUEUES = 65_536
+
+
+@dataclass(frozen=True, slots=True)
+class QueueData:
+    """What one broker has of a topic.
+
+    Attributes:
+        broker_name: The broker.
+        read_queue_nums: Queues that consumers see.
+        write_queue_nums: Queues that producers see.
+        perm: 4 to read, 2 to write, 1 to inherit, added up.
+        topic_sys_flag: 1 for a unit, 2 for a subscription of a unit.
+
+    Example:
+        >>> queues = QueueData("broker-a", 4, 4, 6, 0)
+        >>> queues.is_readable, queues.is_writable, queues.is_unit
+        (True, True, False)
+    """
+
+    broker_name: str
+    read_queue_nums: int
+    write_queue_nums: int
+    perm: int
+    topic_sys_flag: int
+
+    @property
+    def is_readable(self) -> bool:
+        """Whether consumers may read."""
+        return bool(self.perm & PERM_READ)
+
+    @property
+    def is_writable(self) -> bool:
+        """Whether producers may write."""
+        return bool(self.perm & PERM_WRITE)
+
+    @property
+    def is_unit(self) -> bool:
+        """Whether it is a topic of a unit."""
+        return bool(self.topic_sys_flag & _UNIT)
+
+    @property
+    def has_unit_sub(self) -> bool:
+        """Whether a unit subscribes to it."""
+        return bool(self.topic_sys_flag & _UNIT_SUB)
+
+    @classmethod
+    def from_json(cls, members: JsonObject) -> QueueData:
+        """What an object of a route says.
+
+        Raises:
+            ResponseError: A member of another type, or more queues than a topic may have.
+        """
+        return cls(
+            broker_name=members.text("brokerName"),
+            read_queue_nums=members.number_within("readQueueNums", 0, MAX_QUEUES, default=0),
+            write_queue_nums=members.number_within("writeQueueNums", 0, MAX_QUEUES, default=0),
+            perm=members.number("perm", 0),
+            topic_sys_flag=members.number("topicSysFlag", 0),
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """As it stands in a route."""
+        return {
+            "brokerName": self.broker_name,
+            "perm": self.perm,
+            "readQueueNums": self.read_queue_nums,
+            "topicSysFlag": self.topic_sys_flag,
+            "writeQueueNums": self.write_queue_nums,
+        }

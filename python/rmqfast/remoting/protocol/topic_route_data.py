@@ -1,0 +1,88 @@
+"""Where a topic is: what a producer or consumer needs to know of it.
+
+Source: `TopicRouteData`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from rmqfast.remoting import fastjson
+from rmqfast.remoting.hash_map import HashMap
+from rmqfast.remoting.protocol.broker_data import BrokerData
+from rmqfast.remoting.protocol.json_object import JsonObject
+from rmqfast.remoting.protocol.queue_data import QueueData
+
+#: Brokers of one topic that are read.
+MAX_BROKERS = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class TopicRouteData:
+    """The route of a topic.
+
+    Attributes:
+        queue_datas: What each broker has of it.
+        broker_datas: The brokers and their addresses.
+        filter_servers: Addresses of filter servers by that of the broker.
+        order_topic_conf: The brokers of an ordered topic with their queues, `broker-a:4;broker-b:4`.
+
+    Example:
+        >>> route = TopicRouteData.of_body(
+        ...     b'{"brokerDatas":[{"brokerAddrs":{0:"10.0.0.1:10911"},"brokerName":"a","cluster":"c"}],'
+        ...     b'"queueDatas":[{"brokerName":"a","perm":6,"readQueueNums":8,"topicSysFlag":0,"writeQueueNums":8}]}'
+        ... )
+        >>> route.broker_datas[0].addresses, route.queue_datas[0].read_queue_nums
+        ({0: '10.0.0.1:10911'}, 8)
+    """
+
+    queue_datas: Sequence[QueueData]
+    broker_datas: Sequence[BrokerData]
+    filter_servers: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    order_topic_conf: str | None = None
+
+    @classmethod
+    def of_body(cls, body: bytes) -> TopicRouteData:
+        """The route that a body says; what later releases add is passed over, and so are filter servers.
+
+        Raises:
+            ResponseError: No JSON, a member of another type, or too much of it.
+        """
+        members = JsonObject.of_body(body, most=64 << 20)
+        return cls(
+            queue_datas=tuple(map(QueueData.from_json, members.objects("queueDatas", most=MAX_BROKERS))),
+            broker_datas=tuple(map(BrokerData.from_json, members.objects("brokerDatas", most=MAX_BROKERS))),
+            order_topic_conf=members.optional_text("orderTopicConf"),
+        )
+
+    def says_as(self, other: TopicRouteData | None) -> bool:
+        """Whether another route says the same, in whatever order.
+
+        Source: `MQClientInstance.topicRouteDataIsChange`.
+        """
+        return other is not None and _sorted(self) == _sorted(other)
+
+    def encode(self, *, standard: bool = False) -> bytes:
+        """The body of the answer.
+
+        Args:
+            standard: Real JSON, as clients from 4.9.4 on get it.
+
+        Source: `DefaultRequestProcessor.getRouteInfoByTopic`.
+        """
+        members = {
+            "brokerDatas": [broker.to_json() for broker in self.broker_datas],
+            "filterServerTable": HashMap(self.filter_servers),
+            "orderTopicConf": self.order_topic_conf,
+            "queueDatas": [queues.to_json() for queues in self.queue_datas],
+        }
+        return fastjson.encode(members, standard=standard)
+
+
+def _sorted(
+    route: TopicRouteData,
+) -> tuple[list[QueueData], list[BrokerData], Mapping[str, Sequence[str]], str | None]:
+    queues = sorted(route.queue_datas, key=lambda queue_data: queue_data.broker_name)
+    brokers = sorted(route.broker_datas, key=lambda broker: broker.broker_name)
+    return queues, brokers, route.filter_servers, route.order_topic_conf or None

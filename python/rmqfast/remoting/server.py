@@ -1,0 +1,100 @@
+"""A server: sockets in Rust, answers by processors in Python.
+
+Source: `NettyRemotingServer`, `NettyRemotingAbstract.processRequestCommand`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from typing import Self
+
+from rmqfast._native import Call, Mailbox
+from rmqfast._native import RemotingServer as Listener
+from rmqfast.errors import ForkError
+from rmqfast.remoting.channel import Channel
+from rmqfast.remoting.dispatcher import Dispatcher
+from rmqfast.remoting.processor import Processor
+from rmqfast.remoting.request import Request
+from rmqfast.remoting.server_options import ServerOptions
+
+#: How long `close` waits for all processors together, in seconds.
+_PATIENCE = 3.0
+
+
+class RemotingServer:
+    """Answers requests with processors, on threads of its own.
+
+    Args:
+        processors: By request code.
+        check: Is asked before a processor; raises `ResponseError` for a request that is not allowed.
+        closed: Is told of connections that ended.
+        again: Takes a request back that a processor has prepared the way for, as the data plane of a broker.
+        max_ages: Seconds that a request may wait, by code; one that waited longer is answered with code 2.
+        capacity: Requests that may wait for a processor; further ones are answered with code 2.
+        workers: Threads.
+        options: How peers are treated.
+
+    Example:
+        >>> from rmqfast.remoting import RemotingClient, Response
+        >>> with RemotingServer({7: lambda request: Response(body=request.body[::-1])}) as server:
+        ...     with RemotingClient(server.listen("127.0.0.1:0")) as client:
+        ...         client.request(7, body=b"abc").body
+        b'cba'
+    """
+
+    def __init__(
+        self,
+        processors: Mapping[int, Processor],
+        *,
+        check: Callable[[Request], None] | None = None,
+        closed: Callable[[Channel], None] | None = None,
+        again: Callable[[Call, tuple[str, int] | None], None] | None = None,
+        max_ages: Mapping[int, float] | None = None,
+        capacity: int = 10_000,
+        workers: int = 4,
+        options: ServerOptions | None = None,
+    ) -> None:
+        self._options = options or ServerOptions()
+        self._listeners: list[Listener] = []
+        self._pid = os.getpid()
+        self.mailbox = Mailbox(capacity)
+        self._dispatcher = Dispatcher(
+            self.mailbox, processors, check=check, closed=closed, again=again, max_ages=max_ages, workers=workers
+        )
+
+    def listen(self, address: str) -> str:
+        """Listens at `host:port`; port 0 is any that is free.
+
+        Returns:
+            Where it listens.
+
+        Raises:
+            RemotingError: The address cannot be had.
+            TlsFileError: A certificate or a key is of no use.
+            ForkError: The server was made before a fork.
+        """
+        if os.getpid() != self._pid:
+            message = "the server was made before a fork: make one in this process"
+            raise ForkError(message)
+        self._listeners.append(Listener.bind(address, self.mailbox, self._options))
+        return self._listeners[-1].address
+
+    @property
+    def connections(self) -> int:
+        """How many connections are open."""
+        return sum(listener.connections for listener in self._listeners)
+
+    def close(self) -> None:
+        """Listens no more, ends all connections, waits for the processors that run: three seconds at most."""
+        for listener in self._listeners:
+            listener.close()
+        self.mailbox.close()
+        if os.getpid() == self._pid:
+            self._dispatcher.join(_PATIENCE)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

@@ -1,0 +1,90 @@
+"""A small file of configuration: read with its backup, written so that it is the old one or the new one.
+
+Source: `MixAll.string2File`, `MixAll.file2String`.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from rmqfast.errors import CorruptError, StoreIOError
+
+#: Bytes of a file that is still read.
+MAX_SIZE = 64 << 20
+
+
+def read_text(path: Path) -> str | None:
+    """The text of a file, or of its `.bak` where that is gone; `None` where neither is there.
+
+    Args:
+        path: The file.
+
+    Raises:
+        CorruptError: More than 64 MiB, or no UTF-8.
+        StoreIOError: The operating system refused.
+
+    Source: `MixAll.file2String`; the backup: `ConfigManager.load`.
+    """
+    for file in (path, _beside(path, ".bak")):
+        try:
+            with file.open("rb") as opened:
+                data = opened.read(MAX_SIZE + 1)
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            raise StoreIOError(f"{file}: {error.strerror}") from error
+        if data.strip():
+            return _text(file, data)
+    return None
+
+
+def write_text(path: Path, text: str) -> None:
+    """Writes a file; what it was before becomes its `.bak`. It is on the disk when this returns.
+
+    Args:
+        path: The file; its directory is made.
+        text: What it holds from now on.
+
+    Raises:
+        StoreIOError: The operating system refused; the file is as it was.
+
+    Source: `MixAll.string2File`, which has a moment without the file.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _written(_beside(path, ".tmp"), text.encode())
+        if path.exists():
+            _written(_beside(path, ".bak"), path.read_bytes())
+        _beside(path, ".tmp").replace(path)
+        _flush_directory(path.parent)
+    except OSError as error:
+        raise StoreIOError(f"{path}: {error.strerror}") from error
+
+
+def _text(file: Path, data: bytes) -> str:
+    if len(data) > MAX_SIZE:
+        raise CorruptError(f"{file}: expected at most {MAX_SIZE} bytes")
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise CorruptError(f"{file}: no UTF-8 at byte {error.start}") from error
+
+
+def _written(file: Path, data: bytes) -> None:
+    with file.open("wb") as opened:
+        opened.write(data)
+        opened.flush()
+        os.fsync(opened.fileno())
+
+
+def _flush_directory(directory: Path) -> None:
+    opened = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
+
+
+def _beside(path: Path, suffix: str) -> Path:
+    return path.with_name(path.name + suffix)

@@ -1,0 +1,102 @@
+"""How connections are kept secret, and who has to prove who they are."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from rmqfast.errors import ArgumentError
+
+
+class TlsMode(StrEnum):
+    """Which connections a server takes: plain ones, both, or those with TLS.
+
+    Source: `TlsMode`.
+    """
+
+    DISABLED = "disabled"
+    PERMISSIVE = "permissive"
+    ENFORCING = "enforcing"
+
+
+class ClientAuth(StrEnum):
+    """Whether a server asks its clients for certificates, and takes those that show none.
+
+    Source: `tls.server.need.client.auth`.
+    """
+
+    NONE = "none"
+    OPTIONAL = "optional"
+    REQUIRE = "require"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TlsOptions:
+    """TLS 1.2 and 1.3 of one side, a server or a client; all files are PEM.
+
+    A server looks at its files twice a second: new connections get what they hold now, those that are open stay. A
+    client reads them for each connection.
+
+    Attributes:
+        mode: Of a server; unless given `enforcing` with a certificate, `permissive` without.
+        certificate: Who this side is, and after it the authorities between it and the root. A server without makes
+            itself one that nobody can verify: it protects from those who listen, not from those who stand in between.
+        key: The key of the certificate, without a password.
+        trust: The authorities whose certificates are taken.
+        client_auth: Of a server: whether clients show a certificate.
+        verify: Whether `trust` decides whose certificates are taken; otherwise everybody's are.
+        check_host: Of a client: whether the server's certificate has to be for the host that is asked for.
+
+    Raises:
+        ArgumentError: A certificate without a key, a key without a certificate, or nobody who is trusted.
+
+    Example:
+        >>> TlsOptions(certificate="server.pem", key="server.key").mode
+        <TlsMode.ENFORCING: 'enforcing'>
+        >>> TlsOptions().mode
+        <TlsMode.PERMISSIVE: 'permissive'>
+        >>> TlsOptions(client_auth="require")
+        Traceback (most recent call last):
+            ...
+        rmqfast.errors.ArgumentError: trust: expected a file of authorities, or verify=False, got None
+
+    Source: `TlsSystemConfig`, `TlsHelper`; there `verify` is off unless asked for, `check_host` always.
+    """
+
+    mode: TlsMode | str | None = None
+    certificate: str | os.PathLike[str] | None = None
+    key: str | os.PathLike[str] | None = None
+    trust: str | os.PathLike[str] | None = None
+    client_auth: ClientAuth | str = ClientAuth.NONE
+    verify: bool = True
+    check_host: bool = True
+
+    def __post_init__(self) -> None:
+        for name in ("certificate", "key", "trust"):
+            path = getattr(self, name)
+            object.__setattr__(self, name, None if path is None else Path(path))
+        if (self.certificate is None) != (self.key is None):
+            raise ArgumentError(f"expected a certificate and its key, got {self.certificate} and {self.key}")
+        usual = TlsMode.PERMISSIVE if self.certificate is None else TlsMode.ENFORCING
+        object.__setattr__(self, "mode", _one_of(TlsMode, "mode", usual if self.mode is None else self.mode))
+        object.__setattr__(self, "client_auth", _one_of(ClientAuth, "client_auth", self.client_auth))
+        if self.client_auth is not ClientAuth.NONE:
+            self.check_trust()
+
+    def check_trust(self) -> None:
+        """Whether it is known whose certificates are taken, which a client has to know.
+
+        Raises:
+            ArgumentError: It is not.
+        """
+        if self.verify and self.trust is None:
+            raise ArgumentError("trust: expected a file of authorities, or verify=False, got None")
+
+
+def _one_of(kind: type[StrEnum], name: str, value: str) -> StrEnum:
+    try:
+        return kind(value)
+    except ValueError:
+        raise ArgumentError(f"{name}: expected {' or '.join(kind)}, got {value!r}") from None

@@ -1,0 +1,146 @@
+"""TLS as RocketMQ's properties say it: those of `broker.conf` and `namesrv.conf`, and of a file of their own.
+
+For RocketMQ they are properties of the JVM, and those of `/etc/rocketmq/tls.properties`; here no file is read that is
+not named.
+
+Source: `TlsSystemConfig`, `TlsHelper.extractTlsConfigFromFile`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from rmqfast.errors import ArgumentError
+from rmqfast.remoting import properties
+from rmqfast.remoting.text_file import read_text
+from rmqfast.remoting.tls_options import ClientAuth, TlsMode, TlsOptions
+
+#: The names of all of them.
+TLS_KEYS = frozenset(
+    {
+        "tls.enable",
+        "tls.config.file",
+        "tls.test.mode.enable",
+        "tls.server.mode",
+        "tls.server.certPath",
+        "tls.server.keyPath",
+        "tls.server.keyPassword",
+        "tls.server.need.client.auth",
+        "tls.server.authClient",
+        "tls.server.trustCertPath",
+        "tls.client.certPath",
+        "tls.client.keyPath",
+        "tls.client.keyPassword",
+        "tls.client.authServer",
+        "tls.client.trustCertPath",
+    }
+)
+
+
+def server_tls(values: Mapping[str, str]) -> TlsOptions:
+    """How a server takes connections.
+
+    As in RocketMQ a server that is told nothing takes TLS too, with a certificate that it makes itself. Two things
+    differ: with a certificate that it is given the mode is `enforcing` unless `tls.server.mode` says otherwise, and the
+    certificates of clients are verified unless `tls.server.authClient` is `false`.
+
+    Args:
+        values: Properties; those that are not of TLS are passed over.
+
+    Raises:
+        ArgumentError: A value that is none of its key's, or two that exclude each other.
+
+    Example:
+        >>> server_tls({"tls.server.certPath": "a.pem", "tls.server.keyPath": "a.key"}).mode
+        <TlsMode.ENFORCING: 'enforcing'>
+        >>> server_tls({"tls.server.mode": "disabled"}).mode
+        <TlsMode.DISABLED: 'disabled'>
+
+    Source: `TlsHelper.buildSslContext`.
+    """
+    given = _merged(values)
+    mode = given.get("tls.server.mode")
+    if mode == TlsMode.DISABLED:
+        return TlsOptions(mode=mode)
+    certificate, key = given.get("tls.server.certPath"), given.get("tls.server.keyPath")
+    if _makes_its_own(given):
+        if certificate is not None:
+            raise ArgumentError("tls.test.mode.enable=true: expected no tls.server.certPath, since it makes its own")
+        return TlsOptions(mode=mode)
+    if certificate is None:
+        if mode is not None:
+            raise ArgumentError("tls.server.certPath: expected a file, or tls.test.mode.enable=true, got none")
+        return TlsOptions(mode=TlsMode.DISABLED)
+    return TlsOptions(
+        mode=mode,
+        certificate=certificate,
+        key=key,
+        client_auth=given.get("tls.server.need.client.auth", ClientAuth.NONE),
+        verify=_flag(given, "tls.server.authClient", default=True),
+        trust=given.get("tls.server.trustCertPath"),
+    )
+
+
+def client_tls(values: Mapping[str, str], *, use_tls: bool = False) -> TlsOptions | None:
+    """How connections to other servers are made; `None` for plain ones.
+
+    Those of a server that takes no plain connections have TLS themselves unless `tls.enable` is `false`. Servers are
+    verified unless `tls.client.authServer` is `false`, or `tls.test.mode.enable` is `true`.
+
+    Args:
+        values: Properties; those that are not of TLS are passed over.
+        use_tls: What counts as `tls.enable` where that is not given.
+
+    Raises:
+        ArgumentError: A value that is none of its key's, or no `tls.client.trustCertPath`.
+
+    Example:
+        >>> client_tls({}) is None
+        True
+        >>> client_tls({"tls.enable": "true", "tls.client.trustCertPath": "ca.pem"}).trust.name
+        'ca.pem'
+
+    Source: `TlsHelper.buildSslContext`, `BrokerStartup`.
+    """
+    given = _merged(values)
+    enforced = server_tls(values).mode is TlsMode.ENFORCING
+    if not _flag(given, "tls.enable", default=use_tls or enforced):
+        return None
+    is_test = _flag(given, "tls.test.mode.enable", default=False)
+    verify = _flag(given, "tls.client.authServer", default=not is_test)
+    trust = given.get("tls.client.trustCertPath")
+    if verify and trust is None:
+        expected = "expected a file of authorities, or tls.client.authServer=false, or tls.enable=false, got none"
+        raise ArgumentError(f"tls.client.trustCertPath: {expected}")
+    certificate, key = given.get("tls.client.certPath"), given.get("tls.client.keyPath")
+    return TlsOptions(certificate=certificate, key=key, trust=trust, verify=verify)
+
+
+def _merged(values: Mapping[str, str]) -> dict[str, str]:
+    """The properties of TLS that are not empty; those of the file win."""
+    file = values.get("tls.config.file", "").strip()
+    both = {**values, **(_read(Path(file)) if file else {})}
+    given = {name: both[name].strip() for name in TLS_KEYS if both.get(name, "").strip()}
+    for name in ("tls.server.keyPassword", "tls.client.keyPassword"):
+        if name in given:
+            raise ArgumentError(f"{name}: expected none, since keys are read without a password")
+    return given
+
+
+def _read(path: Path) -> dict[str, str]:
+    text = read_text(path)
+    if text is None:
+        raise ArgumentError(f"tls.config.file: expected a file, got {path}, which is not there or empty")
+    return properties.loads(text)
+
+
+def _makes_its_own(given: Mapping[str, str]) -> bool:
+    return _flag(given, "tls.test.mode.enable", default="tls.server.certPath" not in given)
+
+
+def _flag(given: Mapping[str, str], name: str, *, default: bool) -> bool:
+    text = given.get(name, str(default)).lower()
+    if text not in {"true", "false"}:
+        raise ArgumentError(f"{name}: expected true or false, got {text[:40]!r}")
+    return text == "true"
