@@ -1,0 +1,8 @@
+"""A name server: which brokers there are, which topics they have, and where."""
+
+from rmqfast.nameserver.config import NamesrvConfig
+from rmqfast.nameserver.kv_config import KVConfigManager
+from rmqfast.nameserver.route_info import RouteInfoManager
+from rmqfast.nameserver.server import NameServer
+
+__all__ = ["KVConfigManager", "NameServer", "NamesrvConfig", "RouteInfoManager"]

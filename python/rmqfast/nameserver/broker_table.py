@@ -1,0 +1,115 @@
+"""The brokers by name, their addresses, and the clusters that they make up.
+
+Source: `RouteInfoManager.brokerAddrTable` and `clusterAddrTable`, `BrokerData`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from rmqfast.errors import ResponseError
+from rmqfast.nameserver.names import MAX_ADDRESSES, MAX_BROKERS, MAX_CLUSTERS
+from rmqfast.remoting import ResponseCode
+from rmqfast.remoting.hash_map import HashMap, hash_order
+from rmqfast.remoting.protocol.broker_data import BrokerData
+
+
+class BrokerTable:
+    """All brokers and clusters."""
+
+    def __init__(self) -> None:
+        self._brokers: dict[str, BrokerData] = {}
+        self._clusters: dict[str, dict[str, None]] = {}
+
+    def put(self, cluster: str, broker_name: str, broker_id: int, address: str) -> bool:
+        """Notes an address; an address that had another id of the same name changes it.
+
+        Returns:
+            Whether the name or the id is new.
+
+        Raises:
+            ResponseError: There are too many already.
+
+        Source: `RouteInfoManager.registerBroker`.
+        """
+        broker = self._brokers.get(broker_name)
+        self._check_room(cluster, broker, broker_id)
+        self._clusters.setdefault(cluster, {})[broker_name] = None
+        if broker is None:
+            broker = self._brokers[broker_name] = BrokerData(cluster, broker_name)
+        moved = [known for known, other in broker.addresses.items() if other == address and known != broker_id]
+        for known in moved:
+            del broker.addresses[known]
+        is_new = broker_id not in broker.addresses
+        broker.addresses[broker_id] = address
+        return is_new
+
+    def remove(self, broker_name: str, broker_id: int) -> bool:
+        """Forgets an id of a broker, the broker with its last one, and the cluster with its last broker.
+
+        Args:
+            broker_name: Name of the broker.
+            broker_id: Which of its addresses.
+
+        Returns:
+            Whether the broker is gone.
+
+        Source: `RouteInfoManager.unregisterBroker`, `onChannelDestroy`.
+        """
+        broker = self._brokers.get(broker_name)
+        if broker is None:
+            return False
+        broker.addresses.pop(broker_id, None)
+        if broker.addresses:
+            return False
+        del self._brokers[broker_name]
+        for cluster in list(self._clusters):
+            self._leave(cluster, broker_name)
+        return True
+
+    def get(self, broker_name: str) -> BrokerData | None:
+        """A broker."""
+        return self._brokers.get(broker_name)
+
+    def names_of(self, cluster: str) -> list[str]:
+        """The brokers of a cluster, in Java's order; none where it is not known."""
+        return hash_order(self._clusters.get(cluster, ()))
+
+    def clusters(self) -> list[str]:
+        """The clusters, in Java's order."""
+        return hash_order(self._clusters, capacity=32)
+
+    def ids_of(self, address: str) -> list[tuple[str, int]]:
+        """The names and ids under which an address is known."""
+        return [(b.broker_name, known) for b in self for known, other in b.addresses.items() if other == address]
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything, as `mqadmin clusterList` asks for it.
+
+        Source: `ClusterInfo`.
+        """
+        brokers = HashMap({broker.broker_name: broker.to_json() for broker in self._brokers.values()}, capacity=128)
+        clusters = HashMap({cluster: self.names_of(cluster) for cluster in self._clusters}, capacity=32)
+        return {"brokerAddrTable": brokers, "clusterAddrTable": clusters}
+
+    def __iter__(self) -> Iterator[BrokerData]:
+        return iter([self._brokers[name] for name in hash_order(self._brokers, capacity=128)])
+
+    def __len__(self) -> int:
+        return len(self._brokers)
+
+    def _leave(self, cluster: str, broker_name: str) -> None:
+        names = self._clusters[cluster]
+        names.pop(broker_name, None)
+        if not names:
+            del self._clusters[cluster]
+
+    def _check_room(self, cluster: str, broker: BrokerData | None, broker_id: int) -> None:
+        if cluster not in self._clusters and len(self._clusters) >= MAX_CLUSTERS:
+            raise ResponseError(ResponseCode.SYSTEM_ERROR, f"there are {MAX_CLUSTERS} clusters already")
+        if broker is None and len(self._brokers) >= MAX_BROKERS:
+            raise ResponseError(ResponseCode.SYSTEM_ERROR, f"there are {MAX_BROKERS} brokers already")
+        if broker is not None and broker_id not in broker.addresses and len(broker.addresses) >= MAX_ADDRESSES:
+            name = broker.broker_name
+            raise ResponseError(ResponseCode.SYSTEM_ERROR, f"broker {name} has {MAX_ADDRESSES} addresses already")

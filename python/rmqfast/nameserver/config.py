@@ -1,0 +1,179 @@
+"""How a name server is set up: `namesrv.conf`.
+
+Source: `NamesrvConfig`, `NettyServerConfig`, `NamesrvStartup`.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, ClassVar
+
+from rmqfast.errors import ArgumentError
+from rmqfast.remoting import properties
+from rmqfast.remoting.text_file import read_text, write_text
+from rmqfast.remoting.tls_properties import TLS_KEYS
+
+_LOG = logging.getLogger("rmqfast.nameserver")
+_INT = 1 << 31
+
+
+def _below_home(name: str) -> str:
+    return str(Path.home() / "namesrv" / name)
+
+
+@dataclass(kw_only=True)
+class NamesrvConfig:
+    r"""The properties of `namesrv.conf`, under their names there as `snake_case`.
+
+    Attributes:
+        kv_config_path: The file of `KVConfigManager`.
+        config_store_path: Where changed properties are written: the file that was read, where there is one.
+        order_message_enable: Whether routes tell the brokers of ordered topics.
+        listen_port: The port.
+        bind_address: The address that is listened at; nobody but this machine unless told otherwise.
+        server_channel_max_idle_time_seconds: Seconds without a byte after which a connection is closed.
+        tls: The properties of TLS, under RocketMQ's names; told only where they are set.
+
+    All others are kept to be told again, and change nothing.
+
+    Example:
+        >>> NamesrvConfig.from_text("listenPort=9877\norderMessageEnable=true").listen_port
+        9877
+
+    Source: `NamesrvConfig`, `NettyServerConfig`; `bindAddress` is of 5.x.
+    """
+
+    rocketmq_home: str = field(default_factory=lambda: os.environ.get("ROCKETMQ_HOME", ""))
+    kv_config_path: str = field(default_factory=lambda: _below_home("kvConfig.json"))
+    config_store_path: str = field(default_factory=lambda: _below_home("namesrv.properties"))
+    product_env_name: str = "center"
+    cluster_test: bool = False
+    order_message_enable: bool = False
+    listen_port: int = 9876
+    bind_address: str = "127.0.0.1"
+    server_worker_threads: int = 8
+    server_callback_executor_threads: int = 0
+    server_selector_threads: int = 3
+    server_oneway_semaphore_value: int = 256
+    server_async_semaphore_value: int = 64
+    server_channel_max_idle_time_seconds: int = 120
+    server_socket_snd_buf_size: int = 0
+    server_socket_rcv_buf_size: int = 0
+    write_buffer_high_water_mark: int = 0
+    write_buffer_low_water_mark: int = 0
+    server_socket_backlog: int = 1024
+    server_pooled_byte_buf_allocator_enable: bool = True
+    use_epoll_native_selector: bool = False
+    tls: Mapping[str, str] = field(default_factory=dict)
+
+    #: What a request may change while the server runs: nothing that names a file, an address or a port.
+    CHANGEABLE: ClassVar[frozenset[str]] = frozenset({"orderMessageEnable", "clusterTest", "productEnvName"})
+
+    @classmethod
+    def from_file(cls, path: Path) -> NamesrvConfig:
+        """Reads a file, which is also where changes go.
+
+        Raises:
+            ArgumentError: It is not there, or a value is not of its property's type.
+
+        Source: `NamesrvStartup.createNamesrvController`, option `-c`.
+        """
+        text = read_text(path)
+        if text is None:
+            raise ArgumentError(f"{path}: no such file, or it is empty")
+        config = cls.from_text(text)
+        config.config_store_path = str(path)
+        return config
+
+    @classmethod
+    def from_text(cls, text: str) -> NamesrvConfig:
+        """Reads properties; one that is not known is warned of.
+
+        Raises:
+            ArgumentError: A value is not of its property's type.
+        """
+        config = cls()
+        known = config.properties()
+        given = properties.loads(text)
+        config.tls = {name: given[name] for name in TLS_KEYS & given.keys()}
+        for name in given.keys() - known.keys() - TLS_KEYS:
+            _LOG.warning("namesrv.conf: unknown property %.100s", name)
+        config._set({name: value for name, value in given.items() if name in known})
+        return config
+
+    def properties(self) -> dict[str, str]:
+        """The properties by RocketMQ's names, as text, in the order of the documentation.
+
+        Source: `MixAll.object2Properties`.
+        """
+        return {_java_name(name): _text(getattr(self, name)) for name in _NAMES} | dict(self.tls)
+
+    def to_text(self) -> str:
+        """All properties, as a request for them is answered.
+
+        Source: `Configuration.getAllConfigsFormatString`.
+        """
+        return properties.dumps(self.properties())
+
+    def printed(self) -> str:
+        """All properties, as `-p` prints them.
+
+        Source: `MixAll.printObjectProperties`.
+        """
+        return "".join(f"{name}={value}\n" for name, value in self.properties().items())
+
+    def update(self, given: Mapping[str, str]) -> None:
+        """Changes properties and writes them all to `config_store_path`; one that is not known is passed over.
+
+        Raises:
+            ArgumentError: A value is not of its property's type; nothing is changed.
+            StoreIOError: The file could not be written.
+
+        Source: `Configuration.update`, which passes over values of another type.
+        """
+        self._set(self.changed(given))
+        write_text(Path(self.config_store_path), self.to_text())
+
+    def changed(self, given: Mapping[str, str]) -> dict[str, str]:
+        """Those of the given properties that are known and have another value."""
+        known = self.properties()
+        return {name: value for name, value in given.items() if name in known and value != known[name]}
+
+    def _set(self, given: Mapping[str, str]) -> None:
+        names = {_java_name(name): name for name in _NAMES}
+        own = given.keys() - TLS_KEYS
+        parsed = {names[name]: _parsed(name, given[name], getattr(self, names[name])) for name in own}
+        for name, value in parsed.items():
+            setattr(self, name, value)
+
+
+_NAMES = tuple(each.name for each in fields(NamesrvConfig) if each.name != "tls")
+
+
+def _parsed(name: str, text: str, old: Any) -> Any:
+    if not (text.isprintable() or not text):
+        raise ArgumentError(f"{name}: no text of one line: {text[:40]!r}")
+    if isinstance(old, bool):
+        return text.strip().lower() == "true"
+    if isinstance(old, int):
+        try:
+            number = int(text)
+        except ValueError:
+            number = _INT
+        if not 0 <= number < _INT:
+            raise ArgumentError(f"{name}: expected a number from 0, got {text[:40]!r}")
+        return number
+    return text
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _java_name(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(word.capitalize() for word in rest)

@@ -1,0 +1,141 @@
+"""Texts by namespace and key, kept in a file: `ORDER_TOPIC_CONFIG` above all, the brokers of ordered topics.
+
+Source: `KVConfigManager`.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from pathlib import Path
+
+from rmqfast.errors import CorruptError, RemotingProtocolError, ResponseError
+from rmqfast.nameserver.names import MAX_KV_CHARACTERS, MAX_NAME
+from rmqfast.remoting import ResponseCode, fastjson
+from rmqfast.remoting.hash_map import HashMap
+from rmqfast.remoting.text_file import read_text, write_text
+
+_LOG = logging.getLogger("rmqfast.nameserver")
+
+_ENTRY = 64  # characters that an entry counts beside its own
+
+#: The namespace of the brokers of ordered topics.
+NAMESPACE_ORDER_TOPIC_CONFIG = "ORDER_TOPIC_CONFIG"
+
+
+class KVConfigManager:
+    """The texts; each change is written at once. May be called from any thread.
+
+    Example:
+        >>> configs = KVConfigManager(getfixture("tmp_path") / "kvConfig.json")
+        >>> configs.put("ORDER_TOPIC_CONFIG", "orders", "broker-a:4")
+        >>> KVConfigManager.load(configs.path).get("ORDER_TOPIC_CONFIG", "orders")
+        'broker-a:4'
+
+    Attributes:
+        path: The file.
+
+    Source: `KVConfigManager`.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._lock = threading.Lock()
+        self._table: dict[str, dict[str, str]] = {}
+        self._characters = 0
+
+    @classmethod
+    def load(cls, path: Path) -> KVConfigManager:
+        """Reads the file, or its backup; nothing is there where neither is.
+
+        Raises:
+            CorruptError: It cannot be read.
+
+        Source: `KVConfigManager.load`, which goes on with nothing and then writes over the file.
+        """
+        manager = cls(path)
+        text = read_text(path)
+        if text is not None:
+            try:
+                manager._take(fastjson.decode(text.encode()))
+            except RemotingProtocolError as error:
+                raise CorruptError(f"{path}: {error}") from error
+        return manager
+
+    def put(self, namespace: str, key: str, value: str | None) -> None:
+        """Sets a text; `None` makes the namespace only, where it is new.
+
+        Raises:
+            ResponseError: A namespace or key that is no name, or there is no room.
+            StoreIOError: The file could not be written; the text is set nevertheless.
+
+        Source: `KVConfigManager.putKVConfig`.
+        """
+        for text in (namespace, key):
+            if not text.isprintable() or len(text) > MAX_NAME:
+                raise ResponseError(ResponseCode.SYSTEM_ERROR, f"a namespace or key that is no name: {text[:40]!r}")
+        with self._lock:
+            is_new = namespace not in self._table
+            old = self._table.get(namespace, {}).get(key)
+            grown = (_size(namespace, "") if is_new else 0) + _size(key, value) - _size(key, old)
+            if self._characters + grown > MAX_KV_CHARACTERS:
+                raise ResponseError(ResponseCode.SYSTEM_ERROR, f"no room for more than {MAX_KV_CHARACTERS} characters")
+            self._characters += grown
+            keys = self._table.setdefault(namespace, {})
+            keys.pop(key, None)
+            if value is not None:
+                keys[key] = value
+            _LOG.info("put %s %s", namespace, key)
+            self._persist()
+
+    def get(self, namespace: str | None, key: str | None) -> str | None:
+        """A text; `None` where there is none.
+
+        Source: `KVConfigManager.getKVConfig`.
+        """
+        with self._lock:
+            return self._table.get(namespace or "", {}).get(key or "")
+
+    def delete(self, namespace: str | None, key: str | None) -> None:
+        """Forgets a text.
+
+        Raises:
+            StoreIOError: The file could not be written; the text is forgotten nevertheless.
+
+        Source: `KVConfigManager.deleteKVConfig`.
+        """
+        with self._lock:
+            old = self._table.get(namespace or "", {}).pop(key or "", None)
+            if old is not None:
+                self._characters -= _size(key or "", old)
+                self._persist()
+
+    def table(self, namespace: str | None) -> bytes | None:
+        """The body with all texts of a namespace; `None` where there never was one.
+
+        Source: `KVConfigManager.getKVListByNamespace`, `KVTable`.
+        """
+        with self._lock:
+            keys = self._table.get(namespace or "")
+            return None if keys is None else fastjson.encode({"table": HashMap(keys)})
+
+    def _persist(self) -> None:
+        """Writes the file, while the lock is held: the last change is what stands there.
+
+        Source: `KVConfigManager.persist`, `KVConfigSerializeWrapper`.
+        """
+        table = HashMap({namespace: HashMap(keys) for namespace, keys in self._table.items()})
+        write_text(self.path, fastjson.encode({"configTable": table}).decode())
+
+    def _take(self, members: object) -> None:
+        table = members.get("configTable") if isinstance(members, dict) else None
+        if not isinstance(table, dict) or not all(isinstance(keys, dict) for keys in table.values()):
+            raise RemotingProtocolError("expected an object configTable with an object for each namespace")
+        for namespace, keys in table.items():
+            texts = {str(key): str(value) for key, value in keys.items() if value is not None}
+            self._table[str(namespace)] = texts
+            self._characters += _size(str(namespace), "") + sum(_size(key, value) for key, value in texts.items())
+
+
+def _size(key: str, value: str | None) -> int:
+    return 0 if value is None else len(key) + len(value) + _ENTRY

@@ -1,0 +1,256 @@
+"""Which brokers there are, and which topics they have.
+
+Source: `RouteInfoManager`.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from dataclasses import dataclass, replace
+from typing import Any
+
+from rmqfast.nameserver.broker_table import BrokerTable
+from rmqfast.nameserver.liveness import BrokerLiveInfo, LiveTable
+from rmqfast.nameserver.names import is_name
+from rmqfast.nameserver.register_body import RegisterBody
+from rmqfast.nameserver.topic_queues import TopicQueueTable, queue_data_of
+from rmqfast.remoting import Channel
+from rmqfast.remoting.hash_map import hash_order
+from rmqfast.remoting.protocol.broker_data import MASTER_ID
+from rmqfast.remoting.protocol.queue_data import QueueData
+from rmqfast.remoting.protocol.topic_route_data import TopicRouteData
+from rmqfast.store.config import DataVersion
+
+_LOG = logging.getLogger("rmqfast.nameserver")
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerIdentity:
+    """Who a broker is.
+
+    Attributes:
+        cluster: Name of its cluster.
+        broker_name: Its name, which a master has in common with its slaves.
+        broker_id: 0 for the master, more for a slave.
+        address: `ip:port`.
+        ha_server_address: Where slaves connect to it.
+    """
+
+    cluster: str
+    broker_name: str
+    broker_id: int
+    address: str
+    ha_server_address: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Master:
+    """What a slave is told of its master.
+
+    Attributes:
+        address: `ip:port`.
+        ha_server_address: Where slaves connect to it.
+    """
+
+    address: str
+    ha_server_address: str | None
+
+
+class RouteInfoManager:
+    """Brokers, topics, and who is alive: values only; every method may be called from any thread.
+
+    Source: `RouteInfoManager`.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._brokers = BrokerTable()
+        self._topics = TopicQueueTable()
+        self._live = LiveTable()
+        self._filter_servers: dict[str, tuple[str, ...]] = {}
+
+    def register(self, broker: BrokerIdentity, body: RegisterBody, channel: Channel, now: int) -> Master | None:
+        """Notes a broker and, of a master whose topics changed, its topics.
+
+        Args:
+            broker: Who it is.
+            body: What it has.
+            channel: Where it says so; the broker is forgotten when that closes.
+            now: Milliseconds since 1970.
+
+        Returns:
+            The master of a slave, where it is known.
+
+        Raises:
+            ResponseError: There are too many brokers already.
+
+        Source: `RouteInfoManager.registerBroker`.
+        """
+        with self._lock:
+            self._live.check_room(broker.address)
+            is_new = self._brokers.put(broker.cluster, broker.broker_name, broker.broker_id, broker.address)
+            is_changed = is_new or self._live.is_changed(broker.address, body.data_version)
+            if broker.broker_id == MASTER_ID and is_changed:
+                self._put_topics(broker.broker_name, body)
+            info = BrokerLiveInfo(now, body.data_version, channel, broker.ha_server_address)
+            self._live.put(broker.address, info)
+            self._put_filter_servers(broker.address, body.filter_servers)
+            return None if broker.broker_id == MASTER_ID else self._master_of(broker.broker_name)
+
+    def unregister(self, broker: BrokerIdentity) -> None:
+        """Forgets a broker that says good-bye.
+
+        Source: `RouteInfoManager.unregisterBroker`.
+        """
+        with self._lock:
+            self._live.remove(broker.address)
+            self._filter_servers.pop(broker.address, None)
+            if self._brokers.remove(broker.broker_name, broker.broker_id):
+                self._topics.remove_broker(broker.broker_name)
+
+    def channel_closed(self, channel: Channel) -> list[str]:
+        """Forgets the brokers that spoke on a connection; their addresses.
+
+        Source: `RouteInfoManager.onChannelDestroy`.
+        """
+        with self._lock:
+            addresses = self._live.on_channel(channel)
+            for address in addresses:
+                self._forget(address)
+        return addresses
+
+    def scan(self, now: int) -> list[Channel]:
+        """Forgets the brokers that have been silent for 120 s; their connections, which are of no use any more.
+
+        Source: `RouteInfoManager.scanNotActiveBroker`.
+        """
+        with self._lock:
+            expired = self._live.expired(now)
+            for address, _ in expired:
+                _LOG.warning("broker %s was silent for too long", address)
+                self._forget(address)
+            return [info.channel for _, info in expired if not self._live.on_channel(info.channel)]
+
+    def query_data_version(self, address: str, version: DataVersion, now: int) -> tuple[bool, DataVersion | None]:
+        """Whether a broker's topics changed, and the version that is known; a broker that asks is alive.
+
+        Source: `DefaultRequestProcessor.queryBrokerTopicConfig`.
+        """
+        with self._lock:
+            is_changed = self._live.is_changed(address, version)
+            if not is_changed:
+                self._live.touch(address, now)
+            info = self._live.get(address)
+            return is_changed, None if info is None else info.data_version
+
+    def pickup(self, topic: str) -> TopicRouteData | None:
+        """The route of a topic; `None` where nobody has it.
+
+        Source: `RouteInfoManager.pickupTopicRouteData`.
+        """
+        with self._lock:
+            queues = self._topics.get(topic)
+            brokers = [self._brokers.get(queue.broker_name) for queue in queues or ()]
+            known = [broker for broker in brokers if broker is not None]
+            if queues is None or not known:
+                return None
+            addresses = [address for broker in known for address in broker.addresses.values()]
+            filters = {a: self._filter_servers[a] for a in addresses if a in self._filter_servers}
+            return TopicRouteData(queues, [replace(b, addresses=dict(b.addresses)) for b in known], filters)
+
+    def cluster_info(self) -> dict[str, Any]:
+        """All clusters and brokers.
+
+        Source: `RouteInfoManager.getAllClusterInfo`.
+        """
+        with self._lock:
+            return self._brokers.to_json()
+
+    def all_topics(self) -> list[str]:
+        """All topics.
+
+        Source: `RouteInfoManager.getAllTopicList`.
+        """
+        with self._lock:
+            return self._topics.names()
+
+    def topics_of_cluster(self, cluster: str) -> list[str]:
+        """The topics that brokers of a cluster have.
+
+        Source: `RouteInfoManager.getTopicsByCluster`.
+        """
+        with self._lock:
+            return self._topics.names_of(self._brokers.names_of(cluster))
+
+    def system_topics(self) -> tuple[list[str], str | None]:
+        """The names of clusters and of brokers, which are topics, too; and the address of some broker.
+
+        Source: `RouteInfoManager.getSystemTopicList`.
+        """
+        with self._lock:
+            clusters = self._brokers.clusters()
+            names = dict.fromkeys(name for cluster in clusters for name in (cluster, *self._brokers.names_of(cluster)))
+            first = next(iter(self._brokers), None)
+            address = None if first is None else first.addresses[hash_order(first.addresses)[0]]
+            return hash_order(names), address
+
+    def unit_topics(self, *, unit: bool | None, subscribed: bool | None) -> list[str]:
+        """The topics with those flags on the first of their brokers; `None` is any.
+
+        Source: `RouteInfoManager.getUnitTopics`, `getHasUnitSubTopicList`, `getHasUnitSubUnUnitTopicList`.
+        """
+
+        def wanted(first: QueueData) -> bool:
+            return unit in {None, first.is_unit} and subscribed in {None, first.has_unit_sub}
+
+        with self._lock:
+            return self._topics.names_by_first(wanted)
+
+    def wipe_write_perm(self, broker_name: str) -> int:
+        """Lets nobody write to a broker; how many topics these are."""
+        with self._lock:
+            return self._topics.wipe_write_perm(broker_name)
+
+    def add_write_perm(self, broker_name: str) -> int:
+        """Lets everybody write to a broker again; how many topics these are."""
+        with self._lock:
+            return self._topics.add_write_perm(broker_name)
+
+    def delete_topic(self, topic: str, cluster: str | None = None) -> None:
+        """Forgets a topic, of one cluster or of all; a broker that still has it brings it back.
+
+        Source: `RouteInfoManager.deleteTopic`.
+        """
+        with self._lock:
+            if cluster:
+                self._topics.remove_brokers(topic, self._brokers.names_of(cluster))
+            else:
+                self._topics.remove(topic)
+
+    def _put_topics(self, broker_name: str, body: RegisterBody) -> None:
+        for topic in body.topics:
+            if not is_name(topic.topic_name):
+                _LOG.warning("broker %s has a topic whose name is none: %.60r", broker_name, topic.topic_name)
+            elif not self._topics.put(topic.topic_name, queue_data_of(broker_name, topic)):
+                _LOG.warning("no room for topic %s of broker %s", topic.topic_name, broker_name)
+                return
+
+    def _put_filter_servers(self, address: str, filter_servers: tuple[str, ...] | None) -> None:
+        if filter_servers:
+            self._filter_servers[address] = filter_servers
+        elif filter_servers is not None:
+            self._filter_servers.pop(address, None)
+
+    def _master_of(self, broker_name: str) -> Master | None:
+        broker = self._brokers.get(broker_name)
+        address = None if broker is None else broker.addresses.get(MASTER_ID)
+        info = None if address is None else self._live.get(address)
+        return None if address is None or info is None else Master(address, info.ha_server_address)
+
+    def _forget(self, address: str) -> None:
+        self._live.remove(address)
+        self._filter_servers.pop(address, None)
+        for broker_name, broker_id in self._brokers.ids_of(address):
+            if self._brokers.remove(broker_name, broker_id):
+                self._topics.remove_broker(broker_name)

@@ -1,0 +1,107 @@
+"""Answers where topics are, which brokers and topics there are, and changes what may be written.
+
+Source: `DefaultRequestProcessor` of the name server.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from rmqfast.errors import ResponseError
+from rmqfast.nameserver.config import NamesrvConfig
+from rmqfast.nameserver.kv_config import NAMESPACE_ORDER_TOPIC_CONFIG, KVConfigManager
+from rmqfast.nameserver.route_info import RouteInfoManager
+from rmqfast.remoting import Header, Processor, Request, RequestCode, Response, ResponseCode, fastjson
+
+_STANDARD_JSON_SINCE = 401
+_FAQ = "\nSee http://rocketmq.apache.org/docs/faq/ for further details."
+
+
+class RouteProcessor:
+    """Codes 105, 106, 205, 206, 216, 224, 304, 311 to 313 and 327."""
+
+    def __init__(self, routes: RouteInfoManager, kv_configs: KVConfigManager, config: NamesrvConfig) -> None:
+        self._routes = routes
+        self._kv_configs = kv_configs
+        self._config = config
+
+    def processors(self) -> dict[int, Processor]:
+        """Who answers which code."""
+        return {
+            RequestCode.GET_ROUTEINFO_BY_TOPIC: self.route_info,
+            RequestCode.GET_BROKER_CLUSTER_INFO: self.cluster_info,
+            RequestCode.WIPE_WRITE_PERM_OF_BROKER: self.wipe_write_perm,
+            RequestCode.ADD_WRITE_PERM_OF_BROKER: self.add_write_perm,
+            RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER: self.all_topics,
+            RequestCode.DELETE_TOPIC_IN_NAMESRV: self.delete_topic,
+            RequestCode.GET_TOPICS_BY_CLUSTER: self.topics_by_cluster,
+            RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_NS: self.system_topics,
+            RequestCode.GET_UNIT_TOPIC_LIST: self._units(unit=True, subscribed=None),
+            RequestCode.GET_HAS_UNIT_SUB_TOPIC_LIST: self._units(unit=None, subscribed=True),
+            RequestCode.GET_HAS_UNIT_SUB_UNUNIT_TOPIC_LIST: self._units(unit=False, subscribed=True),
+        }
+
+    def route_info(self, request: Request) -> Response:
+        """Where a topic is.
+
+        Source: `DefaultRequestProcessor.getRouteInfoByTopic`.
+        """
+        header = Header(request.ext_fields)
+        topic = header.optional_text("topic")
+        route = None if topic is None else self._routes.pickup(topic)
+        if route is None:
+            remark = f"No topic route info in name server for the topic: {_shown(topic)}{_FAQ}"
+            raise ResponseError(ResponseCode.TOPIC_NOT_EXIST, remark)
+        if self._config.order_message_enable:
+            route = replace(route, order_topic_conf=self._kv_configs.get(NAMESPACE_ORDER_TOPIC_CONFIG, topic))
+        standard = request.version >= _STANDARD_JSON_SINCE or header.flag("acceptStandardJsonOnly")
+        return Response(body=route.encode(standard=standard))
+
+    def cluster_info(self, _request: Request) -> Response:
+        """All clusters and brokers."""
+        return Response(body=fastjson.encode(self._routes.cluster_info()))
+
+    def wipe_write_perm(self, request: Request) -> Response:
+        """Lets nobody write to a broker."""
+        name = Header(request.ext_fields).optional_text("brokerName")
+        return Response(ext_fields={"wipeTopicCount": str(self._routes.wipe_write_perm(name or ""))})
+
+    def add_write_perm(self, request: Request) -> Response:
+        """Lets everybody write to a broker again."""
+        name = Header(request.ext_fields).optional_text("brokerName")
+        return Response(ext_fields={"addTopicCount": str(self._routes.add_write_perm(name or ""))})
+
+    def all_topics(self, _request: Request) -> Response:
+        """All topics."""
+        return _topic_list(self._routes.all_topics())
+
+    def delete_topic(self, request: Request) -> Response:
+        """Forgets a topic."""
+        header = Header(request.ext_fields)
+        self._routes.delete_topic(header.optional_text("topic") or "", header.optional_text("clusterName"))
+        return Response()
+
+    def topics_by_cluster(self, request: Request) -> Response:
+        """The topics of a cluster; none where it is not known."""
+        return _topic_list(self._routes.topics_of_cluster(Header(request.ext_fields).optional_text("cluster") or ""))
+
+    def system_topics(self, _request: Request) -> Response:
+        """The names of clusters and brokers."""
+        names, address = self._routes.system_topics()
+        return _topic_list(names, address)
+
+    def _units(self, *, unit: bool | None, subscribed: bool | None) -> Callable[[Request], Response]:
+        def answer(_request: Request) -> Response:
+            return _topic_list(self._routes.unit_topics(unit=unit, subscribed=subscribed))
+
+        return answer
+
+
+def _topic_list(topics: list[str], broker_address: str | None = None) -> Response:
+    return Response(body=fastjson.encode({"brokerAddr": broker_address, "topicList": topics}))
+
+
+def _shown(text: str | None) -> str:
+    """As Java joins it to a text."""
+    return "null" if text is None else text

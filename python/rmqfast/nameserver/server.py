@@ -1,0 +1,182 @@
+"""A name server: its parts put together.
+
+Source: `NamesrvController`.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Self
+
+from rmqfast.errors import ArgumentError
+from rmqfast.nameserver.config import NamesrvConfig
+from rmqfast.nameserver.config_processor import ConfigProcessor
+from rmqfast.nameserver.kv_config import KVConfigManager
+from rmqfast.nameserver.kv_config_processor import KVConfigProcessor
+from rmqfast.nameserver.registration_processor import RegistrationProcessor
+from rmqfast.nameserver.route_info import RouteInfoManager
+from rmqfast.nameserver.route_processor import RouteProcessor
+from rmqfast.remoting import Channel, Processor, RemotingServer, Request, Response, ServerOptions, process
+from rmqfast.remoting.tls_properties import server_tls
+
+_LOG = logging.getLogger("rmqfast.nameserver")
+_LOOK = 1.0
+_NEVER = 10 * 365 * 86_400
+
+#: Seconds between two scans for dead brokers, and before the first.
+SCAN_INTERVAL, FIRST_SCAN = 10.0, 5.0
+
+
+def _milliseconds() -> int:
+    return time.time_ns() // 1_000_000
+
+
+class NameServer:
+    """Answers requests, and forgets brokers that are gone.
+
+    Args:
+        config: How it is set up; `namesrv.conf` says the same.
+        now: Milliseconds since 1970.
+        check: Is asked before a processor; raises `ResponseError` for a request that is not allowed.
+
+    Attributes:
+        config: How it is set up.
+        routes: Brokers and topics.
+        kv_configs: Texts by namespace and key.
+        processors: Who answers which code; of all others the answer is 3.
+
+    Raises:
+        CorruptError: The file of texts cannot be read.
+
+    Example:
+        >>> from rmqfast.remoting import RemotingClient
+        >>> path = str(getfixture("tmp_path") / "kvConfig.json")
+        >>> with NameServer(NamesrvConfig(kv_config_path=path, listen_port=0)) as server:
+        ...     with RemotingClient(server.address) as client:
+        ...         client.request(206).body
+        b'{"topicList":[]}'
+
+    Source: `NamesrvController`.
+    """
+
+    def __init__(
+        self,
+        config: NamesrvConfig | None = None,
+        *,
+        now: Callable[[], int] = _milliseconds,
+        check: Callable[[Request], None] | None = None,
+    ) -> None:
+        self.config = config or NamesrvConfig()
+        self.routes = RouteInfoManager()
+        self._now = now
+        self._check = check
+        self._server: RemotingServer | None = None
+        self._address = ""
+        self._stopped = threading.Event()
+        self.kv_configs = KVConfigManager.load(Path(self.config.kv_config_path))
+        self.processors: dict[int, Processor] = {
+            **RouteProcessor(self.routes, self.kv_configs, self.config).processors(),
+            **RegistrationProcessor(self.routes, self.kv_configs, now).processors(),
+            **KVConfigProcessor(self.kv_configs).processors(),
+            **ConfigProcessor(self.config).processors(),
+        }
+
+    def start(self) -> str:
+        """Listens at `bindAddress` and `listenPort`, 0 being any port that is free.
+
+        Returns:
+            Where it listens, as `ip:port`.
+
+        Raises:
+            RemotingError: The address cannot be had.
+            TlsFileError: A certificate or a key is of no use.
+            ArgumentError: It was started before, or its properties of TLS contradict each other.
+
+        Source: `NamesrvController.start`.
+        """
+        if self._server is not None:
+            raise ArgumentError("a name server is started once")
+        idle = float(self.config.server_channel_max_idle_time_seconds or _NEVER)
+        options = ServerOptions(max_idle=idle, tls=server_tls(self.config.tls))
+        self._server = RemotingServer(self.processors, check=self._check, closed=self.channel_closed, options=options)
+        try:
+            self._address = self._server.listen(f"{_host(self.config.bind_address)}:{self.config.listen_port}")
+        except BaseException:
+            self.stop()
+            raise
+        threading.Thread(target=self._scan_now_and_then, name="rmqfast-scan", daemon=True).start()
+        return self._address
+
+    def stop(self) -> None:
+        """Listens no more and ends all connections; whoever is in `serve_forever` goes on.
+
+        Source: `NamesrvController.shutdown`.
+        """
+        self._stopped.set()
+        if self._server is not None:
+            self._server.close()
+
+    def serve_forever(self) -> None:
+        """Starts where that was not done, and waits for `stop`."""
+        if self._server is None:
+            self.start()
+        while not self._stopped.wait(_LOOK):
+            pass  # a signal that another thread got is handled between two waits
+
+    @property
+    def address(self) -> str:
+        """Where it listens, as `ip:port`; empty before it does."""
+        return self._address
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def process(self, request: Request) -> Response:
+        """The answer to a request.
+
+        Source: `DefaultRequestProcessor.processRequest`, which leaves codes that it does not know without one.
+        """
+        answer = process(self.processors, request)
+        assert isinstance(answer, Response)  # noqa: S101 - no processor of a name server takes its time
+        return answer
+
+    def scan(self, now: int) -> int:
+        """Forgets the brokers that have been silent for 120 s, and closes their connections; how many connections.
+
+        Args:
+            now: Milliseconds since 1970.
+
+        Source: `RouteInfoManager.scanNotActiveBroker`, which is called every 10 s.
+        """
+        channels = self.routes.scan(now)
+        for channel in channels:
+            channel.close()
+        return len(channels)
+
+    def channel_closed(self, channel: Channel) -> None:
+        """Forgets the brokers of a connection that ended.
+
+        Source: `BrokerHousekeepingService`.
+        """
+        self.routes.channel_closed(channel)
+
+    def _scan_now_and_then(self) -> None:
+        wait = FIRST_SCAN
+        while not self._stopped.wait(wait):
+            try:
+                self.scan(self._now())
+            except Exception:  # noqa: BLE001 - the next scan may do better, and nobody else forgets dead brokers
+                _LOG.exception("the scan for dead brokers failed")
+            wait = SCAN_INTERVAL
+
+
+def _host(address: str) -> str:
+    return f"[{address}]" if ":" in address and not address.startswith("[") else address

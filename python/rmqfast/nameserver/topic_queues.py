@@ -1,0 +1,121 @@
+"""The topics, and which broker has how many queues of each.
+
+Source: `RouteInfoManager.topicQueueTable`, `QueueData`, `TopicSysFlag`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+from rmqfast.nameserver.names import MAX_QUEUE_DATA
+from rmqfast.remoting.hash_map import hash_order
+from rmqfast.remoting.protocol.queue_data import PERM_READ, PERM_WRITE, QueueData
+from rmqfast.store.config import TopicConfig
+
+
+def queue_data_of(broker_name: str, topic: TopicConfig) -> QueueData:
+    """What a broker says of a topic."""
+    return QueueData(broker_name, topic.read_queue_nums, topic.write_queue_nums, topic.perm, topic.topic_sys_flag)
+
+
+class TopicQueueTable:
+    """All topics, broker by broker."""
+
+    def __init__(self) -> None:
+        self._topics: dict[str, dict[str, QueueData]] = {}
+        self._entries = 0
+
+    def put(self, topic: str, queue_data: QueueData) -> bool:
+        """Adds what a broker has of a topic, or takes the place of what it had.
+
+        Returns:
+            Whether there was room.
+
+        Source: `RouteInfoManager.createAndUpdateQueueData`.
+        """
+        brokers = self._topics.get(topic, {})
+        if queue_data.broker_name not in brokers:
+            if self._entries >= MAX_QUEUE_DATA:
+                return False
+            self._entries += 1
+        brokers[queue_data.broker_name] = queue_data
+        self._topics[topic] = brokers
+        return True
+
+    def get(self, topic: str) -> list[QueueData] | None:
+        """What each broker has of a topic, in Java's order; `None` where there is no such topic."""
+        brokers = self._topics.get(topic)
+        return None if brokers is None else [brokers[name] for name in hash_order(brokers)]
+
+    def remove(self, topic: str) -> None:
+        """Forgets a topic.
+
+        Source: `RouteInfoManager.deleteTopic`.
+        """
+        self._entries -= len(self._topics.pop(topic, ()))
+
+    def remove_brokers(self, topic: str, broker_names: Iterable[str]) -> None:
+        """Forgets what some brokers have of a topic, and a topic that nobody has.
+
+        Source: `RouteInfoManager.deleteTopic` of a cluster.
+        """
+        brokers = self._topics.get(topic, {})
+        for name in broker_names:
+            self._entries -= brokers.pop(name, None) is not None
+        if not brokers:
+            self._topics.pop(topic, None)
+
+    def remove_broker(self, broker_name: str) -> None:
+        """Forgets all that a broker has.
+
+        Source: `RouteInfoManager.removeTopicByBrokerName`.
+        """
+        for topic in list(self._topics):
+            self.remove_brokers(topic, [broker_name])
+
+    def wipe_write_perm(self, broker_name: str) -> int:
+        """Lets nobody write to a broker's topics until it says something new of them; how many these are.
+
+        Source: `RouteInfoManager.wipeWritePermOfBrokerByLock`.
+        """
+        return self._set_perm(broker_name, lambda perm: perm & ~PERM_WRITE)
+
+    def add_write_perm(self, broker_name: str) -> int:
+        """Lets everybody read and write a broker's topics; how many these are.
+
+        Source: `RouteInfoManager.addWritePermOfBrokerByLock`.
+        """
+        return self._set_perm(broker_name, lambda _: PERM_READ | PERM_WRITE)
+
+    def names(self) -> list[str]:
+        """All topics, in Java's order."""
+        return hash_order(self._in_order())
+
+    def names_of(self, broker_names: Iterable[str]) -> list[str]:
+        """The topics that some of the brokers have, in Java's order.
+
+        Source: `RouteInfoManager.getTopicsByCluster`.
+        """
+        topics = self._in_order()
+        return hash_order(dict.fromkeys(t for name in broker_names for t in topics if name in self._topics[t]))
+
+    def names_by_first(self, wanted: Callable[[QueueData], bool]) -> list[str]:
+        """The topics of whose first broker something is true, in Java's order.
+
+        Source: `RouteInfoManager.topicQueueTableIter`, which looks at the first one only.
+        """
+        first = {topic: brokers[hash_order(brokers)[0]] for topic, brokers in self._topics.items()}
+        return hash_order(topic for topic in self._in_order() if wanted(first[topic]))
+
+    def __len__(self) -> int:
+        return len(self._topics)
+
+    def _set_perm(self, broker_name: str, changed: Callable[[int], int]) -> int:
+        topics = [brokers for brokers in self._topics.values() if broker_name in brokers]
+        for brokers in topics:
+            brokers[broker_name] = replace(brokers[broker_name], perm=changed(brokers[broker_name].perm))
+        return len(topics)
+
+    def _in_order(self) -> list[str]:
+        return hash_order(self._topics, capacity=1024)
