@@ -1,0 +1,110 @@
+"""Who may ask the broker, and as whom the broker asks name servers: what the configuration says of it.
+
+Source: `BrokerController.initialAcl`, `AclUtils.getAclRPCHook`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn, cast
+
+from rmqfast.broker.configuration.config import BrokerConfig
+from rmqfast.errors import ArgumentError, ResponseError
+from rmqfast.remoting import Processor, Request, RequestCode, ResponseCode
+
+if TYPE_CHECKING:
+    from rmqfast.broker.acl import AccessValidator, Mode
+    from rmqfast.remoting.credentials import Credentials
+
+__all__ = ["Check", "access_of", "access_processors", "all_of", "credentials_of"]
+
+Check = Callable[[Request], None]
+
+#: What a request about accounts is answered with where there are none.
+_REFUSALS = {
+    RequestCode.UPDATE_AND_CREATE_ACL_CONFIG: ResponseCode.UPDATE_AND_CREATE_ACL_CONFIG_FAILED,
+    RequestCode.DELETE_ACL_CONFIG: ResponseCode.DELETE_ACL_CONFIG_FAILED,
+    RequestCode.GET_BROKER_CLUSTER_ACL_INFO: ResponseCode.SYSTEM_ERROR,
+    RequestCode.UPDATE_GLOBAL_WHITE_ADDRS_CONFIG: ResponseCode.UPDATE_GLOBAL_WHITE_ADDRS_CONFIG_FAILED,
+    RequestCode.GET_BROKER_CLUSTER_ACL_CONFIG: ResponseCode.SYSTEM_ERROR,
+}
+
+
+def access_of(config: BrokerConfig, now: Callable[[], int]) -> AccessValidator | None:
+    """What checks requests where `aclEnable=true`: the files below `conf` of `rocketmqHome`; None otherwise.
+
+    Args:
+        config: The configuration; `aclMode` is `strict` unless it says `java`.
+        now: Milliseconds since 1970.
+
+    Raises:
+        ArgumentError: There is no `rocketmqHome`, or a file in it is not as RocketMQ takes it.
+        MissingExtraError: PyYAML is not installed.
+    """
+    if not config.flag("aclEnable"):
+        return None
+    from rmqfast.broker.acl import AccessValidator, AclFiles  # a broker without starts sooner without
+
+    home = config.text("rocketmqHome")
+    if not home:
+        raise ArgumentError(
+            "aclEnable=true: expected rocketmqHome, whose conf/plain_acl.yml has the accounts, got none"
+        )
+    files = AclFiles(home)
+    if not files.paths():
+        raise ArgumentError(f"aclEnable=true: expected accounts in {files.default_path}, got no such file")
+    return AccessValidator(files, now, mode=cast("Mode", config.text("aclMode") or "strict"))
+
+
+def access_processors(config: BrokerConfig, access: AccessValidator | None) -> dict[int, Processor]:
+    """Who answers requests about accounts, by request code; where access control is off they are refused."""
+    if access is None:
+        return {code: partial(_refuse, refusal) for code, refusal in _REFUSALS.items()}
+    from rmqfast.broker.acl import AclProcessor
+
+    names = (config.text("brokerClusterName"), config.text("brokerName"))
+    return AclProcessor(
+        access, cluster_name=names[0], broker_name=names[1], broker_address=config.broker_address
+    ).processors()
+
+
+def _refuse(code: ResponseCode, _request: Request) -> NoReturn:
+    raise ResponseError(code, "access control is off: aclEnable=false")
+
+
+def credentials_of(config: BrokerConfig) -> Credentials | None:
+    """The account with which the broker signs what it asks name servers: that of `nameServerAclFile`.
+
+    RocketMQ has no such key: its name servers check nobody. The file is as `tools.yml`: `accessKey` and `secretKey`.
+
+    Raises:
+        ArgumentError: The file cannot be read, or has no such keys.
+        MissingExtraError: PyYAML is not installed.
+    """
+    name = config.text("nameServerAclFile")
+    if not name:
+        return None
+    from rmqfast.broker.acl import yaml_text
+    from rmqfast.remoting.credentials import Credentials
+
+    try:
+        members = yaml_text.load(Path(name).read_bytes())
+    except OSError as error:
+        raise ArgumentError(f"nameServerAclFile: {name}: {error.strerror}") from error
+    keys = [members.get(key) for key in ("accessKey", "secretKey")]
+    if not all(keys):
+        raise ArgumentError(f"nameServerAclFile: {name}: expected accessKey and secretKey")
+    return Credentials(str(keys[0]), str(keys[1]))
+
+
+def all_of(*checks: Check | None) -> Check | None:
+    """A check that makes all of them, one after the other; None where there is none."""
+    given = [check for check in checks if check is not None]
+
+    def check(request: Request) -> None:
+        for each in given:
+            each(request)
+
+    return check if given else None

@@ -1,0 +1,208 @@
+"""Who may do what: asked before each request is answered.
+
+Source: `PlainAccessValidator`, `PlainPermissionManager`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import logging
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Literal, NoReturn
+
+from rmqfast.broker.acl import yaml_text
+from rmqfast.broker.acl.account import Account
+from rmqfast.broker.acl.acl_files import AclFiles
+from rmqfast.broker.acl.address import address_of
+from rmqfast.broker.acl.changes import Change, next_version
+from rmqfast.broker.acl.permission import PUB, RETRY_PREFIX
+from rmqfast.broker.acl.resources import TRACE_TOPIC, Needed
+from rmqfast.broker.acl.rights import RIGHTS, UNKNOWN, Need
+from rmqfast.broker.acl.rules import Rules, rules_of
+from rmqfast.errors import ArgumentError, RemotingProtocolError, ResponseError
+from rmqfast.remoting import Request, ResponseCode
+from rmqfast.remoting.credentials import ACCESS_KEY, SIGNATURE, UNIQUE_KEY_QUERY, signature_of
+from rmqfast.remoting.hash_map import hash_order
+
+_log = logging.getLogger(__name__)
+
+#: How requests are read that Java forgot: see `rights`.
+Mode = Literal["strict", "java"]
+
+_MANAGER = "org.apache.rocketmq.acl.plain.PlainPermissionManager"
+_VALIDATE, _CHECK = (
+    f"{_MANAGER}.validate(PlainPermissionManager.java",
+    f"{_MANAGER}.checkPerm(PlainPermissionManager.java",
+)
+_PARSE = "org.apache.rocketmq.acl.plain.PlainAccessValidator.parse(PlainAccessValidator.java"
+
+
+class AccessValidator:
+    """Checks requests against the accounts and white lists of files.
+
+    Args:
+        files: Where they are.
+        now: The time in milliseconds since 1970.
+        mode: `strict`, or `java` for what the broker of 4.9.4 checks and nothing more.
+
+    Raises:
+        ArgumentError: A file is not as RocketMQ takes it.
+        MissingExtraError: PyYAML is not installed.
+
+    Source: `PlainAccessValidator`.
+    """
+
+    def __init__(self, files: AclFiles, now: Callable[[], int], *, mode: Mode = "strict") -> None:
+        self._files = files
+        self._now = now
+        self._needs = {code: right.java if mode == "java" else right.strict for code, right in RIGHTS.items()}
+        self._unknown = UNKNOWN.java if mode == "java" else UNKNOWN.strict
+        self._lock = threading.Lock()
+        self._started = now()
+        contents = files.read()
+        self._seen = _digest(contents)
+        self._rules = rules_of(contents, self._started)
+
+    @property
+    def rules(self) -> Rules:
+        """The rules as they are now."""
+        return self._rules
+
+    @property
+    def default_path(self) -> Path:
+        """The file to which accounts are added."""
+        return self._files.default_path
+
+    @property
+    def started(self) -> int:
+        """Milliseconds since 1970 when the first rules were read."""
+        return self._started
+
+    def check(self, request: Request) -> None:
+        """Lets a request pass.
+
+        Args:
+            request: Any request, before its body is looked at by anybody else.
+
+        Raises:
+            ResponseError: It may not; the remark is Java's.
+
+        Source: `PlainPermissionManager.validate`.
+        """
+        rules = self._rules
+        address = request.channel.remote_address
+        if rules.white and any(pattern.matches(address_of(address)) for pattern in rules.white):
+            return
+        fields = request.ext_fields
+        access_key = fields.get(ACCESS_KEY)
+        if access_key is None:
+            _refuse("No accessKey is configured", f"{_VALIDATE}:663")
+        account = rules.accounts.get(access_key)
+        if account is None:
+            _refuse(f"No acl config for {access_key}", f"{_VALIDATE}:667")
+        if account.white.matches(address_of(address)):
+            return
+        if not _is_signed(fields, request.body, account.secret_key):
+            _refuse(f"Check signature failed for accessKey={access_key}", f"{_VALIDATE}:683")
+        self._check_rights(request, account, self._needs.get(request.code, self._unknown))
+
+    def _check_rights(self, request: Request, account: Account, need: Need) -> None:
+        if need.admin and not account.is_admin:
+            text = (
+                f"Need admin permission for request code={int(request.code)}, but accessKey={account.access_key} is not"
+            )
+            _refuse(text, f"{_CHECK}:580")
+        if need.resources is None:
+            return
+        try:
+            needed = need.resources(request.ext_fields, request.body)
+        except (ValueError, RemotingProtocolError) as error:
+            _refuse(str(error), f"{_PARSE}:134")
+        if needed.get(TRACE_TOPIC) == PUB or (account.is_admin and not account.permissions):
+            return
+        for resource, permission in needed.items():
+            if not account.may(resource, permission):
+                _refuse_first(account, needed)
+
+    def reload_if_changed(self) -> bool:
+        """Takes over what the files say now; call it every five seconds. Where they are broken, the old rules stay.
+
+        Returns:
+            Whether there are new rules.
+
+        Source: `AclFileWatchService`, which goes by the time of the last change.
+        """
+        with self._lock:
+            try:
+                contents = self._files.read()
+                seen = _digest(contents)
+                if seen == self._seen:
+                    return False
+                self._seen = seen  # what is broken is told once
+                self._rules = rules_of(contents, self._now())
+            except ArgumentError as error:
+                _log.error("access control: the rules stay as they were: %s", error)
+                return False
+        _log.info("access control: new rules, %d accounts", len(self._rules.accounts))
+        return True
+
+    def change(self, change: Change) -> bool:
+        """Rewrites a file and takes over what it says; neither happens where that would be broken.
+
+        Args:
+            change: What is to be changed.
+
+        Returns:
+            Whether something was.
+
+        Raises:
+            ArgumentError: The file would be broken, or could not be written.
+        """
+        with self._lock:
+            contents, now = self._files.read(), self._now()
+            path = change.path(rules_of(contents, now), self._files)
+            members = None if path is None else change.members(yaml_text.load(contents.get(path, b"")))
+            if path is None or members is None:
+                return False
+            contents[path] = yaml_text.dump(next_version(members, now))
+            rules = rules_of(contents, now)
+            self._files.write(path, contents[path])
+            self._rules, self._seen = rules, _digest(contents)
+        return True
+
+
+def _is_signed(fields: Mapping[str, str], body: bytes, secret_key: bytes) -> bool:
+    signature = fields.get(SIGNATURE)
+    if signature is None:
+        return False
+    given = signature.encode("utf-8", "replace")
+    if hmac.compare_digest(signature_of(fields, body, secret_key, without=UNIQUE_KEY_QUERY), given):
+        return True
+    # the clients of 4.9.4 sign the field that their broker leaves out
+    return UNIQUE_KEY_QUERY in fields and hmac.compare_digest(signature_of(fields, body, secret_key), given)
+
+
+def _refuse_first(account: Account, needed: Needed) -> NoReturn:
+    """Refuses the resource that Java comes to first."""
+    for resource in hash_order(needed):
+        if not account.may(resource, needed[resource]):
+            kind = (
+                f"group:{resource[len(RETRY_PREFIX) :]}" if resource.startswith(RETRY_PREFIX) else f"topic:{resource}"
+            )
+            _refuse(f"No default permission for {kind}", f"{_CHECK}:{610 if resource in account.permissions else 605}")
+    raise AssertionError(needed)
+
+
+def _refuse(text: str, frame: str) -> NoReturn:
+    raise ResponseError(ResponseCode.SYSTEM_ERROR, f"org.apache.rocketmq.acl.common.AclException: {text}, {frame})")
+
+
+def _digest(contents: Mapping[Path, bytes]) -> bytes:
+    whole = hashlib.sha256()
+    for path, data in contents.items():
+        whole.update(hashlib.sha256(str(path).encode("utf-8", "surrogateescape")).digest())
+        whole.update(hashlib.sha256(data).digest())
+    return whole.digest()

@@ -1,0 +1,190 @@
+"""An account: as a file or a request states it, and as requests are checked against it.
+
+Source: `PlainAccessConfig`, `PlainAccessResource`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+from rmqfast.broker.acl.address import AddressPattern, parse_pattern
+from rmqfast.broker.acl.permission import RETRY_PREFIX, is_permitted, parse_permission, parse_resources
+from rmqfast.errors import ArgumentError
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AccountConfig:
+    """What a file or a request states of an account.
+
+    Attributes:
+        access_key: Its name, of more than six characters.
+        secret_key: What its clients sign with, of more than six characters.
+        white_remote_address: Whose addresses match need no signature.
+        admin: Whether it is an administrator's.
+        default_topic_perm: What it may do with topics that it does not name.
+        default_group_perm: What it may do as groups that it does not name.
+        topic_perms: Entries as `topicA=PUB|SUB`.
+        group_perms: Entries as `groupA=SUB`.
+
+    Source: `PlainAccessConfig`.
+    """
+
+    access_key: str | None = None
+    secret_key: str | None = field(default=None, repr=False)
+    white_remote_address: str | None = None
+    admin: bool = False
+    default_topic_perm: str | None = None
+    default_group_perm: str | None = None
+    topic_perms: tuple[str, ...] | None = None
+    group_perms: tuple[str, ...] | None = None
+
+    @classmethod
+    def from_members(cls, members: object) -> Self:
+        """The account that an entry of `accounts` states; members that nobody knows are passed over.
+
+        Raises:
+            ArgumentError: A member has a type of which there is no text.
+        """
+        if not isinstance(members, dict):
+            raise ArgumentError(f"accounts: expected an entry with accessKey and secretKey, got {_kind(members)}")
+        return cls(
+            access_key=text_of(members, "accessKey"),
+            secret_key=text_of(members, "secretKey"),
+            white_remote_address=text_of(members, "whiteRemoteAddress"),
+            admin=_flag(members, "admin"),
+            default_topic_perm=text_of(members, "defaultTopicPerm"),
+            default_group_perm=text_of(members, "defaultGroupPerm"),
+            topic_perms=texts_of(members, "topicPerms"),
+            group_perms=texts_of(members, "groupPerms"),
+        )
+
+    def to_members(self) -> dict[str, Any]:
+        """The members that a file or an answer has for it; what is not set is left out."""
+        members: dict[str, Any] = {
+            "accessKey": self.access_key,
+            "secretKey": self.secret_key,
+            "whiteRemoteAddress": self.white_remote_address,
+            "admin": self.admin,
+            "defaultTopicPerm": self.default_topic_perm,
+            "defaultGroupPerm": self.default_group_perm,
+            "topicPerms": None if self.topic_perms is None else list(self.topic_perms),
+            "groupPerms": None if self.group_perms is None else list(self.group_perms),
+        }
+        return {name: value for name, value in members.items() if value is not None}
+
+    def check_keys(self) -> tuple[str, str]:
+        """Both keys.
+
+        Raises:
+            ArgumentError: One is missing or too short; with Java's text.
+
+        Source: `PlainPermissionManager.checkPlainAccessConfig`.
+        """
+        access_key, secret_key = self.access_key, self.secret_key
+        if access_key is None or secret_key is None or min(len(access_key), len(secret_key)) <= 6:
+            keys = f"The accessKey={_java(access_key)} and secretKey={_java(secret_key)}"
+            raise ArgumentError(f"{keys} cannot be null and length should longer than 6")
+        return access_key, secret_key
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """What requests are checked against.
+
+    Attributes:
+        access_key: Its name.
+        secret_key: What its clients sign with, in UTF-8.
+        white: Who needs no signature.
+        is_admin: Whether it is an administrator's.
+        topic_permission: For topics that are not in `permissions`.
+        group_permission: For groups that are not.
+        permissions: By resource; empty where it states none.
+
+    Source: `PlainAccessResource`, `PlainPermissionManager.buildPlainAccessResource`.
+    """
+
+    access_key: str
+    secret_key: bytes = field(repr=False)
+    white: AddressPattern
+    is_admin: bool
+    topic_permission: int
+    group_permission: int
+    permissions: Mapping[str, int]
+
+    @classmethod
+    def of(cls, config: AccountConfig) -> Self:
+        """The account that a configuration states.
+
+        Raises:
+            ArgumentError: It states none that RocketMQ takes; with Java's text.
+        """
+        access_key, secret_key = config.check_keys()
+        groups = parse_resources(config.group_perms or (), of_groups=True)
+        return cls(
+            access_key=access_key,
+            secret_key=secret_key.encode("utf-8", "replace"),
+            white=parse_pattern(config.white_remote_address),
+            is_admin=config.admin,
+            topic_permission=parse_permission(config.default_topic_perm),
+            group_permission=parse_permission(config.default_group_perm),
+            permissions=groups | parse_resources(config.topic_perms or (), of_groups=False),
+        )
+
+    def may(self, resource: str, needed: int) -> bool:
+        """Whether it may do with a resource what needs `needed`."""
+        owned = self.permissions.get(resource)
+        if owned is None:
+            owned = self.group_permission if resource.startswith(RETRY_PREFIX) else self.topic_permission
+        return is_permitted(needed, owned)
+
+
+def text_of(members: Mapping[str, Any], name: str) -> str | None:
+    """A text of a file; a whole number or a flag, which YAML makes of 12345678 and of true, is one, too.
+
+    Raises:
+        ArgumentError: It is something else.
+    """
+    return _text(members.get(name), name)
+
+
+def texts_of(members: Mapping[str, Any], name: str) -> tuple[str, ...] | None:
+    """A list of texts of a file.
+
+    Raises:
+        ArgumentError: It is something else.
+    """
+    values = members.get(name)
+    if values is None:
+        return None
+    if not isinstance(values, list) or None in values:
+        raise ArgumentError(f"{name}: expected a list of texts, got {_kind(values)}")
+    return tuple(str(_text(value, name)) for value in values)
+
+
+def _text(value: object, name: str) -> str | None:
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int):
+        return str(value)
+    raise ArgumentError(f"{name}: expected a text, in quotes where it looks like something else, got {_kind(value)}")
+
+
+def _flag(members: Mapping[str, Any], name: str) -> bool:
+    value = members.get(name)
+    if value is None or isinstance(value, bool):
+        return bool(value)
+    if isinstance(value, str) and value.lower() in {"true", "false"}:
+        return value.lower() == "true"
+    raise ArgumentError(f"{name}: expected true or false, got {_kind(value)}")
+
+
+def _kind(value: object) -> str:
+    return f"a value of type {type(value).__name__}"
+
+
+def _java(text: str | None) -> str:
+    return "null" if text is None else text

@@ -1,0 +1,88 @@
+"""The files with accounts and white lists: `conf/plain_acl.yml` and all of `conf/acl`.
+
+Source: `PlainPermissionManager.getAllAclFiles`, `PlainPermissionManager.load`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+import tempfile
+from pathlib import Path
+
+from rmqfast.broker.acl import yaml_text
+from rmqfast.errors import ArgumentError
+
+
+class AclFiles:
+    """The files below one `ROCKETMQ_HOME`.
+
+    Attributes:
+        default_path: `conf/plain_acl.yml`, to which accounts are added.
+
+    Args:
+        home: The directory that has `conf`.
+    """
+
+    def __init__(self, home: str | os.PathLike[str]) -> None:
+        conf = Path(home).absolute() / "conf"
+        self.default_path = conf / "plain_acl.yml"
+        self._folder = conf / "acl"
+
+    def paths(self) -> list[Path]:
+        """The files that are there: of an account that two of them have, the first one counts."""
+        found = [
+            Path(folder, name)
+            for folder, _, names in sorted(os.walk(self._folder))
+            for name in sorted(names)
+            if name.endswith((".yml", ".yaml"))
+        ]
+        return [path for path in [*found, self.default_path] if path.is_file()]
+
+    def read(self) -> dict[Path, bytes]:
+        """The bytes of each file, as they are at this moment.
+
+        Raises:
+            ArgumentError: One cannot be read, or is too long.
+        """
+        return {path: _read(path) for path in self.paths()}
+
+    def write(self, path: Path, data: bytes) -> None:
+        """Puts a new file in a file's place: a crash leaves the old one or the new one.
+
+        Raises:
+            ArgumentError: The operating system refused.
+        """
+        try:
+            _replace(path, data)
+        except OSError as error:
+            raise ArgumentError(f"{path}: {error.strerror}") from error
+
+
+def _read(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            return file.read(yaml_text.MAX_BYTES + 1)
+    except OSError as error:
+        raise ArgumentError(f"{path}: {error.strerror}") from error
+
+
+def _replace(path: Path, data: bytes) -> None:
+    descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)  # for its owner only: it has secrets
+    try:
+        with open(descriptor, "wb") as file:  # noqa: PTH123 - a descriptor
+            file.write(data)
+            file.flush()
+            with contextlib.suppress(FileNotFoundError):
+                os.fchmod(descriptor, stat.S_IMODE(path.stat().st_mode))
+            os.fsync(descriptor)
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

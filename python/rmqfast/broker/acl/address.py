@@ -1,0 +1,243 @@
+"""White lists: which addresses a pattern of `plain_acl.yml` takes in.
+
+Source: `RemoteAddressStrategyFactory`, `AclUtils`.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import logging
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple, Protocol
+
+from rmqfast.errors import ArgumentError
+
+_log = logging.getLogger(__name__)
+
+
+class Address(NamedTuple):
+    """An address of a client as numbers: four of IPv4, eight of IPv6.
+
+    Attributes:
+        groups: Its bytes, or its groups of 16 bits.
+        zone: The interface of an address that is valid on one link only.
+    """
+
+    groups: tuple[int, ...]
+    zone: str = ""
+
+
+class AddressPattern(Protocol):
+    """An entry of a white list."""
+
+    def matches(self, address: Address | None) -> bool:
+        """Whether a client with that address is on the list; `None` is an address that nobody understands."""
+
+
+@dataclass(frozen=True, slots=True)
+class Everybody:
+    """`*`."""
+
+    def matches(self, address: Address | None) -> bool:  # noqa: ARG002 - whatever it is
+        """Always."""
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class OneOf:
+    """Addresses that are written out; none at all for an entry that is blank."""
+
+    addresses: frozenset[Address] = frozenset()
+
+    def matches(self, address: Address | None) -> bool:
+        """Whether it is one of them."""
+        return address in self.addresses
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Addresses that begin alike, and go on with a number of a range; what follows that number does not count."""
+
+    head: tuple[int, ...]
+    first: int
+    last: int
+    size: int
+
+    def matches(self, address: Address | None) -> bool:
+        """Whether it begins so and goes on so."""
+        if address is None or len(address.groups) != self.size:
+            return False
+        length = len(self.head)
+        return address.groups[:length] == self.head and self.first <= address.groups[length] <= self.last
+
+
+@lru_cache(maxsize=4096)
+def address_of(remote_address: str) -> Address | None:
+    """The address of a peer that is given as `ip:port`; `None` where that is none.
+
+    Example:
+        >>> address_of("10.0.0.7:5123"), address_of("[::1]:5123") == address_of("0:0:0:0:0:0:0:1:5123")
+        (Address(groups=(10, 0, 0, 7), zone=''), True)
+    """
+    host, colon, _ = remote_address.rpartition(":")
+    return _address((host if colon else remote_address).strip("[]"))
+
+
+def parse_pattern(text: str | None) -> AddressPattern:
+    """What an entry of a white list takes in.
+
+    Args:
+        text: `*`, an address, `10.0.0.*`, `10.0.*.*`, `10.0.0.1-9`, `10.0.0.{1,2}`, addresses with commas between
+            them, the same of IPv6 (`fe80:0:0:0:0:0:1-20:*`); blank takes in nobody.
+
+    Raises:
+        ArgumentError: It is none of these; with Java's text where Java has one.
+
+    Example:
+        >>> parse_pattern("10.0.0.1-9").matches(address_of("10.0.0.7:5123"))
+        True
+
+    Source: `RemoteAddressStrategyFactory.getRemoteAddressStrategy`.
+    """
+    if text is None or not text.strip():
+        return OneOf()
+    if text in {"*", "*.*.*.*", "*:*:*:*:*:*:*:*"}:
+        return Everybody()
+    if text.endswith("}"):
+        return _set(text)
+    if "," in text:
+        return OneOf(frozenset(map(_listed, _parts(text, ","))))
+    if "*" in text or "-" in text:
+        return _range_of_ipv6(text) if ":" in text else _range_of_ipv4(text)
+    return OneOf(frozenset([_listed(text)]))
+
+
+def _set(text: str) -> OneOf:
+    parts = _parts(text, ":" if ":" in text else ".")
+    if ":" not in text and len(parts) < 4:
+        raise ArgumentError("MultipleRemoteAddressStrategy has got a/some wrong format IP(s) ")
+    if not parts[-1].startswith("{"):
+        raise ArgumentError("MultipleRemoteAddressStrategy netaddress examine scope Exception netaddress")
+    head = text[: text.index("{")]
+    return OneOf(frozenset(_listed(head + item) for item in _parts(parts[-1][1:-1], ",")))
+
+
+def _range_of_ipv4(text: str) -> AddressPattern:
+    parts = _parts(text, ".")
+    for index in (1, 2, 3):
+        bounds = _bounds(text, parts[index], 255, 10) if index < len(parts) else None
+        if bounds is None:
+            continue
+        if len(parts) != 4 or not all(_number(text, part.strip(), 10) <= 255 for part in parts[: index - 1]):
+            raise _wrong_scope(text)
+        _warn_of_rest(text, parts[index + 1 :])
+        head = [part.strip() for part in parts[:index]]
+        if not all(part.isascii() and part.isdigit() and str(int(part)) == part for part in head):
+            return OneOf()
+        return Range(tuple(map(int, head)), *bounds, 4)
+    raise _wrong_scope(text)
+
+
+def _range_of_ipv6(text: str) -> AddressPattern:
+    _check_places(text)
+    parts = _parts(text, ":")
+    for index, part in enumerate(parts[1:], start=1):
+        bounds = _bounds(text, part, 0xFFFF, 16)
+        if bounds is not None:
+            cut = 2 if "*" in text and "-" in text else 1
+            head = _expanded(text, text.rsplit(":", cut)[0], 8 - cut)
+            if len(head) > 7:
+                raise _wrong_scope(text)
+            _warn_of_rest(text, parts[index + 1 :])
+            return Range(head, *bounds, 8)
+    raise _wrong_scope(text)
+
+
+def _check_places(text: str) -> None:
+    """A star stands at the end; a range there, or before a star that does."""
+    star, minus = text.find("*"), text.find("-")
+    if star not in {-1, len(text) - 1}:
+        raise _wrong_scope(text)
+    if minus >= 0 and minus <= len(text.rsplit(":", 1 if star < 0 else 2)[0]):
+        raise _wrong_scope(text)
+
+
+def _expanded(text: str, head: str, groups: int) -> tuple[int, ...]:
+    """The groups of the head of a pattern, with `::` spread to so many; an empty group is 0, as Java pads it."""
+    missing = groups - head.count(":")
+    if missing > 0:
+        head = head.replace("::", ":" * (missing + 1))
+    numbers = tuple(_number(text, group, 16) if group else 0 for group in head.split(":"))
+    if max(numbers) > 0xFFFF:
+        raise _wrong_scope(text)
+    return numbers
+
+
+def _bounds(text: str, part: str, highest: int, base: int) -> tuple[int, int] | None:
+    """The first and the last number of a part that is a range; a range that ends with 0 is none, as in Java."""
+    value = part.strip()
+    if value == "*":
+        return 0, highest
+    if "-" not in value:
+        return None
+    if value.startswith("-"):
+        raise ArgumentError(f"RangeRemoteAddressStrategy netaddress examine scope Exception value {value} ")
+    numbers = [_number(text, number, base) for number in _parts(value, "-")]
+    if len(numbers) < 2:
+        raise _wrong_scope(text)
+    first, last = numbers[:2]
+    if not first <= last <= highest:
+        raise ArgumentError(
+            f"RangeRemoteAddressStrategy netaddress examine scope Exception start is {first} , end is {last}"
+        )
+    return (first, last) if last else None
+
+
+def _listed(text: str) -> Address:
+    address = _address(text)
+    if address is not None:
+        return address
+    network, slash, bits = text.partition("/")
+    if slash and ":" in network and _address(network) and bits.isascii() and bits.isdigit() and int(bits[:4]) <= 128:
+        _log.warning("white list: %s takes in nobody: RocketMQ knows no prefix lengths", text)
+        return Address((), text)
+    raise ArgumentError(f"Netaddress examine Exception netaddress is {text}")
+
+
+def _address(text: str) -> Address | None:
+    try:
+        address = ipaddress.ip_address(text)
+    except ValueError:
+        return None
+    if isinstance(address, ipaddress.IPv6Address):
+        # a client of IPv4 on a listener of IPv6 is still one of IPv4
+        if address.ipv4_mapped is None:
+            packed = address.packed
+            groups = tuple(int.from_bytes(packed[at : at + 2]) for at in range(0, 16, 2))
+            return Address(groups, address.scope_id or "")
+        address = address.ipv4_mapped
+    return Address(tuple(address.packed))
+
+
+def _parts(text: str, separator: str) -> list[str]:
+    """The parts that are not empty, as Java's `StringUtils.split` has them."""
+    return [part for part in text.split(separator) if part]
+
+
+def _number(text: str, digits: str, base: int) -> int:
+    if not (digits.isascii() and digits.isalnum() and len(digits) < 9):
+        raise _wrong_scope(text)
+    try:
+        return int(digits, base)
+    except ValueError:
+        raise _wrong_scope(text) from None
+
+
+def _warn_of_rest(text: str, rest: list[str]) -> None:
+    if any(part.strip() != "*" for part in rest):
+        _log.warning("white list: %s: what follows its range does not count, as in RocketMQ", text)
+
+
+def _wrong_scope(text: str) -> ArgumentError:
+    return ArgumentError(f"Netaddress examine scope Exception netaddress is {text}")

@@ -1,0 +1,102 @@
+"""What an account may do with a topic or a group.
+
+Source: `Permission`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rmqfast.errors import ArgumentError
+
+DENY, ANY, PUB, SUB = 1, 2, 4, 8
+#: A group stands among the resources as its retry topic.
+RETRY_PREFIX = "%RETRY%"
+
+_PERMISSIONS = {"PUB": PUB, "SUB": SUB, "PUB|SUB": PUB | SUB, "SUB|PUB": PUB | SUB, "DENY": DENY}
+#: What Java's `trim` removes: the space and all below it.
+_BLANK = "".join(map(chr, range(0x21)))
+
+
+def is_permitted(needed: int, owned: int) -> bool:
+    """Whether who has `owned` may do what needs `needed`.
+
+    Example:
+        >>> is_permitted(PUB, PUB | SUB), is_permitted(PUB, PUB | DENY), is_permitted(ANY, SUB)
+        (True, False, True)
+
+    Source: `Permission.checkPermission`.
+    """
+    if owned & DENY:
+        return False
+    return bool((PUB | SUB) & owned) if needed & ANY else bool(needed & owned)
+
+
+def parse_permission(text: str | None) -> int:
+    """The permission that a text of `plain_acl.yml` gives; none is given by nothing and by what nobody knows.
+
+    Example:
+        >>> parse_permission(" SUB|PUB "), parse_permission("pub"), parse_permission(None)
+        (12, 1, 1)
+
+    Source: `Permission.parsePermFromString`.
+    """
+    return DENY if text is None else _PERMISSIONS.get(text.strip(_BLANK), DENY)
+
+
+def retry_topic(group: str) -> str:
+    """The resource that a group is."""
+    return RETRY_PREFIX + group
+
+
+def parse_resources(resources: Iterable[str], *, of_groups: bool) -> dict[str, int]:
+    """The permissions that the entries of `topicPerms` or `groupPerms` give, by resource.
+
+    Args:
+        resources: Entries as `topicA=PUB|SUB`.
+        of_groups: Whether they name groups.
+
+    Raises:
+        ArgumentError: An entry is not of that form; with Java's text.
+
+    Example:
+        >>> parse_resources(["g=SUB"], of_groups=True)
+        {'%RETRY%g': 8}
+
+    Source: `Permission.parseResourcePerms`.
+    """
+    permissions = {}
+    for resource in resources:
+        items = _items(resource)
+        if len(items) != 2:
+            kind = "group" if of_groups else "topic"
+            raise ArgumentError(f"Parse resource permission failed for {kind}:{resource}")
+        name = items[0].strip(_BLANK)
+        permissions[retry_topic(name) if of_groups else name] = parse_permission(items[1])
+    return permissions
+
+
+def check_resources(resources: Iterable[str]) -> None:
+    """Refuses entries that a request may not set, though a file may have them.
+
+    Raises:
+        ArgumentError: An entry is not of the form `topicA=SUB`, or has a permission that nobody knows: Java's text.
+
+    Source: `Permission.checkResourcePerms`.
+    """
+    for resource in resources:
+        items = _items(resource)
+        if len(items) != 2:
+            raise ArgumentError(
+                f"Parse Resource format error for {resource}.\n"
+                "The expected resource format is 'Res=Perm'. For example: topicA=SUB"
+            )
+        if items[1].strip(_BLANK) not in _PERMISSIONS:
+            raise ArgumentError(
+                f"Parse resource permission error for {resource}.\n"
+                "The expected permissions are 'SUB' or 'PUB' or 'SUB|PUB' or 'PUB|SUB'."
+            )
+
+
+def _items(resource: str) -> list[str]:
+    return [item for item in resource.split("=") if item]

@@ -1,0 +1,177 @@
+"""What each request needs: the table of rights.
+
+There are two readings. `strict` is the default. `java` is what the broker of 4.9.4 checks: there an account that may do
+nothing sends batches to any topic, makes itself an administrator (50) and reads everybody's secret (54).
+
+Source: `PlainAccessValidator.parse`, `Permission.ADMIN_CODE`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rmqfast.broker.acl.resources import Resources, consuming, heartbeat, knowing, locking, sending
+from rmqfast.remoting import RequestCode
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """What a request needs besides an account and a right signature, which all do.
+
+    Attributes:
+        admin: Whether the account must be an administrator's.
+        resources: Finds topics and groups, and the permissions for them; `None` where none are needed.
+    """
+
+    admin: bool = False
+    resources: Resources | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Right:
+    """A row of the table.
+
+    Attributes:
+        java: What the broker of 4.9.4 asks for.
+        strict: What is asked for unless `java` is wanted.
+        reason: Why.
+    """
+
+    java: Need
+    strict: Need
+    reason: str
+
+
+ACCOUNT = Need()
+ADMIN = Need(admin=True)
+
+
+def _both(need: Need, reason: str) -> Right:
+    return Right(need, need, reason)
+
+
+def _stricter(need: Need, reason: str) -> Right:
+    return Right(ACCOUNT, need, reason)
+
+
+def _sub(topic: str | None = None, group: str | None = None) -> Need:
+    return Need(resources=consuming(topic=topic, group=group))
+
+
+_SEND = Need(resources=sending("topic", "group"))
+_SEND_V2 = Need(resources=sending("b", "a"))
+_PULL = _sub("topic", "consumerGroup")
+_ANY_OF_TOPIC = Need(resources=knowing)
+_SUB_OF_LOCK = Need(resources=locking)
+
+_TELLS = "tells of the broker or of its topics and groups, as any client may ask"
+_ROUTES = "routes and names: what each client needs to find its brokers"
+_CHANGES = "changes what others rely on"
+_SECRETS = "shows or changes accounts and their secrets"
+_ASKED_BY_BROKER = "a broker asks it of its clients; none answers it"
+_BROKERS = "brokers send it to their name server, with an account of their own"
+_OFFSETS_OF_TOPIC = "where a queue begins and ends: for those who send to the topic or receive from it"
+
+RIGHTS: dict[int, Right] = {
+    # messages
+    RequestCode.SEND_MESSAGE: _both(_SEND, "PUB on the topic; to a retry topic SUB as its group"),
+    RequestCode.SEND_MESSAGE_V2: _both(_SEND_V2, "as 10, with short names of the fields"),
+    RequestCode.SEND_BATCH_MESSAGE: _stricter(_SEND_V2, "as 310; Java forgot it"),
+    RequestCode.SEND_REPLY_MESSAGE: _both(ACCOUNT, "an answer to one waiting producer; it is not stored"),
+    RequestCode.SEND_REPLY_MESSAGE_V2: _both(ACCOUNT, "as 324"),
+    RequestCode.CONSUMER_SEND_MSG_BACK: _both(_sub(group="group"), "SUB as the group that will get it again"),
+    RequestCode.END_TRANSACTION: _both(ACCOUNT, "names no topic; its half message was checked when it was sent"),
+    RequestCode.PULL_MESSAGE: _both(_PULL, "SUB on the topic and as the group"),
+    RequestCode.LITE_PULL_MESSAGE: _both(_PULL, "as 11; 4.9.4 does not know it"),
+    RequestCode.QUERY_MESSAGE: _both(_sub("topic"), "SUB on the topic: it reads messages"),
+    RequestCode.VIEW_MESSAGE_BY_ID: _stricter(ADMIN, "reads a message of any topic, as it names none"),
+    RequestCode.QUERY_CONSUME_QUEUE: _stricter(_ANY_OF_TOPIC, "shows the units of a queue"),
+    # offsets
+    RequestCode.QUERY_BROKER_OFFSET: _both(ACCOUNT, "nobody answers it"),
+    RequestCode.QUERY_CONSUMER_OFFSET: _stricter(_PULL, "SUB on the topic and as the group, as 15"),
+    RequestCode.UPDATE_CONSUMER_OFFSET: _both(_PULL, "SUB on the topic and as the group: it decides what is consumed"),
+    RequestCode.SEARCH_OFFSET_BY_TIMESTAMP: _stricter(_ANY_OF_TOPIC, _OFFSETS_OF_TOPIC),
+    RequestCode.GET_MAX_OFFSET: _stricter(_ANY_OF_TOPIC, _OFFSETS_OF_TOPIC),
+    RequestCode.GET_MIN_OFFSET: _stricter(_ANY_OF_TOPIC, _OFFSETS_OF_TOPIC),
+    RequestCode.GET_EARLIEST_MSG_STORETIME: _stricter(_ANY_OF_TOPIC, _OFFSETS_OF_TOPIC),
+    RequestCode.GET_ALL_CONSUMER_OFFSET: _both(ACCOUNT, _TELLS),
+    RequestCode.GET_ALL_DELAY_OFFSET: _both(ACCOUNT, _TELLS),
+    RequestCode.QUERY_CORRECTION_OFFSET: _both(ACCOUNT, _TELLS),
+    RequestCode.INVOKE_BROKER_TO_RESET_OFFSET: _stricter(ADMIN, _CHANGES),
+    RequestCode.CLONE_GROUP_OFFSET: _stricter(ADMIN, _CHANGES),
+    # clients
+    RequestCode.HEART_BEAT: _both(Need(resources=heartbeat), "SUB on all topics and as all groups that it names"),
+    RequestCode.UNREGISTER_CLIENT: _both(_sub(group="consumerGroup"), "SUB as the group that is left"),
+    RequestCode.GET_CONSUMER_LIST_BY_GROUP: _both(_sub(group="consumerGroup"), "SUB as the group: members ask for it"),
+    RequestCode.CHECK_CLIENT_CONFIG: _both(ACCOUNT, "says whether an expression parses"),
+    RequestCode.LOCK_BATCH_MQ: _stricter(_SUB_OF_LOCK, "SUB as the group: who holds the lock keeps the others out"),
+    RequestCode.UNLOCK_BATCH_MQ: _stricter(_SUB_OF_LOCK, "SUB as the group, as 41"),
+    RequestCode.GET_CONSUMER_CONNECTION_LIST: _both(ACCOUNT, _TELLS),
+    RequestCode.GET_PRODUCER_CONNECTION_LIST: _both(ACCOUNT, _TELLS),
+    RequestCode.GET_ALL_PRODUCER_INFO: _both(ACCOUNT, _TELLS),
+    RequestCode.GET_CONSUMER_RUNNING_INFO: _stricter(
+        _sub(group="consumerGroup"), "SUB as the group whose client is asked"
+    ),
+    RequestCode.INVOKE_BROKER_TO_GET_CONSUMER_STATUS: _stricter(
+        _sub("topic", "group"), "SUB as the group that is asked"
+    ),
+    RequestCode.CONSUME_MESSAGE_DIRECTLY: _stricter(ADMIN, "makes a client consume a message again"),
+    RequestCode.CHECK_TRANSACTION_STATE: _both(ACCOUNT, _ASKED_BY_BROKER),
+    RequestCode.NOTIFY_CONSUMER_IDS_CHANGED: _both(ACCOUNT, _ASKED_BY_BROKER),
+    RequestCode.RESET_CONSUMER_CLIENT_OFFSET: _both(ACCOUNT, _ASKED_BY_BROKER),
+    RequestCode.GET_CONSUMER_STATUS_FROM_CLIENT: _both(ACCOUNT, _ASKED_BY_BROKER),
+    RequestCode.PUSH_REPLY_MESSAGE_TO_CLIENT: _both(ACCOUNT, _ASKED_BY_BROKER),
+    # topics, groups, the broker itself
+    RequestCode.UPDATE_AND_CREATE_TOPIC: _both(ADMIN, _CHANGES),
+    RequestCode.DELETE_TOPIC_IN_BROKER: _both(ADMIN, _CHANGES),
+    RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP: _both(ADMIN, _CHANGES),
+    RequestCode.DELETE_SUBSCRIPTIONGROUP: _both(ADMIN, _CHANGES),
+    RequestCode.UPDATE_BROKER_CONFIG: _both(ADMIN, _CHANGES),
+    RequestCode.GET_BROKER_CONFIG: _stricter(ADMIN, "shows paths and settings of the machine"),
+    RequestCode.GET_BROKER_RUNTIME_INFO: _both(ACCOUNT, _TELLS),
+    RequestCode.GET_ALL_TOPIC_CONFIG: _both(ACCOUNT, _TELLS),
+    RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG: _both(ACCOUNT, _TELLS),
+    RequestCode.GET_TOPIC_STATS_INFO: _both(ACCOUNT, _TELLS),
+    RequestCode.GET_CONSUME_STATS: _both(ACCOUNT, _TELLS),
+    RequestCode.GET_BROKER_CONSUME_STATS: _both(ACCOUNT, _TELLS),
+    RequestCode.VIEW_BROKER_STATS_DATA: _both(ACCOUNT, _TELLS),
+    RequestCode.QUERY_TOPIC_CONSUME_BY_WHO: _both(ACCOUNT, _TELLS),
+    RequestCode.QUERY_CONSUME_TIME_SPAN: _both(ACCOUNT, _TELLS),
+    RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_BROKER: _both(ACCOUNT, _TELLS),
+    RequestCode.CLEAN_EXPIRED_CONSUMEQUEUE: _stricter(ADMIN, "removes files"),
+    RequestCode.CLEAN_UNUSED_TOPIC: _stricter(ADMIN, "removes files"),
+    RequestCode.DELETE_EXPIRED_COMMITLOG: _stricter(ADMIN, "removes files"),
+    RequestCode.RESUME_CHECK_HALF_MESSAGE: _stricter(ADMIN, "sends a half message again, whosever it is"),
+    RequestCode.REGISTER_FILTER_SERVER: _stricter(ADMIN, "filter servers run code; nobody answers it"),
+    RequestCode.REGISTER_MESSAGE_FILTER_CLASS: _stricter(ADMIN, "as 301"),
+    # accounts
+    RequestCode.UPDATE_AND_CREATE_ACL_CONFIG: _stricter(ADMIN, _SECRETS),
+    RequestCode.DELETE_ACL_CONFIG: _stricter(ADMIN, _SECRETS),
+    RequestCode.GET_BROKER_CLUSTER_ACL_INFO: _both(ACCOUNT, "the versions of the files, no more"),
+    RequestCode.UPDATE_GLOBAL_WHITE_ADDRS_CONFIG: _stricter(ADMIN, _SECRETS),
+    RequestCode.GET_BROKER_CLUSTER_ACL_CONFIG: _stricter(ADMIN, _SECRETS),
+    # the name server: Java's has no access control
+    RequestCode.GET_ROUTEINFO_BY_TOPIC: _both(ACCOUNT, _ROUTES),
+    RequestCode.GET_BROKER_CLUSTER_INFO: _both(ACCOUNT, _ROUTES),
+    RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER: _both(ACCOUNT, _ROUTES),
+    RequestCode.GET_TOPICS_BY_CLUSTER: _both(ACCOUNT, _ROUTES),
+    RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_NS: _both(ACCOUNT, _ROUTES),
+    RequestCode.GET_UNIT_TOPIC_LIST: _both(ACCOUNT, _ROUTES),
+    RequestCode.GET_HAS_UNIT_SUB_TOPIC_LIST: _both(ACCOUNT, _ROUTES),
+    RequestCode.GET_HAS_UNIT_SUB_UNUNIT_TOPIC_LIST: _both(ACCOUNT, _ROUTES),
+    RequestCode.GET_KV_CONFIG: _both(ACCOUNT, _ROUTES),
+    RequestCode.GET_KVLIST_BY_NAMESPACE: _both(ACCOUNT, _ROUTES),
+    RequestCode.QUERY_DATA_VERSION: _both(ACCOUNT, _BROKERS),
+    RequestCode.REGISTER_BROKER: _stricter(ADMIN, _BROKERS),
+    RequestCode.UNREGISTER_BROKER: _stricter(ADMIN, _BROKERS),
+    RequestCode.PUT_KV_CONFIG: _stricter(ADMIN, _CHANGES),
+    RequestCode.DELETE_KV_CONFIG: _stricter(ADMIN, _CHANGES),
+    RequestCode.WIPE_WRITE_PERM_OF_BROKER: _stricter(ADMIN, _CHANGES),
+    RequestCode.ADD_WRITE_PERM_OF_BROKER: _stricter(ADMIN, _CHANGES),
+    RequestCode.DELETE_TOPIC_IN_NAMESRV: _stricter(ADMIN, _CHANGES),
+    RequestCode.UPDATE_NAMESRV_CONFIG: _stricter(ADMIN, _CHANGES),
+    RequestCode.GET_NAMESRV_CONFIG: _stricter(ADMIN, "shows paths and settings of the machine"),
+}
+
+#: Of a code that has no row.
+UNKNOWN = Right(ACCOUNT, ADMIN, "nobody has decided who may ask for it")

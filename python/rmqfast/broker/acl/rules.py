@@ -1,0 +1,134 @@
+"""The rules that all files together give.
+
+Source: `PlainPermissionManager.load`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rmqfast.broker.acl import yaml_text
+from rmqfast.broker.acl.account import Account, AccountConfig, texts_of
+from rmqfast.broker.acl.address import AddressPattern, parse_pattern
+from rmqfast.errors import ArgumentError
+from rmqfast.store.config import DataVersion
+
+_log = logging.getLogger(__name__)
+_WHITE = "globalWhiteRemoteAddresses"
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """Who may do what; never changed, only replaced.
+
+    Attributes:
+        white: Who may do anything, without a signature.
+        accounts: By access key.
+        paths: The file of each account.
+        versions: The version of each file that states something.
+        white_addresses: The entries of `white` as the files have them.
+        configs: The accounts as the files state them.
+    """
+
+    white: tuple[AddressPattern, ...]
+    accounts: Mapping[str, Account]
+    paths: Mapping[str, Path]
+    versions: Mapping[Path, DataVersion]
+    white_addresses: tuple[str, ...]
+    configs: tuple[AccountConfig, ...]
+
+
+def rules_of(contents: Mapping[Path, bytes], now: int) -> Rules:
+    """The rules that files give.
+
+    Args:
+        contents: The bytes of each file; of an account that two of them have, the first one counts.
+        now: Milliseconds since 1970: the version of a file that has none.
+
+    Raises:
+        ArgumentError: A file is not as RocketMQ takes it; says which, with Java's text where Java has one.
+        MissingExtraError: PyYAML is not installed.
+    """
+    builder = _Builder(now)
+    for path, data in contents.items():
+        try:
+            builder.add(path, yaml_text.load(data))
+        except ArgumentError as error:
+            raise ArgumentError(f"{path}: {error}") from error
+    return builder.rules()
+
+
+class _Builder:
+    def __init__(self, now: int) -> None:
+        self._now = now
+        self._white: list[str] = []
+        self._patterns: list[AddressPattern] = []
+        self._accounts: dict[str, Account] = {}
+        self._paths: dict[str, Path] = {}
+        self._versions: dict[Path, DataVersion] = {}
+        self._configs: list[AccountConfig] = []
+
+    def add(self, path: Path, members: Mapping[str, Any]) -> None:
+        if not members:
+            _log.warning("no data in file %s", path)
+            return
+        white = texts_of({_WHITE: [entry for entry in entries_of(members, _WHITE) if entry is not None]}, _WHITE) or ()
+        self._patterns += map(parse_pattern, white)
+        self._white += white
+        for entry in entries_of(members, "accounts"):
+            self._add_account(path, AccountConfig.from_members(entry))
+        self._versions[path] = version_of(members) or DataVersion(timestamp=self._now)
+
+    def _add_account(self, path: Path, config: AccountConfig) -> None:
+        account = Account.of(config)
+        if account.access_key in self._accounts:
+            _log.warning("%s: the access key %s was there before: its first account counts", path, account.access_key)
+            return
+        self._accounts[account.access_key] = account
+        self._paths[account.access_key] = path
+        self._configs.append(config)
+
+    def rules(self) -> Rules:
+        return Rules(
+            tuple(self._patterns), self._accounts, self._paths, self._versions, tuple(self._white), tuple(self._configs)
+        )
+
+
+def entries_of(members: Mapping[str, Any], name: str) -> list[Any]:
+    """A list of a file; empty where it has none.
+
+    Raises:
+        ArgumentError: It is something else.
+    """
+    entries = members.get(name)
+    if entries is None:
+        return []
+    if not isinstance(entries, list):
+        raise ArgumentError(f"{name}: expected a list, got a value of type {type(entries).__name__}")
+    return entries
+
+
+def version_of(members: Mapping[str, Any]) -> DataVersion | None:
+    """The version of a file, where it has one.
+
+    Raises:
+        ArgumentError: It is no list of counters and times.
+    """
+    entries = entries_of(members, "dataVersion")
+    if not entries:
+        return None
+    first = entries[0]
+    if not isinstance(first, dict):
+        raise ArgumentError("dataVersion: expected a list of counter and timestamp")
+    return DataVersion(timestamp=_number(first, "timestamp"), counter=_number(first, "counter"))
+
+
+def _number(members: Mapping[str, Any], name: str) -> int:
+    number = members.get(name, 0)
+    if not isinstance(number, int) or not -(1 << 63) <= number < 1 << 63:
+        raise ArgumentError(f"dataVersion: {name}: expected a whole number of 64 bits")
+    return number

@@ -1,0 +1,115 @@
+"""YAML of files that somebody may have tampered with: plain values only, and no more of them than the text is long.
+
+Source: `AclUtils.getYamlDataObject`, `AclUtils.writeDataObject`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from rmqfast.errors import ArgumentError, MissingExtraError
+
+if TYPE_CHECKING:
+    from yaml import SafeLoader
+    from yaml.nodes import Node
+
+MAX_BYTES = 1 << 20
+MAX_NODES = 50_000
+MAX_SCALAR = 4096
+
+# what PyYAML's constructors raise of texts like `!!int ""`, `!!timestamp x` or 2020-99-99
+_MALFORMED = (RecursionError, ValueError, ArithmeticError, LookupError, TypeError, AttributeError)
+
+
+def load(data: bytes) -> dict[str, Any]:
+    r"""The members of the mapping that a text is; none where it is empty.
+
+    Args:
+        data: The text, of at most 1 MiB.
+
+    Raises:
+        ArgumentError: It is no YAML, no mapping, too deep, or aliases make more of it than 50,000 values.
+        MissingExtraError: PyYAML is not installed.
+
+    Example:
+        >>> load(b"accounts:\n- {accessKey: RocketMQ, admin: yes}")
+        {'accounts': [{'accessKey': 'RocketMQ', 'admin': True}]}
+    """
+    yaml = _library()
+    if len(data) > MAX_BYTES:
+        raise ArgumentError(f"expected at most {MAX_BYTES} bytes of YAML, got {len(data)}")
+    try:
+        loader = _loader()(data)
+        try:
+            root = loader.get_single_node()
+            if root is None:
+                return {}
+            _weigh(root, {})
+            value = loader.construct_document(root)
+        finally:
+            loader.dispose()
+    except (yaml.YAMLError, *_MALFORMED) as error:
+        raise ArgumentError(f"no YAML of plain values: {error}") from error
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise ArgumentError(f"expected a mapping, got a value of type {type(value).__name__}")
+    return value
+
+
+def dump(members: Mapping[str, Any]) -> bytes:
+    """The text of a mapping, each member on lines of its own, in the order given.
+
+    Raises:
+        MissingExtraError: PyYAML is not installed.
+    """
+    text = _library().safe_dump(dict(members), sort_keys=False, allow_unicode=True, default_flow_style=False)
+    return str(text).encode()
+
+
+@cache
+def _loader() -> type[SafeLoader]:
+    import yaml
+
+    class BoundedLoader(yaml.SafeLoader):
+        """Stops at too many values before they are all there."""
+
+        nodes = 0
+
+        def compose_node(self, parent: Node | None, index: int) -> Node | None:
+            self.nodes += 1
+            if self.nodes > MAX_NODES:
+                raise ValueError(f"more than {MAX_NODES} values")
+            return super().compose_node(parent, index)
+
+    return BoundedLoader
+
+
+def _weigh(node: Node, weights: dict[int, int]) -> int:
+    """How many values a node stands for, when each alias is written out."""
+    known = weights.get(id(node))
+    if known is not None:
+        return known
+    weights[id(node)] = MAX_NODES + 1  # until it is known: what contains itself never ends
+    weight = 1
+    if isinstance(node.value, str):
+        if len(node.value) > MAX_SCALAR:
+            raise ValueError(f"a text of more than {MAX_SCALAR} characters")
+    else:
+        for entry in node.value:
+            weight += sum(_weigh(part, weights) for part in (entry if isinstance(entry, tuple) else (entry,)))
+    if weight > MAX_NODES:
+        raise ValueError(f"more than {MAX_NODES} values")
+    weights[id(node)] = weight
+    return weight
+
+
+def _library() -> ModuleType:
+    try:
+        import yaml
+    except ImportError:
+        raise MissingExtraError("PyYAML is needed for this: pip install 'rmqfast[broker]'", name="yaml") from None
+    return yaml

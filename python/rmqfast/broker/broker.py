@@ -1,0 +1,272 @@
+"""A broker: its parts put together, and its listeners.
+
+Source: `BrokerController`, `BrokerStartup`.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import Self
+
+from rmqfast._native import Call
+from rmqfast._native import RemotingServer as Listener
+from rmqfast.broker.access import Check, access_of, all_of, credentials_of
+from rmqfast.broker.configuration.config import BrokerConfig
+from rmqfast.broker.configuration.config_file import ConfigFile
+from rmqfast.broker.housekeeping import timers_of
+from rmqfast.broker.options_of_config import request_ages
+from rmqfast.broker.ports import VIP_DISTANCE, bracketed, free_port, refuse_taken
+from rmqfast.broker.processors import processors_of
+from rmqfast.broker.registration.name_servers import NameServers
+from rmqfast.broker.registration.registrar import Registrar
+from rmqfast.broker.tables import BrokerTables
+from rmqfast.broker.timer import Timer
+from rmqfast.errors import ArgumentError, ForkError, RemotingError
+from rmqfast.remoting import Channel, Processor, RemotingServer, ServerOptions
+from rmqfast.remoting.tls_properties import server_tls
+from rmqfast.store.config import TopicConfig
+
+__all__ = ["Broker"]
+
+_log = logging.getLogger(__name__)
+_WORKERS = 8
+_LOOK = 1.0
+
+
+def _milliseconds() -> int:
+    return time.time_ns() // 1_000_000
+
+
+class Broker:
+    """Takes messages and gives them out, as a broker of RocketMQ 4.9 does; it owns its store while it runs.
+
+    Args:
+        config: How it is set up; `broker.conf` says the same. `listenPort` 0 is any port that is free.
+        config_file: Where the configuration comes from: what is changed while the broker runs is written there.
+        check: Is asked before a request is answered, behind the checks of `aclEnable`; raises `ResponseError` for one
+            that is not allowed.
+        progress: Is told how far the recovery of a store is that was not closed, in bytes done and in all; may raise to
+            end it.
+        now: Milliseconds since 1970.
+
+    Attributes:
+        config: How it is set up; once it runs, with the port that it has.
+
+    Example:
+        >>> from rmqfast.remoting import RemotingClient, RequestCode
+        >>> store = str(getfixture("tmp_path") / "store")
+        >>> sizes = {"mappedFileSizeCommitLog": "1048576", "maxHashSlotNum": "1000", "maxIndexNum": "4000"}
+        >>> with Broker(BrokerConfig({"storePathRootDir": store, "listenPort": "0"} | sizes)) as broker:
+        ...     with RemotingClient(broker.address) as client:
+        ...         client.request(RequestCode.GET_MAX_OFFSET, {"topic": "t", "queueId": "0"}).ext_fields
+        {'offset': '0'}
+
+    Source: `BrokerController`.
+    """
+
+    def __init__(
+        self,
+        config: BrokerConfig | None = None,
+        *,
+        config_file: ConfigFile | None = None,
+        check: Check | None = None,
+        progress: Callable[[int, int], object] | None = None,
+        now: Callable[[], int] = _milliseconds,
+    ) -> None:
+        self.config = config or BrokerConfig()
+        self._config_file = config_file
+        self._check = check
+        self._progress = progress
+        self._now = now
+        self._pid = os.getpid()
+        self._tables: BrokerTables | None = None
+        self._server: RemotingServer | None = None
+        self._registrar: Registrar | None = None
+        self._listeners: list[Listener] = []
+        self._timers: list[Timer] = []
+        self._stopped = threading.Event()
+
+    def start(self) -> str:
+        """Opens the store, listens, and registers at the name servers.
+
+        A name server that is down takes `registerBrokerTimeoutMills` at most, and is told once it is there.
+
+        Returns:
+            Its address, as clients are told.
+
+        Raises:
+            StoreError: The store cannot be opened for appending.
+            RemotingError: The port cannot be had.
+            TlsFileError: A certificate or a key is of no use.
+            ArgumentError: It was started before; a value of the configuration that cannot be, properties of TLS that
+                contradict each other.
+            MissingExtraError: `aclEnable=true` without PyYAML.
+            ForkError: It was made in another process.
+
+        Source: `BrokerController.initialize`, `start`.
+        """
+        self._refuse_fork()
+        if self._server is not None or self._stopped.is_set():
+            raise ArgumentError("a broker is started once")
+        self._take_port()
+        self._access = access_of(self.config, self._now)
+        credentials = credentials_of(self.config)
+        try:
+            self._open()
+            self._listen()
+            self._register(NameServers(self._name_servers(), self.config, credentials))
+            self._timers = timers_of(self.tables, self._clients, self._access, self._stopped.is_set)
+        except BaseException:
+            self.stop()
+            raise
+        return self.address
+
+    @property
+    def address(self) -> str:
+        """Where clients reach it, as `ip:port`."""
+        return self.config.broker_address
+
+    @property
+    def tables(self) -> BrokerTables:
+        """What it knows, while it runs.
+
+        Raises:
+            ArgumentError: It does not run.
+            ForkError: It was started in another process.
+        """
+        self._refuse_fork()
+        if self._tables is None:
+            raise ArgumentError("the broker does not run")
+        return self._tables
+
+    def stop(self) -> None:
+        """Takes its leave of the name servers, ends all connections, saves everything and closes the store.
+
+        A second call does nothing.
+
+        Raises:
+            StoreIOError: The operating system refused; `abort` stays.
+            ForkError: It was started in another process.
+
+        Source: `BrokerController.shutdown`.
+        """
+        self._refuse_fork()
+        self._stopped.set()
+        for timer in self._timers:
+            timer.stop()
+        if self._registrar is not None:
+            self._registrar.stop()
+        for listener in self._listeners:
+            listener.close()
+        if self._server is not None:
+            self._server.close()
+        tables, self._tables = self._tables, None
+        if tables is not None:
+            tables.close()
+
+    def serve_forever(self) -> None:
+        """Starts where that was not done, and waits for `stop`."""
+        if self._server is None:
+            self.start()
+        while not self._stopped.wait(_LOOK):
+            pass  # a signal that another thread got is handled between two waits
+
+    def register(self) -> None:
+        """Tells the name servers of the broker and all its topics, once more.
+
+        Source: `BrokerController.registerBrokerAll`.
+        """
+        self._refuse_fork()
+        self._topic_changed(None)
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def _refuse_fork(self) -> None:
+        if os.getpid() != self._pid:
+            message = "the broker is of the process before a fork: make one in this process"
+            raise ForkError(message)
+
+    def _take_port(self) -> None:
+        host = self.config.text("bindAddress")
+        if self.config.number("listenPort") == 0:
+            self.config = self.config.replaced({"listenPort": str(free_port(host))})
+        refuse_taken(host, self.config.number("listenPort"))
+
+    def _open(self) -> None:
+        check = all_of(None if self._access is None else self._access.check, self._check)
+        processors: dict[int, Processor] = {}
+        self._server = RemotingServer(
+            processors,
+            check=check,
+            closed=self._closed,
+            again=self._again,
+            max_ages=request_ages(self.config),
+            workers=_WORKERS,
+            options=self._options(),
+        )
+        self._tables = BrokerTables(
+            self.config,
+            self._server.mailbox,
+            vip_port=self._vip_port,
+            checks_rights=check is not None,
+            now=self._now,
+            on_topic_change=self._topic_changed,
+            progress=self._progress,
+        )
+        answers, self._clients = processors_of(self.tables, on_update=self._config_changed, access=self._access)
+        processors.update(answers)
+
+    def _listen(self) -> None:
+        host, plane = bracketed(self.config.text("bindAddress")), self.tables.data_plane.native
+        options = self._options()
+        self._listeners.append(Listener.bind(f"{host}:{self.config.text('listenPort')}", plane, options))
+        if self._vip_port is None:
+            return
+        try:
+            self._listeners.append(Listener.bind(f"{host}:{self._vip_port}", plane, options))
+        except RemotingError as error:
+            # only clients of long ago, and those that ask for it, come to this port
+            _log.warning("no second listener: %s", error)
+
+    def _options(self) -> ServerOptions:
+        idle = float(self.config.number("serverChannelMaxIdleTimeSeconds"))
+        return ServerOptions(max_idle=idle, tls=server_tls(self.config))
+
+    @property
+    def _vip_port(self) -> int | None:
+        port = self.config.number("listenPort") - VIP_DISTANCE
+        return port if port > 0 else None
+
+    def _name_servers(self) -> list[str]:
+        return [address.strip() for address in self.config.text("namesrvAddr").split(";") if address.strip()]
+
+    def _register(self, name_servers: NameServers) -> None:
+        self._registrar = Registrar(name_servers, self.tables.topics, self.tables.config)
+        self._registrar.start()
+
+    def _topic_changed(self, topic: TopicConfig | None) -> None:
+        """A topic was made or changed: whoever asks for its route next is to find it."""
+        if self._registrar is not None:
+            self._registrar.changed(topic)
+
+    def _config_changed(self, taken: Mapping[str, str]) -> None:
+        self.tables.take(self.tables.config())
+        if self._config_file is not None:
+            self._config_file.update(taken)
+
+    def _again(self, call: Call, target: tuple[str, int] | None) -> None:
+        tables = self._tables
+        if tables is not None:
+            tables.data_plane.handle_again(call, target)
+
+    def _closed(self, channel: Channel) -> None:
+        self._clients.closed(channel)

@@ -1,0 +1,84 @@
+"""Answers the requests that let go of what is old or unused.
+
+Source: `AdminBrokerProcessor`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection
+from typing import Protocol
+
+from rmqfast.broker.topics.topic_manager import TopicManager
+from rmqfast.errors import ResponseError, RmqError
+from rmqfast.remoting import Later, Processor, Request, RequestCode, Response, ResponseCode
+
+_log = logging.getLogger(__name__)
+
+
+class CleanableStore(Protocol):
+    """A store that can let go of what is old or unused."""
+
+    def clean_expired_queues(self) -> list[tuple[str, int]]:
+        """Removes the queues of which no message is left."""
+
+    def clean_unused_topics(self, configured: Collection[str]) -> list[tuple[str, int]]:
+        """Removes the queues of topics that are not configured."""
+
+    def clean(self, *, manual: bool) -> object:
+        """Removes the files that retention lets go."""
+
+
+class CleanProcessor:
+    """Requests 306, 316 and 329; each takes time."""
+
+    def __init__(self, store: CleanableStore, topics: TopicManager) -> None:
+        """Answers for this store.
+
+        Args:
+            store: The store.
+            topics: The topics that stay.
+        """
+        self._store = store
+        self._topics = topics
+
+    def processors(self) -> dict[int, Processor]:
+        """Who answers, by request code."""
+        return {
+            RequestCode.CLEAN_EXPIRED_CONSUMEQUEUE: self.clean_expired_consume_queue,
+            RequestCode.CLEAN_UNUSED_TOPIC: self.clean_unused_topic,
+            RequestCode.DELETE_EXPIRED_COMMITLOG: self.delete_expired_commit_log,
+        }
+
+    def clean_expired_consume_queue(self, request: Request) -> Later:
+        """306: removes the queues of which no message is left.
+
+        Source: `AdminBrokerProcessor.cleanExpiredConsumeQueue`.
+        """
+        return _later(request, self._store.clean_expired_queues)
+
+    def clean_unused_topic(self, request: Request) -> Later:
+        """316: removes the queues of topics that are not there any more.
+
+        Source: `AdminBrokerProcessor.cleanUnusedTopic`.
+        """
+        return _later(request, lambda: self._topics.hold(self._store.clean_unused_topics))
+
+    def delete_expired_commit_log(self, request: Request) -> Later:
+        """329: removes the files that are too old, at any hour of the day.
+
+        Source: `AdminBrokerProcessor.deleteExpiredCommitLog`.
+        """
+        return _later(request, lambda: self._store.clean(manual=True))
+
+
+def _later(request: Request, clean: Callable[[], object]) -> Later:
+    def work() -> Response:
+        try:
+            removed = clean()
+        except RmqError as error:
+            raise ResponseError(ResponseCode.SYSTEM_ERROR, str(error)) from error
+        _log.info("%s asked to clean (%d): %s", request.channel.remote_address, request.code, removed)
+        return Response()
+
+    return Later(work)

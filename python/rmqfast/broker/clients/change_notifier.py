@@ -1,0 +1,41 @@
+"""Tells clients that their group changed: a small group at once, a large one once for many changes."""
+
+from __future__ import annotations
+
+from threading import Lock
+
+from rmqfast.broker.clients.client_channel import GroupChange
+
+#: Clients of a group that are told of every single change.
+AT_ONCE = 64
+
+
+class ChangeNotifier:
+    """Sends the notices that the registry of consumers decides on.
+
+    Where thousands of clients of one group connect, each of them is a change of which all are told: millions of
+    notices, and each one only says that it is time to look. Those of a large group wait for `run_once`, which sends
+    the last one.
+
+    Source: `DefaultConsumerIdsChangeListener`.
+    """
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._waiting: dict[str, GroupChange] = {}
+
+    def take(self, change: GroupChange) -> None:
+        """Sends a change to its clients, or keeps it, in place of an older one of its group."""
+        with self._lock:
+            if len(change.channels) > AT_ONCE:
+                self._waiting[change.group] = change
+                return
+            self._waiting.pop(change.group, None)
+        change.notify()
+
+    def run_once(self) -> None:
+        """Sends what waits; to be called a few times a second."""
+        with self._lock:
+            waiting, self._waiting = self._waiting, {}
+        for change in waiting.values():
+            change.notify()

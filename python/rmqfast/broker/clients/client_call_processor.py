@@ -1,0 +1,184 @@
+"""What only a consumer itself can tell, and so is asked: its state, its offsets, what it makes of a message.
+
+Source: `AdminBrokerProcessor.callConsumer`, `Broker2Client`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from rmqfast.broker.clients.client_channel import ClientChannel
+from rmqfast.broker.clients.client_version import V3_0_7_SNAPSHOT, V3_1_8_SNAPSHOT, version_name
+from rmqfast.broker.clients.consumer_manager import ConsumerManager
+from rmqfast.broker.plane.live_store import LiveStore
+from rmqfast.errors import RemotingError, RemotingTimeoutError, ResponseError
+from rmqfast.message import MessageQueue
+from rmqfast.remoting import Header, Later, Processor, Request, RequestCode, Response, ResponseCode
+from rmqfast.remoting.fastjson import decode, encode
+
+#: Seconds that a client has to answer: to a call, and to the question for its offsets.
+CALL_TIMEOUT = 10.0
+STATUS_TIMEOUT = 5.0
+
+#: Who asked is the broker's business: a client is not given what proves it.
+_PROOF = frozenset({"AccessKey", "Signature", "SecurityToken"})
+_EXCEPTIONS = "org.apache.rocketmq.remoting.exception"
+#: Hexadecimal digits of a message id with an address of four bytes, and of sixteen.
+_ID_LENGTHS = frozenset({32, 56})
+
+_log = logging.getLogger("rmqfast.broker")
+
+
+class ClientCallProcessor:
+    """Asks consumers in the name of an administrator.
+
+    Args:
+        consumers: The consumer groups online.
+        store: Has the message that a consumer is to consume.
+        broker_name: The broker's name, which a consumer needs to know with the message.
+    """
+
+    def __init__(self, consumers: ConsumerManager, store: LiveStore, broker_name: str) -> None:
+        self._consumers = consumers
+        self._store = store
+        self._broker_name = broker_name
+
+    def processors(self) -> dict[int, Processor]:
+        """What is answered here, by request code."""
+        return {
+            RequestCode.GET_CONSUMER_RUNNING_INFO: self.running_info,
+            RequestCode.CONSUME_MESSAGE_DIRECTLY: self.consume_directly,
+            RequestCode.INVOKE_BROKER_TO_GET_CONSUMER_STATUS: self.status,
+        }
+
+    def running_info(self, request: Request) -> Later:
+        """307 GET_CONSUMER_RUNNING_INFO: what the consumer itself answers.
+
+        Source: `AdminBrokerProcessor.getConsumerRunningInfo`.
+        """
+        header = Header(request.ext_fields)
+        group, client_id = header.text("consumerGroup"), header.text("clientId")
+        client = self._callable(group, client_id)
+        return Later(lambda: _called(client, group, request.code, request.ext_fields, request.body))
+
+    def consume_directly(self, request: Request) -> Later:
+        """309 CONSUME_MESSAGE_DIRECTLY: the consumer gets the message's record and says what it made of it.
+
+        Source: `AdminBrokerProcessor.consumeMessageDirectly`.
+        """
+        header = Header(request.ext_fields)
+        group = header.text("consumerGroup")
+        offset = _physical_offset(header.text("msgId"))
+        record = self._store.record(offset)
+        if record is None:
+            raise ResponseError(ResponseCode.SYSTEM_ERROR, f"can not find message by the offset, {offset}")
+        client = self._callable(group, header.optional_text("clientId"))
+        fields = {**request.ext_fields, "brokerName": self._broker_name}
+        return Later(lambda: _called(client, group, request.code, fields, record))
+
+    def status(self, request: Request) -> Later:
+        """223 INVOKE_BROKER_TO_GET_CONSUMER_STATUS: the offsets that consumers have in memory, by client.
+
+        Source: `Broker2Client.getConsumeStatus`.
+        """
+        header = Header(request.ext_fields)
+        topic, name = header.text("topic"), header.text("group")
+        wanted = (header.optional_text("clientAddr") or "").strip()
+        group = self._consumers.group(name)
+        if group is None:
+            raise ResponseError(ResponseCode.SYSTEM_ERROR, f"No Any Consumer online in the consumer group: [{name}]")
+        for client in group.clients.values():
+            check_version(client)
+        asked = [client for client in group.clients.values() if not wanted or client.client_id == wanted]
+        return Later(lambda: _status(asked[:1] if wanted else asked, {"topic": topic, "group": name}))
+
+    def _callable(self, group: str, client_id: str | None) -> ClientChannel:
+        client = None if client_id is None else self._consumers.client(group, client_id)
+        if client is None:
+            text = "null" if client_id is None else client_id
+            raise ResponseError(ResponseCode.SYSTEM_ERROR, f"The Consumer <{group}> <{text}> not online")
+        if client.version < V3_1_8_SNAPSHOT:
+            raise ResponseError(
+                ResponseCode.SYSTEM_ERROR,
+                f"The Consumer <{client_id}> Version <{version_name(client.version)}> too low to finish, "
+                "please upgrade it to V3_1_8_SNAPSHOT",
+            )
+        return client
+
+
+def check_version(client: ClientChannel) -> None:
+    """Refuses what a client is too old for.
+
+    Raises:
+        ResponseError: It cannot reset its offsets, nor tell them.
+
+    Source: `Broker2Client`.
+    """
+    if client.version < V3_0_7_SNAPSHOT:
+        raise ResponseError(
+            ResponseCode.SYSTEM_ERROR,
+            f"the client does not support this feature. version={version_name(client.version)}",
+        )
+
+
+def _called(client: ClientChannel, group: str, code: int, fields: Mapping[str, str], body: bytes) -> Response:
+    """What a client answers to what it is asked; why it does not.
+
+    Source: `AdminBrokerProcessor.callConsumer`.
+    """
+    shown = {name: value for name, value in fields.items() if name not in _PROOF}
+    who, address = f"<{group}> <{client.client_id}>", client.channel.remote_address
+    try:
+        answer = client.channel.request(code, shown, body, timeout=CALL_TIMEOUT)
+    except RemotingTimeoutError:
+        why = f"wait response on the channel <{address}> timeout, {int(CALL_TIMEOUT * 1000)}(ms)"
+        remark = f"consumer {who} Timeout: {_EXCEPTIONS}.RemotingTimeoutException: {why}"
+        return Response(ResponseCode.CONSUME_MSG_TIMEOUT, remark)
+    except RemotingError:
+        why = f"{_EXCEPTIONS}.RemotingSendRequestException: send request to <{address}> failed"
+        return Response(ResponseCode.SYSTEM_ERROR, f"invoke consumer {who} Exception: {why}")
+    return Response(answer.code, answer.remark, answer.ext_fields, answer.body)
+
+
+def _status(clients: list[ClientChannel], fields: Mapping[str, str]) -> Response:
+    tables = {}
+    for client in clients:
+        table = _offsets(client, fields)
+        if table is not None:
+            tables[client.client_id] = table
+    return Response(body=encode({"consumerTable": tables, "messageQueueTable": {}}))
+
+
+def _offsets(client: ClientChannel, fields: Mapping[str, str]) -> dict[MessageQueue, int] | None:
+    """The offsets that a client tells; None where it tells none."""
+    code = RequestCode.GET_CONSUMER_STATUS_FROM_CLIENT
+    try:
+        answer = client.channel.request(code, fields, timeout=STATUS_TIMEOUT)
+        told = decode(answer.body) if answer.code == ResponseCode.SUCCESS else None
+    except RemotingError as error:
+        _log.error("client %s of group %s tells no offsets: %s", client.client_id, fields["group"], error)
+        return None
+    return _queue_offsets(told)
+
+
+def _queue_offsets(told: Any) -> dict[MessageQueue, int] | None:
+    table = told.get("messageQueueTable") if isinstance(told, dict) else None
+    if not isinstance(table, dict):
+        return None
+    return {queue: at for queue, at in table.items() if isinstance(queue, MessageQueue) and type(at) is int}
+
+
+def _physical_offset(message_id: str) -> int:
+    """Where the record is of which the broker's own id, with its address, is given.
+
+    Source: `MessageDecoder.decodeMessageId`.
+    """
+    try:
+        digits = bytes.fromhex(message_id) if len(message_id) in _ID_LENGTHS else b""
+    except ValueError:
+        digits = b""
+    if not digits:
+        raise ResponseError(ResponseCode.SYSTEM_ERROR, f"msgId: expected 32 or 56 hex digits, got {message_id[:80]!r}")
+    return int.from_bytes(digits[-8:], "big", signed=True)

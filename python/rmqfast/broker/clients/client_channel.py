@@ -1,0 +1,73 @@
+"""A client and the connection that it opened, and whom to tell that a group changed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from rmqfast.remoting import Channel, RequestCode
+
+#: Milliseconds without a heartbeat after which a client is gone (`CHANNEL_EXPIRED_TIMEOUT`).
+EXPIRED_MS = 120_000
+#: Groups of each kind that one connection may be in: a client has a few.
+MAX_GROUPS_OF_CHANNEL = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class ClientChannel:
+    """A client as its broker knows it.
+
+    Attributes:
+        channel: Its connection.
+        client_id: Its name.
+        language: Name of its language; None for one that is not known.
+        version: Ordinal of its release.
+        last_update: Milliseconds since 1970 of its last heartbeat.
+
+    Source: `ClientChannelInfo`.
+    """
+
+    channel: Channel
+    client_id: str
+    language: str | None
+    version: int
+    last_update: int
+
+    def is_expired(self, now: int) -> bool:
+        """Whether its last heartbeat is more than 120 seconds ago."""
+        return now - self.last_update > EXPIRED_MS
+
+    def connection(self) -> dict[str, Any]:
+        """What an administrator is told of it.
+
+        Source: `Connection`.
+        """
+        return {
+            "clientAddr": self.channel.remote_address,
+            "clientId": self.client_id,
+            "language": self.language,
+            "version": self.version,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class GroupChange:
+    """A consumer group whose clients have to share its queues out anew.
+
+    Attributes:
+        group: The group.
+        channels: The connections of its clients.
+
+    Source: `ConsumerGroupEvent.CHANGE`.
+    """
+
+    group: str
+    channels: tuple[Channel, ...]
+
+    def notify(self) -> None:
+        """Tells them.
+
+        Source: `Broker2Client.notifyConsumerIdsChanged`.
+        """
+        for channel in self.channels:
+            channel.send_oneway(RequestCode.NOTIFY_CONSUMER_IDS_CHANGED, {"consumerGroup": self.group})

@@ -1,0 +1,166 @@
+"""Clients that come, stay and go: HEART_BEAT, UNREGISTER_CLIENT, CHECK_CLIENT_CONFIG.
+
+Source: `ClientManageProcessor`, `ClientHousekeepingService`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from rmqfast.broker.clients.client_channel import ClientChannel, GroupChange
+from rmqfast.broker.clients.consumer_filter_manager import ConsumerFilterManager
+from rmqfast.broker.clients.consumer_manager import ConsumerManager
+from rmqfast.broker.clients.producer_manager import ProducerManager
+from rmqfast.errors import ResponseError
+from rmqfast.remoting import Channel, Header, Processor, Request, RequestCode, Response, ResponseCode
+from rmqfast.remoting.protocol.heartbeat_data import ConsumerData, HeartbeatData
+from rmqfast.remoting.protocol.json_object import JsonObject
+from rmqfast.remoting.protocol.subscription_data import SubscriptionData
+from rmqfast.store.config import SubscriptionGroupConfig
+
+#: Bit of a topic's system flag: subscribed to by a unit (`TopicSysFlag.FLAG_UNIT_SUB`).
+UNIT_SUB = 2
+#: Characters that an answer cites of why an expression does not compile, which may cite the expression.
+MAX_REMARK = 1000
+
+#: The configuration of a group, made where that is allowed; None where there is none.
+FindGroup = Callable[[str], SubscriptionGroupConfig | None]
+#: Makes a topic with so many queues and a system flag, unless it is there.
+CreateRetryTopic = Callable[[str, int, int], object]
+
+
+class ClientProcessor:
+    """Answers what clients say of themselves, and hears of connections that ended.
+
+    Args:
+        consumers: The consumer groups online.
+        producers: The producer groups online.
+        filters: Tells whether an expression compiles.
+        find_group: `SubscriptionGroupManager.findSubscriptionGroupConfig`.
+        create_retry_topic: `TopicConfigManager.createTopicInSendMessageBackMethod`.
+        is_property_filter_enabled: Whether consumers may filter by expression (`enablePropertyFilter`).
+        now: Milliseconds since 1970.
+        notify: Tells clients that their group changed, as `ChangeNotifier.take`; each change at once unless given.
+
+    Source: `ClientManageProcessor`.
+    """
+
+    def __init__(
+        self,
+        *,
+        consumers: ConsumerManager,
+        producers: ProducerManager,
+        filters: ConsumerFilterManager,
+        find_group: FindGroup,
+        create_retry_topic: CreateRetryTopic,
+        is_property_filter_enabled: Callable[[], bool],
+        now: Callable[[], int],
+        notify: Callable[[GroupChange], object] = GroupChange.notify,
+    ) -> None:
+        self._consumers = consumers
+        self._producers = producers
+        self._filters = filters
+        self._find_group = find_group
+        self._create_retry_topic = create_retry_topic
+        self._is_property_filter_enabled = is_property_filter_enabled
+        self._now = now
+        self._notify_clients = notify
+
+    def processors(self) -> dict[int, Processor]:
+        """What is answered here, by request code."""
+        return {
+            RequestCode.HEART_BEAT: self.heartbeat,
+            RequestCode.UNREGISTER_CLIENT: self.unregister,
+            RequestCode.CHECK_CLIENT_CONFIG: self.check_config,
+        }
+
+    def heartbeat(self, request: Request) -> Response:
+        """34 HEART_BEAT: all of it is taken, or nothing.
+
+        Source: `ClientManageProcessor.heartBeat`.
+        """
+        now = self._now()
+        heartbeat = HeartbeatData.of_body(request.body, now=now)
+        client = ClientChannel(request.channel, heartbeat.client_id, request.language, request.version, now)
+        self._consumers.check_room(client.channel, (data.group_name for data in heartbeat.consumers))
+        self._producers.check_room(client.channel, heartbeat.producers)
+        groups = [(data, self._prepared(data)) for data in heartbeat.consumers]
+        for data, is_notify_enabled in groups:
+            self._notify(self._consumers.register(client, data, is_notify_enabled=is_notify_enabled))
+        for group in heartbeat.producers:
+            self._producers.register(client, group)
+        if not client.channel.is_open:
+            self.closed(client.channel)
+        return Response()
+
+    def unregister(self, request: Request) -> Response:
+        """35 UNREGISTER_CLIENT.
+
+        Source: `ClientManageProcessor.unregisterClient`.
+        """
+        header = Header(request.ext_fields)
+        header.text("clientID")
+        producer_group = header.optional_text("producerGroup")
+        if producer_group is not None:
+            self._producers.unregister(producer_group, request.channel)
+        consumer_group = header.optional_text("consumerGroup")
+        if consumer_group is not None:
+            self._unregister_consumer(consumer_group, request.channel)
+        return Response(ext_fields={})
+
+    def check_config(self, request: Request) -> Response:
+        """46 CHECK_CLIENT_CONFIG: whether the broker can filter as a consumer wants it to.
+
+        Source: `ClientManageProcessor.checkClientConfig`.
+        """
+        members = JsonObject.of_body(request.body).object("subscriptionData") if request.body else None
+        if members is None:
+            return Response()
+        subscription = SubscriptionData.from_json(members, now=self._now())
+        if subscription.is_tag_type:
+            return Response()
+        if not self._is_property_filter_enabled():
+            raise ResponseError(
+                ResponseCode.SYSTEM_ERROR,
+                f"The broker does not support consumer to filter message by {subscription.expression_type}",
+            )
+        error = self._filters.compile_error(subscription.expression_type, subscription.sub_string)
+        if error is not None:
+            raise ResponseError(ResponseCode.SUBSCRIPTION_PARSE_FAILED, error[:MAX_REMARK])
+        return Response()
+
+    def closed(self, channel: Channel) -> None:
+        """Removes a client whose connection ended, and tells the others of its groups.
+
+        Source: `ClientHousekeepingService.onChannelClose`, `onChannelException`, `onChannelIdle`.
+        """
+        self._producers.disconnect(channel)
+        for change in self._consumers.disconnect(channel, now=self._now()):
+            self._notify_clients(change)
+
+    def scan(self) -> None:
+        """Closes the connections of clients that have been silent for 120 seconds; to be called every 10.
+
+        Source: `ClientHousekeepingService.scanExceptionChannel`.
+        """
+        now = self._now()
+        for channel in {*self._producers.scan(now), *self._consumers.scan(now)}:
+            channel.close()
+
+    def _prepared(self, data: ConsumerData) -> bool:
+        """Makes what a group needs on the broker; says whether its clients are told of each other."""
+        config = self._find_group(data.group_name)
+        if config is None:
+            return True
+        flag = UNIT_SUB if data.unit_mode else 0
+        self._create_retry_topic(f"%RETRY%{data.group_name}", config.retry_queue_nums, flag)
+        return config.notify_consumer_ids_changed_enable
+
+    def _unregister_consumer(self, group: str, channel: Channel) -> None:
+        config = self._find_group(group)
+        is_notify_enabled = config is None or config.notify_consumer_ids_changed_enable
+        self._notify(self._consumers.unregister(group, channel, now=self._now(), is_notify_enabled=is_notify_enabled))
+
+    def _notify(self, change: GroupChange | None) -> None:
+        if change is not None:
+            self._notify_clients(change)

@@ -1,0 +1,82 @@
+"""Who is online: GET_CONSUMER_LIST_BY_GROUP, GET_CONSUMER_CONNECTION_LIST, GET_PRODUCER_CONNECTION_LIST, all producers.
+
+Source: `ConsumerManageProcessor`, `AdminBrokerProcessor`.
+"""
+
+from __future__ import annotations
+
+from rmqfast.broker.clients.consumer_manager import ConsumerManager
+from rmqfast.broker.clients.producer_manager import ProducerManager
+from rmqfast.errors import ResponseError
+from rmqfast.remoting import Header, Processor, Request, RequestCode, Response, ResponseCode
+from rmqfast.remoting.fastjson import encode
+from rmqfast.remoting.hash_map import HashMap
+
+
+class ConnectionProcessor:
+    """Answers which clients a group has.
+
+    Args:
+        consumers: The consumer groups online.
+        producers: The producer groups online.
+    """
+
+    def __init__(self, consumers: ConsumerManager, producers: ProducerManager) -> None:
+        self._consumers = consumers
+        self._producers = producers
+
+    def processors(self) -> dict[int, Processor]:
+        """What is answered here, by request code."""
+        return {
+            RequestCode.GET_CONSUMER_LIST_BY_GROUP: self.consumer_list,
+            RequestCode.GET_CONSUMER_CONNECTION_LIST: self.consumer_connections,
+            RequestCode.GET_PRODUCER_CONNECTION_LIST: self.producer_connections,
+            RequestCode.GET_ALL_PRODUCER_INFO: self.all_producers,
+        }
+
+    def consumer_list(self, request: Request) -> Response:
+        """38 GET_CONSUMER_LIST_BY_GROUP: the names among which consumers share out the queues.
+
+        Source: `ConsumerManageProcessor.getConsumerListByGroup`.
+        """
+        group = Header(request.ext_fields).text("consumerGroup")
+        client_ids = self._consumers.client_ids(group)
+        if not client_ids:
+            return Response(ResponseCode.SYSTEM_ERROR, f"no consumer for this group, {group}", ext_fields={})
+        return Response(ext_fields={}, body=encode({"consumerIdList": client_ids}))
+
+    def consumer_connections(self, request: Request) -> Response:
+        """203 GET_CONSUMER_CONNECTION_LIST.
+
+        Source: `AdminBrokerProcessor.getConsumerConnectionList`.
+        """
+        name = Header(request.ext_fields).text("consumerGroup")
+        group = self._consumers.group(name)
+        if group is None:
+            raise ResponseError(ResponseCode.CONSUMER_NOT_ONLINE, f"the consumer group[{name}] not online")
+        body = {
+            "connectionSet": [client.connection() for client in group.clients.values()],
+            "consumeFromWhere": group.consume_from_where,
+            "consumeType": group.consume_type,
+            "messageModel": group.message_model,
+            "subscriptionTable": HashMap({topic: wanted.to_json() for topic, wanted in group.subscriptions.items()}),
+        }
+        return Response(body=encode(body))
+
+    def producer_connections(self, request: Request) -> Response:
+        """204 GET_PRODUCER_CONNECTION_LIST.
+
+        Source: `AdminBrokerProcessor.getProducerConnectionList`.
+        """
+        group = Header(request.ext_fields).text("producerGroup")
+        clients = self._producers.clients(group)
+        if clients is None:
+            raise ResponseError(ResponseCode.SYSTEM_ERROR, f"the producer group[{group}] not exist")
+        return Response(body=encode({"connectionSet": [client.connection() for client in clients]}))
+
+    def all_producers(self, request: Request) -> Response:  # noqa: ARG002 - nothing is asked but by the code
+        """328 GET_ALL_PRODUCER_INFO.
+
+        Source: `AdminBrokerProcessor.getAllProducerInfo`.
+        """
+        return Response(body=encode({"data": HashMap(self._producers.table())}))

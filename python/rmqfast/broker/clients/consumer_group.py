@@ -1,0 +1,103 @@
+"""A consumer group that has clients: who they are, and what they want together.
+
+Source: `ConsumerGroupInfo`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+from rmqfast.broker.clients.client_channel import ClientChannel
+from rmqfast.remoting import Channel
+from rmqfast.remoting.protocol.heartbeat_data import ConsumerData
+from rmqfast.remoting.protocol.subscription_data import SubscriptionData
+
+_log = logging.getLogger("rmqfast.broker")
+
+
+@dataclass(slots=True)
+class ConsumerGroup:
+    """The state of a group, changed by heartbeats; not made for several threads.
+
+    Attributes:
+        name: The group.
+        consume_type: As in the last heartbeat, as are the next two.
+        message_model: `CLUSTERING` or `BROADCASTING`.
+        consume_from_where: Where a new group begins.
+        clients: Its clients by connection, in the order in which they came.
+        subscriptions: What the group wants, by topic.
+
+    Source: `ConsumerGroupInfo`.
+    """
+
+    name: str
+    consume_type: str | None = None
+    message_model: str | None = None
+    consume_from_where: str | None = None
+    clients: dict[Channel, ClientChannel] = field(default_factory=dict)
+    subscriptions: dict[str, SubscriptionData] = field(default_factory=dict)
+
+    def update_client(self, client: ClientChannel, data: ConsumerData) -> bool:
+        """Takes a client's heartbeat; says whether its connection is new.
+
+        Type and model become those of this client, whatever the others of the group said.
+
+        Source: `ConsumerGroupInfo.updateChannel`.
+        """
+        self.consume_type, self.message_model = data.consume_type, data.message_model
+        self.consume_from_where = data.consume_from_where
+        old = self.clients.get(client.channel)
+        if old is None:
+            self.clients[client.channel] = client
+            return True
+        if old.client_id == client.client_id:
+            self.clients[client.channel] = replace(old, last_update=client.last_update)
+        else:
+            _log.error(
+                "[BUG] group %s: client %s is %s on the same channel", self.name, old.client_id, client.client_id
+            )
+            self.clients[client.channel] = client
+        return False
+
+    def update_subscriptions(self, wanted: Iterable[SubscriptionData]) -> SubscriptionChange:
+        """Takes the subscriptions of a client's heartbeat as those of the whole group.
+
+        One with a greater version takes the place of the group's; topics that this client does not want are removed,
+        though another one may want them.
+
+        Source: `ConsumerGroupInfo.updateSubscription`.
+        """
+        put: dict[str, SubscriptionData] = {}
+        is_new = False
+        topics = set()
+        for subscription in wanted:
+            topics.add(subscription.topic)
+            old = self.subscriptions.get(subscription.topic)
+            if old is None or subscription.sub_version > old.sub_version:
+                self.subscriptions[subscription.topic] = put[subscription.topic] = subscription
+                is_new |= old is None
+        removed = [topic for topic in self.subscriptions if topic not in topics]
+        for topic in removed:
+            del self.subscriptions[topic]
+        return SubscriptionChange(tuple(put.values()), tuple(removed), has_other_topics=is_new or bool(removed))
+
+    def copied(self) -> ConsumerGroup:
+        """The state as it is now, for who reads it without the manager's lock."""
+        return replace(self, clients=dict(self.clients), subscriptions=dict(self.subscriptions))
+
+
+@dataclass(frozen=True, slots=True)
+class SubscriptionChange:
+    """What a heartbeat changed of a group's subscriptions.
+
+    Attributes:
+        put: Those that are new or newer.
+        removed: Topics that are not wanted any more.
+        has_other_topics: Whether topics came or went, of which clients are told; of other tags they are not.
+    """
+
+    put: tuple[SubscriptionData, ...]
+    removed: tuple[str, ...]
+    has_other_topics: bool

@@ -1,0 +1,234 @@
+"""The consumer groups that are online.
+
+Source: `ConsumerManager`, `DefaultConsumerIdsChangeListener`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from threading import Lock
+
+from rmqfast.broker.clients.client_channel import MAX_GROUPS_OF_CHANNEL, ClientChannel, GroupChange
+from rmqfast.broker.clients.consumer_filter_manager import ConsumerFilterManager
+from rmqfast.broker.clients.consumer_group import ConsumerGroup, SubscriptionChange
+from rmqfast.broker.plane.data_plane import DataPlane
+from rmqfast.errors import ResponseError
+from rmqfast.remoting import Channel, ResponseCode
+from rmqfast.remoting.protocol.heartbeat_data import ConsumerData
+from rmqfast.remoting.protocol.subscription_data import SubscriptionData
+
+
+class ConsumerManager:
+    """Which clients each group has and what it wants; the data plane is told of every change.
+
+    Whom to notify of a change is a value that is given back; nothing is sent here.
+
+    Args:
+        data_plane: Learns of groups and subscriptions.
+        filters: Learns of subscriptions by expression.
+        is_notifying: Whether clients are told of each other (`notifyConsumerIdsChangedEnable` of the broker).
+
+    Source: `ConsumerManager`.
+    """
+
+    def __init__(
+        self, data_plane: DataPlane, filters: ConsumerFilterManager, *, is_notifying: Callable[[], bool] = lambda: True
+    ) -> None:
+        self._data_plane = data_plane
+        self._filters = filters
+        self._is_notifying = is_notifying
+        self._lock = Lock()
+        self._groups: dict[str, ConsumerGroup] = {}
+        self._names_by_channel: dict[Channel, set[str]] = {}
+
+    def check_room(self, channel: Channel, names: Iterable[str]) -> None:
+        """Refuses more groups than a connection may be in.
+
+        Raises:
+            ResponseError: They are too many.
+        """
+        with self._lock:
+            count = len(self._names_by_channel.get(channel, set()).union(names))
+        if count > MAX_GROUPS_OF_CHANNEL:
+            raise ResponseError(
+                ResponseCode.SYSTEM_ERROR,
+                f"consumer groups of a connection: expected at most {MAX_GROUPS_OF_CHANNEL}, got {count}",
+            )
+
+    def register(
+        self, client: ClientChannel, data: ConsumerData, *, is_notify_enabled: bool = True
+    ) -> GroupChange | None:
+        """Takes what a heartbeat says of a group.
+
+        Args:
+            client: Who sent it; `last_update` is the time.
+            data: The group.
+            is_notify_enabled: Whether the group's clients are told of each other (`notifyConsumerIdsChangedEnable`).
+
+        Returns:
+            Whom to notify: all clients of the group, the sender too, if it is new or the group's topics changed.
+
+        Source: `ConsumerManager.registerConsumer`.
+        """
+        with self._lock:
+            group, is_new_group = self._opened(data.group_name)
+            old_model = group.message_model
+            is_new = group.update_client(client, data)
+            self._names_by_channel.setdefault(client.channel, set()).add(group.name)
+            change = group.update_subscriptions(data.subscriptions)
+            if is_new_group or group.message_model != old_model:
+                self._data_plane.put_consumer_group(group.name, group.message_model or "CLUSTERING")
+            self._push(group.name, change)
+            self._filters.register(group.name, data.subscriptions, now=client.last_update)
+            if (is_new or change.has_other_topics) and is_notify_enabled:
+                return self._change(group)
+        return None
+
+    def unregister(
+        self, group_name: str, channel: Channel, *, now: int, is_notify_enabled: bool = True
+    ) -> GroupChange | None:
+        """Removes a client that says good-bye from a group.
+
+        Returns:
+            Whom to notify: those that remain.
+
+        Source: `ConsumerManager.unregisterConsumer`.
+        """
+        with self._lock:
+            group = self._groups.get(group_name)
+            if group is None:
+                return None
+            self._left(group, channel)
+            if not group.clients:
+                self._end(group)
+                self._filters.unregister(group_name, now=now)
+            return self._change(group) if is_notify_enabled else None
+
+    def disconnect(self, channel: Channel, *, now: int) -> list[GroupChange]:
+        """Removes a client whose connection ended from all its groups.
+
+        Returns:
+            Whom to notify: those that remain in each, whatever the group's own setting.
+
+        Source: `ConsumerManager.doChannelCloseEvent`.
+        """
+        changes = []
+        with self._lock:
+            for name in sorted(self._names_by_channel.get(channel, ())):
+                group = self._groups[name]
+                self._left(group, channel)
+                if not group.clients:
+                    self._end(group)
+                    self._filters.unregister(name, now=now)
+                changes.append(self._change(group))
+        return [change for change in changes if change is not None]
+
+    def scan(self, now: int) -> list[Channel]:
+        """Removes clients that have been silent for more than 120 seconds; nobody is notified of that.
+
+        Returns:
+            Their connections, to be closed.
+
+        Source: `ConsumerManager.scanNotActiveChannel`.
+        """
+        expired = []
+        with self._lock:
+            for group in list(self._groups.values()):
+                for client in [client for client in group.clients.values() if client.is_expired(now)]:
+                    self._left(group, client.channel)
+                    expired.append(client.channel)
+                if not group.clients:
+                    self._end(group)
+        return list(dict.fromkeys(expired))
+
+    def group(self, name: str) -> ConsumerGroup | None:
+        """A group as it is now; None where it is not online.
+
+        Source: `ConsumerManager.getConsumerGroupInfo`.
+        """
+        with self._lock:
+            group = self._groups.get(name)
+            return None if group is None else group.copied()
+
+    def names(self) -> list[str]:
+        """The groups that are online."""
+        with self._lock:
+            return list(self._groups)
+
+    def client_ids(self, name: str) -> list[str]:
+        """The names of a group's clients.
+
+        Source: `ConsumerGroupInfo.getAllClientId`.
+        """
+        with self._lock:
+            group = self._groups.get(name)
+            return [] if group is None else [client.client_id for client in group.clients.values()]
+
+    def client(self, name: str, client_id: str) -> ClientChannel | None:
+        """A client of a group by its name.
+
+        Source: `ConsumerManager.findChannel`.
+        """
+        with self._lock:
+            group = self._groups.get(name)
+            clients = () if group is None else group.clients.values()
+            return next((client for client in clients if client.client_id == client_id), None)
+
+    def subscription(self, name: str, topic: str) -> SubscriptionData | None:
+        """What a group wants of a topic.
+
+        Source: `ConsumerManager.findSubscriptionData`.
+        """
+        with self._lock:
+            group = self._groups.get(name)
+            return None if group is None else group.subscriptions.get(topic)
+
+    def subscription_count(self, name: str) -> int:
+        """How many topics a group wants.
+
+        Source: `ConsumerManager.findSubscriptionDataCount`.
+        """
+        with self._lock:
+            group = self._groups.get(name)
+            return 0 if group is None else len(group.subscriptions)
+
+    def groups_of_topic(self, topic: str) -> set[str]:
+        """The groups that want a topic.
+
+        Source: `ConsumerManager.queryTopicConsumeByWho`.
+        """
+        with self._lock:
+            return {group.name for group in self._groups.values() if topic in group.subscriptions}
+
+    def _opened(self, name: str) -> tuple[ConsumerGroup, bool]:
+        group = self._groups.get(name)
+        if group is not None:
+            return group, False
+        self._groups[name] = ConsumerGroup(name)
+        return self._groups[name], True
+
+    def _left(self, group: ConsumerGroup, channel: Channel) -> None:
+        group.clients.pop(channel, None)
+        names = self._names_by_channel.get(channel, set())
+        names.discard(group.name)
+        if not names:
+            self._names_by_channel.pop(channel, None)
+
+    def _end(self, group: ConsumerGroup) -> None:
+        del self._groups[group.name]
+        for topic in group.subscriptions:
+            self._data_plane.remove_subscription(group.name, topic)
+        self._data_plane.remove_consumer_group(group.name)
+
+    def _push(self, name: str, change: SubscriptionChange) -> None:
+        for wanted in change.put:
+            self._data_plane.put_subscription(
+                name, wanted.topic, wanted.expression_type, wanted.sub_string, wanted.sub_version, list(wanted.code_set)
+            )
+        for topic in change.removed:
+            self._data_plane.remove_subscription(name, topic)
+
+    def _change(self, group: ConsumerGroup) -> GroupChange | None:
+        if not group.clients or not self._is_notifying():
+            return None
+        return GroupChange(group.name, tuple(group.clients))

@@ -1,0 +1,164 @@
+"""The producer groups that are online.
+
+Source: `ProducerManager`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from dataclasses import replace
+from itertools import count
+from threading import Lock
+from typing import Any
+
+from rmqfast.broker.clients.client_channel import MAX_GROUPS_OF_CHANNEL, ClientChannel
+from rmqfast.errors import ResponseError
+from rmqfast.remoting import Channel, ResponseCode
+
+#: How many clients are tried for one that can be asked (`GET_AVAILABLE_CHANNEL_RETRY_COUNT`).
+TRIES = 3
+
+_log = logging.getLogger("rmqfast.broker")
+
+
+class ProducerManager:
+    """Which clients each producer group has.
+
+    Source: `ProducerManager`.
+    """
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._groups: dict[str, dict[Channel, ClientChannel]] = {}
+        self._channel_by_client: dict[str, Channel] = {}
+        self._names_by_channel: dict[Channel, set[str]] = {}
+        self._turn = count(1)
+
+    def check_room(self, channel: Channel, names: Iterable[str]) -> None:
+        """Refuses more groups than a connection may be in.
+
+        Raises:
+            ResponseError: They are too many.
+        """
+        with self._lock:
+            number = len(self._names_by_channel.get(channel, set()).union(names))
+        if number > MAX_GROUPS_OF_CHANNEL:
+            raise ResponseError(
+                ResponseCode.SYSTEM_ERROR,
+                f"producer groups of a connection: expected at most {MAX_GROUPS_OF_CHANNEL}, got {number}",
+            )
+
+    def register(self, client: ClientChannel, group: str) -> None:
+        """Takes what a heartbeat says of a group.
+
+        Source: `ProducerManager.registerProducer`.
+        """
+        with self._lock:
+            clients = self._groups.setdefault(group, {})
+            old = clients.get(client.channel)
+            if old is not None:
+                clients[client.channel] = replace(old, last_update=client.last_update)
+                return
+            clients[client.channel] = client
+            self._channel_by_client[client.client_id] = client.channel
+            self._names_by_channel.setdefault(client.channel, set()).add(group)
+
+    def unregister(self, group: str, channel: Channel) -> None:
+        """Removes a client that says good-bye from a group.
+
+        Source: `ProducerManager.unregisterProducer`.
+        """
+        with self._lock:
+            self._left(group, channel)
+
+    def disconnect(self, channel: Channel) -> None:
+        """Removes a client whose connection ended from all its groups.
+
+        Source: `ProducerManager.doChannelCloseEvent`.
+        """
+        with self._lock:
+            for group in list(self._names_by_channel.get(channel, ())):
+                self._left(group, channel)
+
+    def scan(self, now: int) -> list[Channel]:
+        """Removes clients that have been silent for more than 120 seconds.
+
+        Returns:
+            Their connections, to be closed.
+
+        Source: `ProducerManager.scanNotActiveChannel`.
+        """
+        expired: list[Channel] = []
+        with self._lock:
+            for group, clients in list(self._groups.items()):
+                for client in [client for client in clients.values() if client.is_expired(now)]:
+                    self._left(group, client.channel)
+                    expired.append(client.channel)
+        return list(dict.fromkeys(expired))
+
+    def clients(self, group: str) -> list[ClientChannel] | None:
+        """The clients of a group; None where it is not online.
+
+        Source: `ProducerManager.getGroupChannelTable`.
+        """
+        with self._lock:
+            clients = self._groups.get(group)
+            return None if clients is None else list(clients.values())
+
+    def available_channel(self, group: str) -> Channel | None:
+        """A connection of a group to ask, as what became of a transaction: each of its clients has its turn.
+
+        Source: `ProducerManager.getAvailableChannel`.
+        """
+        with self._lock:
+            channels = list(self._groups.get(group, ()))
+            if not channels:
+                _log.warning("producer group %s has no client to ask", group)
+                return None
+            first = next(self._turn) % len(channels)
+        turns = (channels[(first + at) % len(channels)] for at in range(TRIES))
+        return next((channel for channel in turns if channel.is_open), None)
+
+    def channel(self, client_id: str) -> Channel | None:
+        """The connection of a client, as to bring it a reply.
+
+        Source: `ProducerManager.findChannel`.
+        """
+        with self._lock:
+            return self._channel_by_client.get(client_id)
+
+    def table(self) -> dict[str, list[dict[str, Any]]]:
+        """All groups and their clients, as an administrator sees them.
+
+        Source: `ProducerTableInfo`, `ProducerInfo`.
+        """
+        with self._lock:
+            groups = {group: list(clients.values()) for group, clients in self._groups.items()}
+        return {group: [_info(client) for client in clients] for group, clients in groups.items()}
+
+    def _left(self, group: str, channel: Channel) -> None:
+        clients = self._groups.get(group, {})
+        client = clients.pop(channel, None)
+        if client is None:
+            return
+        if not clients:
+            del self._groups[group]
+        names = self._names_by_channel[channel]
+        names.discard(group)
+        if not names:
+            del self._names_by_channel[channel]
+        # a connection may have said more than one id
+        is_known = any(self._groups[name][channel].client_id == client.client_id for name in names)
+        if not is_known and self._channel_by_client.get(client.client_id) == channel:
+            del self._channel_by_client[client.client_id]
+
+
+def _info(client: ClientChannel) -> dict[str, Any]:
+    return {
+        "clientId": client.client_id,
+        "language": client.language,
+        "lastUpdateTimestamp": client.last_update,
+        "remoteIP": f"/{client.channel.remote_address}",
+        "version": client.version,
+    }

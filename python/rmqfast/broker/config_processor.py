@@ -1,0 +1,86 @@
+"""Answers the requests that show and change the broker's configuration.
+
+Source: `AdminBrokerProcessor`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+
+from rmqfast.broker.configuration.configuration import Configuration
+from rmqfast.broker.plane.data_plane import DataPlane
+from rmqfast.broker.topics.topic_manager import TopicManager
+from rmqfast.errors import ArgumentError, ResponseError
+from rmqfast.remoting import Processor, Request, RequestCode, Response, ResponseCode, properties
+from rmqfast.remoting.fastjson import encode
+
+_log = logging.getLogger(__name__)
+
+
+class ConfigProcessor:
+    """Requests 25 and 26."""
+
+    def __init__(
+        self,
+        configuration: Configuration,
+        topics: TopicManager,
+        data_plane: DataPlane,
+        *,
+        now: Callable[[], int],
+        on_update: Callable[[Mapping[str, str]], object] = lambda _: None,
+    ) -> None:
+        """Answers for this configuration.
+
+        Args:
+            configuration: What can be changed.
+            topics: Are registered anew where what the broker allows has changed.
+            data_plane: Is told what the broker allows.
+            now: Milliseconds since 1970.
+            on_update: Is told what was changed.
+        """
+        self._configuration = configuration
+        self._topics = topics
+        self._data_plane = data_plane
+        self._now = now
+        self._on_update = on_update
+
+    def processors(self) -> dict[int, Processor]:
+        """Who answers, by request code."""
+        return {
+            RequestCode.UPDATE_BROKER_CONFIG: self.update_broker_config,
+            RequestCode.GET_BROKER_CONFIG: self.get_broker_config,
+        }
+
+    def update_broker_config(self, request: Request) -> Response:
+        """25: changes what may be changed while the broker runs; other keys are passed over.
+
+        Raises:
+            ResponseError: A body that is no properties file, a value that is not of its key's kind.
+
+        Source: `AdminBrokerProcessor.updateBrokerConfig`.
+        """
+        if not request.body:
+            return Response()
+        try:
+            values = properties.loads(request.body.decode("utf-8", "replace"))
+        except ArgumentError:
+            raise ResponseError(ResponseCode.SYSTEM_ERROR, "string2Properties error") from None
+        try:
+            taken = self._configuration.update(values, now=self._now())
+        except ArgumentError as error:
+            raise ResponseError(ResponseCode.SYSTEM_ERROR, str(error)) from None
+        _log.info("%s changes the configuration: %s", request.channel.remote_address, taken)
+        if "brokerPermission" in taken:
+            self._data_plane.set_permission(self._configuration.current.number("brokerPermission"))
+            self._topics.next_version()
+        self._on_update(taken)
+        return Response()
+
+    def get_broker_config(self, _request: Request) -> Response:
+        """26: all of the configuration.
+
+        Source: `AdminBrokerProcessor.getBrokerConfig`.
+        """
+        version = encode(self._configuration.data_version.to_json()).decode()
+        return Response(ext_fields={"version": version}, body=self._configuration.current.to_body())

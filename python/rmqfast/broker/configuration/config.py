@@ -1,0 +1,143 @@
+"""What `broker.conf` says, completed by RocketMQ's defaults.
+
+Source: `BrokerConfig`, `NettyServerConfig`, `NettyClientConfig`, `MessageStoreConfig`, `BrokerStartup`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping
+from typing import Self
+
+from rmqfast.broker.configuration.config_keys import CONFIG_KEYS, JVM_KEYS, Effect
+from rmqfast.errors import ArgumentError
+from rmqfast.remoting import properties
+from rmqfast.remoting.tls_properties import TLS_KEYS
+
+_log = logging.getLogger(__name__)
+
+
+class BrokerConfig(Mapping[str, str]):
+    r"""The configuration of a broker: values by key, as texts; equal where all values are.
+
+    A key that is not known is kept and shown, as RocketMQ does; a warning names it.
+
+    Example:
+        >>> config = BrokerConfig.parse("brokerName=broker-a\nlistenPort = 20911")
+        >>> config.text("brokerName"), config.number("listenPort"), config.flag("autoCreateTopicEnable")
+        ('broker-a', 20911, True)
+        >>> config.number("haListenPort")
+        20912
+        >>> BrokerConfig.parse("listenPort=many")
+        Traceback (most recent call last):
+            ...
+        rmqfast.errors.ArgumentError: listenPort: expected a whole number of 32 bits, got 'many'
+    """
+
+    def __init__(self, values: Mapping[str, str] | None = None) -> None:
+        """Takes values by key.
+
+        Args:
+            values: What differs from the defaults.
+
+        Raises:
+            ArgumentError: A value that is not of its key's kind.
+        """
+        self._set = {key: _checked(key, value) for key, value in (values or {}).items()}
+        table = {key: known.default for key, known in CONFIG_KEYS.items()} | self._derived() | self._set
+        self._table = {key: value for key, value in table.items() if value is not None}
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """The configuration that a properties file says.
+
+        Args:
+            text: The file.
+
+        Raises:
+            ArgumentError: A value that is not of its key's kind, or a text that is no properties file.
+        """
+        values = properties.loads(text)
+        unknown = sorted(values.keys() - CONFIG_KEYS.keys() - TLS_KEYS)
+        if unknown:
+            _log.warning("broker configuration: unknown keys, which have no effect: %s", ", ".join(unknown))
+        return cls(values)
+
+    def replaced(self, values: Mapping[str, str]) -> Self:
+        """The same with other values for some keys.
+
+        Raises:
+            ArgumentError: A value that is not of its key's kind.
+        """
+        return type(self)(self._set | dict(values))
+
+    @property
+    def given(self) -> Mapping[str, str]:
+        """What differs from the defaults, as it was given."""
+        return self._set
+
+    def text(self, key: str) -> str:
+        """The value of a key; empty where it has none."""
+        return self._table.get(key, "")
+
+    def number(self, key: str) -> int:
+        """The value of a key of numbers."""
+        return int(self._table[key])
+
+    def percent(self, key: str, default: int) -> int:
+        """The value of a key of ratios, in percent; `default` where it has none."""
+        return round(float(self._table[key]) * 100) if key in self._table else default
+
+    def flag(self, key: str) -> bool:
+        """The value of a key of flags."""
+        return self._table[key] == "true"
+
+    @property
+    def broker_address(self) -> str:
+        """The address that name servers and clients are told: `brokerIP1:listenPort`."""
+        return f"{self.text('brokerIP1')}:{self.text('listenPort')}"
+
+    def to_text(self) -> str:
+        """All values as lines `key=value`, by name: what `-p` prints."""
+        return "".join(f"{key}={self[key]}\n" for key in sorted(self))
+
+    def to_body(self) -> bytes:
+        """All values as lines `key=value`, in the order in which RocketMQ sends them.
+
+        Source: `MixAll.properties2String`.
+        """
+        return properties.dumps({key: value for key, value in self.items() if key not in JVM_KEYS}).encode()
+
+    def _derived(self) -> dict[str, str]:
+        port = self._set.get("listenPort") or CONFIG_KEYS["listenPort"].default or "0"
+        return {"haListenPort": str(int(port) + 1)}
+
+    def __getitem__(self, key: str) -> str:
+        return self._table[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._table)
+
+    def __len__(self) -> int:
+        return len(self._table)
+
+    def __repr__(self) -> str:
+        return f"BrokerConfig({self._set})"
+
+
+def may_change(key: str) -> bool:
+    """Whether a value of the key takes effect while the broker runs.
+
+    Example:
+        >>> may_change("brokerPermission"), may_change("storePathRootDir"), may_change("nobodyKnows")
+        (True, False, False)
+    """
+    known = CONFIG_KEYS.get(key)
+    return known is not None and known.effect is Effect.LIVE
+
+
+def _checked(key: str, value: str) -> str:
+    if any(end in key or end in value for end in "\r\n"):
+        raise ArgumentError(f"{key[:40]!r}: expected one line, got {value[:40]!r}")
+    known = CONFIG_KEYS.get(key)
+    return value if known is None else known.checked(value)

@@ -1,0 +1,292 @@
+"""The keys of `broker.conf`: what kind of value each has, RocketMQ's default, and whether it takes effect here.
+
+Source: `BrokerConfig`, `NettyServerConfig`, `NettyClientConfig`, `MessageStoreConfig`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+from enum import Enum
+from pathlib import Path
+from typing import NamedTuple
+
+from rmqfast.errors import ArgumentError
+
+_CPUS = os.cpu_count() or 1
+_HOST_NAME = socket.gethostname() or "DEFAULT_BROKER"
+_STORE = str(Path.home() / "store")
+
+
+class Effect(Enum):
+    """What a key does here."""
+
+    UNUSED = "read, checked and shown; without effect"
+    START = "takes effect when the broker starts"
+    LIVE = "takes effect at once, also when it is changed while the broker runs"
+
+
+class Kind(Enum):
+    """What values of a key look like."""
+
+    TEXT = "a text"
+    INT = "a whole number of 32 bits"
+    LONG = "a whole number of 64 bits"
+    FLAG = "true or false"
+    ROLE = "ASYNC_MASTER or SYNC_MASTER"
+    FLUSH = "ASYNC_FLUSH or SYNC_FLUSH"
+    ACL_MODE = "java or strict"
+    RATIO = "a ratio of 0.01 to 1"
+
+
+class ConfigKey(NamedTuple):
+    """A key of `broker.conf`.
+
+    Attributes:
+        name: The key.
+        kind: What its values look like.
+        default: The value where none is set; None for a key that then has none.
+        effect: What it does here.
+    """
+
+    name: str
+    kind: Kind
+    default: str | None
+    effect: Effect
+
+    def checked(self, value: str) -> str:
+        """The value, without the blanks around it.
+
+        Raises:
+            ArgumentError: It is none of this kind.
+        """
+        text = value.strip()
+        if not _fits(self.kind, text):
+            raise ArgumentError(f"{self.name}: expected {self.kind.value}, got {text[:40]!r}")
+        return text.lower() if self.kind is Kind.FLAG else text
+
+
+def _fits(kind: Kind, text: str) -> bool:
+    if kind in _BITS:
+        digits = text.removeprefix("-")
+        limit = 1 << (_BITS[kind] - 1)
+        return digits.isascii() and digits.isdigit() and len(digits) < _LONGEST and -limit <= int(text) < limit
+    if kind is Kind.RATIO:
+        return re.fullmatch(r"0?\.\d{1,2}|1(\.0+)?", text, re.ASCII) is not None and float(text) > 0
+    return kind is Kind.TEXT or (text.lower() if kind is Kind.FLAG else text) in kind.value.split(" or ")
+
+
+_BITS = {Kind.INT: 32, Kind.LONG: 64}
+_LONGEST = 20
+UNUSED, START, LIVE = Effect.UNUSED, Effect.START, Effect.LIVE
+TEXT, INT, LONG, FLAG = Kind.TEXT, Kind.INT, Kind.LONG, Kind.FLAG
+ROLE, FLUSH, ACL_MODE, RATIO = Kind.ROLE, Kind.FLUSH, Kind.ACL_MODE, Kind.RATIO
+
+_TABLE = (
+    # BrokerConfig
+    ConfigKey("rocketmqHome", TEXT, os.environ.get("ROCKETMQ_HOME"), START),
+    ConfigKey("namesrvAddr", TEXT, None, START),
+    ConfigKey("brokerIP1", TEXT, "127.0.0.1", START),
+    ConfigKey("brokerIP2", TEXT, "127.0.0.1", START),
+    ConfigKey("brokerName", TEXT, _HOST_NAME, START),
+    ConfigKey("brokerClusterName", TEXT, "DefaultCluster", START),
+    ConfigKey("brokerId", LONG, "0", UNUSED),
+    ConfigKey("brokerPermission", INT, "6", LIVE),
+    ConfigKey("defaultTopicQueueNums", INT, "8", START),
+    ConfigKey("autoCreateTopicEnable", FLAG, "true", LIVE),
+    ConfigKey("clusterTopicEnable", FLAG, "true", UNUSED),
+    ConfigKey("brokerTopicEnable", FLAG, "true", UNUSED),
+    ConfigKey("autoCreateSubscriptionGroup", FLAG, "true", LIVE),
+    ConfigKey("messageStorePlugIn", TEXT, "", UNUSED),
+    ConfigKey("msgTraceTopicName", TEXT, "RMQ_SYS_TRACE_TOPIC", START),
+    ConfigKey("traceTopicEnable", FLAG, "false", START),
+    ConfigKey("sendMessageThreadPoolNums", INT, str(min(_CPUS, 4)), UNUSED),
+    ConfigKey("putMessageFutureThreadPoolNums", INT, str(min(_CPUS, 4)), UNUSED),
+    ConfigKey("pullMessageThreadPoolNums", INT, str(16 + _CPUS * 2), UNUSED),
+    ConfigKey("processReplyMessageThreadPoolNums", INT, str(16 + _CPUS * 2), UNUSED),
+    ConfigKey("queryMessageThreadPoolNums", INT, str(8 + _CPUS), UNUSED),
+    ConfigKey("adminBrokerThreadPoolNums", INT, "16", UNUSED),
+    ConfigKey("clientManageThreadPoolNums", INT, "32", UNUSED),
+    ConfigKey("consumerManageThreadPoolNums", INT, "32", UNUSED),
+    ConfigKey("heartbeatThreadPoolNums", INT, str(min(32, _CPUS)), UNUSED),
+    ConfigKey("endTransactionThreadPoolNums", INT, str(8 + _CPUS * 2), UNUSED),
+    ConfigKey("flushConsumerOffsetInterval", INT, "5000", LIVE),
+    ConfigKey("flushConsumerOffsetHistoryInterval", INT, "60000", UNUSED),
+    ConfigKey("rejectTransactionMessage", FLAG, "false", LIVE),
+    ConfigKey("fetchNamesrvAddrByAddressServer", FLAG, "false", UNUSED),
+    ConfigKey("sendThreadPoolQueueCapacity", INT, "10000", UNUSED),
+    ConfigKey("putThreadPoolQueueCapacity", INT, "10000", UNUSED),
+    ConfigKey("pullThreadPoolQueueCapacity", INT, "100000", UNUSED),
+    ConfigKey("replyThreadPoolQueueCapacity", INT, "10000", UNUSED),
+    ConfigKey("queryThreadPoolQueueCapacity", INT, "20000", UNUSED),
+    ConfigKey("clientManagerThreadPoolQueueCapacity", INT, "1000000", UNUSED),
+    ConfigKey("consumerManagerThreadPoolQueueCapacity", INT, "1000000", UNUSED),
+    ConfigKey("heartbeatThreadPoolQueueCapacity", INT, "50000", UNUSED),
+    ConfigKey("endTransactionPoolQueueCapacity", INT, "100000", UNUSED),
+    ConfigKey("filterServerNums", INT, "0", UNUSED),
+    ConfigKey("longPollingEnable", FLAG, "true", LIVE),
+    ConfigKey("shortPollingTimeMills", LONG, "1000", LIVE),
+    ConfigKey("notifyConsumerIdsChangedEnable", FLAG, "true", LIVE),
+    ConfigKey("highSpeedMode", FLAG, "false", UNUSED),
+    ConfigKey("commercialEnable", FLAG, "true", UNUSED),
+    ConfigKey("commercialTimerCount", INT, "1", UNUSED),
+    ConfigKey("commercialTransCount", INT, "1", UNUSED),
+    ConfigKey("commercialBigCount", INT, "1", UNUSED),
+    ConfigKey("commercialBaseCount", INT, "1", UNUSED),
+    ConfigKey("transferMsgByHeap", FLAG, "true", UNUSED),
+    ConfigKey("maxDelayTime", INT, "40", UNUSED),
+    ConfigKey("regionId", TEXT, "DefaultRegion", START),
+    ConfigKey("registerBrokerTimeoutMills", INT, "6000", START),
+    ConfigKey("slaveReadEnable", FLAG, "false", UNUSED),
+    ConfigKey("disableConsumeIfConsumerReadSlowly", FLAG, "false", UNUSED),
+    ConfigKey("consumerFallbehindThreshold", LONG, "17179869184", UNUSED),
+    ConfigKey("brokerFastFailureEnable", FLAG, "true", START),
+    ConfigKey("waitTimeMillsInSendQueue", LONG, "200", UNUSED),
+    ConfigKey("waitTimeMillsInPullQueue", LONG, "5000", UNUSED),
+    ConfigKey("waitTimeMillsInHeartbeatQueue", LONG, "31000", START),
+    ConfigKey("waitTimeMillsInTransactionQueue", LONG, "3000", START),
+    ConfigKey("startAcceptSendRequestTimeStamp", LONG, "0", LIVE),
+    ConfigKey("traceOn", FLAG, "true", START),
+    ConfigKey("enableCalcFilterBitMap", FLAG, "false", UNUSED),
+    ConfigKey("expectConsumerNumUseFilter", INT, "32", UNUSED),
+    ConfigKey("maxErrorRateOfBloomFilter", INT, "20", UNUSED),
+    ConfigKey("filterDataCleanTimeSpan", LONG, "86400000", UNUSED),
+    ConfigKey("filterSupportRetry", FLAG, "false", UNUSED),
+    ConfigKey("enablePropertyFilter", FLAG, "false", LIVE),
+    ConfigKey("compressedRegister", FLAG, "false", UNUSED),
+    ConfigKey("forceRegister", FLAG, "true", UNUSED),
+    ConfigKey("registerNameServerPeriod", INT, "30000", LIVE),
+    ConfigKey("transactionTimeOut", LONG, "6000", LIVE),
+    ConfigKey("transactionCheckMax", INT, "15", LIVE),
+    ConfigKey("transactionCheckInterval", LONG, "60000", LIVE),
+    ConfigKey("aclEnable", FLAG, "false", START),
+    ConfigKey("storeReplyMessageEnable", FLAG, "true", START),
+    ConfigKey("enableDetailStat", FLAG, "true", UNUSED),
+    ConfigKey("autoDeleteUnusedStats", FLAG, "false", LIVE),
+    ConfigKey("isolateLogEnable", FLAG, "false", UNUSED),
+    # NettyServerConfig
+    ConfigKey("listenPort", INT, "10911", START),
+    ConfigKey("serverWorkerThreads", INT, "8", UNUSED),
+    ConfigKey("serverCallbackExecutorThreads", INT, "0", UNUSED),
+    ConfigKey("serverSelectorThreads", INT, "3", UNUSED),
+    ConfigKey("serverOnewaySemaphoreValue", INT, "256", UNUSED),
+    ConfigKey("serverAsyncSemaphoreValue", INT, "64", UNUSED),
+    ConfigKey("serverChannelMaxIdleTimeSeconds", INT, "120", START),
+    ConfigKey("serverSocketSndBufSize", INT, "0", UNUSED),
+    ConfigKey("serverSocketRcvBufSize", INT, "0", UNUSED),
+    ConfigKey("writeBufferHighWaterMark", INT, "0", UNUSED),
+    ConfigKey("writeBufferLowWaterMark", INT, "0", UNUSED),
+    ConfigKey("serverSocketBacklog", INT, "1024", UNUSED),
+    ConfigKey("serverPooledByteBufAllocatorEnable", FLAG, "true", UNUSED),
+    ConfigKey("useEpollNativeSelector", FLAG, "false", UNUSED),
+    # NettyClientConfig
+    ConfigKey("clientWorkerThreads", INT, "4", UNUSED),
+    ConfigKey("clientCallbackExecutorThreads", INT, "2", UNUSED),
+    ConfigKey("clientOnewaySemaphoreValue", INT, "65535", UNUSED),
+    ConfigKey("clientAsyncSemaphoreValue", INT, "65535", UNUSED),
+    ConfigKey("connectTimeoutMillis", INT, "3000", UNUSED),
+    ConfigKey("channelNotActiveInterval", LONG, "60000", UNUSED),
+    ConfigKey("clientChannelMaxIdleTimeSeconds", INT, "120", UNUSED),
+    ConfigKey("clientSocketSndBufSize", INT, "0", UNUSED),
+    ConfigKey("clientSocketRcvBufSize", INT, "0", UNUSED),
+    ConfigKey("clientPooledByteBufAllocatorEnable", FLAG, "false", UNUSED),
+    ConfigKey("clientCloseSocketIfTimeout", FLAG, "true", UNUSED),
+    ConfigKey("useTLS", FLAG, "false", START),
+    # MessageStoreConfig
+    ConfigKey("storePathRootDir", TEXT, _STORE, START),
+    ConfigKey("storePathCommitLog", TEXT, None, UNUSED),
+    ConfigKey("storePathDLedgerCommitLog", TEXT, None, UNUSED),
+    ConfigKey("readOnlyCommitLogStorePaths", TEXT, None, UNUSED),
+    ConfigKey("mappedFileSizeCommitLog", INT, "1073741824", START),
+    ConfigKey("mappedFileSizeConsumeQueue", INT, "6000000", START),
+    ConfigKey("enableConsumeQueueExt", FLAG, "false", UNUSED),
+    ConfigKey("mappedFileSizeConsumeQueueExt", INT, "50331648", UNUSED),
+    ConfigKey("bitMapLengthConsumeQueueExt", INT, "112", UNUSED),
+    ConfigKey("flushIntervalCommitLog", INT, "500", UNUSED),
+    ConfigKey("commitIntervalCommitLog", INT, "200", UNUSED),
+    ConfigKey("useReentrantLockWhenPutMessage", FLAG, "true", UNUSED),
+    ConfigKey("flushCommitLogTimed", FLAG, "true", UNUSED),
+    ConfigKey("flushIntervalConsumeQueue", INT, "1000", UNUSED),
+    ConfigKey("cleanResourceInterval", INT, "10000", UNUSED),
+    ConfigKey("deleteCommitLogFilesInterval", INT, "100", UNUSED),
+    ConfigKey("deleteConsumeQueueFilesInterval", INT, "100", UNUSED),
+    ConfigKey("destroyMapedFileIntervalForcibly", INT, "120000", UNUSED),
+    ConfigKey("redeleteHangedFileInterval", INT, "120000", UNUSED),
+    ConfigKey("deleteWhen", TEXT, "04", START),
+    ConfigKey("diskMaxUsedSpaceRatio", INT, "75", START),
+    ConfigKey("fileReservedTime", INT, "72", START),
+    ConfigKey("putMsgIndexHightWater", INT, "600000", UNUSED),
+    ConfigKey("maxMessageSize", INT, "4194304", START),
+    ConfigKey("checkCRCOnRecover", FLAG, "true", UNUSED),
+    ConfigKey("flushCommitLogLeastPages", INT, "4", UNUSED),
+    ConfigKey("commitCommitLogLeastPages", INT, "4", UNUSED),
+    ConfigKey("flushLeastPagesWhenWarmMapedFile", INT, "4096", UNUSED),
+    ConfigKey("flushConsumeQueueLeastPages", INT, "2", UNUSED),
+    ConfigKey("flushCommitLogThoroughInterval", INT, "10000", UNUSED),
+    ConfigKey("commitCommitLogThoroughInterval", INT, "200", UNUSED),
+    ConfigKey("flushConsumeQueueThoroughInterval", INT, "60000", UNUSED),
+    ConfigKey("maxTransferBytesOnMessageInMemory", INT, "262144", LIVE),
+    ConfigKey("maxTransferCountOnMessageInMemory", INT, "32", LIVE),
+    ConfigKey("maxTransferBytesOnMessageInDisk", INT, "65536", LIVE),
+    ConfigKey("maxTransferCountOnMessageInDisk", INT, "8", LIVE),
+    ConfigKey("accessMessageInMemoryMaxRatio", INT, "40", START),
+    ConfigKey("messageIndexEnable", FLAG, "true", UNUSED),
+    ConfigKey("maxHashSlotNum", INT, "5000000", START),
+    ConfigKey("maxIndexNum", INT, "20000000", START),
+    ConfigKey("maxMsgsNumBatch", INT, "64", LIVE),
+    ConfigKey("messageIndexSafe", FLAG, "false", UNUSED),
+    ConfigKey("haListenPort", INT, "10912", START),
+    ConfigKey("haSendHeartbeatInterval", INT, "5000", UNUSED),
+    ConfigKey("haHousekeepingInterval", INT, "20000", UNUSED),
+    ConfigKey("haTransferBatchSize", INT, "32768", UNUSED),
+    ConfigKey("haMasterAddress", TEXT, None, UNUSED),
+    ConfigKey("haSlaveFallbehindMax", INT, "268435456", UNUSED),
+    ConfigKey("brokerRole", ROLE, "ASYNC_MASTER", UNUSED),
+    ConfigKey("flushDiskType", FLUSH, "ASYNC_FLUSH", START),
+    ConfigKey("syncFlushTimeout", INT, "5000", START),
+    ConfigKey("slaveTimeout", INT, "3000", UNUSED),
+    ConfigKey("messageDelayLevel", TEXT, "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h", START),
+    ConfigKey("flushDelayOffsetInterval", LONG, "10000", LIVE),
+    ConfigKey("cleanFileForciblyEnable", FLAG, "true", START),
+    ConfigKey("warmMapedFileEnable", FLAG, "false", UNUSED),
+    ConfigKey("offsetCheckInSlave", FLAG, "false", UNUSED),
+    ConfigKey("debugLockEnable", FLAG, "false", UNUSED),
+    ConfigKey("duplicationEnable", FLAG, "false", UNUSED),
+    ConfigKey("diskFallRecorded", FLAG, "true", UNUSED),
+    ConfigKey("osPageCacheBusyTimeOutMills", LONG, "1000", START),
+    ConfigKey("defaultQueryMaxNum", INT, "32", LIVE),
+    ConfigKey("transientStorePoolEnable", FLAG, "false", UNUSED),
+    ConfigKey("transientStorePoolSize", INT, "5", UNUSED),
+    ConfigKey("fastFailIfNoBufferInStorePool", FLAG, "false", UNUSED),
+    ConfigKey("enableDLegerCommitLog", FLAG, "false", UNUSED),
+    ConfigKey("dLegerGroup", TEXT, None, UNUSED),
+    ConfigKey("dLegerPeers", TEXT, None, UNUSED),
+    ConfigKey("dLegerSelfId", TEXT, None, UNUSED),
+    ConfigKey("preferredLeaderId", TEXT, None, UNUSED),
+    ConfigKey("isEnableBatchPush", FLAG, "false", UNUSED),
+    ConfigKey("enableScheduleMessageStats", FLAG, "true", START),
+    ConfigKey("enableLmq", FLAG, "false", START),
+    ConfigKey("enableMultiDispatch", FLAG, "false", START),
+    ConfigKey("maxLmqConsumeQueueNum", INT, "20000", START),
+    ConfigKey("enableScheduleAsyncDeliver", FLAG, "false", UNUSED),
+    ConfigKey("scheduleAsyncDeliverMaxPendingLimit", INT, "2000", UNUSED),
+    ConfigKey("scheduleAsyncDeliverMaxResendNum2Blocked", INT, "3", UNUSED),
+    # properties of the JVM, there
+    ConfigKey("rocketmq.broker.diskSpaceWarningLevelRatio", RATIO, None, START),
+    ConfigKey("rocketmq.broker.diskSpaceCleanForciblyRatio", RATIO, None, START),
+    # of 5.x
+    ConfigKey("bindAddress", TEXT, "127.0.0.1", START),
+    # of no version of RocketMQ
+    ConfigKey("aclMode", ACL_MODE, None, START),
+    ConfigKey("nameServerAclFile", TEXT, None, START),
+)
+
+#: Keys that RocketMQ takes from the command line of the JVM: it does not show them.
+JVM_KEYS = frozenset(key.name for key in _TABLE if key.name.startswith("rocketmq."))
+
+#: Keys that RocketMQ does not have.
+OWN_KEYS = frozenset({"aclMode", "nameServerAclFile"})
+
+#: Every key by its name, in the order of RocketMQ's classes.
+CONFIG_KEYS = {key.name: key for key in _TABLE}

@@ -1,0 +1,67 @@
+"""The configuration of a running broker: what it is now, and how often it changed.
+
+Source: `Configuration`.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Mapping
+
+from rmqfast.broker.configuration.config import BrokerConfig, may_change
+from rmqfast.store.config import DataVersion
+
+_log = logging.getLogger(__name__)
+
+
+class Configuration:
+    """What the broker's parts ask for values that may change while it runs; any thread may call it.
+
+    Example:
+        >>> configuration = Configuration(BrokerConfig({"brokerName": "b"}), now=1_700_000_000_000)
+        >>> configuration.update({"brokerPermission": "4", "listenPort": "1"}, now=1_700_000_000_001)
+        {'brokerPermission': '4'}
+        >>> configuration.current.number("brokerPermission"), configuration.data_version.counter
+        (4, 1)
+    """
+
+    def __init__(self, config: BrokerConfig, *, now: int) -> None:
+        """Starts with a configuration; `now` in milliseconds since 1970."""
+        self._lock = threading.Lock()
+        self._current = config
+        self._data_version = DataVersion(timestamp=now)
+
+    @property
+    def current(self) -> BrokerConfig:
+        """The configuration as it is now."""
+        return self._current
+
+    @property
+    def data_version(self) -> DataVersion:
+        """When it was changed, and how often."""
+        return self._data_version
+
+    def update(self, values: Mapping[str, str], *, now: int) -> dict[str, str]:
+        """Takes the values of keys that may change while the broker runs, and passes over the others.
+
+        Args:
+            values: By key.
+            now: Milliseconds since 1970.
+
+        Returns:
+            What was taken.
+
+        Raises:
+            ArgumentError: A value that is not of its key's kind; nothing is taken then.
+
+        Source: `Configuration.update`.
+        """
+        taken = {key: value for key, value in values.items() if may_change(key)}
+        refused = sorted(values.keys() - taken.keys())
+        if refused:
+            _log.warning("configuration: these cannot be changed while the broker runs: %s", ", ".join(refused)[:400])
+        with self._lock:
+            self._current = self._current.replaced(taken)
+            self._data_version = self._data_version.next(now)
+        return taken

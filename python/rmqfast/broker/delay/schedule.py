@@ -1,0 +1,206 @@
+"""Delayed messages: each one goes to its own topic once its time has come.
+
+Source: `ScheduleMessageService`.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+from rmqfast.broker.delay.delay_levels import DelayLevels
+from rmqfast.broker.messages.appending import Append, status_of
+from rmqfast.broker.messages.property_string import in_map_order
+from rmqfast.broker.messages.queue_read import message_at
+from rmqfast.broker.messages.stored_message import StoredMessage
+from rmqfast.broker.plane.live_store import LiveStore
+from rmqfast.errors import FlushTimeoutError, RmqError
+from rmqfast.store.config import DelayOffsetTable
+
+__all__ = ["SCHEDULE_TOPIC", "ScheduleMessageService"]
+
+_log = logging.getLogger(__name__)
+
+SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"
+HALF_TOPIC = "RMQ_SYS_TRANS_HALF_TOPIC"
+_FIRST_LOOK = 1_000
+_SOON = 100
+_AFTER_AN_ERROR = 10_000
+
+
+class ScheduleMessageService:
+    """Delivers delayed messages; its owner calls `run_once` again and again, `persist` every 10 seconds.
+
+    A level is a queue, and delivered in order: what cannot be delivered now holds up what is behind it. A process that
+    is killed delivers again what it delivered since `persist`, and loses nothing.
+
+    Args:
+        root: The store's directory, which has `config/delayOffset.json`.
+        live: Where delayed messages are read.
+        deliver: Stores a message as it is: its property DELAY is history and delays it no more.
+        levels: How long each level waits.
+        started: When the service starts, in milliseconds since 1970; its first look is a second later.
+        flush: Waits until what was delivered is on the disk, so that no offset says more than the log holds.
+        batch: At most so many messages of a level in one run.
+        delivered: Is told topic, level and size in bytes of each message that was delivered, for the statistics.
+
+    Raises:
+        CorruptError: `delayOffset.json` is there, and neither it nor its backup can be read.
+
+    Source: `ScheduleMessageService`.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        live: LiveStore,
+        deliver: Append,
+        *,
+        levels: DelayLevels | None = None,
+        started: int,
+        flush: Callable[[], None] = lambda: None,
+        batch: int = 2_000,
+        delivered: Callable[[str, int, int], None] = lambda _topic, _level, _size: None,
+    ) -> None:
+        self._root = root
+        self._live = live
+        self._deliver = deliver
+        self._flush = flush
+        self._batch = batch
+        self._delivered = delivered
+        self._lock = threading.Lock()
+        self.levels = levels or DelayLevels()
+        self._table = DelayOffsetTable.load(root)
+        self._correct()
+        self._next = {level: self._table.get(level, 0) for level in self.levels}
+        self._due = dict.fromkeys(self.levels, started + _FIRST_LOOK)
+
+    def run_once(self, now: int) -> int:
+        """Delivers what is due, of each level at most one batch.
+
+        Args:
+            now: Milliseconds since 1970.
+
+        Returns:
+            How many messages were delivered. After a full batch the next call goes on at once.
+
+        Source: `ScheduleMessageService.DeliverDelayedMessageTimerTask`.
+        """
+        return sum(self._run_level(level, now) for level in self.levels if self._is_time(level, now))
+
+    def persist(self) -> None:
+        """Writes `delayOffset.json`, once the disk has what was delivered.
+
+        Raises:
+            StoreError: The disk refused.
+
+        Source: `ConfigManager.persist`.
+        """
+        with self._lock:
+            table = DelayOffsetTable()
+            table.other = self._table.other
+            for level, offset in self._table.items():
+                table.commit(level, offset)
+        self._flush()
+        table.save(self._root)
+
+    def offsets(self) -> dict[int, int]:
+        """The next offset to deliver by level, as `delayOffset.json` has them."""
+        with self._lock:
+            return dict(self._table)
+
+    def running_stats(self) -> dict[str, str]:
+        """How far each level was delivered, and its end: what `GET_BROKER_RUNTIME_INFO` says of it.
+
+        Source: `ScheduleMessageService.buildRunningStats`.
+        """
+        ends = {level: self._live.queue_bounds(SCHEDULE_TOPIC, level - 1)[1] for level in self.offsets()}
+        return {f"scheduleMessageOffset_{level}": f"{at},{ends[level]}" for level, at in self.offsets().items()}
+
+    def _is_time(self, level: int, now: int) -> bool:
+        # a clock that was set back must not hold messages up
+        return now >= self._due[level] or self._due[level] - now > _AFTER_AN_ERROR
+
+    def _run_level(self, level: int, now: int) -> int:
+        try:
+            delivered, is_more = self._deliver_due(level, now)
+        except Exception:  # noqa: BLE001 - whatever it is, the level is tried again, and the others go on
+            _log.exception("delay level %d at offset %d", level, self._next[level])
+            self._due[level] = now + _AFTER_AN_ERROR
+            return 0
+        self._due[level] = now if is_more else now + _SOON
+        return delivered
+
+    def _deliver_due(self, level: int, now: int) -> tuple[int, bool]:
+        """Delivers in order until one is not due, cannot be stored, or the batch is full; says whether it is full."""
+        low, high = self._live.queue_bounds(SCHEDULE_TOPIC, level - 1)
+        offset = min(max(self._next[level], low), high)
+        end, delivered = min(high, offset + self._batch), 0
+        while offset < end:
+            unit = self._live.unit(SCHEDULE_TOPIC, level - 1, offset)
+            if unit is None or not self._is_due(level, unit[2], now):
+                break
+            message = message_at(self._live, unit[0])
+            if message is not None and _is_deliverable(message):
+                if not self._store(message):
+                    break
+                # it is stored: whatever fails from here on, it must not be stored once more
+                delivered += 1
+                self._next[level] = offset + 1
+                with self._lock:
+                    self._table.commit(level, offset + 1)
+                self._count(level, message.properties["REAL_TOPIC"], unit[1])
+            offset += 1
+            self._next[level] = offset
+        self._next[level] = offset
+        return delivered, offset == end and offset < high
+
+    def _count(self, level: int, topic: str, delayed_size: int) -> None:
+        """Tells the statistics; where they fail, messages are delivered all the same."""
+        try:
+            self._delivered(topic, level, delayed_size + len(topic) - len(SCHEDULE_TOPIC))
+        except Exception:  # noqa: BLE001 - as above
+            _log.exception("delay level %d: a delivered message is in no statistics", level)
+
+    def _is_due(self, level: int, deliver_at: int, now: int) -> bool:
+        # a time further away than the level waits is of a clock that was set back since
+        return deliver_at <= now or deliver_at > now + self.levels[level]
+
+    def _store(self, message: StoredMessage) -> bool:
+        properties = message.properties
+        try:
+            self._deliver(
+                message.message(properties["REAL_TOPIC"], int(properties["REAL_QID"]), in_map_order(properties)),
+                born_host=message.born_host,
+                sys_flag=message.sys_flag,
+                reconsume_times=message.reconsume_times,
+            )
+        except FlushTimeoutError:
+            return True
+        except RmqError as error:
+            _log.warning("a delayed message is not delivered now: %s: %s", status_of(error), error)
+            return False
+        return True
+
+    def _correct(self) -> None:
+        """Moves offsets that lie outside of their queue into it.
+
+        Source: `ScheduleMessageService.correctDelayOffset`.
+        """
+        for level, offset in list(self._table.items()):
+            low, high = self._live.queue_bounds(SCHEDULE_TOPIC, level - 1)
+            inside = min(max(offset, low), high)
+            if level in self.levels and inside != offset and (low, high) != (0, 0):
+                _log.error("delay level %d: offset %d is corrected to %d", level, offset, inside)
+                self._table.commit(level, inside)
+
+
+def _is_deliverable(message: StoredMessage) -> bool:
+    """Whether the message says where it belongs, and that is no queue of half messages."""
+    topic, queue_id = message.properties.get("REAL_TOPIC"), message.properties.get("REAL_QID", "")
+    if topic and topic != HALF_TOPIC and queue_id.isascii() and queue_id.isdigit():
+        return True
+    _log.error("a delayed message of %r, queue %r is discarded: %s", topic, queue_id, message.offset_msg_id)
+    return False

@@ -1,0 +1,1 @@
+"""Messages that the control plane itself reads, stores and sends back."""

@@ -1,0 +1,94 @@
+"""Makes what a message or a pull needs before the data plane can answer: topics and groups that come into being by use.
+
+Source: `AbstractSendMessageProcessor.msgCheck`, `SendMessageProcessor.handleRetryAndDLQ`,
+`PullMessageProcessor.processRequest`.
+"""
+
+from __future__ import annotations
+
+from rmqfast.broker.messages.retry_rule import target_of_send
+from rmqfast.broker.messages.send_header import SendHeader
+from rmqfast.broker.topics.subscription_group_manager import SubscriptionGroupManager
+from rmqfast.broker.topics.topic_manager import FAQ_SUFFIX, TopicManager
+from rmqfast.errors import ResponseError
+from rmqfast.remoting import Again, Header, Processor, Request, RequestCode, ResponseCode
+from rmqfast.store.config import TopicConfig
+
+__all__ = ["Preparation"]
+
+
+class Preparation:
+    """Gets the requests that the data plane could not answer, and gives them back.
+
+    Args:
+        topics: Makes topics.
+        groups: Makes groups.
+        vip_port: Port of the listener that takes no pulls, if there is one.
+    """
+
+    def __init__(self, topics: TopicManager, groups: SubscriptionGroupManager, *, vip_port: int | None) -> None:
+        self._topics = topics
+        self._groups = groups
+        self._vip_suffix = f":{vip_port}"
+
+    def processors(self) -> dict[int, Processor]:
+        """Who prepares which code."""
+        return {
+            RequestCode.SEND_MESSAGE: self.send,
+            RequestCode.SEND_MESSAGE_V2: self.send,
+            RequestCode.SEND_BATCH_MESSAGE: self.send,
+            RequestCode.PULL_MESSAGE: self.pull,
+            RequestCode.LITE_PULL_MESSAGE: self.pull,
+        }
+
+    def send(self, request: Request) -> Again:
+        """Sees that the topic is there; a message that was tried too often goes to its group's dead letters.
+
+        Raises:
+            ResponseError: The topic is not there and cannot be made, or nobody may send to it.
+        """
+        header = SendHeader.parse(request.ext_fields, is_short=request.code != RequestCode.SEND_MESSAGE)
+        self.topic_for(request, header)
+        target = target_of_send(
+            header.topic,
+            header.queue_id,
+            self._groups.find,
+            self.make_topic,
+            reconsume_times=header.reconsume_times or 0,
+            own_limit=header.max_reconsume_times,
+            version=request.version,
+        )
+        return Again(None if target == (header.topic, header.queue_id) else target)
+
+    def topic_for(self, request: Request, header: SendHeader) -> TopicConfig:
+        """The topic of a message that is sent, made where it is not there.
+
+        Raises:
+            ResponseError: As `send`.
+        """
+        return self._topics.create_for_send(
+            header.topic,
+            header.default_topic,
+            header.default_topic_queue_nums,
+            remote_address=request.channel.remote_address,
+            unit_mode=header.is_unit,
+        )
+
+    def make_topic(self, name: str, queues: int, perm: int, sys_flag: int) -> TopicConfig | None:
+        """A topic of the broker's making: see `MakeTopic`."""
+        return self._topics.create_for_send_back(name, queues, perm=perm, sys_flag=sys_flag)
+
+    def pull(self, request: Request) -> Again:
+        """Sees that the group is there.
+
+        Raises:
+            ResponseError: There is no such group, and none is made (26); the listener takes no pulls (3).
+        """
+        if request.channel.local_address.endswith(self._vip_suffix):
+            remark = f" request type {request.code} not supported"
+            raise ResponseError(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, remark)
+        group = Header(request.ext_fields).text("consumerGroup")
+        if self._groups.find(group) is None:
+            remark = f"subscription group [{group}] does not exist, {FAQ_SUFFIX}"
+            raise ResponseError(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, remark)
+        return Again()

@@ -1,0 +1,72 @@
+"""The properties of a message as the text that a record or a header holds.
+
+Source: `MessageDecoder.messageProperties2String`, `MessageDecoder.string2messageProperties`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+
+from rmqfast.remoting.hash_map import hash_order
+
+__all__ = ["in_map_order", "parse_properties", "write_properties"]
+
+_NAME_END = "\x01"
+_PROPERTY_END = "\x02"
+
+
+def parse_properties(text: str) -> dict[str, str]:
+    r"""The properties of a text; an empty name or value is none, the last of two with one name stays.
+
+    Args:
+        text: As it came, with or without a separator at its end.
+
+    Example:
+        >>> parse_properties("TAGS\x01a\x02b\x01\x02KEYS\x01k1 k2\x02TAGS\x01c\x02")
+        {'TAGS': 'c', 'KEYS': 'k1 k2'}
+
+    Source: `MessageDecoder.string2messageProperties`.
+    """
+    found = {}
+    for part in text.split(_PROPERTY_END):
+        name, _, value = part.partition(_NAME_END)
+        if name and value:
+            found[name] = value
+    return found
+
+
+def write_properties(properties: Mapping[str, str]) -> str:
+    r"""The text of properties, in the order of Java's map.
+
+    Args:
+        properties: By name.
+
+    Example:
+        >>> write_properties({"TAGS": "a", "KEYS": "k"})
+        'KEYS\x01k\x02TAGS\x01a'
+
+    Source: `MessageDecoder.messageProperties2String`.
+    """
+    return _PROPERTY_END.join(f"{name}{_NAME_END}{value}" for name, value in in_map_order(properties).items())
+
+
+def in_map_order(properties: Mapping[str, str]) -> dict[str, str]:
+    """The properties in the order in which a `java.util.HashMap` gives them that they were put into one by one.
+
+    Args:
+        properties: By name, in the order in which they were put.
+
+    Example:
+        >>> list(in_map_order(dict.fromkeys(["zeta", "TAGS", "KEYS", "alpha", "UNIQ_KEY"], "")))
+        ['zeta', 'KEYS', 'alpha', 'UNIQ_KEY', 'TAGS']
+
+    Source: `HashMap.hash`, `HashMap.resize`.
+    """
+    return {name: properties[name] for name in _names_in_order(tuple(properties))}
+
+
+@lru_cache(maxsize=256)
+def _names_in_order(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Messages of one kind have the same names: the order is worked out once for all of them."""
+    return tuple(hash_order(names))

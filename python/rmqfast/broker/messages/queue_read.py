@@ -1,0 +1,81 @@
+"""The next messages of a queue, as the broker itself reads the queues of half messages.
+
+Source: `TransactionalMessageBridge.getMessage`, `DefaultMessageStore.getMessage`.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+
+from rmqfast.broker.messages.stored_message import StoredMessage
+from rmqfast.broker.plane.live_store import LiveStore
+from rmqfast.errors import CorruptError
+
+__all__ = ["QueueRead", "message_at", "read_queue"]
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class QueueRead:
+    """What a look at a queue gives.
+
+    Attributes:
+        messages: Those found.
+        next_offset: The queue offset to go on at.
+        is_at_end: Nothing is there yet; otherwise, without messages, the offset leads nowhere.
+    """
+
+    messages: list[StoredMessage]
+    next_offset: int
+    is_at_end: bool = False
+
+
+def read_queue(live: LiveStore, topic: str, queue_id: int, offset: int, count: int) -> QueueRead:
+    """Up to `count` messages of a queue from an offset on; those that cannot be read are left out.
+
+    Args:
+        live: The store.
+        topic: The topic.
+        queue_id: The queue.
+        offset: Queue offset of the first.
+        count: At most so many units are looked at once one message is found.
+
+    Source: `TransactionalMessageBridge.getMessage`.
+    """
+    low, high = live.queue_bounds(topic, queue_id)
+    if high in {0, offset}:
+        return QueueRead([], offset, is_at_end=True)
+    if not low <= offset < high:
+        return QueueRead([], low if offset < low else high)
+    messages: list[StoredMessage] = []
+    for at in range(offset, high):
+        if messages and at - offset >= count:
+            return QueueRead(messages, at)
+        unit = live.unit(topic, queue_id, at)
+        message = None if unit is None else message_at(live, unit[0])
+        if message is not None:
+            messages.append(message)
+    return QueueRead(messages, high)
+
+
+def message_at(live: LiveStore, physical_offset: int) -> StoredMessage | None:
+    """The message whose record starts at a physical offset; None where no sound one does.
+
+    Args:
+        live: The store.
+        physical_offset: Byte offset in the commit log; may be any number that a client made up.
+
+    Source: `DefaultMessageStore.lookMessageByOffset`.
+    """
+    if physical_offset < 0:
+        return None
+    record = live.record(physical_offset)
+    try:
+        message = None if record is None else StoredMessage.parse(record)
+    except CorruptError as error:
+        _log.warning("no message at physical offset %d: %s", physical_offset, error)
+        return None
+    # bytes of a body may look like a record; they do not say that they stand here
+    return message if message is not None and message.physical_offset == physical_offset else None

@@ -1,0 +1,137 @@
+"""What becomes of a message that was consumed in vain: another try, or the dead-letter queue of its group.
+
+Source: `SendMessageProcessor.asyncConsumerSendMsgBack`, `SendMessageProcessor.handleRetryAndDLQ`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from rmqfast.errors import ResponseError
+from rmqfast.remoting import ResponseCode
+from rmqfast.store.config import SubscriptionGroupConfig, TopicConfig
+
+__all__ = ["FindGroup", "MakeTopic", "RetryTarget", "retry_target", "target_of_send"]
+
+RETRY_PREFIX = "%RETRY%"
+DLQ_PREFIX = "%DLQ%"
+DLQ_QUEUES = 1
+#: Ordinal of 3.4.9, from which on a client's own limit of tries counts.
+FIRST_VERSION_WITH_LIMIT = 121
+FAQ = "\nSee http://rocketmq.apache.org/docs/faq/ for further details."
+
+#: A consumer group's configuration by its name, made on the way where the broker makes groups.
+FindGroup = Callable[[str], SubscriptionGroupConfig | None]
+
+
+class MakeTopic(Protocol):
+    """The configuration of a topic, which is made where there is none; None where it cannot be.
+
+    Source: `TopicConfigManager.createTopicInSendMessageBackMethod`.
+    """
+
+    def __call__(self, name: str, queues: int, perm: int, sys_flag: int) -> TopicConfig | None:
+        """The topic; the arguments behind the name are those of a new one."""
+
+
+@dataclass(frozen=True, slots=True)
+class RetryTarget:
+    """Where a message goes.
+
+    Attributes:
+        topic: The topic.
+        is_dead: It is the group's dead-letter topic, whose queue is 0.
+        delay_level: The level by which it is delayed; 0 for no delay.
+    """
+
+    topic: str
+    is_dead: bool
+    delay_level: int
+
+
+def retry_target(
+    group: SubscriptionGroupConfig, reconsume_times: int, delay_level: int, *, own_limit: int | None, version: int
+) -> RetryTarget:
+    """Where a message goes that a consumer sends back.
+
+    Args:
+        group: The consumer's group.
+        reconsume_times: How often the message was consumed in vain before.
+        delay_level: What the consumer asks for: 0 leaves it to the broker, less than 0 gives the message up.
+        own_limit: The consumer's own limit of tries.
+        version: Ordinal of the consumer's release.
+
+    Example:
+        >>> group = SubscriptionGroupConfig(group_name="g")
+        >>> retry_target(group, 2, 0, own_limit=None, version=401)
+        RetryTarget(topic='%RETRY%g', is_dead=False, delay_level=5)
+
+    Source: `SendMessageProcessor.asyncConsumerSendMsgBack`.
+    """
+    if reconsume_times >= limit_of(group, own_limit, version) or delay_level < 0:
+        return RetryTarget(DLQ_PREFIX + group.group_name, is_dead=True, delay_level=0)
+    return RetryTarget(RETRY_PREFIX + group.group_name, is_dead=False, delay_level=delay_level or 3 + reconsume_times)
+
+
+def target_of_send(
+    topic: str,
+    queue_id: int,
+    find_group: FindGroup,
+    make_topic: MakeTopic,
+    *,
+    reconsume_times: int,
+    own_limit: int | None,
+    version: int,
+) -> tuple[str, int]:
+    """Topic and queue of a message that a client sends; those that it names unless it has tried in vain too often.
+
+    The message is delayed as its property DELAY says, in the dead-letter topic too: a real broker forgets that it meant
+    to take the delay away.
+
+    Args:
+        topic: What the client names; only what begins with `%RETRY%` may go elsewhere.
+        queue_id: The queue that it names, or that was chosen for it.
+        find_group: Gives the group.
+        make_topic: Gives the dead-letter topic.
+        reconsume_times: Of the request's header; 0 where it says none.
+        own_limit: `maxReconsumeTimes` of the header.
+        version: Ordinal of the client's release.
+
+    Raises:
+        ResponseError: There is no such group (26), or no dead-letter topic (1).
+
+    Source: `SendMessageProcessor.handleRetryAndDLQ`.
+    """
+    if not topic.startswith(RETRY_PREFIX):
+        return topic, queue_id
+    group = group_or_error(topic.removeprefix(RETRY_PREFIX), find_group)
+    if reconsume_times < limit_of(group, own_limit, version):
+        return topic, queue_id
+    dead = DLQ_PREFIX + group.group_name
+    topic_or_error(dead, DLQ_QUEUES, 0, make_topic)
+    return dead, 0
+
+
+def limit_of(group: SubscriptionGroupConfig, own_limit: int | None, version: int) -> int:
+    """How often a message is tried again."""
+    if own_limit is not None and version >= FIRST_VERSION_WITH_LIMIT:
+        return own_limit
+    return group.retry_max_times
+
+
+def group_or_error(name: str, find_group: FindGroup) -> SubscriptionGroupConfig:
+    """The group, or the answer that there is none."""
+    group = find_group(name)
+    if group is None:
+        raise ResponseError(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"subscription group not exist, {name} {FAQ}")
+    return group
+
+
+def topic_or_error(name: str, queues: int, sys_flag: int, make_topic: MakeTopic) -> TopicConfig:
+    """The topic, readable and writable where it is new, or the answer that there is none."""
+    topic = make_topic(name, queues, 6, sys_flag)
+    if topic is None:
+        raise ResponseError(ResponseCode.SYSTEM_ERROR, f"topic[{name}] not exist")
+    return topic

@@ -1,0 +1,124 @@
+"""The header of a message that is sent, under its long and its short names.
+
+Source: `SendMessageRequestHeader`, `SendMessageRequestHeaderV2`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from rmqfast.remoting import Header
+
+__all__ = ["SendHeader"]
+
+_NAMES = (
+    "producerGroup",
+    "topic",
+    "defaultTopic",
+    "defaultTopicQueueNums",
+    "queueId",
+    "sysFlag",
+    "bornTimestamp",
+    "flag",
+    "properties",
+    "reconsumeTimes",
+    "unitMode",
+    "maxReconsumeTimes",
+    "batch",
+)
+_LONG_NAMES = dict(zip("abcdefghijklm", _NAMES, strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class SendHeader:
+    """What a client says of a message that it sends.
+
+    Attributes:
+        producer_group: Who sends it.
+        topic: Where it goes.
+        default_topic: The topic that a new one takes after.
+        default_topic_queue_nums: Queues of a new topic.
+        queue_id: The queue; less than 0 leaves the choice to the broker.
+        sys_flag: Bits as in a record.
+        born_timestamp: When the client made it, in milliseconds since 1970.
+        flag: The user's 32 bits.
+        properties: The text of its properties.
+        reconsume_times: How often it was consumed in vain.
+        is_unit: `unitMode`.
+        max_reconsume_times: The client's own limit of tries.
+        is_batch: Whether the body is a batch.
+
+    Source: `SendMessageRequestHeader`.
+    """
+
+    producer_group: str
+    topic: str
+    default_topic: str
+    default_topic_queue_nums: int
+    queue_id: int
+    sys_flag: int
+    born_timestamp: int
+    flag: int
+    properties: str
+    reconsume_times: int | None
+    is_unit: bool
+    max_reconsume_times: int | None
+    is_batch: bool
+
+    @classmethod
+    def parse(cls, ext_fields: Mapping[str, str], *, is_short: bool) -> SendHeader:
+        """The header of a request.
+
+        Args:
+            ext_fields: As they came.
+            is_short: They have the names of one letter, as those of `SEND_MESSAGE_V2`.
+
+        Raises:
+            ResponseError: A field is missing, or is no number.
+
+        Example:
+            >>> fields = dict(a="g", b="t", c="TBW102", d="4", e="-1", f="0", g="1700000000000", h="0", k="true")
+            >>> header = SendHeader.parse(fields, is_short=True)
+            >>> header.topic, header.queue_id, header.is_unit, header.reconsume_times
+            ('t', -1, True, None)
+
+        Source: `SendMessageRequestHeaderV2.createSendMessageRequestHeaderV1`.
+        """
+        fields = {_LONG_NAMES.get(name, name): value for name, value in ext_fields.items()} if is_short else ext_fields
+        header = Header(fields)
+        return cls(
+            producer_group=header.text("producerGroup"),
+            topic=header.text("topic"),
+            default_topic=header.text("defaultTopic"),
+            default_topic_queue_nums=header.number("defaultTopicQueueNums"),
+            queue_id=header.number("queueId"),
+            sys_flag=header.number("sysFlag"),
+            born_timestamp=header.number("bornTimestamp"),
+            flag=header.number("flag"),
+            properties=header.optional_text("properties") or "",
+            reconsume_times=_optional_number(header, "reconsumeTimes"),
+            is_unit=header.flag("unitMode"),
+            max_reconsume_times=_optional_number(header, "maxReconsumeTimes"),
+            is_batch=header.flag("batch"),
+        )
+
+    def to_fields(self) -> dict[str, str]:
+        """The fields under their long names; those that say nothing are left out."""
+        texts = {
+            "producerGroup": self.producer_group,
+            "topic": self.topic,
+            "defaultTopic": self.default_topic,
+            "defaultTopicQueueNums": str(self.default_topic_queue_nums),
+            "queueId": str(self.queue_id),
+            "sysFlag": str(self.sys_flag),
+            "bornTimestamp": str(self.born_timestamp),
+            "flag": str(self.flag),
+            "properties": self.properties,
+            "unitMode": str(self.is_unit).lower(),
+        }
+        return texts if self.reconsume_times is None else texts | {"reconsumeTimes": str(self.reconsume_times)}
+
+
+def _optional_number(header: Header, name: str) -> int | None:
+    return None if header.optional_text(name) is None else header.number(name)

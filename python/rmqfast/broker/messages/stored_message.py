@@ -1,0 +1,233 @@
+"""A record of the commit log as a value: what the control plane needs of one message.
+
+    TOTALSIZE i32, MAGICCODE i32, BODYCRC i32, QUEUEID i32, FLAG i32, QUEUEOFFSET i64, PHYSICALOFFSET i64, SYSFLAG i32,
+    BORNTIMESTAMP i64, BORNHOST 8 | 20, STORETIMESTAMP i64, STOREHOST 8 | 20, RECONSUMETIMES i32,
+    PREPAREDTRANSACTIONOFFSET i64, BODYLENGTH i32, body, TOPICLENGTH i8 | i16, topic, PROPERTIESLENGTH i16, properties
+
+Source: `MessageDecoder.decode`, `MessageDecoder.encode`.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from functools import lru_cache
+from ipaddress import IPv4Address, IPv6Address, ip_address
+from typing import NamedTuple
+
+from rmqfast.broker.messages.property_string import parse_properties, write_properties
+from rmqfast.errors import CorruptError
+from rmqfast.message import Message
+
+__all__ = ["StoredMessage", "offset_of_id"]
+
+COMPRESSED = 0x1
+MULTI_TAGS = 0x2
+TRANSACTION_MASK = 0xC
+TRANSACTION_COMMIT = 0x8
+TRANSACTION_ROLLBACK = 0xC
+_BORN_HOST_V6 = 0x10
+_STORE_HOST_V6 = 0x20
+
+_MAGIC = 0xDAA320A7
+_MAGIC_OF_LONG_TOPICS = 0xDAA320AB
+_HEAD = struct.Struct(">iIIiiqqiq")
+_TIMES = struct.Struct(">iqi")
+_LONG = struct.Struct(">q")
+_SHORT = struct.Struct(">h")
+_BYTE = struct.Struct(">b")
+_PORT = struct.Struct(">i")
+
+
+class StoredMessage(NamedTuple):
+    """A stored message, its body as it is stored.
+
+    Attributes:
+        topic: The topic of the record, as `SCHEDULE_TOPIC_XXXX` while it is delayed.
+        queue_id: The queue of that topic.
+        queue_offset: Its number in the queue.
+        physical_offset: Byte offset of the record in the commit log.
+        body: As stored: compressed where `sys_flag` says so.
+        body_crc: CRC32 of that, without the sign bit; it is not compared.
+        properties: By name, in the record's order.
+        flag: The user's 32 bits.
+        sys_flag: Compression, transaction type, kinds of the hosts.
+        born_timestamp: When the client made it, in milliseconds since 1970.
+        born_host: Who sent it: `ip:port` or `[ip6]:port`.
+        store_timestamp: When it was stored, in milliseconds since 1970.
+        store_host: Who stored it.
+        reconsume_times: How often it was consumed in vain.
+        prepared_transaction_offset: Physical offset of the half message, or 0.
+
+    Example:
+        >>> import rmqfast
+        >>> log = getfixture("golden_store")("delaytx-4.9.4") / "commitlog" / f"{0:020}"
+        >>> data = log.read_bytes()
+        >>> message = StoredMessage.parse(data[: int.from_bytes(data[:4])])
+        >>> message.topic, message.properties["REAL_TOPIC"], message.offset_msg_id
+        ('SCHEDULE_TOPIC_XXXX', 'fx_delay', '7F0000010000528A0000000000000000')
+
+    Source: `MessageExt`.
+    """
+
+    topic: str
+    queue_id: int
+    queue_offset: int
+    physical_offset: int
+    body: bytes
+    body_crc: int
+    properties: Mapping[str, str]
+    flag: int
+    sys_flag: int
+    born_timestamp: int
+    born_host: str
+    store_timestamp: int
+    store_host: str
+    reconsume_times: int = 0
+    prepared_transaction_offset: int = 0
+
+    @classmethod
+    def parse(cls, record: bytes) -> StoredMessage:
+        """The message of a record.
+
+        Args:
+            record: The whole record, and nothing else.
+
+        Raises:
+            CorruptError: Bytes that are no record, or not exactly one.
+
+        Source: `MessageDecoder.decode`, `CommitLog.checkMessageAndReturnSize`.
+        """
+        try:
+            return _parse(record)
+        except (struct.error, UnicodeDecodeError) as error:
+            raise _corrupt(f"a whole record, got {len(record)} bytes: {error}") from None
+
+    @property
+    def tags(self) -> str | None:
+        """The tag."""
+        return self.properties.get("TAGS")
+
+    @property
+    def uniq_key(self) -> str | None:
+        """The producer's id."""
+        return self.properties.get("UNIQ_KEY")
+
+    @property
+    def offset_msg_id(self) -> str:
+        """The broker's id: store host and physical offset, in hex.
+
+        Source: `MessageDecoder.createMessageId`.
+        """
+        return (_host_bytes(self.store_host) + _LONG.pack(self.physical_offset)).hex().upper()
+
+    def encode(self) -> bytes:
+        """The bytes of a record with these values; properties are written in the order of Java's map.
+
+        Source: `MessageDecoder.encode`.
+        """
+        topic = self.topic.encode()
+        properties = write_properties(self.properties).encode()
+        hosts = _host_bytes(self.born_host), _host_bytes(self.store_host)
+        tail = _TIMES.pack(self.reconsume_times, self.prepared_transaction_offset, len(self.body)) + self.body
+        tail += _SHORT.pack(len(topic)) if len(topic) > 127 else bytes([len(topic)])
+        tail += topic + _SHORT.pack(len(properties)) + properties
+        body = hosts[0] + _LONG.pack(self.store_timestamp) + hosts[1] + tail
+        magic = _MAGIC_OF_LONG_TOPICS if len(topic) > 127 else _MAGIC
+        numbers = (self.body_crc, self.queue_id, self.flag, self.queue_offset, self.physical_offset, self.sys_flag)
+        return _HEAD.pack(_HEAD.size + len(body), magic, *numbers, self.born_timestamp) + body
+
+    def message(self, topic: str, queue_id: int, properties: Mapping[str, str], *, flag: int | None = None) -> Message:
+        """The message to store again, with the same body and born time.
+
+        Args:
+            topic: Where it goes.
+            queue_id: The queue of that topic.
+            properties: In the order in which they are to be stored.
+            flag: The user's 32 bits; the same unless given.
+        """
+        return Message(
+            topic,
+            self.body,
+            properties=properties,
+            queue_id=queue_id,
+            flag=self.flag if flag is None else flag,
+            born_timestamp=self.born_timestamp,
+        )
+
+
+def offset_of_id(offset_msg_id: str) -> int:
+    """The physical offset that a broker's message id says.
+
+    Args:
+        offset_msg_id: 32 hex digits, or 56 of a host with an IPv6 address.
+
+    Raises:
+        ValueError: It is no such id.
+
+    Example:
+        >>> offset_of_id("0A01020300002A9F00000000075BCD15")
+        123456789
+
+    Source: `MessageDecoder.decodeMessageId`.
+    """
+    if len(offset_msg_id) not in (32, 56):
+        raise ValueError(f"message id: expected 32 or 56 hex digits, got {len(offset_msg_id)}")
+    return int(_LONG.unpack(bytes.fromhex(offset_msg_id)[-8:])[0])
+
+
+def _parse(record: bytes) -> StoredMessage:
+    size, magic, crc, queue_id, flag, queue_offset, physical_offset, sys_flag, born = _HEAD.unpack_from(record)
+    if magic not in (_MAGIC, _MAGIC_OF_LONG_TOPICS) or size != len(record):
+        raise _corrupt(f"magic {_MAGIC:#x} and {len(record)} bytes, got {magic:#x} and {size}")
+    end_of_born = _HEAD.size + (20 if sys_flag & _BORN_HOST_V6 else 8)
+    end_of_store = end_of_born + 8 + (20 if sys_flag & _STORE_HOST_V6 else 8)
+    (store_timestamp,) = _LONG.unpack_from(record, end_of_born)
+    reconsume_times, prepared, length = _TIMES.unpack_from(record, end_of_store)
+    body, at = _part(record, end_of_store + _TIMES.size, length)
+    topic_length = _SHORT if magic == _MAGIC_OF_LONG_TOPICS else _BYTE
+    topic, at = _part(record, at + topic_length.size, topic_length.unpack_from(record, at)[0])
+    properties, at = _part(record, at + 2, _SHORT.unpack_from(record, at)[0])
+    if at != size:
+        raise _corrupt(f"parts of {size} bytes, got {at}")
+    return StoredMessage(
+        topic.decode(),
+        queue_id,
+        queue_offset,
+        physical_offset,
+        body,
+        crc,
+        parse_properties(properties.decode(errors="replace")),
+        flag,
+        sys_flag,
+        born,
+        _host_text(record[_HEAD.size : end_of_born]),
+        store_timestamp,
+        _host_text(record[end_of_born + 8 : end_of_store]),
+        reconsume_times,
+        prepared,
+    )
+
+
+def _part(record: bytes, at: int, length: int) -> tuple[bytes, int]:
+    if length < 0 or at + length > len(record):
+        raise _corrupt(f"at byte {at} a part of at most {len(record) - at} bytes, got {length}")
+    return record[at : at + length], at + length
+
+
+@lru_cache(maxsize=4096)
+def _host_text(host: bytes) -> str:
+    (port,) = _PORT.unpack(host[-4:])
+    if len(host) > 8:
+        return f"[{IPv6Address(host[:-4])}]:{port}"
+    return f"{IPv4Address(host[:-4])}:{port}"
+
+
+def _host_bytes(host: str) -> bytes:
+    ip, _, port = host.rpartition(":")
+    address: IPv4Address | IPv6Address = ip_address(ip.strip("[]"))
+    return address.packed + _PORT.pack(int(port))
+
+
+def _corrupt(expected: str) -> CorruptError:
+    return CorruptError(f"record: expected {expected}")

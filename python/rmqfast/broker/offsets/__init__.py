@@ -1,0 +1,1 @@
+"""How far groups are, and how that is set back."""

@@ -1,0 +1,200 @@
+"""How far each group has consumed, as an administrator asks for it and as it is kept on the disk.
+
+Source: `ConsumerOffsetManager`.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterable, Mapping
+from threading import Lock
+
+from rmqfast.broker.plane.data_plane import DataPlane
+from rmqfast.broker.plane.live_store import LiveStore
+from rmqfast.store import GetLimits
+from rmqfast.store.config import ConsumerOffsetTable
+
+INT_MAX = (1 << 31) - 1
+LONG_MAX = (1 << 63) - 1
+
+_log = logging.getLogger("rmqfast.broker")
+
+
+class ConsumerOffsetManager:
+    """The offsets, which are the data plane's, and their file.
+
+    Args:
+        root: The store's directory, below which `config/consumerOffset.json` is.
+        data_plane: Has the offsets.
+        store: Says which messages are still there.
+        limits: Say what is taken to be in memory.
+
+    Source: `ConsumerOffsetManager`.
+    """
+
+    def __init__(
+        self, root: str | os.PathLike[str], data_plane: DataPlane, store: LiveStore, *, limits: GetLimits | None = None
+    ) -> None:
+        self._root = root
+        self._data_plane = data_plane
+        self._store = store
+        limits = (limits or GetLimits()).completed()
+        self._memory = int((limits.physical_memory or 0) * (limits.access_ratio / 100))
+        self._file_lock = Lock()
+        self._saved = ConsumerOffsetTable()
+        self._unnamed: dict[str, Mapping[int, int]] = {}
+
+    def load(self) -> None:
+        """Reads the file into the data plane.
+
+        Raises:
+            CorruptError: The file is there, and neither it nor its `.bak` can be read.
+
+        Source: `ConfigManager.load`.
+        """
+        with self._file_lock:
+            self._saved = ConsumerOffsetTable.load(self._root)
+            named = {f"{topic}@{group}" for topic, group in self._saved}
+            table = self._saved.to_json()["offsetTable"]
+            self._unnamed = {key: queues for key, queues in table.items() if key not in named}
+            for (topic, group), queues in self._saved.items():
+                for queue_id, offset in queues.items():
+                    self._data_plane.commit_offset(group, topic, queue_id, offset)
+
+    def persist(self) -> None:
+        """Writes the file if an offset changed.
+
+        Raises:
+            StoreIOError: The operating system refused.
+
+        Source: `ConsumerOffsetManager.persist`.
+        """
+        with self._file_lock:
+            table = ConsumerOffsetTable()
+            table.take({"offsetTable": dict(sorted((self._unnamed | self._storable()).items()))})
+            table.other = self._saved.other
+            if table.to_json() != self._saved.to_json():
+                table.save(self._root)
+                self._saved = table
+
+    def query(self, group: str, topic: str, queue_id: int, *, is_zero_wanted: bool = True) -> int | None:
+        """Where a client of the group begins; None where it has to decide that itself.
+
+        A group that has committed nothing begins at 0 as long as the queue's first message is there, in memory.
+
+        Args:
+            group: The group.
+            topic: The topic.
+            queue_id: The queue.
+            is_zero_wanted: Whether that rule holds; otherwise a group that has committed nothing decides itself.
+
+        Source: `ConsumerManageProcessor.queryConsumerOffset`.
+        """
+        offset = self._data_plane.offset(group, topic, queue_id)
+        if offset >= 0:
+            return offset
+        return 0 if is_zero_wanted and self._is_young(topic, queue_id) else None
+
+    def committed(self, group: str, topic: str, queue_id: int) -> int:
+        """The offset that a group has committed; -1 where it has none.
+
+        Source: `ConsumerOffsetManager.queryOffset`.
+        """
+        return self._data_plane.offset(group, topic, queue_id)
+
+    def commit(self, group: str, topic: str, queue_id: int, offset: int) -> None:
+        """Notes the next offset that a group consumes, a smaller one, too.
+
+        Source: `ConsumerOffsetManager.commitOffset`.
+        """
+        self._data_plane.commit_offset(group, topic, queue_id, offset)
+
+    def table(self) -> dict[str, dict[int, int]]:
+        """All offsets: by `topic@group`, then by queue."""
+        return self._data_plane.offsets()
+
+    def topics_of(self, group: str) -> set[str]:
+        """The topics of which a group has offsets.
+
+        Source: `ConsumerOffsetManager.whichTopicByConsumer`.
+        """
+        return {topic for topic, other in map(_parted, self.table()) if other == group}
+
+    def groups_of(self, topic: str) -> set[str]:
+        """The groups that have offsets of a topic.
+
+        Source: `ConsumerOffsetManager.whichGroupByTopic`.
+        """
+        return {group for other, group in map(_parted, self.table()) if other == topic}
+
+    def clone(self, source: str, target: str, topic: str) -> None:
+        """Gives a group the offsets that another one has of a topic, in place of its own.
+
+        Source: `ConsumerOffsetManager.cloneOffset`.
+        """
+        queues = self.table().get(f"{topic}@{source}")
+        if not queues or source == target:
+            return
+        self._data_plane.remove_offsets(target, topic)
+        for queue_id, offset in queues.items():
+            self._data_plane.commit_offset(target, topic, queue_id, offset)
+
+    def correction(self, topic: str, compare_group: str, left_out: Iterable[str]) -> dict[int, int]:
+        """By queue the smallest offset of the topic's groups; the greatest number where `compare_group` is behind it.
+
+        Args:
+            topic: The topic.
+            compare_group: The group whose queues are compared.
+            left_out: Groups that do not count; in 4.9.4 their offsets are deleted, here they stay.
+
+        Source: `AdminBrokerProcessor.queryCorrectionOffset`, `ConsumerOffsetManager.queryMinOffsetInAllGroup`.
+        """
+        offsets = self.table()
+        smallest = self._smallest(offsets, topic, set(left_out))
+        for queue_id, offset in offsets.get(f"{topic}@{compare_group}", {}).items():
+            if smallest.get(queue_id, offset) > offset:
+                smallest[queue_id] = LONG_MAX
+        return smallest
+
+    def remove(self, group: str, topic: str | None = None) -> None:
+        """Forgets the offsets of a group, in all topics unless one is given.
+
+        Source: `ConsumerOffsetManager.removeOffset`.
+        """
+        self._data_plane.remove_offsets(group, topic)
+
+    def _smallest(self, offsets: Mapping[str, Mapping[int, int]], topic: str, left_out: set[str]) -> dict[int, int]:
+        smallest: dict[int, int] = {}
+        for key, queues in offsets.items():
+            other, group = _parted(key)
+            if other != topic or group in left_out:
+                continue
+            for queue_id, offset in queues.items():
+                if offset >= self._store.queue_bounds(topic, queue_id)[0]:
+                    smallest[queue_id] = min(offset, smallest.get(queue_id, offset))
+        return smallest
+
+    def _is_young(self, topic: str, queue_id: int) -> bool:
+        """Whether a queue still has its first message, in memory, or has none."""
+        if self._store.queue_bounds(topic, queue_id)[0] > 0:
+            return False
+        unit = self._store.unit(topic, queue_id, 0)
+        return unit is None or self._store.log_bounds()[1] - unit[0] <= self._memory
+
+    def _storable(self) -> dict[str, dict[int, int]]:
+        """The offsets that the file's types hold: one that they do not would keep all others from being written."""
+        kept = {}
+        for key, queues in self.table().items():
+            topic, group = _parted(key)
+            good = {queue: at for queue, at in queues.items() if abs(queue) <= INT_MAX and abs(at) <= LONG_MAX}
+            if topic and group and "@" not in group:
+                kept[key] = good
+            else:
+                _log.warning("offsets of %r are not saved: topic and group cannot be told apart", key[:600])
+        return kept
+
+
+def _parted(key: str) -> tuple[str, str]:
+    topic, _, group = key.partition("@")
+    return topic, group

@@ -1,0 +1,118 @@
+"""How far groups have consumed: QUERY_CONSUMER_OFFSET, UPDATE_CONSUMER_OFFSET, all of them, corrections, copies.
+
+Source: `ConsumerManageProcessor`, `AdminBrokerProcessor`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from rmqfast.broker.clients.consumer_manager import ConsumerManager
+from rmqfast.broker.offsets.consumer_offset_manager import INT_MAX, ConsumerOffsetManager
+from rmqfast.errors import ResponseError
+from rmqfast.remoting import Header, Processor, Request, RequestCode, Response, ResponseCode
+from rmqfast.remoting.fastjson import encode
+from rmqfast.remoting.protocol.heartbeat_data import MAX_GROUP_NAME, MAX_TOPIC_NAME, checked_name
+from rmqfast.store.config import TopicConfig
+
+
+class ConsumerOffsetProcessor:
+    """Answers for the offsets of consumer groups.
+
+    Args:
+        offsets: The offsets.
+        consumers: The consumer groups online.
+        find_topic: The configuration of a topic; None where there is none.
+    """
+
+    def __init__(
+        self,
+        offsets: ConsumerOffsetManager,
+        consumers: ConsumerManager,
+        find_topic: Callable[[str], TopicConfig | None],
+    ) -> None:
+        self._offsets = offsets
+        self._consumers = consumers
+        self._find_topic = find_topic
+
+    def processors(self) -> dict[int, Processor]:
+        """What is answered here, by request code."""
+        return {
+            RequestCode.QUERY_CONSUMER_OFFSET: self.query,
+            RequestCode.UPDATE_CONSUMER_OFFSET: self.update,
+            RequestCode.GET_ALL_CONSUMER_OFFSET: self.all,
+            RequestCode.QUERY_CORRECTION_OFFSET: self.correction,
+            RequestCode.CLONE_GROUP_OFFSET: self.clone,
+        }
+
+    def query(self, request: Request) -> Response:
+        """14 QUERY_CONSUMER_OFFSET.
+
+        Source: `ConsumerManageProcessor.queryConsumerOffset`.
+        """
+        header = Header(request.ext_fields)
+        group, topic, queue_id = header.text("consumerGroup"), header.text("topic"), _queue_id(header)
+        is_zero_wanted = header.optional_text("setZeroIfNotFound") != "false"  # clients of 5.x may say so
+        offset = self._offsets.query(group, topic, queue_id, is_zero_wanted=is_zero_wanted)
+        if offset is None:
+            return Response(
+                ResponseCode.QUERY_NOT_FOUND,
+                "Not found, V3_0_6_SNAPSHOT maybe this group consumer boot first",
+                ext_fields={},
+            )
+        return Response(ext_fields={"offset": str(offset)})
+
+    def update(self, request: Request) -> Response:
+        """15 UPDATE_CONSUMER_OFFSET: a smaller one, too.
+
+        Source: `ConsumerManageProcessor.updateConsumerOffset`.
+        """
+        header = Header(request.ext_fields)
+        group = checked_name("group", header.text("consumerGroup"), MAX_GROUP_NAME)
+        topic = checked_name("topic", header.text("topic"), MAX_TOPIC_NAME)
+        self._offsets.commit(group, topic, _queue_id(header), header.number("commitOffset"))
+        return Response(ext_fields={})
+
+    def all(self, request: Request) -> Response:  # noqa: ARG002 - nothing is asked but by the code
+        """43 GET_ALL_CONSUMER_OFFSET.
+
+        Source: `AdminBrokerProcessor.getAllConsumerOffset`.
+        """
+        return Response(body=encode({"offsetTable": self._offsets.table()}))
+
+    def correction(self, request: Request) -> Response:
+        """308 QUERY_CORRECTION_OFFSET.
+
+        Source: `AdminBrokerProcessor.queryCorrectionOffset`.
+        """
+        header = Header(request.ext_fields)
+        left_out = (header.optional_text("filterGroups") or "").split(",")
+        corrections = self._offsets.correction(header.text("topic"), header.text("compareGroup"), left_out)
+        return Response(body=encode({"correctionOffsets": corrections}))
+
+    def clone(self, request: Request) -> Response:
+        """314 CLONE_GROUP_OFFSET; where no topic is given, of all topics, which 4.9.4 means to do and does not.
+
+        Source: `AdminBrokerProcessor.cloneGroupOffset`.
+        """
+        header = Header(request.ext_fields)
+        source, target = header.text("srcGroup"), header.text("destGroup")
+        checked_name("group", target, MAX_GROUP_NAME)
+        topic = header.optional_text("topic")
+        is_offline = header.flag("offline")
+        for name in sorted(self._offsets.topics_of(source)) if not (topic or "").strip() else [topic or ""]:
+            if self._find_topic(name) is not None and (is_offline or self._is_consuming(source, name)):
+                self._offsets.clone(source, target, name)
+        return Response()
+
+    def _is_consuming(self, group: str, topic: str) -> bool:
+        """Whether a group wants a topic; one that is not online wants all that it has offsets of."""
+        is_online = self._consumers.subscription_count(group) > 0
+        return not is_online or self._consumers.subscription(group, topic) is not None
+
+
+def _queue_id(header: Header) -> int:
+    number = header.number("queueId")
+    if not -INT_MAX - 1 <= number <= INT_MAX:
+        raise ResponseError(ResponseCode.SYSTEM_ERROR, f"the header field queueId is no number: '{number}'")
+    return number

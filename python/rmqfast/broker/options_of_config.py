@@ -1,0 +1,111 @@
+"""What `broker.conf` means for the store, for the data plane and for requests that wait.
+
+Source: `MessageStoreConfig`, `BrokerConfig`.
+"""
+
+from __future__ import annotations
+
+import os
+
+from rmqfast.broker.configuration.config import BrokerConfig
+from rmqfast.broker.delay.delay_levels import DelayLevels
+from rmqfast.broker.plane.data_plane_options import DataPlaneOptions
+from rmqfast.broker.transactions.check_round import TransactionCheckOptions
+from rmqfast.remoting import RequestCode
+from rmqfast.store import AppendOptions, RetentionOptions
+
+__all__ = ["append_options", "data_plane_options", "request_ages", "retention_options", "transaction_options"]
+
+
+def append_options(config: BrokerConfig) -> AppendOptions:
+    """How the store is appended to."""
+    busy = config.number("osPageCacheBusyTimeOutMills")
+    return AppendOptions(
+        flush="sync" if _is_sync(config) else "async",
+        file_size=config.number("mappedFileSizeCommitLog"),
+        queue_file_size=config.number("mappedFileSizeConsumeQueue"),
+        index_slots=config.number("maxHashSlotNum"),
+        index_entries=config.number("maxIndexNum"),
+        max_message_size=config.number("maxMessageSize"),
+        store_host=config.broker_address,
+        multi_dispatch=config.flag("enableMultiDispatch") and config.flag("enableLmq"),
+        max_lmq_queues=config.number("maxLmqConsumeQueueNum"),
+        sync_flush_timeout=config.number("syncFlushTimeout") / 1000,
+        busy_after=busy / 1000 if busy > 0 else None,
+        delay_levels=tuple(millis // 1000 for millis in DelayLevels(config.text("messageDelayLevel")).values()),
+    )
+
+
+def retention_options(config: BrokerConfig) -> RetentionOptions:
+    """What is removed from the store, and when."""
+    return RetentionOptions(
+        file_reserved_hours=config.number("fileReservedTime"),
+        delete_when=config.text("deleteWhen"),
+        disk_max_used_ratio=config.number("diskMaxUsedSpaceRatio"),
+        force_ratio=config.percent("rocketmq.broker.diskSpaceCleanForciblyRatio", RetentionOptions.force_ratio),
+        warning_ratio=config.percent("rocketmq.broker.diskSpaceWarningLevelRatio", RetentionOptions.warning_ratio),
+        clean_forcibly=config.flag("cleanFileForciblyEnable"),
+    )
+
+
+def data_plane_options(config: BrokerConfig, *, vip_port: int | None, checks_rights: bool) -> DataPlaneOptions:
+    """How messages are taken and given out.
+
+    Args:
+        config: The configuration.
+        vip_port: Port of the second listener, if there is one.
+        checks_rights: Every request is to be checked first.
+    """
+    return DataPlaneOptions(
+        broker_name=config.text("brokerName"),
+        cluster_name=config.text("brokerClusterName"),
+        address=config.broker_address,
+        region=config.text("regionId"),
+        trace_on=config.flag("traceOn"),
+        sync_flush=_is_sync(config),
+        sync_flush_timeout=config.number("syncFlushTimeout") / 1000,
+        max_message_size=config.number("maxMessageSize"),
+        max_count_in_memory=config.number("maxTransferCountOnMessageInMemory"),
+        max_bytes_in_memory=config.number("maxTransferBytesOnMessageInMemory"),
+        max_count_in_disk=config.number("maxTransferCountOnMessageInDisk"),
+        max_bytes_in_disk=config.number("maxTransferBytesOnMessageInDisk"),
+        memory=physical_memory() * config.number("accessMessageInMemoryMaxRatio") // 100,
+        long_polling=config.flag("longPollingEnable"),
+        short_polling=config.number("shortPollingTimeMills") / 1000,
+        property_filter=config.flag("enablePropertyFilter"),
+        rejects_transactions=config.flag("rejectTransactionMessage"),
+        vip_port=vip_port,
+        hands_over_all=checks_rights,
+        accepts_sends_from=config.number("startAcceptSendRequestTimeStamp"),
+    )
+
+
+def transaction_options(config: BrokerConfig) -> TransactionCheckOptions:
+    """When producers of half messages are asked."""
+    return TransactionCheckOptions(
+        timeout=config.number("transactionTimeOut"),
+        max_checks=config.number("transactionCheckMax"),
+        reserved_hours=config.number("fileReservedTime"),
+    )
+
+
+def request_ages(config: BrokerConfig) -> dict[int, float]:
+    """How many seconds a request may have waited when its turn comes, by code; an older one is not worth an answer.
+
+    Source: `BrokerFastFailure.cleanExpiredRequest`.
+    """
+    if not config.flag("brokerFastFailureEnable"):
+        return {}
+    return {
+        RequestCode.HEART_BEAT: config.number("waitTimeMillsInHeartbeatQueue") / 1000,
+        RequestCode.END_TRANSACTION: config.number("waitTimeMillsInTransactionQueue") / 1000,
+    }
+
+
+def physical_memory() -> int:
+    """Bytes of memory that the machine has."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def _is_sync(config: BrokerConfig) -> bool:
+    return config.text("flushDiskType") == "SYNC_FLUSH"

@@ -1,0 +1,56 @@
+"""What a data plane is opened with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class DataPlaneOptions:
+    """How messages are taken and given out; times in seconds, sizes in bytes.
+
+    Attributes:
+        broker_name: `brokerName`.
+        cluster_name: `brokerClusterName`.
+        address: `ip:port` that name servers tell, and records name as their store.
+        region: `regionId`.
+        trace_on: `traceOn`.
+        sync_flush: A send is answered once the disk has the message (`flushDiskType=SYNC_FLUSH`).
+        sync_flush_timeout: `syncFlushTimeout`.
+        max_message_size: `maxMessageSize`.
+        max_count_in_memory: `maxTransferCountOnMessageInMemory`.
+        max_bytes_in_memory: `maxTransferBytesOnMessageInMemory`.
+        max_count_in_disk: `maxTransferCountOnMessageInDisk`.
+        max_bytes_in_disk: `maxTransferBytesOnMessageInDisk`.
+        memory: Bytes of the log before its end that are taken to be in memory.
+        long_polling: `longPollingEnable`.
+        short_polling: `shortPollingTimeMills`.
+        property_filter: `enablePropertyFilter`.
+        rejects_transactions: `rejectTransactionMessage`.
+        vip_port: Port of the second listener, which takes no pulls.
+        hands_over_all: Every request goes to the control plane first, as where rights are checked.
+        accepts_sends_from: `startAcceptSendRequestTimeStamp`, in milliseconds.
+
+    Source: `BrokerConfig`, `MessageStoreConfig`.
+    """
+
+    broker_name: str
+    cluster_name: str
+    address: str
+    region: str = "DefaultRegion"
+    trace_on: bool = True
+    sync_flush: bool = False
+    sync_flush_timeout: float = 5.0
+    max_message_size: int = 4 << 20
+    max_count_in_memory: int = 32
+    max_bytes_in_memory: int = 256 << 10
+    max_count_in_disk: int = 8
+    max_bytes_in_disk: int = 64 << 10
+    memory: int = 1 << 62
+    long_polling: bool = True
+    short_polling: float = 1.0
+    property_filter: bool = False
+    rejects_transactions: bool = False
+    vip_port: int | None = None
+    hands_over_all: bool = False
+    accepts_sends_from: int = 0

@@ -1,0 +1,90 @@
+"""Answers what a consume queue lists.
+
+Source: `AdminBrokerProcessor.queryConsumeQueue`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from rmqfast.broker.clients.consumers import OnlineConsumers
+from rmqfast.broker.integer_field import integer
+from rmqfast.broker.plane.live_store import LiveStore
+from rmqfast.broker.topics.topic_manager import TopicManager
+from rmqfast.errors import ResponseError
+from rmqfast.remoting import Header, Processor, Request, RequestCode, Response, ResponseCode
+from rmqfast.remoting.fastjson import encode
+
+MAX_UNITS = 65_536
+_NO_CODE_SET = "not set any response code"
+
+
+class ConsumeQueueProcessor:
+    """Request 321."""
+
+    def __init__(
+        self,
+        topics: TopicManager,
+        live: LiveStore,
+        consumers: OnlineConsumers,
+        filter_data: Callable[[str, str], str] = lambda _topic, _group: "null",
+    ) -> None:
+        """Answers out of these tables.
+
+        Args:
+            topics: The topics.
+            live: The store.
+            consumers: Who is online.
+            filter_data: What a broker knows of a group's filter on a topic, as text: JSON, or `null`.
+        """
+        self._topics = topics
+        self._live = live
+        self._consumers = consumers
+        self._filter_data = filter_data
+
+    def processors(self) -> dict[int, Processor]:
+        """Who answers, by request code."""
+        return {RequestCode.QUERY_CONSUME_QUEUE: self.query_consume_queue}
+
+    def query_consume_queue(self, request: Request) -> Response:
+        """321: units of a queue from an index on, and what a group wants of the topic.
+
+        Raises:
+            ResponseError: 1 for a queue that is not there.
+        """
+        header = Header(request.ext_fields)
+        topic, queue_id = header.text("topic"), integer(header, "queueId")
+        index, count = header.number("index"), integer(header, "count")
+        if not self._is_queue(topic, queue_id):
+            raise ResponseError(ResponseCode.SYSTEM_ERROR, f"{queue_id}@{topic} is not exist!")
+        begin, end = self._live.queue_bounds(topic, queue_id)
+        if not begin <= index < end:
+            return Response(ResponseCode.SUCCESS, f"Index {index} of {queue_id}@{topic} is not exist!")
+        last = min(end, index + max(0, min(count, MAX_UNITS)))
+        body = {
+            "maxQueueIndex": end,
+            "minQueueIndex": begin,
+            "queueData": [self._unit(topic, queue_id, offset) for offset in range(index, last)],
+        }
+        body |= self._subscription(header.optional_text("consumerGroup"), topic)
+        return Response(ResponseCode.SUCCESS, _NO_CODE_SET, body=encode(body))
+
+    def _is_queue(self, topic: str, queue_id: int) -> bool:
+        if queue_id < 0:
+            return False
+        config = self._topics.get(topic)
+        queues = 0 if config is None else max(config.read_queue_nums, config.write_queue_nums)
+        return queue_id < queues or self._live.queue_bounds(topic, queue_id) != (0, 0)
+
+    def _unit(self, topic: str, queue_id: int, offset: int) -> dict[str, Any]:
+        physical, size, tags_code = self._live.unit(topic, queue_id, offset) or (0, 0, 0)
+        return {"physicOffset": physical, "physicSize": size, "tagsCode": tags_code, "eval": False}
+
+    def _subscription(self, group: str | None, topic: str) -> dict[str, Any]:
+        if group is None:
+            return {}
+        subscription = self._consumers.subscription(group, topic)
+        if subscription is None:
+            return {"filterData": f"{group}@{topic} is not online!"}
+        return {"subscriptionData": subscription.to_json(), "filterData": self._filter_data(topic, group)}

@@ -1,0 +1,180 @@
+"""Answers how far topics are written, and how far groups have consumed them.
+
+Source: `AdminBrokerProcessor`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from rmqfast.broker.clients.consumers import CommittedOffsets, OnlineConsumers
+from rmqfast.broker.configuration.config import BrokerConfig
+from rmqfast.broker.plane.live_store import LiveStore
+from rmqfast.broker.statistics.broker_stats import BrokerStats
+from rmqfast.broker.topics.subscription_group_manager import SubscriptionGroupManager
+from rmqfast.broker.topics.topic_manager import TopicManager
+from rmqfast.errors import ResponseError
+from rmqfast.message import MessageQueue
+from rmqfast.remoting import Header, Processor, Request, RequestCode, Response, ResponseCode
+from rmqfast.remoting.fastjson import encode
+from rmqfast.remoting.hash_map import HashMap, hash_order
+from rmqfast.store.config import TopicConfig
+
+
+class ConsumeStatsProcessor:
+    """Requests 202, 208, 300 and 317."""
+
+    def __init__(
+        self,
+        config: Callable[[], BrokerConfig],
+        topics: TopicManager,
+        live: LiveStore,
+        *,
+        groups: SubscriptionGroupManager,
+        consumers: OnlineConsumers,
+        offsets: CommittedOffsets,
+        stats: BrokerStats,
+    ) -> None:
+        """Answers out of these tables.
+
+        Args:
+            config: The configuration as it is now.
+            topics: The topics.
+            live: The store.
+            groups: The consumer groups.
+            consumers: Who is online.
+            offsets: How far each group is.
+            stats: How fast each group gets messages.
+        """
+        self._config = config
+        self._topics = topics
+        self._groups = groups
+        self._live = live
+        self._consumers = consumers
+        self._offsets = offsets
+        self._stats = stats
+
+    def processors(self) -> dict[int, Processor]:
+        """Who answers, by request code."""
+        return {
+            RequestCode.GET_TOPIC_STATS_INFO: self.get_topic_stats_info,
+            RequestCode.GET_CONSUME_STATS: self.get_consume_stats,
+            RequestCode.QUERY_TOPIC_CONSUME_BY_WHO: self.query_topic_consume_by_who,
+            RequestCode.GET_BROKER_CONSUME_STATS: self.fetch_all_consume_stats_in_broker,
+        }
+
+    def get_topic_stats_info(self, request: Request) -> Response:
+        """202: where each queue of a topic begins and ends, and when it was written last.
+
+        Raises:
+            ResponseError: 17 for a topic that is not there.
+
+        Source: `AdminBrokerProcessor.getTopicStatsInfo`.
+        """
+        topic = existing_topic(self._topics, Header(request.ext_fields).text("topic"))
+        table = {queue: self._topic_offset(queue) for queue in self._queues(topic, topic.write_queue_nums)}
+        return Response(body=encode({"offsetTable": HashMap(table)}))
+
+    def get_consume_stats(self, request: Request) -> Response:
+        """208: how far a group has consumed each queue of the topics that it consumes, or of one.
+
+        Source: `AdminBrokerProcessor.getConsumeStats`.
+        """
+        header = Header(request.ext_fields)
+        group, topic = header.text("consumerGroup"), header.optional_text("topic")
+        names = [topic] if topic and topic.strip() else hash_order(sorted(self._offsets.topics_of(group)))
+        table: HashMap[MessageQueue, dict[str, int]] = HashMap()
+        tps = 0.0
+        for config in self._consumed(group, names):
+            table.update(self._offset_wrappers(group, config, config.read_queue_nums))
+            tps += self._stats.tps_group_get_nums(group, config.topic_name)
+        return Response(body=encode({"consumeTps": tps, "offsetTable": table}))
+
+    def query_topic_consume_by_who(self, request: Request) -> Response:
+        """300: the groups that consume a topic, or have.
+
+        Source: `AdminBrokerProcessor.queryTopicConsumeByWho`.
+        """
+        topic = Header(request.ext_fields).text("topic")
+        return Response(body=encode({"groupList": self._groups_in_order(topic)}))
+
+    def _groups_in_order(self, topic: str) -> list[str]:
+        """Those online, then those with offsets, each in the order of the map that Java finds them in."""
+        online = hash_order(sorted(self._consumers.groups_of_topic(topic)), capacity=2048, concurrent=True)
+        keys = hash_order(
+            (f"{topic}@{group}" for group in sorted(self._offsets.groups_of(topic))), capacity=1024, concurrent=True
+        )
+        groups = [*online, *hash_order(key.removeprefix(f"{topic}@") for key in keys)]
+        return hash_order(dict.fromkeys(groups))
+
+    def fetch_all_consume_stats_in_broker(self, request: Request) -> Response:
+        """317: what 208 says, of all groups; `isOrder` leaves only ordered topics.
+
+        Source: `AdminBrokerProcessor.fetchAllConsumeStatsInBroker`.
+        """
+        only_order = Header(request.ext_fields).flag("isOrder")
+        names = [group.group_name for group in self._groups.groups()]
+        listed = hash_order(names, capacity=2048, concurrent=True)
+        stats = [{group: self._stats_of(group, only_order=only_order)} for group in listed]
+        wrappers = [wrapper for entry in stats for rows in entry.values() for row in rows for wrapper in _wrappers(row)]
+        body = {
+            "brokerAddr": self._config().broker_address,
+            "consumeStatsList": stats,
+            "totalDiff": sum(wrapper["brokerOffset"] - wrapper["consumerOffset"] for wrapper in wrappers),
+        }
+        return Response(body=encode(body))
+
+    def _stats_of(self, group: str, *, only_order: bool) -> list[dict[str, Any]]:
+        topics = self._consumed(group, hash_order(sorted(self._offsets.topics_of(group))))
+        return [
+            {
+                "consumeTps": self._stats.tps_group_get_nums(group, topic.topic_name),
+                "offsetTable": HashMap(self._offset_wrappers(group, topic, topic.write_queue_nums)),
+            }
+            for topic in topics
+            if topic.order or not only_order
+        ]
+
+    def _consumed(self, group: str, names: Iterable[str]) -> Iterable[TopicConfig]:
+        """Of these topics those that are there, and that the group wants if it is online."""
+        is_online = self._consumers.subscription_count(group) > 0
+        for name in names:
+            topic = self._topics.get(name)
+            if topic and (not is_online or self._consumers.subscription(group, name) is not None):
+                yield topic
+
+    def _offset_wrappers(self, group: str, topic: TopicConfig, count: int) -> dict[MessageQueue, dict[str, int]]:
+        return {queue: self._offset_wrapper(group, queue) for queue in self._queues(topic, count)}
+
+    def _offset_wrapper(self, group: str, queue: MessageQueue) -> dict[str, int]:
+        _, end = self._live.queue_bounds(queue.topic, queue.queue_id)
+        consumed = max(0, self._offsets.committed(group, queue.topic, queue.queue_id))
+        last = self._live.store_time(queue.topic, queue.queue_id, consumed - 1) if consumed > 0 else 0
+        return {"brokerOffset": end, "consumerOffset": consumed, "lastTimestamp": max(0, last)}
+
+    def _topic_offset(self, queue: MessageQueue) -> dict[str, int]:
+        begin, end = self._live.queue_bounds(queue.topic, queue.queue_id)
+        last = self._live.store_time(queue.topic, queue.queue_id, end - 1) if end > 0 else 0
+        return {"minOffset": begin, "maxOffset": end, "lastUpdateTimestamp": last}
+
+    def _queues(self, topic: TopicConfig, count: int) -> list[MessageQueue]:
+        broker = self._config().text("brokerName")
+        return [MessageQueue(topic.topic_name, broker, queue_id) for queue_id in range(count)]
+
+
+def existing_topic(topics: TopicManager, name: str) -> TopicConfig:
+    """A topic that must be there.
+
+    Raises:
+        ResponseError: 17, with RocketMQ's remark.
+    """
+    topic = topics.get(name)
+    if topic is None:
+        raise ResponseError(ResponseCode.TOPIC_NOT_EXIST, f"topic[{name}] not exist")
+    return topic
+
+
+def _wrappers(stats: dict[str, Any]) -> Iterable[dict[str, int]]:
+    wrappers: dict[MessageQueue, dict[str, int]] = stats["offsetTable"]
+    return wrappers.values()

@@ -1,0 +1,92 @@
+"""Answers which messages have a key, and what stands at an offset of the log.
+
+Source: `QueryMessageProcessor`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from rmqfast.broker.configuration.config import BrokerConfig
+from rmqfast.broker.integer_field import integer
+from rmqfast.broker.plane.live_store import LiveStore
+from rmqfast.errors import ResponseError
+from rmqfast.remoting import Header, Processor, Request, RequestCode, Response, ResponseCode
+
+#: What fits into a frame of 16 MiB beside its header.
+MAX_BODY = (16 << 20) - (64 << 10)
+
+
+class QueryMessageProcessor:
+    """Requests 12 and 33."""
+
+    def __init__(self, live: LiveStore, config: Callable[[], BrokerConfig]) -> None:
+        """Answers out of a store.
+
+        Args:
+            live: The store.
+            config: The configuration as it is now.
+        """
+        self._live = live
+        self._config = config
+
+    def processors(self) -> dict[int, Processor]:
+        """Who answers, by request code."""
+        return {
+            RequestCode.QUERY_MESSAGE: self.query_message,
+            RequestCode.VIEW_MESSAGE_BY_ID: self.view_message_by_id,
+        }
+
+    def query_message(self, request: Request) -> Response:
+        """12: the records of a topic that have a key, in the order of the log; hashes that agree are taken for equal.
+
+        Source: `QueryMessageProcessor.queryMessage`, `DefaultMessageStore.queryMessage`.
+        """
+        header = Header(request.ext_fields)
+        begin, end = header.number("beginTimestamp"), header.number("endTimestamp")
+        found = self._live.query(header.text("topic"), header.text("key"), self._count(header), begin, end)
+        records, last_time, last_offset = found
+        if not records:
+            last_time = last_offset = 0
+        fields = {"indexLastUpdateTimestamp": str(last_time), "indexLastUpdatePhyoffset": str(last_offset)}
+        if not records:
+            remark = "can not find message, maybe time range not correct"
+            return Response(ResponseCode.QUERY_NOT_FOUND, remark, ext_fields=fields)
+        return Response(ext_fields=fields, body=b"".join(newest(records, MAX_BODY)))
+
+    def view_message_by_id(self, request: Request) -> Response:
+        """33: the record at an offset of the log.
+
+        Raises:
+            ResponseError: 1 where none begins there.
+
+        Source: `QueryMessageProcessor.viewMessageById`.
+        """
+        offset = Header(request.ext_fields).number("offset")
+        record = self._live.record(offset) if offset >= 0 else None
+        if record is None:
+            raise ResponseError(ResponseCode.SYSTEM_ERROR, f"can not find message by the offset, {offset}")
+        return Response(body=record)
+
+    def _count(self, header: Header) -> int:
+        wanted = integer(header, "maxNum")
+        config = self._config()
+        if header.optional_text("_UNIQUE_KEY_QUERY") == "true":
+            wanted = config.number("defaultQueryMaxNum")
+        if wanted < 0:
+            raise ResponseError(ResponseCode.SYSTEM_ERROR, f"maxNum: expected at least 0, got {wanted}")
+        return min(wanted, config.number("maxMsgsNumBatch"))
+
+
+def newest(records: list[bytes], most: int) -> list[bytes]:
+    """As many of the last records as fit into so many bytes, in their order.
+
+    Example:
+        >>> newest([b"aaa", b"bb", b"c"], 4)
+        [b'bb', b'c']
+    """
+    first, size = len(records), 0
+    while first > 0 and size + len(records[first - 1]) <= most:
+        first -= 1
+        size += len(records[first])
+    return records[first:]

@@ -1,0 +1,144 @@
+"""Answers what the broker has done so far, and how full its disk is.
+
+Source: `AdminBrokerProcessor.prepareRuntimeInfo`, `DefaultMessageStore.getRuntimeInfo`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from rmqfast.broker.configuration.config import BrokerConfig
+from rmqfast.broker.plane.live_store import LiveStore
+from rmqfast.broker.statistics.store_stats import StoreStats
+from rmqfast.remoting import VERSION, Processor, Request, RequestCode, Response
+from rmqfast.remoting.fastjson import encode, java_double
+from rmqfast.remoting.hash_map import HashMap
+
+_NO_TRANSIENT_STORE_POOL = (1 << 31) - 1
+_KIB = 1024
+
+
+class RuntimeInfoProcessor:
+    """Request 28."""
+
+    def __init__(
+        self,
+        config: Callable[[], BrokerConfig],
+        path: str | os.PathLike[str],
+        live: LiveStore,
+        stats: StoreStats,
+        *,
+        schedule: Callable[[], Mapping[str, str]],
+        unflushed: Callable[[], int],
+        now: Callable[[], int],
+    ) -> None:
+        """Answers for this store.
+
+        Args:
+            config: The configuration as it is now.
+            path: The store's directory.
+            live: The store.
+            stats: Its figures.
+            schedule: `scheduleMessageOffset_LEVEL`: how far each delay level was delivered, and its end.
+            unflushed: Bytes of the commit log that are not on the disk yet.
+            now: Milliseconds since 1970.
+        """
+        self._config = config
+        self._path = Path(path)
+        self._live = live
+        self._stats = stats
+        self._schedule = schedule
+        self._unflushed = unflushed
+        self._now = now
+
+    def processors(self) -> dict[int, Processor]:
+        """Who answers, by request code."""
+        return {RequestCode.GET_BROKER_RUNTIME_INFO: self.get_broker_runtime_info}
+
+    def get_broker_runtime_info(self, _request: Request) -> Response:
+        """28: figures by name, as texts.
+
+        Source: `AdminBrokerProcessor.getBrokerRuntimeInfo`.
+        """
+        figures = self._stats.runtime_info(self._now()) | dict(self._schedule()) | self._store_info()
+        return Response(body=encode({"table": HashMap(figures | self._disk_info() | self._queue_info())}))
+
+    def _store_info(self) -> dict[str, str]:
+        low, high = self._live.log_bounds()
+        return {
+            "brokerVersion": str(VERSION),
+            "brokerVersionDesc": "V4_9_4",
+            "commitLogMinOffset": str(low),
+            "commitLogMaxOffset": str(high),
+            "earliestMessageTimeStamp": str(self._live.earliest_store_time(None, None)),
+            "remainHowManyDataToFlush": readable_bytes(self._unflushed()),
+            "remainTransientStoreBufferNumbs": str(_NO_TRANSIENT_STORE_POOL),
+            "dispatchMaxBuffer": "0",
+            "dispatchBehindBytes": "0",  # a message is listed before its put is answered
+            "pageCacheLockTimeMills": "0",
+            "startAcceptSendRequestTimeStamp": self._config()["startAcceptSendRequestTimeStamp"],
+        }
+
+    def _disk_info(self) -> dict[str, str]:
+        log = self._path / "commitlog"
+        ratio = java_double(used_ratio(log))
+        info = {
+            f"commitLogDiskRatio_{log}": ratio,
+            "commitLogDiskRatio": ratio,
+            "consumeQueueDiskRatio": java_double(used_ratio(self._path / "consumequeue")),
+        }
+        disk = _statvfs(self._path)
+        if disk is not None:
+            total, free = (readable_bytes(blocks * disk.f_frsize) for blocks in (disk.f_blocks, disk.f_bavail))
+            info["commitLogDirCapacity"] = f"Total : {total}, Free : {free}."
+        return info
+
+    def _queue_info(self) -> dict[str, str]:
+        """Requests do not wait for a pool of threads here, so that nothing ever stands in the queues before them."""
+        config = self._config()
+        capacities = {
+            "sendThreadPoolQueueCapacity": config["sendThreadPoolQueueCapacity"],
+            "pullThreadPoolQueueCapacity": config["pullThreadPoolQueueCapacity"],
+            "queryThreadPoolQueueCapacity": config["queryThreadPoolQueueCapacity"],
+            "EndTransactionThreadPoolQueueCapacity": config["endTransactionPoolQueueCapacity"],
+        }
+        sizes = [f"{pool}ThreadPoolQueueSize" for pool in ("send", "pull", "query")]
+        waits = [f"{pool}ThreadPoolQueueHeadWaitTimeMills" for pool in ("send", "pull", "query")]
+        return capacities | dict.fromkeys([*sizes, *waits, "EndTransactionQueueSize"], "0")
+
+
+def used_ratio(path: Path) -> float:
+    """The used part of the disk that holds a path, in whole hundredths, rounded up; -1 where there is no such path.
+
+    Source: `UtilAll.getDiskPartitionSpaceUsedPercent`.
+    """
+    disk = _statvfs(path)
+    if disk is None:
+        return -1.0
+    used = disk.f_blocks - disk.f_bfree
+    entire = used + disk.f_bavail
+    return -(-used * 100 // entire) / 100 if entire > 0 else -1.0
+
+
+def readable_bytes(count: int) -> str:
+    """Bytes as RocketMQ writes them for people.
+
+    Example:
+        >>> readable_bytes(409), readable_bytes(1142), readable_bytes(270_000_000_000)
+        ('409 B', '1.1 KiB', '251.5 GiB')
+
+    Source: `MixAll.humanReadableByteCount`.
+    """
+    if count < _KIB:
+        return f"{count} B"
+    power = (count.bit_length() - 1) // 10
+    return f"{count / _KIB**power:.1f} {'KMGTPE'[power - 1]}iB"
+
+
+def _statvfs(path: Path) -> os.statvfs_result | None:
+    try:
+        return os.statvfs(path)
+    except OSError:
+        return None

@@ -1,0 +1,1 @@
+"""How name servers hear of the broker."""

@@ -1,0 +1,215 @@
+"""The name servers that a broker tells of itself.
+
+Source: `BrokerOuterAPI`.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from rmqfast.broker.configuration.config import BrokerConfig
+from rmqfast.errors import RmqError
+from rmqfast.remoting import RemotingClient, RequestCode, Response
+from rmqfast.remoting.fastjson import decode, encode
+from rmqfast.remoting.tls_properties import client_tls
+
+if TYPE_CHECKING:
+    from rmqfast.remoting.credentials import Credentials
+
+__all__ = ["NameServers"]
+
+_log = logging.getLogger(__name__)
+#: A master's, which every broker is here; RocketMQ, too, passes over another `brokerId` of a master.
+_MASTER_ID = "0"
+#: Seconds that a broker waits at its end.
+_LEAVE_TIMEOUT = 1.0
+
+
+class NameServers:
+    """All name servers of a cluster; one that does not answer keeps nobody from the others.
+
+    Args:
+        addresses: `host:port` of each.
+        config: The broker's configuration.
+        credentials: Sign the requests, where name servers ask for it.
+
+    Raises:
+        ArgumentError: Its properties of TLS contradict each other.
+    """
+
+    def __init__(self, addresses: Sequence[str], config: BrokerConfig, credentials: Credentials | None = None) -> None:
+        self._config = config
+        tls = client_tls(config, use_tls=config.flag("useTLS")) if addresses else None
+        self._links = [_Link(RemotingClient(address, tls=tls), credentials) for address in addresses]
+
+    @property
+    def all_know(self) -> bool:
+        """Whether each of them was told of all topics, and has answered since."""
+        return all(link.knows_all for link in self._links)
+
+    def register(self, topics: dict[str, Any]) -> list[dict[str, str]]:
+        """Tells all of them of the broker and its topics, and waits for their answers.
+
+        Args:
+            topics: As `TopicManager.wrapper` gives them.
+
+        Returns:
+            What each one that answered says of ordered topics.
+
+        Source: `BrokerOuterAPI.registerBrokerAll`.
+        """
+        fields, body, timeout = self._registration(), _body(topics), self._timeout()
+        answers = self._each(lambda link: link.register(fields, body, timeout), timeout)
+        return [_ordered_topics(answer) for answer in answers]
+
+    def retry(self, topics: dict[str, Any]) -> None:
+        """Tells those of the broker and its topics that were not told of all; waits for nobody.
+
+        Args:
+            topics: As `TopicManager.wrapper` gives them.
+        """
+        fields, body, timeout = self._registration(), _body(topics), self._timeout()
+        for link in self._links:
+            if not link.knows_all:
+                threading.Thread(target=link.register, args=(fields, body, timeout), daemon=True).start()
+
+    def register_topic(self, topic: dict[str, Any], all_topics: Callable[[], dict[str, Any]]) -> None:
+        """Tells all of them of one topic, and waits for their answers.
+
+        A name server that may not know the other topics is told of them, too: it would take what it got for all.
+
+        Args:
+            topic: As `TopicManager.wrapper` gives it.
+            all_topics: Gives all of them.
+
+        Source: `BrokerController.registerIncrementBrokerData`.
+        """
+        fields, timeout = self._registration(), self._timeout()
+        one = _body(topic)
+        self._each(lambda link: link.register_topic(fields, one, all_topics, timeout), timeout)
+
+    def unregister(self) -> None:
+        """Tells all of them that the broker is gone; waits a second at most.
+
+        Source: `BrokerOuterAPI.unregisterBrokerAll`.
+        """
+        fields = self._identity()
+        self._each(lambda link: link.leave(fields), _LEAVE_TIMEOUT)
+
+    def close(self) -> None:
+        """Ends the connections."""
+        for link in self._links:
+            link.close()
+
+    def _registration(self) -> dict[str, str]:
+        ha_address = f"{self._config.text('brokerIP2')}:{self._config.text('haListenPort')}"
+        return self._identity() | {"haServerAddr": ha_address, "compressed": "false", "bodyCrc32": "0"}
+
+    def _identity(self) -> dict[str, str]:
+        config = self._config
+        return {
+            "brokerAddr": config.broker_address,
+            "brokerId": _MASTER_ID,
+            "brokerName": config.text("brokerName"),
+            "clusterName": config.text("brokerClusterName"),
+        }
+
+    def _timeout(self) -> float:
+        return self._config.number("registerBrokerTimeoutMills") / 1000
+
+    def _each(self, ask: Callable[[_Link], Response | None], timeout: float) -> list[Response]:
+        """Asks all at the same time; whoever did not answer the last time is not waited for."""
+        answers: list[Response] = []
+
+        def work(link: _Link) -> None:
+            answer = ask(link)
+            if answer is not None:
+                answers.append(answer)
+
+        threads = [
+            (link.is_answering, threading.Thread(target=work, args=(link,), daemon=True)) for link in self._links
+        ]
+        for _, thread in threads:
+            thread.start()
+        until = time.monotonic() + timeout + 0.1
+        for is_answering, thread in threads:
+            if is_answering:
+                thread.join(max(0.0, until - time.monotonic()))
+        return list(answers)
+
+
+class _Link:
+    """One of them.
+
+    Attributes:
+        knows_all: It was told of all topics, and of all changes since.
+        is_answering: It answered the last time; at first it is taken to.
+    """
+
+    def __init__(self, client: RemotingClient, credentials: Credentials | None) -> None:
+        self._client = client
+        self._credentials = credentials
+        self._lock = threading.Lock()
+        self._has_left = False
+        self._has_missed = False
+        self.knows_all = False
+        self.is_answering = True
+
+    def register(self, fields: dict[str, str], body: bytes, timeout: float) -> Response | None:
+        self._has_missed = False
+        answer = self.ask(RequestCode.REGISTER_BROKER, fields, body, timeout)
+        self.knows_all = answer is not None and not self._has_missed
+        return answer
+
+    def register_topic(
+        self, fields: dict[str, str], one: bytes, all_topics: Callable[[], dict[str, Any]], timeout: float
+    ) -> Response | None:
+        if self.knows_all:
+            answer = self.ask(RequestCode.REGISTER_BROKER, fields, one, timeout)
+            if answer is not None:
+                return answer
+        return self.register(fields, _body(all_topics()), timeout)
+
+    def leave(self, fields: dict[str, str]) -> Response | None:
+        self._has_left = True
+        return self.ask(RequestCode.UNREGISTER_BROKER, fields, b"", _LEAVE_TIMEOUT)
+
+    def ask(self, code: int, fields: Mapping[str, str], body: bytes, timeout: float) -> Response | None:
+        """The answer; None where there is none, or an error."""
+        signed = fields if self._credentials is None else self._credentials.signed(fields, body)
+        if not self._lock.acquire(timeout=timeout if self.is_answering else 0):
+            # it is asked already, with what was so then
+            self._has_missed, self.knows_all = True, False
+            return None
+        try:
+            if self._has_left and code == RequestCode.REGISTER_BROKER:
+                return None  # it was on its way when the broker took its leave
+            answer = self._client.request(code, signed, body, timeout=timeout)
+        except RmqError as error:
+            level = logging.WARNING if self.is_answering else logging.DEBUG  # it is tried every few seconds
+            _log.log(level, "the name server %s was not told of this broker: %s", self._client.address, error)
+            self.knows_all = self.is_answering = False
+            return None
+        finally:
+            self._lock.release()
+        self.is_answering = True
+        if answer.code:
+            _log.warning("the name server %s refused: %d %s", self._client.address, answer.code, answer.remark)
+            return None
+        return answer
+
+    def close(self) -> None:
+        self._client.close()
+
+
+def _body(topics: dict[str, Any]) -> bytes:
+    return encode({"filterServerList": [], "topicConfigSerializeWrapper": topics})
+
+
+def _ordered_topics(answer: Response) -> dict[str, str]:
+    table = decode(answer.body).get("table") if answer.body else None
+    return {str(name): str(value) for name, value in table.items()} if isinstance(table, dict) else {}

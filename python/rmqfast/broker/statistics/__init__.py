@@ -1,0 +1,1 @@
+"""Figures of the broker, its store, its groups."""

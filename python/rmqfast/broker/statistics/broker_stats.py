@@ -1,0 +1,133 @@
+"""Statistics of topics and groups, worked out of counters that only grow.
+
+Source: `BrokerStatsManager`, `StatsItemSet`.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+
+from rmqfast.broker.statistics.stats_item import DAY_PERIOD, HOUR_PERIOD, MINUTE_PERIOD, StatsItem
+
+#: Name of a statistic, its key, times and amount since the start.
+Counter = tuple[str, str, int, int]
+
+_BY_TOPIC = ("TOPIC_PUT_NUMS", "TOPIC_PUT_SIZE")
+_BY_TOPIC_AND_GROUP = (
+    "GROUP_GET_NUMS",
+    "GROUP_GET_SIZE",
+    "SNDBCK_PUT_NUMS",
+    "GROUP_GET_FROM_DISK_NUMS",
+    "GROUP_GET_FROM_DISK_SIZE",
+)
+_BY_QUEUE = ("QUEUE_PUT_NUMS", "QUEUE_PUT_SIZE", "QUEUE_GET_NUMS", "QUEUE_GET_SIZE", "GROUP_GET_LATENCY")
+_OF_BROKER = ("BROKER_PUT_NUMS", "BROKER_GET_NUMS", "BROKER_GET_FROM_DISK_NUMS", "BROKER_GET_FROM_DISK_SIZE")
+STATS_NAMES = frozenset((*_BY_TOPIC, *_BY_TOPIC_AND_GROUP, *_BY_QUEUE, *_OF_BROKER))
+
+
+class BrokerStats:
+    """The statistics by name and key; any thread may call it.
+
+    Keys are a topic, `topic@group`, `topic@queue`, `topic@queue@group`, `queue@topic@group`, or the cluster's name.
+
+    Example:
+        >>> stats = BrokerStats(lambda: [("TOPIC_PUT_NUMS", "orders", 20, 20)])
+        >>> stats.run_once(now=1_000_000)
+        >>> stats.item("TOPIC_PUT_NUMS", "orders").minute.tps
+        2.0
+    """
+
+    def __init__(self, counters: Callable[[], Iterable[Counter]]) -> None:
+        """Begins without samples.
+
+        Args:
+            counters: The counters as they are now.
+        """
+        self._counters = counters
+        self._lock = threading.Lock()
+        self._items: dict[tuple[str, str], StatsItem] = {}
+        self._totals: dict[tuple[str, str], tuple[int, int]] = {}
+        self._forgotten: dict[tuple[str, str], tuple[int, int]] = {}
+        self._due = dict.fromkeys((MINUTE_PERIOD, HOUR_PERIOD, DAY_PERIOD), 0)
+
+    def run_once(self, now: int) -> None:
+        """Takes the samples that are due.
+
+        Args:
+            now: Milliseconds since 1970.
+
+        Source: `StatsItemSet.init`.
+        """
+        due = [period for period, at in self._due.items() if at <= now or at > now + period]
+        if not due:
+            return
+        self._refresh()
+        with self._lock:
+            for period in due:
+                self._due[period] = now + period
+                for item in self._items.values():
+                    item.sample(period, now=now)
+
+    def item(self, name: str, key: str) -> StatsItem | None:
+        """A statistic; None where nothing was ever counted.
+
+        Source: `BrokerStatsManager.getStatsItem`.
+        """
+        if (name, key) not in self._items:
+            self._refresh()  # it may have been counted since the last sample; otherwise its samples say all
+        return self._items.get((name, key))
+
+    def tps_group_get_nums(self, group: str, topic: str) -> float:
+        """How many messages of a topic a group got for each second of the last minute.
+
+        Source: `BrokerStatsManager.tpsGroupGetNums`.
+        """
+        item = self._items.get(("GROUP_GET_NUMS", f"{topic}@{group}"))
+        return 0.0 if item is None else item.minute.tps
+
+    def on_topic_deleted(self, topic: str) -> None:
+        """Forgets the statistics of a topic: those that come later begin at nothing.
+
+        Source: `BrokerStatsManager.onTopicDeleted`.
+        """
+        self._forget(lambda name, key: topic in _topics_of(name, key))
+
+    def on_group_deleted(self, group: str) -> None:
+        """Forgets the statistics of a group: those that come later begin at nothing.
+
+        Source: `BrokerStatsManager.onGroupDeleted`.
+        """
+        self._forget(lambda name, key: name not in _OF_BROKER + _BY_TOPIC and key.endswith(f"@{group}"))
+
+    def _forget(self, is_gone: Callable[[str, str], bool]) -> None:
+        self._refresh()
+        with self._lock:
+            for name, key in [place for place in self._items if is_gone(*place)]:
+                del self._items[name, key]
+                self._forgotten[name, key] = self._totals[name, key]
+
+    def _refresh(self) -> None:
+        counted = [counter for counter in self._counters() if counter[0] in STATS_NAMES]
+        with self._lock:
+            for name, key, times, value in counted:
+                self._count((name, key), times, value)
+
+    def _count(self, place: tuple[str, str], times: int, value: int) -> None:
+        self._totals[place] = (times, value)
+        before = self._forgotten.get(place, (0, 0))
+        if before == (times, value):
+            return
+        if before[0] > times or before[1] > value:  # whoever counts has forgotten it, too
+            before = (0, 0)
+            del self._forgotten[place]
+        if place not in self._items:
+            self._items[place] = StatsItem()
+        self._items[place].count(times=times - before[0], value=value - before[1])
+
+
+def _topics_of(name: str, key: str) -> tuple[str, ...]:
+    if name in _OF_BROKER:
+        return ()
+    parts = key.split("@")
+    return (parts[1],) if name == "GROUP_GET_LATENCY" and len(parts) > 1 else (parts[0],)

@@ -1,0 +1,163 @@
+"""Figures of the store: how much was put and got, how fast, and how long that took.
+
+Source: `StoreStatsService`, `BrokerStats`.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+from rmqfast.broker.statistics.broker_stats import Counter
+from rmqfast.broker.statistics.store_totals import PUT_TIME_RANGES, StoreTotals, percentile
+from rmqfast.remoting.fastjson import java_double
+
+SECOND, MINUTE = 1000, 60_000
+_WINDOWS = (10, 60, 600)
+_KEPT = 601
+
+
+class Mornings(NamedTuple):
+    """Messages that had been put and got when a day began.
+
+    Source: `BrokerStats`.
+    """
+
+    put_yesterday: int = 0
+    put_today: int = 0
+    got_yesterday: int = 0
+    got_today: int = 0
+
+    def next(self, totals: StoreTotals) -> Mornings:
+        """As another day begins."""
+        return Mornings(self.put_today, totals.put_times, self.got_today, totals.transferred)
+
+
+class StoreStats:
+    """Samples of the totals, one a second; any thread may call it."""
+
+    def __init__(self, counters: Callable[[], Iterable[Counter]], *, now: int) -> None:
+        """Begins.
+
+        Args:
+            counters: The counters as they are now: name, key, times and amount.
+            now: Milliseconds since 1970: when the broker was started.
+        """
+        self._counters = counters
+        self._lock = threading.Lock()
+        self._boot = now
+        self._samples: deque[tuple[int, StoreTotals]] = deque(maxlen=_KEPT)
+        self._day = _day(now)
+        self._mornings = Mornings()
+        self._minute_at = now
+        self._put_times_before: Mapping[str, int] = {}
+        self._put_times: Mapping[str, int] = {}
+
+    def run_once(self, now: int) -> None:
+        """Takes the sample that is due; notes what was put and got when a day begins.
+
+        Args:
+            now: Milliseconds since 1970.
+
+        Source: `StoreStatsService.sampling`, `BrokerStats.record`.
+        """
+        if self._samples and 0 <= now - self._samples[-1][0] < SECOND:
+            return
+        totals = StoreTotals.of(self._counters())
+        with self._lock:
+            self._samples.append((now, totals))
+            if _day(now) != self._day:
+                self._day = _day(now)
+                self._mornings = self._mornings.next(totals)
+            if now - self._minute_at >= MINUTE:
+                self._roll(totals, now)
+
+    def runtime_info(self, now: int) -> dict[str, str]:
+        """The figures as RocketMQ names and writes them.
+
+        Args:
+            now: Milliseconds since 1970.
+
+        Source: `StoreStatsService.getRuntimeInfo`, `AdminBrokerProcessor.prepareRuntimeInfo`.
+        """
+        totals = StoreTotals.of(self._counters())
+        with self._lock:
+            return self._totals_info(totals, now) | self._tps_info() | self._daily_info(totals)
+
+    def _totals_info(self, totals: StoreTotals, now: int) -> dict[str, str]:
+        times = totals.put_times or 1  # so does RocketMQ, also where it says how many there were
+        return {
+            "bootTimestamp": str(self._boot),
+            "runtime": format_runtime(now - self._boot),
+            "putMessageEntireTimeMax": str(totals.put_time_max),
+            "putMessageTimesTotal": str(times),
+            "putMessageFailedTimes": str(totals.put_failed),
+            "putMessageSizeTotal": str(totals.put_size),
+            "putMessageDistributeTime": "".join(
+                f"[{name}]:{self._put_times.get(name, 0)} " for name in PUT_TIME_RANGES
+            ),
+            "putMessageAverageSize": java_double(totals.put_size / times),
+            "getMessageEntireTimeMax": str(totals.get_time_max),
+            "putLatency99": f"{percentile(self._put_times, 0.99):.2f}",
+            "putLatency999": f"{percentile(self._put_times, 0.999):.2f}",
+        }
+
+    def _tps_info(self) -> dict[str, str]:
+        found = [self._tps(lambda totals: totals.get_found, window) for window in _WINDOWS]
+        miss = [self._tps(lambda totals: totals.get_miss, window) for window in _WINDOWS]
+        put = [self._tps(lambda totals: totals.put_times, window) for window in _WINDOWS]
+        got = [self._tps(lambda totals: totals.transferred, window) for window in _WINDOWS]
+        total = [(a or 0.0) + (b or 0.0) for a, b in zip(found, miss, strict=True)]
+        rows: dict[str, Sequence[float | None]] = {
+            "putTps": put,
+            "getFoundTps": found,
+            "getMissTps": miss,
+            "getTransferedTps": got,
+            "getTotalTps": total,
+        }
+        return {name: " ".join("" if tps is None else java_double(tps) for tps in row) for name, row in rows.items()}
+
+    def _daily_info(self, totals: StoreTotals) -> dict[str, str]:
+        mornings = self._mornings
+        return {
+            "msgPutTotalYesterdayMorning": str(mornings.put_yesterday),
+            "msgPutTotalTodayMorning": str(mornings.put_today),
+            "msgPutTotalTodayNow": str(totals.put_times),
+            "msgGetTotalYesterdayMorning": str(mornings.got_yesterday),
+            "msgGetTotalTodayMorning": str(mornings.got_today),
+            "msgGetTotalTodayNow": str(totals.transferred),
+        }
+
+    def _tps(self, figure: Callable[[StoreTotals], int], seconds: int) -> float | None:
+        if len(self._samples) <= seconds:
+            return None
+        (last_at, last), (first_at, first) = self._samples[-1], self._samples[-1 - seconds]
+        return (figure(last) - figure(first)) * 1000.0 / max(1, last_at - first_at)
+
+    def _roll(self, totals: StoreTotals, now: int) -> None:
+        self._minute_at = now
+        before, ranges = self._put_times_before, totals.put_time_ranges
+        self._put_times = {name: ranges.get(name, 0) - before.get(name, 0) for name in PUT_TIME_RANGES}
+        self._put_times_before = ranges
+
+
+def format_runtime(spent: int) -> str:
+    """Milliseconds as RocketMQ writes how long it runs.
+
+    Example:
+        >>> format_runtime(90_061_000)
+        '[ 1 days, 1 hours, 1 minutes, 1 seconds ]'
+
+    Source: `StoreStatsService.getFormatRuntime`.
+    """
+    minutes, seconds = divmod(max(0, spent) // 1000, 60)
+    hours, minutes = divmod(minutes, 60)
+    days, hours = divmod(hours, 24)
+    return f"[ {days:,} days, {hours} hours, {minutes} minutes, {seconds} seconds ]"
+
+
+def _day(now: int) -> int:
+    return datetime.fromtimestamp(now / 1000).toordinal()  # noqa: DTZ006 - RocketMQ's mornings are of the local time

@@ -1,0 +1,186 @@
+"""What a broker knows: its store, its topics and groups, who is online, how far everybody is.
+
+Source: `BrokerController`, the constructor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from rmqfast._native import Mailbox, check_sql92
+from rmqfast.broker.clients.change_notifier import ChangeNotifier
+from rmqfast.broker.clients.consumer_filter_manager import ConsumerFilterManager
+from rmqfast.broker.clients.consumer_manager import ConsumerManager
+from rmqfast.broker.clients.producer_manager import ProducerManager
+from rmqfast.broker.clients.queue_lock_manager import QueueLockManager
+from rmqfast.broker.configuration.config import BrokerConfig
+from rmqfast.broker.configuration.configuration import Configuration
+from rmqfast.broker.delay.delay_levels import DelayLevels
+from rmqfast.broker.delay.schedule import ScheduleMessageService
+from rmqfast.broker.internal_appends import InternalAppends
+from rmqfast.broker.messages.preparation import Preparation
+from rmqfast.broker.offsets.consumer_offset_manager import ConsumerOffsetManager
+from rmqfast.broker.options_of_config import (
+    append_options,
+    data_plane_options,
+    physical_memory,
+    retention_options,
+    transaction_options,
+)
+from rmqfast.broker.plane.native_data_plane import NativeDataPlane
+from rmqfast.broker.queries.runtime_info_processor import used_ratio
+from rmqfast.broker.statistics.broker_stats import BrokerStats
+from rmqfast.broker.statistics.store_stats import StoreStats
+from rmqfast.broker.topics.subscription_group_manager import SubscriptionGroupManager
+from rmqfast.broker.topics.topic_manager import TopicManager
+from rmqfast.broker.transactions.half_messages import HalfMessages
+from rmqfast.broker.transactions.transaction_service import TransactionService
+from rmqfast.store import GetLimits, open_store
+from rmqfast.store.config import TopicConfig
+from rmqfast.store.writer import WritableStore
+
+__all__ = ["BrokerTables"]
+
+
+class BrokerTables:
+    """The parts of a broker that answer nobody by themselves; `processors_of` has those that do.
+
+    Args:
+        config: The configuration.
+        mailbox: Gets what the data plane does not answer.
+        vip_port: Port of the second listener, if there is one.
+        checks_rights: Every request is to be checked before it is answered.
+        now: Milliseconds since 1970.
+        on_topic_change: Registers a topic, or all, at the name servers.
+        progress: Is told how far a recovery is, in bytes done and in all; may raise to end it.
+
+    Raises:
+        StoreError: The store cannot be opened for appending.
+    """
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        mailbox: Mailbox,
+        *,
+        vip_port: int | None,
+        checks_rights: bool,
+        now: Callable[[], int],
+        on_topic_change: Callable[[TopicConfig | None], object],
+        progress: Callable[[int, int], object] | None = None,
+    ) -> None:
+        self.root = Path(config.text("storePathRootDir"))
+        self.now = now
+        self.configuration = Configuration(config, now=now())
+        self._options = partial(data_plane_options, vip_port=vip_port, checks_rights=checks_rights)
+        options = append_options(config)  # before anything is opened: it may be refused
+        self.store: WritableStore = open_store(
+            self.root, mode="a", options=options, retention=retention_options(config), progress=progress
+        )
+        try:
+            self._open_data_plane(mailbox, config)
+            self._open_topics_and_groups(on_topic_change)
+            self._open_clients(config)
+            self._open_services(config)
+            self.preparation = Preparation(self.topics, self.groups, vip_port=vip_port)
+        except BaseException:
+            self._give_up()
+            raise
+
+    def config(self) -> BrokerConfig:
+        """The configuration as it is now."""
+        return self.configuration.current
+
+    def count_sent_back(self, group: str, topic: str) -> None:
+        """Counts a message that a group sent back."""
+        self.data_plane.count_sent_back(f"{topic}@{group}")
+
+    def unflushed(self) -> int:
+        """Bytes of the log that are not on the disk yet."""
+        return self.data_plane.unflushed
+
+    def note_disk_usage(self) -> None:
+        """Tells the data plane how full the disks are, for the answer to a send that is refused for it."""
+        log, queues, index = (used_ratio(self.root / name) for name in ("commitlog", "consumequeue", "index"))
+        self.data_plane.set_disk_usage(f"CL: {log:5.2f} CQ: {queues:5.2f} INDEX: {index:5.2f}")
+
+    def persist(self) -> None:
+        """Saves what is saved now and then: offsets, delays, filters."""
+        self.offsets.persist()
+        self.schedule.persist()
+        self.filters.persist(now=self.now())
+
+    def close(self) -> None:
+        """Saves what there is to save and gives the store up."""
+        try:
+            self.persist()
+        finally:
+            self._give_up()
+
+    def take(self, config: BrokerConfig) -> None:
+        """Lets a configuration take effect that was changed while the broker runs."""
+        self.data_plane.set_options(self._options(config))
+        self.transactions.options = transaction_options(config)
+
+    def _give_up(self) -> None:
+        try:
+            if hasattr(self, "data_plane"):
+                self.data_plane.close()
+        finally:
+            self.store.close()
+
+    def _open_data_plane(self, mailbox: Mailbox, config: BrokerConfig) -> None:
+        self.live = self.store.live
+        self.data_plane = NativeDataPlane(self.store.appender, mailbox, self._options(config))
+        self.data_plane.set_permission(config.number("brokerPermission"))
+        self.appends = InternalAppends(
+            self.store,
+            self.data_plane,
+            cluster_name=config.text("brokerClusterName"),
+            counts_due=config.flag("enableScheduleMessageStats"),
+        )
+
+    def _open_topics_and_groups(self, on_topic_change: Callable[[TopicConfig | None], object]) -> None:
+        self.topics = TopicManager(self.root, self.config, self.data_plane, now=self.now, on_change=on_topic_change)
+        self.groups = SubscriptionGroupManager(self.root, self.config, self.data_plane, now=self.now)
+
+    def _open_clients(self, config: BrokerConfig) -> None:
+        limits = GetLimits(
+            physical_memory=physical_memory(),
+            access_ratio=config.number("accessMessageInMemoryMaxRatio"),
+        )
+        self.filters = ConsumerFilterManager(self.root, check_sql92)
+        self.filters.load(now=self.now())
+        self.consumers = ConsumerManager(
+            self.data_plane, self.filters, is_notifying=lambda: self.config().flag("notifyConsumerIdsChangedEnable")
+        )
+        self.notifier = ChangeNotifier()
+        self.producers = ProducerManager()
+        self.locks = QueueLockManager()
+        self.offsets = ConsumerOffsetManager(self.root, self.data_plane, self.live, limits=limits)
+        self.offsets.load()
+        self.stats = BrokerStats(self.data_plane.counters)
+        self.store_stats = StoreStats(self.data_plane.counters, now=self.now())
+
+    def _open_services(self, config: BrokerConfig) -> None:
+        self.schedule = ScheduleMessageService(
+            self.root,
+            self.live,
+            self.appends.append_due,
+            levels=DelayLevels(config.text("messageDelayLevel")),
+            started=self.now(),
+            flush=self.store.flush,
+            delivered=self.appends.delivered,
+        )
+        self.half = HalfMessages(self.live, self.appends.append, store_host=config.broker_address, now=self.now)
+        self.transactions = TransactionService(
+            self.half,
+            self.data_plane,
+            available_channel=self.producers.available_channel,
+            make_topic=lambda *topic: self.topics.create_for_send_back(
+                topic[0], topic[1], perm=topic[2], sys_flag=topic[3]
+            ),
+            options=transaction_options(config),
+        )

@@ -1,0 +1,165 @@
+"""The consumer groups of a broker.
+
+Source: `SubscriptionGroupManager`.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from rmqfast.broker.configuration.config import BrokerConfig
+from rmqfast.broker.plane.data_plane import DataPlane
+from rmqfast.broker.topics.concurrent_table import ConcurrentTable
+from rmqfast.broker.topics.topic_names import is_legal_name
+from rmqfast.errors import ResponseError, RmqError
+from rmqfast.remoting import ResponseCode
+from rmqfast.store.config import DataVersion, SubscriptionGroupConfig, SubscriptionGroupTable, built_in_groups
+from rmqfast.store.config.file import StorePath
+
+_log = logging.getLogger(__name__)
+MAX_GROUP_LENGTH = 255
+SYSTEM_GROUP_PREFIX = "CID_RMQ_SYS_"
+
+
+class SubscriptionGroupManager:
+    """Groups by name; each change is saved and told to the data plane. Any thread may call it."""
+
+    def __init__(
+        self, root: StorePath, config: Callable[[], BrokerConfig], data_plane: DataPlane, *, now: Callable[[], int]
+    ) -> None:
+        """Reads the groups of a store.
+
+        Args:
+            root: The store's directory.
+            config: The configuration as it is now.
+            data_plane: Is told of every group.
+            now: Milliseconds since 1970.
+
+        Raises:
+            CorruptError: The file is there, and neither it nor its `.bak` can be read.
+        """
+        self._root = root
+        self._config = config
+        self._data_plane = data_plane
+        self._now = now
+        self._lock = threading.RLock()
+        self._table = SubscriptionGroupTable.load(root, built_in_groups())
+        if self._table.data_version == DataVersion():
+            self._table.data_version = DataVersion(timestamp=now())
+        for group in self._table.values():
+            data_plane.put_group(group)
+
+    @property
+    def data_version(self) -> DataVersion:
+        """When a group was changed last, and how often."""
+        return self._table.data_version
+
+    def get(self, name: str) -> SubscriptionGroupConfig | None:
+        """A group; None where there is none."""
+        return self._table.get(name)
+
+    def groups(self) -> list[SubscriptionGroupConfig]:
+        """All groups."""
+        with self._lock:
+            return list(self._table.values())
+
+    def find(self, name: str) -> SubscriptionGroupConfig | None:
+        """A group; it is made where it is not there and may be.
+
+        Args:
+            name: The group.
+
+        Returns:
+            None where there is none: groups are not made by themselves, or none may have this name.
+
+        Source: `SubscriptionGroupManager.findSubscriptionGroupConfig`.
+        """
+        group = self.get(name)
+        if group is not None:
+            return group
+        if not self._config().flag("autoCreateSubscriptionGroup") and not name.startswith(SYSTEM_GROUP_PREFIX):
+            return None
+        if not is_legal_name(name) or len(name) > MAX_GROUP_LENGTH:
+            return None
+        with self._lock:
+            return self.get(name) or self._put(SubscriptionGroupConfig(group_name=name))
+
+    def update(self, group: SubscriptionGroupConfig) -> None:
+        """Adds a group, or takes the place of the one of its name.
+
+        Raises:
+            ResponseError: 1 for a name that no group may have.
+
+        Source: `SubscriptionGroupManager.updateSubscriptionGroupConfig`.
+        """
+        validate_group(group.group_name)
+        with self._lock:
+            self._put(group)
+
+    def delete(self, name: str) -> None:
+        """Removes a group; one that is not there is no change.
+
+        Source: `SubscriptionGroupManager.deleteSubscriptionGroupConfig`.
+        """
+        with self._lock:
+            self._table.remove(name, now=self._now())
+            self._data_plane.remove_group(name)
+            self.persist()
+
+    def disable_consume(self, name: str) -> None:
+        """Lets a group consume no more; one that is not there is no change.
+
+        Source: `SubscriptionGroupManager.disableConsume`.
+        """
+        with self._lock:
+            group = self.get(name)
+            if group is not None:
+                self._put(replace(group, consume_enable=False))
+
+    def wrapper(self) -> dict[str, Any]:
+        """The groups as RocketMQ sends them.
+
+        Source: `SubscriptionGroupWrapper`.
+        """
+        with self._lock:
+            named = ConcurrentTable({name: group.to_json() for name, group in self._table.items()})
+            return {"dataVersion": self.data_version.to_json(), "subscriptionGroupTable": named}
+
+    def persist(self) -> None:
+        """Saves the groups; where that fails the log says so, and the next change tries again.
+
+        Source: `ConfigManager.persist`.
+        """
+        with self._lock:
+            try:
+                self._table.save(self._root)
+            except RmqError as error:
+                _log.error("consumer groups were not saved: %s", error)
+
+    def _put(self, group: SubscriptionGroupConfig) -> SubscriptionGroupConfig:
+        self._table.put(group, now=self._now())
+        self._data_plane.put_group(group)
+        self.persist()
+        return group
+
+
+def validate_group(name: str) -> str:
+    """The name, if a group may have it.
+
+    Raises:
+        ResponseError: 1, with the remark of RocketMQ's clients.
+
+    Source: `Validators.checkGroup`; the broker of 4.9.4 takes any name.
+    """
+    if not name.strip():
+        raise ResponseError(ResponseCode.SYSTEM_ERROR, "the specified group is blank")
+    if len(name) > MAX_GROUP_LENGTH:
+        raise ResponseError(ResponseCode.SYSTEM_ERROR, "the specified group is longer than group max length 255.")
+    if not is_legal_name(name):
+        remark = f"the specified group[{name[:100]}] contains illegal characters, allowing only ^[%|a-zA-Z0-9_-]+$"
+        raise ResponseError(ResponseCode.SYSTEM_ERROR, remark)
+    return name

@@ -1,0 +1,264 @@
+"""The topics of a broker: those of clients, those that sending makes, and the broker's own.
+
+Source: `TopicConfigManager`.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from rmqfast.broker.configuration.config import BrokerConfig
+from rmqfast.broker.plane.data_plane import DataPlane
+from rmqfast.broker.topics.concurrent_table import ConcurrentTable
+from rmqfast.broker.topics.topic_names import (
+    RETRY_PREFIX,
+    TRANS_CHECK_MAX_TIME_TOPIC,
+    refuse_not_allowed_send,
+    system_topics,
+    validate_topic,
+)
+from rmqfast.broker.topics.topic_rules import READ_WRITE, broker_topics, created_after, inherits, trace_topic
+from rmqfast.errors import ResponseError, RmqError
+from rmqfast.remoting import ResponseCode
+from rmqfast.store.config import DataVersion, TopicConfig, TopicConfigTable
+from rmqfast.store.config.file import StorePath
+
+_log = logging.getLogger(__name__)
+_T = TypeVar("_T")
+_UNIT, _UNIT_SUB = 1, 2
+FAQ_SUFFIX = "\nSee http://rocketmq.apache.org/docs/faq/ for further details."
+
+
+class TopicManager:
+    """Topics by name; each change is saved, told to the data plane, then to `on_change`. Any thread may call it.
+
+    `on_change` gets the topic that alone is to be registered at the name servers, or None where all are.
+    """
+
+    def __init__(
+        self,
+        root: StorePath,
+        config: Callable[[], BrokerConfig],
+        data_plane: DataPlane,
+        *,
+        now: Callable[[], int],
+        on_change: Callable[[TopicConfig | None], object] = lambda _: None,
+    ) -> None:
+        """Reads the topics of a store.
+
+        Args:
+            root: The store's directory.
+            config: The configuration as it is now.
+            data_plane: Is told of every topic.
+            now: Milliseconds since 1970.
+            on_change: Registers one topic, or all, at the name servers; may take time.
+
+        Raises:
+            CorruptError: The file is there, and neither it nor its `.bak` can be read.
+        """
+        self._root = root
+        self._config = config
+        self._data_plane = data_plane
+        self._now = now
+        self._on_change = on_change
+        self._lock = threading.RLock()
+        self._table = TopicConfigTable.load(root, broker_topics(config()))
+        if self._table.data_version == DataVersion():
+            self._table.data_version = DataVersion(timestamp=now())
+        for topic in self._table.values():
+            data_plane.put_topic(topic)
+
+    @property
+    def data_version(self) -> DataVersion:
+        """When a topic was changed last, and how often."""
+        return self._table.data_version
+
+    @property
+    def system_topics(self) -> list[str]:
+        """The broker's own topics."""
+        config = self._config()
+        return system_topics(config.text("brokerClusterName"), config.text("brokerName"), trace_topic(config))
+
+    def get(self, name: str) -> TopicConfig | None:
+        """A topic; None where there is none.
+
+        Source: `TopicConfigManager.selectTopicConfig`.
+        """
+        return self._table.get(name)
+
+    def topics(self) -> list[TopicConfig]:
+        """All topics."""
+        with self._lock:
+            return list(self._table.values())
+
+    def update(self, topic: TopicConfig) -> None:
+        """Adds a topic, or takes the place of the one of its name; that alone is registered.
+
+        Source: `TopicConfigManager.updateTopicConfig`, `BrokerController.registerIncrementBrokerData`.
+        """
+        with self._lock:
+            self._put(topic)
+            self.persist()
+        self._on_change(topic)
+
+    def delete(self, name: str) -> None:
+        """Removes a topic; one that is not there is no change.
+
+        Source: `TopicConfigManager.deleteTopicConfig`.
+        """
+        with self._lock:
+            self._table.remove(name, now=self._now())
+            self._data_plane.remove_topic(name)
+            self.persist()
+
+    def create_for_send(
+        self,
+        name: str,
+        default_topic: str,
+        default_queue_nums: int,
+        *,
+        remote_address: str = "",
+        unit_mode: bool = False,
+    ) -> TopicConfig:
+        """The topic that a message is sent to; it is made where it is not there and may be.
+
+        Args:
+            name: The topic of the message.
+            default_topic: The topic to take after.
+            default_queue_nums: Queues that the producer wants, at most.
+            remote_address: The producer's, for the log.
+            unit_mode: Whether the producer belongs to a unit.
+
+        Raises:
+            ResponseError: A name that no topic may have, a topic that nobody may send to, or none by this name (17).
+
+        Source: `AbstractSendMessageProcessor.msgCheck`, `TopicConfigManager.createTopicInSendMessageMethod`.
+        """
+        refuse_not_allowed_send(validate_topic(name))
+        topic = self.get(name) or self._create_after(name, default_topic, default_queue_nums, unit_mode=unit_mode)
+        if topic is None and name.startswith(RETRY_PREFIX):
+            topic = self.create_for_send_back(name, 1, sys_flag=_UNIT_SUB if unit_mode else 0)
+        if topic is None:
+            _log.warning("the topic %s does not exist; producer: %s", name, remote_address)
+            remark = f"topic[{name}] not exist, apply first please!{FAQ_SUFFIX}"
+            raise ResponseError(ResponseCode.TOPIC_NOT_EXIST, remark)
+        return topic
+
+    def create_for_send_back(
+        self, name: str, queues: int, perm: int = READ_WRITE, sys_flag: int = 0
+    ) -> TopicConfig | None:
+        """A topic of the broker's making, as of retries and of dead letters; as it is where it is there.
+
+        Args:
+            name: The topic.
+            queues: Its queues.
+            perm: 4 to read, 2 to write, added up.
+            sys_flag: 1 for a unit, 2 for a subscription of a unit.
+
+        Returns:
+            None for a name that no topic may have.
+
+        Source: `TopicConfigManager.createTopicInSendMessageBackMethod`.
+        """
+        topic = TopicConfig(
+            topic_name=name, read_queue_nums=queues, write_queue_nums=queues, perm=perm, topic_sys_flag=sys_flag
+        )
+        return self._create(name, lambda: topic)
+
+    def create_for_trans_check_max_time(self) -> TopicConfig | None:
+        """The topic of transactions that nobody ended.
+
+        Source: `TopicConfigManager.createTopicOfTranCheckMaxTime`.
+        """
+        return self.create_for_send_back(TRANS_CHECK_MAX_TIME_TOPIC, 1)
+
+    def update_order_topics(self, names: Collection[str]) -> None:
+        """Makes these ordered topics, and no others.
+
+        Source: `TopicConfigManager.updateOrderTopicConfig`.
+        """
+        with self._lock:
+            changed = [topic for topic in self._table.values() if topic.order != (topic.topic_name in names)]
+            version = self.data_version.next(self._now())
+            for topic in changed:
+                self._put(replace(topic, order=not topic.order))
+            if changed:
+                self._table.data_version = version  # one change, however many topics
+                self.persist()
+
+    def next_version(self) -> None:
+        """Makes name servers take all topics anew, as where what the broker allows has changed."""
+        self.advance()
+        self._on_change(None)
+
+    def advance(self) -> None:
+        """Gives the topics as they are a version that no name server was told."""
+        with self._lock:
+            self._table.data_version = self._table.data_version.next(self._now())
+
+    def hold(self, work: Callable[[Collection[str]], _T]) -> _T:
+        """Does something with the names of all topics, while none is made or removed."""
+        with self._lock:
+            return work(frozenset(self._table))
+
+    def wrapper(
+        self,
+        topics: Iterable[TopicConfig] | None = None,
+        shown: Callable[[TopicConfig], TopicConfig] = lambda topic: topic,
+    ) -> dict[str, Any]:
+        """The topics as RocketMQ sends them, to a name server or a slave, and their version at the same moment.
+
+        Args:
+            topics: All unless given.
+            shown: What is sent of each.
+
+        Source: `TopicConfigSerializeWrapper`.
+        """
+        with self._lock:
+            chosen = map(shown, self.topics() if topics is None else topics)
+            named = {topic.topic_name: topic.to_json() for topic in chosen}
+            return {"dataVersion": self.data_version.to_json(), "topicConfigTable": ConcurrentTable(named)}
+
+    def persist(self) -> None:
+        """Saves the topics; where that fails the log says so, and the next change tries again.
+
+        Source: `ConfigManager.persist`.
+        """
+        with self._lock:
+            try:
+                self._table.save(self._root)
+            except RmqError as error:
+                _log.error("topics were not saved: %s", error)
+
+    def _create_after(self, name: str, default: str, queue_nums: int, *, unit_mode: bool) -> TopicConfig | None:
+        model = self.get(default)
+        auto_create = self._config().flag("autoCreateTopicEnable")
+        if model is None or not inherits(model, auto_create=auto_create):
+            _log.warning("no topic is made after %r, which is %s", default[:200], model or "not there")
+            return None
+        in_unit = _UNIT_SUB if name.startswith(RETRY_PREFIX) else _UNIT
+        sys_flag = in_unit if unit_mode else 0
+        return self._create(name, lambda: created_after(model, name, queue_nums, sys_flag))
+
+    def _create(self, name: str, new: Callable[[], TopicConfig]) -> TopicConfig | None:
+        with self._lock:
+            there = self.get(name)
+            if there is not None:
+                return there
+            topic = new()
+            try:
+                self._put(topic)
+            except RmqError as error:
+                _log.warning("the topic %r cannot be made: %s", name[:200], error)
+                return None
+            self.persist()
+        self._on_change(None)
+        return topic
+
+    def _put(self, topic: TopicConfig) -> None:
+        self._table.put(topic, now=self._now())
+        self._data_plane.put_topic(topic)

@@ -1,0 +1,145 @@
+"""Answers the requests that make, change, delete and list topics.
+
+Source: `AdminBrokerProcessor`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection
+from typing import Protocol
+
+from rmqfast.broker.configuration.config import BrokerConfig
+from rmqfast.broker.integer_field import integer
+from rmqfast.broker.statistics.broker_stats import BrokerStats
+from rmqfast.broker.topics.topic_manager import TopicManager
+from rmqfast.broker.topics.topic_names import refuse_system_topic, validate_topic
+from rmqfast.errors import ResponseError
+from rmqfast.remoting import Header, Processor, Request, RequestCode, Response, ResponseCode
+from rmqfast.remoting.fastjson import encode
+from rmqfast.store.config import TopicConfig
+
+_log = logging.getLogger(__name__)
+GET_TOPIC_CONFIG = 351
+MAX_QUEUES = 65_536
+_PERMISSIONS = 7
+_FILTER_TYPES = ("SINGLE_TAG", "MULTI_TAG")
+_NO_CODE_SET = "not set any response code"
+
+
+class TopicQueues(Protocol):
+    """A store that can let go of queues."""
+
+    def clean_unused_topics(self, configured: Collection[str]) -> list[tuple[str, int]]:
+        """Removes the queues of topics that are not configured."""
+
+
+class TopicProcessor:
+    """Requests 17, 215, 21 and 305, and 351 of 5.x."""
+
+    def __init__(
+        self, topics: TopicManager, store: TopicQueues, stats: BrokerStats, config: Callable[[], BrokerConfig]
+    ) -> None:
+        """Answers for these topics.
+
+        Args:
+            topics: The broker's topics.
+            store: Where their queues are.
+            stats: Forgets the statistics of a topic that is deleted, if `autoDeleteUnusedStats`.
+            config: The configuration as it is now.
+        """
+        self._topics = topics
+        self._store = store
+        self._stats = stats
+        self._config = config
+
+    def processors(self) -> dict[int, Processor]:
+        """Who answers, by request code."""
+        return {
+            RequestCode.UPDATE_AND_CREATE_TOPIC: self.update_and_create_topic,
+            RequestCode.DELETE_TOPIC_IN_BROKER: self.delete_topic,
+            RequestCode.GET_ALL_TOPIC_CONFIG: self.get_all_topic_config,
+            RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_BROKER: self.get_system_topic_list,
+            GET_TOPIC_CONFIG: self.get_topic_config,
+        }
+
+    def update_and_create_topic(self, request: Request) -> Response:
+        """17: makes a topic, or changes one; whether it is ordered is not for the broker to say.
+
+        Raises:
+            ResponseError: A name that no topic of a client may have, numbers that make no topic.
+
+        Source: `AdminBrokerProcessor.updateAndCreateTopic`, `CreateTopicRequestHeader`.
+        """
+        header = Header(request.ext_fields)
+        filter_type = _filter_type(header)
+        name = self._client_topic(header)
+        topic = TopicConfig(
+            topic_name=name,
+            read_queue_nums=_between(header, "readQueueNums", MAX_QUEUES),
+            write_queue_nums=_between(header, "writeQueueNums", MAX_QUEUES),
+            perm=_between(header, "perm", _PERMISSIONS),
+            topic_filter_type=filter_type,
+            topic_sys_flag=integer(header, "topicSysFlag", 0),
+        )
+        _log.info("%s makes or changes %s", request.channel.remote_address, topic)
+        self._topics.update(topic)
+        return Response(ResponseCode.SUCCESS, _NO_CODE_SET)
+
+    def delete_topic(self, request: Request) -> Response:
+        """215: deletes a topic and its queues; one that is not there is no error.
+
+        Source: `AdminBrokerProcessor.deleteTopic`.
+        """
+        name = self._client_topic(Header(request.ext_fields))
+        _log.info("%s deletes the topic %s", request.channel.remote_address, name)
+        self._topics.delete(name)
+        self._topics.hold(self._store.clean_unused_topics)
+        if self._config().flag("autoDeleteUnusedStats"):
+            self._stats.on_topic_deleted(name)
+        return Response()
+
+    def get_all_topic_config(self, _request: Request) -> Response:
+        """21: all topics.
+
+        Source: `AdminBrokerProcessor.getAllTopicConfig`.
+        """
+        return Response(ext_fields={}, body=encode(self._topics.wrapper()))
+
+    def get_system_topic_list(self, _request: Request) -> Response:
+        """305: the broker's own topics, whether they are there or not.
+
+        Source: `AdminBrokerProcessor.getSystemTopicListFromBroker`.
+        """
+        return Response(body=encode({"topicList": self._topics.system_topics}))
+
+    def get_topic_config(self, request: Request) -> Response:
+        """351: one topic.
+
+        Source: `AdminBrokerProcessor.getTopicConfig` of 5.x.
+        """
+        name = Header(request.ext_fields).text("topic")
+        topic = self._topics.get(name)
+        if topic is None:
+            raise ResponseError(ResponseCode.TOPIC_NOT_EXIST, f"No topic in this broker. topic: {name}")
+        return Response(body=encode({"attributes": {}} | topic.to_json()))
+
+    def _client_topic(self, header: Header) -> str:
+        name = validate_topic(header.optional_text("topic"))
+        refuse_system_topic(name, self._topics.system_topics)
+        return name
+
+
+def _filter_type(header: Header) -> str:
+    text = header.optional_text("topicFilterType")
+    if text not in _FILTER_TYPES:
+        remark = f"topicFilterType = [{'null' if text is None else text[:100]}] value invalid"
+        raise ResponseError(ResponseCode.SYSTEM_ERROR, remark)
+    return text
+
+
+def _between(header: Header, name: str, most: int) -> int:
+    value = integer(header, name)
+    if not 0 <= value <= most:
+        raise ResponseError(ResponseCode.SYSTEM_ERROR, f"{name}: expected 0 to {most}, got {value}")
+    return value

@@ -1,0 +1,1 @@
+"""Half messages: how they end, and who is asked where they do not."""

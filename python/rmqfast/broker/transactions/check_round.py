@@ -1,0 +1,189 @@
+"""One look at a queue of half messages: which of them are done with, which is next, what is to be done with it.
+
+Source: `TransactionalMessageServiceImpl.check`, `fillOpRemoveMap`, `checkPrepareQueueOffset`.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from enum import Enum
+
+from rmqfast.broker.messages.queue_read import QueueRead
+from rmqfast.broker.messages.stored_message import StoredMessage
+from rmqfast.broker.transactions.half_messages import (
+    CHECK_TIMES,
+    HALF_TOPIC,
+    OP_TOPIC,
+    PREPARED_QUEUE_OFFSET,
+    REMOVE_TAG,
+    HalfMessages,
+)
+
+__all__ = ["CheckRound", "Step", "TransactionCheckOptions", "next_step"]
+
+_log = logging.getLogger(__name__)
+
+_IMMUNITY = "CHECK_IMMUNITY_TIME_IN_SECONDS"
+_OPERATIONS_AT_ONCE = 32
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionCheckOptions:
+    """When producers are asked.
+
+    Attributes:
+        timeout: How long a half message is left alone, in milliseconds (`transactionTimeOut`).
+        max_checks: How often its producer is asked (`transactionCheckMax`).
+        reserved_hours: How old it may get (`fileReservedTime`).
+
+    Source: `BrokerConfig`, `MessageStoreConfig`.
+    """
+
+    timeout: int = 6_000
+    max_checks: int = 15
+    reserved_hours: int = 72
+
+
+class Step(Enum):
+    """What is to be done with a half message."""
+
+    GIVE_UP = "checked too often, or too old"
+    WAIT = "so young that this one and all behind it are left alone"
+    SPARE = "its producer asked for more time than others get"
+    ASK = "its producer is to be asked"
+    MORE_OPERATIONS = "its end may be among operation messages that were not read yet"
+
+
+def next_step(half: StoredMessage, last_operation: int | None, start: int, options: TransactionCheckOptions) -> Step:
+    """What is to be done with a half message of which no operation message is known.
+
+    Args:
+        half: The message.
+        last_operation: Born time of the last operation message that was read; None where there are no more.
+        start: When the round began, in milliseconds since 1970.
+        options: When producers are asked.
+
+    Source: `TransactionalMessageServiceImpl.check`.
+    """
+    age = start - half.born_timestamp
+    if is_spent(half, options) or age > options.reserved_hours * 3_600_000:
+        return Step.GIVE_UP
+    if half.store_timestamp >= start:
+        return Step.WAIT
+    own = half.properties.get(_IMMUNITY)
+    immunity = options.timeout if own is None else _immunity(own, options.timeout)
+    if own is None and 0 <= age < immunity:
+        return Step.WAIT
+    if own is not None and age < immunity and _number(half.properties.get(PREPARED_QUEUE_OFFSET, "0")) != -1:
+        return Step.SPARE
+    is_over = age > immunity if last_operation is None else last_operation - start > options.timeout
+    return Step.ASK if is_over or age < 0 else Step.MORE_OPERATIONS
+
+
+def is_spent(half: StoredMessage, options: TransactionCheckOptions) -> bool:
+    """Whether the producer of a half message was asked as often as it may be."""
+    times = half.properties.get(CHECK_TIMES)
+    return times is not None and _number(times) >= options.max_checks
+
+
+def with_check_counted(half: StoredMessage) -> dict[str, str]:
+    """The properties of a half message that is looked at once more.
+
+    Source: `TransactionalMessageServiceImpl.needDiscard`.
+    """
+    times = half.properties.get(CHECK_TIMES)
+    return dict(half.properties) | {CHECK_TIMES: "1" if times is None else str(_number(times) + 1)}
+
+
+class CheckRound:
+    """What one look at a queue of half messages knows.
+
+    Args:
+        half: The half messages.
+        queue_id: The queue.
+        half_offset: Where it begins among the half messages.
+        op_offset: Where it begins among the operation messages.
+
+    Attributes:
+        last_operation: Born time of the last operation message of those read last; None where there were none.
+        op_offset: Where the next operation messages are read.
+    """
+
+    def __init__(self, half: HalfMessages, queue_id: int, half_offset: int, op_offset: int) -> None:
+        self._half = half
+        self._queue_id = queue_id
+        self._half_offset = half_offset
+        self._op_start = op_offset
+        self._removed: dict[int, int] = {}
+        self._done: list[int] = []
+        self.op_offset = op_offset
+        self.last_operation: int | None = None
+
+    def read_operations(self) -> bool:
+        """Reads the next operation messages; says whether there were some.
+
+        Source: `TransactionalMessageServiceImpl.fillOpRemoveMap`.
+        """
+        read = self._read_operations_at(self.op_offset)
+        if not read.messages and not read.is_at_end:
+            # what lay there is gone; a real broker asks at once, and finds the operations behind it in its next round
+            if self.op_offset == self._op_start:
+                self._op_start = read.next_offset
+            read = self._read_operations_at(read.next_offset)
+        self.op_offset = read.next_offset
+        for operation in read.messages:
+            self._note(operation)
+        self.last_operation = read.messages[-1].born_timestamp if read.messages else None
+        return bool(read.messages)
+
+    def read_half(self, offset: int) -> QueueRead:
+        """The half message at an offset, or the next one behind it."""
+        return self._half.read(HALF_TOPIC, self._queue_id, offset, 1)
+
+    def take_removed(self, half_offset: int) -> bool:
+        """Whether an operation message says that the half message at an offset is done with; it is used up by that."""
+        operation = self._removed.pop(half_offset, None)
+        if operation is not None:
+            self._done.append(operation)
+        return operation is not None
+
+    def take_removed_before(self, half: StoredMessage) -> bool:
+        """Whether the half message was done with where it stood before it was put back.
+
+        Source: `TransactionalMessageServiceImpl.checkPrepareQueueOffset`.
+        """
+        return self.take_removed(_number(half.properties.get(PREPARED_QUEUE_OFFSET, "-1")))
+
+    def operations_done(self) -> int:
+        """The offset up to which all operation messages are used up.
+
+        Source: `TransactionalMessageServiceImpl.calculateOpOffset`.
+        """
+        done, offset = set(self._done), self._op_start
+        while offset in done:
+            offset += 1
+        return offset
+
+    def _read_operations_at(self, offset: int) -> QueueRead:
+        return self._half.read(OP_TOPIC, self._queue_id, offset, _OPERATIONS_AT_ONCE)
+
+    def _note(self, operation: StoredMessage) -> None:
+        if operation.tags != REMOVE_TAG:
+            _log.error("operation message %d has the tag %r", operation.queue_offset, operation.tags)
+            return
+        half_offset = _number(operation.body.decode(errors="replace"))
+        if half_offset < self._half_offset:
+            self._done.append(operation.queue_offset)
+        else:
+            self._removed[half_offset] = operation.queue_offset
+
+
+def _immunity(text: str, timeout: int) -> int:
+    seconds = _number(text)
+    return timeout if seconds == -1 else seconds * 1000
+
+
+def _number(text: str) -> int:
+    digits = text[1:] if text[:1] in {"-", "+"} else text
+    return int(text) if digits.isascii() and digits.isdigit() and len(digits) < 19 else -1

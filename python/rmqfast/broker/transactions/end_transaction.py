@@ -1,0 +1,120 @@
+"""Ends of transactions, as producers tell them; and half messages that an operator has checked again.
+
+Source: `EndTransactionProcessor`, `AdminBrokerProcessor.resumeCheckHalfMessage`.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from rmqfast.broker.messages.appending import status_of
+from rmqfast.broker.messages.queue_read import message_at
+from rmqfast.broker.messages.stored_message import TRANSACTION_COMMIT, TRANSACTION_ROLLBACK, StoredMessage, offset_of_id
+from rmqfast.broker.plane.live_store import LiveStore
+from rmqfast.broker.transactions.half_messages import HalfMessages, has_target
+from rmqfast.errors import FlushTimeoutError, ResponseError, RmqError
+from rmqfast.remoting import Header, Processor, Request, RequestCode, Response, ResponseCode
+
+__all__ = ["EndTransactionProcessor"]
+
+_log = logging.getLogger(__name__)
+
+_PUT_BACK_FAILED = "Put message back to RMQ_SYS_TRANS_HALF_TOPIC failed."
+_PUT_BACK_RAISED = "Exception was thrown when putting message back to RMQ_SYS_TRANS_HALF_TOPIC."
+
+
+class EndTransactionProcessor:
+    """Answers END_TRANSACTION and RESUME_CHECK_HALF_MESSAGE.
+
+    Args:
+        half: The half messages.
+        live: Where messages that were given up are read.
+        max_message_size: What a body may have, in bytes, for the remark of a refusal.
+    """
+
+    def __init__(self, half: HalfMessages, live: LiveStore, *, max_message_size: int = 4 << 20) -> None:
+        self._half = half
+        self._live = live
+        self._max_message_size = max_message_size
+
+    def processors(self) -> dict[int, Processor]:
+        """Who answers which code."""
+        return {
+            RequestCode.END_TRANSACTION: self.end_transaction,
+            RequestCode.RESUME_CHECK_HALF_MESSAGE: self.resume_check_half_message,
+        }
+
+    def end_transaction(self, request: Request) -> Response | None:
+        """Commits a half message or rolls it back; of a transaction whose end is unknown nothing is said.
+
+        Source: `EndTransactionProcessor.processRequest`.
+        """
+        header = Header(request.ext_fields)
+        end = header.number("commitOrRollback")
+        group, queue_offset = header.text("producerGroup"), header.number("tranStateTableOffset")
+        physical_offset = header.number("commitLogOffset")
+        if end not in (TRANSACTION_COMMIT, TRANSACTION_ROLLBACK):
+            _log.info("transaction of %s at %d is pending: %s", group, physical_offset, request.remark)
+            return None
+        half = self._prepared(group, queue_offset, physical_offset)
+        if end == TRANSACTION_COMMIT:
+            self._commit(half)
+        self._half.remove(half)
+        return Response()
+
+    def resume_check_half_message(self, request: Request) -> Response:
+        """Puts a half message that was given up back, so that its producer is asked again.
+
+        Source: `AdminBrokerProcessor.resumeCheckHalfMessage`.
+        """
+        try:
+            message = message_at(self._live, offset_of_id(request.ext_fields.get("msgId", "")))
+        except ValueError:
+            message = None
+        if message is None or not has_target(message):
+            raise ResponseError(ResponseCode.SYSTEM_ERROR, _PUT_BACK_RAISED)
+        if not self._half.resume(message):
+            raise ResponseError(ResponseCode.SYSTEM_ERROR, _PUT_BACK_FAILED)
+        return Response()
+
+    def _prepared(self, group: str, queue_offset: int, physical_offset: int) -> StoredMessage:
+        """The half message, if it is the one that the request is about.
+
+        Source: `EndTransactionProcessor.checkPrepareMessage`.
+        """
+        half = self._half.at(physical_offset)
+        wrong = None
+        if half is None:
+            wrong = "Find prepared transaction message failed"
+        elif half.properties.get("PGROUP") != group:
+            wrong = "The producer group wrong"
+        elif half.queue_offset != queue_offset:
+            wrong = "The transaction state table offset wrong"
+        if half is None or wrong is not None:
+            raise ResponseError(ResponseCode.SYSTEM_ERROR, wrong or "")
+        return half
+
+    def _commit(self, half: StoredMessage) -> None:
+        try:
+            self._half.commit(half)
+        except FlushTimeoutError as error:
+            _log.warning("a committed message is stored, but not yet on the disk: %s", error)
+        except RmqError as error:
+            raise self._refusal(status_of(error)) from error
+
+    def _refusal(self, status: str) -> ResponseError:
+        """Source: `EndTransactionProcessor.sendFinalMessage`."""
+        illegal = (
+            "The message is illegal, maybe msg body or properties length not matched. msg body length limit"
+            f" {self._max_message_size}B, msg properties length limit 32KB."
+        )
+        refusals = {
+            "CREATE_MAPEDFILE_FAILED": (ResponseCode.SYSTEM_ERROR, "Create mapped file failed."),
+            "MESSAGE_ILLEGAL": (ResponseCode.MESSAGE_ILLEGAL, illegal),
+            "PROPERTIES_SIZE_EXCEEDED": (ResponseCode.MESSAGE_ILLEGAL, illegal),
+            "SERVICE_NOT_AVAILABLE": (ResponseCode.SERVICE_NOT_AVAILABLE, "Service not available now."),
+            "OS_PAGECACHE_BUSY": (ResponseCode.SYSTEM_ERROR, "OS page cache busy, please try another machine"),
+            "UNKNOWN_ERROR": (ResponseCode.SYSTEM_ERROR, "UNKNOWN_ERROR"),
+        }
+        code, remark = refusals.get(status, (ResponseCode.SYSTEM_ERROR, "UNKNOWN_ERROR DEFAULT"))
+        return ResponseError(code, remark)

@@ -1,0 +1,156 @@
+"""Half messages, which wait for the end of their transaction, and operation messages, which say that it came.
+
+Source: `TransactionalMessageBridge`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+
+from rmqfast.broker.messages.appending import Append, status_of
+from rmqfast.broker.messages.property_string import in_map_order
+from rmqfast.broker.messages.queue_read import QueueRead, message_at, read_queue
+from rmqfast.broker.messages.stored_message import (
+    TRANSACTION_COMMIT,
+    TRANSACTION_MASK,
+    StoredMessage,
+)
+from rmqfast.broker.plane.live_store import LiveStore
+from rmqfast.errors import FlushTimeoutError, RmqError
+from rmqfast.message import Message
+from rmqfast.store.writer import AppendResult
+
+__all__ = ["HALF_TOPIC", "OP_TOPIC", "HalfMessages"]
+
+_log = logging.getLogger(__name__)
+
+HALF_TOPIC = "RMQ_SYS_TRANS_HALF_TOPIC"
+OP_TOPIC = "RMQ_SYS_TRANS_OP_HALF_TOPIC"
+MAX_CHECKED_TOPIC = "TRANS_CHECK_MAX_TIME_TOPIC"
+#: The tag of an operation message: the half message whose queue offset is its body is done with.
+REMOVE_TAG = "d"
+CHECK_TIMES = "TRANSACTION_CHECK_TIMES"
+PREPARED_QUEUE_OFFSET = "TRAN_PREPARED_QUEUE_OFFSET"
+
+
+class HalfMessages:
+    """The queues of half messages and of operation messages.
+
+    Args:
+        live: Where they are read.
+        append: Stores one.
+        store_host: The broker's address, who sends operation messages.
+        now: The time in milliseconds since 1970.
+
+    Source: `TransactionalMessageBridge`.
+    """
+
+    def __init__(self, live: LiveStore, append: Append, *, store_host: str, now: Callable[[], int]) -> None:
+        self._live = live
+        self._append = append
+        self._store_host = store_host
+        self._now = now
+
+    def at(self, physical_offset: int) -> StoredMessage | None:
+        """The half message at a physical offset; None where no half message is.
+
+        Source: `TransactionalMessageBridge.lookMessageByOffset`.
+        """
+        message = message_at(self._live, physical_offset)
+        # a real broker takes any message for one; only half messages know where they belong
+        return message if message is not None and message.topic == HALF_TOPIC and has_target(message) else None
+
+    def read(self, topic: str, queue_id: int, offset: int, count: int) -> QueueRead:
+        """The next messages of one of the queues."""
+        return read_queue(self._live, topic, queue_id, offset, count)
+
+    def low(self, topic: str, queue_id: int) -> int:
+        """The queue offset of the first message that is still there."""
+        return self._live.queue_bounds(topic, queue_id)[0]
+
+    def commit(self, half: StoredMessage) -> None:
+        """Stores the message in its own topic. What it was as a half message stays in its properties.
+
+        Raises:
+            RmqError: It is not stored, or not on the disk in time.
+
+        Source: `EndTransactionProcessor.endMessageTransaction`.
+        """
+        topic, queue_id = half.properties["REAL_TOPIC"], int(half.properties["REAL_QID"])
+        self._append(
+            half.message(topic, queue_id, in_map_order(half.properties)),
+            born_host=half.born_host,
+            sys_flag=half.sys_flag & ~TRANSACTION_MASK | TRANSACTION_COMMIT,
+            reconsume_times=half.reconsume_times,
+            prepared_transaction_offset=half.physical_offset,
+        )
+
+    def remove(self, half: StoredMessage) -> None:
+        """Notes that a half message is done with: an operation message says so.
+
+        One that cannot be stored is no error, as for a real broker: the check comes back to the half message.
+
+        Source: `TransactionalMessageBridge.addRemoveTagInTransactionOp`.
+        """
+        properties = in_map_order({"TAGS": REMOVE_TAG, "WAIT": "true"})
+        body = str(half.queue_offset).encode()
+        message = Message(OP_TOPIC, body, properties=properties, queue_id=half.queue_id, born_timestamp=self._now())
+        try:
+            self._append(message, born_host=self._store_host)
+        except RmqError as error:
+            _log.error("no operation message for half message %d: %s", half.queue_offset, status_of(error))
+
+    def put_back(self, half: StoredMessage, properties: Mapping[str, str]) -> AppendResult:
+        """Stores a half message again at the end of its queue.
+
+        The user's flag and the times it was consumed in vain are lost on the way, as a real broker loses them.
+
+        Args:
+            half: The message.
+            properties: What it has now.
+
+        Raises:
+            RmqError: It is not stored, or, as a `FlushTimeoutError`, not on the disk in time.
+
+        Source: `TransactionalMessageBridge.renewHalfMessageInner`.
+        """
+        message = half.message(half.topic, half.queue_id, in_map_order(properties), flag=0)
+        return self._append(message, born_host=half.born_host, sys_flag=half.sys_flag)
+
+    def give_up(self, half: StoredMessage, properties: Mapping[str, str]) -> bool:
+        """Copies a half message that was checked too often, or is too old, to where an operator may look at it.
+
+        Says whether it is stored.
+
+        Source: `DefaultTransactionalMessageCheckListener.resolveDiscardMsg`.
+        """
+        return self._copy(half, MAX_CHECKED_TOPIC, properties)
+
+    def resume(self, given_up: StoredMessage) -> bool:
+        """Stores a half message that was given up as one that was never checked; says whether it is stored.
+
+        Source: `AdminBrokerProcessor.resumeCheckHalfMessage`.
+        """
+        return self._copy(given_up, HALF_TOPIC, dict(given_up.properties) | {CHECK_TIMES: "0"})
+
+    def _copy(self, message: StoredMessage, topic: str, properties: Mapping[str, str]) -> bool:
+        try:
+            self._append(
+                message.message(topic, 0, in_map_order(properties)),
+                born_host=message.born_host,
+                sys_flag=message.sys_flag,
+                reconsume_times=message.reconsume_times,
+            )
+        except FlushTimeoutError as error:
+            _log.warning("a message of %s is stored, but not yet on the disk: %s", topic, error)
+        except RmqError as error:
+            _log.error("no message put to %s: %s: %s", topic, status_of(error), error)
+            return False
+        return True
+
+
+def has_target(message: StoredMessage) -> bool:
+    """Whether the message says to which queue of which topic it belongs."""
+    queue_id = message.properties.get("REAL_QID", "")
+    return bool(message.properties.get("REAL_TOPIC")) and queue_id.isascii() and queue_id.isdigit()

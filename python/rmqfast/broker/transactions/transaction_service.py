@@ -1,0 +1,198 @@
+"""Half messages whose transaction did not end: their producers are asked.
+
+Source: `TransactionalMessageServiceImpl.check`, `AbstractTransactionalMessageCheckListener`.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from typing import Protocol
+
+from rmqfast.broker.messages.appending import status_of
+from rmqfast.broker.messages.retry_rule import MakeTopic
+from rmqfast.broker.messages.stored_message import StoredMessage
+from rmqfast.broker.transactions.check_round import (
+    CheckRound,
+    Step,
+    TransactionCheckOptions,
+    is_spent,
+    next_step,
+    with_check_counted,
+)
+from rmqfast.broker.transactions.half_messages import (
+    HALF_TOPIC,
+    MAX_CHECKED_TOPIC,
+    OP_TOPIC,
+    PREPARED_QUEUE_OFFSET,
+    HalfMessages,
+    has_target,
+)
+from rmqfast.errors import FlushTimeoutError, RmqError
+from rmqfast.remoting import Channel, RequestCode
+from rmqfast.store.writer import AppendResult
+
+__all__ = ["TransactionService"]
+
+_log = logging.getLogger(__name__)
+
+CHECK_GROUP = "CID_RMQ_SYS_TRANS"
+_SECONDS_OF_A_QUEUE = 60
+
+
+class ConsumerOffsets(Protocol):
+    """How far groups have consumed: the part of the data plane that is needed here."""
+
+    def commit_offset(self, group: str, topic: str, queue_id: int, offset: int) -> None:
+        """Notes the next queue offset that a group consumes."""
+
+    def offset(self, group: str, topic: str, queue_id: int) -> int:
+        """The next queue offset that a group consumes; -1 where it has committed none."""
+
+
+class TransactionService:
+    """Asks producers; its owner calls `run_once` each 60 seconds (`transactionCheckInterval`).
+
+    Args:
+        half: The half messages.
+        offsets: How far half messages and operation messages were looked at.
+        available_channel: A live connection of a producer group, in turn; None where there is none.
+        make_topic: Gives a topic, makes it where there is none.
+        options: When producers are asked.
+        clock: Seconds of a clock that is never set.
+
+    Attributes:
+        options: When producers are asked; what is set counts from the next run on.
+
+    Source: `TransactionalMessageServiceImpl`.
+    """
+
+    def __init__(
+        self,
+        half: HalfMessages,
+        offsets: ConsumerOffsets,
+        *,
+        available_channel: Callable[[str], Channel | None],
+        make_topic: MakeTopic,
+        options: TransactionCheckOptions | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._half = half
+        self._offsets = offsets
+        self._available_channel = available_channel
+        self._make_topic = make_topic
+        self.options = options or TransactionCheckOptions()
+        self._clock = clock
+
+    def run_once(self, now: int) -> int:
+        """Looks at the half messages from where the last look ended.
+
+        Args:
+            now: Milliseconds since 1970.
+
+        Returns:
+            How many half messages were put back to ask their producers.
+
+        Source: `TransactionalMessageServiceImpl.check`.
+        """
+        topic = self._make_topic(HALF_TOPIC, 1, 6, 0)
+        return 0 if topic is None else sum(self._check_queue(queue, now) for queue in range(topic.read_queue_nums))
+
+    def _check_queue(self, queue_id: int, now: int) -> int:
+        first, op_first = self._consumed(HALF_TOPIC, queue_id), self._consumed(OP_TOPIC, queue_id)
+        looked = CheckRound(self._half, queue_id, first, op_first)
+        looked.read_operations()
+        offset, asked = self._walk(looked, first, now)
+        for topic, before, after in ((HALF_TOPIC, first, offset), (OP_TOPIC, op_first, looked.operations_done())):
+            if after != before:
+                self._offsets.commit_offset(CHECK_GROUP, topic, queue_id, after)
+        return asked
+
+    def _walk(self, looked: CheckRound, offset: int, now: int) -> tuple[int, int]:
+        """Goes from half message to half message; gives where it ended, and how many were asked for."""
+        until, asked = self._clock() + _SECONDS_OF_A_QUEUE, 0
+        while self._clock() < until:
+            if looked.take_removed(offset):
+                offset += 1
+                continue
+            read = looked.read_half(offset)
+            if read.is_at_end:
+                break
+            if not read.messages or read.messages[0].queue_offset != offset:
+                # messages on the way are gone: what is there now may be done with
+                offset = read.messages[0].queue_offset if read.messages else read.next_offset
+                continue
+            step = self._take(read.messages[0], looked, now)
+            if step is Step.WAIT:
+                break
+            if step is not Step.MORE_OPERATIONS:
+                offset += 1
+                asked += step is Step.ASK
+        return offset, asked
+
+    def _take(self, half: StoredMessage, looked: CheckRound, now: int) -> Step:
+        """Does what is to be done with a half message; gives what was done."""
+        step = next_step(half, looked.last_operation, now, self.options)
+        if step is Step.GIVE_UP:
+            return step if self._give_up(half) else Step.WAIT
+        if step is Step.SPARE and not looked.take_removed_before(half):
+            prepared = half.properties.get(PREPARED_QUEUE_OFFSET) or str(half.queue_offset)
+            spared = with_check_counted(half) | {"WAIT": "false", PREPARED_QUEUE_OFFSET: prepared}
+            return step if self._put_back(half, spared)[0] else Step.WAIT
+        if step is Step.ASK:
+            is_stored, place = self._put_back(half, with_check_counted(half))
+            if place is not None:
+                self._ask(half, place)
+            return step if is_stored else Step.WAIT
+        if step is Step.MORE_OPERATIONS:
+            had_some = looked.last_operation is not None
+            # nothing more to read, and not old enough: a real broker looks again and again until it is
+            return step if looked.read_operations() or had_some else Step.WAIT
+        return step
+
+    def _give_up(self, half: StoredMessage) -> bool:
+        _log.error("half message %s is given up: %s", half.offset_msg_id, dict(half.properties))
+        self._make_topic(MAX_CHECKED_TOPIC, 1, 6, 0)
+        properties = half.properties if is_spent(half, self.options) else with_check_counted(half)
+        return self._half.give_up(half, properties)
+
+    def _put_back(self, half: StoredMessage, properties: dict[str, str]) -> tuple[bool, AppendResult | None]:
+        try:
+            return True, self._half.put_back(half, properties)
+        except FlushTimeoutError:
+            # it is stored, but nobody says where: the next round asks
+            return True, None
+        except RmqError as error:
+            _log.error("half message %d is not put back: %s", half.queue_offset, status_of(error))
+            return False, None
+
+    def _ask(self, half: StoredMessage, place: AppendResult) -> None:
+        """Sends CHECK_TRANSACTION_STATE.
+
+        Source: `AbstractTransactionalMessageCheckListener.sendCheckMessage`.
+        """
+        group = half.properties.get("PGROUP")
+        channel = self._available_channel(group) if group and has_target(half) else None
+        if channel is None:
+            _log.warning("nobody of producer group %r is there to be asked for a transaction", group)
+            return
+        moved = half._replace(
+            topic=half.properties["REAL_TOPIC"],
+            queue_id=int(half.properties["REAL_QID"]),
+            queue_offset=place.queue_offset,
+            physical_offset=place.physical_offset,
+            properties=with_check_counted(half) | {"WAIT": "false"},
+        )
+        header = {
+            "tranStateTableOffset": str(place.queue_offset),
+            "commitLogOffset": str(place.physical_offset),
+            "offsetMsgId": place.offset_msg_id,
+        }
+        if half.uniq_key is not None:
+            header |= {"msgId": half.uniq_key, "transactionId": half.uniq_key}
+        channel.send_oneway(RequestCode.CHECK_TRANSACTION_STATE, header, moved.encode())
+
+    def _consumed(self, topic: str, queue_id: int) -> int:
+        offset = self._offsets.offset(CHECK_GROUP, topic, queue_id)
+        return self._half.low(topic, queue_id) if offset == -1 else offset

@@ -1,0 +1,1 @@
+"""Tests of the control plane of a broker."""

@@ -1,0 +1,110 @@
+"""The control plane of clients put together, as a broker has it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from rmqfast._native import check_sql92
+from rmqfast.broker.clients.change_notifier import ChangeNotifier
+from rmqfast.broker.clients.client_call_processor import ClientCallProcessor
+from rmqfast.broker.clients.client_processor import ClientProcessor
+from rmqfast.broker.clients.connection_processor import ConnectionProcessor
+from rmqfast.broker.clients.consumer_filter_manager import ConsumerFilterManager
+from rmqfast.broker.clients.consumer_manager import ConsumerManager
+from rmqfast.broker.clients.producer_manager import ProducerManager
+from rmqfast.broker.clients.queue_lock_manager import QueueLockManager
+from rmqfast.broker.clients.queue_lock_processor import QueueLockProcessor
+from rmqfast.broker.offsets.consumer_offset_manager import ConsumerOffsetManager
+from rmqfast.broker.offsets.consumer_offset_processor import ConsumerOffsetProcessor
+from rmqfast.broker.offsets.reset_offset_processor import ResetOffsetProcessor
+from rmqfast.broker.plane.data_plane import DataPlane
+from rmqfast.broker.plane.live_store import LiveStore
+from rmqfast.remoting import Later, Processor, Request, Response, process
+from rmqfast.store import GetLimits
+from rmqfast.store.config import SubscriptionGroupConfig, TopicConfig
+
+from .client_doubles import QueuesByHand, Tables
+
+BROKER = "broker-a"
+
+
+class Control:
+    """Managers and processors over tables in memory; the time is told.
+
+    Attributes:
+        groups: Configurations of groups; others are made when they are asked for.
+        created: Retry topics that were made: queues and system flag.
+        topics: Configurations of topics.
+        time: Milliseconds since 1970.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        store: LiveStore | None = None,
+        check_sql: Callable[[str], str | None] = check_sql92,
+        data_plane: DataPlane | None = None,
+    ) -> None:
+        store = store or QueuesByHand({})
+        self.tables = Tables()
+        self.data_plane = data_plane or self.tables
+        self.filters = ConsumerFilterManager(root, check_sql)
+        self.consumers = ConsumerManager(self.data_plane, self.filters)
+        self.producers = ProducerManager()
+        self.locks = QueueLockManager()
+        self.offsets = ConsumerOffsetManager(root, self.data_plane, store, limits=GetLimits(physical_memory=1 << 40))
+        self.groups: dict[str, SubscriptionGroupConfig] = {}
+        self.is_creating_groups = True
+        self.created: dict[str, tuple[int, int]] = {}
+        self.topics: dict[str, TopicConfig] = {}
+        self.is_property_filter_enabled = True
+        self.time = 1_800_000_000_000
+        self.notifier = ChangeNotifier()
+        self.clients = self._client_processor()
+        parts = (
+            self.clients,
+            ConnectionProcessor(self.consumers, self.producers),
+            QueueLockProcessor(self.locks, lambda: self.time),
+            ConsumerOffsetProcessor(self.offsets, self.consumers, self.topics.get),
+            ClientCallProcessor(self.consumers, store, BROKER),
+            ResetOffsetProcessor(
+                consumers=self.consumers,
+                offsets=self.offsets,
+                store=store,
+                find_topic=self.topics.get,
+                broker_name=BROKER,
+            ),
+        )
+        self.processors: dict[int, Processor] = {}
+        for part in parts:
+            self.processors |= part.processors()
+
+    def answer(self, request: Request) -> Response:
+        """What a request is answered, once there is an answer."""
+        answer = process(self.processors, request)
+        if isinstance(answer, Later):
+            answer = answer.work()
+        assert isinstance(answer, Response)
+        return answer
+
+    def _client_processor(self) -> ClientProcessor:
+        return ClientProcessor(
+            consumers=self.consumers,
+            producers=self.producers,
+            filters=self.filters,
+            notify=self.notifier.take,
+            find_group=self._find_group,
+            create_retry_topic=self._create_retry_topic,
+            is_property_filter_enabled=lambda: self.is_property_filter_enabled,
+            now=lambda: self.time,
+        )
+
+    def _find_group(self, name: str) -> SubscriptionGroupConfig | None:
+        if name not in self.groups and self.is_creating_groups:
+            self.groups[name] = SubscriptionGroupConfig(group_name=name)
+            self.data_plane.put_group(self.groups[name])
+        return self.groups.get(name)
+
+    def _create_retry_topic(self, topic: str, queues: int, flag: int) -> None:
+        self.created.setdefault(topic, (queues, flag))

@@ -1,0 +1,214 @@
+"""What stands around the control plane of clients in its tests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import rmqfast
+from rmqfast.broker.clients.client_channel import ClientChannel
+from rmqfast.errors import ChannelClosedError
+from rmqfast.remoting import Request, Response
+from rmqfast.remoting.protocol.heartbeat_data import ConsumerData
+from rmqfast.remoting.protocol.subscription_data import SubscriptionData
+from rmqfast.store.config import SubscriptionGroupConfig, TopicConfig
+
+
+class Line:
+    """A connection that keeps what is sent to its client, and whose client answers as it is told to."""
+
+    def __init__(self, address: str = "192.0.2.7:40001", answer: Callable[..., Response] | None = None) -> None:
+        self.remote_address = address
+        self.local_address = "192.0.2.1:10911"
+        self.is_open = True
+        self.sent: list[tuple[int, dict[str, str], bytes]] = []
+        self.asked: list[tuple[int, dict[str, str], bytes, float]] = []
+        self._answer = answer
+
+    def request(self, code: int, ext_fields: Mapping[str, str], body: bytes = b"", *, timeout: float = 3.0) -> Response:
+        self.asked.append((int(code), dict(ext_fields), body, timeout))
+        if self._answer is None:
+            raise ChannelClosedError(self.remote_address)
+        return self._answer()
+
+    def send_oneway(self, code: int, ext_fields: Mapping[str, str], body: bytes = b"") -> None:
+        self.sent.append((int(code), dict(ext_fields), body))
+
+    def close(self) -> None:
+        self.is_open = False
+
+    def notified(self) -> list[str]:
+        """The groups of which the client was told, since it was asked last."""
+        groups = [fields["consumerGroup"] for code, fields, _ in self.sent if code == 40]
+        self.sent.clear()
+        return groups
+
+
+@dataclass
+class Tables:
+    """A data plane that is its tables, and nothing else."""
+
+    topics: dict[str, TopicConfig] = field(default_factory=dict)
+    groups: dict[str, SubscriptionGroupConfig] = field(default_factory=dict)
+    subscriptions: dict[tuple[str, str], tuple[str, str, int, list[int]]] = field(default_factory=dict)
+    online: dict[str, str] = field(default_factory=dict)
+    committed: dict[str, dict[int, int]] = field(default_factory=dict)
+    perm: int = 6
+
+    def put_topic(self, config: TopicConfig) -> None:
+        self.topics[config.topic_name] = config
+
+    def remove_topic(self, name: str) -> None:
+        self.topics.pop(name, None)
+
+    def put_group(self, config: SubscriptionGroupConfig) -> None:
+        self.groups[config.group_name] = config
+
+    def remove_group(self, name: str) -> None:
+        self.groups.pop(name, None)
+
+    def put_subscription(  # noqa: PLR0917 - the protocol's
+        self, group: str, topic: str, expression_type: str, sub_string: str, sub_version: int, codes: list[int]
+    ) -> None:
+        self.subscriptions[group, topic] = (expression_type, sub_string, sub_version, codes)
+
+    def remove_subscription(self, group: str, topic: str) -> None:
+        self.subscriptions.pop((group, topic), None)
+
+    def put_consumer_group(self, group: str, message_model: str) -> None:
+        self.online[group] = message_model
+
+    def remove_consumer_group(self, group: str) -> None:
+        self.online.pop(group, None)
+
+    def commit_offset(self, group: str, topic: str, queue_id: int, offset: int) -> None:
+        self.committed.setdefault(f"{topic}@{group}", {})[queue_id] = offset
+
+    def offset(self, group: str, topic: str, queue_id: int) -> int:
+        return self.committed.get(f"{topic}@{group}", {}).get(queue_id, -1)
+
+    def offsets(self) -> dict[str, dict[int, int]]:
+        return {key: dict(queues) for key, queues in self.committed.items()}
+
+    def remove_offsets(self, group: str, topic: str | None = None) -> None:
+        for key in [key for key in self.committed if key.endswith(f"@{group}")]:
+            if topic is None or key == f"{topic}@{group}":
+                del self.committed[key]
+
+    def set_permission(self, perm: int) -> None:
+        self.perm = perm
+
+    def counters(self) -> Sequence[tuple[str, str, int, int]]:
+        return []
+
+
+class StoreOfFiles:
+    """The live side of a store that nobody writes to: what a reader finds in its files."""
+
+    def __init__(self, path: Path) -> None:
+        self._store = rmqfast.open_store(path)
+        self._log = min((path / "commitlog").iterdir())
+
+    def queue_bounds(self, topic: str, queue_id: int) -> tuple[int, int]:
+        return self._store.topics().get(topic, {}).get(queue_id, (0, 0))
+
+    def unit(self, topic: str, queue_id: int, queue_offset: int) -> tuple[int, int, int] | None:
+        low, high = self.queue_bounds(topic, queue_id)
+        if not low <= queue_offset < high:
+            return None
+        message = self._store.get(topic, queue_id, queue_offset, max_messages=1).messages[0]
+        return message.physical_offset, message.store_size, 0
+
+    def record(self, physical_offset: int) -> bytes | None:
+        log = self._log.read_bytes()
+        size = int.from_bytes(log[physical_offset : physical_offset + 4], "big")
+        return log[physical_offset : physical_offset + size] if 0 < size < 1 << 20 else None
+
+    def store_time(self, topic: str, queue_id: int, queue_offset: int) -> int:
+        result = self._store.get(topic, queue_id, queue_offset, max_messages=1)
+        return result.messages[0].store_timestamp if result.messages else -1
+
+    def offset_for_time(self, topic: str, queue_id: int, when: int) -> int:
+        return self._store.offset_for_time(topic, queue_id, when, rule="4.9.4")
+
+    def query(self, topic: str, key: str, max_num: int, begin: int, end: int) -> tuple[list[bytes], int, int]:
+        raise NotImplementedError
+
+    def log_bounds(self) -> tuple[int, int]:
+        info = self._store.info()
+        return info.min_offset, info.max_offset
+
+    def earliest_store_time(self, topic: str | None, queue_id: int | None) -> int:
+        when = self._store.earliest_time(topic, queue_id)
+        return -1 if when is None else when
+
+
+class QueuesByHand:
+    """The live side of a store whose queues are told: bounds, and physical offsets of their first messages."""
+
+    def __init__(self, bounds: dict[tuple[str, int], tuple[int, int]], *, first_at: int = 0, log_end: int = 0) -> None:
+        self.bounds = bounds
+        self._first_at = first_at
+        self._log_end = log_end
+
+    def queue_bounds(self, topic: str, queue_id: int) -> tuple[int, int]:
+        return self.bounds.get((topic, queue_id), (0, 0))
+
+    def unit(self, topic: str, queue_id: int, queue_offset: int) -> tuple[int, int, int] | None:
+        low, high = self.queue_bounds(topic, queue_id)
+        return (self._first_at, 100, 0) if low <= queue_offset < high else None
+
+    def record(self, physical_offset: int) -> bytes | None:
+        return None
+
+    def store_time(self, topic: str, queue_id: int, queue_offset: int) -> int:
+        return -1
+
+    def offset_for_time(self, topic: str, queue_id: int, when: int) -> int:
+        return when
+
+    def query(self, topic: str, key: str, max_num: int, begin: int, end: int) -> tuple[list[bytes], int, int]:
+        return [], 0, 0
+
+    def log_bounds(self) -> tuple[int, int]:
+        return 0, self._log_end
+
+    def earliest_store_time(self, topic: str | None, queue_id: int | None) -> int:
+        return -1
+
+
+def subscription(topic: str, sub_string: str = "*", version: int = 1, expression_type: str = "TAG") -> SubscriptionData:
+    """A subscription as a Java client makes it; tags have one letter, whose hash is its code."""
+    tags = () if sub_string == "*" or expression_type != "TAG" else tuple(sub_string.split(" || "))
+    return SubscriptionData(
+        topic=topic,
+        sub_string=sub_string,
+        tags_set=tags,
+        code_set=tuple(map(ord, tags)),
+        sub_version=version,
+        expression_type=expression_type,
+    )
+
+
+def consumer(group: str, *subscriptions: SubscriptionData, model: str = "CLUSTERING") -> ConsumerData:
+    """A group of push consumers in a heartbeat."""
+    return ConsumerData(
+        group_name=group,
+        consume_type="CONSUME_PASSIVELY",
+        message_model=model,
+        consume_from_where="CONSUME_FROM_LAST_OFFSET",
+        subscriptions=subscriptions,
+    )
+
+
+def client(line: Line, client_id: str = "c", *, now: int = 0, version: int = 401) -> ClientChannel:
+    """A client that sends a heartbeat."""
+    return ClientChannel(line, client_id, "JAVA", version, now)
+
+
+def request(code: int, line: Line | None = None, body: bytes = b"", **fields: Any) -> Request:
+    """A request with header fields; underscores are for the keywords of the request itself."""
+    ext_fields = {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in fields.items()}
+    return Request(code, ext_fields, body, line or Line())

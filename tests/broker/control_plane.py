@@ -1,0 +1,250 @@
+"""The parts of a broker that answer administrators, put together over a real store."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import rmqfast
+from rmqfast.broker.clean_processor import CleanProcessor
+from rmqfast.broker.clients.client_processor import ClientProcessor
+from rmqfast.broker.clients.consumer_filter_manager import ConsumerFilterManager
+from rmqfast.broker.clients.consumer_manager import ConsumerManager
+from rmqfast.broker.clients.producer_manager import ProducerManager
+from rmqfast.broker.config_processor import ConfigProcessor
+from rmqfast.broker.configuration.config import BrokerConfig
+from rmqfast.broker.configuration.configuration import Configuration
+from rmqfast.broker.delay.delay_offset_processor import DelayOffsetProcessor
+from rmqfast.broker.offsets.consumer_offset_manager import ConsumerOffsetManager
+from rmqfast.broker.queries.consume_queue_processor import ConsumeQueueProcessor
+from rmqfast.broker.queries.consume_stats_processor import ConsumeStatsProcessor
+from rmqfast.broker.queries.consume_time_span_processor import ConsumeTimeSpanProcessor
+from rmqfast.broker.queries.query_message_processor import QueryMessageProcessor
+from rmqfast.broker.queries.queue_bounds_processor import QueueBoundsProcessor
+from rmqfast.broker.queries.runtime_info_processor import RuntimeInfoProcessor
+from rmqfast.broker.statistics.broker_stats import BrokerStats, Counter
+from rmqfast.broker.statistics.broker_stats_processor import BrokerStatsProcessor
+from rmqfast.broker.statistics.store_stats import StoreStats
+from rmqfast.broker.topics.subscription_group_manager import SubscriptionGroupManager
+from rmqfast.broker.topics.subscription_group_processor import SubscriptionGroupProcessor
+from rmqfast.broker.topics.topic_manager import TopicManager
+from rmqfast.broker.topics.topic_processor import TopicProcessor
+from rmqfast.errors import ResponseError
+from rmqfast.remoting import Later, Processor, Request, Response, process
+from rmqfast.remoting.fastjson import decode, encode
+from rmqfast.store.config import SubscriptionGroupConfig, TopicConfig
+
+NOW = 1_795_232_100_000
+SMALL = rmqfast.AppendOptions(file_size=1 << 22, queue_file_size=20_000, index_slots=1000, index_entries=4000)
+
+
+class Peer:
+    """A connection of which only the address is asked for."""
+
+    local_address = "127.0.0.1:25010"
+    remote_address = "127.0.0.1:40000"
+    is_open = True
+
+    def request(self, code: int, ext_fields: Mapping[str, str], body: bytes = b"", *, timeout: float = 3.0) -> Response:
+        raise AssertionError("nobody is asked back")
+
+    def send_oneway(self, code: int, ext_fields: Mapping[str, str], body: bytes = b"") -> None:
+        pass
+
+    def close(self) -> None:
+        self.is_open = False
+
+
+class Tables:
+    """The tables of a data plane, and the offsets of groups."""
+
+    def __init__(self) -> None:
+        self.topics: dict[str, TopicConfig] = {}
+        self.groups: dict[str, SubscriptionGroupConfig] = {}
+        self.committed_offsets: dict[tuple[str, str], dict[int, int]] = {}
+        self.permission: int | None = None
+        self.counted: list[Counter] = []
+
+    def put_topic(self, config: TopicConfig) -> None:
+        self.topics[config.topic_name] = config
+
+    def remove_topic(self, name: str) -> None:
+        self.topics.pop(name, None)
+
+    def put_group(self, config: SubscriptionGroupConfig) -> None:
+        self.groups[config.group_name] = config
+
+    def remove_group(self, name: str) -> None:
+        self.groups.pop(name, None)
+
+    def put_subscription(  # noqa: PLR0917 - the data plane has it so
+        self, group: str, topic: str, expression_type: str, sub_string: str, sub_version: int, codes: list[int]
+    ) -> None:
+        pass
+
+    def remove_subscription(self, group: str, topic: str) -> None:
+        pass
+
+    def put_consumer_group(self, group: str, message_model: str) -> None:
+        pass
+
+    def remove_consumer_group(self, group: str) -> None:
+        pass
+
+    def commit_offset(self, group: str, topic: str, queue_id: int, offset: int) -> None:
+        self.committed_offsets.setdefault((topic, group), {})[queue_id] = offset
+
+    def offset(self, group: str, topic: str, queue_id: int) -> int:
+        return self.committed_offsets.get((topic, group), {}).get(queue_id, -1)
+
+    def offsets(self) -> dict[str, dict[int, int]]:
+        return {f"{topic}@{group}": dict(queues) for (topic, group), queues in self.committed_offsets.items()}
+
+    def remove_offsets(self, group: str, topic: str | None = None) -> None:
+        kept = {place: queues for place, queues in self.committed_offsets.items() if place[1] != group}
+        self.committed_offsets = kept if topic is None else self.committed_offsets
+
+    def set_permission(self, perm: int) -> None:
+        self.permission = perm
+
+    def counters(self) -> list[Counter]:
+        return self.counted
+
+
+class ControlPlane:
+    """Everything that answers administrators."""
+
+    def __init__(self, path: Path, values: Mapping[str, str] | None = None, *, retention: bool = True) -> None:
+        self.now = NOW
+        self.path = path
+        keep = rmqfast.RetentionOptions(clean_forcibly=False, warning_ratio=100, force_ratio=99, disk_max_used_ratio=95)
+        config = BrokerConfig({"brokerName": "broker-a", "listenPort": "25010"} | dict(values or {}))
+        self.store = rmqfast.open_store(
+            path,
+            mode="a",
+            options=replace(SMALL, store_host=config.broker_address),
+            retention=keep if retention else None,
+            clock=lambda: self.now,
+        )
+        self.tables = Tables()
+        self.registered: list[str | None] = []
+        self.configuration = Configuration(config, now=NOW)
+        self.topics = TopicManager(
+            path,
+            self.config,
+            self.tables,
+            now=self.clock,
+            on_change=lambda topic: self.registered.append(name_of(topic)),
+        )
+        self.groups = SubscriptionGroupManager(path, self.config, self.tables, now=self.clock)
+        self.filters = ConsumerFilterManager(path, lambda _: None)
+        self.consumers = ConsumerManager(self.tables, self.filters)
+        self.offsets = ConsumerOffsetManager(path, self.tables, self.store.live)
+        self.clients = self._clients()
+        self.peers: defaultdict[str, Peer] = defaultdict(Peer)
+        self.stats = BrokerStats(self.tables.counters)
+        self.store_stats = StoreStats(self.tables.counters, now=NOW)
+        self.delay_offsets: dict[int, int] = {}
+        self.changed: list[Mapping[str, str]] = []
+        self.processors = self._processors()
+
+    def config(self) -> BrokerConfig:
+        return self.configuration.current
+
+    def clock(self) -> int:
+        return self.now
+
+    def answer(self, code: int, ext_fields: Mapping[str, str] | None = None, body: bytes = b"") -> Response:
+        """What is answered to a request, at once or later."""
+        answer = process(self.processors, Request(code, ext_fields or {}, body, Peer()))
+        if isinstance(answer, Later):
+            try:
+                return answer.work()
+            except ResponseError as error:
+                return Response(error.code, error.remark)
+        assert isinstance(answer, Response)
+        return answer
+
+    def json(self, code: int, ext_fields: Mapping[str, str] | None = None, body: bytes = b"") -> Any:
+        """The body of an answer that is no error."""
+        answer = self.answer(code, ext_fields, body)
+        assert answer.code == 0, answer
+        return decode(answer.body)
+
+    def heartbeat(self, body: bytes) -> None:
+        """Hears a client; its groups and what they want are taken."""
+        peer = self.peers[decode(body)["clientID"]]
+        assert self.clients.heartbeat(Request(34, {}, body, peer)).code == 0
+
+    def leave(self, fields: Mapping[str, str]) -> None:
+        """Hears that a client leaves a group."""
+        self.clients.unregister(Request(35, fields, b"", self.peers[fields["clientID"]]))
+
+    def come_online(self, group: str, topic: str) -> None:
+        """Has a consumer of a group want all of a topic, and nothing else."""
+        wanted = {"topic": topic, "subString": "*", "subVersion": self.now}
+        consumer = {"groupName": group, "messageModel": "CLUSTERING", "subscriptionDataSet": [wanted]}
+        kinds = {"consumeType": "CONSUME_PASSIVELY", "consumeFromWhere": "CONSUME_FROM_LAST_OFFSET"}
+        self.heartbeat(encode({"clientID": f"client of {group}", "consumerDataSet": [consumer | kinds]}))
+
+    def queue_directories(self) -> set[str]:
+        """The topics that have consume queues on the disk."""
+        return {directory.name for directory in (self.path / "consumequeue").iterdir()}
+
+    def close(self) -> None:
+        self.store.close()
+
+    def _clients(self) -> ClientProcessor:
+        return ClientProcessor(
+            consumers=self.consumers,
+            producers=ProducerManager(),
+            filters=self.filters,
+            find_group=self.groups.find,
+            create_retry_topic=lambda name, queues, flag: self.topics.create_for_send_back(name, queues, sys_flag=flag),
+            is_property_filter_enabled=lambda: True,
+            now=self.clock,
+        )
+
+    def _processors(self) -> dict[int, Processor]:
+        live, offsets = self.store.live, self.offsets
+        families: list[Any] = [
+            TopicProcessor(self.topics, self.store, self.stats, self.config),
+            SubscriptionGroupProcessor(self.groups, offsets, self.stats, self.config),
+            ConfigProcessor(
+                self.configuration, self.topics, self.tables, now=self.clock, on_update=self.changed.append
+            ),
+            RuntimeInfoProcessor(
+                self.config,
+                self.path,
+                live,
+                self.store_stats,
+                schedule=lambda: {f"scheduleMessageOffset_{level}": "0,0" for level in self.delay_offsets},
+                unflushed=lambda: 1142,
+                now=self.clock,
+            ),
+            BrokerStatsProcessor(self.stats),
+            ConsumeStatsProcessor(
+                self.config,
+                self.topics,
+                live,
+                groups=self.groups,
+                consumers=self.consumers,
+                offsets=offsets,
+                stats=self.stats,
+            ),
+            ConsumeTimeSpanProcessor(self.config, self.topics, live, offsets, now=self.clock),
+            ConsumeQueueProcessor(self.topics, live, self.consumers, lambda topic, group: f"{group} of {topic}"),
+            CleanProcessor(self.store, self.topics),
+            QueueBoundsProcessor(live),
+            QueryMessageProcessor(live, self.config),
+            DelayOffsetProcessor(lambda: self.delay_offsets),
+        ]
+        return {code: processor for family in families for code, processor in family.processors().items()}
+
+
+def name_of(topic: TopicConfig | None) -> str | None:
+    """Which topic is registered; None for all."""
+    return None if topic is None else topic.topic_name

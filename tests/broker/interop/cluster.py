@@ -1,0 +1,194 @@
+"""A name server and a broker to ask: RocketMQ's own, or rmqfast's, started alike and told apart by nobody."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from abc import ABC, abstractmethod
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import rmqfast
+from tests.interop.rocketmq import NICE, RocketMQ, free_ports
+
+ROOT = Path(__file__).parents[3]
+# As real-rocketmq.sh starts a broker.
+BASE = (
+    "brokerIP1=127.0.0.1",
+    "diskMaxUsedSpaceRatio=95",
+    "fileReservedTime=87600",
+    "autoCreateTopicEnable=true",
+    "enablePropertyFilter=true",
+)
+# What real-rocketmq.sh tells the JVM.
+DISK = ("rocketmq.broker.diskSpaceWarningLevelRatio=0.97", "rocketmq.broker.diskSpaceCleanForciblyRatio=0.96")
+# What makes a scenario short; both clusters are told the same.
+SCENARIO = (
+    "messageDelayLevel=1s 3s 1s 1s 1s 1s 1s 1s 1s 1s 1s 1s 1s 1s 1s 1s 1s 1h",
+    "transactionTimeOut=1000",
+    "transactionCheckInterval=1000",
+    "enablePropertyFilter=true",
+    "mappedFileSizeCommitLog=16777216",
+    "mappedFileSizeConsumeQueue=60000",
+    "maxHashSlotNum=1000",
+    "maxIndexNum=4000",
+)
+
+
+class Cluster(ABC):
+    """A cluster on the loopback; `with` starts and stops it."""
+
+    def __init__(self, directory: Path, properties: tuple[str, ...] = (), ports: tuple[int, int] | None = None) -> None:
+        self.directory = directory
+        self.properties = properties
+        self.name_server_port, self.broker_port = ports or free_ports(2)
+        self.store = directory / "store"
+
+    @property
+    def name_server(self) -> str:
+        """`host:port`."""
+        return f"127.0.0.1:{self.name_server_port}"
+
+    @property
+    def broker(self) -> str:
+        """`host:port`."""
+        return f"127.0.0.1:{self.broker_port}"
+
+    @abstractmethod
+    def start(self) -> None:
+        """Starts it and waits until it serves; a stopped one goes on with what it stored."""
+
+    @abstractmethod
+    def stop(self) -> None:
+        """Ends it cleanly."""
+
+    @abstractmethod
+    def kill9(self) -> None:
+        """Ends the process of the broker as a crash would."""
+
+    @property
+    @abstractmethod
+    def pid(self) -> int:
+        """The process of the broker."""
+
+    def __enter__(self) -> Self:
+        try:
+            self.start()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+
+class RealCluster(Cluster):
+    """RocketMQ of one version."""
+
+    def __init__(
+        self,
+        version: str,
+        directory: Path,
+        properties: tuple[str, ...] = (),
+        ports: tuple[int, int] | None = None,
+        heap: str = "-Xms256m -Xmx1g",
+    ) -> None:
+        more = ("timerWheelEnable=false",) if version.startswith("5") else ()
+        self.version = version
+        self._rocketmq = RocketMQ(version, directory, *properties, *more, ports=ports, heap=heap)
+        chosen = self._rocketmq.name_server_port, self._rocketmq.broker_port
+        super().__init__(directory, (*properties, *more), chosen)
+
+    def start(self) -> None:
+        self._rocketmq.start()
+        self.name_server_port, self.broker_port = self._rocketmq.name_server_port, self._rocketmq.broker_port
+
+    def stop(self) -> None:
+        self._rocketmq.stop()
+
+    def kill9(self) -> None:
+        self._rocketmq.kill9()
+
+    @property
+    def pid(self) -> int:
+        return self._rocketmq.pid
+
+
+class OurCluster(Cluster):
+    """Name server and broker in one process."""
+
+    _process: subprocess.Popen[bytes] | None = None
+    _reader: threading.Thread
+
+    def start(self) -> None:
+        self.directory.mkdir(parents=True, exist_ok=True)
+        conf = self.directory / "broker.conf"
+        paths = f"rocketmqHome={self.directory}\nstorePathCommitLog={self.store}/commitlog"
+        conf.write_text("".join(f"{line}\n" for line in (*BASE, *DISK, paths, *self.properties)))
+        log = (self.directory / "server.log").open("ab")
+        ports = ("--namesrv-port", self.name_server_port, "--broker-port", self.broker_port)
+        command = [*NICE, sys.executable, "-m", "rmqfast.cli", "server", *ports, "--store", self.store, "-c", conf]
+        path = os.pathsep.join(
+            filter(None, (str(Path(rmqfast.__file__).parents[1]), str(ROOT), os.environ.get("PYTHONPATH")))
+        )
+        self._process = subprocess.Popen(
+            list(map(str, command)), stdout=subprocess.PIPE, stderr=log, env={**os.environ, "PYTHONPATH": path}
+        )
+        log.close()
+        self._await_ready(30)
+
+    def _await_ready(self, seconds: float) -> None:
+        """Reads the line with `ready`; what else is printed is read away."""
+        assert self._process is not None
+        assert self._process.stdout is not None
+        output, ready = self._process.stdout, threading.Event()
+
+        def read() -> None:
+            for line in output:
+                if b"ready" in line:
+                    ready.set()
+
+        self._reader = threading.Thread(target=read, daemon=True)
+        self._reader.start()
+        end = time.monotonic() + seconds
+        while not ready.wait(0.005):
+            if self._process.poll() is not None or time.monotonic() > end:
+                raise RuntimeError(
+                    f"the server did not become ready: {(self.directory / 'server.log').read_text()[-2000:]}"
+                )
+
+    def stop(self) -> None:
+        self._end(signal.SIGTERM)
+
+    def kill9(self) -> None:
+        self._end(signal.SIGKILL)
+
+    def _end(self, number: signal.Signals) -> None:
+        if self._process is None:
+            return
+        with contextlib.suppress(ProcessLookupError):
+            self._process.send_signal(number)
+        self._process.wait(60)
+        self._reader.join(10)
+        assert self._process.stdout is not None
+        self._process.stdout.close()
+        self._process = None
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+
+def cluster_of(name: str, directory: Path, properties: tuple[str, ...] = ()) -> Cluster:
+    """`ours`, or RocketMQ by its version."""
+    return OurCluster(directory, properties) if name == "ours" else RealCluster(name, directory, properties)

@@ -1,0 +1,81 @@
+"""Makes tests/golden/broker from real clusters: what rmqfast's is held against, so that no test needs a real one.
+
+python -m tests.broker.interop.record [scenarios] [mqadmin] ...     (all of them without a name)
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from . import go_client, mqadmin, scenarios
+from .cluster import ROOT, SCENARIO, RealCluster
+from .tag_conflict import conflict
+
+GOLDEN = ROOT / "tests/golden/broker"
+
+
+def golden(name: str) -> Any:
+    """What was recorded under a name."""
+    with gzip.open(GOLDEN / f"{name}.json.gz", "rt") as file:
+        return json.load(file)
+
+
+def keep(name: str, value: Any) -> None:
+    """Writes a recording; equal recordings are equal files."""
+    GOLDEN.mkdir(exist_ok=True)
+    text = json.dumps(value, indent=0, ensure_ascii=False)
+    with (GOLDEN / f"{name}.json.gz").open("wb") as file, gzip.GzipFile("", "wb", fileobj=file, mtime=0) as packed:
+        packed.write(text.encode())
+
+
+def on(version: str, ask: Callable[[RealCluster], Any], properties: tuple[str, ...] = SCENARIO) -> Any:
+    """What a fresh cluster of that version answers."""
+    with (
+        tempfile.TemporaryDirectory() as directory,
+        RealCluster(version, Path(directory) / "mq", properties) as cluster,
+    ):
+        return ask(cluster)
+
+
+def record_scenarios() -> None:
+    """Clients of both versions; what those of 5.3.3 cannot do on 4.9.4 they do as on a broker of their own."""
+    keep("scenarios-4.9.4", on("4.9.4", lambda cluster: scenarios.play(cluster, "4.9.4")))
+    old = on("4.9.4", lambda cluster: scenarios.play(cluster, "5.3.3"))
+    new = on("5.3.3", lambda cluster: scenarios.play(cluster, "5.3.3"))
+    for name in (name for name, rows in old.items() if any(refused(row) for row in rows)):
+        old[name] = new[name]
+    keep("scenarios-5.3.3", old)
+
+
+def refused(row: dict[str, Any]) -> bool:
+    """Whether the old broker did not know what the new client asked for."""
+    nothing_came = row.get("kind") == "count" and 0 in (row.get("first"), row.get("polled"))
+    return "failed" in row or nothing_came
+
+
+def record_mqadmin() -> None:
+    keep("mqadmin-4.9.4", on("4.9.4", lambda cluster: list(mqadmin.ask_all(cluster))))
+
+
+def record_tag_conflict() -> None:
+    keep("tag-conflict-4.9.4", on("4.9.4", conflict, ()))
+
+
+def record_go_client() -> None:
+    keep("go-client-4.9.4", on("4.9.4", go_client.rows))
+
+
+def main() -> None:
+    todo = {name.removeprefix("record_"): make for name, make in globals().items() if name.startswith("record_")}
+    for name in sys.argv[1:] or todo:
+        todo[name]()
+
+
+if __name__ == "__main__":
+    main()

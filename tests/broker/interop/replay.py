@@ -1,0 +1,226 @@
+"""Recorded requests of RocketMQ's clients, sent again to a cluster; each answer is held against the recorded one.
+
+python -m tests.broker.interop.replay CLUSTER [RECORDING]     (ours, 4.9.4 or 5.3.3; 4.9.4 or 5.3.3)
+
+The recording keeps at most four exchanges of a kind in each step, so some offsets were never committed and some
+messages never sent back; what follows from those alone is masked and says so.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from . import wire_masks
+from .cluster import ROOT, Cluster, cluster_of
+from .frames import Connection, Frame, answer_to
+
+PROPERTIES = (
+    "mappedFileSizeCommitLog=4194304",
+    "mappedFileSizeConsumeQueue=20000",
+    "maxHashSlotNum=1000",
+    "maxIndexNum=4000",
+    "transactionTimeOut=1000",
+    "transactionCheckInterval=3000",
+)
+Row = dict[str, Any]
+PULLS, HELD = (11, 361), 19
+RACED = 25  # a pull that was faster than the heartbeat with its subscription: it is not sent again
+NOTIFIED, CHECKED = 40, 39
+HEARTBEAT, CONSUMERS = 34, 38
+# Seconds after a step, until what it began is done: a message of delay level 1, the end of a transaction.
+PAUSES = {"delay": 2.5, "tx-commit": 0.7, "tx-rollback": 0.7}
+# Made when a transaction was asked about for the fifteenth time, after as many intervals: not so far here.
+LATE_TOPIC = "TRANS_CHECK_MAX_TIME_TOPIC"
+
+
+@dataclass(frozen=True)
+class Difference:
+    """An answer that is not as recorded."""
+
+    row: int
+    step: str
+    code: int
+    what: str
+    recorded: Any
+    got: Any
+
+    def __str__(self) -> str:
+        recorded, got = (str(value)[:1500] for value in (self.recorded, self.got))
+        return f"{self.row} {self.step}, {self.code}: {self.what}\n  recorded {recorded}\n  got      {got}"
+
+
+def recording(version: str) -> list[Row]:
+    """The exchanges, in the order of their answers."""
+    with gzip.open(ROOT / f"tests/golden/wire-{version}.jsonl.gz", "rt") as lines:
+        return [json.loads(line) for line in lines]
+
+
+class Replay:
+    """One recording on one cluster."""
+
+    def __init__(self, rows: list[Row], cluster: Cluster) -> None:
+        self.rows, self.cluster = rows, cluster
+        self.connections: dict[int, Connection] = {}
+        self.last = {row["conn"]: number for number, row in enumerate(rows)}
+        self.notified: dict[int, list[int]] = {}
+        self.of_5 = rows[-1]["requestHeader"]["version"] > 401
+        found = re.search(r'"brokerAddrs":\{"?0"?:"([\d.:]+)"', bytes.fromhex(rows[0]["response"]).decode("latin-1"))
+        assert found is not None
+        self.brokers = (found[1], cluster.broker)
+
+    def run(self) -> Iterator[Difference]:
+        """Sends everything; tells what differs."""
+        number = 0
+        while number < len(self.rows):
+            together = [number]
+            while self._held(together[-1]) and self._held(together[-1] + 1):
+                together.append(together[-1] + 1)
+            for one in together:
+                self._send(one)
+            for one in together:
+                yield from self._check(one)
+                yield from self._leave(one)
+            number = together[-1] + 1
+            if number < len(self.rows) and (step := self.rows[number - 1]["step"]) != self.rows[number]["step"]:
+                time.sleep(PAUSES.get(step, 0))
+
+    def _leave(self, number: int) -> Iterator[Difference]:
+        """Closes a connection after its last exchange; by then it must have been notified as often as it was."""
+        key = self.rows[number]["conn"]
+        if self.last[key] != number:
+            return
+        for one in self.notified.pop(key, []):
+            got = self.connections[key].request(NOTIFIED, 5)
+            yield from self._compare(one, Frame.read(bytes.fromhex(self.rows[one]["request"])), got)
+        if key in self.connections:
+            self.connections.pop(key).close()
+
+    def _held(self, number: int) -> bool:
+        if number >= len(self.rows):
+            return False
+        row = self.rows[number]
+        return row["code"] in PULLS and row.get("responseCode") == HELD
+
+    def _connection(self, row: Row) -> Connection:
+        if row["conn"] not in self.connections:
+            ports = {"namesrv": self.cluster.name_server_port, "broker": self.cluster.broker_port}
+            asked = [one for one in self.rows if one["conn"] == row["conn"] and from_server(one) and not one["oneway"]]
+            answers = {one["code"]: bytes.fromhex(one["response"]) for one in asked}
+
+            def answer(request: Frame) -> bytes | None:
+                recorded = answers.get(request.code)
+                return None if recorded is None else answer_to(request, recorded)
+
+            self.connections[row["conn"]] = Connection(("127.0.0.1", ports[row["server"]]), answer)
+            self._introduce(row["conn"])
+        return self.connections[row["conn"]]
+
+    def _introduce(self, key: int) -> None:
+        """A consumer is known before it asks: its first heartbeat may be left out, or recorded later."""
+        rows = [row for row in self.rows if row["conn"] == key and not from_server(row)]
+        beat = next((number for number, row in enumerate(rows) if row["code"] == HEARTBEAT), None)
+        if beat and any(row["code"] in (*PULLS, CONSUMERS) for row in rows[:beat]):
+            self.connections[key].send(bytes.fromhex(rows[beat]["request"]))
+            self.connections[key].response(rows[beat]["requestHeader"]["opaque"], 10)
+
+    def _send(self, number: int) -> None:
+        row = self.rows[number]
+        if not from_server(row) and row.get("responseCode") != RACED:
+            self._connection(row).send(bytes.fromhex(row["request"]))
+        if row["oneway"]:
+            time.sleep(0.02)  # nobody says when it was taken, and the next request may come on another connection
+
+    def _check(self, number: int) -> Iterator[Difference]:
+        row = self.rows[number]
+        connection = self._connection(row)
+        if from_server(row):
+            # a notification was noted before the answer to the heartbeat that it follows from; what has an answer
+            # arrives when the client asks for it, one row later
+            if row["code"] == NOTIFIED:
+                self.notified.setdefault(row["conn"], []).append(number)
+            elif row["code"] == CHECKED and not self.of_5:  # which of several is asked about first, nobody says
+                got = connection.request(CHECKED, 20)
+                yield from self._compare(number, Frame.read(bytes.fromhex(row["request"])), got)
+            return
+        if (
+            row["oneway"]
+            or row["responseCode"] == RACED
+            or row["requestHeader"].get("extFields", {}).get("topic") == LATE_TOPIC
+        ):
+            return
+        yield from self._compare_settled(number, connection)
+
+    def _compare_settled(self, number: int, connection: Connection) -> Iterator[Difference]:
+        """The name server may hear of a topic a moment later: it is asked again."""
+        row = self.rows[number]
+        recorded = Frame.read(bytes.fromhex(row["response"]))
+        opaque = recorded.header["opaque"]
+        for _ in range(40 if row["server"] == "namesrv" else 1):
+            got = connection.response(opaque, 30 if row["code"] in PULLS else 8)
+            differences = list(self._compare(number, recorded, got))
+            if not differences or got is None or row["server"] != "namesrv":
+                break
+            time.sleep(0.1)
+            connection.send(bytes.fromhex(row["request"]))
+        else:
+            connection.response(opaque, 5)
+        yield from differences
+
+    def _compare(self, number: int, recorded: Frame, got: Frame | None) -> Iterator[Difference]:
+        row = self.rows[number]
+
+        def differs(what: str, one: Any, other: Any) -> Iterator[Difference]:
+            if one != other:
+                yield Difference(number, row["step"], row["code"], what, one, other)
+
+        if got is None:
+            yield Difference(number, row["step"], row["code"], "nothing came", recorded.header, None)
+            return
+        yield from differs("code", recorded.code, got.code)
+        yield from differs("serialization", recorded.serialization, got.serialization)
+        for name in ("flag", "language", "version"):
+            yield from differs(name, recorded.header.get(name), got.header.get(name))
+        yield from differs("remark", *(wire_masks.remark(frame) for frame in (recorded, got)))
+        yield from differs("fields", wire_masks.fields(recorded), wire_masks.fields(got))
+        if recorded.code == got.code:
+            pair = (wire_masks.body(row["code"], frame.body, self.brokers, of_5=self.of_5) for frame in (recorded, got))
+            yield from differs("body", *pair)
+
+
+def from_server(row: Row) -> bool:
+    """Whether the server asks the client."""
+    return bool(row["direction"] == "server-to-client")
+
+
+def replay(version: str, cluster: Cluster) -> list[Difference]:
+    """What a cluster answers otherwise than was recorded."""
+    run = Replay(recording(version), cluster)
+    try:
+        return list(run.run())
+    finally:
+        for connection in run.connections.values():
+            connection.close()
+
+
+def main() -> None:
+    name, version = sys.argv[1], (*sys.argv[2:], "4.9.4")[0]
+    with tempfile.TemporaryDirectory() as directory, cluster_of(name, Path(directory) / "mq", PROPERTIES) as cluster:
+        differences = replay(version, cluster)
+    for difference in differences:
+        sys.stdout.write(f"{difference}\n")
+    counted = Counter((one.code, one.what) for one in differences)
+    sys.stdout.write(f"{len(differences)} {counted}\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,36 @@
+"""RocketMQ's own clients find on rmqfast's broker what they find on RocketMQ's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from . import masks, scenarios
+from .cluster import SCENARIO, OurCluster
+from .record import golden
+
+pytestmark = [pytest.mark.long, pytest.mark.timeout(400)]
+CLIENTS = ("4.9.4", "5.3.3")
+NAMES = [(client, name) for client in CLIENTS for name in golden(f"scenarios-{client}")]
+
+
+@pytest.fixture(scope="module")
+def played(tmp_path_factory: pytest.TempPathFactory) -> dict[str, scenarios.Rows]:
+    """The rows of all scenarios, by version of the clients; each version has a cluster of its own."""
+    found = {}
+    for client in CLIENTS:
+        with OurCluster(tmp_path_factory.mktemp(client), SCENARIO) as cluster:
+            found[client] = scenarios.play(cluster, client)
+    return found
+
+
+@pytest.mark.parametrize(("client", "name"), NAMES, ids=[" ".join(pair) for pair in NAMES])
+def test_a_scenario_gives_the_rows_that_it_gives_on_rocketmq(
+    played: dict[str, scenarios.Rows], client: str, name: str
+) -> None:
+    expected: list[Any] = golden(f"scenarios-{client}")[name]
+    got = played[client][name]
+    if client != CLIENTS[0]:
+        got, expected = masks.between_versions(got), masks.between_versions(expected)
+    assert got == expected

@@ -1,0 +1,87 @@
+"""What of a recorded answer is not compared: what is made anew, and what follows from what the recording left out."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from . import masks
+from .frames import Frame
+from .record_rows import record_rows
+
+RECORDS = (11, 12, 33, 39, 361)  # answers and requests whose body is messages as they are stored
+# Fields of a header whose value is made anew.
+FIELDS = {
+    "msgId": "offset ids: the port of the broker, and what was stored before",
+    "offsetMsgId": "the same",
+    "commitLogOffset": "where the message is, after what was not sent again",
+    "indexLastUpdateTimestamp": "time",
+    "indexLastUpdatePhyoffset": "as commitLogOffset",
+    "version": "a data version: time and counter",
+    "transactionId": "in a response, where it follows from the time",
+}
+# In a body of JSON, or of lines.
+BODIES = (
+    (re.compile(rb'"(lastUpdateTimestamp|lastTimestamp|timestamp|lastUpdateTime)":\d+'), rb'"\1":<time>'),
+    (re.compile(rb'"clientAddr":"[^"]*"'), rb'"clientAddr":<address>'),
+    (re.compile(rb'"consumeTps":[\d.E-]+'), rb'"consumeTps":<figure>'),
+    # offsets of groups whose commits the recording has in part only
+    (re.compile(rb'"consumerOffset":\d+'), rb'"consumerOffset":<partly recorded>'),
+    (re.compile(rb'"stateVersion":\d+'), rb'"stateVersion":<counter>'),
+    (re.compile(rb'"counter":\d+'), rb'"counter":<counter>'),
+    # made when a transaction was asked about for the fifteenth time, after as many intervals
+    (re.compile(rb'"TRANS_CHECK_MAX_TIME_TOPIC",'), b""),
+)
+# In the recording of 5.3.3 alone: a rate, and an offset that was committed when nobody kept it.
+BODIES_OF_5 = (
+    (re.compile(rb'"topicPutTps":[\d.E-]+'), rb'"topicPutTps":<figure>'),
+    (re.compile(rb'\{"brokerName":"broker-a","queueId":0,"topic":"%RETRY%[^}]*\}:\{[^}]*\},'), b""),
+)
+# Properties of the broker that follow from where it runs.
+LINES = re.compile(
+    rb"(?m)^(storePath\w*|rocketmqHome|namesrvAddr|listenPort|haListenPort|brokerIP\d|aclFile\w*|\w*ThreadPoolNums?|\w*ThreadNums?"
+    rb"|startAcceptSendRequestTimeStamp|brokerConfigPath|configBlackList)=.*$"
+)
+CONFIGURATION, RUNTIME, RUNNING = 26, 28, 307
+
+
+def remark(frame: Frame) -> str | None:
+    """The remark, without addresses and times."""
+    text = frame.header.get("remark")
+    return None if text is None else masks.text(text)
+
+
+def body(code: int, data: bytes, brokers: tuple[str, ...], *, of_5: bool) -> Any:
+    """A body as it is compared; `brokers` are the addresses that stand for the broker."""
+    if code in RECORDS and data:
+        return record_rows(data)
+    if code == RUNTIME:
+        return runtime(data)
+    if code == RUNNING:
+        return data  # the client's own, handed on
+    for address in brokers:
+        data = data.replace(address.encode(), b"<broker>")
+    if code == CONFIGURATION:
+        return dict(line.partition(b"=")[::2] for line in LINES.sub(rb"\1=<here>", data).splitlines())
+    for pattern, instead in (*BODIES, *(BODIES_OF_5 if of_5 else ())):
+        data = pattern.sub(instead, data)
+    return data
+
+
+def fields(frame: Frame) -> dict[str, str]:
+    """The fields of a header; of what is made anew only that it is there, and how many."""
+    return {name: f"<{value.count(',')}>" if name in FIELDS else value for name, value in frame.fields.items()}
+
+
+def runtime(body: bytes) -> dict[str, str]:
+    """What a broker tells about itself: the names, and the values that are no figures.
+
+    Which delay levels have delivered something depends on what was sent back; a path is the name of one entry.
+    """
+    table = json.loads(body)["table"]
+    names = {name: name.partition("_/")[0] for name in table if not name.startswith("scheduleMessageOffset_")}
+    return {
+        short: "<figure>" if re.search(r"\d|^null$|^\s*$", table[name]) else table[name]
+        for name, short in names.items()
+    }

@@ -1,0 +1,53 @@
+"""Notices of changed groups: at once, or once for many changes."""
+
+from __future__ import annotations
+
+from rmqfast.broker.clients.change_notifier import AT_ONCE, ChangeNotifier
+from rmqfast.broker.clients.client_channel import GroupChange
+
+from .client_doubles import Line
+
+LINES = tuple(Line(f"1:{number}") for number in range(AT_ONCE + 2))
+
+
+def _notices() -> list[int]:
+    return [len(line.notified()) for line in LINES]
+
+
+def test_a_small_group_is_told_of_every_change_at_once() -> None:
+    notifier = ChangeNotifier()
+    for _ in range(2):
+        notifier.take(GroupChange("g", LINES[:AT_ONCE]))
+    assert _notices() == [2] * AT_ONCE + [0, 0]
+    notifier.run_once()
+    assert _notices() == [0] * len(LINES)
+
+
+def test_a_large_group_is_told_once_of_many_changes() -> None:
+    notifier = ChangeNotifier()
+    for size in (1, 2):
+        notifier.take(GroupChange("g", LINES[: AT_ONCE + size]))
+    assert _notices() == [0] * len(LINES)
+    notifier.run_once()
+    assert _notices() == [1] * len(LINES)
+    notifier.run_once()
+    assert _notices() == [0] * len(LINES)
+
+
+def test_a_group_that_became_small_is_told_at_once_and_not_again() -> None:
+    notifier = ChangeNotifier()
+    notifier.take(GroupChange("g", LINES))
+    notifier.take(GroupChange("g", LINES[:3]))
+    assert _notices() == [1] * 3 + [0] * (len(LINES) - 3)
+    notifier.run_once()
+    assert sum(_notices()) == 0
+
+
+def test_groups_do_not_wait_for_each_other() -> None:
+    notifier = ChangeNotifier()
+    notifier.take(GroupChange("large", LINES))
+    notifier.take(GroupChange("small", LINES[:1]))
+    assert LINES[0].notified() == ["small"]
+    notifier.run_once()
+    assert LINES[0].notified() == ["large"]
+    assert sum(_notices()) == len(LINES) - 1

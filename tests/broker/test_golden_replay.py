@@ -1,0 +1,113 @@
+"""What a real broker stored by itself, stored again: each record of a golden log is the same, every byte."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from rmqfast.broker.delay.schedule import SCHEDULE_TOPIC, ScheduleMessageService
+from rmqfast.broker.messages.send_back import SendBackProcessor
+from rmqfast.broker.messages.stored_message import StoredMessage, offset_of_id
+from rmqfast.broker.transactions.check_round import with_check_counted
+from rmqfast.broker.transactions.half_messages import HALF_TOPIC, OP_TOPIC, HalfMessages
+from rmqfast.store.config import SubscriptionGroupConfig
+from tests.broker.doubles import Groups, Topics, request
+from tests.broker.memory_store import MemoryStore, records_of
+from tests.reference.record import Record
+
+GROUP = "fx_failing"
+
+
+class Replay:
+    """Puts what clients sent as it is, and lets the broker's part of the log be made again."""
+
+    def __init__(self, root: Path) -> None:
+        self.now = self.born = 0
+        self.store = MemoryStore(lambda: self.now, "127.0.0.1:21130")
+        self.half = HalfMessages(self.store, self.store.append, store_host="127.0.0.1:21130", now=lambda: self.born)
+        self.back = SendBackProcessor(
+            self.store,
+            self.store.append,
+            find_group=Groups(SubscriptionGroupConfig(group_name=GROUP)).find,
+            make_topic=Topics().make,
+            is_writable=lambda: True,
+            broker_ip="127.0.0.1",
+        )
+        self.schedule = ScheduleMessageService(root, self.store, self.store.deliver, started=0, batch=1)
+        self.by_key: dict[str, Record] = {}
+
+    def make(self, wanted: Record) -> str | None:
+        """Has the broker store what `wanted` is; says what that was, None for what a client sent."""
+        self.now, self.born = wanted.store_timestamp, wanted.born_timestamp
+        key = wanted.properties.get("UNIQ_KEY", "")
+        if wanted.topic == OP_TOPIC:
+            self.half.remove(self.half_message(int(wanted.body)))
+            return "operation"
+        if wanted.prepared_transaction_offset:
+            half = self.half.at(wanted.prepared_transaction_offset)
+            assert half is not None
+            self.half.commit(half)
+            return "commit"
+        if wanted.topic == HALF_TOPIC and "TRANSACTION_CHECK_TIMES" in wanted.properties:
+            half = StoredMessage.parse(self.store.records[self.by_key[key].physical_offset])
+            self.half.put_back(half, with_check_counted(half))
+            return "half message put back"
+        if wanted.reconsume_times and not wanted.topic.startswith("%RETRY%"):
+            self.send_back(wanted, key)
+            return "retry" if wanted.topic == SCHEDULE_TOPIC else "dead letter"
+        if "DELAY" in wanted.properties and wanted.topic != SCHEDULE_TOPIC:
+            assert self.schedule._deliver_due(int(wanted.properties["DELAY"]), self.now)[0] == 1
+            return "delivery"
+        return None
+
+    def half_message(self, queue_offset: int) -> StoredMessage:
+        return StoredMessage.parse(self.store.records[self.store.queues[HALF_TOPIC, 0][queue_offset][0]])
+
+    def send_back(self, wanted: Record, key: str) -> None:
+        offset = offset_of_id(wanted.properties["ORIGIN_MESSAGE_ID"])
+        if wanted.reconsume_times > 1:
+            offset = self.by_key[key].physical_offset
+        fields = {"offset": offset, "group": GROUP, "delayLevel": 0, "maxReconsumeTimes": 2}
+        assert self.back.consumer_send_msg_back(request(36, fields)).code == 0
+
+
+@pytest.mark.parametrize("name", ["delaytx-4.9.4"])
+def test_what_a_broker_stores_by_itself_has_the_bytes_of_a_real_one(
+    name: str, golden_store: Callable[[str], Path], tmp_path: Path
+) -> None:
+    replay, made = Replay(tmp_path), Counter[str]()
+    for wanted, data in records_of((golden_store(name) / "commitlog").iterdir()):
+        what = replay.make(wanted)
+        if what is None:
+            replay.store.put_record(wanted, data)
+        made[what or "sent"] += 1
+        assert replay.store.records.get(wanted.physical_offset) == data, (what, wanted)
+        if wanted.topic != SCHEDULE_TOPIC:
+            replay.by_key[wanted.properties.get("UNIQ_KEY", "")] = wanted
+    assert made == {
+        "sent": 20 + 12 + 17,
+        "delivery": 52,
+        "retry": 40,
+        "dead letter": 20,
+        "commit": 4,
+        "operation": 8,
+        "half message put back": 4,
+    }
+
+
+def test_delivered_units_have_the_hash_of_the_tag(golden_store: Callable[[str], Path], tmp_path: Path) -> None:
+    replay = Replay(tmp_path)
+    root = golden_store("delaytx-4.9.4")
+    for wanted, data in records_of((root / "commitlog").iterdir()):
+        if replay.make(wanted) is None:
+            replay.store.put_record(wanted, data)
+        if wanted.topic != SCHEDULE_TOPIC:
+            replay.by_key[wanted.properties.get("UNIQ_KEY", "")] = wanted
+    for (topic, queue_id), units in replay.store.queues.items():
+        stored = (root / "consumequeue" / topic / str(queue_id) / f"{0:020}").read_bytes()
+        for at, (offset, size, code) in enumerate(units):
+            wanted_unit = offset.to_bytes(8) + size.to_bytes(4) + code.to_bytes(8, signed=True)
+            assert stored[at * 20 : at * 20 + 20] == wanted_unit

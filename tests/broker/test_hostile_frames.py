@@ -1,0 +1,392 @@
+"""Whatever comes to a cluster that runs: it is answered, or its connection ends, and all others are served."""
+
+from __future__ import annotations
+
+import json
+import socket
+import time
+import zlib
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rmqfast import EmbeddedCluster
+from rmqfast.remoting import RequestCode
+
+from .live_server import SMALL, Wire, pull_fields, send_fields
+from .mutations import NASTY, Recorded, framed, json_frame, one_of_each
+
+LISTENERS = ["broker", "vip", "namesrv"]
+DEEP = 60_000
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedCluster]:
+    root = tmp_path_factory.mktemp("hostile") / "inner" / "store"
+    with EmbeddedCluster(root, config=SMALL | {"enablePropertyFilter": "true"}) as cluster:
+        yield cluster
+
+
+@pytest.fixture(autouse=True)
+def sound(cluster: EmbeddedCluster, caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    """After each test everybody is served, and no processor has failed."""
+    yield
+    serves(cluster)
+    records = [(record.getMessage(), record.exc_info) for record in caplog.get_records("call")]
+    # what a client does wrong is logged, too, but without a traceback
+    assert [record for record in records if record[1]] == []
+    assert max((len(message) for message, _ in records), default=0) < 2000
+
+
+def serves(cluster: EmbeddedCluster) -> None:
+    with Wire(address(cluster, "broker")) as wire, Wire(address(cluster, "namesrv")) as names:
+        header, _ = wire.ask(310, send_fields("sound"), b"sound")
+        assert header["code"] == 0, header
+        pulled, body = wire.ask(11, pull_fields("sound", "sound", offset=int(header["extFields"]["queueOffset"])))
+        assert (pulled["code"], b"sound" in body) == (0, True)
+        assert wire.ask(28)[0]["code"] == names.ask(105, {"topic": "sound"})[0]["code"] == 0
+
+
+def address(cluster: EmbeddedCluster, listener: str) -> str:
+    if listener == "namesrv":
+        return cluster.name_server
+    host, _, port = cluster.brokers[0].address.rpartition(":")
+    return f"{host}:{int(port) - (2 if listener == 'vip' else 0)}"
+
+
+def number(value: int) -> bytes:
+    return (value % (1 << 32)).to_bytes(4, "big")
+
+
+HEADER = b'{"code":105,"extFields":{"topic":"t"},"flag":0,"language":"JAVA","opaque":1,"version":401}'
+BINARY = b"\0\x69\0\x01\x91\0\0\0\x07\0\0\0\0\0\0\0\x01r\0\0\0\x0c\0\x05topic\0\0\0\x01t"
+MALFORMED = {
+    "another protocol": b"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
+    "TLS": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(600),
+    "zeroes": bytes(64),
+    "negative length": number(-1) + bytes(8),
+    "length too small for the mark": number(3) + bytes(8),
+    "length above the limit": number((16 << 20) - 3) + number(10),
+    "largest length": number(0x7FFFFFFF) + number(10),
+    "header longer than the frame": number(20) + number(17) + bytes(16),
+    "header above its limit": number(1 << 20) + number((64 << 10) + 1),
+    "serialiser 2": framed(HEADER, serialize_type=2),
+    "serialiser 255": framed(HEADER, serialize_type=255),
+    "JSON said to be binary": framed(HEADER, serialize_type=1),
+    "binary said to be JSON": framed(BINARY),
+    "no header": number(4) + number(0),
+    "cut header": framed(HEADER[:-1]),
+    "not UTF-8": framed(HEADER.replace(b'"t"', b'"\xff"')),
+    "control character": framed(HEADER.replace(b'"t"', b'"\x01"')),
+    "a list": framed(b"[]"),
+    "deep": framed(b'{"code":105,"x":' + b"[" * DEEP),
+    "deep fields": framed(b'{"code":105,"extFields":{"a":' + b'{"a":' * (DEEP // 5)),
+    "code beyond 32 bits": framed(HEADER.replace(b"105", b"4294967401")),
+    "code is a fraction": framed(HEADER.replace(b"105", b"105.5")),
+    "code is a huge number": framed(HEADER.replace(b"105", b"9" * 60_000)),
+    "opaque is an object": framed(HEADER.replace(b'"opaque":1', b'"opaque":{}')),
+    "too many fields": framed(json.dumps({"code": 105, "extFields": {f"f{n}": "" for n in range(257)}}).encode()),
+    "binary: cut": framed(BINARY[:-1], serialize_type=1),
+    "binary: remark of 2 GiB": framed(BINARY[:13] + number(0x7FFFFFFF) + BINARY[17:], serialize_type=1),
+    "binary: negative remark": framed(BINARY[:13] + number(-1) + BINARY[17:], serialize_type=1),
+    "binary: negative name": framed(BINARY[:22] + b"\xff\xff" + BINARY[24:], serialize_type=1),
+    "binary: many empty fields": framed(BINARY[:18] + number(6 * 300) + bytes(6 * 300), serialize_type=1),
+}
+
+
+@pytest.mark.parametrize("listener", LISTENERS)
+@pytest.mark.parametrize("name", MALFORMED)
+def test_what_is_no_frame_ends_its_connection_and_no_other(cluster: EmbeddedCluster, listener: str, name: str) -> None:
+    with Wire(address(cluster, listener)) as other, Wire(address(cluster, listener)) as wire:
+        with suppress(OSError):  # the rest may come too late
+            wire.socket.sendall(MALFORMED[name])
+        assert wire.is_ended()
+        assert other.ask(105 if listener == "namesrv" else 30, {"topic": "t", "queueId": "0"})[0]["flag"] == 1
+
+
+@pytest.mark.parametrize("listener", LISTENERS)
+def test_a_frame_may_end_anywhere(cluster: EmbeddedCluster, listener: str) -> None:
+    frame = json_frame(310, send_fields("cut"), b"body")
+    for end in range(0, len(frame), 3):
+        with Wire(address(cluster, listener)) as wire:
+            wire.socket.sendall(frame[:end])
+    with Wire(address(cluster, listener)) as wire:
+        for at in range(len(frame)):
+            wire.socket.sendall(frame[at : at + 1])
+        if listener != "namesrv":
+            assert wire.answer()[0]["code"] == 0
+
+
+@pytest.mark.parametrize("code", [-1, 0, 9999, 32_767, 65_536, 200_050, 2**31 - 1, -(2**31)])
+def test_unknown_codes_are_said_to_be_so(cluster: EmbeddedCluster, code: int) -> None:
+    with Wire(address(cluster, "broker")) as wire:
+        header, _ = wire.ask(code)
+        assert (header["code"], header["remark"]) == (3, f" request type {code} not supported")
+
+
+def _codes() -> list[int]:
+    return sorted({int(code) for code in RequestCode})
+
+
+BODIES = {
+    "nothing": b"",
+    "garbage": b"\xff\xfe\0garbage",
+    "deep lists": b"[" * 200_000,
+    "deep objects": b'{"a":' * 100_000,
+    "deep and closed": b"[" * 50_000 + b"]" * 50_000,
+    "many members": b"{" + b",".join(b'"k%d":0' % n for n in range(200_000)) + b"}",
+    "long number": b"9" * 1_000_000,
+    "long fraction": b"1e" + b"9" * 100_000,
+    "long text": b'"' + b"a" * 4_000_000 + b'"',
+    "escapes": b'"' + b"\\u0000" * 200_000 + b'"',
+    "null": b"null",
+    "a number": b"5",
+    "a list": b"[1,2,3]",
+    "wrong members": json.dumps(
+        {name: {"x": [1]} for name in ("clientID", "consumerDataSet", "producerDataSet", "mqSet", "groupName", "topic")}
+    ).encode(),
+    "members of the wrong kind": json.dumps(
+        {"clientID": 5, "consumerDataSet": "x", "producerDataSet": [5], "mqSet": [None, 5, {}], "groupName": []}
+    ).encode(),
+    "zlib of zeroes": zlib.compress(bytes(20_000_000)),
+}
+
+
+@pytest.mark.parametrize("listener", ["broker", "namesrv"])
+@pytest.mark.parametrize("name", BODIES)
+def test_any_body_with_any_code_is_answered_or_passed_over(cluster: EmbeddedCluster, listener: str, name: str) -> None:
+    fields = {"topic": "t", "queueId": "0", "group": "g", "consumerGroup": "g", "compressed": "true", "bodyCrc32": "0"}
+    identity = {"brokerName": "x", "brokerAddr": "1.2.3.4:5", "clusterName": "c", "brokerId": "0", "haServerAddr": "h"}
+    began = time.monotonic()
+    with Wire(address(cluster, listener), timeout=60) as wire:
+        codes = [code for code in _codes() if code not in {310, 10, 320, 25, 307, 309}]
+        for code in codes:
+            wire.socket.sendall(json_frame(code, fields | identity, BODIES[name], opaque=code))
+        # one that is answered always, behind all others: some have no answer
+        wire.socket.sendall(json_frame(30 if listener == "broker" else 105, fields, opaque=-1))
+        while wire.answer()[0]["opaque"] != -1:
+            pass
+    assert time.monotonic() - began < 60
+
+
+def test_a_bomb_for_the_name_server_is_not_unpacked(cluster: EmbeddedCluster) -> None:
+    body = zlib.compress(bytes(1 << 28), 9)
+    identity = {"brokerName": "x", "brokerAddr": "1.2.3.4:5", "clusterName": "c", "brokerId": "0", "haServerAddr": "h"}
+    with Wire(cluster.name_server) as wire:
+        began = time.monotonic()
+        header, _ = wire.ask(103, identity | {"compressed": "true", "bodyCrc32": "0"}, body)
+        assert header["code"] == 1
+        assert time.monotonic() - began < 10
+
+
+def send_all(cluster: EmbeddedCluster, server: str, frames: Iterable[bytes]) -> None:
+    """Sends the frames, and waits until a request behind them is answered."""
+    last = json_frame(*((30, {"topic": "t", "queueId": "0"}) if server == "broker" else (206,)), opaque=-1)
+    with Wire(address(cluster, server)) as wire:
+        for frame in frames:
+            wire.socket.sendall(frame)
+        wire.socket.sendall(last)
+        while (answer := wire.answer()[0])["opaque"] != -1:
+            assert answer["flag"] & 1 or answer["code"] == 40, answer
+
+
+@pytest.mark.parametrize("request_", one_of_each(), ids=lambda each: f"{each.server}-{each.name}")
+def test_each_field_may_hold_anything(cluster: EmbeddedCluster, request_: Recorded) -> None:
+    header = json.loads(request_.header) | {"opaque": 1}
+    fields = header.get("extFields") or {}
+
+    def frames() -> Iterator[bytes]:
+        yield framed(json.dumps(header).encode(), request_.body)
+        for name in fields:
+            for value in [*NASTY, None, 5, True, {"a": 1}, [1, "x"]]:
+                changed = header | {"extFields": fields | {name: value}}
+                yield framed(json.dumps(changed).encode(), request_.body)
+            missing = {other: value for other, value in fields.items() if other != name}
+            yield framed(json.dumps(header | {"extFields": missing}).encode(), request_.body)
+
+    send_all(cluster, request_.server, frames())
+
+
+WITH_JSON = [each for each in one_of_each() if each.body.startswith((b"{", b"["))]
+
+
+@pytest.mark.parametrize("request_", WITH_JSON, ids=lambda each: f"{each.server}-{each.name}")
+def test_each_value_of_a_body_may_be_anything(cluster: EmbeddedCluster, request_: Recorded) -> None:
+    body = json.loads(request_.body)
+
+    def frames() -> Iterator[bytes]:
+        yield framed(request_.header, request_.body)
+        for end in range(0, len(request_.body), 5):
+            yield framed(request_.header, request_.body[:end])
+        for other in [*NASTY, "\ud800", None, 5, -1, 1 << 70, 1.5, True, {}, {"a": 1}, [], [1, "x"], [None]]:
+            for changed in _with_one_changed(body, other):
+                yield framed(request_.header, json.dumps(changed).encode())
+
+    send_all(cluster, request_.server, frames())
+
+
+def _with_one_changed(value: Any, other: object) -> Iterator[Any]:
+    """The value with each of its parts, and itself, in turn replaced."""
+    yield other
+    if isinstance(value, dict):
+        for name, member in value.items():
+            yield from ({**value, name: changed} for changed in _with_one_changed(member, other))
+            yield {each: value[each] for each in value if each != name}
+    elif isinstance(value, list):
+        for at, member in enumerate(value):
+            yield from ([*value[:at], changed, *value[at + 1 :]] for changed in _with_one_changed(member, other))
+
+
+HOSTILE = ["../x", "../../x", "/etc/x", "%RETRY%../x", "%DLQ%../x", "a/../../x", "a\0b", "..", ".", "", "n" * 10_000]
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_nothing_is_written_outside_of_the_stores(
+    cluster: EmbeddedCluster, name: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    inner = next(path for path in tmp_path_factory.getbasetemp().glob("hostile*/inner"))
+    group = json.dumps({"groupName": name, "retryQueueNums": 1}).encode()
+    topic = {"topic": name, "defaultTopic": "TBW102", "readQueueNums": "1", "writeQueueNums": "1", "perm": "6"}
+    with Wire(address(cluster, "broker")) as wire:
+        answers = [
+            wire.ask(310, send_fields(name), b"x"),
+            wire.ask(310, send_fields(f"%RETRY%{name}"), b"x"),
+            wire.ask(310, send_fields("t", properties=f"INNER_MULTI_DISPATCH\x01%LMQ%{name}"), b"x"),
+            wire.ask(11, pull_fields(name, name)),
+            wire.ask(11, pull_fields("sound", name)),
+            wire.ask(15, {"topic": name, "consumerGroup": name, "queueId": "0", "commitOffset": "1"}),
+            wire.ask(17, topic | {"topicFilterType": "SINGLE_TAG", "topicSysFlag": "0", "order": "false"}),
+            wire.ask(30, {"topic": name, "queueId": "0"}),
+            wire.ask(200, body=group),
+            wire.ask(321, {"topic": name, "queueId": "0", "index": "0", "count": "1"}),
+        ]
+        if name:
+            assert answers[0][0]["code"] in {1, 13}, answers[0]
+        cluster.brokers[0].tables.persist()
+        wire.ask(215, {"topic": name})
+        wire.ask(207, {"groupName": name})
+    assert [path.name for path in inner.parent.iterdir()] == ["inner"]
+    assert [path.name for path in inner.iterdir()] == ["store"]
+    queues = inner / "store" / "consumequeue"
+    assert all(
+        set(path.name) <= set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-%|")
+        for path in queues.iterdir()
+    )
+
+
+def test_answers_that_nobody_waits_for_are_dropped(cluster: EmbeddedCluster) -> None:
+    with Wire(address(cluster, "broker")) as wire:
+        for opaque in (*range(-5, 2000), 2**31 - 1, -(2**31)):
+            wire.socket.sendall(json_frame(0, {"x": "y"}, b"body", flag=1, opaque=opaque))
+            wire.socket.sendall(json_frame(40, flag=3, opaque=opaque))
+        assert wire.ask(30, {"topic": "t", "queueId": "0"})[0]["code"] == 0
+
+
+def test_who_reads_nothing_and_who_sends_a_byte_a_second_keeps_nobody_waiting(cluster: EmbeddedCluster) -> None:
+    with Wire(address(cluster, "broker")) as wire:
+        for _ in range(60):
+            assert wire.ask(310, send_fields("much"), bytes(100_000))[0]["code"] == 0
+    with ExitStack() as stack:
+        deaf = [stack.enter_context(Wire(address(cluster, "broker"), timeout=0.05)) for _ in range(40)]
+        for wire in deaf:
+            wire.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            with suppress(OSError):
+                for opaque in range(400):
+                    wire.socket.sendall(json_frame(11, pull_fields("much", "g"), opaque=opaque))
+                    wire.socket.sendall(json_frame(28, opaque=opaque))
+        slow = [stack.enter_context(Wire(address(cluster, listener))) for listener in LISTENERS * 10]
+        frame = json_frame(30, {"topic": "t", "queueId": "0"})
+        for byte in frame[:3]:
+            for wire in slow:
+                wire.socket.sendall(bytes([byte]))
+            began = time.monotonic()
+            serves(cluster)
+            assert time.monotonic() - began < 5
+            time.sleep(1)
+        for wire in slow[:1]:
+            wire.socket.sendall(frame[3:])
+            assert wire.answer()[0]["code"] == 0
+
+
+def test_a_thousand_connections_that_say_nothing_are_borne(cluster: EmbeddedCluster) -> None:
+    with ExitStack() as stack:
+        for _ in range(300):
+            for listener in LISTENERS:
+                stack.enter_context(Wire(address(cluster, listener)))
+        serves(cluster)
+
+
+def test_pulls_that_wait_for_ever_cost_little(cluster: EmbeddedCluster) -> None:
+    before = _memory()
+    with Wire(address(cluster, "broker")) as wire:
+        fields = pull_fields("sound", "g", queue_id=1, offset=0, sys_flag=6) | {"suspendTimeoutMillis": str(2**63 - 1)}
+        for opaque in range(200):
+            wire.socket.sendall(json_frame(11, fields, bytes(1 << 20), opaque=opaque))
+        plane = cluster.brokers[0].tables.data_plane
+        until = time.monotonic() + 10
+        while plane.held_pulls < 200 and time.monotonic() < until:
+            time.sleep(0.01)
+        assert plane.held_pulls == 200
+        assert _memory() - before < 100 << 20
+    while plane.held_pulls and time.monotonic() < until + 10:
+        plane.check_holds()
+    assert plane.held_pulls == 0
+
+
+def _memory() -> int:
+    status = Path("/proc/self/status").read_text()
+    return int(next(line.split()[1] for line in status.splitlines() if line.startswith("RssAnon"))) << 10
+
+
+def test_halves_of_characters_are_answered(cluster: EmbeddedCluster) -> None:
+    half = "\ud800"
+    subscription = {"topic": half, "subString": half, "subVersion": 1, "tagsSet": [half], "codeSet": [1]}
+    consumer = {
+        "groupName": half,
+        "consumeType": "CONSUME_PASSIVELY",
+        "messageModel": "CLUSTERING",
+        "consumeFromWhere": "CONSUME_FROM_LAST_OFFSET",
+        "subscriptionDataSet": [subscription, subscription | {"topic": "t", "expressionType": "SQL92"}],
+        "unitMode": False,
+    }
+    named = [consumer, consumer | {"groupName": "halves"}]
+    beat = {"clientID": half, "consumerDataSet": named, "producerDataSet": [{"groupName": half}, {"groupName": "p"}]}
+    queue = {"topic": half, "brokerName": half, "queueId": 0}
+    with Wire(address(cluster, "broker")) as wire:
+        bodies = [
+            (34, beat),
+            (41, {"consumerGroup": half, "clientId": half, "mqSet": [queue]}),
+            (42, {"consumerGroup": half, "clientId": half, "mqSet": [queue]}),
+            (200, {"groupName": half}),
+            (46, {"clientId": half, "group": half, "subscriptionData": subscription | {"expressionType": "SQL92"}}),
+        ]
+        for code, body in bodies:
+            assert wire.ask(code, body=json.dumps(body).encode())[0]["flag"] & 1
+        for code in (203, 38, 201, 17, 208, 300, 204, 328, 21, 43, 307):
+            fields = {"consumerGroup": "halves", "topic": "t", "producerGroup": "p", "clientId": "c"}
+            assert wire.ask(code, fields)[0]["flag"] & 1
+        cluster.brokers[0].tables.persist()
+
+
+BOMBS = ["(" * 500_000, "NOT " * 100_000 + "a=1", "a=" + "-" * 500_000 + "1", "a=1" + " OR a=1" * 60_000, "9" * 500_000]
+
+
+@pytest.mark.parametrize("expression", BOMBS, ids=lambda text: text[:8])
+def test_an_expression_may_be_of_any_size_and_depth(cluster: EmbeddedCluster, expression: str) -> None:
+    subscription = {"topic": "sound", "subString": expression, "subVersion": 1, "expressionType": "SQL92"}
+    group = {
+        "groupName": "bombs",
+        "consumeType": "CONSUME_PASSIVELY",
+        "messageModel": "CLUSTERING",
+        "consumeFromWhere": "CONSUME_FROM_LAST_OFFSET",
+        "subscriptionDataSet": [subscription | {"tagsSet": [], "codeSet": []}],
+    }
+    beat = {"clientID": "c", "consumerDataSet": [group], "producerDataSet": []}
+    check = {"clientId": "c", "group": "bombs", "subscriptionData": subscription}
+    own = pull_fields("sound", "bombs") | {"subscription": expression[:50_000], "expressionType": "SQL92"}
+    stored = pull_fields("sound", "bombs", sys_flag=0)
+    bodies = [(34, {}, beat), (46, {}, check), (11, own, {}), (11, stored, {}), (203, {"consumerGroup": "bombs"}, {})]
+    send_all(cluster, "broker", [json_frame(code, fields, json.dumps(body).encode()) for code, fields, body in bodies])

@@ -1,0 +1,94 @@
+"""A process that delivers delayed messages from a real store and is killed: what the next one finds."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rmqfast
+from rmqfast import AppendOptions, Message, WritableStore
+from rmqfast.broker.delay.schedule import ScheduleMessageService
+from rmqfast.store import AppendResult
+from tests.broker.file_store import FileStore
+
+COUNT = 400
+OPTIONS = AppendOptions(file_size=1 << 20, queue_file_size=20 * COUNT, index_slots=1000, index_entries=4000)
+NOW = 1_800_000_000_000
+ROOT = Path(__file__).parents[2]
+
+
+def service_of(store: WritableStore, batch: int) -> ScheduleMessageService:
+    def deliver(message: Message, **sent: Any) -> AppendResult:
+        # this store would delay the message again
+        kept = {name: value for name, value in message.properties.items() if name != "DELAY"}
+        again = Message(message.topic, message.body, properties=kept, queue_id=message.queue_id)
+        return store.append(again, **sent)
+
+    return ScheduleMessageService(
+        store.path, FileStore(store), deliver, started=NOW - 2000, flush=store.flush, batch=batch
+    )
+
+
+def deliver_for_ever(path: Path) -> None:
+    """What the killed process does: it saves each third time, and says how far it came."""
+    with rmqfast.open_store(path, mode="a", options=OPTIONS) as store:
+        service = service_of(store, batch=7)
+        for turn in range(1 << 30):
+            print(service.run_once(NOW), flush=True)  # noqa: T201
+            if turn % 3 == 2:
+                service.persist()
+            time.sleep(0.005)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A store with messages of level 1 that are due."""
+    with rmqfast.open_store(tmp_path / "s", mode="a", options=OPTIONS, clock=lambda: NOW - 5000) as store:
+        for n in range(COUNT):
+            store.append(Message("orders", b"%d" % n, properties={"DELAY": "1"}))
+    return tmp_path / "s"
+
+
+def killed(path: Path, turns: int) -> None:
+    code = f"import pathlib, {__name__} as this; this.deliver_for_ever(pathlib.Path({str(path)!r}))"
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(Path(rmqfast.__file__).parents[1]), str(ROOT)])}
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, env=environment) as process:
+        assert process.stdout is not None
+        for _ in range(turns):
+            assert process.stdout.readline(), "the process ended by itself"
+        process.send_signal(signal.SIGKILL)
+
+
+def runs(numbers: list[int]) -> Iterator[list[int]]:
+    """Cuts where a number is not the one behind the number before it."""
+    start = 0
+    for at in range(1, len(numbers) + 1):
+        if at == len(numbers) or numbers[at] != numbers[at - 1] + 1:
+            yield numbers[start:at]
+            start = at
+
+
+def test_nothing_is_lost_and_each_process_goes_on_where_progress_was_saved(path: Path) -> None:
+    for turns in (1, 4, 5, 11):
+        killed(path, turns)
+    with rmqfast.open_store(path, mode="a", options=OPTIONS) as store:
+        service = service_of(store, batch=COUNT)
+        while service.run_once(NOW):
+            pass
+        service.persist()
+        numbers = [int(row["body"]) for row in store.scan("orders", columns=["body"]).to_arrow().to_pylist()]
+    assert set(numbers) == set(range(COUNT))
+    found = list(runs(numbers))
+    assert 2 <= len(found) <= 5
+    # a process repeats what was delivered since the last save: three turns and the one that was under way
+    for before, after in itertools.pairwise(found):
+        assert before[-1] - 4 * 7 < after[0] <= before[-1]

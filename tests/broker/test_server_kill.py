@@ -1,0 +1,122 @@
+"""A server that is killed while clients send, pull and commit: what was acknowledged is there when it is back."""
+
+from __future__ import annotations
+
+import threading
+import time
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from tests.effort import effort
+
+from .live_server import LiveServer, Wire, pull_fields, send_fields
+
+KILLS = effort("RMQFAST_KILLS", 10, 20)
+QUEUES = 4
+
+
+@dataclass
+class Clients:
+    """Producers, one for each queue, and who bothers the control plane meanwhile."""
+
+    server: LiveServer
+    acknowledged: list[dict[int, bytes]] = field(default_factory=lambda: [{} for _ in range(QUEUES)])
+    errors: list[str] = field(default_factory=list)
+    is_over: bool = False
+
+    def run_until_killed(self, seconds: float) -> None:
+        threads = [threading.Thread(target=self._produce, args=(queue_id,)) for queue_id in range(QUEUES)]
+        threads += [threading.Thread(target=self._bother), threading.Thread(target=self._consume)]
+        for thread in threads:
+            thread.start()
+        time.sleep(seconds)
+        self.server.kill()
+        for thread in threads:
+            thread.join(timeout=30)
+            assert not thread.is_alive()
+
+    def _produce(self, queue_id: int) -> None:
+        acknowledged = self.acknowledged[queue_id]
+        with suppress(OSError), Wire(self.server.broker) as wire:
+            while True:
+                body = b"%d %d " % (queue_id, len(acknowledged)) * (1 + len(acknowledged) % 50)
+                header, _ = wire.ask(310, send_fields("killed", queue_id), body)
+                if header["code"] != 0:
+                    self.errors.append(str(header))
+                    return
+                acknowledged[int(header["extFields"]["queueOffset"])] = body
+
+    def _bother(self) -> None:
+        number = 0
+        with suppress(OSError), Wire(self.server.broker) as wire:
+            while True:
+                number += 1
+                wire.ask(310, send_fields(f"new{number % 200}"), b"x")
+                wire.ask(15, {"topic": "killed", "consumerGroup": f"g{number}", "queueId": "0", "commitOffset": "1"})
+                wire.ask(34, body=b'{"clientID":"c","consumerDataSet":[],"producerDataSet":[{"groupName":"p"}]}')
+
+    def _consume(self) -> None:
+        offset = 0
+        with suppress(OSError), Wire(self.server.broker) as wire:
+            while True:
+                header, _ = wire.ask(11, pull_fields("killed", "g", offset=offset, sys_flag=7))
+                if header["code"] == 17:
+                    continue  # whoever sends first makes the topic
+                offset = int(header["extFields"]["nextBeginOffset"])
+
+    def check(self) -> int:
+        """Everything that was acknowledged is where it was said to be; how many messages there are."""
+        with Wire(self.server.broker) as wire:
+            for queue_id, acknowledged in enumerate(self.acknowledged):
+                stored: dict[int, bytes] = {}
+                offset = 0
+                while True:
+                    header, messages = wire.ask(11, pull_fields("killed", "check", queue_id, offset))
+                    if header["code"] != 0:
+                        break
+                    stored |= dict(_bodies(messages))
+                    offset = int(header["extFields"]["nextBeginOffset"])
+                lost = {at: body for at, body in acknowledged.items() if stored.get(at) != body}
+                assert not lost, (queue_id, sorted(lost)[:5], offset)
+        return sum(map(len, self.acknowledged))
+
+
+def _bodies(messages: bytes) -> list[tuple[int, bytes]]:
+    """Queue offset and body of each record, written by an IPv4 peer."""
+    found = []
+    while messages:
+        size = int.from_bytes(messages[:4], "big")
+        length = int.from_bytes(messages[84:88], "big")
+        found.append((int.from_bytes(messages[20:28], "big"), messages[88 : 88 + length]))
+        messages = messages[size:]
+    return found
+
+
+def killed(directory: Path, kills: int, config: dict[str, str] | None = None) -> int:
+    """Kills a server so many times; how many messages were acknowledged."""
+    with LiveServer(directory, config) as server:
+        clients = Clients(server)
+        for number in range(kills):
+            clients.run_until_killed(0.3 + number % 5 * 0.15)
+            assert clients.errors == []
+            server.start()
+            clients.check()
+        assert server.defects() == []
+        total = clients.check()
+        assert server.stop() == 0
+        return total
+
+
+def test_what_was_acknowledged_is_there_after_a_kill(tmp_path: Path) -> None:
+    assert killed(tmp_path / "server", 2) > 100
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize("flush", ["ASYNC_FLUSH", "SYNC_FLUSH"])
+def test_what_was_acknowledged_is_there_after_many_kills(tmp_path: Path, flush: str) -> None:
+    """Twenty times with RMQFAST_FULL=1, or as RMQFAST_KILLS says."""
+    assert killed(tmp_path / "server", KILLS, {"flushDiskType": flush}) > 100

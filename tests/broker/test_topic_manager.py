@@ -1,0 +1,193 @@
+"""Topics: which names they may have, what sending makes, and who is told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rmqfast.broker.topics.topic_names import system_topics
+from rmqfast.broker.topics.topic_rules import masked
+from rmqfast.errors import ResponseError, RmqError
+from rmqfast.store.config import TopicConfig, TopicConfigTable
+from tests.broker.control_plane import ControlPlane
+
+FAQ = "\nSee http://rocketmq.apache.org/docs/faq/ for further details."
+
+
+def send(
+    plane: ControlPlane, topic: str, default: str = "TBW102", queues: int = 4, *, unit: bool = False
+) -> TopicConfig:
+    """The topic that a message is sent to."""
+    return plane.topics.create_for_send(topic, default, queues, unit_mode=unit)
+
+
+def saved(plane: ControlPlane) -> TopicConfigTable:
+    """The topics that a broker would find."""
+    return TopicConfigTable.load(plane.path)
+
+
+@pytest.mark.parametrize(("wanted", "queues"), [(4, 4), (8, 8), (100, 8), (0, 0), (-3, 0), (2**31 - 1, 8)])
+def test_sending_makes_a_topic_after_tbw102(plane: ControlPlane, wanted: int, queues: int) -> None:
+    topic = send(plane, "orders", queues=wanted)
+    assert topic == TopicConfig(topic_name="orders", read_queue_nums=queues, write_queue_nums=queues, perm=6)
+    assert plane.tables.topics["orders"] == topic == saved(plane)["orders"]
+    assert plane.registered == [None]  # all topics, as the default one may be new to a name server
+    assert plane.topics.data_version.counter == 1
+
+
+def test_a_topic_that_is_there_stays_as_it_is(plane: ControlPlane) -> None:
+    first = send(plane, "orders", queues=2)
+    assert send(plane, "orders", queues=8) is first
+    assert plane.registered == [None]
+
+
+def test_a_topic_takes_after_another_that_lets_it(plane: ControlPlane) -> None:
+    assert send(plane, "after-cluster", "DefaultCluster", 99).write_queue_nums == 16
+    with pytest.raises(ResponseError) as error:
+        send(plane, "after-plain", "BenchmarkTest")
+    assert (error.value.code, error.value.remark) == (17, f"topic[after-plain] not exist, apply first please!{FAQ}")
+    with pytest.raises(ResponseError) as error:
+        send(plane, "after-nothing", "nobody")
+    assert error.value.code == 17
+    assert {"after-plain", "after-nothing"}.isdisjoint(plane.tables.topics)
+
+
+def test_nothing_is_made_where_sending_may_not_make_topics(tmp_path: Path) -> None:
+    plane = ControlPlane(tmp_path / "store", {"autoCreateTopicEnable": "false"})
+    assert plane.topics.get("TBW102") is None
+    with pytest.raises(ResponseError):
+        send(plane, "orders")
+    plane.topics.update(TopicConfig(topic_name="TBW102", perm=7))  # as an older file may have it
+    with pytest.raises(ResponseError):
+        send(plane, "orders")
+    assert send(plane, "orders", "DefaultCluster").perm == 6  # another topic may be taken after
+    plane.close()
+
+
+def test_it_may_be_switched_off_while_the_broker_runs(plane: ControlPlane) -> None:
+    plane.configuration.update({"autoCreateTopicEnable": "false"}, now=1)
+    with pytest.raises(ResponseError):
+        send(plane, "orders")
+
+
+def test_a_retry_topic_has_one_queue_where_there_is_nothing_to_take_after(plane: ControlPlane) -> None:
+    assert send(plane, "%RETRY%g", "nobody") == TopicConfig(
+        topic_name="%RETRY%g", read_queue_nums=1, write_queue_nums=1, perm=6
+    )
+
+
+@pytest.mark.parametrize(
+    ("topic", "default", "unit", "flag"),
+    [
+        ("t", "TBW102", False, 0),
+        ("t", "TBW102", True, 1),
+        ("%RETRY%g", "TBW102", True, 2),
+        ("%RETRY%g", "nobody", True, 2),
+    ],
+)
+def test_a_topic_of_a_unit_is_marked(plane: ControlPlane, topic: str, default: str, unit: bool, flag: int) -> None:
+    assert send(plane, topic, default, unit=unit).topic_sys_flag == flag
+
+
+BLANK = "The specified topic is blank."
+ILLEGAL = "The specified topic contains illegal characters, allowing only ^[%|a-zA-Z0-9_-]+$"
+LONG = "The specified topic is longer than topic max length."
+
+
+@pytest.mark.parametrize(
+    ("topic", "code", "remark"),
+    [
+        ("", 1, BLANK),
+        (" \t", 1, BLANK),
+        ("../x", 1, ILLEGAL),
+        ("a.b", 1, ILLEGAL),
+        ("a b", 1, ILLEGAL),
+        ("tópic", 1, ILLEGAL),
+        ("a\n", 1, ILLEGAL),
+        ("a\0", 1, ILLEGAL),
+        ("a" * 128, 1, LONG),
+        ("SCHEDULE_TOPIC_XXXX", 16, "Sending message to topic[SCHEDULE_TOPIC_XXXX] is forbidden."),
+        ("SELF_TEST_TOPIC", 16, "Sending message to topic[SELF_TEST_TOPIC] is forbidden."),
+        ("RMQ_SYS_TRANS_HALF_TOPIC", 16, "Sending message to topic[RMQ_SYS_TRANS_HALF_TOPIC] is forbidden."),
+    ],
+)
+def test_a_name_that_nobody_may_send_to(still: ControlPlane, topic: str, code: int, remark: str) -> None:
+    before = set(still.tables.topics)
+    with pytest.raises(ResponseError) as error:
+        send(still, topic)
+    assert (error.value.code, error.value.remark) == (code, remark)
+    assert set(still.tables.topics) == before
+    assert still.topics.data_version.counter == 0
+
+
+def test_the_longest_name_is_one_of_127_characters(plane: ControlPlane) -> None:
+    assert send(plane, "a" * 127).topic_name == "a" * 127
+
+
+def test_the_broker_makes_topics_of_its_own(plane: ControlPlane) -> None:
+    retry = plane.topics.create_for_send_back("%RETRY%g", 3)
+    assert retry is not None
+    assert (retry.read_queue_nums, retry.perm, retry.topic_sys_flag) == (3, 6, 0)
+    assert plane.topics.create_for_send_back("%RETRY%g", 9) is retry
+    assert plane.topics.create_for_send_back("%RETRY%../x", 1) is None
+    check = plane.topics.create_for_trans_check_max_time()
+    assert check is not None
+    assert (check.topic_name, check.write_queue_nums) == ("TRANS_CHECK_MAX_TIME_TOPIC", 1)
+    assert plane.registered == [None, None]
+
+
+def test_topics_are_there_again_after_a_restart(tmp_path: Path) -> None:
+    plane = ControlPlane(tmp_path / "store")
+    send(plane, "orders", queues=3)
+    plane.topics.update(TopicConfig(topic_name="paid", perm=4, order=True))
+    plane.topics.delete("orders")
+    version = plane.topics.data_version
+    plane.close()
+    again = ControlPlane(tmp_path / "store")
+    assert again.topics.get("orders") is None
+    assert again.topics.get("paid") == TopicConfig(topic_name="paid", perm=4, order=True)
+    assert again.topics.data_version == version
+    assert again.tables.topics.keys() == {topic.topic_name for topic in again.topics.topics()}
+    again.close()
+
+
+def test_ordered_topics_are_those_that_a_name_server_says(plane: ControlPlane) -> None:
+    send(plane, "a")
+    send(plane, "b")
+    plane.topics.update_order_topics({"a", "nobody"})
+    assert [topic.topic_name for topic in plane.topics.topics() if topic.order] == ["a"]
+    version = plane.topics.data_version
+    plane.topics.update_order_topics({"a"})
+    assert plane.topics.data_version == version
+    plane.topics.update_order_topics({"b"})
+    assert [topic.topic_name for topic in plane.topics.topics() if topic.order] == ["b"]
+    assert plane.topics.data_version.counter == version.counter + 1
+    assert saved(plane)["b"].order
+    assert plane.tables.topics["b"].order
+
+
+def test_a_broker_without_a_permission_registers_topics_without_it() -> None:
+    topic = TopicConfig(topic_name="t", read_queue_nums=3, write_queue_nums=2, perm=6, order=True)
+    assert masked(topic, 6) is topic
+    assert masked(topic, 4) == TopicConfig(topic_name="t", read_queue_nums=3, write_queue_nums=2, perm=4)
+
+
+def test_a_save_that_fails_is_no_answer_to_a_producer(
+    plane: ControlPlane, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def full(*_: object) -> None:
+        raise RmqError("no space left")
+
+    monkeypatch.setattr(TopicConfigTable, "save", full)
+    assert send(plane, "orders").topic_name == "orders"
+    assert "no space left" in caplog.text
+
+
+def test_the_broker_knows_its_own_topics_in_the_order_of_java() -> None:
+    seen = (
+        "SCHEDULE_TOPIC_XXXX,RMQ_SYS_TRANS_HALF_TOPIC,RMQ_SYS_TRACE_TOPIC,DefaultCluster_REPLY_TOPIC,"
+        "RMQ_SYS_TRANS_OP_HALF_TOPIC,BenchmarkTest,TRANS_CHECK_MAX_TIME_TOPIC,OFFSET_MOVED_EVENT,TBW102,broker-a,"
+        "SELF_TEST_TOPIC,DefaultCluster"
+    )
+    assert system_topics("DefaultCluster", "broker-a") == seen.split(",")
