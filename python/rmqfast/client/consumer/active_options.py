@@ -1,0 +1,77 @@
+"""How a consumer pulls: what both kinds that do so by themselves are told.
+
+Source: `DefaultMQPullConsumer`, `DefaultLitePullConsumer`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, get_args
+
+from rmqfast.client.consumer.offset_store import OffsetStore
+from rmqfast.client.consumer.strategies import AllocateMessageQueueAveragely, AllocateMessageQueueStrategy
+from rmqfast.client.instance import MessageModel
+from rmqfast.errors import ArgumentError, ClientError
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ActiveOptions:
+    """How a consumer pulls; times are seconds.
+
+    Attributes:
+        message_model: `CLUSTERING`: members share the messages; `BROADCASTING`: each gets all.
+        strategy: How queues are shared out.
+        offset_store: Keeps the offsets; unless given, the brokers do, or for `BROADCASTING` a file.
+        broker_suspend: How long a broker holds a pull while there is nothing: Java's `brokerSuspendMaxTimeMillis`.
+        suspend_timeout: How long to wait for the answer of such a pull: Java's `consumerTimeoutMillisWhenSuspend`.
+        pull_timeout: How long to wait for that of another pull: Java's `consumerPullTimeoutMillis`.
+
+    Raises:
+        ArgumentError: A number out of range, or no such model.
+        ClientError: A broker would hold pulls for longer than their answers are waited for.
+    """
+
+    message_model: MessageModel = "CLUSTERING"
+    strategy: AllocateMessageQueueStrategy = field(default_factory=AllocateMessageQueueAveragely)
+    offset_store: OffsetStore | None = None
+    broker_suspend: float = 20.0
+    suspend_timeout: float = 30.0
+    pull_timeout: float = 10.0
+
+    def __post_init__(self) -> None:
+        if self.message_model not in get_args(MessageModel):
+            raise ArgumentError(f"message_model: expected one of {get_args(MessageModel)}, got {self.message_model!r}")
+        for name in ("broker_suspend", "suspend_timeout", "pull_timeout"):
+            check_range(name, getattr(self, name), 0.001, 86_400.0)
+        if self.suspend_timeout < self.broker_suspend:
+            raise ClientError(
+                "Long polling mode, the consumer consumerTimeoutMillisWhenSuspend must greater than "
+                "brokerSuspendMaxTimeMillis",
+                next_step=f"suspend_timeout is {self.suspend_timeout} s, broker_suspend {self.broker_suspend} s",
+            )
+
+    def as_properties(self) -> dict[str, str]:
+        """What administrators are shown of it."""
+        names: list[str] = list(self.__dataclass_fields__)
+        return {name: _shown(getattr(self, name)) for name in names if getattr(self, name) is not None}
+
+
+def check_range(name: str, value: float, least: float, most: float) -> None:
+    """Whether a number is in its range.
+
+    Raises:
+        ArgumentError: It is not, or is no number.
+
+    Example:
+        >>> check_range("pull_batch_size", 0, 1, 1024)
+        Traceback (most recent call last):
+            ...
+        rmqfast.errors.ArgumentError: pull_batch_size: expected 1 to 1024, got 0
+    """
+    number: object = value
+    if isinstance(number, bool) or not isinstance(number, int | float) or not least <= number <= most:
+        raise ArgumentError(f"{name}: expected {least} to {most}, got {value!r}")
+
+
+def _shown(value: Any) -> str:
+    return str(value) if isinstance(value, str | int | float) else type(value).__name__

@@ -1,0 +1,108 @@
+"""What consumers ask about queues before they pull: which there are, where they begin and end.
+
+Source: `MQAdminImpl`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from rmqfast.client.instance import ClientInstance
+from rmqfast.client.instance.topic_publish_info import subscribe_queues_of
+from rmqfast.errors import ClientError, RemotingError
+from rmqfast.message import MessageQueue
+
+_TIMEOUT = 6.0
+_NOT_FOUND = "Can not find Message Queue for this topic, "
+_NEXT_STEP = "create the topic, or see that its brokers are connected to this name server"
+
+
+class QueueAdmin:
+    """Asks brokers' masters and name servers; topics stand with their namespace, here and there.
+
+    Args:
+        instance: What they are asked by.
+
+    Source: `MQAdminImpl`.
+    """
+
+    def __init__(self, instance: ClientInstance) -> None:
+        self._instance = instance
+
+    def fetch_subscribe_message_queues(self, topic: str) -> tuple[MessageQueue, ...]:
+        """The queues of a topic that may be read, as a name server has them now; what is cached stays as it is.
+
+        Raises:
+            ClientError: Nobody has the topic, it has no such queues, or no name server answers.
+
+        Source: `MQAdminImpl.fetchSubscribeMessageQueues`.
+        """
+        try:
+            queues = subscribe_queues_of(topic, self._instance.api.topic_route(topic, timeout=_TIMEOUT))
+        except (ClientError, RemotingError) as error:
+            code = error.response_code if isinstance(error, ClientError) else -1
+            raise ClientError(f"{_NOT_FOUND}{topic}: {error}", response_code=code, next_step=_NEXT_STEP) from error
+        if not queues:
+            raise ClientError(f"{_NOT_FOUND}{topic} Namesrv return empty", next_step=_NEXT_STEP)
+        return queues
+
+    def max_offset(self, queue: MessageQueue) -> int:
+        """The offset behind a queue's last message.
+
+        Raises:
+            ClientError: The broker is not known, or does not answer.
+
+        Source: `MQAdminImpl.maxOffset`.
+        """
+        return self._asked(queue, lambda address: self._instance.api.max_offset(address, queue, timeout=_TIMEOUT))
+
+    def min_offset(self, queue: MessageQueue) -> int:
+        """The offset of a queue's first message that is still there.
+
+        Raises:
+            ClientError: As `max_offset`.
+
+        Source: `MQAdminImpl.minOffset`.
+        """
+        return self._asked(queue, lambda address: self._instance.api.min_offset(address, queue, timeout=_TIMEOUT))
+
+    def search_offset(self, queue: MessageQueue, timestamp: int) -> int:
+        """The offset of the message that was stored nearest to a time, with 4.9; the first one not before it, with 5.
+
+        Args:
+            queue: The queue.
+            timestamp: Milliseconds since 1970.
+
+        Raises:
+            ClientError: As `max_offset`.
+
+        Source: `MQAdminImpl.searchOffset`.
+        """
+        api = self._instance.api
+        return self._asked(queue, lambda address: api.search_offset(address, queue, timestamp, timeout=_TIMEOUT))
+
+    def earliest_store_time(self, queue: MessageQueue) -> int:
+        """When a queue's first message was stored, in milliseconds since 1970; -1 for an empty queue.
+
+        Raises:
+            ClientError: As `max_offset`.
+
+        Source: `MQAdminImpl.earliestMsgStoreTime`.
+        """
+        api = self._instance.api
+        return self._asked(queue, lambda address: api.earliest_store_time(address, queue, timeout=_TIMEOUT))
+
+    def _asked(self, queue: MessageQueue, ask: Callable[[str], int]) -> int:
+        address = self._instance.publish_address(queue.broker_name)
+        if address is None:
+            self._instance.update_route(queue.topic)
+            address = self._instance.publish_address(queue.broker_name)
+        if address is None:
+            raise ClientError(
+                f"The broker[{queue.broker_name}] not exist",
+                next_step=f"no master of that name stands in the route of topic {queue.topic}: is it running?",
+            )
+        try:
+            return ask(address)
+        except RemotingError as error:
+            raise ClientError(f"Invoke Broker[{address}] exception: {error}") from error

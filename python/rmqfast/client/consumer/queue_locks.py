@@ -1,0 +1,107 @@
+"""Locks that brokers keep, so that a queue of an orderly group is in one member's hands.
+
+Source: `RebalanceImpl.lock`, `lockAll`, `unlock`, `unlockAll`.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Protocol
+
+from rmqfast.client.instance import ClientInstance
+from rmqfast.errors import RmqError
+from rmqfast.message import MessageQueue
+
+_log = logging.getLogger(__name__)
+_TIMEOUT = 1.0
+
+
+class Lockable(Protocol):
+    """What is locked: the messages of a queue that wait.
+
+    Attributes:
+        is_locked: Whether this member has the lock, as far as it knows.
+        last_lock: When it got it last, by `time.monotonic`.
+    """
+
+    is_locked: bool
+    last_lock: float
+
+
+class QueueLocks:
+    """Locks and unlocks queues at the masters of their brokers.
+
+    Args:
+        instance: What brokers are asked by.
+        group: The group.
+        process_queues: The queues that this member has.
+    """
+
+    def __init__(self, instance: ClientInstance, group: str, process_queues: Mapping[MessageQueue, Lockable]) -> None:
+        self._instance, self._group, self._process_queues = instance, group, process_queues
+
+    def lock(self, queue: MessageQueue) -> bool:
+        """Has one queue locked; False where another member has it, or the broker does not answer."""
+        return queue in self._locked(queue.broker_name, [queue])
+
+    def lock_all(self) -> None:
+        """Has all queues locked that this member has, or their locks renewed."""
+        for broker_name, queues in _by_broker(list(self._process_queues)).items():
+            self._locked(broker_name, queues)
+
+    def unlock(self, queue: MessageQueue, *, oneway: bool = True) -> None:
+        """Gives a lock up."""
+        self._unlocked(queue.broker_name, [queue], oneway=oneway)
+
+    def unlock_all(self, *, oneway: bool = False) -> None:
+        """Gives all locks up."""
+        for broker_name, queues in _by_broker(list(self._process_queues)).items():
+            self._unlocked(broker_name, queues, oneway=oneway)
+
+    def _locked(self, broker_name: str, queues: list[MessageQueue]) -> set[MessageQueue]:
+        address = self._instance.publish_address(broker_name)
+        if address is None:
+            return set()
+        try:
+            locked = self._instance.api.lock_batch(
+                address, self._group, self._instance.client_id, queues, timeout=_TIMEOUT
+            )
+        except RmqError as error:
+            _log.warning("group %s: %s does not lock queues: %s", self._group, broker_name, error)
+            return set()
+        for queue in queues:
+            self._note(queue, is_locked=queue in locked)
+        return locked
+
+    def _note(self, queue: MessageQueue, *, is_locked: bool) -> None:
+        process_queue = self._process_queues.get(queue)
+        if process_queue is None:
+            return
+        if is_locked != process_queue.is_locked:
+            _log.info("group %s: %s is %s", self._group, queue, "locked" if is_locked else "not locked any more")
+        process_queue.is_locked = is_locked
+        if is_locked:
+            process_queue.last_lock = time.monotonic()
+
+    def _unlocked(self, broker_name: str, queues: list[MessageQueue], *, oneway: bool) -> None:
+        address = self._instance.publish_address(broker_name)
+        if address is None:
+            return
+        client_id = self._instance.client_id
+        try:
+            self._instance.api.unlock_batch(address, self._group, client_id, queues, oneway=oneway, timeout=_TIMEOUT)
+        except RmqError as error:
+            _log.warning("group %s: %s does not unlock queues: %s", self._group, broker_name, error)
+            return
+        for queue in queues:
+            self._note(queue, is_locked=False)
+
+
+def _by_broker(queues: Iterable[MessageQueue]) -> dict[str, list[MessageQueue]]:
+    found: dict[str, list[MessageQueue]] = defaultdict(list)
+    for queue in queues:
+        found[queue.broker_name].append(queue)
+    return found

@@ -1,0 +1,249 @@
+"""Sharing the queues of a group's topics out among its members, each of whom works out the same by itself.
+
+Source: `RebalanceImpl`.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
+
+from rmqfast.client.consumer.offset_store import OffsetStore
+from rmqfast.client.consumer.queue_locks import QueueLocks
+from rmqfast.client.consumer.strategies import AllocateMessageQueueStrategy
+from rmqfast.client.instance import ClientInstance, ConsumeType, MessageModel
+from rmqfast.client.instance.namespaces import RETRY_PREFIX
+from rmqfast.message import MessageQueue
+from rmqfast.remoting.protocol.subscription_data import SubscriptionData
+
+_log = logging.getLogger(__name__)
+
+
+class ProcessQueueLike(Protocol):
+    """What rebalance needs of the messages that wait in a queue's name."""
+
+    is_dropped: bool
+    is_locked: bool
+    last_lock: float
+
+    def is_pull_expired(self) -> bool:
+        """Whether nobody has pulled for it for two minutes."""
+
+
+Q = TypeVar("Q", bound=ProcessQueueLike)
+
+
+@dataclass(slots=True)
+class PullRequest(Generic[Q]):
+    """What to pull next of a queue.
+
+    Attributes:
+        queue: The queue.
+        process_queue: Where messages go.
+        next_offset: Where to pull.
+        was_locked: Whether an orderly consumer has looked up where to begin, after it got the lock.
+    """
+
+    queue: MessageQueue
+    process_queue: Q
+    next_offset: int
+    was_locked: bool = False
+
+
+class Rebalance(ABC, Generic[Q]):
+    """The queues that a member has, and how it comes to have them.
+
+    Args:
+        instance: What brokers are asked by.
+        group: The group, with its namespace.
+        message_model: Whether members share the messages.
+        strategy: How queues are shared out.
+        offset_store: The offsets of the group.
+
+    Attributes:
+        subscriptions: What is wanted, by topic.
+        subscribe_info: The queues there are, by topic.
+        process_queues: The queues that this member has.
+    """
+
+    def __init__(
+        self,
+        instance: ClientInstance,
+        group: str,
+        message_model: MessageModel,
+        strategy: AllocateMessageQueueStrategy,
+        offset_store: OffsetStore,
+    ) -> None:
+        self.instance, self.group, self.message_model = instance, group, message_model
+        self.strategy, self.offset_store = strategy, offset_store
+        self.subscriptions: dict[str, SubscriptionData] = {}
+        self.subscribe_info: dict[str, frozenset[MessageQueue]] = {}
+        self.process_queues: dict[MessageQueue, Q] = {}
+        self._lock, self._is_ended = threading.Lock(), False
+        self.locks = QueueLocks(instance, group, self.process_queues)
+
+    @property
+    @abstractmethod
+    def consume_type(self) -> ConsumeType:
+        """Whether the application pulls, or is given messages."""
+
+    @abstractmethod
+    def new_process_queue(self, queue: MessageQueue) -> Q:
+        """Where messages of a queue go that this member gets."""
+
+    @abstractmethod
+    def remove_unnecessary(self, queue: MessageQueue, process_queue: Q) -> bool:
+        """Stores what is known of a queue that is given up; False where it must be kept for now."""
+
+    @abstractmethod
+    def compute_pull_from_where(self, queue: MessageQueue) -> int:
+        """Where to begin in a queue; negative where that cannot be told now."""
+
+    @abstractmethod
+    def dispatch(self, requests: Sequence[PullRequest[Q]]) -> None:
+        """Begins to pull."""
+
+    @abstractmethod
+    def message_queue_changed(
+        self, topic: str, all_queues: frozenset[MessageQueue], mine: frozenset[MessageQueue]
+    ) -> None:
+        """Is told when this member has got or given up queues."""
+
+    def do_rebalance(self, *, is_ordered: bool = False) -> None:
+        """Shares the queues of all topics out anew; a topic that fails is logged, and keeps what it has.
+
+        Args:
+            is_ordered: Whether a queue must be locked at its broker before it is taken.
+        """
+        for topic in self.subscriptions.copy():
+            try:
+                self._rebalance_topic(topic, is_ordered=is_ordered)
+            except Exception:  # noqa: BLE001 - a topic that fails does not keep the others from it
+                if not topic.startswith(RETRY_PREFIX):
+                    _log.exception("group %s: topic %s could not be rebalanced", self.group, topic)
+        self._truncate_queues_of_other_topics()
+
+    def update_process_queue_table(self, topic: str, mine: Iterable[MessageQueue], *, is_ordered: bool = False) -> bool:
+        """Gives up queues that are another's now, and takes those that are this member's.
+
+        A queue that cannot be locked, or of which nobody can tell where to begin, is left for the next time.
+
+        Returns:
+            Whether anything changed.
+
+        Source: `RebalanceImpl.updateProcessQueueTableInRebalance`.
+        """
+        wanted = frozenset(mine)
+        changed = self._give_up(topic, wanted)
+        requests = [
+            request
+            for queue in sorted(wanted)
+            if queue not in self.process_queues
+            if (request := self._taken(queue, is_ordered=is_ordered)) is not None
+        ]
+        self.dispatch(requests)
+        return changed or bool(requests)
+
+    def drop_all(self) -> None:
+        """Gives all queues up, as a consumer that ends does: nothing is stored."""
+        with self._lock:
+            self._is_ended = True
+            dropped = list(self.process_queues.values())
+            self.process_queues.clear()
+        for process_queue in dropped:
+            process_queue.is_dropped = True
+
+    def remove_process_queue(self, queue: MessageQueue) -> None:
+        """Gives one queue up, whoever it is shared out to: the next rebalance takes it anew.
+
+        Source: `RebalanceImpl.removeProcessQueue`.
+        """
+        process_queue = self.process_queues.pop(queue, None)
+        if process_queue is not None:
+            process_queue.is_dropped = True
+            self.remove_unnecessary(queue, process_queue)
+
+    def _rebalance_topic(self, topic: str, *, is_ordered: bool) -> None:
+        queues = self.subscribe_info.get(topic)
+        mine = queues if self.message_model == "BROADCASTING" else self._share(topic, queues)
+        if queues is None and not topic.startswith(RETRY_PREFIX):
+            _log.warning("group %s: topic %s has no route", self.group, topic)
+        if queues is None or mine is None:
+            return
+        if self.update_process_queue_table(topic, mine, is_ordered=is_ordered):
+            self.message_queue_changed(topic, queues, mine)
+
+    def _share(self, topic: str, queues: frozenset[MessageQueue] | None) -> frozenset[MessageQueue] | None:
+        """This member's share; nothing where it cannot be told now, and what it has stays."""
+        client_ids = self.instance.find_consumer_ids(topic, self.group)
+        if client_ids is None:
+            _log.warning("group %s: topic %s: nobody can tell who is in the group", self.group, topic)
+        if queues is None or client_ids is None:
+            return None
+        strategy, members = self.strategy, sorted(client_ids, key=java_order)
+        try:
+            share = strategy.allocate(self.group, self.instance.client_id, sorted(queues), members)
+        except (Exception, SystemExit):  # noqa: BLE001 - a strategy may be the application's
+            _log.exception("group %s: topic %s: the strategy %s fails", self.group, topic, strategy.name)
+            return None
+        return frozenset(mine for mine in share or () if mine.topic == topic)
+
+    def _give_up(self, topic: str, wanted: frozenset[MessageQueue]) -> bool:
+        changed = False
+        for queue, process_queue in self.process_queues.copy().items():
+            if queue.topic != topic:
+                continue
+            stuck = queue in wanted and self.consume_type == "CONSUME_PASSIVELY" and process_queue.is_pull_expired()
+            if queue in wanted and not stuck:
+                continue
+            process_queue.is_dropped = True
+            if self.remove_unnecessary(queue, process_queue):
+                self.process_queues.pop(queue, None)
+                changed = True
+                _log.info("group %s: gave up %s%s", self.group, queue, ", which was stuck" if stuck else "")
+        return changed
+
+    def _taken(self, queue: MessageQueue, *, is_ordered: bool) -> PullRequest[Q] | None:
+        if is_ordered and not self.locks.lock(queue):
+            _log.info("group %s: %s is locked by another member", self.group, queue)
+            return None
+        self.offset_store.remove_offset(queue)
+        process_queue = self.new_process_queue(queue)
+        try:
+            offset = self.compute_pull_from_where(queue)
+        except Exception as error:  # noqa: BLE001 - the queues that were taken before must get to dispatch
+            _log.warning("group %s: nobody can tell where to begin in %s: %r", self.group, queue, error)
+            return None
+        if offset < 0:
+            _log.warning("group %s: nobody can tell where to begin in %s", self.group, queue)
+            return None
+        with self._lock:  # a consumer that ends meanwhile has given up all queues, this one too
+            if self._is_ended or self.process_queues.setdefault(queue, process_queue) is not process_queue:
+                return None
+        _log.info("group %s: took %s, from %d on", self.group, queue, offset)
+        return PullRequest(queue, process_queue, offset)
+
+    def _truncate_queues_of_other_topics(self) -> None:
+        """Source: `RebalanceImpl.truncateMessageQueueNotMyTopic`."""
+        for queue in self.process_queues.copy():
+            if queue.topic not in self.subscriptions:
+                process_queue = self.process_queues.pop(queue, None)
+                if process_queue is not None:
+                    process_queue.is_dropped = True
+                    _log.info("group %s: gave up %s, nobody subscribes to it", self.group, queue)
+
+
+def java_order(text: str) -> bytes:
+    """What texts are compared by in Java: UTF-16.
+
+    Example:
+        >>> sorted(["\uffff", "\U0001f600", "B", "a", "9"], key=java_order)
+        ['9', 'B', 'a', '😀', '\uffff']
+
+    Source: `String.compareTo`.
+    """
+    return text.encode("utf-16-be", "surrogatepass")

@@ -1,0 +1,224 @@
+"""Says so as soon as another member of the group subscribes differently: then messages get lost without an error."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from typing import Protocol
+
+from rmqfast.client.consumer.subscription_conflicts import (
+    SOMEBODY,
+    SubscriptionConflict,
+    meaning_of,
+    subscription_conflicts,
+)
+from rmqfast.client.instance import RouteTable
+from rmqfast.client.instance.scheduler import Handle, Scheduler
+from rmqfast.errors import ResponseError, RmqError
+from rmqfast.remoting import RequestCode, Response, ResponseCode
+from rmqfast.remoting.protocol.consumer_connection import ConsumerConnection
+from rmqfast.remoting.protocol.consumer_running_info import ConsumerRunningInfo
+from rmqfast.remoting.protocol.subscription_data import SubscriptionData
+
+_log = logging.getLogger(__name__)
+
+#: Seconds that a broker, or a member behind it, has to answer.
+TIMEOUT = 3.0
+#: Seconds until the first look: a client's first heartbeat goes out after one.
+LATER = 1.5
+#: How often a silent member is asked again while nothing changes.
+ATTEMPTS = 3
+#: Members that are asked in one look; those of larger groups have their turn in the next ones.
+MOST_ASKED = 32
+
+
+class WatcherApi(Protocol):
+    """Asks brokers."""
+
+    def ask(self, address: str, code: int, ext_fields: dict[str, object], *, timeout: float | None = None) -> Response:
+        """Sends a request, and waits for the answer."""
+
+
+class WatcherInstance(Protocol):
+    """What a watcher needs of a client instance."""
+
+    @property
+    def client_id(self) -> str:
+        """This member."""
+
+    @property
+    def api(self) -> WatcherApi:
+        """Asks brokers."""
+
+    @property
+    def routes(self) -> RouteTable:
+        """Where brokers are."""
+
+
+class SubscriptionWatcher:
+    """Compares what this member wants with what the others do.
+
+    A look asks a broker for the group (203). Only where that shows something new, members, versions or wishes, it asks
+    the other members for theirs (307, which Java's clients answer, too). Who does not answer is asked twice more.
+
+    Args:
+        instance: Sends the requests.
+        group: The group, with its namespace.
+        subscriptions: What this member wants right now.
+        on_conflict: Is called once for each conflict that is new, after it was logged.
+
+    Attributes:
+        conflicts: Those of the last look.
+        warnings: How many conflicts were new so far.
+    """
+
+    def __init__(
+        self,
+        instance: WatcherInstance,
+        group: str,
+        subscriptions: Callable[[], Iterable[SubscriptionData]],
+        on_conflict: Callable[[SubscriptionConflict], None] | None = None,
+    ) -> None:
+        self._instance, self._group, self._subscriptions = instance, group, subscriptions
+        self._on_conflict = on_conflict
+        self.conflicts: tuple[SubscriptionConflict, ...] = ()
+        self.warnings = 0
+        self._lock = threading.Lock()
+        self._seen: object = None
+        #: By member; `None` for one that did not answer.
+        self._said: dict[str, Mapping[str, SubscriptionData] | None] = {}
+        self._stale: set[str] = set()
+        self._attempts: dict[str, int] = {}
+        self._handle: Handle | None = None
+
+    def start(self, scheduler: Scheduler, interval: float) -> None:
+        """Looks after each heartbeat from now on; nothing where it does so already.
+
+        Args:
+            scheduler: That of the client instance.
+            interval: Seconds between heartbeats.
+        """
+        if self._handle is None:
+            self._handle = scheduler.every(min(LATER, interval), interval, self.look_soon)
+
+    def stop(self) -> None:
+        """Looks no more by itself."""
+        if self._handle is not None:
+            self._handle.cancel()
+            self._handle = None
+
+    def look_soon(self) -> None:
+        """Looks on a thread of its own, as silent members take their time; nothing where a look is under way."""
+        if not self._lock.locked():
+            threading.Thread(target=self.look, name="rmqfast-subscriptions", daemon=True).start()
+
+    def look(self) -> tuple[SubscriptionConflict, ...]:
+        """Looks now, to be called every 30 s; what cannot be asked is logged, and stays as it was.
+
+        Returns:
+            The conflicts there are.
+        """
+        if not self._lock.acquire(blocking=False):
+            return self.conflicts
+        try:
+            self._look()
+        except RmqError as error:
+            _log.info("group %s: what its members subscribe to is not known: %s", self._group, error)
+        finally:
+            self._lock.release()
+        return self.conflicts
+
+    def _look(self) -> None:
+        mine = list(self._subscriptions())
+        address = next(filter(None, (self._instance.routes.any_address(wanted.topic) for wanted in mine)), None)
+        known = None if address is None else self._known(address)
+        if address is None or known is None:
+            return
+        if self._instance.client_id not in known.client_ids:
+            return  # its first heartbeat is under way
+        others = frozenset(known.client_ids) - {self._instance.client_id}
+        self._note_changes(known, mine, others)
+        self._ask(address, others)
+        if others <= self._said.keys():
+            own, table = self._instance.client_id, known.subscriptions
+            found = subscription_conflicts(self._group, own, mine, table, self._said)
+            self._report(sorted([*found, *self._given_away_before(found)], key=lambda conflict: conflict.topic))
+
+    def _known(self, address: str) -> ConsumerConnection | None:
+        """The group; `None` before the first heartbeat of any member."""
+        fields: dict[str, object] = {"consumerGroup": self._group}
+        code = RequestCode.GET_CONSUMER_CONNECTION_LIST
+        try:
+            answer = self._instance.api.ask(address, code, fields, timeout=TIMEOUT)
+        except ResponseError as error:
+            if error.code == ResponseCode.CONSUMER_NOT_ONLINE:
+                return None
+            raise
+        return ConsumerConnection.of_body(answer.body)
+
+    def _note_changes(
+        self, known: ConsumerConnection, mine: Iterable[SubscriptionData], others: frozenset[str]
+    ) -> None:
+        """Forgets who has left; where anything is new, all are asked again, and what they said counts until then."""
+        table = frozenset(
+            (topic, wanted.sub_version, meaning_of(wanted)) for topic, wanted in known.subscriptions.items()
+        )
+        seen = frozenset(known.client_ids), table, frozenset((wanted.topic, meaning_of(wanted)) for wanted in mine)
+        self._said = {client_id: said for client_id, said in self._said.items() if client_id in others}
+        if seen != self._seen:
+            self._seen, self._stale = seen, set(others)
+            self._attempts.clear()
+
+    def _ask(self, address: str, others: frozenset[str]) -> None:
+        """Asks some of those who are to be asked: whoever was never asked first, then whoever was asked longest ago."""
+        in_turn = [*sorted(others - self._said.keys()), *self._said]
+        due = [name for name in in_turn if name in self._stale and self._attempts.get(name, 0) < ATTEMPTS]
+        for client_id in sorted(due, key=lambda client_id: self._attempts.get(client_id, 0))[:MOST_ASKED]:
+            self._attempts[client_id] = self._attempts.get(client_id, 0) + 1
+            self._said.pop(client_id, None)
+            self._said[client_id] = said = self._wishes(address, client_id)
+            if said is not None:
+                self._stale.discard(client_id)
+
+    def _wishes(self, address: str, client_id: str) -> Mapping[str, SubscriptionData] | None:
+        """What a member says; `None` where it does not answer."""
+        fields: dict[str, object] = {"consumerGroup": self._group, "clientId": client_id, "jstackEnable": False}
+        try:
+            answer = self._instance.api.ask(address, RequestCode.GET_CONSUMER_RUNNING_INFO, fields, timeout=TIMEOUT)
+            return ConsumerRunningInfo.of_body(answer.body).subscriptions
+        except RmqError as error:
+            _log.info("group %s: %s does not say what it subscribes to: %s", self._group, client_id, error)
+            return None
+
+    def _given_away_before(self, found: Iterable[SubscriptionConflict]) -> list[SubscriptionConflict]:
+        """Conflicts with a silent member: the broker has what that wants only now and then, in turn with others'."""
+        if None not in self._said.values():
+            return []
+        topics, present = {conflict.topic for conflict in found}, {*self._said, self._instance.client_id, SOMEBODY}
+        return [
+            conflict
+            for conflict in self.conflicts
+            if SOMEBODY in conflict.expressions
+            and conflict.topic not in topics
+            and present >= set(conflict.expressions)
+        ]
+
+    def _report(self, found: list[SubscriptionConflict]) -> None:
+        before, self.conflicts = self.conflicts, tuple(found)
+        for conflict in before:
+            if conflict.topic not in {other.topic for other in found}:
+                _log.info("group %s: its members subscribe alike to %s again", self._group, conflict.topic)
+        for conflict in found:
+            if conflict not in before:
+                self.warnings += 1
+                _log.warning("%s; messages get lost: give each expression a group of its own", conflict)
+                self._tell(conflict)
+
+    def _tell(self, conflict: SubscriptionConflict) -> None:
+        if self._on_conflict is None:
+            return
+        try:
+            self._on_conflict(conflict)
+        except Exception:  # noqa: BLE001 - it is the application's
+            _log.exception("group %s: who is told of conflicts fails", self._group)

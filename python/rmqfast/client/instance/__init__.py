@@ -1,0 +1,28 @@
+"""What clients share: configuration, connections, routes, heartbeats, timers; Java's `MQClientInstance` and more."""
+
+from rmqfast.client.instance.api import ClientApi
+from rmqfast.client.instance.client_error_code import ClientErrorCode
+from rmqfast.client.instance.config import ClientConfig
+from rmqfast.client.instance.inner import ConsumerInner, ConsumeType, MessageModel, ProducerInner
+from rmqfast.client.instance.instance import ClientInstance
+from rmqfast.client.instance.routes import FoundBroker, RouteTable
+from rmqfast.client.instance.scheduler import Handle, Scheduler
+from rmqfast.client.instance.service_state import ServiceState
+from rmqfast.client.instance.topic_publish_info import TopicPublishInfo
+
+__all__ = [
+    "ClientApi",
+    "ClientConfig",
+    "ClientErrorCode",
+    "ClientInstance",
+    "ConsumeType",
+    "ConsumerInner",
+    "FoundBroker",
+    "Handle",
+    "MessageModel",
+    "ProducerInner",
+    "RouteTable",
+    "Scheduler",
+    "ServiceState",
+    "TopicPublishInfo",
+]

@@ -1,0 +1,168 @@
+"""What brokers ask of a client.
+
+Source: `ClientRemotingProcessor`.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+import threading
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+from rmqfast.client.instance.inner import ConsumerInner
+from rmqfast.client.instance.members import Members
+from rmqfast.errors import ResponseError
+from rmqfast.remoting import Header, Processor, Request, RequestCode, Response, ResponseCode, fastjson
+from rmqfast.remoting.protocol.json_object import JsonObject
+
+_log = logging.getLogger(__name__)
+
+_MOST_QUEUES = 1_000_000
+_VERSION_NAME = "V4_9_4"
+_PRODUCER_GROUP = "PGROUP"
+
+
+class BrokerRequests:
+    """Answers requests of brokers, which come over the connection that heartbeats go out by.
+
+    Args:
+        members: The consumers and producers.
+        rebalance: Has all consumers rebalanced soon.
+        decode: Makes a message of a record and the broker's name.
+        name_servers: Addresses, for those who ask.
+    """
+
+    def __init__(
+        self,
+        members: Members,
+        rebalance: Callable[[], None],
+        decode: Callable[[bytes, str | None], Any],
+        name_servers: tuple[str, ...] = (),
+    ) -> None:
+        self._members, self._rebalance, self._decode, self._name_servers = members, rebalance, decode, name_servers
+        self._resetting: set[tuple[str, str]] = set()
+        self._lock = threading.Lock()
+
+    def processors(self) -> dict[int, Processor]:
+        """Who answers which code."""
+        return {
+            RequestCode.CHECK_TRANSACTION_STATE: self.check_transaction_state,
+            RequestCode.NOTIFY_CONSUMER_IDS_CHANGED: self.consumer_ids_changed,
+            RequestCode.RESET_CONSUMER_CLIENT_OFFSET: self.reset_offset,
+            RequestCode.GET_CONSUMER_STATUS_FROM_CLIENT: self.consumer_status,
+            RequestCode.GET_CONSUMER_RUNNING_INFO: self.running_info,
+            RequestCode.CONSUME_MESSAGE_DIRECTLY: self.consume_directly,
+        }
+
+    def consumer_ids_changed(self, request: Request) -> None:
+        """Members of a group came or left: all groups of this client are rebalanced.
+
+        Source: `ClientRemotingProcessor.notifyConsumerIdsChanged`.
+        """
+        group = request.ext_fields.get("consumerGroup")
+        _log.info("broker %s says that members of group %s came or left", request.channel.remote_address, group)
+        self._rebalance()
+
+    def check_transaction_state(self, request: Request) -> None:
+        """A transaction's end is not known: its producer is asked.
+
+        Source: `ClientRemotingProcessor.checkTransactionState`.
+        """
+        message = self._decode(request.body, None)
+        group = message.properties.get(_PRODUCER_GROUP)
+        producer = None if group is None else self._members.producers().get(group)
+        if producer is None:
+            _log.warning("a transaction of group %s is to be checked, which has no producer here", group)
+            return
+        producer.check_transaction_state(request.channel.remote_address, message, request.ext_fields)
+
+    def reset_offset(self, request: Request) -> None:
+        """A group goes on elsewhere; that takes ten seconds, and so a thread.
+
+        Source: `ClientRemotingProcessor.resetOffset`, `MQClientInstance.resetOffset`.
+        """
+        header = Header(request.ext_fields)
+        topic, group = header.text("topic"), header.text("group")
+        offsets = JsonObject.of_body(request.body).numbers_by_queue("offsetTable", most=_MOST_QUEUES)
+        consumer = self._members.consumers().get(group)
+        if consumer is None:
+            _log.warning("offsets of group %s are to be reset, which has no consumer here", group)
+            return
+        with self._lock:
+            if (group, topic) in self._resetting:
+                _log.warning("offsets of group %s and topic %s are being reset: asked for once more", group, topic)
+                return
+            self._resetting.add((group, topic))
+
+        def reset() -> None:
+            try:
+                consumer.reset_offset(topic, offsets)
+            except Exception:  # noqa: BLE001 - the thread has nobody else to tell
+                _log.exception("offsets of group %s and topic %s could not be reset", group, topic)
+            finally:
+                with self._lock:
+                    self._resetting.discard((group, topic))
+
+        threading.Thread(target=reset, name="rmqfast-reset-offset", daemon=True).start()
+
+    def consumer_status(self, request: Request) -> Response:
+        """The offsets that a consumer has in memory; none where there is no such consumer.
+
+        Source: `ClientRemotingProcessor.getConsumeStatus`.
+        """
+        header = Header(request.ext_fields)
+        consumer = self._members.consumers().get(header.text("group"))
+        offsets = {} if consumer is None else dict(consumer.consumer_status(header.text("topic")))
+        return Response(body=fastjson.encode({"consumerTable": {}, "messageQueueTable": offsets}))
+
+    def running_info(self, request: Request) -> Response:
+        """What a consumer does right now, with the stacks of all threads where these are asked for.
+
+        Source: `ClientRemotingProcessor.getConsumerRunningInfo`, `MQClientInstance.consumerRunningInfo`.
+        """
+        header = Header(request.ext_fields)
+        consumer = self._consumer(header)
+        info = dict(consumer.running_info())
+        info["properties"] = {
+            **info.get("properties", {}),
+            "PROP_NAMESERVER_ADDR": "".join(f"{address};" for address in self._name_servers),
+            "PROP_CONSUME_TYPE": consumer.consume_type,
+            "PROP_CLIENT_VERSION": _VERSION_NAME,
+        }
+        if header.flag("jstackEnable"):
+            info["jstack"] = stacks()
+        return Response(body=fastjson.encode(info))
+
+    def consume_directly(self, request: Request) -> Response:
+        """Has a consumer's listener take one message now.
+
+        Source: `ClientRemotingProcessor.consumeMessageDirectly`.
+        """
+        header = Header(request.ext_fields)
+        consumer, broker_name = self._consumer(header), header.optional_text("brokerName")
+        result = consumer.consume_message_directly(self._decode(request.body, broker_name), broker_name)
+        return Response(body=fastjson.encode(result))
+
+    def _consumer(self, header: Header) -> ConsumerInner:
+        group = header.text("consumerGroup")
+        consumer = self._members.consumers().get(group)
+        if consumer is None:
+            remark = f"The Consumer Group <{group}> not exist in this consumer"
+            raise ResponseError(ResponseCode.SYSTEM_ERROR, remark)
+        return consumer
+
+
+def stacks() -> str:
+    """Where all threads of this process are, as a text.
+
+    Source: `UtilAll.jstack`.
+    """
+    names = {thread.ident: thread.name for thread in threading.enumerate()}
+    parts = [
+        f"{names.get(ident, '?')} TID: {ident}\n{''.join(traceback.format_stack(frame))}"
+        for ident, frame in sys._current_frames().items()  # noqa: SLF001 - there is no other way
+    ]
+    return "\n".join(parts)

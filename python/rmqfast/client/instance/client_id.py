@@ -1,0 +1,97 @@
+"""How clients are told apart.
+
+Source: `ClientConfig.buildMQClientId`, `RemotingUtil.getLocalAddress`.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import socket
+import struct
+import time
+from collections.abc import Iterable
+from functools import lru_cache
+from ipaddress import ip_address
+from pathlib import Path
+
+_GET_ADDRESS = 0x8915  # SIOCGIFADDR
+_INTERFACES_OF_6 = Path("/proc/net/if_inet6")
+_INTERFACES = Path("/sys/class/net")
+
+
+def build_client_id(
+    client_ip: str | None, instance_name: str, unit_name: str | None = None, *, is_stream: bool = False
+) -> str:
+    """The name of a client towards brokers.
+
+    Example:
+        >>> build_client_id("10.0.0.1", "4711#2607801348397")
+        '10.0.0.1@4711#2607801348397'
+
+    Source: `ClientConfig.buildMQClientId`.
+    """
+    parts = [local_address() if client_ip is None else client_ip, instance_name]
+    if unit_name and unit_name.strip():
+        parts.append(unit_name)
+    if is_stream:
+        parts.append("STREAM")
+    return "@".join(parts)
+
+
+def pid_instance_name() -> str:
+    """An instance name that no other client has: process and nanoseconds since the machine started.
+
+    Source: `ClientConfig.changeInstanceNameToPID`.
+    """
+    return f"{os.getpid()}#{time.monotonic_ns()}"
+
+
+def chosen_address(addresses: Iterable[str]) -> str:
+    """The address that stands for this machine: the first of IPv4 that others may reach, else the last, else of IPv6.
+
+    Args:
+        addresses: Of the interfaces, without loopback ones.
+
+    Example:
+        >>> chosen_address(["fe80::1", "192.168.0.7", "10.0.0.1"]), chosen_address(["192.168.0.7", "192.168.0.8"])
+        ('10.0.0.1', '192.168.0.8')
+        >>> chosen_address([])
+        '127.0.0.1'
+
+    Source: `RemotingUtil.getLocalAddress`.
+    """
+    listed = list(addresses)
+    of_4 = [address for address in listed if ":" not in address]
+    reached = [address for address in of_4 if not address.startswith(("127.0", "192.168"))]
+    return (reached[:1] or of_4[-1:] or [address for address in listed if ":" in address][:1] or ["127.0.0.1"])[0]
+
+
+@lru_cache(maxsize=1)
+def local_address() -> str:
+    """The address that stands in client ids."""
+    # Java lists the interfaces that came last first, and leaves bridges out
+    names = [name for _, name in reversed(socket.if_nameindex()) if not (_INTERFACES / name / "bridge").exists()]
+    of_4 = [address for name in names if (address := _address_of_4(name)) is not None]
+    of_6 = _addresses_of_6(names)
+    return chosen_address(address for address in of_4 + of_6 if not ip_address(address).is_loopback)
+
+
+def _address_of_4(interface: str) -> str | None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
+        try:
+            answer = fcntl.ioctl(asked.fileno(), _GET_ADDRESS, struct.pack("256s", interface.encode()[:15]))
+        except OSError:
+            return None  # it has none
+    return socket.inet_ntoa(answer[20:24])
+
+
+def _addresses_of_6(interfaces: list[str]) -> list[str]:
+    try:
+        lines = [line.split() for line in _INTERFACES_OF_6.read_text().splitlines()]
+    except OSError:
+        return []  # a kernel without IPv6
+    found = [
+        (interfaces.index(line[5]), str(ip_address(bytes.fromhex(line[0])))) for line in lines if line[5] in interfaces
+    ]
+    return [address for _, address in sorted(found, key=lambda each: each[0])]

@@ -1,0 +1,164 @@
+"""What a client is told of its cluster and of itself.
+
+Source: `ClientConfig`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from rmqfast.client.instance.client_id import build_client_id, pid_instance_name
+from rmqfast.client.instance.name_servers import namespace_of_endpoint, parse_name_servers
+from rmqfast.errors import ArgumentError
+from rmqfast.remoting import RequestCode, TlsOptions
+from rmqfast.remoting.connections import Sign
+from rmqfast.remoting.credentials import STREAM_FIELDS, Credentials
+
+DEFAULT_INSTANCE_NAME = "DEFAULT"
+#: Where name servers are looked for that are not given.
+NAME_SERVER_VARIABLE = "NAMESRV_ADDR"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ClientConfig:
+    """How to reach a cluster, and how often to ask it what.
+
+    Intervals and timeouts are seconds. Name servers are never looked for by HTTP.
+
+    Attributes:
+        name_server: `host:port`, several separated by `;` or as a sequence; unless given, the environment's
+            `NAMESRV_ADDR`.
+        instance_name: Sets clients of one process apart; most kinds of clients change `DEFAULT` to one of their own.
+        client_ip: The address that stands in client ids; unless given, that of an interface.
+        unit_name: The unit, a part of client ids.
+        namespace: Stands before the names of topics and groups; unless given, that of an endpoint `http://MQ_INST_...`.
+        tls: TLS, with certificates verified unless said otherwise; without, connections are plain.
+        access_key: The account, where brokers ask for one.
+        secret_key: Proves who that is.
+        security_token: Goes along with it.
+        heartbeat_interval: Between heartbeats.
+        poll_name_server_interval: Between looks at the routes.
+        persist_offset_interval: Between stores of consumers' offsets.
+        rebalance_interval: Between rebalances that nobody asked for.
+        request_timeout: How long answers are waited for.
+        connect_timeout: How long connections are waited for.
+        translate_address: The address at which a broker is reached from here, by the one in its route.
+        local_offset_dir: Where broadcasting consumers keep their offsets.
+        callback_threads: Threads that tell how asynchronous requests ended.
+        is_unit_mode: Whether the client is of a unit.
+
+    Raises:
+        ArgumentError: An address without a port, an interval that is not positive, or half of an account.
+
+    Example:
+        >>> config = ClientConfig(name_server="10.0.0.1:9876;10.0.0.2:9876", access_key="a", secret_key="hidden")
+        >>> config.name_servers
+        ('10.0.0.1:9876', '10.0.0.2:9876')
+        >>> "hidden" in repr(config)
+        False
+    """
+
+    name_server: str | Sequence[str] | None = None
+    instance_name: str = DEFAULT_INSTANCE_NAME
+    client_ip: str | None = None
+    unit_name: str | None = None
+    namespace: str = ""
+    tls: TlsOptions | None = None
+    access_key: str | None = None
+    secret_key: str | None = field(default=None, repr=False)
+    security_token: str | None = field(default=None, repr=False)
+    heartbeat_interval: float = 30.0
+    poll_name_server_interval: float = 30.0
+    persist_offset_interval: float = 5.0
+    rebalance_interval: float = 20.0
+    request_timeout: float = 3.0
+    connect_timeout: float = 3.0
+    translate_address: Callable[[str], str] | None = None
+    local_offset_dir: str | os.PathLike[str] | None = None
+    callback_threads: int = 2
+    is_unit_mode: bool = False
+
+    def __post_init__(self) -> None:
+        given = os.environ.get(NAME_SERVER_VARIABLE, "") if self.name_server is None else self.name_server
+        text = given if isinstance(given, str) else ";".join(given)
+        object.__setattr__(self, "namespace", self.namespace or namespace_of_endpoint(text) or "")
+        object.__setattr__(self, "name_server", ";".join(parse_name_servers(text)))
+        for name in _INTERVALS:
+            if not 0 < getattr(self, name) < _LONGEST:
+                raise ArgumentError(f"{name}: expected seconds above 0, got {getattr(self, name)}")
+        if (self.access_key is None) != (self.secret_key is None):
+            raise ArgumentError("expected access_key and secret_key, got one of them")
+        if self.tls is not None:
+            self.tls.check_trust()
+
+    @property
+    def name_servers(self) -> tuple[str, ...]:
+        """The name servers, in the order given; none where there are none."""
+        return tuple(str(self.name_server).split(";")) if self.name_server else ()
+
+    def client_id(self, *, is_stream: bool = False) -> str:
+        """The client's name towards brokers.
+
+        Args:
+            is_stream: Of pull and lite pull consumers.
+
+        Example:
+            >>> ClientConfig(client_ip="10.0.0.1", instance_name="a", unit_name="u").client_id(is_stream=True)
+            '10.0.0.1@a@u@STREAM'
+
+        Source: `ClientConfig.buildMQClientId`.
+        """
+        return build_client_id(self.client_ip, self.instance_name, self.unit_name, is_stream=is_stream)
+
+    def with_pid_instance_name(self) -> ClientConfig:
+        """This, with an instance name that no other client has unless one is set.
+
+        Producers, consumers that share messages, and administrators have that; broadcasting consumers do not, as
+        their offsets are kept by client id.
+
+        Source: `ClientConfig.changeInstanceNameToPID`.
+        """
+        if self.instance_name != DEFAULT_INSTANCE_NAME:
+            return self
+        return replace(self, instance_name=pid_instance_name())
+
+    def offset_dir(self) -> Path:
+        """Where broadcasting consumers keep their offsets.
+
+        Source: `LocalFileOffsetStore.LOCAL_OFFSET_STORE_DIR`.
+        """
+        return Path(self.local_offset_dir) if self.local_offset_dir else Path.home() / ".rocketmq_offsets"
+
+    def signer(self, *, is_stream: bool = False) -> Sign | None:
+        """What gives the further header fields of a request: the account, the signature, what pull consumers say more.
+
+        Source: `AclClientRPCHook`, `StreamTypeRPCHook`.
+        """
+        stream = STREAM_FIELDS if is_stream else {}
+        if self.access_key is None or self.secret_key is None:
+            return (lambda _code, _fields, _body: stream) if stream else None
+        credentials = Credentials(self.access_key, self.secret_key, self.security_token)
+
+        def sign(code: RequestCode | int, ext_fields: Mapping[str, str], body: bytes) -> Mapping[str, str]:
+            return {**stream, **credentials.sign(code, {**ext_fields, **stream}, body)}
+
+        return sign
+
+    def translated(self, address: str) -> str:
+        """Where an address that a name server or a message id names is reached from here."""
+        return address if self.translate_address is None else self.translate_address(address)
+
+
+_INTERVALS = (
+    "heartbeat_interval",
+    "poll_name_server_interval",
+    "persist_offset_interval",
+    "rebalance_interval",
+    "request_timeout",
+    "connect_timeout",
+)
+#: A year: more would not fit where others add it up.
+_LONGEST = 366 * 86_400.0

@@ -1,0 +1,77 @@
+"""What still runs when the interpreter ends: it is shut down, the youngest first, and within a few seconds.
+
+Threads that come back from waiting while the interpreter is being taken down would take the process with them.
+"""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import os
+import threading
+import time
+import weakref
+from typing import Protocol
+
+_log = logging.getLogger(__name__)
+
+#: Seconds that all of them may take together.
+LONGEST = 5.0
+
+
+class EndsAtExit(Protocol):
+    """What has threads or connections."""
+
+    def end_at_exit(self, deadline: float) -> None:
+        """Ends it, at the end of the interpreter.
+
+        Args:
+            deadline: When to give up waiting, by `time.monotonic`.
+        """
+
+
+class Exits:
+    """Who has to be ended; held weakly."""
+
+    _living: list[weakref.ref[EndsAtExit]]
+
+    def __init__(self) -> None:
+        self._is_registered = False
+        self._clear()
+        os.register_at_fork(after_in_child=self._clear)
+
+    def add(self, living: EndsAtExit) -> None:
+        """Has it ended at the end of the interpreter, unless it is removed before."""
+        with self._lock:
+            self._living = [ref for ref in self._living if ref() is not None]
+            self._living.append(weakref.ref(living))
+            if not self._is_registered:
+                # what is registered last is called first: connections, which are there already, end behind this
+                atexit.register(self.end_all)
+                self._is_registered = True
+
+    def remove(self, living: EndsAtExit) -> None:
+        """It has ended by itself."""
+        with self._lock:
+            self._living = [ref for ref in self._living if ref() not in {None, living}]
+
+    def end_all(self, longest: float = LONGEST) -> None:
+        """Ends all of them, within `longest` seconds."""
+        deadline = time.monotonic() + longest
+        with self._lock:
+            living = [found for ref in reversed(self._living) if (found := ref()) is not None]
+            self._living = []
+        for each in living:
+            try:
+                each.end_at_exit(deadline)
+            except Exception:  # noqa: BLE001 - the others have to end, too
+                _log.exception("%r could not be ended", each)
+
+    def _clear(self) -> None:
+        """In a fork nothing of its parent's runs, and its parent's threads own none of its locks."""
+        self._lock = threading.Lock()
+        self._living = []
+
+
+#: Of this process.
+EXITS = Exits()

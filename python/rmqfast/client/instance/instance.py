@@ -1,0 +1,299 @@
+"""What the clients of a process that have the same client id share: connections, routes, timers.
+
+Source: `MQClientInstance`, `MQClientManager`.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from typing import Any
+
+from rmqfast.client.instance.api import ClientApi
+from rmqfast.client.instance.broker_requests import BrokerRequests
+from rmqfast.client.instance.config import ClientConfig
+from rmqfast.client.instance.exits import EXITS
+from rmqfast.client.instance.expression_check import check_expressions
+from rmqfast.client.instance.heartbeats import Heartbeats
+from rmqfast.client.instance.inner_producer import InnerProducer
+from rmqfast.client.instance.membership import Membership
+from rmqfast.client.instance.message_decoder import decode_message
+from rmqfast.client.instance.name_servers import NameServers
+from rmqfast.client.instance.rebalance_service import RebalanceService
+from rmqfast.client.instance.reconnects import Reconnects
+from rmqfast.client.instance.registry import Registry
+from rmqfast.client.instance.request_futures import RequestFutures
+from rmqfast.client.instance.route_updater import RouteUpdater
+from rmqfast.client.instance.routes import FoundBroker, RouteTable
+from rmqfast.client.instance.scheduler import Scheduler
+from rmqfast.errors import ClientError, RemotingError
+from rmqfast.remoting import Again, Connections, Later, Processor, Request, RequestCode, Response
+
+_log = logging.getLogger(__name__)
+
+
+class ClientInstance(Membership):
+    """Shared by all clients of one id; `of` makes or finds it, `release` gives it back.
+
+    Attributes:
+        client_id: What brokers know it as.
+        config: How to reach the cluster: that of the first client.
+        connections: All connections.
+        api: One method a request.
+        routes: Where topics and brokers are.
+        scheduler: What is done now and then.
+        requests: What waits for replies of other clients.
+    """
+
+    def __init__(self, config: ClientConfig, client_id: str) -> None:
+        super().__init__(client_id)
+        self.config = config
+        self.routes, self.scheduler = RouteTable(config.translated), Scheduler()
+        self._rebalance = RebalanceService(self._members, config.rebalance_interval)
+        names = config.name_servers
+        requests = BrokerRequests(self._members, self._rebalance.wake, decode_message, names)
+        self.requests = RequestFutures()
+        self._processors: dict[int, Processor] = {
+            **requests.processors(),
+            RequestCode.PUSH_REPLY_MESSAGE_TO_CLIENT: self.requests.receive,
+        }
+        self.connections = Connections(
+            tls=config.tls,
+            sign=config.signer(is_stream=client_id.endswith("@STREAM")),
+            processors=dict.fromkeys(self._processors, self._answer),
+            on_closed=self._connection_lost,
+            callback_threads=config.callback_threads,
+            connect_timeout=config.connect_timeout,
+        )
+        self.api = ClientApi(self.connections, NameServers(names, self.connections), timeout=config.request_timeout)
+        self._updater = RouteUpdater(self.routes, self._members, self.api.topic_route)
+        self._heartbeats = Heartbeats(client_id, self._members, self.routes, self.api, on_failed=self._connection_lost)
+        self._reconnects = Reconnects(self.scheduler, self._heartbeats.send, config.heartbeat_interval)
+        self._lock, self._inner_producer = threading.RLock(), InnerProducer()
+        self._is_started = self._is_closed = False
+
+    @classmethod
+    def of(cls, config: ClientConfig, client_id: str) -> ClientInstance:
+        """The instance of a client id in this process; each call is one more user of it, and one more `release`.
+
+        Args:
+            config: How to reach the cluster, where there is no such instance yet.
+            client_id: The name towards brokers.
+
+        Source: `MQClientManager.getOrCreateMQClientInstance`.
+        """
+        return _INSTANCES.take(client_id, lambda: cls(config, client_id))
+
+    def release(self) -> None:
+        """One user less; the last one shuts it down."""
+        if os.getpid() == self._pid and _INSTANCES.give_back(self.client_id):
+            self.shutdown()
+
+    def start(self) -> None:
+        """Starts timers and rebalance; nothing where they run already.
+
+        Raises:
+            ClientError: No name server is known (10004), or it was shut down.
+            ForkError: It is that of a parent process.
+
+        Source: `MQClientInstance.start`.
+        """
+        self._check_process()
+        with self._lock:
+            if self._is_closed:
+                raise ClientError(
+                    f"The Factory object[{self.client_id}] has been created before, and failed.",
+                    next_step="it was shut down: make a new client",
+                )
+            if self._is_started:
+                return
+            self.api.name_servers.check()
+            self._start_timers()
+            self._rebalance.start()
+            EXITS.add(self)
+            self._is_started = True
+        _log.info("the client instance %s is started", self.client_id)
+
+    def shutdown(self) -> None:
+        """Ends all threads and connections; nothing while consumers or producers are registered, or in a fork.
+
+        Source: `MQClientInstance.shutdown`.
+        """
+        if os.getpid() != self._pid or self._members.consumers() or self._members.producers():
+            return
+        self._end(None)
+
+    def end_at_exit(self, deadline: float) -> None:
+        """Ends it although there are consumers and producers: the interpreter does.
+
+        Offsets are stored; brokers see the connections go, and share the queues out among those who are left.
+
+        Args:
+            deadline: When to give up waiting, by `time.monotonic`.
+        """
+        if self._members.consumers():
+            storing = threading.Thread(target=self.persist_consumer_offsets, daemon=True)
+            storing.start()
+            storing.join(max(0.0, (deadline - time.monotonic()) / 2))
+        self._end(deadline)
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether it was shut down, or the interpreter is ending."""
+        return self._is_closed
+
+    @property
+    def inner_producer(self) -> Any:
+        """The producer that takes messages back which brokers did not take; it is made when it is first asked for.
+
+        Raises:
+            ClientError: There are no producers in this process.
+        """
+        return self._inner_producer.get(self)
+
+    def update_route(self, topic: str, *, default_topic: str | None = None, default_queue_nums: int = 4) -> bool:
+        """Asks a name server where a topic is.
+
+        Args:
+            topic: The topic.
+            default_topic: Of a topic that is not there yet: the one that it would be made after, `TBW102`.
+            default_queue_nums: How many queues it would have.
+
+        Returns:
+            Whether there is something new; not where nobody has the topic, which is logged: what was known stays.
+
+        Raises:
+            ClientError: No name server is known (10004), or none answers (10001).
+            ForkError: It is that of a parent process.
+
+        Source: `MQClientInstance.updateTopicRouteInfoFromNameServer`.
+        """
+        self._check_process()
+        return self._updater.update(topic, default_topic=default_topic, default_queue_nums=default_queue_nums)
+
+    def no_route_error(self, topic: str) -> ClientError:
+        """What to raise where a topic has no route: 10005, with what the name server said."""
+        return self._updater.no_route(topic)
+
+    def send_heartbeats(self) -> bool:
+        """Tells all brokers what this client wants.
+
+        Returns:
+            Whether all of them took it.
+
+        Source: `MQClientInstance.sendHeartbeatToAllBrokerWithLock`.
+        """
+        self._check_process()
+        return self._heartbeats.send()
+
+    def persist_consumer_offsets(self) -> None:
+        """Has all consumers store their offsets; one that fails does not keep the others from it.
+
+        Source: `MQClientInstance.persistAllConsumerOffset`.
+        """
+        for group, consumer in self._members.consumers().items():
+            try:
+                consumer.persist_consumer_offset()
+            except Exception:  # noqa: BLE001 - as above
+                _log.exception("offsets of group %s could not be stored", group)
+
+    def rebalance_immediately(self) -> None:
+        """Wakes the thread that rebalances.
+
+        Source: `MQClientInstance.rebalanceImmediately`.
+        """
+        self._rebalance.wake()
+
+    def rebalance(self) -> None:
+        """Rebalances all consumers on the calling thread.
+
+        Source: `MQClientInstance.doRebalance`.
+        """
+        self._check_process()
+        self._rebalance.rebalance()
+
+    def find_consumer_ids(self, topic: str, group: str) -> list[str] | None:
+        """The clients of a group, as one of the topic's brokers knows them; `None` where that cannot be told.
+
+        Source: `MQClientInstance.findConsumerIdList`.
+        """
+        address = self.routes.any_address(topic)
+        try:
+            if address is None:
+                self.update_route(topic)
+                address = self.routes.any_address(topic)
+            return None if address is None else list(self.api.consumer_ids(address, group))
+        except (RemotingError, ClientError) as error:
+            _log.warning("the members of group %s are not known: %s", group, error)
+            return None
+
+    def publish_address(self, broker_name: str) -> str | None:
+        """The address of a broker's master; `None` where it is not known."""
+        return self.routes.publish_address(broker_name)
+
+    def subscribe_address(self, broker_name: str, broker_id: int = 0, *, only_this: bool = False) -> FoundBroker | None:
+        """Where a consumer reads from: see `RouteTable.subscribe_address`."""
+        return self.routes.subscribe_address(broker_name, broker_id, only_this=only_this)
+
+    def check_client_in_broker(self) -> None:
+        """Has a broker compile the expressions of the consumers, but for tags.
+
+        Raises:
+            ClientError: It does not take one, or does not answer.
+
+        Source: `MQClientInstance.checkClientInBroker`.
+        """
+        self._check_process()
+        check_expressions(self.api, self.routes, self._members, self.client_id, self.config.namespace)
+
+    def _start_timers(self) -> None:
+        config, every = self.config, self.scheduler.every
+        every(0.01, config.poll_name_server_interval, self._updater.update_all)
+        every(min(1.0, config.heartbeat_interval), config.heartbeat_interval, self._heartbeat_round)
+        every(
+            min(10.0, config.persist_offset_interval * 2), config.persist_offset_interval, self.persist_consumer_offsets
+        )
+
+    def _heartbeat_round(self) -> None:
+        for address in self.routes.clean_offline_brokers():
+            _log.info("the broker at %s stands in no route any more", address)
+        self._heartbeats.send()
+
+    def _connection_lost(self, address: str) -> None:
+        if not self._is_closed and self._is_started:
+            self._reconnects.lost(address)
+
+    def _answer(self, request: Request) -> Response | Later | Again | None:
+        processor = self._processors.get(request.code)
+        return None if processor is None or self._is_closed else processor(request)
+
+    def _leave(self, *, consumer_group: str | None = None, producer_group: str | None = None) -> None:
+        if os.getpid() == self._pid and not self._is_closed:
+            self._heartbeats.leave(consumer_group=consumer_group, producer_group=producer_group)
+
+    def _end(self, deadline: float | None) -> None:
+        with self._lock:
+            if self._is_closed:
+                return
+            self._is_closed = True
+        EXITS.remove(self)
+        # what waits for an answer is woken by this, so that the threads end soon
+        self.scheduler.stop(0)
+        self._rebalance.stop(0)
+        self.requests.close()
+        self.connections.close()
+        for stop in (self.scheduler.stop, self._rebalance.stop):
+            wait = _LONGEST_STOP if deadline is None else max(0.0, deadline - time.monotonic())
+            if not stop(wait):
+                _log.warning("a thread of the client instance %s did not end in %.1f s", self.client_id, wait)
+
+    def __repr__(self) -> str:
+        return f"<ClientInstance {self.client_id}>"
+
+
+#: Of this process, by client id.
+_INSTANCES: Registry[ClientInstance] = Registry()
+#: Seconds that a shutdown waits for a rebalance that is under way.
+_LONGEST_STOP = 5.0

@@ -1,0 +1,149 @@
+"""Which name server is asked: always the same one, until it does not answer.
+
+Source: `NettyRemotingClient.getAndCreateNameserverChannel`, `NameServerAddressUtils`.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import re
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from rmqfast.client.instance.client_error_code import ClientErrorCode
+from rmqfast.errors import ArgumentError, ClientError, RemotingConnectError, RemotingError
+from rmqfast.remoting import Response
+
+_log = logging.getLogger(__name__)
+
+_ADDRESS = re.compile(r"(\[[0-9a-fA-F:.%]+\]|[^\s:/\[\]]+):([0-9]{1,5})")
+_ENDPOINT = re.compile(r"http://(MQ_INST_\w+_\w+)\..*")
+
+
+class CanRequest(Protocol):
+    """What a request goes out by."""
+
+    def request(
+        self,
+        address: str,
+        code: int,
+        ext_fields: Mapping[str, str] | None = None,
+        body: bytes = b"",
+        *,
+        timeout: float = 3.0,
+    ) -> Response:
+        """Asks and waits for the answer."""
+
+
+class NameServers:
+    """The name servers of a client: shuffled, one chosen, the next one when that fails.
+
+    Args:
+        addresses: `host:port` of each.
+        connections: What requests go out by.
+        chance: Where clients differ in whom they ask first.
+    """
+
+    def __init__(
+        self, addresses: Sequence[str], connections: CanRequest, *, chance: random.Random | None = None
+    ) -> None:
+        self._addresses = list(addresses)
+        (chance or random.Random()).shuffle(self._addresses)  # noqa: S311 - it spreads load, it hides nothing
+        self._connections = connections
+        self._lock = threading.Lock()
+        self._chosen = 0
+
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        """All of them."""
+        return tuple(self._addresses)
+
+    @property
+    def chosen(self) -> str | None:
+        """The one that is asked next; `None` where there are none."""
+        return self._addresses[self._chosen] if self._addresses else None
+
+    def request(
+        self, code: int, ext_fields: Mapping[str, str] | None = None, body: bytes = b"", *, timeout: float = 3.0
+    ) -> Response:
+        """Asks one name server after the other until one answers.
+
+        Args:
+            code: Says what is asked for.
+            ext_fields: The header of the code.
+            body: The bytes behind the header.
+            timeout: How long each is waited for, in seconds.
+
+        Raises:
+            ClientError: There is no name server (10004).
+            RemotingConnectError: None of them answered; says what each of them did.
+        """
+        self.check()
+        failures: list[str] = []
+        for _ in self._addresses:
+            chosen = self._chosen
+            try:
+                return self._connections.request(self._addresses[chosen], code, ext_fields, body, timeout=timeout)
+            except RemotingError as error:
+                failures.append(str(error))
+                self._go_on(chosen)
+        raise RemotingConnectError(f"connect to <{';'.join(self._addresses)}> failed: {'; '.join(failures)}")
+
+    def check(self) -> None:
+        """Whether there is one at all.
+
+        Raises:
+            ClientError: There is none (10004).
+        """
+        if not self._addresses:
+            raise ClientError(
+                "No name server address, please set it.",
+                response_code=ClientErrorCode.NO_NAME_SERVER_EXCEPTION,
+                next_step='give name_server="host:9876", or set NAMESRV_ADDR in the environment',
+            )
+
+    def _go_on(self, failed: int) -> None:
+        """Chooses the next one, unless another thread did."""
+        with self._lock:
+            if self._chosen == failed:
+                self._chosen = (failed + 1) % len(self._addresses)
+        if len(self._addresses) > 1:
+            _log.warning("name server %s does not answer: %s is asked", self._addresses[failed], self.chosen)
+
+
+def parse_name_servers(text: str) -> tuple[str, ...]:
+    """The addresses in a text.
+
+    Args:
+        text: `host:port`, several separated by `;`; an endpoint `http://MQ_INST_...:port` is one, too.
+
+    Raises:
+        ArgumentError: One is no `host:port`.
+
+    Example:
+        >>> parse_name_servers("a:9876; b:9876;"), parse_name_servers("http://MQ_INST_1_x.host:80")
+        (('a:9876', 'b:9876'), ('MQ_INST_1_x.host:80',))
+
+    Source: `RemotingUtil.string2SocketAddress`, `NameServerAddressUtils.getNameSrvAddrFromNamesrvEndpoint`.
+    """
+    addresses = [part.strip().removeprefix("http://") for part in text.split(";") if part.strip()]
+    for address in addresses:
+        match = _ADDRESS.fullmatch(address)
+        if match is None or not 0 < int(match[2]) < 65_536:
+            raise ArgumentError(f"name_server: expected host:port, several separated by ';', got {address!r}")
+    return tuple(dict.fromkeys(addresses))
+
+
+def namespace_of_endpoint(text: str) -> str | None:
+    """The namespace that an endpoint names.
+
+    Example:
+        >>> namespace_of_endpoint("http://MQ_INST_1_x.host:80"), namespace_of_endpoint("host:9876")
+        ('MQ_INST_1_x', None)
+
+    Source: `NameServerAddressUtils.parseInstanceIdFromEndpoint`.
+    """
+    match = _ENDPOINT.fullmatch(text.strip())
+    return None if match is None else match[1]

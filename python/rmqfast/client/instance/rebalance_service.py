@@ -1,0 +1,73 @@
+"""The thread that shares queues out: now and then, and when somebody asks for it.
+
+Source: `RebalanceService`, `MQClientInstance.doRebalance`.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+
+from rmqfast.client.instance.members import Members
+
+_log = logging.getLogger(__name__)
+
+
+class RebalanceService:
+    """Rebalances all consumers of an instance on one daemon thread.
+
+    Args:
+        members: The consumers.
+        interval: Seconds after which they are rebalanced unasked.
+    """
+
+    def __init__(self, members: Members, interval: float) -> None:
+        self._members, self._interval = members, interval
+        self._wanted = threading.Event()
+        self._is_stopped = False
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Starts the thread."""
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="rmqfast-rebalance", daemon=True)
+            self._thread.start()
+
+    def wake(self) -> None:
+        """Has all consumers rebalanced soon; asked for many times at once it is done once."""
+        self._wanted.set()
+
+    def stop(self, timeout: float | None = None) -> bool:
+        """Ends the thread, and waits for a rebalance that is under way.
+
+        Args:
+            timeout: How long to wait, in seconds.
+
+        Returns:
+            Whether it has ended.
+        """
+        self._is_stopped = True
+        self._wanted.set()
+        if self._thread is None or self._thread is threading.current_thread():
+            return True
+        self._thread.join(timeout)
+        return not self._thread.is_alive()
+
+    def rebalance(self) -> None:
+        """Rebalances all consumers now, on the calling thread; one that fails does not keep the others from it.
+
+        Source: `MQClientInstance.doRebalance`.
+        """
+        for group, consumer in self._members.consumers().items():
+            try:
+                consumer.do_rebalance()
+            except Exception:  # noqa: BLE001 - as above
+                _log.exception("group %s could not be rebalanced", group)
+
+    def _run(self) -> None:
+        while True:
+            self._wanted.wait(self._interval)
+            self._wanted.clear()
+            if self._is_stopped:
+                return
+            self.rebalance()

@@ -1,0 +1,141 @@
+"""Keeping routes fresh, and telling consumers and producers what has changed.
+
+Source: `MQClientInstance.updateTopicRouteInfoFromNameServer`.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+
+from rmqfast.client.instance.client_error_code import ClientErrorCode
+from rmqfast.client.instance.members import Members
+from rmqfast.client.instance.namespaces import RETRY_PREFIX
+from rmqfast.client.instance.routes import RouteTable
+from rmqfast.client.instance.topic_publish_info import clamped, publish_info_of, subscribe_queues_of
+from rmqfast.errors import ClientError, RemotingError, ResponseError
+from rmqfast.remoting import ResponseCode
+from rmqfast.remoting.protocol.topic_route_data import TopicRouteData
+
+_log = logging.getLogger(__name__)
+
+AUTO_CREATE_TOPIC = "TBW102"
+_WAIT_FOR_LOCK = 3.0
+
+
+class RouteUpdater:
+    """Asks for routes, one at a time.
+
+    Args:
+        routes: Where they are kept.
+        members: Whom they are told.
+        fetch: Asks a name server where a topic is.
+    """
+
+    def __init__(self, routes: RouteTable, members: Members, fetch: Callable[[str], TopicRouteData]) -> None:
+        self._routes, self._members, self._fetch = routes, members, fetch
+        self._lock = threading.Lock()
+        self._failures: dict[str, ResponseError] = {}
+        self._is_out = False
+
+    def update(self, topic: str, *, default_topic: str | None = None, default_queue_nums: int = 4) -> bool:
+        """Asks where a topic is.
+
+        Args:
+            topic: The topic.
+            default_topic: Of a topic that is not there yet: the one that it would be made after.
+            default_queue_nums: How many queues it would have.
+
+        Returns:
+            Whether there is something new. Not where the name server has no such topic: what was known stays.
+
+        Raises:
+            ClientError: There is no name server, or none answers.
+        """
+        if not self._lock.acquire(timeout=_WAIT_FOR_LOCK):
+            _log.warning("the route of topic %s is not updated: another one is still waited for", topic)
+            return False
+        try:
+            route = self._fetched(topic, default_topic)
+            if route is None:
+                return False
+            if default_topic is not None:
+                route = clamped(route, default_queue_nums)
+            return self._take(topic, route)
+        finally:
+            self._lock.release()
+
+    def update_all(self) -> None:
+        """Asks where all topics are that consumers and producers need; gives up where no name server answers.
+
+        Source: `MQClientInstance.updateTopicRouteInfoFromNameServer`, by its timer.
+        """
+        for topic in self._members.topics():
+            try:
+                self.update(topic)
+            except ClientError as error:
+                (_log.debug if self._is_out else _log.warning)("routes are not updated: %s", error)
+                self._is_out = True
+                return
+        if self._is_out:
+            _log.info("routes are updated again")
+        self._is_out = False
+
+    def no_route(self, topic: str) -> ClientError:
+        """What to tell whoever needs a topic that has no route.
+
+        Source: `DefaultMQProducerImpl.sendDefaultImpl`.
+        """
+        failure = self._failures.get(topic)
+        reason = "create the topic, or see that its brokers are connected to this name server"
+        if failure is not None and failure.code != ResponseCode.TOPIC_NOT_EXIST:
+            reason = f"the name server says: {failure.remark}"
+        return ClientError(
+            f"No route info of this topic: {topic}",
+            response_code=ClientErrorCode.NOT_FOUND_TOPIC_EXCEPTION,
+            next_step=reason,
+        )
+
+    def _fetched(self, topic: str, default_topic: str | None) -> TopicRouteData | None:
+        try:
+            route = self._fetch(topic if default_topic is None else default_topic)
+        except ResponseError as error:
+            if not topic.startswith(RETRY_PREFIX) and topic != AUTO_CREATE_TOPIC:
+                _log.warning("no route of topic %s: %s", topic, error)
+            self._failures[topic] = error
+            return None
+        except RemotingError as error:
+            raise _unreachable(error) from error
+        self._failures.pop(topic, None)
+        return route
+
+    def _take(self, topic: str, route: TopicRouteData) -> bool:
+        known = self._routes.get(topic)
+        if route.says_as(known) and not self._members.need_update(topic):
+            return False
+        _log.info("the route of topic %s is %s", topic, "another one" if known else "known")
+        self._routes.put(topic, route)
+        info = publish_info_of(topic, route)
+        for group, producer in self._members.producers().items():
+            _told(group, topic, lambda: producer.update_topic_publish_info(topic, info))  # noqa: B023 - called at once
+        queues = subscribe_queues_of(topic, route)
+        for group, consumer in self._members.consumers().items():
+            _told(group, topic, lambda: consumer.update_topic_subscribe_info(topic, queues))  # noqa: B023
+        return True
+
+
+def _told(group: str, topic: str, tell: Callable[[], None]) -> None:
+    """One member that fails does not keep the others from what they need."""
+    try:
+        tell()
+    except Exception:  # noqa: BLE001 - as above
+        _log.exception("group %s did not take the route of topic %s", group, topic)
+
+
+def _unreachable(error: RemotingError) -> ClientError:
+    return ClientError(
+        str(error),
+        response_code=ClientErrorCode.CONNECT_BROKER_EXCEPTION,
+        next_step="see that a name server runs there and that name_server is its address; what runs goes on by itself",
+    )

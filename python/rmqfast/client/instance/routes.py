@@ -1,0 +1,153 @@
+"""Where topics and brokers are, as last heard.
+
+Source: `MQClientInstance.topicRouteTable`, `brokerAddrTable`, `brokerVersionTable`, `findBrokerAddressIn*`.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+from rmqfast.remoting.protocol.broker_data import MASTER_ID
+from rmqfast.remoting.protocol.topic_route_data import TopicRouteData
+
+
+class FoundBroker(NamedTuple):
+    """A broker that may be read from.
+
+    Attributes:
+        address: `host:port`.
+        is_slave: Whether it is no master.
+        version: The ordinal of its release, 0 until a heartbeat was answered.
+    """
+
+    address: str
+    is_slave: bool
+    version: int
+
+
+class RouteTable:
+    """The routes of topics and the addresses of brokers; each call is one step to all threads.
+
+    Args:
+        translate: Where an address that a route has is reached from here.
+    """
+
+    def __init__(self, translate: Callable[[str], str] = str) -> None:
+        self._translate = translate
+        self._lock = threading.Lock()
+        self._routes: dict[str, TopicRouteData] = {}
+        self._brokers: dict[str, dict[int, str]] = {}
+        self._versions: dict[tuple[str, str], int] = {}
+
+    def get(self, topic: str) -> TopicRouteData | None:
+        """The route of a topic, as it was last heard."""
+        return self._routes.get(topic)
+
+    def topics(self) -> tuple[str, ...]:
+        """The topics with a route."""
+        with self._lock:
+            return tuple(self._routes)
+
+    def put(self, topic: str, route: TopicRouteData) -> None:
+        """Takes the route of a topic, and with it what is newest of its brokers' addresses."""
+        with self._lock:
+            for broker in route.broker_datas:
+                addresses = {broker_id: self._translate(address) for broker_id, address in broker.addresses.items()}
+                self._brokers[broker.broker_name] = addresses
+            self._routes[topic] = route
+
+    def brokers(self) -> Mapping[str, Mapping[int, str]]:
+        """The addresses of all brokers, by name and id."""
+        with self._lock:
+            return {name: dict(addresses) for name, addresses in self._brokers.items()}
+
+    def publish_address(self, broker_name: str) -> str | None:
+        """The address of a broker's master; `None` where it is not known.
+
+        Source: `MQClientInstance.findBrokerAddressInPublish`.
+        """
+        return self._brokers.get(broker_name, {}).get(MASTER_ID)
+
+    def subscribe_address(
+        self, broker_name: str, broker_id: int = MASTER_ID, *, only_this: bool = False
+    ) -> FoundBroker | None:
+        """Where a consumer reads from.
+
+        Args:
+            broker_name: The broker.
+            broker_id: Which one of it: 0 for its master.
+            only_this: Whether no other of that name will do.
+
+        Source: `MQClientInstance.findBrokerAddressInSubscribe`.
+        """
+        addresses = self._brokers.get(broker_name, {})
+        found = addresses.get(broker_id)
+        if found is None and broker_id != MASTER_ID:
+            broker_id, found = broker_id + 1, addresses.get(broker_id + 1)
+        if found is None and addresses and not only_this:
+            broker_id, found = next(iter(addresses.items()))
+        if found is None:
+            return None
+        return FoundBroker(found, broker_id != MASTER_ID, self._versions.get((broker_name, found), 0))
+
+    def admin_address(self, broker_name: str) -> FoundBroker | None:
+        """The first address of a broker, whichever that is.
+
+        Source: `MQClientInstance.findBrokerAddressInAdmin`.
+        """
+        for broker_id, address in self._brokers.get(broker_name, {}).items():
+            return FoundBroker(address, broker_id != MASTER_ID, self._versions.get((broker_name, address), 0))
+        return None
+
+    def any_address(self, topic: str, choose: Callable[[Sequence[str]], str] = random.choice) -> str | None:
+        """The address of one of a topic's brokers: its master, or else any of its slaves.
+
+        Source: `MQClientInstance.findBrokerAddrByTopic`, `TopicRouteData.BrokerData.selectBrokerAddr`.
+        """
+        route = self._routes.get(topic)
+        if route is None or not route.broker_datas:
+            return None
+        name = choose([broker.broker_name for broker in route.broker_datas])
+        addresses = self._brokers.get(name, {})
+        if MASTER_ID in addresses or not addresses:
+            return addresses.get(MASTER_ID)
+        return choose(list(addresses.values()))
+
+    def set_version(self, broker_name: str, address: str, version: int) -> None:
+        """Notes the release of a broker, as it says in an answer to a heartbeat."""
+        with self._lock:
+            self._versions[broker_name, address] = version
+
+    def version(self, broker_name: str, address: str) -> int:
+        """The ordinal of a broker's release; 0 where it is not known.
+
+        Source: `MQClientInstance.findBrokerVersion`.
+        """
+        return self._versions.get((broker_name, address), 0)
+
+    def clean_offline_brokers(self) -> list[str]:
+        """Forgets addresses that stand in no route any more.
+
+        Returns:
+            These addresses.
+
+        Source: `MQClientInstance.cleanOfflineBroker`.
+        """
+        with self._lock:
+            known = {
+                self._translate(address)
+                for route in self._routes.values()
+                for broker in route.broker_datas
+                for address in broker.addresses.values()
+            }
+            gone = [a for addresses in self._brokers.values() for a in addresses.values() if a not in known]
+            kept = {
+                name: {broker_id: address for broker_id, address in addresses.items() if address in known}
+                for name, addresses in self._brokers.items()
+            }
+            self._brokers = {name: addresses for name, addresses in kept.items() if addresses}
+            self._versions = {key: version for key, version in self._versions.items() if key[1] in known}
+            return gone

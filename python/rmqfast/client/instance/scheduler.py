@@ -1,0 +1,160 @@
+"""What a client does now and then: one thread, one thing at a time.
+
+Source: `MQClientInstance.startScheduledTask`.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import logging
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(order=True, slots=True)
+class Handle:
+    """Work that is to be done; `cancel` keeps it from being done once more.
+
+    Attributes:
+        at: When it is due, by the scheduler's clock.
+        work: What is to be done.
+        period: Seconds after which it is due again.
+        is_cancelled: Whether it is not to be done any more.
+    """
+
+    at: float
+    _number: int
+    work: Callable[[], object] = field(compare=False, repr=False)
+    period: float | None = field(compare=False, default=None)
+    is_cancelled: bool = field(compare=False, default=False)
+
+    def cancel(self) -> None:
+        """Keeps the work from being done once more; where it is being done, it goes on."""
+        self.is_cancelled = True
+
+
+class TimerTable:
+    """Work by the time at which it is due; knows no clock and no thread.
+
+    Example:
+        >>> table = TimerTable()
+        >>> handle = table.add(10.0, lambda: print("now"), period=5.0)
+        >>> table.take_due(9.0) is None, table.wait(9.0)
+        (True, 1.0)
+        >>> table.take_due(11.0)()
+        now
+        >>> handle.at
+        15.0
+    """
+
+    def __init__(self) -> None:
+        self._heap: list[Handle] = []
+        self._numbers = itertools.count()
+
+    def add(self, at: float, work: Callable[[], object], *, period: float | None = None) -> Handle:
+        """Adds work.
+
+        Args:
+            at: When it is due.
+            work: What is to be done.
+            period: Seconds after which it is due again.
+        """
+        handle = Handle(at, next(self._numbers), work, period)
+        heapq.heappush(self._heap, handle)
+        return handle
+
+    def wait(self, now: float) -> float | None:
+        """Seconds until something is due; `None` where there is nothing."""
+        while self._heap and self._heap[0].is_cancelled:
+            heapq.heappop(self._heap)
+        return max(0.0, self._heap[0].at - now) if self._heap else None
+
+    def take_due(self, now: float) -> Callable[[], object] | None:
+        """The work that is due first, which is then due again a period later; work that was late is not made up for."""
+        if self.wait(now) != 0.0:
+            return None
+        handle = heapq.heappop(self._heap)
+        if handle.period is not None:
+            missed = max(0.0, (now - handle.at) // handle.period)
+            handle.at += (missed + 1) * handle.period
+            heapq.heappush(self._heap, handle)
+        return handle.work
+
+
+class Scheduler:
+    """One daemon thread that does what is due; it starts with the first work.
+
+    Args:
+        name: Of the thread.
+        clock: Seconds that never go back.
+    """
+
+    def __init__(self, name: str = "rmqfast-timer", *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._name, self._clock = name, clock
+        self._changed = threading.Condition()
+        self._table = TimerTable()
+        self._thread: threading.Thread | None = None
+        self._is_stopped = False
+
+    def later(self, delay_seconds: float, work: Callable[[], object]) -> Handle:
+        """Has work done once, after some seconds."""
+        return self._add(delay_seconds, work, None)
+
+    def every(self, initial: float, period: float, work: Callable[[], object]) -> Handle:
+        """Has work done again and again.
+
+        Args:
+            initial: Seconds until the first time.
+            period: Seconds from one time to the next; times that a slow one takes are left out.
+            work: What is to be done; what it raises is logged, and it is done again.
+        """
+        return self._add(initial, work, period)
+
+    def stop(self, timeout: float | None = None) -> bool:
+        """Ends the thread: what is being done is waited for, what is due is not done.
+
+        Args:
+            timeout: How long to wait, in seconds.
+
+        Returns:
+            Whether it has ended.
+        """
+        with self._changed:
+            self._is_stopped = True
+            self._changed.notify_all()
+            thread = self._thread
+        if thread is None or thread is threading.current_thread():
+            return True
+        thread.join(timeout)
+        return not thread.is_alive()
+
+    def _add(self, delay: float, work: Callable[[], object], period: float | None) -> Handle:
+        with self._changed:
+            handle = self._table.add(self._clock() + delay, work, period=period)
+            if self._thread is None and not self._is_stopped:
+                self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
+                self._thread.start()
+            self._changed.notify_all()
+        return handle
+
+    def _run(self) -> None:
+        while (work := self._next()) is not None:
+            try:
+                work()
+            except Exception:  # noqa: BLE001 - whatever it is, the next work is due
+                _log.exception("the timer's %s failed", getattr(work, "__qualname__", work))
+            del work  # it may hold the client, which must not live until something else is due
+
+    def _next(self) -> Callable[[], object] | None:
+        with self._changed:
+            while not self._is_stopped:
+                now = self._clock()
+                if (work := self._table.take_due(now)) is not None:
+                    return work
+                self._changed.wait(self._table.wait(now))
+            return None

@@ -1,0 +1,15 @@
+"""Pulling in the background: `LitePullConsumer`; Java's `DefaultLitePullConsumer`."""
+
+from rmqfast.client.consumer import ConsumeFromWhere, MessageSelector
+from rmqfast.client.lite_pull.lite_pull_consumer import LitePullConsumer
+from rmqfast.client.lite_pull.options import LitePullOptions, MessageQueueListener
+from rmqfast.client.lite_pull.topic_watch import TopicMessageQueueChangeListener
+
+__all__ = [
+    "ConsumeFromWhere",
+    "LitePullConsumer",
+    "LitePullOptions",
+    "MessageQueueListener",
+    "MessageSelector",
+    "TopicMessageQueueChangeListener",
+]

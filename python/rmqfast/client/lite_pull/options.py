@@ -1,0 +1,97 @@
+"""How a lite pull consumer pulls.
+
+Source: `DefaultLitePullConsumer`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from rmqfast.client.consumer import ConsumeFromWhere, half_an_hour_ago, parse_consume_timestamp
+from rmqfast.client.consumer.active_options import ActiveOptions, check_range
+from rmqfast.errors import ClientError
+from rmqfast.message import MessageQueue
+
+#: Is told the topic, all its queues, and those that this member has now.
+MessageQueueListener: TypeAlias = Callable[[str, frozenset[MessageQueue], frozenset[MessageQueue]], object]
+
+_ACCEPTED = (
+    ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET,
+    ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
+    ConsumeFromWhere.CONSUME_FROM_TIMESTAMP,
+)
+_INT = (1 << 31) - 1
+_DAY = 86_400.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LitePullOptions(ActiveOptions):
+    """How a lite pull consumer pulls; times are seconds.
+
+    Attributes:
+        auto_commit: Whether `poll` notes now and then what it gave before.
+        auto_commit_interval: How often, one second at least.
+        pull_batch_size: Messages that a pull asks for; brokers give 32 or 256 KiB at most, as they are shipped.
+        pulls_under_way: Pulls of one broker without an answer, beside those that wait at queues' ends.
+        pull_threads: Threads that look up where to begin, at most.
+        pull_threshold_for_all: Messages that wait, of all queues, before no more are pulled: counted in whole batches.
+            What is under way then still comes, here and below: `pulls_under_way` times `pull_batch_size` at most.
+        pull_threshold_for_queue: Messages that wait of one queue.
+        pull_threshold_size_for_queue: Bytes of them.
+        consume_max_span: Between the offsets of the first and the last of them.
+        poll_timeout: How long `poll` waits unless told otherwise.
+        topic_metadata_check_interval: Between looks at the queues of topics that a listener wants to know of.
+        consume_from_where: Where a new group begins: at the last offset, at the first, or at a time.
+        consume_timestamp: That time, `yyyyMMddHHmmss`, local.
+        pull_time_delay_when_exception: How long a queue is left alone of which a pull failed.
+        message_queue_listener: Is told when this member got or gave up queues.
+
+    Raises:
+        ArgumentError: A number out of range, or a time that is none.
+        ClientError: A beginning that there is not.
+
+    Source: `DefaultLitePullConsumer`.
+    """
+
+    auto_commit: bool = True
+    auto_commit_interval: float = 5.0
+    pull_batch_size: int = 10
+    pulls_under_way: int = 8
+    pull_threads: int = 20
+    pull_threshold_for_all: int = 10_000
+    pull_threshold_for_queue: int = 1000
+    pull_threshold_size_for_queue: int = 100 << 20
+    consume_max_span: int = 2000
+    poll_timeout: float = 5.0
+    topic_metadata_check_interval: float = 30.0
+    consume_from_where: ConsumeFromWhere = ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET
+    consume_timestamp: str = field(default_factory=half_an_hour_ago)
+    pull_time_delay_when_exception: float = 1.0
+    message_queue_listener: MessageQueueListener | None = None
+
+    def __post_init__(self) -> None:
+        ActiveOptions.__post_init__(self)  # slots make the class anew: super() would look for it in the old one
+        for name, (least, most) in _RANGES.items():
+            check_range(name, getattr(self, name), least, most)
+        if self.consume_from_where not in _ACCEPTED:
+            raise ClientError(
+                "Invalid ConsumeFromWhere Value", next_step=f"expected one of {[str(each) for each in _ACCEPTED]}"
+            )
+        parse_consume_timestamp(self.consume_timestamp)
+
+
+_RANGES: dict[str, tuple[float, float]] = {
+    "auto_commit_interval": (1.0, _DAY),
+    "pull_batch_size": (1, _INT),
+    "pulls_under_way": (1, 1024),
+    "pull_threads": (1, 1000),
+    "pull_threshold_for_all": (1, _INT),
+    "pull_threshold_for_queue": (1, _INT),
+    "pull_threshold_size_for_queue": (1, 1 << 40),
+    "consume_max_span": (1, _INT),
+    "poll_timeout": (0.0, _DAY),
+    "topic_metadata_check_interval": (0.05, _DAY),
+    "pull_time_delay_when_exception": (0.0, _DAY),
+}

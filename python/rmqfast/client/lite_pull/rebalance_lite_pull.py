@@ -1,0 +1,83 @@
+"""Which queues a lite pull consumer has.
+
+Source: `RebalanceLitePullImpl`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+from rmqfast.client.consumer import OffsetStore, PullRequest, ReadOffsetType, Rebalance, compute_pull_from_where
+from rmqfast.client.consumer.queue_admin import QueueAdmin
+from rmqfast.client.instance import ClientInstance
+from rmqfast.client.lite_pull.cached_batch import LiteQueue
+from rmqfast.client.lite_pull.options import LitePullOptions, MessageQueueListener
+from rmqfast.message import MessageQueue
+
+
+class RebalanceLitePull(Rebalance[LiteQueue]):
+    """The queues of a lite pull consumer.
+
+    Args:
+        instance: What brokers are asked by.
+        group: The group, with its namespace.
+        options: How queues are shared out.
+        offset_store: The offsets of the group.
+        on_changed: Is told of changes.
+    """
+
+    def __init__(
+        self,
+        instance: ClientInstance,
+        group: str,
+        options: LitePullOptions,
+        offset_store: OffsetStore,
+        on_changed: MessageQueueListener,
+    ) -> None:
+        super().__init__(instance, group, options.message_model, options.strategy, offset_store)
+        self._options, self._on_changed = options, on_changed
+        admin = QueueAdmin(instance)
+        self._max_offset: Callable[[MessageQueue], int] = admin.max_offset
+        self._search_offset: Callable[[MessageQueue, int], int] = admin.search_offset
+
+    @property
+    def consume_type(self) -> Literal["CONSUME_ACTIVELY"]:
+        """The application pulls."""
+        return "CONSUME_ACTIVELY"
+
+    def new_process_queue(self, _queue: MessageQueue) -> LiteQueue:
+        """Where messages wait."""
+        return LiteQueue()
+
+    def remove_unnecessary(self, queue: MessageQueue, _process_queue: LiteQueue) -> bool:
+        """Stores the offset of a queue that is given up.
+
+        Source: `RebalanceLitePullImpl.removeUnnecessaryMessageQueue`.
+        """
+        self.offset_store.persist(queue)
+        self.offset_store.remove_offset(queue)
+        return True
+
+    def compute_pull_from_where(self, queue: MessageQueue) -> int:
+        """Where to begin.
+
+        Source: `RebalanceLitePullImpl.computePullFromWhereWithException`.
+        """
+        return compute_pull_from_where(
+            self._options.consume_from_where,
+            queue,
+            self.offset_store.read_offset(queue, ReadOffsetType.MEMORY_FIRST_THEN_STORE),
+            max_offset=self._max_offset,
+            search_offset=self._search_offset,
+            consume_timestamp=self._options.consume_timestamp,
+        )
+
+    def dispatch(self, requests: Sequence[PullRequest[LiteQueue]]) -> None:
+        """Pulls begin when the consumer is told of its queues."""
+
+    def message_queue_changed(
+        self, topic: str, all_queues: frozenset[MessageQueue], mine: frozenset[MessageQueue]
+    ) -> None:
+        """Has the queues pulled that this member has now."""
+        self._on_changed(topic, all_queues, mine)

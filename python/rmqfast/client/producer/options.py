@@ -1,0 +1,77 @@
+"""How a producer sends.
+
+Source: `DefaultMQProducer`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rmqfast.client.instance.route_updater import AUTO_CREATE_TOPIC
+from rmqfast.errors import ArgumentError
+from rmqfast.remoting import ResponseCode
+
+#: Answers after which another broker is tried: SYSTEM_BUSY is none of them.
+RETRY_RESPONSE_CODES = frozenset(
+    {
+        int(ResponseCode.TOPIC_NOT_EXIST),
+        int(ResponseCode.SERVICE_NOT_AVAILABLE),
+        int(ResponseCode.SYSTEM_ERROR),
+        int(ResponseCode.NO_PERMISSION),
+        int(ResponseCode.NO_BUYER_ID),
+        int(ResponseCode.NOT_IN_CURRENT_UNIT),
+    }
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ProducerOptions:
+    """How a producer sends.
+
+    Attributes:
+        create_topic_key: The topic after which a broker makes one that is not there.
+        default_topic_queue_nums: How many queues such a topic gets.
+        compress_over: Bodies of so many bytes or more are compressed.
+        retries: How often a send is tried once more, within its timeout.
+        async_retries: As above, for asynchronous sends, where the connection failed.
+        retry_response_codes: Answers after which a send is tried once more.
+        retry_another_broker: Whether a message that is stored, but not as safely as asked for, is sent to another
+            broker as well.
+        max_message_size: Bytes that a body may have.
+        leaves_slow_brokers: Whether brokers that are slow are left alone for a while: Java's `sendLatencyFaultEnable`.
+        max_in_flight: Asynchronous sends on their way at once; a further one waits.
+        max_in_flight_bytes: Bytes of their bodies.
+
+    Raises:
+        ArgumentError: A number that is too small.
+
+    Source: `DefaultMQProducer`.
+    """
+
+    create_topic_key: str = AUTO_CREATE_TOPIC
+    default_topic_queue_nums: int = 4
+    compress_over: int = 4096
+    retries: int = 2
+    async_retries: int = 2
+    retry_response_codes: frozenset[int] = RETRY_RESPONSE_CODES
+    retry_another_broker: bool = False
+    max_message_size: int = 4 << 20
+    leaves_slow_brokers: bool = False
+    max_in_flight: int = 10_000
+    max_in_flight_bytes: int = 100 << 20
+
+    def __post_init__(self) -> None:
+        for name, least in _LEAST.items():
+            if getattr(self, name) < least:
+                raise ArgumentError(f"{name}: expected at least {least}, got {getattr(self, name)}")
+
+
+_LEAST = {
+    "default_topic_queue_nums": 1,
+    "compress_over": 1,
+    "retries": 0,
+    "async_retries": 0,
+    "max_message_size": 1,
+    "max_in_flight": 1,
+    "max_in_flight_bytes": 1,
+}

@@ -1,0 +1,449 @@
+"""Sends messages.
+
+Source: `DefaultMQProducer`, `DefaultMQProducerImpl`.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import replace
+from typing import Any, overload
+
+from rmqfast._native import MessageView
+from rmqfast.client.instance import ClientConfig
+from rmqfast.client.instance.config import DEFAULT_INSTANCE_NAME
+from rmqfast.client.instance.request_futures import OnReply
+from rmqfast.client.producer.async_send import SendCallback
+from rmqfast.client.producer.message_batch import (
+    BATCH_SIZE,
+    one_batch_of,
+)
+from rmqfast.client.producer.options import ProducerOptions
+from rmqfast.client.producer.publish_topics import PublishTopics
+from rmqfast.client.producer.queue_selector import QueueSelector, select_by_hash
+from rmqfast.client.producer.reply_message import is_reply
+from rmqfast.client.producer.requests import request, request_async
+from rmqfast.client.producer.send_result import SendResult
+from rmqfast.client.producer.trace_hooks import SendTraceHook
+from rmqfast.client.trace import AsyncTraceDispatcher
+from rmqfast.errors import RemotingTimeoutError, RmqError
+from rmqfast.message import Message, MessageQueue
+from rmqfast.store.writer import ArrowBatch, ArrowStream
+
+#: How long a send may take with all its attempts, in seconds: Java's `sendMsgTimeout`.
+SEND_TIMEOUT = 3.0
+
+
+class Producer(PublishTopics):
+    """Sends messages; threads may share it.
+
+    Args:
+        group: The producer group: transactions are checked back by group.
+        name_server: `host:port`, several separated by `;`; unless given, that of `config`, or the environment's
+            `NAMESRV_ADDR`.
+        instance_name: Sets clients of one process apart.
+        namespace: Stands before the names of topics and groups.
+        config: Everything else about the cluster: TLS, accounts, timers.
+        options: How to send: retries, compression, limits.
+        enable_msg_trace: Whether traces tell what becomes of its messages; `Admin.query_msg_trace_by_id` reads them.
+        customized_trace_topic: The topic of traces; `RMQ_SYS_TRACE_TOPIC` unless given.
+
+    Raises:
+        ArgumentError: An address without a port.
+
+    Example:
+        >>> import rmqfast
+        >>> with rmqfast.EmbeddedCluster() as cluster:
+        ...     with Producer("shop", name_server=cluster.name_server) as producer:
+        ...         producer.send(Message("orders", b"paid", tags="paid", keys="42")).status.value
+        'SEND_OK'
+
+    Source: `DefaultMQProducer`.
+    """
+
+    def __init__(
+        self,
+        group: str,
+        *,
+        name_server: str | Sequence[str] | None = None,
+        instance_name: str = DEFAULT_INSTANCE_NAME,
+        namespace: str = "",
+        config: ClientConfig | None = None,
+        options: ProducerOptions | None = None,
+        enable_msg_trace: bool = False,
+        customized_trace_topic: str | None = None,
+    ) -> None:
+        given = {"name_server": name_server, "namespace": namespace or None}
+        changed: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+        if instance_name != DEFAULT_INSTANCE_NAME:
+            changed["instance_name"] = instance_name
+        made = ClientConfig(**changed) if config is None else replace(config, **changed)
+        super().__init__(group, made, options or ProducerOptions())
+        self._trace: AsyncTraceDispatcher | None = None
+        if enable_msg_trace:
+            self._trace = AsyncTraceDispatcher(group, "PRODUCE", customized_trace_topic)
+            self.hooks.add(SendTraceHook(self._trace))
+
+    def start(self) -> None:
+        """Starts it: from now on brokers know it, and it may send.
+
+        Raises:
+            ClientError: It was started before, the group is not allowed or has a producer in this instance, or no name
+                server is known.
+
+        Source: `DefaultMQProducer.start`.
+        """
+        super().start()
+        if self._trace is not None:
+            self._trace.start(Producer, self._instance.config)
+
+    def shutdown(self) -> None:
+        """Ends it: waits a little for what is on its way, then brokers are told. Once more is nothing.
+
+        Source: `DefaultMQProducer.shutdown`.
+        """
+        super().shutdown()
+        if self._trace is not None:
+            self._trace.shutdown()
+
+    def send(
+        self,
+        message: Message,
+        queue: MessageQueue | None = None,
+        timeout: float = SEND_TIMEOUT,
+        *,
+        selector: QueueSelector | None = None,
+        argument: Any = None,
+    ) -> SendResult:
+        """Sends a message and waits until a broker has it.
+
+        Without a queue a thread's messages go from queue to queue, and where a broker does not take one, to another
+        broker. With a queue or a selector there is one attempt.
+
+        Args:
+            message: What to send.
+            queue: Where it goes, of the message's topic.
+            timeout: For all attempts together, in seconds.
+            selector: Chooses the queue, called with the topic's queues, the message and `argument`.
+            argument: What the selector goes by.
+
+        Raises:
+            ClientError: The message is not such as brokers take (13), nobody has the topic (10005), or all attempts
+                failed: the code says how the last one did, its cause is the error.
+            ResponseError: The broker refused the message, and none else was asked.
+            RemotingTimeoutError: No answer in time; the message may be stored.
+            RemotingError: As above, of a connection that ended; only where the queue was chosen.
+
+        Source: `DefaultMQProducer.send`.
+        """
+        began = time.monotonic()
+        queues = self._prepare(message)
+        outgoing = self._encoder.encode(message, queues.topic)
+        kernel = self._reply_kernel if is_reply(message) else self._kernel
+        if queue is None and selector is None:
+            return self._send_anywhere(outgoing, queues, timeout - (time.monotonic() - began), (message,), kernel)
+        chosen = self._chosen(message, queues, queue, selector, argument)
+        return kernel.send(outgoing, chosen, _left(began, timeout, "call timeout"), (message,))
+
+    def send_ordered(self, message: Message, key: str | int, timeout: float = SEND_TIMEOUT) -> SendResult:
+        """Sends a message to the queue of all messages with that key; as `send` with a selector.
+
+        Args:
+            message: What to send.
+            key: As of an order: what has one key stays in one queue while the topic's queues are the same.
+            timeout: In seconds.
+
+        Source: `SelectMessageQueueByHash`.
+        """
+        return self.send(message, timeout=timeout, selector=select_by_hash, argument=key)
+
+    @overload
+    def send_async(
+        self,
+        message: Message,
+        callback: None = None,
+        queue: MessageQueue | None = None,
+        timeout: float = SEND_TIMEOUT,
+        *,
+        selector: QueueSelector | None = None,
+        argument: Any = None,
+    ) -> Future[SendResult]: ...
+
+    @overload
+    def send_async(
+        self,
+        message: Message,
+        callback: SendCallback,
+        queue: MessageQueue | None = None,
+        timeout: float = SEND_TIMEOUT,
+        *,
+        selector: QueueSelector | None = None,
+        argument: Any = None,
+    ) -> None: ...
+
+    def send_async(
+        self,
+        message: Message,
+        callback: SendCallback | None = None,
+        queue: MessageQueue | None = None,
+        timeout: float = SEND_TIMEOUT,
+        *,
+        selector: QueueSelector | None = None,
+        argument: Any = None,
+    ) -> Future[SendResult] | None:
+        """Sends a message without waiting for the broker.
+
+        While `max_in_flight` sends are on their way, or `max_in_flight_bytes` bytes, a further one waits.
+
+        Args:
+            message: What to send.
+            callback: Is called once with the `SendResult` or the error, on one of the client's threads; it should be
+                short. Without one, a `Future` is returned, which costs more.
+            queue: Where it goes, of the message's topic.
+            timeout: For waiting, and for all attempts, in seconds.
+            selector: Chooses the queue, as in `send`.
+            argument: What the selector goes by.
+
+        Raises:
+            ClientError: The message is not such as brokers take, or nobody has the topic; there will be no call.
+            RemotingTimeoutError: Too much was on its way until the time was over; there will be no call.
+
+        Source: `DefaultMQProducer.send` with a `SendCallback`; back-pressure as of 5.x.
+        """
+        queues = self._prepare(message)
+        outgoing = self._encoder.encode(message, queues.topic)
+        if queue is None and selector is None:
+            chosen, others = self.strategy.select(queues), queues
+        else:
+            chosen, others = self._chosen(message, queues, queue, selector, argument), None
+        if callback is not None:
+            self._submit(outgoing, chosen, others, callback, timeout, (message,))
+            return None
+        future: Future[SendResult] = Future()
+        future.set_running_or_notify_cancel()
+        self._submit(outgoing, chosen, others, _into(future), timeout, (message,))
+        return future
+
+    def send_oneway(
+        self,
+        message: Message,
+        queue: MessageQueue | None = None,
+        *,
+        selector: QueueSelector | None = None,
+        argument: Any = None,
+    ) -> None:
+        """Sends a message, once, and never knows what became of it.
+
+        Args:
+            message: What to send.
+            queue: Where it goes, of the message's topic.
+            selector: Chooses the queue, as in `send`.
+            argument: What the selector goes by.
+
+        Raises:
+            ClientError: The message is not such as brokers take, or nobody has the topic.
+            RemotingError: The broker cannot be reached.
+
+        Source: `DefaultMQProducer.sendOneway`.
+        """
+        queues = self._prepare(message)
+        outgoing = self._encoder.encode(message, queues.topic)
+        is_chosen = queue is not None or selector is not None
+        chosen = self._chosen(message, queues, queue, selector, argument) if is_chosen else self.strategy.select(queues)
+        kernel = self._reply_kernel if is_reply(message) else self._kernel
+        kernel.send_oneway(outgoing, chosen, (message,))
+
+    def request(
+        self,
+        message: Message,
+        queue: MessageQueue | None = None,
+        timeout: float = SEND_TIMEOUT,
+        *,
+        selector: QueueSelector | None = None,
+        argument: Any = None,
+    ) -> MessageView:
+        """Sends a message and waits until a consumer has replied to it.
+
+        Args:
+            message: What to send; whoever consumes it replies with `create_reply_message`.
+            queue: Where it goes, of the message's topic.
+            timeout: For the message and the reply together, in seconds.
+            selector: Chooses the queue, as in `send`.
+            argument: What the selector goes by.
+
+        Returns:
+            The reply; broker and offsets of it are not known.
+
+        Raises:
+            RequestTimeoutError: It was sent, and nobody replied in time.
+            ClientError: It was not sent: says why; and as `send_async`.
+
+        Example:
+            >>> import rmqfast
+            >>> cluster = rmqfast.EmbeddedCluster().start()
+            >>> producer = rmqfast.Producer("shop", name_server=cluster.name_server)
+            >>> consumer = rmqfast.PushConsumer("cashiers", name_server=cluster.name_server)
+            >>> @consumer.register_message_listener
+            ... def listen(messages, context):
+            ...     for message in messages:
+            ...         producer.send(rmqfast.create_reply_message(message, b"42 EUR"))
+            ...     return rmqfast.ConsumeConcurrentlyStatus.CONSUME_SUCCESS
+            >>> consumer.subscribe("prices", "*")
+            >>> with producer:
+            ...     producer.create_topic("prices")
+            ...     with consumer:
+            ...         producer.request(rmqfast.Message("prices", b"how much?"), timeout=20).body
+            b'42 EUR'
+            >>> cluster.stop()
+
+        Source: `DefaultMQProducer.request`. That of 4.9.4 without a queue gives back the request itself as soon as it
+            is sent; this one waits for the reply.
+        """
+        sending = self._send_request(message, queue, selector, argument)
+        return request(sending, self._instance.requests, self.client_id, message.topic, timeout)
+
+    def request_async(
+        self,
+        message: Message,
+        on_done: OnReply,
+        queue: MessageQueue | None = None,
+        timeout: float = SEND_TIMEOUT,
+        *,
+        selector: QueueSelector | None = None,
+        argument: Any = None,
+    ) -> None:
+        """Sends a message, and has a function called with the reply to it.
+
+        Args:
+            message: As in `request`.
+            on_done: Is called once with the reply or the error, on a thread that only such calls are made on.
+            queue: As in `request`.
+            timeout: As in `request`.
+            selector: As in `request`.
+            argument: As in `request`.
+
+        Raises:
+            ClientError: The message is not such as brokers take, or nobody has the topic; there will be no call.
+            RemotingTimeoutError: Too much was on its way until the time was over; there will be no call.
+
+        Source: `DefaultMQProducer.request` with a `RequestCallback`.
+        """
+        sending = self._send_request(message, queue, selector, argument)
+        request_async(sending, self._instance.requests, self.client_id, message.topic, timeout, on_done)
+
+    def send_batch(
+        self,
+        messages: Sequence[Message] | ArrowStream | ArrowBatch,
+        queue: MessageQueue | None = None,
+        timeout: float = SEND_TIMEOUT,
+        *,
+        topic: str | None = None,
+    ) -> SendResult:
+        """Sends several messages in one request to one queue: all of them are stored, or none.
+
+        Args:
+            messages: `Message` objects, or anything that gives Arrow record batches, with columns as in `send_many`: of
+                one topic, not delayed; together at most `max_message_size` bytes. `send_many` cuts what is larger.
+            queue: Where they go.
+            timeout: In seconds.
+            topic: Of rows without a column `topic`.
+
+        Returns:
+            One result: its ids are those of all messages, separated by commas, its offset that of the first.
+
+        Raises:
+            ArgumentError: A row that cannot be sent.
+            ClientError: They cannot be sent together; and as `send`.
+            RemotingError: As `send`.
+
+        Example:
+            >>> import pyarrow as pa, rmqfast
+            >>> table = pa.table({"body": [b"a", b"b", b"c"], "tags": ["x", "y", None]})
+            >>> with rmqfast.EmbeddedCluster() as cluster:
+            ...     with Producer("shop", name_server=cluster.name_server) as producer:
+            ...         len(producer.send_batch(table, topic="orders").msg_id.split(","))
+            3
+
+        Source: `DefaultMQProducer.send` of a collection, `MessageBatch`.
+        """
+        began = time.monotonic()
+        self._check_running()
+        if isinstance(messages, Sequence):
+            sent, outgoing = messages, self._batch(messages)
+        else:
+            sent, outgoing = (), one_batch_of(self._row_batches(messages, topic, sys.maxsize))
+        queues = self._queues_of(outgoing.topic)
+        left = timeout - (time.monotonic() - began)
+        if queue is None:
+            return self._send_anywhere(outgoing, queues, left, sent)
+        any_of_them = Message(outgoing.topic, b"")
+        return self._kernel.send(outgoing, self._chosen(any_of_them, queues, queue, None, None), left, sent)
+
+    def send_many(
+        self,
+        messages: Sequence[Message] | ArrowStream | ArrowBatch,
+        timeout: float = SEND_TIMEOUT,
+        *,
+        topic: str | None = None,
+        batch_size: int = BATCH_SIZE,
+        in_flight: int = 4,
+    ) -> list[SendResult]:
+        """Sends many messages as batches, several of them on their way at once; queue after queue.
+
+        Args:
+            messages: `Message` objects that may be sent together, or anything that gives Arrow record batches: their
+                columns are `body`, and as wanted `topic`, `tags`, `keys`, `properties` (map), `flag`.
+            timeout: For each batch, in seconds.
+            topic: Of rows without a column `topic`.
+            batch_size: Messages of a batch at most; its bytes are at most `max_message_size`.
+            in_flight: Batches on their way at once.
+
+        Returns:
+            A result for each batch, in order.
+
+        Raises:
+            ArgumentError: A row that cannot be sent; nothing was sent.
+            ClientError: Messages that cannot be sent; and as `send_batch`: those of other batches may be stored.
+            RemotingError: As `send_batch`.
+
+        Example:
+            >>> import pyarrow as pa, rmqfast
+            >>> table = pa.table({"body": [b"a", b"b", b"c"], "tags": ["x", "y", None]})
+            >>> with rmqfast.EmbeddedCluster() as cluster:
+            ...     with Producer("shop", name_server=cluster.name_server) as producer:
+            ...         [str(result.status) for result in producer.send_many(table, topic="orders", batch_size=2)]
+            ['SEND_OK', 'SEND_OK']
+        """
+        self._check_running()
+        batches = [(*each, self._queues_of(each[0].topic)) for each in self._batches(messages, topic, batch_size)]
+        results: list[SendResult] = []
+        waiting: deque[Future[SendResult]] = deque()
+        for outgoing, part, queues in batches:
+            if len(waiting) >= in_flight:
+                results.append(waiting.popleft().result())
+            future: Future[SendResult] = Future()
+            queue = self.strategy.select(queues)
+            self._submit(outgoing, queue, queues, _into(future), timeout, part)
+            waiting.append(future)
+        return results + [future.result() for future in waiting]
+
+
+def _left(began: float, timeout: float, text: str) -> float:
+    left = timeout - (time.monotonic() - began)
+    if left < 0:
+        raise RemotingTimeoutError(text)
+    return left
+
+
+def _into(future: Future[SendResult]) -> Callable[[SendResult | RmqError], None]:
+    def end(ended: SendResult | RmqError) -> None:
+        if isinstance(ended, RmqError):
+            future.set_exception(ended)
+        else:
+            future.set_result(ended)
+
+    return end

@@ -1,0 +1,96 @@
+"""Requests: messages that somebody replies to, and waiting for the replies.
+
+Source: `DefaultMQProducerImpl.request`, `prepareSendRequest`, `waitResponse`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, wait
+from typing import TypeAlias
+
+from rmqfast._native import MessageView
+from rmqfast.client.instance.request_futures import CORRELATION_ID, OnReply, RequestFutures
+from rmqfast.client.producer.async_send import SendCallback
+from rmqfast.client.producer.reply_message import REPLY_TO_CLIENT, TTL
+from rmqfast.client.producer.send_result import SendResult
+from rmqfast.errors import ClientError, RequestTimeoutError, RmqError
+
+#: Properties that a message gets on its way, by name.
+Added: TypeAlias = list[tuple[str, str]]
+#: Sends with further properties, within so many seconds, and calls back with how that ended.
+Send: TypeAlias = Callable[[Added, SendCallback, float], None]
+
+
+def request(send: Send, futures: RequestFutures, client_id: str, topic: str, timeout: float) -> MessageView:
+    """Sends a request and waits for its reply.
+
+    Args:
+        send: Sends it.
+        futures: Where replies come in.
+        client_id: To whom they come.
+        topic: Where the request goes, for errors.
+        timeout: For both, in seconds.
+
+    Raises:
+        RequestTimeoutError: It was sent, and there is no reply.
+        ClientError: It was not sent.
+    """
+    deadline = time.monotonic() + timeout
+    ended: Future[MessageView | RmqError] = Future()
+    correlation_id = futures.open(ended.set_result)
+    try:
+        send(_added(correlation_id, client_id, timeout), _sent(futures, correlation_id, topic), timeout)
+        wait([ended], max(0.0, deadline - time.monotonic()))
+    finally:
+        was_open = futures.forget(correlation_id)
+    if was_open:
+        raise not_replied(topic, timeout)
+    outcome = ended.result()  # who took it out of the table is about to tell
+    if isinstance(outcome, RmqError):
+        raise outcome
+    return outcome
+
+
+def request_async(  # noqa: PLR0917 - as above, and who is told
+    send: Send, futures: RequestFutures, client_id: str, topic: str, timeout: float, on_done: OnReply
+) -> None:
+    """As `request`, for nobody who waits.
+
+    Args:
+        send: As in `request`.
+        futures: As in `request`.
+        client_id: As in `request`.
+        topic: As in `request`.
+        timeout: As in `request`.
+        on_done: Is called once with the reply or the error; not where this raises.
+    """
+    correlation_id = futures.open(on_done, timeout=timeout)
+    try:
+        send(_added(correlation_id, client_id, timeout), _sent(futures, correlation_id, topic), timeout)
+    except BaseException:
+        futures.forget(correlation_id)
+        raise
+
+
+def not_replied(topic: str, timeout: float) -> RequestTimeoutError:
+    """What is said where a request was sent, and nobody replied within so many seconds."""
+    return RequestTimeoutError(
+        f"send request message to <{topic}> OK, but wait reply message timeout, {timeout * 1000:.0f} ms.",
+        next_step="see that a consumer of the topic replies with create_reply_message, or wait for longer",
+    )
+
+
+def _added(correlation_id: str, client_id: str, timeout: float) -> Added:
+    return [(CORRELATION_ID, correlation_id), (REPLY_TO_CLIENT, client_id), (TTL, f"{timeout * 1000:.0f}")]
+
+
+def _sent(futures: RequestFutures, correlation_id: str, topic: str) -> SendCallback:
+    def ended(sent: SendResult | RmqError) -> None:
+        if isinstance(sent, RmqError):
+            error = ClientError(f"send request message to <{topic}> fail", next_step=str(sent))
+            error.__cause__ = sent
+            futures.end(correlation_id, error)
+
+    return ended

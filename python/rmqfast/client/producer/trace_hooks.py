@@ -1,0 +1,107 @@
+"""Traces of messages that are sent, and of transactions that end.
+
+Source: `SendMessageTraceHookImpl`, `EndTransactionTraceHookImpl`.
+"""
+
+from __future__ import annotations
+
+import time
+
+from rmqfast.client.instance.namespaces import without_namespace
+from rmqfast.client.producer.end_transaction_hook import EndTransactionContext
+from rmqfast.client.producer.send_hook import SendContext
+from rmqfast.client.producer.send_result import DEFAULT_REGION, SendStatus
+from rmqfast.client.trace import AsyncTraceDispatcher, MessageType, TraceBean, TraceContext, TraceType
+
+_NOTE = "trace"
+
+
+class SendTraceHook:
+    """Has a dispatcher send traces of what is stored; a `SendHook`.
+
+    Args:
+        dispatcher: Sends them.
+
+    Source: `SendMessageTraceHookImpl`.
+    """
+
+    name = "SendMessageTraceHook"
+
+    def __init__(self, dispatcher: AsyncTraceDispatcher) -> None:
+        self._dispatcher = dispatcher
+
+    def before(self, context: SendContext) -> None:
+        """A message is about to be sent."""
+        topic = without_namespace(context.queue.topic)
+        if topic == self._dispatcher.topic:
+            return
+        # a batch has neither tag nor keys, as Java's
+        message = context.messages[0] if len(context.messages) == 1 else None
+        bean = TraceBean(
+            topic=topic,
+            tags=None if message is None else message.tags,
+            keys=None if message is None else message.keys,
+            store_host=context.broker_address,
+            body_length=context.body_length,
+            msg_type=context.message_type,
+        )
+        context.notes[_NOTE] = TraceContext(
+            trace_type=TraceType.PUB,
+            beans=[bean],
+            timestamp=_now(),
+            group_name=without_namespace(context.producer_group),
+        )
+
+    def after(self, context: SendContext) -> None:
+        """It was sent; a send without a result is not traced, as in Java."""
+        trace, result = context.notes.get(_NOTE), context.result
+        if trace is None or result is None or not result.is_traced:
+            return
+        (bean,) = trace.beans
+        trace.cost_time = _now() - trace.timestamp
+        trace.is_success = result.status is SendStatus.SEND_OK
+        trace.region_id = result.region_id
+        bean.msg_id, bean.offset_msg_id = result.msg_id, result.offset_msg_id
+        self._dispatcher.append(trace)
+
+
+class EndTransactionTraceHook:
+    """Has a dispatcher send traces of transactions; an `EndTransactionHook`.
+
+    Args:
+        dispatcher: Sends them.
+
+    Source: `EndTransactionTraceHookImpl`.
+    """
+
+    name = "EndTransactionTraceHook"
+
+    def __init__(self, dispatcher: AsyncTraceDispatcher) -> None:
+        self._dispatcher = dispatcher
+
+    def end_transaction(self, context: EndTransactionContext) -> None:
+        """A transaction has ended, or nobody knows how."""
+        message = context.message
+        bean = TraceBean(
+            topic=without_namespace(message.topic),
+            msg_id=context.message_id,
+            tags=message.tags,
+            keys=message.keys,
+            store_host=context.broker_address,
+            msg_type=MessageType.TRANSACTION_COMMIT,
+            transaction_id=context.transaction_id,
+            transaction_state=context.state.value,
+            from_transaction_check=context.is_from_check,
+        )
+        ended = TraceContext(
+            trace_type=TraceType.END_TRANSACTION,
+            beans=[bean],
+            timestamp=_now(),
+            region_id=message.properties.get("MSG_REGION") or DEFAULT_REGION,
+            group_name=without_namespace(context.producer_group),
+        )
+        self._dispatcher.append(ended)
+
+
+def _now() -> int:
+    return int(time.time() * 1000)

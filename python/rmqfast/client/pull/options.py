@@ -1,0 +1,38 @@
+"""How a consumer pulls by hand.
+
+Source: `DefaultMQPullConsumer`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from rmqfast.client.consumer.active_options import ActiveOptions, check_range
+from rmqfast.message import MessageQueue
+
+#: Is told the topic, all its queues, and those that this member has now.
+MessageQueueListener: TypeAlias = Callable[[str, frozenset[MessageQueue], frozenset[MessageQueue]], object]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PullOptions(ActiveOptions):
+    """How a consumer pulls by hand; times are seconds.
+
+    Attributes:
+        max_reconsume_times: After how many times a message that is sent back goes to the dead letters.
+        message_queue_listener: Is told when this member got or gave up queues of a registered topic.
+
+    Raises:
+        ArgumentError: A number out of range.
+
+    Source: `DefaultMQPullConsumer`.
+    """
+
+    max_reconsume_times: int = 16
+    message_queue_listener: MessageQueueListener | None = None
+
+    def __post_init__(self) -> None:
+        ActiveOptions.__post_init__(self)  # slots make the class anew: super() would look for it in the old one
+        check_range("max_reconsume_times", self.max_reconsume_times, -1, (1 << 31) - 1)

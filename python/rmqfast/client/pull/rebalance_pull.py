@@ -1,0 +1,91 @@
+"""Which queues a consumer has that pulls by hand: it is told, and does as it likes.
+
+Source: `RebalancePullImpl`.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Sequence
+from typing import Literal
+
+from rmqfast.client.consumer import PullRequest, Rebalance
+from rmqfast.client.consumer.offset_store import OffsetStore
+from rmqfast.client.instance import ClientInstance
+from rmqfast.client.pull.options import MessageQueueListener, PullOptions
+from rmqfast.message import MessageQueue
+
+_log = logging.getLogger(__name__)
+
+
+class PulledQueue:
+    """A queue that this member has; nothing waits in its name."""
+
+    def __init__(self) -> None:
+        self.is_dropped = self.is_locked = False
+        self.last_lock = time.monotonic()
+
+    def is_pull_expired(self) -> bool:
+        """Nobody looks when the application pulls."""
+        return False
+
+
+class RebalancePull(Rebalance[PulledQueue]):
+    """The queues of a consumer that pulls by hand.
+
+    Args:
+        instance: What brokers are asked by.
+        group: The group, with its namespace.
+        options: How queues are shared out.
+        offset_store: The offsets of the group.
+        listener: Is told of changes.
+    """
+
+    def __init__(
+        self,
+        instance: ClientInstance,
+        group: str,
+        options: PullOptions,
+        offset_store: OffsetStore,
+        listener: MessageQueueListener,
+    ) -> None:
+        super().__init__(instance, group, options.message_model, options.strategy, offset_store)
+        self._listener = listener
+
+    @property
+    def consume_type(self) -> Literal["CONSUME_ACTIVELY"]:
+        """The application pulls."""
+        return "CONSUME_ACTIVELY"
+
+    def new_process_queue(self, _queue: MessageQueue) -> PulledQueue:
+        """A mark that this member has the queue."""
+        return PulledQueue()
+
+    def remove_unnecessary(self, queue: MessageQueue, _process_queue: PulledQueue) -> bool:
+        """Stores the offset of a queue that is given up.
+
+        Source: `RebalancePullImpl.removeUnnecessaryMessageQueue`.
+        """
+        self.offset_store.persist(queue)
+        self.offset_store.remove_offset(queue)
+        return True
+
+    def compute_pull_from_where(self, _queue: MessageQueue) -> int:
+        """Whatever it is: the application knows where it pulls."""
+        return 0
+
+    def dispatch(self, requests: Sequence[PullRequest[PulledQueue]]) -> None:
+        """The application pulls."""
+
+    def message_queue_changed(
+        self, topic: str, all_queues: frozenset[MessageQueue], mine: frozenset[MessageQueue]
+    ) -> None:
+        """Tells the application's listener; what that raises is logged.
+
+        Source: `RebalancePullImpl.messageQueueChanged`.
+        """
+        try:
+            self._listener(topic, all_queues, mine)
+        except Exception:  # noqa: BLE001 - the application's, on a thread that others need
+            _log.exception("group %s: messageQueueChanged exception", self.group)

@@ -1,0 +1,248 @@
+"""Messages are consumed in any order, many at a time.
+
+Source: `ConsumeMessageConcurrentlyService`.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rmqfast._native import MessageView
+from rmqfast.client.push.consume_service import ConsumeService
+from rmqfast.client.push.consume_status import (
+    ALL_ACKNOWLEDGED,
+    ConsumeConcurrentlyContext,
+    ConsumeConcurrentlyStatus,
+)
+from rmqfast.client.push.message_run import MessageRun
+from rmqfast.client.push.process_queue import ProcessQueue
+from rmqfast.client.push.workers import Workers
+from rmqfast.message import MessageQueue
+
+_log = logging.getLogger(__name__)
+
+_SUCCESS = ConsumeConcurrentlyStatus.CONSUME_SUCCESS
+_DIRECT_RESULTS = {_SUCCESS: "CR_SUCCESS", ConsumeConcurrentlyStatus.RECONSUME_LATER: "CR_LATER"}
+#: Messages of a queue whose time is over that are looked at in one round.
+_MOST_EXPIRED = 16
+#: The delay level of a message whose listener takes too long.
+_LEVEL_OF_EXPIRED = 3
+
+
+class ConsumeRequest:
+    """Messages that a listener is given at once.
+
+    Attributes:
+        process_queue: Where they are kept.
+        queue: Where they come from.
+        run: Which part of the process queue they are of.
+        indexes: Which of it.
+        messages: As they are to be shown, but for the topic.
+        started: When the listener was called, `None` before.
+
+    Source: `ConsumeMessageConcurrentlyService.ConsumeRequest`.
+    """
+
+    __slots__ = ("indexes", "messages", "process_queue", "queue", "run", "started")
+
+    def __init__(
+        self,
+        process_queue: ProcessQueue,
+        queue: MessageQueue,
+        run: MessageRun,
+        indexes: Sequence[int],
+        messages: tuple[MessageView, ...],
+    ) -> None:
+        self.process_queue, self.queue, self.run, self.indexes = process_queue, queue, run, indexes
+        self.messages = messages
+        self.started: float | None = None
+
+    def __repr__(self) -> str:
+        return f"<ConsumeRequest of {len(self.messages)} messages of {self.queue}>"
+
+
+class ConsumeMessageConcurrentlyService(ConsumeService):
+    """Calls the listener on many threads.
+
+    Source: `ConsumeMessageConcurrentlyService`.
+    """
+
+    def __init__(self, *args: Any, **named: Any) -> None:
+        super().__init__(*args, **named)
+        threads = self._options.consume_thread_min
+        self._workers: Workers[ConsumeRequest] = Workers(self.run, threads, f"rmqfast-consume-{self._group}")
+        self._running: dict[int, ConsumeRequest] = {}
+        self._batch = self._options.consume_message_batch_max_size
+
+    def start(self) -> None:
+        """Starts the threads."""
+        self._workers.start()
+
+    def shutdown(self, timeout: float) -> None:
+        """Ends the threads: what waits is not begun; what takes longer than the timeout has no effect any more."""
+        if not self._workers.stop(timeout) and timeout:
+            _log.warning("group %s: listeners are still at work after %.1f s", self._group, timeout)
+
+    def new_process_queue(self) -> ProcessQueue:
+        """What is kept of a queue."""
+        return ProcessQueue()
+
+    def submit(self, runs: Sequence[MessageRun], process_queue: ProcessQueue, queue: MessageQueue) -> None:
+        """Has messages consumed, so many at a time as the options say."""
+        batch = self._batch
+        requests = []
+        for run in runs:
+            messages = run.messages
+            count = len(messages)
+            if count <= batch:
+                requests.append(ConsumeRequest(process_queue, queue, run, range(count), messages))
+                continue
+            for start in range(0, count, batch):
+                part = messages[start : start + batch]
+                indexes = range(start, start + len(part))
+                requests.append(ConsumeRequest(process_queue, queue, run, indexes, part))
+        self._workers.submit(requests)
+
+    def run(self, request: ConsumeRequest) -> None:
+        """Calls the listener, and does what it answers.
+
+        Source: `ConsumeMessageConcurrentlyService.ConsumeRequest.run`.
+        """
+        process_queue, queue = request.process_queue, request.queue
+        if process_queue.is_dropped:
+            return
+        if queue.topic == self._retry_topic:
+            request.messages = self._shown(request.messages, queue.topic)
+        context = ConsumeConcurrentlyContext(queue)
+        thread = threading.get_ident()
+        request.started = began = self._clock()
+        self._running[thread] = request
+        try:
+            status = self._call(request.messages, context, queue, ConsumeConcurrentlyStatus)
+        finally:
+            del self._running[thread]
+        if request.process_queue.is_dropped:
+            _log.warning("group %s: %s is not consumed here any more: the result is ignored", self._group, queue)
+            return
+        self.process_result(status, context, request, self._clock() - began)
+
+    def process_result(
+        self,
+        status: ConsumeConcurrentlyStatus | None,
+        context: ConsumeConcurrentlyContext,
+        request: ConsumeRequest,
+        seconds: float = 0.0,
+    ) -> None:
+        """Does what a listener answered.
+
+        Args:
+            status: What it answered; `None` is RECONSUME_LATER.
+            context: What it may have changed.
+            request: What it was given.
+            seconds: How long it took.
+
+        Source: `ConsumeMessageConcurrentlyService.processConsumeResult`.
+        """
+        count, done = len(request.messages), request.indexes
+        if status is not _SUCCESS:
+            acknowledged = 0
+        else:
+            acknowledged = count if context.ack_index == ALL_ACKNOWLEDGED else _acknowledged(context.ack_index, count)
+        self._counters.consumed(request.queue.topic, ok=acknowledged, failed=count - acknowledged, seconds=seconds)
+        if acknowledged < count:
+            done = self._give_back(request, acknowledged, context.delay_level_when_next_consume)
+        process_queue = request.process_queue
+        with process_queue.commit_lock:
+            offset = process_queue.remove(request.run, done)
+            if offset >= 0 and not process_queue.is_dropped:
+                self._offsets.update_offset(request.queue, offset, increase_only=True)
+        if process_queue.is_parked:
+            self._on_room(process_queue)
+
+    def clean_expired(self, process_queue: ProcessQueue, queue: MessageQueue) -> None:
+        """Gives messages back with which a listener takes too long, as long as they keep the offset from going on.
+
+        Source: `ProcessQueue.cleanExpiredMsg`.
+        """
+        timeout = self._options.consume_timeout * 60
+        for _ in range(min(process_queue.count, _MOST_EXPIRED)):
+            first = process_queue.first()
+            if first is None or not self._is_expired(*first, self._clock() - timeout):
+                return
+            run, index = first
+            found = run.messages[index : index + 1]
+            if not found:
+                continue  # its listener was ready just now
+            (message,) = self._shown(found, queue.topic)
+            _log.warning("group %s, %s: the time of message %s is over", self._group, queue, message.msg_id)
+            if not self._send_back.send_back(message, _LEVEL_OF_EXPIRED, None):
+                return
+            if process_queue.first() == first:
+                process_queue.remove(run, [index])
+
+    def clean_all(self, process_queues: Mapping[MessageQueue, ProcessQueue]) -> None:
+        """Does `clean_expired` for all queues, on a thread of its own, where any listener takes too long."""
+        before = self._clock() - self._options.consume_timeout * 60
+        if not any((request.started or before) < before for request in list(self._running.values())):
+            return
+
+        def clean() -> None:
+            for queue, process_queue in process_queues.items():
+                self.clean_expired(process_queue, queue)
+
+        threading.Thread(target=clean, name=f"rmqfast-clean-expired-{self._group}", daemon=True).start()
+
+    def consume_directly(self, message: MessageView, broker_name: str | None) -> dict[str, Any]:
+        """Has a message consumed now."""
+        context = ConsumeConcurrentlyContext(MessageQueue(message.topic, broker_name or "", message.queue_id))
+        result = self._direct(message, context, _DIRECT_RESULTS, ConsumeConcurrentlyStatus)
+        return {"order": False, **result}
+
+    def _give_back(self, request: ConsumeRequest, first: int, delay_level: object) -> list[int]:
+        """Sends messages back from one on; which ones are done now, those before it included."""
+        indexes = list(request.indexes)
+        if not self._options.is_clustering:
+            for message in request.messages[first:]:
+                _log.warning(
+                    "group %s: BROADCASTING, the message %s is dropped as it was consumed in vain",
+                    self._group,
+                    message.msg_id,
+                )
+            return indexes
+        level, kept = delay_level if isinstance(delay_level, int) else 0, []
+        for position in range(first, len(indexes)):
+            # what took too long was sent back already
+            is_back = request.run.is_done(indexes[position]) or self._send_back.send_back(
+                request.messages[position], level, request.queue.broker_name
+            )
+            if not is_back:
+                kept.append(position)
+        if kept:
+            self._consume_later(request, kept)
+        return [index for position, index in enumerate(indexes) if position not in kept]
+
+    def _consume_later(self, request: ConsumeRequest, positions: list[int]) -> None:
+        """Has messages consumed here once more that nobody took back."""
+        messages = tuple(
+            [
+                message.seen_as(reconsume_times=message.reconsume_times + 1)
+                for message in [request.messages[position] for position in positions]
+            ]
+        )
+        indexes = [request.indexes[position] for position in positions]
+        again = ConsumeRequest(request.process_queue, request.queue, request.run, indexes, messages)
+        self._scheduler.later(self._timings.resubmit, lambda: self._workers.submit([again]))
+
+    def _is_expired(self, run: MessageRun, index: int, before: float) -> bool:
+        return any(
+            request.run is run and index in request.indexes and request.started is not None and request.started < before
+            for request in list(self._running.values())
+        )
+
+
+def _acknowledged(ack_index: object, count: int) -> int:
+    """How many messages are done by an index that a listener may have set."""
+    return max(0, min(ack_index + 1, count)) if isinstance(ack_index, int) else 0

@@ -1,0 +1,121 @@
+"""What a listener answers, and what it is told besides the messages.
+
+Source: `ConsumeConcurrentlyStatus`, `ConsumeOrderlyStatus`, `ConsumeConcurrentlyContext`, `ConsumeOrderlyContext`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from enum import StrEnum
+from typing import Any, TypeAlias
+
+from rmqfast._native import MessageView
+from rmqfast.message import MessageQueue
+
+#: All messages of a call are consumed.
+ALL_ACKNOWLEDGED = 2**31 - 1
+
+
+class ConsumeConcurrentlyStatus(StrEnum):
+    """How messages were consumed, in any order.
+
+    Attributes:
+        CONSUME_SUCCESS: They are done, up to the context's `ack_index`.
+        RECONSUME_LATER: They are to come once more, later.
+
+    Source: `ConsumeConcurrentlyStatus`.
+    """
+
+    CONSUME_SUCCESS = "CONSUME_SUCCESS"
+    RECONSUME_LATER = "RECONSUME_LATER"
+
+
+class ConsumeOrderlyStatus(StrEnum):
+    """How messages were consumed, in the queue's order.
+
+    Attributes:
+        SUCCESS: They are done.
+        ROLLBACK: Without `auto_commit`: all since the last COMMIT come once more, after a moment.
+        COMMIT: Without `auto_commit`: all since the last COMMIT are done.
+        SUSPEND_CURRENT_QUEUE_A_MOMENT: They come once more, after a moment, and before all others of the queue.
+
+    Source: `ConsumeOrderlyStatus`.
+    """
+
+    SUCCESS = "SUCCESS"
+    ROLLBACK = "ROLLBACK"
+    COMMIT = "COMMIT"
+    SUSPEND_CURRENT_QUEUE_A_MOMENT = "SUSPEND_CURRENT_QUEUE_A_MOMENT"
+
+
+#: What a listener's failure counts as, by the kind of its answers.
+AGAIN: Mapping[type[StrEnum], StrEnum] = {
+    ConsumeConcurrentlyStatus: ConsumeConcurrentlyStatus.RECONSUME_LATER,
+    ConsumeOrderlyStatus: ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT,
+}
+#: Answers by which messages are done.
+DONE = frozenset({ConsumeConcurrentlyStatus.CONSUME_SUCCESS, ConsumeOrderlyStatus.SUCCESS, ConsumeOrderlyStatus.COMMIT})
+
+
+class ConsumeConcurrentlyContext:
+    """What a listener is told of a call, and may change.
+
+    Attributes:
+        queue: Where the messages come from.
+        delay_level_when_next_consume: Of messages that come once more: -1 for the dead letters, 0 for a level that
+            grows with the times it was tried, above 0 for that level.
+        ack_index: With CONSUME_SUCCESS, the last message that is done, counted from 0.
+
+    Source: `ConsumeConcurrentlyContext`.
+    """
+
+    __slots__ = ("ack_index", "delay_level_when_next_consume", "queue")
+
+    def __init__(self, queue: MessageQueue) -> None:
+        self.queue = queue
+        self.delay_level_when_next_consume = 0
+        self.ack_index = ALL_ACKNOWLEDGED
+
+
+class ConsumeOrderlyContext:
+    """What a listener is told of a call, and may change.
+
+    Attributes:
+        queue: Where the messages come from.
+        auto_commit: Whether SUCCESS stores the offset; without, only COMMIT does.
+        suspend_current_queue_time: After how many seconds messages come once more; -1 for what the consumer has.
+
+    Source: `ConsumeOrderlyContext`.
+    """
+
+    __slots__ = ("auto_commit", "queue", "suspend_current_queue_time")
+
+    def __init__(self, queue: MessageQueue) -> None:
+        self.queue = queue
+        self.auto_commit = True
+        self.suspend_current_queue_time = -1.0
+
+
+#: Takes messages that may be consumed in any order, many calls at a time.
+ConcurrentListener: TypeAlias = Callable[[tuple[MessageView, ...], ConsumeConcurrentlyContext], Any]
+#: Takes messages of a queue in its order, one call at a time.
+OrderlyListener: TypeAlias = Callable[[tuple[MessageView, ...], ConsumeOrderlyContext], Any]
+
+
+def in_order(listener: OrderlyListener) -> OrderlyListener:
+    """Marks a listener as one that takes each queue in order: `MessageListenerOrderly` in Java.
+
+    Example:
+        >>> @in_order
+        ... def listen(messages, context):
+        ...     return ConsumeOrderlyStatus.SUCCESS
+        >>> is_in_order(listen)
+        True
+    """
+    listener.is_in_order = True  # type: ignore[attr-defined]
+    return listener
+
+
+def is_in_order(listener: object) -> bool:
+    """Whether a listener is marked as one that takes each queue in order."""
+    return bool(getattr(listener, "is_in_order", False))

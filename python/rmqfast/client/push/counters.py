@@ -1,0 +1,123 @@
+"""How fast messages are pulled and consumed, as consumers tell who asks.
+
+Source: `ConsumerStatsManager`, `StatsItem`.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any
+
+_STEP = 10
+_MINUTE, _HOUR = 60, 3600
+
+
+class _Step:
+    """What happened in ten seconds.
+
+    Attributes:
+        number: Which ten seconds.
+        ok: Messages that are done.
+        failed: Messages that are not.
+        calls: Of the listener.
+        call_millis: All of them together.
+        pulled: Messages that came.
+        pulls: That brought them.
+        pull_millis: All of them together.
+    """
+
+    __slots__ = ("call_millis", "calls", "failed", "number", "ok", "pull_millis", "pulled", "pulls")
+
+    def __init__(self, number: float) -> None:
+        self.number = number
+        self.ok = self.failed = self.calls = self.pulled = self.pulls = 0
+        self.call_millis = self.pull_millis = 0.0
+
+
+class ConsumeCounters:
+    """What a consumer pulled and consumed, topic by topic.
+
+    Args:
+        clock: Seconds that never go back.
+
+    Example:
+        >>> counters = ConsumeCounters(lambda: 100.0)
+        >>> counters.consumed("t", ok=120, failed=0, seconds=0.6)
+        >>> status = counters.status("t")
+        >>> status["consumeOKTPS"], status["consumeRT"], status["consumeFailedMsgs"]
+        (2.0, 600.0, 0)
+
+    Source: `ConsumerStatsManager`.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock, self._lock = clock, threading.Lock()
+        self._topics: dict[str, deque[_Step]] = {}
+
+    def consumed(self, topic: str, *, ok: int, failed: int, seconds: float) -> None:
+        """A listener was called.
+
+        Args:
+            topic: Where the messages were pulled from.
+            ok: How many are done.
+            failed: How many are not.
+            seconds: How long it took.
+        """
+        with self._lock:
+            step = self._step(topic)
+            step.ok += ok
+            step.failed += failed
+            step.calls += 1
+            step.call_millis += seconds * 1000
+
+    def pulled(self, topic: str, messages: int, seconds: float) -> None:
+        """A pull has found messages.
+
+        Args:
+            topic: Where.
+            messages: How many.
+            seconds: How long it took.
+        """
+        with self._lock:
+            step = self._step(topic)
+            step.pulled += messages
+            step.pulls += 1
+            step.pull_millis += seconds * 1000
+
+    def status(self, topic: str) -> dict[str, Any]:
+        """The members of `ConsumeStatus`: of the last minute, failures of the last hour.
+
+        Source: `ConsumerStatsManager.consumeStatus`.
+        """
+        minute, hour = self._last(topic, _MINUTE), self._last(topic, _HOUR)
+        spent = minute if any(step.calls for step in minute) else hour
+        return {
+            "pullRT": _average([step.pull_millis for step in minute], [step.pulls for step in minute]),
+            "pullTPS": sum([step.pulled for step in minute]) / _MINUTE,
+            "consumeRT": _average([step.call_millis for step in spent], [step.calls for step in spent]),
+            "consumeOKTPS": sum([step.ok for step in minute]) / _MINUTE,
+            "consumeFailedTPS": sum([step.failed for step in minute]) / _MINUTE,
+            "consumeFailedMsgs": sum([step.failed for step in hour]),
+        }
+
+    def _step(self, topic: str) -> _Step:
+        number = self._clock() // _STEP
+        steps = self._topics.get(topic)
+        if steps is None:
+            steps = self._topics[topic] = deque(maxlen=_HOUR // _STEP + 1)
+        if not steps or steps[-1].number != number:
+            steps.append(_Step(number))
+        return steps[-1]
+
+    def _last(self, topic: str, seconds: int) -> list[_Step]:
+        """What happened in the last seconds, within ten."""
+        first = (self._clock() - seconds) // _STEP
+        with self._lock:
+            return [step for step in self._topics.get(topic, ()) if step.number > first]
+
+
+def _average(sums: list[float], times: Sequence[int]) -> float:
+    return sum(sums) / sum(times) if any(times) else 0.0

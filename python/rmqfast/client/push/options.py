@@ -1,0 +1,185 @@
+"""How a push consumer consumes.
+
+Source: `DefaultMQPushConsumer`, `DefaultMQPushConsumerImpl.checkConfig`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+
+from rmqfast.client.consumer import ConsumeFromWhere, OffsetStore, half_an_hour_ago, parse_consume_timestamp
+from rmqfast.client.consumer.strategies import AllocateMessageQueueStrategy
+from rmqfast.client.instance import MessageModel
+from rmqfast.errors import ArgumentError, ClientError
+
+_MESSAGE_MODELS = ("CLUSTERING", "BROADCASTING")
+_FROM_WHERE = tuple(ConsumeFromWhere)
+_NOT_SHOWN = frozenset({"allocate_strategy", "offset_store"})
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PushTimings:
+    """What a push consumer waits for, in seconds, as Java's has it; tests have less patience.
+
+    Attributes:
+        flow_control: Until a queue is looked at again that has too many messages; sooner where they are consumed.
+        suspended: Until a suspended consumer is looked at again.
+        illegal_offset: After an offset outside of a queue, until it is given up and taken anew.
+        resubmit: Until messages are consumed once more that no broker took back.
+        lock_interval: Between confirmations of the locks of queues.
+        first_lock: Until the first one.
+        lock_retry: Until a queue that could not be locked is tried again.
+        unlock_delay: Until the lock of a queue is given up of which there still are messages.
+        longest_continuously: How long a queue is consumed in order without giving others their turn.
+        reset: How long nothing is consumed before offsets are reset.
+    """
+
+    flow_control: float = 0.05
+    suspended: float = 1.0
+    illegal_offset: float = 10.0
+    resubmit: float = 5.0
+    lock_interval: float = 20.0
+    first_lock: float = 1.0
+    lock_retry: float = 3.0
+    unlock_delay: float = 20.0
+    longest_continuously: float = 60.0
+    reset: float = 10.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PushOptions:
+    """How a push consumer consumes: Java's parameters, their values checked at the start.
+
+    Attributes:
+        message_model: Whether members share the messages, or get all of them each.
+        consume_from_where: Where a group begins that has no offset.
+        consume_timestamp: With CONSUME_FROM_TIMESTAMP: `yyyyMMddHHmmss`, in local time.
+        allocate_strategy: Shares queues out; unless given, averagely.
+        offset_store: Where offsets are kept; unless given, at brokers, or with BROADCASTING in a file.
+        consume_thread_min: How many listeners are called at a time.
+        consume_thread_max: Has no effect, as in Java.
+        consume_concurrently_max_span: From the first message that is not done to the last that is pulled, in a queue.
+        pull_threshold_for_queue: Messages of a queue beyond which no more are pulled.
+        pull_threshold_for_topic: As above, of all queues of a topic together; -1 for no such limit.
+        pull_threshold_size_for_queue: MiB of messages of a queue beyond which no more are pulled.
+        pull_threshold_size_for_topic: As above, of all queues of a topic together; -1 for no such limit.
+        pull_interval: Milliseconds from one pull that found something to the next.
+        pull_batch_size: Messages of a pull, at most.
+        consume_message_batch_max_size: Messages that a listener is given at once, at most.
+        post_subscription_when_pull: Whether pulls carry the tags, so that the group's subscription does not count.
+        max_reconsume_times: How often a message is consumed in vain before it is a dead letter; -1 for 16, and for
+            no limit where queues are consumed in order.
+        suspend_current_queue_time_millis: How long a queue waits after a message was consumed in vain, in order.
+        consume_timeout: Minutes after which a message that a listener has not done goes back to its broker.
+        await_termination_millis_when_shutdown: How long a shutdown waits for listeners.
+        pull_time_delay_millis_when_exception: Until a pull that failed is tried again.
+        pull_suspend_millis: How long a broker waits for messages.
+        pull_timeout_millis: How long a pull is waited for.
+
+    Source: `DefaultMQPushConsumer`.
+    """
+
+    message_model: MessageModel = "CLUSTERING"
+    consume_from_where: str = "CONSUME_FROM_LAST_OFFSET"
+    consume_timestamp: str = field(default_factory=half_an_hour_ago)
+    allocate_strategy: AllocateMessageQueueStrategy | None = None
+    offset_store: OffsetStore | None = None
+    consume_thread_min: int = 20
+    consume_thread_max: int = 20
+    consume_concurrently_max_span: int = 2000
+    pull_threshold_for_queue: int = 1000
+    pull_threshold_for_topic: int = -1
+    pull_threshold_size_for_queue: int = 100
+    pull_threshold_size_for_topic: int = -1
+    pull_interval: int = 0
+    pull_batch_size: int = 32
+    consume_message_batch_max_size: int = 1
+    post_subscription_when_pull: bool = False
+    max_reconsume_times: int = -1
+    suspend_current_queue_time_millis: int = 1000
+    consume_timeout: float = 15
+    await_termination_millis_when_shutdown: int = 0
+    pull_time_delay_millis_when_exception: int = 1000
+    pull_suspend_millis: int = 15_000
+    pull_timeout_millis: int = 30_000
+
+    @property
+    def is_clustering(self) -> bool:
+        """Whether members share the messages."""
+        return self.message_model == "CLUSTERING"
+
+    def check(self) -> None:
+        """Says what cannot be.
+
+        Raises:
+            ClientError: A value out of its range, in Java's words.
+
+        Source: `DefaultMQPushConsumerImpl.checkConfig`.
+        """
+        if self.message_model not in _MESSAGE_MODELS:
+            raise ClientError("messageModel is null", next_step=_expected("message_model", _MESSAGE_MODELS, self))
+        if str(self.consume_from_where) not in _FROM_WHERE:
+            raise ClientError("consumeFromWhere is null", next_step=_expected("consume_from_where", _FROM_WHERE, self))
+        _check_timestamp(self.consume_timestamp)
+        self._check_threads()
+        for name, java, low, high in _RANGES:
+            value = getattr(self, name)
+            may_be_off = name.endswith("_for_topic") and value == -1
+            if not (isinstance(value, int) and low <= value <= high) and not may_be_off:
+                raise _out_of_range(java, name, low, high, value)
+        if not self.consume_timeout > 0:
+            raise ClientError("consumeTimeout Out of range", next_step=f"consume_timeout is {self.consume_timeout}")
+
+    def as_properties(self) -> dict[str, str]:
+        """What administrators are shown of it, by Java's names."""
+        named = {each.name: getattr(self, each.name) for each in fields(self) if each.name not in _NOT_SHOWN}
+        return {_camel(name): _text(value) for name, value in named.items()}
+
+    def _check_threads(self) -> None:
+        for name, java in (("consume_thread_min", "consumeThreadMin"), ("consume_thread_max", "consumeThreadMax")):
+            if not 1 <= getattr(self, name) <= 1000:
+                raise _out_of_range(java, name, 1, 1000, getattr(self, name))
+        if self.consume_thread_min > self.consume_thread_max:
+            raise ClientError(
+                f"consumeThreadMin ({self.consume_thread_min}) is larger than consumeThreadMax "
+                f"({self.consume_thread_max})",
+                next_step="give consume_thread_max as well",
+            )
+
+
+#: Option, Java's name of it, and the least and the greatest value.
+_RANGES = (
+    ("consume_concurrently_max_span", "consumeConcurrentlyMaxSpan", 1, 65535),
+    ("pull_threshold_for_queue", "pullThresholdForQueue", 1, 65535),
+    ("pull_threshold_for_topic", "pullThresholdForTopic", 1, 6_553_500),
+    ("pull_threshold_size_for_queue", "pullThresholdSizeForQueue", 1, 1024),
+    ("pull_threshold_size_for_topic", "pullThresholdSizeForTopic", 1, 102_400),
+    ("pull_interval", "pullInterval", 0, 65535),
+    ("consume_message_batch_max_size", "consumeMessageBatchMaxSize", 1, 1024),
+    ("pull_batch_size", "pullBatchSize", 1, 1024),
+)
+
+
+def _check_timestamp(text: str) -> None:
+    try:
+        parse_consume_timestamp(text)
+    except (ArgumentError, TypeError) as error:
+        message = f"consumeTimestamp is invalid, the valid format is yyyyMMddHHmmss,but received {text}"
+        raise ClientError(message, next_step="as 20240229235959, in local time") from error
+
+
+def _out_of_range(java: str, name: str, low: int, high: int, value: object) -> ClientError:
+    return ClientError(f"{java} Out of range [{low}, {high}]", next_step=f"{name} is {value!r}")
+
+
+def _expected(name: str, values: tuple[str, ...], options: PushOptions) -> str:
+    return f"{name}: expected one of {', '.join(values)}, got {getattr(options, name)!r}"
+
+
+def _camel(name: str) -> str:
+    first, *others = name.split("_")
+    return first + "".join(other.capitalize() for other in others)
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,257 @@
+"""Messages of a queue are consumed in its order, by one call at a time.
+
+Source: `ConsumeMessageOrderlyService`, `MessageQueueLock`.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+import threading
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from rmqfast._native import MessageView
+from rmqfast.client.instance import Scheduler
+from rmqfast.client.push.consume_service import ConsumeService
+from rmqfast.client.push.consume_status import ConsumeOrderlyContext, ConsumeOrderlyStatus
+from rmqfast.client.push.message_run import MessageRun
+from rmqfast.client.push.orderly_process_queue import OrderlyProcessQueue
+from rmqfast.client.push.process_queue import ProcessQueue
+from rmqfast.client.push.workers import Workers
+from rmqfast.message import MessageQueue
+
+_log = logging.getLogger(__name__)
+
+_SUCCESS = ConsumeOrderlyStatus.SUCCESS
+_COMMIT, _ROLLBACK = ConsumeOrderlyStatus.COMMIT, ConsumeOrderlyStatus.ROLLBACK
+_SUSPEND = ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT
+_DIRECT_RESULTS = {_SUCCESS: "CR_SUCCESS", _COMMIT: "CR_COMMIT", _ROLLBACK: "CR_ROLLBACK", _SUSPEND: "CR_LATER"}
+#: Seconds until a queue is looked at again whose lock was confirmed, or which has had its turn.
+_SOON = 0.01
+#: Seconds until a queue is locked that was not when its turn came.
+_NOT_LOCKED = 0.1
+#: Seconds that a shutdown waits for listeners and locks at least: whoever has a queue next must not meet them.
+_PATIENCE = 1.0
+#: The least and the greatest time that a queue is suspended, in seconds.
+_SHORTEST, _LONGEST = 0.01, 30.0
+
+
+class Locks(Protocol):
+    """Who has queues locked at brokers: `QueueLocks`."""
+
+    def lock(self, queue: MessageQueue) -> bool:
+        """Locks a queue; whether it is locked now."""
+
+    def lock_all(self) -> None:
+        """Confirms the locks of all queues."""
+
+
+class OrderlyRequest:
+    """A queue's turn.
+
+    Attributes:
+        process_queue: Its messages.
+        queue: The queue.
+
+    Source: `ConsumeMessageOrderlyService.ConsumeRequest`.
+    """
+
+    __slots__ = ("process_queue", "queue")
+
+    def __init__(self, process_queue: OrderlyProcessQueue, queue: MessageQueue) -> None:
+        self.process_queue, self.queue = process_queue, queue
+
+    def __repr__(self) -> str:
+        return f"<OrderlyRequest of {self.queue}>"
+
+
+class ConsumeMessageOrderlyService(ConsumeService):
+    """Calls the listener for one batch of a queue at a time, while the broker has the queue locked.
+
+    Attributes:
+        locks: Who locks queues; is set before the start.
+
+    Source: `ConsumeMessageOrderlyService`.
+    """
+
+    locks: Locks
+
+    def __init__(self, *args: Any, **named: Any) -> None:
+        super().__init__(*args, **named)
+        threads = self._options.consume_thread_min
+        self._workers: Workers[OrderlyRequest] = Workers(self.run, threads, f"rmqfast-consume-{self._group}")
+        # a broker that does not answer holds up neither heartbeats nor pulls
+        self._lock_timer = Scheduler(f"rmqfast-lock-{self._group}")
+        self._turns: dict[MessageQueue, threading.Lock] = {}
+        self._batch = self._options.consume_message_batch_max_size
+        self._is_stopped = False
+
+    def start(self) -> None:
+        """Starts the threads, and the confirming of locks."""
+        self._workers.start()
+        if self._options.is_clustering:
+            self._lock_timer.every(self._timings.first_lock, self._timings.lock_interval, self._lock_all)
+
+    def shutdown(self, timeout: float) -> None:
+        """Ends the threads."""
+        self._is_stopped = True
+        self._lock_timer.stop(_PATIENCE)
+        if not self._workers.stop(max(timeout, _PATIENCE)):
+            _log.warning("group %s: listeners are at work still, their queues stay locked for a while", self._group)
+
+    def is_at_work(self, process_queue: ProcessQueue) -> bool:
+        """Whether a listener has messages of a queue."""
+        return process_queue.consume_lock.locked()
+
+    def new_process_queue(self) -> OrderlyProcessQueue:
+        """What is kept of a queue."""
+        return OrderlyProcessQueue()
+
+    def submit(self, runs: Sequence[MessageRun], process_queue: ProcessQueue, queue: MessageQueue) -> None:  # noqa: ARG002
+        """Gives a queue its turn, unless it has it."""
+        if isinstance(process_queue, OrderlyProcessQueue) and process_queue.begin_consuming():
+            self._workers.submit([OrderlyRequest(process_queue, queue)])
+
+    def run(self, request: OrderlyRequest) -> None:
+        """Consumes messages of a queue until there are none, it is not this client's, or others are to have a turn.
+
+        Source: `ConsumeMessageOrderlyService.ConsumeRequest.run`.
+        """
+        process_queue = request.process_queue
+        if process_queue.is_dropped:
+            return
+        with self._turns.setdefault(request.queue, threading.Lock()):
+            if self._is_ours(process_queue):
+                began = self._clock()
+                while self._consume(request, began):
+                    pass
+            elif not process_queue.is_dropped:
+                self._lock_later(request, _NOT_LOCKED)
+
+    def consume_directly(self, message: MessageView, broker_name: str | None) -> dict[str, Any]:
+        """Has a message consumed now."""
+        context = ConsumeOrderlyContext(MessageQueue(message.topic, broker_name or "", message.queue_id))
+        result = self._direct(message, context, _DIRECT_RESULTS, ConsumeOrderlyStatus)
+        return {**result, "order": True, "autoCommit": context.auto_commit}
+
+    def process_result(
+        self,
+        status: ConsumeOrderlyStatus | None,
+        context: ConsumeOrderlyContext,
+        request: OrderlyRequest,
+        messages: tuple[MessageView, ...],
+    ) -> bool:
+        """Does what a listener answered.
+
+        Args:
+            status: What it answered; `None` is SUSPEND_CURRENT_QUEUE_A_MOMENT.
+            context: What it may have changed.
+            request: The queue's turn.
+            messages: What it was given, as they were taken.
+
+        Returns:
+            Whether the next messages are to be taken now.
+
+        Source: `ConsumeMessageOrderlyService.processConsumeResult`.
+        """
+        process_queue, offset, goes_on = request.process_queue, -1, True
+        if status is _ROLLBACK and not context.auto_commit:
+            process_queue.rollback()
+            goes_on = False
+        elif status is None or status is _SUSPEND:
+            goes_on = self._dead_or_again(process_queue, messages)
+            if goes_on and context.auto_commit:
+                offset = process_queue.commit()
+        elif context.auto_commit or status is _COMMIT:
+            if status is not _SUCCESS and context.auto_commit:
+                _log.warning("group %s: %s has no meaning with auto_commit: taken as SUCCESS", self._group, status)
+            offset = process_queue.commit()
+        if offset >= 0:
+            self._offsets.update_offset(request.queue, offset)
+        if process_queue.is_parked:
+            self._on_room(process_queue)
+        if not goes_on:
+            self._again_later(request, self._suspended(context))
+        return goes_on
+
+    def _consume(self, request: OrderlyRequest, began: float) -> bool:
+        """Has the next messages consumed; whether to go on at once."""
+        process_queue, queue = request.process_queue, request.queue
+        if process_queue.is_dropped or self._is_stopped:
+            return False
+        if not self._is_ours(process_queue):
+            self._lock_later(request, _SOON)
+            return False
+        if self._clock() - began > self._timings.longest_continuously:
+            self._again_later(request, _SOON)
+            return False
+        messages = process_queue.take(self._batch)
+        if not messages:
+            return False
+        context = ConsumeOrderlyContext(queue)
+        with process_queue.consume_lock:
+            if request.process_queue.is_dropped:
+                _log.warning("group %s: %s is not consumed here any more", self._group, queue)
+                return False
+            started = self._clock()
+            status = self._call(self._shown(messages, queue.topic), context, queue, ConsumeOrderlyStatus)
+            count, is_ok = len(messages), status in {_SUCCESS, _COMMIT}
+            self._counters.consumed(
+                queue.topic, ok=count * is_ok, failed=count * (not is_ok), seconds=self._clock() - started
+            )
+            # whoever gives the queue up waits for the lock, and stores what is noted here
+            return self.process_result(status, context, request, messages)
+
+    def _is_ours(self, process_queue: OrderlyProcessQueue) -> bool:
+        """Whether no other member may consume the queue now."""
+        return not self._options.is_clustering or (process_queue.is_locked and not process_queue.is_lock_expired)
+
+    def _dead_or_again(self, process_queue: OrderlyProcessQueue, messages: tuple[MessageView, ...]) -> bool:
+        """Makes dead letters of messages that came too often; where one did not, all come back.
+
+        Source: `ConsumeMessageOrderlyService.checkReconsumeTimes`.
+        """
+        limit = self._options.max_reconsume_times
+        most, again, is_any = sys.maxsize if limit == -1 else limit, [], False
+        for message in messages:
+            times = message.reconsume_times
+            (shown,) = self._shown((message,), message.topic)
+            if times >= most and self._send_back.publish(shown, reconsume_times=times):
+                again.append(message)
+            else:
+                again.append(message.seen_as(reconsume_times=times + 1))
+                is_any = True
+        if is_any:
+            process_queue.make_to_consume_again(again)
+        return not is_any
+
+    def _suspended(self, context: ConsumeOrderlyContext) -> float:
+        """How long a queue is suspended, in seconds.
+
+        Source: `ConsumeMessageOrderlyService.submitConsumeRequestLater`.
+        """
+        wanted = context.suspend_current_queue_time
+        if wanted == -1:
+            wanted = self._options.suspend_current_queue_time_millis / 1000
+        return max(_SHORTEST, min(wanted, _LONGEST))
+
+    def _again_later(self, request: OrderlyRequest, delay: float) -> None:
+        self._scheduler.later(delay, lambda: self._workers.submit([request]))
+
+    def _lock_later(self, request: OrderlyRequest, delay: float) -> None:
+        """Locks a queue, and then gives it its turn.
+
+        Source: `ConsumeMessageOrderlyService.tryLockLaterAndReconsume`.
+        """
+
+        def lock() -> None:
+            if not request.process_queue.is_dropped:
+                is_locked = self.locks.lock(request.queue)
+                self._again_later(request, _SOON if is_locked else self._timings.lock_retry)
+
+        self._lock_timer.later(delay, lock)
+
+    def _lock_all(self) -> None:
+        if not self._is_stopped:
+            self.locks.lock_all()

@@ -1,0 +1,216 @@
+"""What a consumer has of one queue: messages that were pulled and are not done.
+
+Source: `ProcessQueue`.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from rmqfast._native import MessageView
+from rmqfast.client.push.message_run import MessageRun
+
+#: Seconds without a pull after which something must be wrong (`rocketmq.client.pull.pullMaxIdleTime`).
+PULL_MAX_IDLE_TIME = 120.0
+#: Seconds for which the broker's answer to a lock counts (`rocketmq.client.rebalance.lockMaxLiveTime`).
+LOCK_MAX_LIVE_TIME = 30.0
+
+
+class ProcessQueue:
+    """Messages of one queue that are consumed in any order, and what rebalance and pulls note of it.
+
+    All calls are one step to all threads.
+
+    Args:
+        clock: Seconds that never go back.
+        wall_clock: Seconds since 1970, which others are shown.
+
+    Attributes:
+        is_dropped: Whether the queue is not this client's any more: what is done now has no effect.
+        is_locked: Whether the broker has locked the queue for this client.
+        last_lock: When it said so, by `clock`.
+        last_pull_timestamp: When the last pull began, by `clock`.
+        last_consume_timestamp: When messages were done last, in seconds since 1970.
+        is_leaving: Whether it could not be given up yet, and is to be taken anew if it is this client's again.
+        is_parked: Whether its next pull waits until messages are done.
+        try_unlock_times: How often the lock could not be given up because a listener was at work.
+        consume_lock: Is held while messages are consumed in order.
+        commit_lock: Is held from messages being done until the offset is noted: the last one noted is the greatest.
+        queue_offset_max: The offset of the last message that came, -1 without.
+
+    Source: `ProcessQueue`.
+    """
+
+    def __init__(
+        self, clock: Callable[[], float] = time.monotonic, wall_clock: Callable[[], float] = time.time
+    ) -> None:
+        self._clock, self._wall_clock = clock, wall_clock
+        self._lock = threading.Lock()
+        self._runs: deque[MessageRun] = deque()
+        self._count = self._size = 0
+        self.queue_offset_max = -1
+        self.is_dropped = self.is_leaving = self.is_locked = self.is_parked = False
+        self.last_lock = self.last_pull_timestamp = clock()
+        self.last_consume_timestamp = wall_clock()
+        self.try_unlock_times = 0
+        self.consume_lock, self.commit_lock = threading.Lock(), threading.Lock()
+
+    @property
+    def count(self) -> int:
+        """How many messages there are, those that are being consumed included."""
+        return self._count
+
+    @property
+    def size(self) -> int:
+        """Bytes of the answers to pulls of which there still are messages."""
+        return self._size
+
+    @property
+    def span(self) -> int:
+        """From the first offset that is not done to the last one.
+
+        Source: `ProcessQueue.getMaxSpan`.
+        """
+        first, last = self.offsets()
+        return last - first
+
+    def is_pull_expired(self) -> bool:
+        """Whether there was no pull for two minutes, or there will be none."""
+        return self.is_leaving or self._clock() - self.last_pull_timestamp > PULL_MAX_IDLE_TIME
+
+    @property
+    def is_lock_expired(self) -> bool:
+        """Whether the broker did not confirm the lock for half a minute."""
+        return self._clock() - self.last_lock > LOCK_MAX_LIVE_TIME
+
+    def put(self, messages: Sequence[MessageView], size: int = 0) -> list[MessageRun]:
+        """Takes messages, by ascending offset; those that are there already are left out.
+
+        Args:
+            messages: What was pulled.
+            size: Bytes that they take.
+
+        Returns:
+            What is new, in one part or several.
+
+        Source: `ProcessQueue.putMessage`.
+        """
+        if not messages:
+            return []
+        last = messages[-1].queue_offset
+        with self._lock:
+            if messages[0].queue_offset > self.queue_offset_max:
+                run = MessageRun(messages, size)
+                self._runs.append(run)
+                new = [run]
+            else:
+                new = self._insert(messages, size)
+            self._count += sum([run.left for run in new])
+            self._size += sum([run.size for run in new])
+            if new:
+                self.queue_offset_max = last
+        return new
+
+    def remove(self, run: MessageRun, indexes: Sequence[int]) -> int:
+        """Messages are done.
+
+        Args:
+            run: Which `put` has returned.
+            indexes: Of the messages in it.
+
+        Returns:
+            Where the group goes on: the first offset that is not done, the one behind the last where all is; -1 where
+            there was nothing.
+
+        Source: `ProcessQueue.removeMessage`.
+        """
+        self.last_consume_timestamp = self._wall_clock()
+        with self._lock:
+            runs = self._runs
+            if not runs:
+                return -1
+            self._count -= run.finish(indexes)
+            if not run.left:
+                self._size -= run.size
+                run.size = 0
+                while runs and not runs[0].left:
+                    runs.popleft()
+                while runs and not runs[-1].left:
+                    runs.pop()
+            return runs[0].first_offset if runs else self.queue_offset_max + 1
+
+    def offsets(self) -> tuple[int, int]:
+        """The first and the last offset that is not done; 0 and 0 where there is none."""
+        with self._lock:
+            return (self._runs[0].first_offset, self._runs[-1].last_offset) if self._runs else (0, 0)
+
+    def first(self) -> tuple[MessageRun, int] | None:
+        """Where the first message is that is not done."""
+        with self._lock:
+            return (self._runs[0], self._runs[0].first) if self._runs else None
+
+    def clear(self) -> None:
+        """Forgets all messages.
+
+        Source: `ProcessQueue.clear`.
+        """
+        with self._lock:
+            self._runs.clear()
+            self._count = self._size = 0
+            self.queue_offset_max = -1
+
+    def fill(self, info: dict[str, Any]) -> None:
+        """Adds what `ProcessQueueInfo` says of messages.
+
+        Source: `ProcessQueue.fillProcessQueueInfo`.
+        """
+        first, last = self.offsets()
+        info |= {
+            "cachedMsgMinOffset": first,
+            "cachedMsgMaxOffset": last,
+            "cachedMsgCount": self.count,
+            "cachedMsgSizeInMiB": self.size >> 20,
+            "transactionMsgMinOffset": 0,
+            "transactionMsgMaxOffset": 0,
+            "transactionMsgCount": 0,
+        }
+
+    def info(self, commit_offset: int) -> dict[str, Any]:
+        """The members of `ProcessQueueInfo`, times in milliseconds since 1970.
+
+        Args:
+            commit_offset: Where the group goes on, as the offset store has it.
+
+        Source: `ProcessQueueInfo`.
+        """
+        to_wall = self._wall_clock() - self._clock()
+        info: dict[str, Any] = {
+            "commitOffset": commit_offset,
+            "locked": self.is_locked,
+            "tryUnlockTimes": self.try_unlock_times,
+            "lastLockTimestamp": int((self.last_lock + to_wall) * 1000),
+            "droped": self.is_dropped,
+            "lastPullTimestamp": int((self.last_pull_timestamp + to_wall) * 1000),
+            "lastConsumeTimestamp": int(self.last_consume_timestamp * 1000),
+        }
+        self.fill(info)
+        return info
+
+    def _insert(self, messages: Sequence[MessageView], size: int) -> list[MessageRun]:
+        """Puts messages in their places that do not come behind all others: a queue that was cut and written anew."""
+        there = {
+            message.queue_offset
+            for run in self._runs
+            for index, message in enumerate(run.messages)
+            if not run.is_done(index)
+        }
+        missing = [message for message in messages if message.queue_offset not in there]
+        # what may stand between others' offsets is a run of its own, so that runs do not overlap
+        new = [MessageRun([message], size // len(messages)) for message in missing]
+        old = [run for run in self._runs if run.left]
+        self._runs = deque(sorted([*old, *new], key=lambda run: run.first_offset))
+        return new

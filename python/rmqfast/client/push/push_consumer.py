@@ -1,0 +1,344 @@
+"""Is given messages.
+
+Source: `DefaultMQPushConsumer`.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields, replace
+from typing import Any, Self
+
+from rmqfast.client.consumer import MessageSelector, build_subscription_data
+from rmqfast.client.consumer.consume_hook import ConsumeHook, ConsumeHooks
+from rmqfast.client.consumer.consume_trace_hook import ConsumeTraceHook
+from rmqfast.client.consumer.filter_hook import FilterHook, FilterHooks
+from rmqfast.client.instance import ClientConfig, ClientInstance
+from rmqfast.client.instance.config import DEFAULT_INSTANCE_NAME
+from rmqfast.client.instance.namespaces import wrap
+from rmqfast.client.instance.validators import check_consumer_group
+from rmqfast.client.producer import Producer
+from rmqfast.client.push.consume_status import ConcurrentListener, OrderlyListener, is_in_order
+from rmqfast.client.push.options import PushOptions, PushTimings
+from rmqfast.client.push.push_consumer_impl import PushConsumerImpl
+from rmqfast.client.trace import AsyncTraceDispatcher
+from rmqfast.errors import ArgumentError, ClientError, ForkError, RmqError
+from rmqfast.message import MessageQueue
+from rmqfast.remoting.protocol.subscription_data import SubscriptionData
+
+_log = logging.getLogger(__name__)
+
+
+class PushConsumer:
+    """Has a listener called with messages, as they come.
+
+    A message is done when the listener says so: where it raises, whatever it raises, or answers anything but a status,
+    the message comes once more, later; after 16 times it is a dead letter.
+
+    Args:
+        group: The consumer group: its members share the messages.
+        name_server: `host:port`, several separated by `;`; unless given, that of `config`, or the environment's
+            `NAMESRV_ADDR`.
+        instance_name: Sets clients of one process apart.
+        namespace: Stands before the names of topics and groups.
+        config: Everything else about the cluster: TLS, accounts, timers.
+        options: How to consume.
+        timings: What to wait for.
+        enable_msg_trace: Whether traces tell what becomes of its messages; `Admin.query_msg_trace_by_id` reads them.
+        customized_trace_topic: The topic of traces; `RMQ_SYS_TRACE_TOPIC` unless given.
+        changed: Single ones of the options, as `consume_thread_min=4`.
+
+    Raises:
+        ArgumentError: An address without a port, or an option that there is not.
+
+    Example:
+        >>> import queue
+        >>> from rmqfast import EmbeddedCluster, Message
+        >>> from rmqfast.client.producer import Producer
+        >>> from rmqfast.client.push import ConsumeConcurrentlyStatus, PushConsumer
+        >>> seen = queue.SimpleQueue()
+        >>> def listen(messages, context):
+        ...     for message in messages:
+        ...         seen.put(message.body)
+        ...     return ConsumeConcurrentlyStatus.CONSUME_SUCCESS
+        >>> with EmbeddedCluster() as cluster:
+        ...     with Producer("shop", name_server=cluster.name_server) as producer:
+        ...         result = producer.send(Message("orders", b"paid"))
+        ...     consumer = PushConsumer("billing", name_server=cluster.name_server)
+        ...     consumer.subscribe("orders", "*")
+        ...     consumer.register_message_listener(listen)
+        ...     with consumer:
+        ...         seen.get(timeout=30)
+        b'paid'
+
+    Source: `DefaultMQPushConsumer`.
+    """
+
+    def __init__(
+        self,
+        group: str,
+        *,
+        name_server: str | Sequence[str] | None = None,
+        instance_name: str = DEFAULT_INSTANCE_NAME,
+        namespace: str = "",
+        config: ClientConfig | None = None,
+        options: PushOptions | None = None,
+        timings: PushTimings | None = None,
+        enable_msg_trace: bool = False,
+        customized_trace_topic: str | None = None,
+        **changed: Any,
+    ) -> None:
+        given: dict[str, Any] = {"name_server": name_server, "namespace": namespace or None}
+        told = {name: value for name, value in given.items() if value is not None}
+        if instance_name != DEFAULT_INSTANCE_NAME:
+            told["instance_name"] = instance_name
+        self._config = ClientConfig(**told) if config is None else replace(config, **told)
+        self.options = _changed(options or PushOptions(), changed)
+        self._timings = timings or PushTimings()
+        self._given_group = group
+        self._wanted: dict[str, SubscriptionData] = {}
+        self._listener: Callable[..., Any] | None = None
+        self._is_in_order = False
+        self.hooks, self._filters = ConsumeHooks(), FilterHooks()
+        self._trace: AsyncTraceDispatcher | None = None
+        if enable_msg_trace:
+            self._trace = AsyncTraceDispatcher(group, "CONSUME", customized_trace_topic)
+            self.hooks.add(ConsumeTraceHook(self._trace))
+        self._state, self._lock, self._pid = "CREATE_JUST", threading.Lock(), os.getpid()
+        self._impl: PushConsumerImpl | None = None
+
+    @property
+    def group(self) -> str:
+        """The consumer group, with its namespace."""
+        return wrap(self._config.namespace, self._given_group)
+
+    @property
+    def client_id(self) -> str:
+        """What brokers know this client as.
+
+        Raises:
+            ClientError: It is not started.
+        """
+        return self._running().instance.client_id
+
+    def subscribe(self, topic: str, expression: str | MessageSelector | None = "*") -> None:
+        """Wants messages of a topic; of one that it wants already, the newer expression counts.
+
+        All members of a group have to want the same: brokers keep one expression of a group and topic, the newest.
+
+        Args:
+            topic: The topic.
+            expression: Tags joined by `||`, `*` for all, or a `MessageSelector` with SQL92.
+
+        Raises:
+            ClientError: An expression without any tag in it.
+
+        Source: `DefaultMQPushConsumerImpl.subscribe`.
+        """
+        wrapped = wrap(self._config.namespace, topic)
+        try:
+            if not topic:
+                raise ArgumentError("topic: expected a name, got none")
+            subscription = build_subscription_data(wrapped, expression)
+        except RmqError as error:
+            raise ClientError("subscription exception", next_step=f"{topic!r}, {expression!r}: {error}") from error
+        self._wanted[wrapped] = subscription
+        if self._impl is not None and self._state == "RUNNING":
+            self._impl.subscribe(subscription)
+
+    def unsubscribe(self, topic: str) -> None:
+        """Wants no messages of a topic any more: its queues are given up at the next rebalance.
+
+        Source: `DefaultMQPushConsumerImpl.unsubscribe`.
+        """
+        wrapped = wrap(self._config.namespace, topic)
+        self._wanted.pop(wrapped, None)
+        if self._impl is not None:
+            self._impl.unsubscribe(wrapped)
+
+    def register_message_listener(
+        self, listener: ConcurrentListener | OrderlyListener, *, orderly: bool | None = None
+    ) -> None:
+        """Says what is called with messages; before the start.
+
+        Args:
+            listener: Is called with a tuple of messages and a context. In any order, on many threads, it answers a
+                `ConsumeConcurrentlyStatus`; in order, one call at a time for each queue, a `ConsumeOrderlyStatus`.
+            orderly: Whether each queue is consumed in order; unless given, where the listener is marked by `in_order`.
+
+        Raises:
+            ArgumentError: It cannot be called.
+
+        Source: `DefaultMQPushConsumer.registerMessageListener`.
+        """
+        if not callable(listener):
+            raise ArgumentError(f"listener: expected something to call, got {listener!r}")
+        self._listener = listener
+        self._is_in_order = is_in_order(listener) if orderly is None else orderly
+
+    def register_consume_hook(self, hook: ConsumeHook) -> None:
+        """Has a hook told of each call of the listener from now on.
+
+        Source: `DefaultMQPushConsumerImpl.registerConsumeMessageHook`.
+        """
+        self.hooks.add(hook)
+
+    def register_filter_hook(self, hook: FilterHook) -> None:
+        """Has a hook asked which of the messages that come from now on are left out.
+
+        Source: `DefaultMQPushConsumerImpl.registerFilterMessageHook`.
+        """
+        self._filters.add(hook)
+
+    def start(self) -> None:
+        """Starts it: brokers know it, and the listener is called from now on.
+
+        Raises:
+            ClientError: It was started before, an option is out of its range, there is no listener, the group has a
+                consumer in this instance, no name server is known or answers, or a broker does not take an expression.
+
+        Source: `DefaultMQPushConsumerImpl.start`.
+        """
+        with self._lock:
+            if self._state != "CREATE_JUST":
+                raise ClientError(
+                    f"The PushConsumer service state not OK, maybe started once, {self._state}",
+                    next_step="a consumer is started once, by start() or with; after shutdown() make another one",
+                )
+            listener = self._check_config()
+            config = self._config.with_pid_instance_name() if self.options.is_clustering else self._config
+            instance = ClientInstance.of(config, config.client_id())
+            self._state = "START_FAILED"
+            try:
+                self._impl = PushConsumerImpl(
+                    instance,
+                    self.group,
+                    listener,
+                    self._wanted,
+                    options=self.options,
+                    timings=self._timings,
+                    in_order=self._is_in_order,
+                    hooks=self.hooks,
+                    filters=self._filters,
+                )
+                self._impl.start()
+            except BaseException:
+                instance.release()
+                raise
+            self._state = "RUNNING"
+            if self._trace is not None:
+                self._trace.start(Producer, instance.config)
+        _log.info("the consumer [%s] start OK, %s", self.group, self.options.message_model)
+
+    def shutdown(self) -> None:
+        """Ends it: offsets are stored, and other members get its queues. Once more is nothing.
+
+        A listener that is at work is waited for as long as the options say; its messages come again, to others.
+
+        Source: `DefaultMQPushConsumerImpl.shutdown`.
+        """
+        with self._lock:
+            if self._state != "RUNNING" or self._impl is None or os.getpid() != self._pid:
+                return
+            self._state = "SHUTDOWN_ALREADY"
+        self._impl.shutdown()
+        if self._trace is not None:
+            self._trace.shutdown()
+        self._impl.instance.release()
+        _log.info("the consumer [%s] shutdown OK", self.group)
+
+    def suspend(self) -> None:
+        """Pulls no more until `resume`; what is here already is consumed.
+
+        Raises:
+            ClientError: It is not running.
+        """
+        self._running().suspend()
+
+    def resume(self) -> None:
+        """Pulls again.
+
+        Raises:
+            ClientError: It is not running.
+        """
+        self._running().resume()
+
+    def update_consume_offset(self, queue: MessageQueue, offset: int) -> None:
+        """Notes where the group goes on in a queue; stored with the next offsets, every five seconds.
+
+        What is here already is consumed nevertheless, and notes its own offsets.
+
+        Args:
+            queue: The queue, its topic with its namespace.
+            offset: Of the next message.
+
+        Raises:
+            ClientError: It is not running.
+
+        Source: `DefaultMQPushConsumerImpl.updateConsumeOffset`.
+        """
+        self._running().offsets.update_offset(queue, offset)
+
+    def fetch_subscribe_message_queues(self, topic: str) -> list[MessageQueue]:
+        """The queues of a topic that may be read, whoever has them.
+
+        Args:
+            topic: One that it subscribes to.
+
+        Raises:
+            ClientError: It is not running, does not subscribe to the topic, or nobody has it.
+
+        Source: `DefaultMQPushConsumerImpl.fetchSubscribeMessageQueues`.
+        """
+        impl, wrapped = self._running(), wrap(self._config.namespace, topic)
+        if impl.is_subscribe_topic_need_update(wrapped):
+            impl.instance.update_route(wrapped)
+        queues = impl.rebalance.subscribe_info.get(wrapped)
+        if queues is None:
+            raise ClientError(
+                f"The topic[{topic}] not exist", next_step="is it subscribed to, and does a broker have it?"
+            )
+        return sorted(queues)
+
+    def running_info(self) -> Mapping[str, Any]:
+        """What it does right now, as mqadmin's consumerStatus shows it: queues, speeds, subscriptions, options.
+
+        Raises:
+            ClientError: It is not running.
+        """
+        return self._running().running_info()
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.shutdown()
+
+    def _running(self) -> PushConsumerImpl:
+        if os.getpid() != self._pid:
+            raise ForkError(f"the consumer [{self.group}] is that of a parent process: make another one in this one")
+        if self._impl is None or self._state != "RUNNING":
+            raise ClientError(f"The consumer is not in running status, {self._state}", next_step="start it first")
+        return self._impl
+
+    def _check_config(self) -> Callable[..., Any]:
+        """Says what is not as it has to be; the listener.
+
+        Source: `DefaultMQPushConsumerImpl.checkConfig`.
+        """
+        check_consumer_group(self._given_group)
+        if self._listener is None:
+            raise ClientError("messageListener is null", next_step="call register_message_listener first")
+        self.options.check()
+        return self._listener
+
+
+def _changed(options: PushOptions, changed: Mapping[str, Any]) -> PushOptions:
+    known = {field.name for field in fields(PushOptions)}
+    if unknown := sorted(changed.keys() - known):
+        raise ArgumentError(f"expected options of {', '.join(sorted(known))}; got {', '.join(unknown)}")
+    return replace(options, **changed)

@@ -1,0 +1,363 @@
+"""What a push consumer does for its client instance and its pulls.
+
+Source: `DefaultMQPushConsumerImpl`.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from rmqfast._native import MessageView
+from rmqfast.client.consumer import (
+    LocalFileOffsetStore,
+    OffsetStore,
+    ReadOffsetType,
+    RemoteBrokerOffsetStore,
+    build_subscription_data,
+)
+from rmqfast.client.consumer.consume_hook import ConsumeHooks
+from rmqfast.client.consumer.filter_hook import FilterHooks
+from rmqfast.client.consumer.pull_api import PullApi, PullResult
+from rmqfast.client.consumer.subscription_watcher import SubscriptionWatcher
+from rmqfast.client.instance import ClientInstance, ConsumeType, Handle, MessageModel
+from rmqfast.client.instance.namespaces import RETRY_PREFIX
+from rmqfast.client.push.concurrently_service import ConsumeMessageConcurrentlyService
+from rmqfast.client.push.consume_service import ConsumeService
+from rmqfast.client.push.counters import ConsumeCounters
+from rmqfast.client.push.options import PushOptions, PushTimings
+from rmqfast.client.push.orderly_service import ConsumeMessageOrderlyService
+from rmqfast.client.push.process_queue import ProcessQueue
+from rmqfast.client.push.pull_service import PullMessageService, Thresholds
+from rmqfast.client.push.rebalance_push import RebalancePush
+from rmqfast.client.push.send_back import DEFAULT_MAX_RECONSUME_TIMES, SendBack
+from rmqfast.message import MessageQueue
+from rmqfast.remoting.protocol.subscription_data import SubscriptionData
+
+_log = logging.getLogger(__name__)
+
+#: How long a shutdown waits for a rebalance that is under way, in seconds.
+_REBALANCE_PATIENCE = 5.0
+
+
+class PushConsumerImpl:
+    """A push consumer while it runs: a `ConsumerInner`, and what pulls want of it.
+
+    Args:
+        instance: What it shares with other clients.
+        group: The group, with its namespace.
+        listener: The application's.
+        subscriptions: What it wants, by topic.
+        options: How to consume.
+        timings: What to wait for.
+        in_order: Whether the listener takes queues in order.
+        hooks: Are told of each call of the listener.
+        filters: Take messages out of what pulls bring.
+
+    Source: `DefaultMQPushConsumerImpl`.
+    """
+
+    def __init__(
+        self,
+        instance: ClientInstance,
+        group: str,
+        listener: Callable[..., Any],
+        subscriptions: Mapping[str, SubscriptionData],
+        *,
+        options: PushOptions,
+        timings: PushTimings,
+        in_order: bool,
+        hooks: ConsumeHooks,
+        filters: FilterHooks,
+    ) -> None:
+        self.instance, self._group, self._options, self._timings = instance, group, options, timings
+        self._is_started = self.is_suspended = False
+        self._is_listener_in_order = in_order
+        self.is_in_order = in_order and options.is_clustering
+        self.counters, self.thresholds = ConsumeCounters(), Thresholds(options)
+        self.offsets: OffsetStore = options.offset_store or _offset_store(instance, group, options)
+        self.pulls = PullMessageService(
+            self,
+            PullApi(instance, group, filters),
+            options=options,
+            timings=timings,
+            counters=self.counters,
+            scheduler=instance.scheduler,
+            thresholds=self.thresholds,
+        )
+        self.service = self._make_service(listener, hooks)
+        self.rebalance = RebalancePush(
+            instance,
+            group,
+            options=options,
+            timings=timings,
+            offsets=self.offsets,
+            pulls=self.pulls,
+            thresholds=self.thresholds,
+            make=self.service.new_process_queue,
+            in_order=self.is_in_order,
+        )
+        if isinstance(self.service, ConsumeMessageOrderlyService):
+            self.service.locks = self.rebalance.locks
+        self.rebalance.subscriptions.update(subscriptions)
+        if options.is_clustering:
+            retry = RETRY_PREFIX + group
+            self.rebalance.subscriptions[retry] = build_subscription_data(retry, "*")
+        self._watcher = SubscriptionWatcher(instance, group, self.subscriptions)
+        self._rebalancing = threading.Lock()
+        self._start_timestamp = int(time.time() * 1000)
+        self._cleaning: Handle | None = None
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it is started, and has not ended."""
+        return self._is_started and not self.instance.is_closed
+
+    @property
+    def group(self) -> str:
+        """The consumer group, with its namespace."""
+        return self._group
+
+    @property
+    def consume_type(self) -> ConsumeType:
+        """It is given messages."""
+        return "CONSUME_PASSIVELY"
+
+    @property
+    def message_model(self) -> MessageModel:
+        """Whether members share the messages."""
+        return self._options.message_model
+
+    @property
+    def consume_from_where(self) -> str:
+        """Where a new group begins."""
+        return str(self._options.consume_from_where)
+
+    @property
+    def is_unit_mode(self) -> bool:
+        """Whether it is of a unit."""
+        return self.instance.config.is_unit_mode
+
+    def start(self) -> None:
+        """Starts threads, and has brokers know of it.
+
+        Raises:
+            ClientError: As `PushConsumer.start`.
+        """
+        self.offsets.load()
+        self.instance.register_consumer(self._group, self)
+        try:
+            self.service.start()
+            self.pulls.start(self._group)
+            self.instance.start()
+            self._is_started = True
+            if isinstance(self.service, ConsumeMessageConcurrentlyService):
+                seconds = self._options.consume_timeout * 60
+                self._cleaning = self.instance.scheduler.every(seconds, seconds, self._clean_expired)
+            self._join()
+            self._watcher.start(self.instance.scheduler, self.instance.config.heartbeat_interval)
+        except BaseException:
+            self.shutdown()
+            raise
+
+    def shutdown(self) -> None:
+        """Ends it: offsets are stored, then other members may have the queues.
+
+        Source: `DefaultMQPushConsumerImpl.shutdown`.
+        """
+        self._is_started = False
+        self._watcher.stop()
+        if self._cleaning is not None:
+            self._cleaning.cancel()
+        # what is being shared out is taken, and then given up with all else
+        is_alone = self._rebalancing.acquire(timeout=_REBALANCE_PATIENCE)
+        try:
+            self.service.shutdown(self._options.await_termination_millis_when_shutdown / 1000)
+            self.persist_consumer_offset()
+            self._unlock_queues()
+        finally:
+            if is_alone:
+                self._rebalancing.release()
+        self.instance.unregister_consumer(self._group)
+        self.rebalance.drop_all()
+        self.pulls.stop()
+
+    def subscribe(self, subscription: SubscriptionData) -> None:
+        """Wants messages of a topic from now on."""
+        self.rebalance.subscriptions[subscription.topic] = subscription
+        self.instance.update_route(subscription.topic)
+        self.instance.send_heartbeats()
+        self.instance.rebalance_immediately()
+
+    def unsubscribe(self, topic: str) -> None:
+        """Wants no messages of a topic any more: its queues are given up at the next rebalance."""
+        self.rebalance.subscriptions.pop(topic, None)
+
+    def suspend(self) -> None:
+        """Pulls no more until `resume`; what is here is consumed."""
+        self.is_suspended = True
+
+    def resume(self) -> None:
+        """Pulls again.
+
+        Source: `DefaultMQPushConsumerImpl.resume`.
+        """
+        self.is_suspended = False
+        self.do_rebalance()
+
+    def subscriptions(self) -> Sequence[SubscriptionData]:
+        """What it wants."""
+        return list(self.rebalance.subscriptions.values())
+
+    def subscription(self, topic: str) -> SubscriptionData | None:
+        """What it wants of a topic."""
+        return self.rebalance.subscriptions.get(topic)
+
+    def do_rebalance(self) -> None:
+        """Shares queues out anew, unless it is suspended."""
+        with self._rebalancing:
+            if self.is_running and not self.is_suspended:
+                self.rebalance.do_rebalance(is_ordered=self.is_in_order)
+
+    def persist_consumer_offset(self) -> None:
+        """Stores offsets of the queues that it has."""
+        self.offsets.persist_all(set(self.rebalance.process_queues))
+
+    def update_topic_subscribe_info(self, topic: str, queues: Sequence[MessageQueue]) -> None:
+        """Takes the queues of a topic."""
+        if topic in self.rebalance.subscriptions:
+            self.rebalance.subscribe_info[topic] = frozenset(queues)
+
+    def is_subscribe_topic_need_update(self, topic: str) -> bool:
+        """Whether it wants a topic and knows no queues of it."""
+        return topic in self.rebalance.subscriptions and topic not in self.rebalance.subscribe_info
+
+    def compute_pull_from_where(self, queue: MessageQueue) -> int:
+        """Where a queue's first pull begins."""
+        return self.rebalance.compute_pull_from_where(queue)
+
+    def memory_offset(self, queue: MessageQueue) -> int:
+        """Where the group goes on, as far as is known here; -1 where nothing is."""
+        return int(self.offsets.read_offset(queue, ReadOffsetType.READ_FROM_MEMORY))
+
+    def correct_offset(self, queue: MessageQueue, process_queue: ProcessQueue, offset: int) -> None:
+        """Goes on, past messages that nobody wants.
+
+        Source: `DefaultMQPushConsumerImpl.correctTagsOffset`.
+        """
+        with process_queue.commit_lock:
+            if process_queue.count == 0 and not process_queue.is_dropped:
+                self.offsets.update_offset(queue, offset, increase_only=True)
+
+    def give_up(self, queue: MessageQueue, offset: int) -> None:
+        """Gives a queue up, to begin anew at an offset."""
+        self.offsets.update_offset(queue, offset)
+        self.offsets.persist(queue)
+        self.rebalance.remove_process_queue(queue)
+        self.instance.rebalance_immediately()
+
+    def consume(self, result: PullResult, process_queue: ProcessQueue, queue: MessageQueue) -> None:
+        """Takes messages, and has them consumed."""
+        self.service.submit(process_queue.put(result.messages, result.size), process_queue, queue)
+
+    def reset_offset(self, topic: str, offsets: Mapping[MessageQueue, int]) -> None:
+        """Goes on elsewhere: nothing is consumed for ten seconds, then the queues are taken anew.
+
+        Source: `MQClientInstance.resetOffset`.
+        """
+        self.suspend()
+        try:
+            for queue, process_queue in list(self.rebalance.process_queues.items()):
+                if queue.topic == topic and queue in offsets:
+                    process_queue.is_dropped = True
+                    process_queue.clear()
+            time.sleep(self._timings.reset)
+            for queue, process_queue in list(self.rebalance.process_queues.items()):
+                if queue.topic == topic and queue in offsets:
+                    self.offsets.update_offset(queue, offsets[queue])
+                    self.rebalance.remove_unnecessary(queue, process_queue)
+                    self.rebalance.process_queues.pop(queue, None)
+        finally:
+            self.resume()
+
+    def consume_message_directly(self, message: MessageView, broker_name: str | None) -> dict[str, Any]:
+        """Has one message consumed now."""
+        return self.service.consume_directly(message, broker_name)
+
+    def consumer_status(self, topic: str) -> Mapping[MessageQueue, int]:
+        """The offsets of a topic's queues, as they are known here."""
+        return dict(self.offsets.clone(topic))
+
+    def running_info(self) -> dict[str, Any]:
+        """What it does right now.
+
+        Source: `DefaultMQPushConsumerImpl.consumerRunningInfo`.
+        """
+        properties = self._options.as_properties() | {
+            "consumerGroup": self._group,
+            "PROP_CONSUMER_START_TIMESTAMP": str(self._start_timestamp),
+            "PROP_CONSUMEORDERLY": str(self._is_listener_in_order).lower(),
+            "PROP_THREADPOOL_CORE_SIZE": str(self._options.consume_thread_min),
+        }
+        subscriptions = self.subscriptions()
+        queues = list(self.rebalance.process_queues.items())
+        return {
+            "properties": properties,
+            "subscriptionSet": [each.to_json() for each in sorted(subscriptions, key=lambda each: each.topic)],
+            "mqTable": {queue: process_queue.info(self.memory_offset(queue)) for queue, process_queue in queues},
+            "statusTable": {each.topic: self.counters.status(each.topic) for each in subscriptions},
+        }
+
+    def _make_service(self, listener: Callable[..., Any], hooks: ConsumeHooks) -> ConsumeService:
+        limit = self._options.max_reconsume_times
+        most = limit if limit != -1 else 2**31 - 1 if self._is_listener_in_order else DEFAULT_MAX_RECONSUME_TIMES
+        named = {
+            "options": self._options,
+            "timings": self._timings,
+            "offsets": self.offsets,
+            "send_back": SendBack(self.instance, self._group, most),
+            "counters": self.counters,
+            "scheduler": self.instance.scheduler,
+            "namespace": self.instance.config.namespace,
+            "on_room": self.pulls.room,
+            "hooks": hooks,
+        }
+        if self._is_listener_in_order:
+            return ConsumeMessageOrderlyService(self._group, listener, **named)
+        return ConsumeMessageConcurrentlyService(self._group, listener, **named)
+
+    def _join(self) -> None:
+        """Has brokers know of it, and begins.
+
+        Source: `DefaultMQPushConsumerImpl.start`, its end.
+        """
+        instance = self.instance
+        for topic in list(self.rebalance.subscriptions):
+            instance.update_route(topic)
+        instance.check_client_in_broker()
+        instance.send_heartbeats()
+        retry = RETRY_PREFIX + self._group
+        if self.is_subscribe_topic_need_update(retry):
+            instance.update_route(retry)  # brokers made it for the heartbeat
+        instance.rebalance_immediately()
+
+    def _unlock_queues(self) -> None:
+        """Lets other members have the queues, but for those that a listener is at work with."""
+        if isinstance(self.service, ConsumeMessageOrderlyService) and self.is_in_order:
+            self.rebalance.unlock_given_up()
+            for queue, process_queue in list(self.rebalance.process_queues.items()):
+                if not self.service.is_at_work(process_queue):
+                    self.rebalance.locks.unlock(queue, oneway=False)
+
+    def _clean_expired(self) -> None:
+        if isinstance(self.service, ConsumeMessageConcurrentlyService):
+            self.service.clean_all(dict(self.rebalance.process_queues))
+
+
+def _offset_store(instance: ClientInstance, group: str, options: PushOptions) -> OffsetStore:
+    if options.is_clustering:
+        return RemoteBrokerOffsetStore(instance, group)
+    return LocalFileOffsetStore(instance.config.offset_dir(), instance.client_id, group)

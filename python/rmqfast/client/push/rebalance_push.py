@@ -1,0 +1,203 @@
+"""What sharing out queues means to a push consumer: they are pulled, or given up.
+
+Source: `RebalancePushImpl`.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from rmqfast.client.consumer import (
+    ConsumeFromWhere,
+    OffsetStore,
+    PullRequest,
+    ReadOffsetType,
+    Rebalance,
+    compute_pull_from_where,
+)
+from rmqfast.client.consumer.strategies import AllocateMessageQueueAveragely
+from rmqfast.client.instance import ClientInstance, ConsumeType
+from rmqfast.client.push.options import PushOptions, PushTimings
+from rmqfast.client.push.process_queue import ProcessQueue
+from rmqfast.client.push.pull_service import PullMessageService, Thresholds
+from rmqfast.errors import ClientError
+from rmqfast.message import MessageQueue
+
+_log = logging.getLogger(__name__)
+
+#: How long a queue that is lost waits for its listener, in seconds.
+_UNLOCK_PATIENCE = 1.0
+_OFFSET_TIMEOUT = 6.0
+
+
+class RebalancePush(Rebalance[ProcessQueue]):
+    """The queues of a push consumer.
+
+    Args:
+        instance: Knows brokers and members.
+        group: The group, with its namespace.
+        options: How to consume.
+        timings: What to wait for.
+        offsets: Where offsets are kept.
+        pulls: Pulls queues.
+        thresholds: Are set anew where topics have limits.
+        make: Makes a process queue.
+        in_order: Whether queues have to be locked to be consumed.
+        wall_clock: Seconds since 1970.
+
+    Source: `RebalancePushImpl`.
+    """
+
+    def __init__(
+        self,
+        instance: ClientInstance,
+        group: str,
+        *,
+        options: PushOptions,
+        timings: PushTimings,
+        offsets: OffsetStore,
+        pulls: PullMessageService,
+        thresholds: Thresholds,
+        make: Callable[[], ProcessQueue],
+        in_order: bool,
+        wall_clock: Callable[[], float] = time.time,
+    ) -> None:
+        strategy = options.allocate_strategy or AllocateMessageQueueAveragely()
+        super().__init__(instance, group, options.message_model, strategy, offsets)
+        self._options, self._timings, self._pulls = options, timings, pulls
+        self._dispatched: list[PullRequest[ProcessQueue]] = []
+        self._unlocking: set[MessageQueue] = set()
+        self._thresholds, self._make, self._in_order, self._wall_clock = thresholds, make, in_order, wall_clock
+
+    @property
+    def consume_type(self) -> ConsumeType:
+        """It is given messages."""
+        return "CONSUME_PASSIVELY"
+
+    def new_process_queue(self, queue: MessageQueue) -> ProcessQueue:  # noqa: ARG002
+        """What is kept of a queue; in order, of one that was locked just now, as in RocketMQ 5."""
+        process_queue = self._make()
+        process_queue.is_locked = self._in_order
+        return process_queue
+
+    def dispatch(self, requests: Sequence[PullRequest[ProcessQueue]]) -> None:
+        """Has new queues pulled, once `message_queue_changed` has told brokers of the subscription's new version.
+
+        Before, they would refuse pulls with that version, and it would be a second until the next ones.
+
+        Source: `RebalancePushImpl.dispatchPullRequest`.
+        """
+        self._dispatched.extend(requests)
+
+    def remove_unnecessary(self, queue: MessageQueue, process_queue: ProcessQueue) -> bool:
+        """Stores the offset of a queue that is given up, and unlocks it.
+
+        Returns:
+            Whether it is given up: not while a listener is at work with it, where queues are consumed in order.
+
+        Source: `RebalancePushImpl.removeUnnecessaryMessageQueue`.
+        """
+        if not self._in_order:
+            self._store(queue)
+            return True
+        if not process_queue.consume_lock.acquire(timeout=_UNLOCK_PATIENCE):
+            process_queue.try_unlock_times += 1
+            process_queue.is_leaving = True
+            _log.warning(
+                "%s is being consumed: it is given up later, tried %d times", queue, process_queue.try_unlock_times
+            )
+            return False
+        try:
+            # what the listener has just done is in it: nobody consumes that once more
+            self._store(queue)
+            self._unlock_soon(queue, process_queue)
+        finally:
+            process_queue.consume_lock.release()
+        return True
+
+    def compute_pull_from_where(self, queue: MessageQueue) -> int:
+        """Where the first pull of a queue begins; -1 where the broker does not say.
+
+        Source: `RebalancePushImpl.computePullFromWhereWithException`.
+        """
+        return compute_pull_from_where(
+            ConsumeFromWhere(self._options.consume_from_where),
+            queue,
+            self.offset_store.read_offset(queue, ReadOffsetType.READ_FROM_STORE),
+            max_offset=self._max_offset,
+            search_offset=self._search_offset,
+            consume_timestamp=self._options.consume_timestamp,
+        )
+
+    def message_queue_changed(
+        self, topic: str, all_queues: frozenset[MessageQueue], mine: frozenset[MessageQueue]
+    ) -> None:
+        """Has brokers take the subscription anew, and shares the limits of topics out among their queues.
+
+        Source: `RebalancePushImpl.messageQueueChanged`.
+        """
+        subscription = self.subscriptions.get(topic)
+        if subscription is not None:
+            # newer than before although a clock may have been set back, or brokers would go on with the older one
+            version = max(int(self._wall_clock() * 1000), subscription.sub_version + 1)
+            self.subscriptions[topic] = replace(subscription, sub_version=version)
+        count = len(self.process_queues)
+        if count:
+            options, thresholds = self._options, self._thresholds
+            if options.pull_threshold_for_topic != -1:
+                thresholds.messages = max(1, options.pull_threshold_for_topic // count)
+            if options.pull_threshold_size_for_topic != -1:
+                thresholds.mebibytes = max(1, options.pull_threshold_size_for_topic // count)
+        _log.info("group %s: of %d queues of %s, %d are consumed here", self.group, len(all_queues), topic, len(mine))
+        try:
+            self.instance.send_heartbeats()
+        finally:
+            dispatched, self._dispatched = self._dispatched, []
+            for request in dispatched:
+                self._pulls.submit(request)
+
+    def unlock_given_up(self) -> None:
+        """Unlocks at once what was given up and would be unlocked later.
+
+        The lock of a member that is gone would keep others away for a minute.
+        """
+        for queue in list(self._unlocking):
+            self._unlock(queue)
+
+    def _store(self, queue: MessageQueue) -> None:
+        self.offset_store.persist(queue)
+        self.offset_store.remove_offset(queue)
+
+    def _unlock(self, queue: MessageQueue) -> None:
+        self._unlocking.discard(queue)
+        if queue not in self.process_queues:  # or it came back, and was locked anew
+            self.locks.unlock(queue)
+
+    def _unlock_soon(self, queue: MessageQueue, process_queue: ProcessQueue) -> None:
+        """Gives a lock up; where there are messages, somebody may still be at work, and it takes a while.
+
+        Source: `RebalancePushImpl.unlockDelay`.
+        """
+        if process_queue.count:
+            self._unlocking.add(queue)
+            self._pulls.later(self._timings.unlock_delay, lambda: self._unlock(queue))
+        else:
+            self.locks.unlock(queue)
+
+    def _max_offset(self, queue: MessageQueue) -> int:
+        return self.instance.api.max_offset(self._master(queue), queue, timeout=_OFFSET_TIMEOUT)
+
+    def _search_offset(self, queue: MessageQueue, timestamp: int) -> int:
+        return self.instance.api.search_offset(self._master(queue), queue, timestamp, timeout=_OFFSET_TIMEOUT)
+
+    def _master(self, queue: MessageQueue) -> str:
+        address = self.instance.publish_address(queue.broker_name)
+        if address is None:
+            self.instance.update_route(queue.topic)
+            address = self.instance.publish_address(queue.broker_name)
+        if address is None:
+            raise ClientError(f"The broker[{queue.broker_name}] not exist")
+        return address

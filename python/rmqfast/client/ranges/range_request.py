@@ -1,0 +1,109 @@
+"""What is read of ranges, and how."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from rmqfast._native import check_sql92
+from rmqfast.client.consumer.subscription import SQL92, MessageSelector, build_subscription_data
+from rmqfast.client.instance import ClientConfig
+from rmqfast.client.instance.validators import check_group, check_topic
+from rmqfast.errors import ArgumentError, ExpressionError
+from rmqfast.remoting.protocol.subscription_data import TAG, SubscriptionData
+
+#: Bytes of a decompressed body at most, unless told otherwise.
+MAX_BODY_BYTES = 64 << 20
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RangeRequest:
+    """What all tasks of a read share; it is pickled to them.
+
+    Attributes:
+        config: How to reach the cluster.
+        topic: The topic.
+        group: In whose name brokers are asked; nothing is committed for it.
+        tags: Tag expression, as "A || B".
+        sql: SQL92 condition, for brokers with `enablePropertyFilter=true`.
+        keys: Only messages that have one of these keys, or one as UNIQ_KEY; brokers give the others, too.
+        columns: Columns of the row, in this order; all of them unless given.
+        start_time: Store timestamps from here on, in milliseconds since 1970.
+        end_time: Store timestamps before this.
+        microseconds: Whether timestamps are microseconds.
+        verify_crc: Whether each stored body is compared with its CRC, which brokers and Java's consumers do not do.
+        on_damage: "fail" where messages are not there any more or of no use, "warn" to log that and go on.
+        batch: Messages that a pull asks for; brokers have limits of their own, 32 unless they were raised.
+        depth: Pulls under way at once.
+        timeout: How long an answer is waited for, in seconds.
+        patience: How long to go on without any message, while a broker is away or refuses, in seconds.
+        max_body_bytes: Bytes of a decompressed body at most.
+        sub_version: That of the SQL92 expression.
+
+    Raises:
+        ArgumentError: A value out of range.
+        ClientError: A name that topics or groups may not have.
+        ExpressionError: `tags` or `sql` does not parse.
+
+    Example:
+        >>> sorted(RangeRequest(config=ClientConfig(), topic="orders", group="g", tags="A || B").wanted_tags)
+        ['A', 'B']
+    """
+
+    config: ClientConfig
+    topic: str
+    group: str
+    tags: str = "*"
+    sql: str | None = None
+    keys: Sequence[str] | None = None
+    columns: tuple[str, ...] | None = None
+    start_time: int | None = None
+    end_time: int | None = None
+    microseconds: bool = False
+    verify_crc: bool = False
+    on_damage: Literal["fail", "warn"] = "fail"
+    batch: int = 32
+    depth: int = 16
+    timeout: float = 10.0
+    patience: float = 60.0
+    max_body_bytes: int = MAX_BODY_BYTES
+    sub_version: int = 0
+    subscription: SubscriptionData = field(init=False)
+
+    def __post_init__(self) -> None:
+        check_topic(self.topic)
+        check_group(self.group)
+        tags = build_subscription_data(self.topic, self.tags, now=0)
+        for name in ("batch", "depth", "timeout", "patience", "max_body_bytes"):
+            if not getattr(self, name) > 0:
+                raise ArgumentError(f"{name}: expected more than 0, got {getattr(self, name)}")
+        if self.columns is not None and not self.columns:
+            raise ArgumentError("columns: expected at least one, got none")
+        object.__setattr__(self, "keys", _listed(self.keys))
+        if self.on_damage not in {"fail", "warn"}:
+            raise ArgumentError(f"on_damage: expected 'fail' or 'warn', got {self.on_damage!r}")
+        if self.sql is not None:
+            problem = check_sql92(self.sql)
+            if problem is not None:
+                raise ExpressionError(problem)
+            wanted = MessageSelector.by_sql(self.sql)
+            tags = build_subscription_data(self.topic, wanted, now=self.sub_version)
+        object.__setattr__(self, "subscription", tags)
+
+    @property
+    def wanted_tags(self) -> frozenset[str] | None:
+        """The whole tags that are wanted, which brokers know by their hashes only; `None` for all."""
+        return frozenset(build_subscription_data(self.topic, self.tags, now=0).tags_set) or None
+
+    @property
+    def is_filtered(self) -> bool:
+        """Whether brokers leave messages out."""
+        is_sql = self.subscription.expression_type == SQL92
+        return is_sql or (self.subscription.expression_type == TAG and bool(self.subscription.tags_set))
+
+
+def _listed(keys: Sequence[str] | None) -> tuple[str, ...] | None:
+    if isinstance(keys, str):
+        raise ArgumentError(f"keys: expected a sequence, got the one value {keys!r}")
+    return None if keys is None else tuple(keys)

@@ -1,0 +1,211 @@
+"""Sends traces, some together, in the background.
+
+Source: `AsyncTraceDispatcher`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Literal, Protocol, TypeAlias
+
+from rmqfast.client.instance.config import ClientConfig
+from rmqfast.client.instance.exits import EXITS
+from rmqfast.client.trace.segment import TraceSegment
+from rmqfast.client.trace.trace_context import TRACE_TOPIC, TraceContext
+from rmqfast.client.trace.trace_data import encode_trace
+from rmqfast.errors import RmqError
+from rmqfast.message import Message
+
+_log = logging.getLogger(__name__)
+
+#: Traces that may wait; more are dropped.
+QUEUE_SIZE = 2048
+#: So many are looked at at once, and not only when the time has come.
+_MANY = 512
+#: Seconds between looks at what waits.
+_POLL = 0.1
+#: Seconds after which a trace is sent, together with what came since.
+_LONGEST_WAIT = 0.5
+_SEND_TIMEOUT = 5.0
+#: Seconds that an end waits for the thread.
+_PATIENCE = 3.0
+_GROUP_PREFIX = "_INNER_TRACE_PRODUCER"
+_NUMBERS = itertools.count(1)
+
+
+class TraceProducer(Protocol):
+    """Sends messages: a `Producer`."""
+
+    def start(self) -> None:
+        """Starts it."""
+
+    def send_async(self, message: Message, callback: Callable[[object], object], *, timeout: float) -> object:
+        """Sends, and says how that ended."""
+
+    def shutdown(self) -> None:
+        """Ends it, after what is on its way."""
+
+
+class MakesProducer(Protocol):
+    """Makes one: the class `Producer`, which knows dispatchers, and not the other way round."""
+
+    def __call__(self, group: str, *, config: ClientConfig) -> TraceProducer:
+        """A producer of a group."""
+
+
+Kind: TypeAlias = Literal["PRODUCE", "CONSUME"]
+
+
+class AsyncTraceDispatcher:
+    """The traces of one client.
+
+    Its producer shares what the client has, and has no namespace: all of them have one trace topic.
+
+    Args:
+        group: The group of the client.
+        kind: Whether it produces or consumes.
+        topic: Where traces go; `RMQ_SYS_TRACE_TOPIC` unless given.
+        clock: Seconds that never go back.
+
+    Attributes:
+        topic: As above.
+        producer_group: The group that sends them.
+        dropped: How many there was no room for.
+
+    Source: `AsyncTraceDispatcher`.
+    """
+
+    def __init__(
+        self, group: str, kind: Kind, topic: str | None = None, *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.topic = topic if topic and topic.strip() else TRACE_TOPIC
+        self.producer_group = f"{_GROUP_PREFIX}-{group}-{kind}-{next(_NUMBERS)}"
+        self.dropped = 0
+        self._clock, self._waiting, self._segment = clock, deque[TraceContext](), TraceSegment()
+        self._wake, self._lock = threading.Event(), threading.Lock()
+        self._is_idle = self._is_closed = False
+        self._producer: TraceProducer | None = None
+        self._thread: threading.Thread | None = None
+
+    def start(self, make_producer: MakesProducer, config: ClientConfig) -> None:
+        """Sends from now on; where that cannot be, a warning is logged, as nothing else depends on it.
+
+        Args:
+            make_producer: `Producer`.
+            config: The client's.
+
+        Source: `AsyncTraceDispatcher.start`.
+        """
+        producer = make_producer(self.producer_group, config=replace(config, namespace=""))
+        try:
+            producer.start()
+        except RmqError:
+            _log.warning("trace dispatcher start failed", exc_info=True)
+            return
+        self._producer = producer
+        self._thread = threading.Thread(target=self._run, name=f"rmqfast-trace-{self.producer_group}", daemon=True)
+        self._thread.start()
+        EXITS.add(self)
+
+    def append(self, context: TraceContext) -> bool:
+        """Has a trace sent soon; never waits.
+
+        Returns:
+            Whether there was room for it.
+
+        Source: `AsyncTraceDispatcher.append`.
+        """
+        if self._is_closed or len(self._waiting) >= QUEUE_SIZE:
+            self._drop(context)
+            return False
+        self._waiting.append(context)
+        if self._is_idle or len(self._waiting) >= _MANY:
+            self._wake.set()
+        return True
+
+    def shutdown(self, timeout: float = _PATIENCE) -> None:
+        """Sends what waits, and ends. Once more is nothing.
+
+        Args:
+            timeout: How long to wait for the thread, in seconds; the producer then waits for what is on its way.
+
+        Source: `AsyncTraceDispatcher.shutdown`.
+        """
+        with self._lock:
+            if self._is_closed:
+                return
+            self._is_closed = True
+        self._wake.set()
+        if self._thread is None or self._producer is None:
+            return
+        EXITS.remove(self)
+        self._thread.join(timeout)
+        if self._thread.is_alive():
+            _log.warning("traces of %s are lost: they could not be sent in %.1f s", self.producer_group, timeout)
+        self._producer.shutdown()
+
+    def end_at_exit(self, deadline: float) -> None:
+        """Ends it with the interpreter.
+
+        Args:
+            deadline: When to give up waiting, by `time.monotonic`.
+        """
+        self.shutdown(max(0.0, deadline - time.monotonic()))
+
+    def _run(self) -> None:
+        """Source: `AsyncTraceDispatcher.AsyncRunnable`."""
+        while True:
+            is_last = self._is_closed
+            self._collect()
+            if self._segment.since is not None and (is_last or self._clock() - self._segment.since >= _LONGEST_WAIT):
+                self._send()
+            if is_last:
+                return
+            self._wait()
+
+    def _wait(self) -> None:
+        """Until there is something to do; whoever appends sees this one idle, or this one what is appended."""
+        self._is_idle = self._segment.since is None
+        if not (self._is_idle and self._waiting):
+            self._wake.wait(None if self._is_idle else _POLL)
+        self._is_idle = False
+        self._wake.clear()
+
+    def _collect(self) -> None:
+        for _ in range(len(self._waiting)):
+            context = self._waiting.popleft()
+            try:
+                data = encode_trace(context)
+            except ValueError:
+                _log.exception("a trace is dropped: %s", context)
+                continue
+            if not self._segment.has_room(data):
+                self._send()
+            self._segment.add(data, self._clock())
+
+    def _send(self) -> None:
+        """Source: `AsyncTraceDispatcher.AsyncDataSendTask.sendTraceDataByMQ`."""
+        body, keys = self._segment.take()
+        try:
+            if self._producer is not None:
+                self._producer.send_async(Message(self.topic, body, keys=keys), self._sent, timeout=_SEND_TIMEOUT)
+        except RmqError as error:
+            self._sent(error)
+
+    def _sent(self, ended: object) -> None:
+        if isinstance(ended, RmqError):
+            _log.error("send trace data failed, to the topic %s: %s", self.topic, ended)
+
+    def _drop(self, context: TraceContext) -> None:
+        with self._lock:
+            self.dropped += 1
+            count = self.dropped
+        if count == 1 or count % QUEUE_SIZE == 0:
+            why = "its client has ended" if self._is_closed else "buffer full"
+            _log.warning("%s: %s, %d traces are dropped, the last one: %s", self.topic, why, count, context)

@@ -1,0 +1,220 @@
+"""Traces as texts: what bodies of the trace topic's messages are.
+
+A body is contexts one after the other, each ended by 0x02; the fields of a context are separated by 0x01:
+
+    Pub             time region group topic msgId tags keys storeHost bodyLength cost msgType offsetMsgId success
+    SubBefore       time region group requestId msgId retryTimes keys
+    SubAfter        requestId msgId cost success keys contextCode time group
+    EndTransaction  time region group topic msgId tags keys storeHost msgType transactionId state fromCheck
+
+SubBefore and SubAfter stand once for each message. What is not there is `null`. Older clients wrote fewer fields at the
+end, newer ones write more.
+
+Source: `TraceDataEncoder`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+from rmqfast.client.trace.trace_context import MessageType, TraceBean, TraceContext, TraceType
+
+_log = logging.getLogger(__name__)
+
+CONTENT_SEPARATOR, FIELD_SEPARATOR = "\x01", "\x02"
+_MESSAGE_TYPES = tuple(MessageType)
+_PLACES = {kind: str(place) for place, kind in enumerate(_MESSAGE_TYPES)}
+_BOOLS = {False: "false", True: "true"}
+
+
+class TraceData(NamedTuple):
+    """A context as a part of a message.
+
+    Attributes:
+        text: A part of the body.
+        keys: By which the message can be found: ids and keys of the messages that it tells of.
+
+    Source: `TraceTransferBean`.
+    """
+
+    text: str
+    keys: frozenset[str]
+
+
+def encode_trace(context: TraceContext) -> TraceData:
+    r"""A context as a part of a message.
+
+    Raises:
+        ValueError: A context without a message, or of a transaction or a send without the kind of message.
+
+    Example:
+        >>> bean = TraceBean(msg_id="7F00", keys="a b")
+        >>> encode_trace(TraceContext(trace_type=TraceType.SUB_BEFORE, beans=[bean], timestamp=1, request_id="r")).text
+        'SubBefore\x011\x01\x01\x01r\x017F00\x010\x01a b\x02'
+
+    Source: `TraceDataEncoder.encoderFromContextBean`.
+    """
+    if not context.beans:
+        raise ValueError(f"expected messages in a trace of kind {context.trace_type}, got none")
+    lines = _ENCODERS[context.trace_type](context)
+    text = "".join([CONTENT_SEPARATOR.join([_text(field) for field in line]) + FIELD_SEPARATOR for line in lines])
+    return TraceData(text, frozenset(key for bean in context.beans for key in _keys(bean)))
+
+
+def decode_trace(text: str) -> list[TraceContext]:
+    """The contexts of a body, each with one message; kinds that are not known are left out.
+
+    One that lacks fields is left out, too, and logged; Java's decoder fails for the whole body.
+
+    Source: `TraceDataEncoder.decoderFromTraceDataString`.
+    """
+    found = []
+    for line in text.split(FIELD_SEPARATOR):
+        kind, *fields = line.split(CONTENT_SEPARATOR)
+        decode = _DECODERS.get(kind)
+        if decode is None:
+            continue
+        try:
+            found.append(decode(fields))
+        except (ValueError, IndexError):
+            _log.warning("a trace that cannot be read is left out: %r", line[:200])
+    return found
+
+
+_Line = Sequence[object]
+
+
+def _text(value: object) -> str:
+    if value is None:
+        return "null"
+    return _BOOLS[value] if isinstance(value, bool) else str(value)
+
+
+def _keys(bean: TraceBean) -> Iterable[str]:
+    ids = bean.msg_id or ""
+    yield ids
+    if "," in ids:
+        yield from ids.split(",")  # Java's batches can be found by all ids together alone
+    yield from (bean.keys or "").split()
+
+
+def _pub(context: TraceContext) -> Iterable[_Line]:
+    bean = context.beans[0]
+    begin = (context.trace_type, context.timestamp, context.region_id, context.group_name)
+    message = (bean.topic, bean.msg_id, bean.tags, bean.keys, bean.store_host, bean.body_length)
+    yield (*begin, *message, context.cost_time, _place(bean), bean.offset_msg_id, context.is_success)
+
+
+def _sub_before(context: TraceContext) -> Iterable[_Line]:
+    begin = (context.trace_type, context.timestamp, context.region_id, context.group_name, context.request_id)
+    for bean in context.beans:
+        yield (*begin, bean.msg_id, bean.retry_times, bean.keys)
+
+
+def _sub_after(context: TraceContext) -> Iterable[_Line]:
+    end = (context.context_code, context.timestamp, context.group_name)
+    for bean in context.beans:
+        begin = (context.trace_type, context.request_id, bean.msg_id, context.cost_time, context.is_success)
+        yield (*begin, bean.keys, *end)
+
+
+def _end_transaction(context: TraceContext) -> Iterable[_Line]:
+    bean = context.beans[0]
+    begin = (context.trace_type, context.timestamp, context.region_id, context.group_name)
+    message = (bean.topic, bean.msg_id, bean.tags, bean.keys, bean.store_host, _place(bean))
+    yield (*begin, *message, bean.transaction_id, bean.transaction_state, bean.from_transaction_check)
+
+
+def _place(bean: TraceBean) -> str:
+    if bean.msg_type is None:
+        raise ValueError(f"expected the kind of the message {bean.msg_id}, got none")
+    return _PLACES[bean.msg_type]
+
+
+def _decoded_pub(fields: list[str]) -> TraceContext:
+    bean = TraceBean(
+        topic=fields[3],
+        msg_id=fields[4],
+        tags=fields[5],
+        keys=fields[6],
+        store_host=fields[7],
+        body_length=int(fields[8]),
+        msg_type=_message_type(fields[10]),
+    )
+    context = _decoded(TraceType.PUB, fields, bean)
+    context.cost_time = int(fields[9])
+    if len(fields) == 12:
+        context.is_success = _truth(fields[11])
+    elif len(fields) > 12:
+        bean.offset_msg_id, context.is_success = fields[11], _truth(fields[12])
+        bean.client_host = fields[13] if len(fields) > 13 else ""
+    return context
+
+
+def _decoded_sub_before(fields: list[str]) -> TraceContext:
+    bean = TraceBean(msg_id=fields[4], retry_times=int(fields[5]), keys=fields[6])
+    context = _decoded(TraceType.SUB_BEFORE, fields, bean)
+    context.request_id = fields[3]
+    return context
+
+
+def _decoded_sub_after(fields: list[str]) -> TraceContext:
+    bean = TraceBean(msg_id=fields[1], keys=fields[4])
+    return TraceContext(
+        trace_type=TraceType.SUB_AFTER,
+        beans=[bean],
+        request_id=fields[0],
+        cost_time=int(fields[2]),
+        is_success=_truth(fields[3]),
+        context_code=int(fields[5]) if len(fields) > 5 else 0,
+        timestamp=int(fields[6]) if len(fields) > 6 else 0,
+        group_name=fields[7] if len(fields) > 7 else "",
+    )
+
+
+def _decoded_end_transaction(fields: list[str]) -> TraceContext:
+    bean = TraceBean(
+        topic=fields[3],
+        msg_id=fields[4],
+        tags=fields[5],
+        keys=fields[6],
+        store_host=fields[7],
+        msg_type=_message_type(fields[8]),
+        transaction_id=fields[9],
+        transaction_state=fields[10],
+        from_transaction_check=_truth(fields[11]),
+    )
+    return _decoded(TraceType.END_TRANSACTION, fields, bean)
+
+
+def _decoded(kind: TraceType, fields: list[str], bean: TraceBean) -> TraceContext:
+    return TraceContext(
+        trace_type=kind, beans=[bean], timestamp=int(fields[0]), region_id=fields[1], group_name=fields[2]
+    )
+
+
+def _truth(field: str) -> bool:
+    return field.lower() == "true"
+
+
+def _message_type(field: str) -> MessageType:
+    place = int(field)
+    if place < 0:
+        raise ValueError(f"expected the place of a kind of message, got {place}")
+    return _MESSAGE_TYPES[place]
+
+
+_ENCODERS: dict[TraceType, Callable[[TraceContext], Iterable[_Line]]] = {
+    TraceType.PUB: _pub,
+    TraceType.SUB_BEFORE: _sub_before,
+    TraceType.SUB_AFTER: _sub_after,
+    TraceType.END_TRANSACTION: _end_transaction,
+}
+_DECODERS: dict[str, Callable[[list[str]], TraceContext]] = {
+    "Pub": _decoded_pub,
+    "SubBefore": _decoded_sub_before,
+    "SubAfter": _decoded_sub_after,
+    "EndTransaction": _decoded_end_transaction,
+}

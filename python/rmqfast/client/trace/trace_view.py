@@ -1,0 +1,195 @@
+"""What the trace topic tells of one message.
+
+Source: `TraceView`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from rmqfast.client.trace.trace_context import ConsumeReturnType, MessageType, TraceContext, TraceType
+from rmqfast.client.trace.trace_data import decode_trace
+
+_RETURN_TYPES = tuple(ConsumeReturnType)
+
+
+class TraceMessage(Protocol):
+    """A message of the trace topic, as an administrator gets it."""
+
+    @property
+    def body(self) -> bytes | None:
+        """The traces."""
+
+    @property
+    def born_host(self) -> str:
+        """Who sent it."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TraceView:
+    """One step of a message's way; what a kind of step does not tell is `None`.
+
+    Attributes:
+        trace_type: What happened.
+        message_id: The message's id.
+        group: The producer's or the consumer's group; `None` where a consumer of 4.9.3 or older does not say.
+        client_host: The address of the client.
+        timestamp: When, in milliseconds since 1970; 0 where a consumer of 4.9.2 or older does not say.
+        cost_time: How long it took, in milliseconds; of messages that are consumed together, per message.
+        is_success: Whether it went well.
+        topic: The topic.
+        tags: The tag.
+        keys: The keys, separated by spaces.
+        store_host: The broker.
+        offset_msg_id: The broker's id of the message.
+        region_id: The broker's region.
+        message_type: What kind of message was sent.
+        body_length: Bytes of the body as it was sent.
+        request_id: What `SUB_BEFORE` and `SUB_AFTER` of one call of a listener have in common.
+        retry_times: How often it was consumed in vain before.
+        return_type: How the listener's call ended.
+        transaction_id: The id of the transaction.
+        transaction_state: How it ended.
+        from_transaction_check: Whether it ended because a broker asked.
+
+    Source: `TraceView`, `TraceContext`, `TraceBean`.
+    """
+
+    trace_type: TraceType
+    message_id: str
+    group: str | None
+    client_host: str
+    timestamp: int
+    cost_time: int | None = None
+    is_success: bool | None = None
+    topic: str | None = None
+    tags: str | None = None
+    keys: str | None = None
+    store_host: str | None = None
+    offset_msg_id: str | None = None
+    region_id: str | None = None
+    message_type: MessageType | None = None
+    body_length: int | None = None
+    request_id: str | None = None
+    retry_times: int | None = None
+    return_type: ConsumeReturnType | None = None
+    transaction_id: str | None = None
+    transaction_state: str | None = None
+    from_transaction_check: bool | None = None
+
+    @property
+    def status(self) -> str | None:
+        """`success` or `failed`, as mqadmin says it; `None` before the end."""
+        return None if self.is_success is None else "success" if self.is_success else "failed"
+
+
+def trace_views(message_id: str, messages: Iterable[TraceMessage]) -> list[TraceView]:
+    """What messages of the trace topic tell of one message, in the order in which it happened.
+
+    Args:
+        message_id: The id that the producer gave.
+        messages: Of the trace topic.
+
+    Source: `TraceView.decodeFromTraceTransData`.
+    """
+    found = [
+        (context, _host(message.born_host))
+        for message in messages
+        for context in decode_trace((message.body or b"").decode("utf-8", "replace"))
+        if message_id in (context.beans[0].msg_id or "").split(",") or context.beans[0].msg_id == message_id
+    ]
+    groups = {each.request_id: each.group_name for each, _ in found if each.trace_type is TraceType.SUB_BEFORE}
+    for context, _ in found:
+        if context.trace_type is TraceType.SUB_AFTER:
+            context.group_name = context.group_name or groups.get(context.request_id)
+    return sorted((_view(message_id, each, host) for each, host in found), key=_when)
+
+
+def _when(view: TraceView) -> tuple[int, int]:
+    return view.timestamp, _ORDER[view.trace_type]
+
+
+def _view(message_id: str, context: TraceContext, client_host: str) -> TraceView:
+    told = TraceView(
+        trace_type=context.trace_type,
+        message_id=message_id,
+        group=_known(context.group_name),
+        client_host=client_host,
+        timestamp=context.timestamp,
+        keys=_known(context.beans[0].keys),
+    )
+    return _FURTHER[context.trace_type](told, context)
+
+
+def _pub(told: TraceView, context: TraceContext) -> TraceView:
+    return replace(
+        _of_message(told, context),
+        cost_time=context.cost_time,
+        is_success=context.is_success,
+        offset_msg_id=_known(context.beans[0].offset_msg_id),
+        body_length=context.beans[0].body_length,
+    )
+
+
+def _sub_before(told: TraceView, context: TraceContext) -> TraceView:
+    return replace(
+        told,
+        region_id=_known(context.region_id),
+        request_id=context.request_id,
+        retry_times=context.beans[0].retry_times,
+    )
+
+
+def _sub_after(told: TraceView, context: TraceContext) -> TraceView:
+    code = context.context_code
+    return replace(
+        told,
+        cost_time=context.cost_time,
+        is_success=context.is_success,
+        request_id=context.request_id,
+        return_type=_RETURN_TYPES[code] if 0 <= code < len(_RETURN_TYPES) else None,
+    )
+
+
+def _end_transaction(told: TraceView, context: TraceContext) -> TraceView:
+    bean = context.beans[0]
+    return replace(
+        _of_message(told, context),
+        transaction_id=_known(bean.transaction_id),
+        transaction_state=bean.transaction_state,
+        from_transaction_check=bean.from_transaction_check,
+    )
+
+
+def _of_message(told: TraceView, context: TraceContext) -> TraceView:
+    """With what producers tell of the message."""
+    bean = context.beans[0]
+    return replace(
+        told,
+        topic=_known(bean.topic),
+        tags=_known(bean.tags),
+        store_host=_known(bean.store_host),
+        region_id=_known(context.region_id),
+        message_type=bean.msg_type,
+    )
+
+
+def _known(text: str | None) -> str | None:
+    """What a trace says; `null` stands for nothing."""
+    return None if text in {"", "null"} else text
+
+
+def _host(address: str) -> str:
+    return address.rpartition(":")[0].strip("[]")
+
+
+_FURTHER = {
+    TraceType.PUB: _pub,
+    TraceType.SUB_BEFORE: _sub_before,
+    TraceType.SUB_AFTER: _sub_after,
+    TraceType.END_TRANSACTION: _end_transaction,
+}
+#: What came first of two that have one time.
+_ORDER = {TraceType.PUB: 0, TraceType.END_TRANSACTION: 1, TraceType.SUB_BEFORE: 2, TraceType.SUB_AFTER: 3}

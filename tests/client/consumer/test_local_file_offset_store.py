@@ -1,0 +1,278 @@
+"""Offsets in a file of this machine: what 4.9.4 makes of files and writes into them, and what goes wrong with files."""
+
+from __future__ import annotations
+
+import json
+import logging
+import random
+import re
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rmqfast.client.consumer import LocalFileOffsetStore, OffsetStore, ReadOffsetType
+from rmqfast.errors import ClientError
+from rmqfast.message import MessageQueue
+from rmqfast.remoting.hash_map import java_hash
+from tests.client.consumer.local_offsets import (
+    FILES,
+    T0,
+    answered,
+    load_questions,
+    persist_questions,
+    recorded,
+    text_of,
+)
+
+STORE, MEMORY = ReadOffsetType.READ_FROM_STORE, ReadOffsetType.READ_FROM_MEMORY
+FIRST = ReadOffsetType.MEMORY_FIRST_THEN_STORE
+Q0, Q1, Q2 = (MessageQueue("t", "b", number) for number in range(3))
+
+
+def store_in(directory: Path, group: str = "g") -> LocalFileOffsetStore:
+    return LocalFileOffsetStore(directory, "10.0.0.1@lab", group)
+
+
+def bak_of(store: LocalFileOffsetStore) -> Path:
+    return store.path.with_name("offsets.json.bak")
+
+
+def text_in(path: Path) -> str | None:
+    return path.read_text() if path.exists() else None
+
+
+def put(store: LocalFileOffsetStore, file: str | None, bak: str | None) -> None:
+    store.path.parent.mkdir(parents=True, exist_ok=True)
+    for path, text in ((store.path, file), (bak_of(store), bak)):
+        if text is not None:
+            path.write_text(text)
+
+
+def loaded(directory: Path, row: dict[str, Any]) -> dict[str, Any]:
+    """What `LocalOffsets.java` says of a file."""
+    store = store_in(directory)
+    put(store, row["file"], row["bak"])
+    answer: dict[str, Any] = {}
+    try:
+        store.load()
+        answer["offsets"] = sorted(
+            [[[q.topic, q.broker_name, q.queue_id], offset] for q, offset in store.clone().items()]
+        )
+    except ClientError as error:
+        answer["error"] = str(error)
+    answer["read"] = [store.read_offset(MessageQueue(*queue), STORE) for queue in row["queues"]]
+    return answer
+
+
+def is_one_per_bucket(queues: list[list[Any]]) -> bool:
+    """Whether Java's table has no two of these in one bucket, whose order would depend on all that was ever in it."""
+    capacity = 16
+    while len(queues) + 1 > capacity * 3 // 4:
+        capacity *= 2
+    hashes = [java_hash(MessageQueue(*queue)) for queue in queues]
+    return len({(value ^ value >> 16) & (capacity - 1) for value in hashes}) == len(queues)
+
+
+def in_some_order(text: str | None) -> tuple[int, list[str]]:
+    """A file's length and its rows."""
+    return len(text or ""), sorted(re.findall(r"\{[^{}]*\}:-?\d+", text or ""))
+
+
+def assert_same_answer(rows: list[dict[str, Any]], directory: Path) -> int:
+    """Compares the files, and tells how many of them had several queues and were the same byte for byte."""
+    exact = 0
+    for number, row in enumerate(rows):
+        answer = row["answer"]
+        if row["op"] == "load":
+            if row["file"] is not None and row["file"] and not row["file"].strip():
+                continue  # blanks: 4.9.4 takes them for no offsets, we look at the file before
+            found = loaded(directory / f"load{number}", row)
+            assert found.get("offsets") == (sorted(answer["offsets"]) if "offsets" in answer else None), row
+            assert found["read"] == answer["read"], row
+            if "error" in answer:
+                assert found["error"].startswith(answer["error"].split("\n")[0]), row
+            continue
+        store = store_in(directory, row["group"])
+        for queue, offset in row["offsets"]:
+            store.update_offset(MessageQueue(*queue), offset)
+        store.persist_all([MessageQueue(*queue) for queue in row["queues"]])
+        for path, said in ((store.path, answer["file"]), (bak_of(store), answer["bak"])):
+            assert in_some_order(text_in(path)) == in_some_order(said), row
+        listed = [queue for queue, _ in row["offsets"]]
+        if is_one_per_bucket(listed):
+            assert text_in(store.path) == answer["file"], row
+            exact += answer["file"] is not None and answer["file"].count("queueId") > 1
+    return exact
+
+
+def test_files_are_read_and_written_as_4_9_4_does(tmp_path: Path) -> None:
+    rows = recorded()
+    assert [{k: v for k, v in row.items() if k != "answer"} for row in rows] == [
+        *load_questions(),
+        *persist_questions(1, 300),
+    ]
+    assert assert_same_answer(rows, tmp_path) > 50
+
+
+@pytest.mark.long
+@pytest.mark.timeout(300)
+def test_java_agrees_about_other_random_offsets(tmp_path: Path) -> None:
+    assert assert_same_answer(answered(persist_questions(77, 300)), tmp_path) > 50
+
+
+@pytest.mark.long
+@pytest.mark.timeout(300)
+def test_java_reads_what_was_written_here(tmp_path: Path) -> None:
+    rng = random.Random(3)
+    questions, expected = [], []
+    for number in range(50):
+        store = store_in(tmp_path, f"g{number}")
+        queues = [MessageQueue("tö%", f'b"{rng.randrange(9)}', q) for q in range(rng.randrange(1, 40))]
+        for queue in queues:
+            store.update_offset(queue, rng.randrange(1 << 62))
+        store.persist_all(queues)
+        listed = [[queue.topic, queue.broker_name, queue.queue_id] for queue in queues]
+        questions.append({"op": "load", "file": text_in(store.path), "bak": None, "queues": listed})
+        expected.append([store.read_offset(queue, MEMORY) for queue in queues])
+    assert [row["answer"]["read"] for row in answered(questions)] == expected
+
+
+def test_it_is_an_offset_store(tmp_path: Path) -> None:
+    store: OffsetStore = store_in(tmp_path)
+    assert store.clone() == {}
+
+
+def test_memory_and_file_are_told_apart(tmp_path: Path) -> None:
+    store = store_in(tmp_path)
+    store.update_offset(Q0, 5)
+    store.persist_all([Q0])
+    store.update_offset(Q0, 9)
+    other = store_in(tmp_path)
+    assert [other.read_offset(Q0, kind) for kind in (MEMORY, STORE, MEMORY)] == [-1, 5, 5]
+    assert [store.read_offset(Q0, kind) for kind in (MEMORY, FIRST, STORE, FIRST)] == [9, 9, 5, 5]
+    assert [store.read_offset(Q1, kind) for kind in (MEMORY, FIRST, STORE)] == [-1, -1, -1]
+
+
+def test_an_offset_goes_back_unless_it_may_only_grow(tmp_path: Path) -> None:
+    store = store_in(tmp_path)
+    store.update_offset(Q0, 9, increase_only=True)
+    store.update_offset(Q0, 5, increase_only=True)
+    assert store.read_offset(Q0, MEMORY) == 9
+    store.update_offset(Q0, 5)
+    assert store.read_offset(Q0, MEMORY) == 5
+
+
+def test_only_the_queues_that_are_named_are_in_the_file(tmp_path: Path) -> None:
+    store = store_in(tmp_path)
+    store.update_offset(Q0, 1)
+    store.update_offset(Q1, 2)
+    store.persist_all([Q0, Q1])
+    store.persist_all([Q1, Q2])
+    assert [store.read_offset(queue, STORE) for queue in (Q0, Q1, Q2)] == [-1, 2, -1]
+    assert store.clone() == {Q0: 1, Q1: 2}, "memory keeps the others"
+
+
+def test_what_does_nothing_does_nothing(tmp_path: Path) -> None:
+    store = store_in(tmp_path)
+    store.update_offset(Q0, 1)
+    store.persist(Q0)
+    store.persist_all([])
+    store.update_to_broker(Q0, 7, oneway=False)
+    store.remove_offset(Q0)
+    assert store.clone("t") == {Q0: 1}
+    assert store.clone("other") == {}
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_file_before_stays_beside_the_new_one(tmp_path: Path) -> None:
+    store = store_in(tmp_path)
+    texts = []
+    for offset in (1, 2, 3):
+        store.update_offset(Q0, offset)
+        store.persist_all([Q0])
+        texts.append(text_in(store.path))
+    assert text_in(bak_of(store)) == texts[1] != texts[2]
+    assert sorted(path.name for path in store.path.parent.iterdir()) == ["offsets.json", "offsets.json.bak"]
+
+
+def test_an_empty_file_does_not_take_the_place_of_a_sound_one_before_it(tmp_path: Path) -> None:
+    store = store_in(tmp_path)
+    put(store, "", text_of((T0, 3)))
+    store.load()
+    assert store.clone() == {Q0: 3}
+    store.persist_all([Q0])
+    assert text_in(bak_of(store)) == text_of((T0, 3))
+
+
+def test_a_file_of_blanks_is_no_file(tmp_path: Path) -> None:
+    store = store_in(tmp_path)
+    put(store, FILES[2], text_of((T0, 3)))
+    assert store.read_offset(Q0, STORE) == 3
+
+
+@pytest.mark.parametrize("length", range(len(text_of((T0, 5))) + 1))
+def test_a_file_cut_anywhere_gives_the_one_before_it(tmp_path: Path, length: int) -> None:
+    store, whole = store_in(tmp_path), text_of((T0, 5))
+    put(store, whole[:length], text_of((T0, 3)))
+    assert store.read_offset(Q0, STORE) == (5 if length == len(whole) else 3)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['{"offsetTable":[]}', '{"offsetTable":{"t":1}}', '{"offsetTable":5}', "[1]", text_of((T0, 1 << 70)), "\xff"],
+)
+def test_what_is_no_offset_is_said_with_the_file_and_what_to_do(tmp_path: Path, text: str) -> None:
+    store = store_in(tmp_path)
+    put(store, text, text)
+    with pytest.raises(ClientError, match="maybe fastjson version too low") as raised:
+        store.load()
+    assert str(bak_of(store)) in str(raised.value)
+    assert "begin anew" in str(raised.value)
+    assert store.read_offset(Q0, STORE) == -1
+
+
+def test_a_file_that_cannot_be_read_is_logged_and_passed(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    store = store_in(tmp_path)
+    put(store, None, text_of((T0, 3)))
+    store.path.mkdir()
+    with caplog.at_level(logging.WARNING):
+        store.load()
+    assert store.clone() == {Q0: 3}
+    assert "offsets.json" in caplog.text
+
+
+def test_a_file_that_cannot_be_written_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "10.0.0.1@lab").write_text("in the way")
+    store = store_in(tmp_path)
+    store.update_offset(Q0, 1)
+    store.persist_all([Q0])
+    assert "cannot be stored" in caplog.text
+    assert store.read_offset(Q0, MEMORY) == 1
+
+
+def test_two_threads_that_store_leave_a_sound_file(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    store = store_in(tmp_path)
+    queues = [MessageQueue("t", "b", number) for number in range(20)]
+    for queue in queues:
+        store.update_offset(queue, 1)
+
+    def persist() -> None:
+        for _ in range(60):
+            store.persist_all(queues)
+
+    threads = [threading.Thread(target=persist) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert caplog.text == ""
+    again = store_in(tmp_path)
+    again.load()
+    assert again.clone() == dict.fromkeys(queues, 1)
+
+
+def test_the_file_is_where_java_has_it(tmp_path: Path) -> None:
+    assert store_in(tmp_path).path.relative_to(tmp_path) == Path("10.0.0.1@lab/g/offsets.json")
+    assert json.loads(json.dumps(FILES))  # what is asked of Java is text

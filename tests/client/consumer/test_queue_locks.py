@@ -1,0 +1,105 @@
+"""Locks of queues: whom they are asked of, and what an answer means for the queue."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from rmqfast.client.consumer.queue_locks import QueueLocks
+from rmqfast.errors import RemotingTimeoutError
+from rmqfast.message import MessageQueue
+from tests.client.consumer.doubles import FakeInstance, FakeProcessQueue
+
+A0, A1, B0 = MessageQueue("t", "a", 0), MessageQueue("t", "a", 1), MessageQueue("t", "b", 0)
+
+
+@pytest.fixture
+def instance() -> FakeInstance:
+    return FakeInstance(brokers={"a": {0: "a:0"}, "b": {0: "b:0", 1: "b:1"}})
+
+
+@pytest.fixture
+def process_queues() -> dict[MessageQueue, FakeProcessQueue]:
+    return {queue: FakeProcessQueue() for queue in (A0, A1, B0)}
+
+
+@pytest.fixture
+def locks(instance: FakeInstance, process_queues: dict[MessageQueue, FakeProcessQueue]) -> QueueLocks:
+    return QueueLocks(instance.as_instance, "g", process_queues)
+
+
+Queues = dict[MessageQueue, FakeProcessQueue]
+
+
+def test_one_lock_is_asked_of_the_master_and_noted(
+    instance: FakeInstance, locks: QueueLocks, process_queues: Queues
+) -> None:
+    before = time.monotonic()
+    assert locks.lock(B0)
+    assert instance.api.asked == [("lock", "b:0", "g", "c1", frozenset([B0]), 1.0)]
+    assert [process_queue.is_locked for process_queue in process_queues.values()] == [False, False, True]
+    assert before <= process_queues[B0].last_lock <= time.monotonic()
+
+
+def test_a_queue_that_is_not_here_yet_can_be_locked(locks: QueueLocks) -> None:
+    assert locks.lock(MessageQueue("t", "a", 9))
+
+
+def test_a_queue_of_another_member_is_not_locked(
+    instance: FakeInstance, locks: QueueLocks, process_queues: Queues
+) -> None:
+    process_queues[A0].is_locked = True
+    instance.api.locked_by_others = {A0}
+    assert not locks.lock(A0)
+    assert not process_queues[A0].is_locked
+    assert process_queues[A0].last_lock == 0
+
+
+def test_all_locks_are_asked_for_broker_by_broker(
+    instance: FakeInstance, locks: QueueLocks, process_queues: Queues
+) -> None:
+    process_queues[A0].is_locked = True
+    instance.api.locked_by_others = {A0}
+    locks.lock_all()
+    assert [(row[1], row[4]) for row in instance.api.asked] == [
+        ("a:0", frozenset([A0, A1])),
+        ("b:0", frozenset([B0])),
+    ]
+    assert [process_queue.is_locked for process_queue in process_queues.values()] == [False, True, True]
+
+
+def test_a_broker_that_does_not_answer_takes_no_lock_away(
+    instance: FakeInstance, locks: QueueLocks, process_queues: Queues, caplog: pytest.LogCaptureFixture
+) -> None:
+    locks.lock_all()
+    instance.api.lock_error = RemotingTimeoutError("t")
+    locks.lock_all()
+    assert not locks.lock(A0)
+    locks.unlock_all()
+    assert all(process_queue.is_locked for process_queue in process_queues.values())
+    assert "does not lock queues" in caplog.text
+    assert "does not unlock queues" in caplog.text
+
+
+def test_a_slave_locks_nothing(locks: QueueLocks, instance: FakeInstance, process_queues: Queues) -> None:
+    del instance.brokers["b"][0]
+    assert not locks.lock(B0)
+    locks.lock_all()
+    locks.unlock(B0)
+    assert [row[1] for row in instance.api.asked] == ["a:0"]
+    assert not process_queues[B0].is_locked
+
+
+def test_locks_are_given_up(instance: FakeInstance, locks: QueueLocks, process_queues: Queues) -> None:
+    locks.lock_all()
+    instance.api.asked.clear()
+    locks.unlock(A0)
+    assert instance.api.asked == [("unlock", "a:0", "g", "c1", frozenset([A0]), True, 1.0)]
+    assert [process_queue.is_locked for process_queue in process_queues.values()] == [False, True, True]
+    locks.unlock_all()
+    assert [(row[1], row[4], row[5]) for row in instance.api.asked[1:]] == [
+        ("a:0", frozenset([A0, A1]), False),
+        ("b:0", frozenset([B0]), False),
+    ]
+    assert not any(process_queue.is_locked for process_queue in process_queues.values())

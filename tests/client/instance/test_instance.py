@@ -1,0 +1,377 @@
+"""Client instances against a cluster in this process."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from rmqfast import EmbeddedCluster
+from rmqfast.client.instance import ClientConfig, ClientInstance
+from rmqfast.errors import ClientError, ResponseError
+from rmqfast.message import MessageQueue
+from rmqfast.remoting import RemotingClient, RequestCode, fastjson
+from tests.client.instance.doubles import FakeConsumer, FakeProducer
+from tests.embedded.client import send
+
+#: A store that is opened twice is read then.
+SMALL = {"mappedFileSizeCommitLog": "65536", "mappedFileSizeConsumeQueue": "2000", "maxHashSlotNum": "100"}
+
+
+@pytest.fixture
+def make(rmqfast_cluster: EmbeddedCluster) -> Iterator[Callable[..., ClientInstance]]:
+    """Makes instances of the cluster, and ends them."""
+    made: list[ClientInstance] = []
+
+    def make_one(name: str = "i", **options: Any) -> ClientInstance:
+        config = ClientConfig(name_server=rmqfast_cluster.name_server, instance_name=name, **options)
+        made.append(ClientInstance.of(config, config.client_id()))
+        return made[-1]
+
+    yield make_one
+    for instance in made:
+        for group in ("cg", "other"):
+            instance.unregister_consumer(group)
+            instance.unregister_producer(group)
+        instance.release()
+
+
+def address_of(cluster: EmbeddedCluster) -> str:
+    return cluster.brokers[0].address
+
+
+def clients_of(cluster: EmbeddedCluster, group: str) -> list[str]:
+    """The members of a group, as the broker knows them."""
+    with RemotingClient(address_of(cluster)) as client:
+        answer = client.request(RequestCode.GET_CONSUMER_LIST_BY_GROUP, {"consumerGroup": group})
+    return list(fastjson.decode(answer.body)["consumerIdList"]) if answer.code == 0 else []
+
+
+def until(condition: Callable[[], object], seconds: float = 10.0) -> None:
+    """Waits for what happens on another thread."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.01)
+
+
+def consuming(instance: ClientInstance, cluster: EmbeddedCluster, group: str = "cg", topic: str = "t") -> FakeConsumer:
+    """A consumer that the broker knows of."""
+    send(address_of(cluster), topic, b"x")
+    consumer = FakeConsumer(group, topic)
+    instance.register_consumer(group, consumer)
+    instance.start()
+    until(lambda: instance.update_route(topic) or instance.routes.get(topic))
+    until(instance.send_heartbeats)
+    return consumer
+
+
+def test_clients_of_one_id_share_an_instance_until_the_last_one_goes(make: Callable[..., ClientInstance]) -> None:
+    first, second, other = make("same"), make("same"), make("other")
+    assert first is second
+    assert first is not other
+    second.start()
+    second.start()
+
+
+def test_an_instance_is_shut_down_with_its_last_user_and_made_anew(rmqfast_cluster: EmbeddedCluster) -> None:
+    config = ClientConfig(name_server=rmqfast_cluster.name_server, instance_name="users")
+    one, two = (ClientInstance.of(config, config.client_id()) for _ in range(2))
+    one.start()
+    one.release()
+    assert one.api.cluster_info().clusters
+    two.release()
+    with pytest.raises(Exception, match="closed"):
+        one.api.cluster_info()
+    with pytest.raises(ClientError, match="shut down"):
+        one.start()
+    again = ClientInstance.of(config, config.client_id())
+    assert again is not one
+    again.start()
+    again.release()
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith(("rmqfast-timer", "rmqfast-reb"))]
+
+
+def test_a_group_has_one_consumer_and_one_producer_in_an_instance(make: Callable[..., ClientInstance]) -> None:
+    instance = make()
+    consumer = FakeConsumer("cg")
+    instance.register_consumer("cg", consumer)
+    instance.register_producer("cg", FakeProducer())
+    with pytest.raises(ClientError, match=r"The consumer group\[cg\] has been created before, specify another name"):
+        instance.register_consumer("cg", FakeConsumer("cg"))
+    with pytest.raises(ClientError, match=r"The producer group\[cg\] has been created before, specify another name"):
+        instance.register_producer("cg", FakeProducer())
+    assert instance.consumer("cg") is consumer
+    assert instance.consumer("x") is None
+
+
+def test_a_heartbeat_makes_a_member_and_leaving_unmakes_it(
+    make: Callable[..., ClientInstance], rmqfast_cluster: EmbeddedCluster
+) -> None:
+    instance = make()
+    consuming(instance, rmqfast_cluster)
+    instance.register_producer("cg", FakeProducer())
+    until(instance.send_heartbeats)
+    assert clients_of(rmqfast_cluster, "cg") == [instance.client_id]
+    assert instance.find_consumer_ids("t", "cg") == [instance.client_id]
+    with RemotingClient(address_of(rmqfast_cluster)) as client:
+        answer = client.ask(RequestCode.GET_PRODUCER_CONNECTION_LIST, {"producerGroup": "cg"})
+        assert fastjson.decode(answer.body)["connectionSet"][0]["clientId"] == instance.client_id
+    instance.unregister_consumer("cg")
+    assert clients_of(rmqfast_cluster, "cg") == []
+
+
+def test_the_release_of_the_broker_is_known_after_a_heartbeat(
+    make: Callable[..., ClientInstance], rmqfast_cluster: EmbeddedCluster
+) -> None:
+    instance = make()
+    consuming(instance, rmqfast_cluster)
+    (name,) = instance.routes.brokers()
+    found = instance.subscribe_address(name)
+    assert found is not None
+    assert (found.address, found.is_slave, found.version) == (address_of(rmqfast_cluster), False, 401)
+    assert instance.publish_address(name) == address_of(rmqfast_cluster)
+
+
+def test_timers_find_the_route_and_send_the_first_heartbeat_by_themselves(
+    make: Callable[..., ClientInstance], rmqfast_cluster: EmbeddedCluster
+) -> None:
+    send(address_of(rmqfast_cluster), "t", b"x")
+    instance = make(heartbeat_interval=0.1, poll_name_server_interval=0.1, persist_offset_interval=0.05)
+    consumer = FakeConsumer("cg", "t")
+    instance.register_consumer("cg", consumer)
+    instance.start()
+    until(lambda: consumer.queues.get("t"))
+    until(lambda: clients_of(rmqfast_cluster, "cg") == [instance.client_id])
+    until(lambda: consumer.persisted >= 2)
+
+
+def test_a_topic_that_is_not_there_has_no_route_and_an_error_that_says_so(make: Callable[..., ClientInstance]) -> None:
+    instance = make()
+    assert not instance.update_route("nowhere")
+    assert instance.find_consumer_ids("nowhere", "cg") is None
+    assert instance.no_route_error("nowhere").response_code == 10005
+    assert instance.update_route("nowhere", default_topic="TBW102", default_queue_nums=4)
+
+
+def test_who_comes_and_who_goes_wakes_the_rebalance_of_the_others(
+    make: Callable[..., ClientInstance], rmqfast_cluster: EmbeddedCluster
+) -> None:
+    first = make("first")
+    consumer = consuming(first, rmqfast_cluster)
+    until(lambda: clients_of(rmqfast_cluster, "cg"))
+    before = consumer.rebalanced
+    second = make("second")
+    consuming(second, rmqfast_cluster)
+    until(lambda: consumer.rebalanced > before)
+    before = consumer.rebalanced
+    second.unregister_consumer("cg")
+    until(lambda: consumer.rebalanced > before)
+
+
+def test_a_consumer_that_fails_to_rebalance_does_not_keep_the_others_from_it(
+    make: Callable[..., ClientInstance], caplog: pytest.LogCaptureFixture
+) -> None:
+    def fails() -> None:
+        raise ValueError("of no use")
+
+    instance = make()
+    broken, sound = FakeConsumer("cg"), FakeConsumer("other")
+    broken.on_rebalance = fails
+    instance.register_consumer("cg", broken)
+    instance.register_consumer("other", sound)
+    instance.start()
+    instance.rebalance_immediately()
+    until(lambda: sound.rebalanced)
+    assert "group cg could not be rebalanced" in caplog.text
+    instance.rebalance()
+    assert sound.rebalanced >= 2
+
+
+def test_an_operator_asks_a_consumer_through_its_broker(
+    make: Callable[..., ClientInstance], rmqfast_cluster: EmbeddedCluster
+) -> None:
+    instance = make()
+    consumer = consuming(instance, rmqfast_cluster)
+    with RemotingClient(address_of(rmqfast_cluster), timeout=10) as client:
+        fields = {"consumerGroup": "cg", "clientId": instance.client_id, "jstackEnable": "false"}
+        info = fastjson.decode(client.ask(RequestCode.GET_CONSUMER_RUNNING_INFO, fields).body)
+        assert info["properties"]["PROP_NAMESERVER_ADDR"] == f"{rmqfast_cluster.name_server};"
+        status = client.ask(RequestCode.INVOKE_BROKER_TO_GET_CONSUMER_STATUS, {"topic": "t", "group": "cg"})
+        assert list(fastjson.decode(status.body)["consumerTable"]) == [instance.client_id]
+        for queue in consumer.queues["t"]:
+            instance.api.update_consumer_offset(address_of(rmqfast_cluster), "cg", queue, 1, oneway=False)
+        reset = {"topic": "t", "group": "cg", "timestamp": "0", "isForce": "true"}
+        client.ask(RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, reset)
+    until(lambda: consumer.reset)
+    assert consumer.reset == [("t", dict.fromkeys(consumer.queues["t"], 0))]
+
+
+def test_a_broker_that_restarts_is_told_within_seconds(make: Callable[..., ClientInstance], tmp_path: Any) -> None:
+    with EmbeddedCluster(tmp_path, config=SMALL) as cluster:
+        config = ClientConfig(name_server=cluster.name_server, instance_name="restart")
+        name_server_port, broker_port = (int(a.rpartition(":")[2]) for a in (cluster.name_server, address_of(cluster)))
+        instance = ClientInstance.of(config, config.client_id())
+        consuming(instance, cluster)
+    with EmbeddedCluster(tmp_path, config=SMALL, name_server_port=name_server_port, broker_port=broker_port) as cluster:
+        until(lambda: clients_of(cluster, "cg") == [instance.client_id], 20)
+        assert instance.api.topic_route("t").queue_datas
+        instance.unregister_consumer("cg")
+        instance.release()
+
+
+def test_expressions_are_compiled_by_a_broker_at_the_start(
+    make: Callable[..., ClientInstance], rmqfast_cluster: EmbeddedCluster
+) -> None:
+    instance = make()
+    consuming(instance, rmqfast_cluster)
+    instance.check_client_in_broker()
+    instance.unregister_consumer("cg")
+    instance.register_consumer("cg", FakeConsumer("cg", "t", expression_type="SQL92"))
+    expected = r"CODE: 1  DESC: The broker does not support consumer to filter message by SQL92"
+    with pytest.raises(ClientError, match=expected) as caught:
+        instance.check_client_in_broker()
+    assert caught.value.response_code == 1
+    assert "enablePropertyFilter=true" in str(caught.value)
+
+
+def test_offsets_are_kept_by_the_broker(make: Callable[..., ClientInstance], rmqfast_cluster: EmbeddedCluster) -> None:
+    instance, address = make(), address_of(rmqfast_cluster)
+    send(address, "t", b"x")
+    queue = MessageQueue("t", "broker-a", 0)
+    assert (instance.api.min_offset(address, queue), instance.api.max_offset(address, queue)) == (0, 1)
+    assert instance.api.earliest_store_time(address, queue) > 1_700_000_000_000
+    assert instance.api.search_offset(address, queue, 0) == 0
+    assert instance.api.query_consumer_offset(address, "g", queue) == 0
+    instance.api.update_consumer_offset(address, "g", queue, 7)
+    until(lambda: instance.api.query_consumer_offset(address, "g", queue) == 7)
+    with pytest.raises(ResponseError, match=f"BROKER: {address}"):
+        instance.api.view_message(address, 1 << 40)
+    assert b"x" in instance.api.view_message(address, 0)
+
+
+def test_queues_are_locked_for_one_client(
+    make: Callable[..., ClientInstance], rmqfast_cluster: EmbeddedCluster
+) -> None:
+    api, address = make().api, address_of(rmqfast_cluster)
+    queues = {MessageQueue("t", "broker-a", number) for number in range(2)}
+    assert api.lock_batch(address, "g", "one", queues) == queues
+    assert api.lock_batch(address, "g", "two", queues) == set()
+    api.unlock_batch(address, "g", "one", queues)
+    assert api.lock_batch(address, "g", "two", queues) == queues
+
+
+def test_an_operator_has_one_message_consumed_now(
+    make: Callable[..., ClientInstance], rmqfast_cluster: EmbeddedCluster
+) -> None:
+    instance = make()
+    consumer = consuming(instance, rmqfast_cluster)
+    sent = send(address_of(rmqfast_cluster), "t", b"looked at", TAGS="a").ext_fields or {}
+    with RemotingClient(address_of(rmqfast_cluster), timeout=10) as client:
+        fields = {"consumerGroup": "cg", "clientId": instance.client_id, "msgId": sent["msgId"]}
+        answer = client.ask(RequestCode.CONSUME_MESSAGE_DIRECTLY, fields)
+    assert fastjson.decode(answer.body)["consumeResult"] == "CR_SUCCESS"
+    ((message, broker_name),) = consumer.consumed
+    assert (message.body, message.tags, message.broker_name, broker_name) == (b"looked at", "a", "broker-a", "broker-a")
+
+
+def test_a_broker_asks_for_the_end_of_a_transaction() -> None:
+    with EmbeddedCluster(config={"transactionTimeOut": "50", "transactionCheckInterval": "50"}) as cluster:
+        config = ClientConfig(name_server=cluster.name_server, instance_name="transactions")
+        instance = ClientInstance.of(config, config.client_id())
+        producer, address = FakeProducer("t"), address_of(cluster)
+        instance.register_producer("pg", producer)
+        instance.start()
+        instance.update_route("t", default_topic="TBW102")
+        until(instance.send_heartbeats)
+        properties = {"TRAN_MSG": "true", "PGROUP": "pg", "UNIQ_KEY": "0A0000010000000000000000000000AA"}
+        fields = {"a": "pg", "b": "t", "c": "TBW102", "d": "4", "e": "1", "f": "4", "h": "0", "k": "false"}
+        fields |= {"i": "\x02".join(f"{name}\x01{value}" for name, value in properties.items())}
+        fields |= {"g": str(int(time.time() * 1000))}  # a half message that is too old is given up
+        instance.api.ask(address, RequestCode.SEND_MESSAGE_V2, fields, b"half")
+        until(lambda: producer.checked)
+        asked_by, message, header = producer.checked[0]
+        assert (message.topic, message.queue_id, message.body) == ("t", 1, b"half")
+        assert message.transaction_id == properties["UNIQ_KEY"]
+        instance.api.end_transaction(
+            asked_by,
+            "pg",
+            queue_offset=int(header["tranStateTableOffset"]),
+            physical_offset=int(header["commitLogOffset"]),
+            end=8,
+            message_id=message.msg_id,
+            from_check=True,
+        )
+        until(lambda: instance.api.max_offset(address, MessageQueue("t", "broker-a", 1)) == 1)
+        instance.unregister_producer("pg")
+        instance.release()
+
+
+def test_a_reply_that_a_broker_pushes_ends_the_request_that_waits_for_it(
+    make: Callable[..., ClientInstance], rmqfast_cluster: EmbeddedCluster
+) -> None:
+    instance, replies = make(), list[Any]()
+    correlation_id = instance.requests.open(replies.append)
+    consuming(instance, rmqfast_cluster)
+    fields = {
+        "a": "P",
+        "b": "DefaultCluster_REPLY_TOPIC",
+        "c": "TBW102",
+        "d": "4",
+        "e": "0",
+        "f": "0",
+        "g": "1",
+        "h": "0",
+    }
+    properties = {"REPLY_TO_CLIENT": instance.client_id, "CORRELATION_ID": correlation_id}
+    fields |= {"i": "\x02".join(f"{name}\x01{value}" for name, value in properties.items()), "k": "false"}
+    instance.register_producer("cg", FakeProducer())
+    until(instance.send_heartbeats)
+    instance.api.ask(address_of(rmqfast_cluster), RequestCode.SEND_REPLY_MESSAGE_V2, fields, b"reply")
+    until(lambda: replies)
+    assert replies[0].body == b"reply"
+    assert replies[0].topic == "DefaultCluster_REPLY_TOPIC"
+    assert "ARRIVE_TIME" in replies[0].properties
+    assert len(instance.requests) == 0
+
+
+def test_no_name_server_is_said_before_anything_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NAMESRV_ADDR", raising=False)
+    config = ClientConfig(instance_name="nowhere")
+    instance = ClientInstance.of(config, config.client_id())
+    with pytest.raises(ClientError, match=r"No name server address, please set it\.") as caught:
+        instance.start()
+    assert caught.value.response_code == 10004
+    instance.release()
+
+
+def test_a_name_server_that_comes_later_heals_everything(tmp_path: Any) -> None:
+    with EmbeddedCluster(tmp_path, config=SMALL) as cluster:
+        ports = [int(address.rpartition(":")[2]) for address in (cluster.name_server, address_of(cluster))]
+        name_server = cluster.name_server
+        send(address_of(cluster), "t", b"x")
+    config = ClientConfig(
+        name_server=name_server, instance_name="early", poll_name_server_interval=0.1, heartbeat_interval=0.2
+    )
+    instance = ClientInstance.of(config, config.client_id())
+    consumer = FakeConsumer("cg", "t")
+    instance.register_consumer("cg", consumer)
+    instance.start()
+    with pytest.raises(ClientError, match=rf"connect to <{name_server}> failed"):
+        instance.update_route("t")
+    with EmbeddedCluster(tmp_path, config=SMALL, name_server_port=ports[0], broker_port=ports[1]) as cluster:
+        until(lambda: consumer.queues.get("t"))
+        until(lambda: clients_of(cluster, "cg") == [instance.client_id])
+        instance.unregister_consumer("cg")
+        instance.release()
+
+
+def test_of_two_name_servers_one_is_enough(rmqfast_cluster: EmbeddedCluster) -> None:
+    config = ClientConfig(name_server=["127.0.0.1:1", rmqfast_cluster.name_server], instance_name="two")
+    instance = ClientInstance.of(config, config.client_id())
+    for _ in range(4):
+        assert instance.api.cluster_info().brokers
+    instance.release()

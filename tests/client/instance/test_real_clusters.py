@@ -1,0 +1,187 @@
+"""Client instances against RocketMQ's own brokers, seen by its own tools; and against ours, seen by the same."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from rmqfast.client.instance import ClientConfig, ClientInstance
+from rmqfast.errors import ClientError, ResponseError
+from rmqfast.message import MessageQueue
+from rmqfast.remoting.protocol.subscription_data import SubscriptionData
+from tests.broker.interop.cluster import SCENARIO, Cluster, RealCluster, cluster_of
+from tests.broker.interop.mqadmin import Admin
+from tests.client.instance.doubles import FakeConsumer, FakeProducer
+from tests.embedded.client import send
+from tests.interop.rocketmq import running
+
+pytestmark = [pytest.mark.long, pytest.mark.soak, pytest.mark.timeout(600)]
+
+
+@pytest.fixture(scope="module", params=["ours", "4.9.4", "5.3.3"])
+def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with cluster_of(request.param, tmp_path_factory.mktemp("cluster"), SCENARIO) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def admin(cluster: Cluster) -> Iterator[Admin]:
+    with running(version_of(cluster), "Admin", "--stdin", log=cluster.directory / "mqadmin.log") as process:
+        yield Admin(process, cluster.name_server)
+
+
+@pytest.fixture
+def instance(cluster: Cluster) -> Iterator[ClientInstance]:
+    config = ClientConfig(
+        name_server=cluster.name_server, instance_name=f"real{time.monotonic_ns()}", poll_name_server_interval=1.0
+    )
+    made = ClientInstance.of(config, config.client_id())
+    yield made
+    made.unregister_consumer("cg")
+    made.unregister_producer("pg")
+    made.release()
+
+
+def version_of(cluster: Cluster) -> str:
+    """The release of the tools that are used with it."""
+    return cluster.version if isinstance(cluster, RealCluster) else "4.9.4"
+
+
+def until(condition: Callable[[], object], seconds: float = 30.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.1)
+
+
+def consuming(cluster: Cluster, instance: ClientInstance) -> FakeConsumer:
+    """A consumer and a producer that the broker knows of."""
+    until(lambda: send(cluster.broker, "t", b"x").code == 0)
+    consumer = FakeConsumer("cg", "t")
+    instance.register_consumer("cg", consumer)
+    instance.register_producer("pg", FakeProducer("t"))
+    instance.start()
+    until(lambda: consumer.queues.get("t"))
+    until(instance.send_heartbeats)
+    return consumer
+
+
+def test_mqadmin_sees_the_consumer_and_the_producer(cluster: Cluster, admin: Admin, instance: ClientInstance) -> None:
+    consuming(cluster, instance)
+    seen = admin(["consumerConnection", "-g", "cg"])
+    assert instance.client_id in seen
+    assert "V4_9_4" in seen
+    assert "t" in seen
+    assert "CONSUME_PASSIVELY" in seen
+    assert "CLUSTERING" in seen
+    assert instance.client_id in admin(["producerConnection", "-g", "pg", "-t", "t"])
+    assert instance.find_consumer_ids("t", "cg") == [instance.client_id]
+    instance.unregister_consumer("cg")
+    assert instance.client_id not in admin(["consumerConnection", "-g", "cg"])
+
+
+def test_mqadmin_sees_what_the_consumer_does(cluster: Cluster, admin: Admin, instance: ClientInstance) -> None:
+    consuming(cluster, instance)
+    seen = admin(["consumerStatus", "-g", "cg", "-i", instance.client_id])
+    assert "#Consumer Properties#" in seen
+    assert "PROP_CLIENT_VERSION" in seen
+    assert f"{cluster.name_server};" in seen
+    stacks = admin(["consumerStatus", "-g", "cg", "-i", instance.client_id, "-s"])
+    assert "TID" in stacks
+
+
+def test_mqadmin_resets_the_consumers_offsets(cluster: Cluster, admin: Admin, instance: ClientInstance) -> None:
+    consumer = consuming(cluster, instance)
+    for queue in consumer.queues["t"]:
+        instance.api.update_consumer_offset(cluster.broker, "cg", queue, 1, oneway=False)
+    admin(["resetOffsetByTime", "-g", "cg", "-t", "t", "-s", "1000", "-f", "true"])
+    if version_of(cluster).startswith("5"):  # it does so by itself (useServerSideResetOffset), and tells no consumer
+        queues = consumer.queues["t"]
+        until(lambda: {instance.api.query_consumer_offset(cluster.broker, "cg", queue) for queue in queues} == {0})
+        assert consumer.reset == []
+        return
+    until(lambda: consumer.reset)
+    topic, offsets = consumer.reset[0]
+    assert topic == "t"
+    assert set(offsets) == set(consumer.queues["t"])
+    assert set(offsets.values()) == {0}
+
+
+def test_a_java_consumer_that_joins_and_leaves_wakes_the_rebalance(
+    cluster: Cluster, instance: ClientInstance, tmp_path: Path
+) -> None:
+    consumer = consuming(cluster, instance)
+    words = ("--namesrv", cluster.name_server, "--topic", "t", "--group", "cg")
+    before = consumer.rebalanced
+    stay = ("--idle-ms", 400_000, "--timeout-ms", 400_000)
+    with running(version_of(cluster), "Consume", *words, *stay, log=tmp_path / "log"):
+        until(lambda: len(instance.find_consumer_ids("t", "cg") or ()) == 2)
+        until(lambda: consumer.rebalanced > before)
+        (java,) = {*(instance.find_consumer_ids("t", "cg") or ())} - {instance.client_id}
+        assert java.partition("@")[0] == instance.client_id.partition("@")[0], "both say the same address of this host"
+        before = consumer.rebalanced
+    until(lambda: consumer.rebalanced > before)
+    until(lambda: instance.find_consumer_ids("t", "cg") == [instance.client_id])
+
+
+def test_the_broker_compiles_expressions(cluster: Cluster, instance: ClientInstance) -> None:
+    consumer = consuming(cluster, instance)
+    sql = SubscriptionData(topic="t", sub_string="a > 1", expression_type="SQL92", sub_version=1)
+    consumer.wanted = [sql]
+    instance.check_client_in_broker()
+    consumer.wanted = [SubscriptionData(topic="t", sub_string="a >", expression_type="SQL92", sub_version=1)]
+    with pytest.raises(ClientError, match="CODE: 23 ") as caught:
+        instance.check_client_in_broker()
+    assert caught.value.response_code == 23
+
+
+def test_all_requests_of_a_client_are_answered(cluster: Cluster, instance: ClientInstance) -> None:
+    consumer, api, address = consuming(cluster, instance), instance.api, cluster.broker
+    queue = consumer.queues["t"][0]
+    assert api.cluster_info().clusters
+    assert "t" in api.all_topics()
+    assert "t" in api.topics_of_cluster(next(iter(api.cluster_info().clusters)))
+    assert (api.min_offset(address, queue), api.max_offset(address, queue) > 0) == (0, True)
+    assert api.earliest_store_time(address, queue) > 1_700_000_000_000
+    assert api.search_offset(address, queue, 0) == 0
+    # to 5.3.3 a group is one once a heartbeat came, and what is stored for another one is lost
+    instance.register_consumer("offsets", FakeConsumer("offsets", "t"))
+    until(instance.send_heartbeats)
+    api.update_consumer_offset(address, "offsets", queue, 1)
+    until(lambda: api.query_consumer_offset(address, "offsets", queue) == 1)
+    instance.unregister_consumer("offsets")
+    nowhere = MessageQueue("t", queue.broker_name, 3)
+    assert api.query_consumer_offset(address, "fresh2", nowhere) in {0, None}
+    assert api.lock_batch(address, "lg", "one", [queue]) == {queue}
+    assert api.lock_batch(address, "lg", "two", [queue]) == set()
+    api.unlock_batch(address, "lg", "one", [queue], oneway=True)
+    until(lambda: api.lock_batch(address, "lg", "two", [queue]) == {queue})
+    assert b"x" in api.view_message(address, 0)
+    with pytest.raises(ResponseError, match="BROKER"):
+        api.view_message(address, 1 << 40)
+    with pytest.raises(ResponseError) as caught:
+        api.topic_route("nowhere")
+    assert caught.value.code == 17
+    found = instance.subscribe_address(queue.broker_name)
+    assert found is not None
+    assert found.version == {"4.9.4": 401, "5.3.3": 479}[version_of(cluster)]
+
+
+def test_a_cluster_that_is_down_for_a_while_is_one_error_and_then_heals(
+    cluster: Cluster, instance: ClientInstance, caplog: pytest.LogCaptureFixture
+) -> None:
+    consuming(cluster, instance)
+    cluster.stop()
+    try:
+        with pytest.raises(ClientError, match=f"connect to <{cluster.name_server}> failed"):
+            instance.update_route("t")
+        assert instance.routes.get("t") is not None
+        time.sleep(5)
+        assert caplog.text.count("routes are not updated") <= 1
+    finally:
+        cluster.start()
+    until(lambda: instance.find_consumer_ids("t", "cg") == [instance.client_id], 60)
+    until(lambda: not instance.update_route("t") and instance.api.topic_route("t").queue_datas)

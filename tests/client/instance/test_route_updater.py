@@ -1,0 +1,143 @@
+"""When routes are asked for, what becomes of the answers, and what where there is none."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from rmqfast.client.instance.members import Members
+from rmqfast.client.instance.route_updater import RouteUpdater
+from rmqfast.client.instance.routes import RouteTable
+from rmqfast.errors import ClientError, RemotingConnectError, ResponseError
+from rmqfast.remoting.protocol.topic_route_data import TopicRouteData
+from tests.client.instance.doubles import FakeConsumer, FakeProducer, route_of
+
+NO_TOPIC = ResponseError(17, "No topic route info in name server for the topic: t")
+
+
+class Server:
+    """Answers for each topic."""
+
+    def __init__(self, **routes: TopicRouteData) -> None:
+        self.routes = routes
+        self.asked: list[str] = []
+        self.error: Exception | None = None
+
+    def __call__(self, topic: str) -> TopicRouteData:
+        self.asked.append(topic)
+        if self.error is not None:
+            raise self.error
+        if topic not in self.routes:
+            raise NO_TOPIC
+        return self.routes[topic]
+
+
+def updater(server: Server, *members: FakeConsumer | FakeProducer) -> tuple[RouteUpdater, RouteTable]:
+    table, sharing = RouteTable(), Members()
+    for number, member in enumerate(members):
+        if isinstance(member, FakeConsumer):
+            sharing.add_consumer(member.group, member)
+        else:
+            sharing.add_producer(f"p{number}", member)
+    return RouteUpdater(table, sharing, server), table
+
+
+def test_a_route_that_is_new_goes_to_producers_and_consumers_once() -> None:
+    consumer, producer, server = FakeConsumer("cg", "t"), FakeProducer("t"), Server(t=route_of("a"))
+    routes, table = updater(server, consumer, producer)
+    assert routes.update("t")
+    assert len(consumer.queues["t"]) == 4
+    assert len(producer.infos["t"].queues) == 4
+    assert table.publish_address("a") == "a:10911"
+    assert not routes.update("t")
+    server.routes["t"] = route_of("a", "b")
+    assert routes.update("t")
+    assert len(consumer.queues["t"]) == 8
+
+
+def test_the_same_route_is_told_to_a_member_that_came_later() -> None:
+    server, producer = Server(t=route_of("a")), FakeProducer()
+    routes, _ = updater(server, producer)
+    assert routes.update("t")
+    producer.topics = ("t",)
+    producer.infos.clear()
+    assert routes.update("t")
+    assert producer.infos["t"].is_ok
+
+
+def test_where_the_name_server_knows_no_such_topic_the_old_route_stays(caplog: pytest.LogCaptureFixture) -> None:
+    server = Server(t=route_of("a"))
+    routes, table = updater(server)
+    routes.update("t")
+    server.routes.clear()
+    assert not routes.update("t")
+    assert table.publish_address("a") == "a:10911"
+    assert "no route of topic t" in caplog.text
+
+
+@pytest.mark.parametrize("topic", ["%RETRY%g", "TBW102"])
+def test_topics_that_need_not_be_there_are_not_complained_about(topic: str, caplog: pytest.LogCaptureFixture) -> None:
+    routes, _ = updater(Server())
+    assert not routes.update(topic)
+    assert caplog.text == ""
+
+
+def test_a_topic_that_is_not_there_yet_has_the_route_of_the_one_it_is_made_after() -> None:
+    producer = FakeProducer("t")
+    routes, _ = updater(Server(TBW102=route_of("a", queues=8)), producer)
+    assert not routes.update("t")
+    assert routes.update("t", default_topic="TBW102", default_queue_nums=4)
+    assert [(queue.topic, queue.queue_id) for queue in producer.infos["t"].queues] == [("t", n) for n in range(4)]
+
+
+def test_where_no_name_server_answers_it_is_one_error_with_the_next_step() -> None:
+    server = Server(t=route_of("a"))
+    routes, table = updater(server)
+    routes.update("t")
+    server.error = RemotingConnectError("connect to <a:1> failed")
+    with pytest.raises(ClientError, match="connect to <a:1> failed\nsee that a name server runs there") as caught:
+        routes.update("t")
+    assert caught.value.response_code == 10001
+    assert table.publish_address("a") == "a:10911"
+
+
+def test_while_no_name_server_answers_the_timer_asks_once_and_complains_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO)
+    server, consumer = Server(), FakeConsumer("cg", "t", "u")
+    routes, _ = updater(server, consumer)
+    server.error = RemotingConnectError("connect to <a:1> failed")
+    for _ in range(3):
+        routes.update_all()
+    assert server.asked == ["t"] * 3
+    assert caplog.text.count("routes are not updated") == 1
+    server.error, server.routes = None, {"t": route_of("a"), "u": route_of("a")}
+    routes.update_all()
+    assert set(consumer.queues) == {"t", "u"}
+    assert "routes are updated again" in caplog.text
+
+
+def test_a_member_that_fails_does_not_keep_the_others_from_the_route(caplog: pytest.LogCaptureFixture) -> None:
+    class Broken(FakeProducer):
+        def update_topic_publish_info(self, topic: str, info: object) -> None:
+            raise ValueError("of no use")
+
+    consumer = FakeConsumer("cg", "t")
+    routes, _ = updater(Server(t=route_of("a")), Broken("t"), consumer)
+    assert routes.update("t")
+    assert consumer.queues["t"]
+    assert "of no use" in caplog.text
+
+
+def test_who_needs_a_route_that_is_not_there_is_told_why() -> None:
+    server = Server()
+    routes, _ = updater(server)
+    routes.update("t")
+    error = routes.no_route("t")
+    assert error.response_code == 10005
+    assert str(error).startswith("No route info of this topic: t\ncreate the topic")
+    server.error = ResponseError(1, "signature failed")
+    routes.update("t")
+    assert "signature failed" in str(routes.no_route("t"))

@@ -1,0 +1,247 @@
+"""Consumers that pull, with Java's in turn, on real clusters and on ours."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rmqfast import Message, MessageQueue, open_store
+from rmqfast._native import MessageView
+from rmqfast.client.instance import ClientConfig
+from rmqfast.client.lite_pull import ConsumeFromWhere, LitePullConsumer, LitePullOptions, MessageSelector
+from rmqfast.client.producer import Producer
+from rmqfast.client.pull import PullConsumer, PullOptions, PullStatus
+from rmqfast.errors import ClientError
+from tests.broker.interop.cluster import SCENARIO, Cluster, cluster_of
+from tests.broker.interop.mqadmin import Admin
+from tests.interop.rocketmq import java, running
+
+pytestmark = [pytest.mark.long, pytest.mark.soak, pytest.mark.timeout(600)]
+
+
+@pytest.fixture(scope="module", params=["ours", "4.9.4", "5.3.3"])
+def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with cluster_of(request.param, tmp_path_factory.mktemp("cluster"), SCENARIO) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def admin(cluster: Cluster) -> Iterator[Admin]:
+    with running(_version(cluster), "Admin", "--stdin", log=cluster.directory / "mqadmin.log") as process:
+        yield Admin(process, cluster.name_server)
+
+
+def _version(cluster: Cluster) -> str:
+    return getattr(cluster, "version", "4.9.4")
+
+
+def until(condition: Callable[[], object], seconds: float = 40.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.1)
+
+
+def fill(cluster: Cluster, topic: str, numbers: range, queues: int = 4) -> list[MessageQueue]:
+    """Sends `p0`, `p1`... to the queues by turns, with tags `t0` to `t4` and a property `n`."""
+    with Producer("filler", name_server=cluster.name_server) as producer:
+        producer.create_topic(topic, queues)
+        until(lambda: len(_queues(producer, topic)) == queues)
+        found = _queues(producer, topic)
+        for n in numbers:
+            message = Message(topic, b"p%d" % n, tags=f"t{n % 5}", properties={"n": str(n)})
+            producer.send(message, found[n % queues])
+    return found
+
+
+def _queues(producer: Producer, topic: str) -> list[MessageQueue]:
+    try:
+        return producer.fetch_publish_message_queues(topic)
+    except ClientError:
+        return []  # its broker registers it soon
+
+
+def consumed(
+    mode: str, cluster: Cluster, group: str, topic: str, count: int, *more: object, extra: str = ""
+) -> list[str]:
+    """What Java's consumer gets."""
+    words = ("--mode", mode, "--namesrv", cluster.name_server, "--group", group, "--topic", topic, *more)
+    out = java("4.9.4", "Consume", *words, "--count", count, "--timeout-ms", 40_000, "--idle-ms", 30_000, extra=extra)
+    rows = [json.loads(line) for line in out.splitlines() if line.startswith("{")]
+    return [f"{row['queueId']}:{row['queueOffset']}" for row in rows]
+
+
+def lite(cluster: Cluster, group: str, **options: Any) -> LitePullConsumer:
+    first = ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
+    given = LitePullOptions(**{"auto_commit": False, "consume_from_where": first, "pull_batch_size": 50, **options})
+    return LitePullConsumer(group, name_server=cluster.name_server, options=given)
+
+
+def polled(consumer: LitePullConsumer, count: int, seconds: float = 40.0) -> list[str]:
+    """Queue and offset of so many messages."""
+    found: list[str] = []
+    deadline = time.monotonic() + seconds
+    while len(found) < count and time.monotonic() < deadline:
+        found += [f"{message.queue_id}:{message.queue_offset}" for message in consumer.poll(0.2)]
+    return found
+
+
+def places(queues: int, begin: int, end: int) -> list[str]:
+    return sorted(f"{queue}:{offset}" for queue in range(queues) for offset in range(begin, end))
+
+
+@dataclass(frozen=True)
+class Look:
+    """What a broker has as offsets of some queues, in its memory and in its file, and when all of it had been read."""
+
+    known: set[int | None]
+    in_file: set[int | None]
+    seconds_since_start: float
+
+
+def looks_until_in_file(
+    offset: int, cluster: Cluster, consumer: LitePullConsumer, queues: Sequence[MessageQueue], start: float
+) -> list[Look]:
+    """Looks at the offsets again and again, until the file has that one of all queues."""
+    api, key, found = consumer._instance.api, (queues[0].topic, consumer.group), list[Look]()
+
+    def look() -> bool:
+        known = {api.query_consumer_offset(cluster.broker, consumer.group, queue) for queue in queues}
+        filed = store.consumer_offsets().get(key, {})
+        in_file = {filed.get(queue.queue_id) for queue in queues}
+        found.append(Look(known, in_file, time.monotonic() - start))
+        return in_file == {offset}
+
+    with open_store(cluster.store) as store:
+        until(look)
+    return found
+
+
+def test_the_quick_start_of_lite_pull(cluster: Cluster, admin: Admin) -> None:
+    """Scenario 26.1."""
+    queues = fill(cluster, "quick", range(400), 4)
+    consumer = lite(cluster, "cpg")
+    consumer.subscribe("quick", "*")
+    began = time.monotonic()
+    with consumer:
+        batches: list[list[MessageView]] = []
+        while sum(map(len, batches)) < 400 and time.monotonic() < began + 60:
+            batches.append(consumer.poll(5.0))
+        assert max(map(len, batches)) == 32, "a broker gives no more, whatever is asked for"
+        assert sorted(f"{m.queue_id}:{m.queue_offset}" for batch in batches for m in batch) == places(4, 0, 100)
+        consumer.commit_sync()
+        assert {consumer.committed(queue) for queue in queues} == {100}
+        looks = looks_until_in_file(100, cluster, consumer, queues, began)
+        # a client stores offsets 10 s after its start for the first time: what was seen before had not been stored
+        early = [look for look in looks if look.seconds_since_start < 10]
+        assert not [look for look in early if 100 in look.known or look.in_file != {None}]
+        assert looks[-1].known == {100}, "the broker knows what its file has"
+        assert next(look for look in looks if look.known == {100}).seconds_since_start < 30
+        rows = [line.split() for line in admin(["consumerProgress", "-g", "cpg"]).splitlines()]
+        seen = [row[3:5] for row in rows if row[:1] == ["quick"]]
+        assert seen == [["100", "100"]] * 4, "broker offset and consumer offset, as mqadmin has them"
+        connection = admin(["consumerConnection", "-g", "cpg"])
+        assert consumer.client_id in connection
+        assert "CONSUME_ACTIVELY" in connection
+        assert "@STREAM" in consumer.client_id
+        assert "cpg" in admin(["consumerStatus", "-g", "cpg", "-i", consumer.client_id])
+
+
+def test_pulling_by_hand(cluster: Cluster) -> None:
+    """Scenario 26.4."""
+    fill(cluster, "byhand", range(100), 2)
+    with PullConsumer("hand", name_server=cluster.name_server, options=PullOptions(broker_suspend=1.0)) as consumer:
+        found = 0
+        for queue in consumer.fetch_subscribe_message_queues("byhand"):
+            offset = max(0, consumer.fetch_consume_offset(queue, from_store=False))
+            while True:
+                result = consumer.pull_block_if_not_found(queue, "*", offset, 32)
+                offset = result.next_begin_offset
+                if result.status is not PullStatus.FOUND:
+                    break
+                found += len(result.messages)
+            assert (result.status, offset) == (PullStatus.NO_NEW_MSG, 50)
+            consumer.offset_store.update_to_broker(queue, offset, oneway=False)
+            assert consumer.fetch_consume_offset(queue, from_store=True) == 50
+            illegal = consumer.pull(queue, "*", 1000, 32)
+            assert (illegal.status, illegal.next_begin_offset) == (PullStatus.OFFSET_ILLEGAL, 50)
+            nothing = consumer.pull(queue, "none", 0, 32)
+            assert (nothing.status, nothing.next_begin_offset) == (PullStatus.NO_MATCHED_MSG, 50)
+            assert (consumer.min_offset(queue), consumer.max_offset(queue)) == (0, 50)
+        assert found == 100
+
+
+def test_java_goes_on_where_a_consumer_here_stopped(cluster: Cluster) -> None:
+    fill(cluster, "turns", range(40), 2)
+    with lite(cluster, "turns") as consumer:
+        consumer.subscribe("turns")
+        assert sorted(polled(consumer, 40)) == places(2, 0, 20)
+        consumer.commit_sync()
+    fill(cluster, "turns", range(40, 60), 2)
+    assert sorted(consumed("lite", cluster, "turns", "turns", 20)) == places(2, 20, 30)
+    fill(cluster, "turns", range(60, 80), 2)
+    with lite(cluster, "turns") as consumer:
+        consumer.subscribe("turns")
+        assert sorted(polled(consumer, 20)) == places(2, 30, 40)
+        assert consumer.poll(1.0) == []
+        consumer.commit_sync()
+    fill(cluster, "turns", range(80, 100), 2)
+    assert sorted(consumed("push", cluster, "turns", "turns", 20)) == places(2, 40, 50)
+    with PullConsumer("turns", name_server=cluster.name_server) as by_hand:
+        queues = by_hand.fetch_subscribe_message_queues("turns")
+        until(lambda: [by_hand.fetch_consume_offset(queue, from_store=True) for queue in queues] == [50, 50])
+
+
+def test_a_group_of_java_and_this_shares_the_queues(cluster: Cluster, tmp_path: Path) -> None:
+    fill(cluster, "mixed", range(0), 4)
+    consumer = lite(cluster, "mixed")
+    consumer.subscribe("mixed")
+    words = ("--mode", "lite", "--namesrv", cluster.name_server, "--group", "mixed", "--topic", "mixed")
+    stay = ("--idle-ms", 300_000, "--timeout-ms", 300_000)
+    with consumer:
+        until(lambda: len(consumer.assignment) == 4)
+        with running("4.9.4", "Consume", *words, *stay, log=tmp_path / "log"):
+            until(lambda: len(consumer.assignment) == 2)
+            kept = {queue.queue_id for queue in consumer.assignment}
+            fill(cluster, "mixed", range(80), 4)
+            found = polled(consumer, 40)
+            assert {place.partition(":")[0] for place in found} == {str(queue) for queue in kept}
+            assert len(found) == 40
+            assert consumer.poll(1.0) == []
+        until(lambda: len(consumer.assignment) == 4)
+
+
+def test_tags_and_sql92_are_filtered(cluster: Cluster) -> None:
+    fill(cluster, "filtered", range(100), 4)
+    cases: list[tuple[str, str | MessageSelector, int]] = [
+        ("tags", "t1 || t3", 40),
+        ("sql", MessageSelector.by_sql("n >= 10 AND n < 30 AND TAGS = 't2'"), 4),
+    ]
+    for group, wanted, count in cases:
+        with lite(cluster, group) as consumer:
+            consumer.subscribe("filtered", wanted)
+            assert len(polled(consumer, count)) == count
+            assert consumer.poll(0.5) == []
+
+
+def test_offsets_in_a_file_are_java_s_and_the_other_way_round(cluster: Cluster, tmp_path: Path) -> None:
+    queues = fill(cluster, "file", range(40), 2)
+    config = ClientConfig(name_server=cluster.name_server, local_offset_dir=tmp_path)
+    consumer = PullConsumer("file", config=config, options=PullOptions(message_model="BROADCASTING"))
+    consumer.register_topics = ["file"]
+    with consumer:
+        until(lambda: len(consumer.fetch_message_queues_in_balance("file")) == 2)
+        for queue in queues:
+            consumer.update_consume_offset(queue, 7)
+        path = tmp_path / consumer.client_id / "file" / "offsets.json"
+    assert path.read_text().count("}:7") == 2
+    extra = f"-Drocketmq.client.localOffsetStoreDir={tmp_path}"
+    assert sorted(consumed("lite", cluster, "file", "file", 26, "--broadcast", extra=extra)) == places(2, 7, 20)
+    with PullConsumer("file", config=config, options=PullOptions(message_model="BROADCASTING")) as again:
+        assert [again.fetch_consume_offset(queue, from_store=True) for queue in queues] == [20, 20]

@@ -1,0 +1,758 @@
+"""Pulling in the background, against a broker in this process."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from rmqfast import EmbeddedCluster, Message, MessageQueue
+from rmqfast._native import MessageView
+from rmqfast.client.instance import ClientConfig
+from rmqfast.client.lite_pull import ConsumeFromWhere, LitePullConsumer, LitePullOptions, MessageSelector
+from rmqfast.client.producer import Producer
+from rmqfast.errors import ArgumentError, ClientError, ForkError, UnknownColumnError
+from tests.client.consumer.watching import Watcher
+from tests.client.pull.filled import bodies, fill, fresh, send, until
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[EmbeddedCluster]:
+    with EmbeddedCluster(config={"enablePropertyFilter": "true"}) as running:
+        yield running
+
+
+def made(cluster: EmbeddedCluster, group: str | None = None, namespace: str = "", **options: Any) -> LitePullConsumer:
+    """A consumer whose heartbeats are soon, and that commits when it is told."""
+    config = ClientConfig(
+        name_server=cluster.name_server, heartbeat_interval=0.1, persist_offset_interval=0.2, rebalance_interval=0.5
+    )
+    given = {"auto_commit": False, "pull_batch_size": 32, **options}
+    name = fresh("lg") if group is None else group
+    return LitePullConsumer(name, config=config, namespace=namespace, options=LitePullOptions(**given))
+
+
+def polled(consumer: LitePullConsumer, count: int, seconds: float = 20.0) -> list[str]:
+    """What so many messages say, and no more of them within a little while."""
+    found: list[str] = []
+    deadline = time.monotonic() + seconds
+    while len(found) < count and time.monotonic() < deadline:
+        found += bodies(consumer.poll(0.2))
+    return found + bodies(consumer.poll(0.1))
+
+
+def stored(cluster: EmbeddedCluster, consumer: LitePullConsumer, queue: MessageQueue) -> int | None:
+    """The offset that the broker has."""
+    return consumer._instance.api.query_consumer_offset(cluster.brokers[0].address, consumer.group, queue)
+
+
+def all_of(count: int) -> list[str]:
+    return sorted(f"p{number}" for number in range(count))
+
+
+def test_the_quick_start_polls_and_commits(cluster: EmbeddedCluster) -> None:
+    topic = fresh("quick")
+    queues = fill(cluster, topic, 100, queues=4)
+    consumer = made(cluster, pull_batch_size=50)
+    consumer.subscribe(topic, "*")
+    with consumer:
+        batches: list[list[MessageView]] = []
+        while sum(map(len, batches)) < 100:
+            batches.append(consumer.poll(10))
+        assert all(len(batch) <= 32 for batch in batches), "as many as a broker gives at once"
+        assert all(len({message.queue_id for message in batch}) == 1 for batch in batches), "of one queue each"
+        for queue in queues:
+            offsets = [m.queue_offset for batch in batches for m in batch if m.queue_id == queue.queue_id]
+            assert offsets == list(range(25)), "in their order"
+        assert {consumer.committed(queue) for queue in queues} == {0}, "polled is not committed"
+        consumer.commit_sync()
+        assert {consumer.committed(queue) for queue in queues} == {25}
+        until(lambda: {stored(cluster, consumer, queue) for queue in queues} == {25})
+        assert consumer.poll(0.05) == []
+    again = made(cluster, consumer.group)
+    again.subscribe(topic, "*")
+    with Producer("more", name_server=cluster.name_server) as producer:
+        send(producer, topic, queues, range(100, 104))
+    with again:
+        assert sorted(polled(again, 4)) == ["p100", "p101", "p102", "p103"]
+
+
+KEYS = "consumer1", "12345678"
+ACCOUNTS = f"""\
+accounts:
+- accessKey: {KEYS[0]}
+  secretKey: "{KEYS[1]}"
+  defaultTopicPerm: PUB|SUB
+  defaultGroupPerm: PUB|SUB
+"""
+
+
+def test_an_account_signs_what_is_pulled_in_the_background(tmp_path: Path) -> None:
+    (tmp_path / "conf").mkdir()
+    (tmp_path / "conf/plain_acl.yml").write_text(ACCOUNTS)
+    with EmbeddedCluster(config={"aclEnable": "true", "rocketmqHome": str(tmp_path)}) as cluster:
+        account = ClientConfig(name_server=cluster.name_server, access_key=KEYS[0], secret_key=KEYS[1])
+        with Producer("signed", config=account) as producer:
+            queue = producer.send(Message("signed", b"x")).queue
+        with LitePullConsumer("signs", config=account) as consumer:
+            consumer.assign([queue])
+            consumer.seek_to_begin(queue)
+            assert polled(consumer, 1) == ["x"]
+
+
+def test_what_the_last_poll_returned_comes_once_more_unless_it_was_committed(cluster: EmbeddedCluster) -> None:
+    topic = fresh("last")
+    fill(cluster, topic, 40, queues=1)
+    first = made(cluster, auto_commit=True)
+    first.subscribe(topic)
+    with first:
+        assert len(first.poll(10)) == 32
+        first._next_commit = 0.0
+        assert len(first.poll(10)) == 8
+    second = made(cluster, first.group)
+    second.subscribe(topic)
+    with second:
+        assert polled(second, 8) == [f"p{n}" for n in range(32, 40)]
+
+
+def test_iteration_gives_messages_and_commits_as_poll_does(cluster: EmbeddedCluster) -> None:
+    topic = fresh("iterated")
+    queue = fill(cluster, topic, 40, queues=1)[0]
+    consumer = made(cluster, auto_commit=True)
+    consumer.subscribe(topic)
+    found = []
+    with consumer:
+        for message in consumer:
+            found.append(message.queue_offset)
+            consumer._next_commit = 0.0
+            if message.queue_offset == 35:
+                assert consumer.committed(queue) == 32
+            if len(found) == 40:
+                consumer.shutdown()
+    assert found == list(range(40))
+
+
+def test_a_seek_throws_away_what_waits_and_goes_on_there(cluster: EmbeddedCluster) -> None:
+    topic = fresh("sought")
+    queue = fill(cluster, topic, 100, queues=1)[0]
+    consumer = made(cluster, pull_batch_size=10)
+    consumer.assign([queue])
+    with consumer:
+        consumer.seek_to_begin(queue)
+        assert consumer.poll(10)[0].queue_offset == 0
+        until(lambda: consumer._assigned._queues[queue].process_queue.count == 90)
+        consumer.seek(queue, 95)
+        assert bodies(consumer.poll(10)) == ["p95", "p96", "p97", "p98", "p99"]
+        consumer.seek(queue, 50)
+        consumer.commit_sync()
+        assert consumer.committed(queue) == 50
+        assert consumer.poll(10)[0].queue_offset == 50
+        consumer.seek_to_end(queue)
+        assert consumer.poll(0.2) == []
+        consumer.seek_to_time(queue, 0)
+        assert consumer.poll(10)[0].queue_offset == 0
+        for offset in (-1, 101):
+            text = f"Seek offset illegal, seek offset = {offset}, min offset = 0, max offset = 100"
+            with pytest.raises(ClientError, match=text):
+                consumer.seek(queue, offset)
+        other = MessageQueue(topic, queue.broker_name, 7)
+        with pytest.raises(ClientError, match=r"^The message queue is not in assigned list, message queue: "):
+            consumer.seek(other, 0)
+
+
+def test_a_seek_in_a_subscribed_queue_says_that_it_may_be_rebalancing(cluster: EmbeddedCluster) -> None:
+    consumer = made(cluster)
+    consumer.subscribe("elsewhere")
+    with consumer, pytest.raises(ClientError, match="not in assigned list, may be rebalancing, message queue"):
+        consumer.seek(MessageQueue("t", "b", 0), 0)
+
+
+def test_a_paused_queue_gives_what_waits_and_nothing_new(cluster: EmbeddedCluster) -> None:
+    topic = fresh("paused")
+    queue, other = fill(cluster, topic, 20)
+    consumer = made(cluster)
+    consumer.assign([queue, other])
+    with consumer, Producer("more", name_server=cluster.name_server) as producer:
+        consumer.seek_to_begin(queue)
+        consumer.seek_to_begin(other)
+        until(lambda: len(consumer._assigned._cache) == 2)
+        consumer.pause([queue, MessageQueue(topic, "none", 0)])
+        assert consumer.is_paused(queue)
+        assert not consumer.is_paused(other)
+        assert consumer.is_paused(MessageQueue(topic, "none", 0))
+        assert sorted(polled(consumer, 20)) == all_of(20)
+        # one pull of it may have been under way
+        send(producer, topic, [queue], [20])
+        consumer.poll(1.0)
+        time.sleep(1.2)
+        send(producer, topic, [queue], [21])
+        assert consumer.poll(0.5) == []
+        consumer.resume([queue])
+        assert bodies(consumer.poll(5)) == ["p21"]
+
+
+def test_tags_are_compared_by_hash_there_and_whole_here(cluster: EmbeddedCluster) -> None:
+    topic = fresh("tags")
+    fill(cluster, topic, 100, queues=4)
+    consumer = made(cluster)
+    consumer.subscribe(topic, "t1 || t3")
+    with consumer:
+        assert sorted(polled(consumer, 40)) == sorted(f"p{n}" for n in range(100) if n % 5 in {1, 3})
+
+
+def test_trailing_messages_that_are_left_out_are_not_committed(cluster: EmbeddedCluster) -> None:
+    topic = fresh("trailing")
+    queue = fill(cluster, topic, 10, queues=1)[0]
+    consumer = made(cluster)
+    consumer.subscribe(topic, "t1")
+    with consumer:
+        assert polled(consumer, 2) == ["p1", "p6"]
+        until(lambda: consumer._assigned._queues[queue].pull_offset == 10)
+        consumer.commit_sync()
+        assert consumer.committed(queue) == 7
+
+
+def test_sql92_is_evaluated_by_the_broker(cluster: EmbeddedCluster) -> None:
+    topic = fresh("sql")
+    fill(cluster, topic, 20, queues=2)
+    consumer = made(cluster)
+    consumer.subscribe(topic, MessageSelector.by_sql("n BETWEEN 5 AND 8"))
+    with consumer:
+        assert sorted(polled(consumer, 4)) == ["p5", "p6", "p7", "p8"]
+    wrong = made(cluster)
+    wrong.subscribe(topic, MessageSelector.by_sql("n >"))
+    with pytest.raises(ClientError, match="CODE: 23"), wrong:
+        pass
+    assert not wrong.is_running, "what was begun does not go on"
+
+
+def test_a_subscription_may_come_and_go_while_it_runs(cluster: EmbeddedCluster) -> None:
+    one, two = fresh("one"), fresh("two")
+    fill(cluster, one, 10)
+    fill(cluster, two, 10)
+    with made(cluster) as consumer:
+        assert consumer.poll(0.05) == []
+        consumer.subscribe(one)
+        assert sorted(polled(consumer, 10)) == all_of(10)
+        consumer.subscribe(two)
+        assert sorted(polled(consumer, 10)) == all_of(10)
+        consumer.unsubscribe(one)
+        assert {queue.topic for queue in consumer.assignment} == {two}
+
+
+def test_members_share_queues_and_lose_none_while_messages_wait(cluster: EmbeddedCluster) -> None:
+    topic = fresh("members")
+    queues = fill(cluster, topic, 200, queues=4)
+    changes: list[int] = []
+    first = made(
+        cluster, pull_batch_size=10, message_queue_listener=lambda _topic, _all, mine: changes.append(len(mine))
+    )
+    second = made(cluster, first.group, pull_batch_size=10)
+    for consumer in (first, second):
+        consumer.subscribe(topic)
+    found: list[str] = []
+    with first:
+        found += bodies(first.poll(10))
+        until(lambda: first._assigned.queues() == queues)
+        until(lambda: sum(first._assigned._queues[queue].process_queue.count for queue in queues) == 190)
+        first.commit_sync()
+        until(lambda: sum(stored(cluster, first, queue) or 0 for queue in queues) == 10)
+        with second:
+            until(lambda: len(first.assignment) == 2)
+            kept = {queue.queue_id for queue in first.assignment}
+            until(lambda: {queue.queue_id for queue in second.assignment} == set(range(4)) - kept)
+            # what waited here of queues that are another's now is not given any more
+            mine: list[str] = []
+            while batch := first.poll(0.3):
+                assert {message.queue_id for message in batch} <= kept
+                mine += bodies(batch)
+            found += mine + polled(second, 100)
+            first.commit_sync()
+            second.commit_sync()
+        assert changes[:2] == [4, 2]
+        assert sorted(found) == all_of(200), "none lost, none twice: what was polled was stored before the queues moved"
+        until(lambda: len(first.assignment) == 4)
+        assert first.poll(0.5) == []
+
+
+def test_an_offset_that_the_queue_does_not_have_is_corrected(
+    cluster: EmbeddedCluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    topic = fresh("illegal")
+    queue = fill(cluster, topic, 10, queues=1)[0]
+    group = fresh("lg")
+    with Producer("more", name_server=cluster.name_server) as producer:
+        first = made(cluster, group)
+        with first:
+            first.offset_store.update_to_broker(queue, 1000, oneway=False)
+        consumer = made(cluster, group)
+        consumer.subscribe(topic)
+        with consumer:
+            until(lambda: "does not have the offset 1000" in caplog.text)
+            send(producer, topic, [queue], [10])
+            assert bodies(consumer.poll(10)) == ["p10"]
+
+
+@pytest.mark.parametrize(
+    ("where", "stored", "begins"),
+    [
+        (ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET, None, 0),
+        (ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET, None, 0),
+        (ConsumeFromWhere.CONSUME_FROM_TIMESTAMP, None, 0),
+        (ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET, 7, 7),
+    ],
+)
+def test_a_group_on_a_young_topic_begins_at_its_first_message(
+    cluster: EmbeddedCluster, where: ConsumeFromWhere, stored: int | None, begins: int
+) -> None:
+    topic, group = fresh("begun"), fresh("lg")
+    queue = fill(cluster, topic, 10, queues=1)[0]
+    if stored is not None:
+        with made(cluster, group) as before:
+            before.offset_store.update_to_broker(queue, stored, oneway=False)
+    consumer = made(cluster, group, consume_from_where=where)
+    consumer.subscribe(topic)
+    with consumer:
+        assert consumer.poll(10)[0].queue_offset == begins
+
+
+def test_commit_of_some_queues_stores_them_if_asked(cluster: EmbeddedCluster) -> None:
+    topic = fresh("some")
+    one, two = fill(cluster, topic, 20)
+    config = ClientConfig(name_server=cluster.name_server, heartbeat_interval=0.1, persist_offset_interval=60.0)
+    options = LitePullOptions(auto_commit=False, pull_batch_size=32)
+    consumer = LitePullConsumer(fresh("lg"), config=config, options=options)
+    consumer.subscribe(topic)
+    with consumer:
+        assert len(polled(consumer, 20)) == 20
+        consumer.commit([one, MessageQueue(topic, "none", 0)], persist=False)
+        assert (consumer.committed(one), consumer.committed(two)) == (10, 0)
+        assert stored(cluster, consumer, one) == 0
+        consumer.commit([two], persist=True)
+        until(lambda: stored(cluster, consumer, two) == 10)
+        assert consumer.committed(one) == 10, "what is noted of other queues stays"
+        consumer.commit([], persist=True)
+
+
+def test_committed_says_where_a_broker_does_not_answer() -> None:
+    with EmbeddedCluster() as cluster:
+        queue = fill(cluster, "t", 2)[0]
+        with made(cluster) as consumer:
+            consumer.assign([queue])
+            consumer._instance.update_route("t")
+            cluster.stop()
+            consumer.offset_store.remove_offset(queue)
+            with pytest.raises(ClientError, match=r"^Fetch consume offset from broker exception"):
+                consumer.committed(queue)
+
+
+def test_no_more_is_pulled_than_the_thresholds_allow(cluster: EmbeddedCluster) -> None:
+    topic = fresh("full")
+    queues = fill(cluster, topic, 400, queues=2)
+    cases: list[tuple[str, Any, int]] = [
+        ("pull_threshold_for_queue", 50, 160),
+        ("pull_threshold_size_for_queue", 3000, 160),
+        ("consume_max_span", 50, 160),
+        ("pull_threshold_for_all", 60, 160),
+    ]
+    for name, value, most in cases:
+        consumer = made(cluster, pull_batch_size=10, pulls_under_way=2, **{name: value})
+        consumer.assign(queues)
+        with consumer:
+            for queue in queues:
+                consumer.seek_to_begin(queue)
+            until(lambda: all(consumer._assigned.is_full(consumer._assigned._queues[queue]) for queue in queues))  # noqa: B023
+            time.sleep(0.3)
+            waiting = sum(consumer._assigned._queues[queue].process_queue.count for queue in queues)
+            assert 10 < waiting <= most, name
+            assert sorted(polled(consumer, 400)) == all_of(400), "and all of it comes in the end"
+
+
+def test_listeners_are_told_when_a_topic_has_got_other_queues(cluster: EmbeddedCluster) -> None:
+    topic = fresh("grown")
+    fill(cluster, topic, 0, queues=2)
+    told: list[tuple[str, int]] = []
+    consumer = made(cluster, topic_metadata_check_interval=0.1)
+    consumer.register_topic_message_queue_change_listener(topic, lambda name, queues: told.append((name, len(queues))))
+    with consumer:
+        assert len(consumer.fetch_message_queues(topic)) == 2
+        time.sleep(0.3)
+        assert told == []
+        fill(cluster, topic, 0, queues=5)
+        until(lambda: told == [(topic, 5)])
+        with pytest.raises(ClientError, match="Topic or listener is null"):
+            consumer.register_topic_message_queue_change_listener("", lambda *_: None)
+
+
+def test_what_is_wrong_is_said_in_javas_words(cluster: EmbeddedCluster) -> None:
+    consumer = made(cluster)
+    for call in (lambda: consumer.poll(1), lambda: consumer.committed(MessageQueue("t", "b", 0))):
+        with pytest.raises(ClientError, match=r"^The consumer not running, please start it first\."):
+            call()
+    with pytest.raises(ClientError, match=r"^subscribe exception: Topic can not be null or empty\."):
+        consumer.subscribe("")
+    with pytest.raises(ClientError, match=r"^subscribe exception: subString split error"):
+        consumer.subscribe("t", "||")
+    with pytest.raises(ArgumentError, match=r"^Message queues can not be null or empty\."):
+        consumer.assign([])
+    consumer.subscribe("t")
+    with pytest.raises(ClientError, match=r"^Subscribe and assign are mutually exclusive\."):
+        consumer.assign([MessageQueue("t", "b", 0)])
+    with consumer:
+        with pytest.raises(ArgumentError, match=r"^Timeout must not be negative$"):
+            consumer.poll(-1)
+        with pytest.raises(ClientError, match="maybe started once, RUNNING"):
+            consumer.start()
+        with pytest.raises(ClientError, match=r"^Can not find Message Queue for this topic, nowhere"):
+            consumer.fetch_message_queues("nowhere")
+    assigned = made(cluster)
+    assigned.assign([MessageQueue("t", "b", 0)])
+    with pytest.raises(ClientError, match=r"^subscribe exception: Subscribe and assign are mutually exclusive\."):
+        assigned.subscribe("t")
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong"),
+    [
+        ("auto_commit_interval", 0.5),
+        ("pull_batch_size", 0),
+        ("pull_threads", 0),
+        ("pull_threshold_for_all", 0),
+        ("pull_threshold_for_queue", 0),
+        ("pull_threshold_size_for_queue", 0),
+        ("consume_max_span", 0),
+        ("poll_timeout", -1.0),
+        ("topic_metadata_check_interval", 0.0),
+        ("pull_time_delay_when_exception", -1.0),
+        ("suspend_timeout", 0.0),
+        ("pull_batch_size", "many"),
+    ],
+)
+def test_options_out_of_range_are_refused(name: str, wrong: Any) -> None:
+    with pytest.raises(ArgumentError, match=name):
+        LitePullOptions(**{name: wrong})
+
+
+def test_a_beginning_that_there_is_not_is_refused() -> None:
+    with pytest.raises(ClientError, match="Invalid ConsumeFromWhere Value"):
+        LitePullOptions(consume_from_where=ConsumeFromWhere.CONSUME_FROM_MIN_OFFSET)
+    with pytest.raises(ArgumentError, match="consumeTimestamp is invalid"):
+        LitePullOptions(consume_timestamp="yesterday")
+
+
+def test_a_topic_that_is_not_there_yet_is_polled_once_it_is(cluster: EmbeddedCluster) -> None:
+    topic = fresh("unborn")
+    config = ClientConfig(name_server=cluster.name_server, poll_name_server_interval=0.2, heartbeat_interval=0.2)
+    config_options = LitePullOptions(auto_commit=False)
+    consumer = LitePullConsumer(fresh("lg"), config=config, options=config_options)
+    consumer.subscribe(topic)
+    with consumer:
+        assert consumer.poll(0.1) == []
+        fill(cluster, topic, 2, queues=1)
+        consumer._instance.rebalance_immediately()
+        assert sorted(polled(consumer, 2)) == all_of(2)
+
+
+def test_a_wrong_name_server_is_one_clear_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NAMESRV_ADDR", raising=False)
+    with pytest.raises(ClientError, match=r"No name server address, please set it\."):
+        LitePullConsumer("lost").start()
+    consumer = LitePullConsumer("lost", name_server="127.0.0.1:1")
+    consumer.subscribe("t")
+    with pytest.raises(ClientError, match=r"connect to <127\.0\.0\.1:1> failed"):
+        consumer.start()
+    consumer.shutdown()
+
+
+def test_a_broker_that_restarts_is_pulled_again(tmp_path: Path) -> None:
+    with EmbeddedCluster(tmp_path) as cluster:
+        queues = fill(cluster, "t", 10)
+        ports = (cluster.name_server.rpartition(":")[2], cluster.brokers[0].address.rpartition(":")[2])
+        consumer = made(cluster)
+        consumer.subscribe("t")
+        consumer.start()
+        assert len(polled(consumer, 10)) == 10
+        consumer.commit_sync()
+        consumer.persist_consumer_offset()
+        time.sleep(0.3)
+    with EmbeddedCluster(tmp_path, name_server_port=int(ports[0]), broker_port=int(ports[1])) as cluster:
+        with Producer("more", name_server=cluster.name_server) as producer:
+            send(producer, "t", queues, range(10, 14))
+        assert sorted(polled(consumer, 4, 30)) == ["p10", "p11", "p12", "p13"]
+        consumer.shutdown()
+
+
+def test_a_namespace_stands_before_topic_and_group_and_nobody_sees_it(cluster: EmbeddedCluster) -> None:
+    topic = fresh("spaced")
+    fill(cluster, f"space%{topic}", 4, queues=1)
+    consumer = made(cluster, namespace="space")
+    consumer.subscribe(topic)
+    with consumer:
+        messages = consumer.poll(10)
+        assert {message.topic for message in messages} == {topic}
+        assert {queue.topic for queue in consumer.assignment} == {topic}
+        consumer.commit_sync()
+        assert consumer.committed(consumer.assignment[0]) == 4
+
+
+def test_broadcasting_members_get_all_messages_each_and_keep_offsets_in_a_file(
+    cluster: EmbeddedCluster, tmp_path: Path
+) -> None:
+    topic = fresh("news")
+    queue = fill(cluster, topic, 10, queues=1)[0]
+    options = LitePullOptions(
+        message_model="BROADCASTING", consume_from_where=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET, auto_commit=False
+    )
+    config = ClientConfig(
+        name_server=cluster.name_server, local_offset_dir=tmp_path, client_ip="10.0.0.1", rebalance_interval=0.1
+    )
+    for name in ("one", "two"):
+        consumer = LitePullConsumer("casting", config=config, instance_name=name, options=options)
+        consumer.subscribe(topic)
+        with consumer:
+            assert sorted(polled(consumer, 10)) == all_of(10)
+            consumer.commit_sync()
+            assert consumer.committed(queue) == 10
+        assert "}:10" in (tmp_path / f"10.0.0.1@{name}@STREAM" / "casting" / "offsets.json").read_text()
+
+
+def test_threads_that_poll_get_each_message_once(cluster: EmbeddedCluster) -> None:
+    topic = fresh("threads")
+    fill(cluster, topic, 300, queues=4)
+    consumer = made(cluster, pull_batch_size=3)
+    consumer.subscribe(topic)
+    found: list[str] = []
+
+    def poll() -> None:
+        while len(found) < 300:
+            found.extend(bodies(consumer.poll(0.1)))
+
+    with consumer:
+        threads = [threading.Thread(target=poll) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(30)
+    assert sorted(found) == all_of(300)
+
+
+def test_a_poll_that_waits_ends_with_the_consumer(cluster: EmbeddedCluster) -> None:
+    consumer = made(cluster)
+    consumer.subscribe("t")
+    consumer.start()
+    threading.Timer(0.2, consumer.shutdown).start()
+    began = time.monotonic()
+    assert consumer.poll(30) == []
+    assert time.monotonic() - began < 10
+    assert list(consumer) == []
+
+
+def test_administrators_see_what_it_is(cluster: EmbeddedCluster) -> None:
+    consumer = made(cluster)
+    consumer.subscribe("t", "A || B")
+    with consumer:
+        info = consumer.running_info()
+        assert [each["subString"] for each in info["subscriptionSet"]] == ["A || B"]
+        assert info["properties"]["pull_batch_size"] == "32"
+        assert consumer.consume_from_where == "CONSUME_FROM_LAST_OFFSET"
+
+
+def test_a_fork_says_that_it_has_no_consumer(cluster: EmbeddedCluster) -> None:
+    topic = fresh("forked")
+    fill(cluster, topic, 4)
+    context = multiprocessing.get_context("fork")
+    receiver, sender = context.Pipe(duplex=False)
+    consumer = made(cluster)
+    consumer.subscribe(topic)
+
+    def child() -> None:
+        try:
+            consumer.poll(1)
+        except ForkError as error:
+            consumer.shutdown()
+            sender.send(str(error))
+        else:
+            sender.send("polled")
+
+    with consumer:
+        assert consumer.poll(10)
+        process = context.Process(target=child)
+        process.start()
+        process.join(20)
+        assert receiver.poll(1)
+        assert "fork of the process" in receiver.recv()
+        consumer.seek_to_begin(consumer.assignment[0])
+        assert consumer.poll(10), "the parent's goes on"
+
+
+SCRIPT = """
+import sys
+from rmqfast.client.lite_pull import LitePullConsumer
+consumer = LitePullConsumer("interrupted", name_server=sys.argv[1])
+consumer.subscribe(sys.argv[2])
+consumer.start()
+consumer.poll(10)
+print("ready", flush=True)
+try:
+    consumer.poll(30)
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+"""
+
+
+def test_ctrl_c_ends_a_poll_and_the_interpreter_ends_with_a_running_consumer(cluster: EmbeddedCluster) -> None:
+    topic = fresh("interrupted")
+    fill(cluster, topic, 1)
+    command = [sys.executable, "-c", SCRIPT, cluster.name_server, topic]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=dict(os.environ), text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        time.sleep(0.3)
+        began = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        assert process.stdout.readline() == "interrupted\n"
+        assert time.monotonic() - began < 1.0
+        _, errors = process.communicate(timeout=20)
+        assert (process.returncode, errors) == (0, "")
+
+
+def arrow_polled(consumer: LitePullConsumer, count: int, columns: list[str] | None = None) -> list[dict[str, Any]]:
+    """So many rows."""
+    rows: list[dict[str, Any]] = []
+    deadline = time.monotonic() + 20
+    while len(rows) < count and time.monotonic() < deadline:
+        batch = consumer.poll_arrow(0.2, columns)
+        if batch is not None:
+            rows += pa.record_batch(batch).to_pylist()
+    return rows
+
+
+def test_poll_arrow_gives_the_rows_that_poll_gives(cluster: EmbeddedCluster) -> None:
+    topic = fresh("arrow")
+    queues = fill(cluster, topic, 100, queues=4)
+    consumer = made(cluster)
+    consumer.subscribe(topic)
+    with consumer:
+        rows = arrow_polled(consumer, 100)
+        assert consumer.poll_arrow(0.05) is None
+        consumer.commit_sync()
+        assert {consumer.committed(queue) for queue in queues} == {25}
+        for queue in queues:
+            consumer.seek_to_begin(queue)
+        messages: list[MessageView] = []
+        while len(messages) < 100:
+            messages += consumer.poll(10)
+    assert sorted(row["body"] for row in rows) == sorted(message.body or b"" for message in messages)
+    by_place = {(message.queue_id, message.queue_offset): message for message in messages}
+    for row in rows:
+        message = by_place[row["queue_id"], row["queue_offset"]]
+        assert (row["msg_id"], row["tags"], row["topic"]) == (message.msg_id, message.tags, topic)
+        assert (row["broker_name"], row["store_host"]) == (message.broker_name, message.store_host)
+
+
+def test_poll_arrow_gives_the_columns_that_are_asked_for(cluster: EmbeddedCluster) -> None:
+    topic = fresh("columns")
+    fill(cluster, topic, 20, queues=1)
+    consumer = made(cluster)
+    consumer.subscribe(topic, "t1 || t2")
+    with consumer:
+        with pytest.raises(UnknownColumnError):
+            consumer.poll_arrow(5, ["nothing"])
+        rows = arrow_polled(consumer, 8, ["queue_offset", "tags"])
+        assert rows == [{"queue_offset": n, "tags": f"t{n % 5}"} for n in range(20) if n % 5 in {1, 2}]
+        with pytest.raises(ArgumentError, match="Timeout must not be negative"):
+            consumer.poll_arrow(-1)
+
+
+def test_poll_arrow_shows_topics_without_their_namespace(cluster: EmbeddedCluster) -> None:
+    topic = fresh("spaced")
+    fill(cluster, f"space%{topic}", 4, queues=1)
+    consumer = made(cluster, namespace="space")
+    consumer.subscribe(topic)
+    with consumer:
+        assert {row["topic"] for row in arrow_polled(consumer, 4)} == {topic}
+
+
+def test_what_does_not_fit_into_one_arrow_batch_comes_with_the_next(cluster: EmbeddedCluster) -> None:
+    topic = fresh("large")
+    (queue,) = fill(cluster, topic, 0, queues=1)
+    with Producer("large", name_server=cluster.name_server) as producer:
+        for number in range(40):  # 4 MB of one byte are a few kB on their way
+            producer.send(Message(topic, b"%c" % (65 + number % 26) * 4_000_000), queue)
+    consumer = made(cluster)
+    consumer.subscribe(topic)
+    offsets: list[int] = []
+    with consumer:
+        until(lambda: queue in consumer.assignment)
+        until(lambda: consumer._assigned._queues[queue].process_queue.count == 40)
+        batches = 0
+        while len(offsets) < 40:
+            batch = pa.record_batch(consumer.poll_arrow(10, ["queue_offset", "body"]))
+            offsets += batch.column("queue_offset").to_pylist()
+            batches += 1
+            consumer.commit_sync()
+            assert consumer.committed(queue) == offsets[-1] + 1, "no more is consumed than was returned"
+    assert offsets == list(range(40))
+
+
+def test_two_brokers_are_pulled_at_once_and_a_batch_is_of_one(tmp_path: Path) -> None:
+    with EmbeddedCluster(tmp_path, brokers=2) as cluster:
+        queues = fill(cluster, "t", 200, queues=2)
+        assert len({queue.broker_name for queue in queues}) == 2
+        consumer = made(cluster)
+        consumer.subscribe("t")
+        with consumer:
+            assert sorted(polled(consumer, 200)) == all_of(200)
+            for queue in queues:
+                consumer.seek_to_begin(queue)
+            rows = arrow_polled(consumer, 200)
+            assert sorted(row["body"].decode() for row in rows) == all_of(200)
+            for queue in queues:
+                consumer.seek_to_begin(queue)
+            batch = pa.record_batch(consumer.poll_arrow(10))
+            assert len(set(batch.column("broker_name").to_pylist())) == 1
+
+
+def test_a_broker_that_comes_back_elsewhere_is_found_there(tmp_path: Path) -> None:
+    with EmbeddedCluster(tmp_path) as cluster:
+        queues = fill(cluster, "t", 10)
+        port = int(cluster.name_server.rpartition(":")[2])
+        consumer = made(cluster)
+        consumer.assign(queues)
+        consumer.start()
+        assert len(polled(consumer, 10)) == 10
+    with EmbeddedCluster(tmp_path, name_server_port=port) as cluster:
+        with Producer("more", name_server=cluster.name_server) as producer:
+            send(producer, "t", queues, range(10, 14))
+        assert sorted(polled(consumer, 4, 40)) == ["p10", "p11", "p12", "p13"]
+        consumer.shutdown()
+
+
+@pytest.mark.parametrize("as_arrow", [False, True])
+def test_hooks_are_told_of_messages_that_are_polled(cluster: EmbeddedCluster, as_arrow: bool) -> None:
+    topic, watcher = fresh("told"), Watcher()
+    (queue,) = fill(cluster, topic, 5, queues=1)
+    with made(cluster) as consumer:
+        consumer.register_consume_hook(watcher)
+        consumer.assign([queue])
+        if as_arrow:
+            assert pa.record_batch(consumer.poll_arrow(10, ["queue_offset"])).num_rows == 5
+        else:
+            assert len(consumer.poll(10)) == 5
+    found = [b"p%d" % number for number in range(5)]
+    assert watcher.seen == [
+        ("before", None, False, None, None, found),
+        ("after", "CONSUME_SUCCESS", True, None, None, found),
+    ]

@@ -1,0 +1,280 @@
+"""The pipelined puller against a broker in this process."""
+
+from __future__ import annotations
+
+import multiprocessing
+import signal
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+
+import pyarrow as pa
+import pytest
+
+from rmqfast import EmbeddedCluster
+from rmqfast._native import Fetched, MessageView, Puller, PullerEvent, fetched_to_arrow, messages_to_arrow
+from rmqfast.errors import ChannelClosedError, ForkError, UnknownColumnError
+from rmqfast.message import MessageQueue
+
+from .senders import bodies, send_batch
+
+COUNT = 3000
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[EmbeddedCluster]:
+    """Topic `many` with 3000 messages in each of two queues; one in ten has TagA, one none, the others TagB."""
+    with EmbeddedCluster() as cluster:
+        for queue_id in (0, 1):
+            messages = ((body, _properties(number)) for number, body in enumerate(bodies(COUNT)))
+            send_batch(cluster.brokers[0].address, "many", queue_id, messages)
+        yield cluster
+
+
+def _properties(number: int) -> str:
+    tags = "" if number % 10 == 1 else f"TAGS\x01{'TagA' if number % 10 == 0 else 'TagB'}\x02"
+    return f"{tags}KEYS\x01k{number}\x02WAIT\x01true"
+
+
+@pytest.fixture
+def puller(cluster: EmbeddedCluster) -> Iterator[Puller]:
+    puller = open_puller(cluster)
+    yield puller
+    puller.close()
+
+
+def open_puller(cluster: EmbeddedCluster, **options: object) -> Puller:
+    return Puller(cluster.brokers[0].address, consumer_group="g", broker_name="b", **options)  # type: ignore[arg-type]
+
+
+def take(puller: Puller, enough: Callable[[list[Fetched]], bool]) -> list[Fetched]:
+    """Takes until it is enough."""
+    taken: list[Fetched] = []
+    until = time.monotonic() + 30
+    while not enough(taken):
+        assert time.monotonic() < until, taken[-3:]
+        taken.extend(item for item in puller.take(1.0) if isinstance(item, Fetched))
+    return taken
+
+
+def ended(queues: int) -> Callable[[list[Fetched]], bool]:
+    return lambda taken: sum(fetched.is_end for fetched in taken) >= queues
+
+
+def offsets(taken: list[Fetched]) -> dict[int, list[int]]:
+    """Queue offsets by queue."""
+    found: dict[int, list[int]] = defaultdict(list)
+    for fetched in taken:
+        found[fetched.queue.queue_id].extend(message.queue_offset for message in fetched.messages)
+    return found
+
+
+def test_queues_are_pulled_from_their_start_to_their_end(puller: Puller) -> None:
+    for queue_id in (0, 1):
+        puller.assign("many", queue_id, 0, end=COUNT)
+    taken = take(puller, ended(2))
+    assert offsets(taken) == {0: list(range(COUNT)), 1: list(range(COUNT))}
+    messages = [message for fetched in taken for message in fetched.messages]
+    assert messages[0].queue == MessageQueue("many", "b", messages[0].queue_id)
+    assert [m.body for m in messages if m.queue_id == 1] == bodies(COUNT)
+    assert (messages[0].max_offset, messages[0].property("MAX_OFFSET")) == (COUNT, str(COUNT))
+    assert puller.held == (0, 0)
+
+
+def test_a_part_of_a_queue_ends_where_it_should(puller: Puller) -> None:
+    puller.assign("many", 0, 1000, end=1777)
+    assert offsets(take(puller, ended(1))) == {0: list(range(1000, 1777))}
+    assert puller.take(0.2) == []
+
+
+@pytest.mark.parametrize(("expression", "tags"), [("TagA", {"TagA"}), ("TagB", {"TagB"}), ("TagA || TagB", None)])
+def test_the_broker_and_then_the_client_leave_out_what_has_another_tag(
+    puller: Puller, expression: str, tags: set[str] | None
+) -> None:
+    puller.assign("many", 0, 0, end=COUNT, expression=expression, tags=tags)
+    found = offsets(take(puller, ended(1)))[0]
+    wanted = {"TagA": {0}, "TagB": {2, 3, 4, 5, 6, 7, 8, 9}}.get(expression, set(range(10)) - {1})
+    assert found == [offset for offset in range(COUNT) if offset % 10 in wanted]
+
+
+def test_tags_of_the_client_hold_where_the_broker_filters_by_nothing(puller: Puller) -> None:
+    puller.assign("many", 0, 0, end=COUNT, tags={"TagA"})
+    taken = take(puller, ended(1))
+    assert offsets(taken) == {0: list(range(0, COUNT, 10))}
+    assert sum(pa.record_batch(batch).num_rows for batch in fetched_to_arrow(taken, ["tags"])) == COUNT / 10
+
+
+def test_what_came_becomes_arrow_with_the_values_of_the_messages(puller: Puller) -> None:
+    puller.assign("many", 0, 0, end=COUNT)
+    taken = take(puller, ended(1))
+    messages = [message for fetched in taken for message in fetched.messages]
+    table = pa.Table.from_batches([pa.record_batch(batch) for batch in fetched_to_arrow(taken)])
+    assert table.column("body").to_pylist() == bodies(COUNT)
+    assert set(table.column("broker_name").to_pylist()) == {"b"}
+    same = pa.table(pa.record_batch(messages_to_arrow(messages)))
+    assert same.drop_columns("properties").equals(table.combine_chunks().drop_columns("properties"))
+    row = same.slice(7, 1).to_pylist()[0]
+    assert row["msg_id"] == messages[7].msg_id
+    assert row["keys"] == messages[7].keys == "k7"
+    with pytest.raises(UnknownColumnError, match="did you mean body"):
+        fetched_to_arrow(taken, ["boddy"])
+
+
+def test_arrow_shows_messages_as_they_are_seen(puller: Puller) -> None:
+    puller.assign("many", 0, 0, end=3)
+    first, second, third = (m for fetched in take(puller, ended(1)) for m in fetched.messages)
+    seen = [third, first.seen_as("orders", 5), MessageView(second.record)]
+    batch = pa.record_batch(messages_to_arrow(seen, ["topic", "reconsume_times", "broker_name", "queue_offset"]))
+    assert batch.to_pydict() == {
+        "topic": ["many", "orders", "many"],
+        "reconsume_times": [0, 5, 0],
+        "broker_name": ["b", "b", None],
+        "queue_offset": [2, 0, 1],
+    }
+    empty = pa.record_batch(messages_to_arrow([], ["topic"], microseconds=True))
+    assert (empty.num_rows, empty.schema.names) == (0, ["topic"])
+
+
+def test_a_message_that_comes_later_is_there_at_once(cluster: EmbeddedCluster, puller: Puller) -> None:
+    address = cluster.brokers[0].address
+    send_batch(address, "later", 0, [(b"first", "")])
+    puller.assign("later", 0, 0)
+    take(puller, lambda taken: any(fetched.status == "FOUND" for fetched in taken))
+    time.sleep(0.3)
+    send_batch(address, "later", 0, [(b"second", "")])
+    sent = time.monotonic()
+    taken = take(puller, lambda taken: any(fetched.status == "FOUND" for fetched in taken))
+    assert time.monotonic() - sent < 2
+    assert [message.body for fetched in taken for message in fetched.messages] == [b"second"]
+
+
+def test_after_a_seek_only_its_epoch_comes(puller: Puller) -> None:
+    first = puller.assign("many", 0, 0)
+    take(puller, lambda taken: len(taken) > 3)
+    second = puller.seek("many", 0, COUNT - 5)
+    assert second is not None
+    assert second > first
+    taken = take(puller, lambda taken: len(offsets(taken)[0]) >= 5)
+    assert {fetched.epoch for fetched in taken} == {second}
+    assert offsets(taken)[0] == list(range(COUNT - 5, COUNT))
+    assert puller.seek("many", 9, 0) is None
+
+
+def test_a_queue_that_is_paused_gives_what_it_has_and_no_more(puller: Puller) -> None:
+    assert not puller.pause("many", 0)
+    puller.assign("many", 0, 0, end=COUNT)
+    assert puller.pause("many", 0)
+    taken = [item for _ in range(5) for item in puller.take(0.05) if isinstance(item, Fetched)]
+    assert not any(fetched.is_end for fetched in taken)
+    assert puller.resume("many", 0)
+    taken += take(puller, ended(1))
+    assert offsets(taken)[0] == list(range(COUNT))
+    assert puller.remove("many", 0)
+    assert not puller.remove("many", 0)
+
+
+def test_no_more_is_held_than_is_allowed(cluster: EmbeddedCluster) -> None:
+    puller = open_puller(cluster, of_queue=(200, 1 << 20), depth=4)
+    puller.assign("many", 0, 0, end=COUNT)
+    time.sleep(0.5)
+    messages, size = puller.held
+    assert 200 <= messages <= 200 + 5 * 32
+    assert size < messages * 400
+    assert offsets(take(puller, ended(1)))[0] == list(range(COUNT))
+    puller.close()
+
+
+def test_an_offset_that_the_queue_does_not_have_is_told_with_where_to_go_on(puller: Puller) -> None:
+    puller.assign("many", 0, COUNT + 10)
+    (fetched,) = take(puller, bool)
+    assert (fetched.status, fetched.code, fetched.next_begin_offset) == ("OFFSET_ILLEGAL", 21, COUNT)
+    puller.seek("many", 0, fetched.next_begin_offset - 1)
+    assert offsets(take(puller, lambda taken: bool(offsets(taken))))[0] == [COUNT - 1]
+
+
+def test_what_the_broker_refuses_is_told_with_its_code(puller: Puller) -> None:
+    puller.assign("none", 0, 0)
+    (fetched,) = take(puller, bool)
+    assert (fetched.status, fetched.code) == ("FAILED", 17)
+    assert "topic[none] not exist" in fetched.remark
+    assert "FAILED" in repr(fetched)
+
+
+def test_a_broker_that_comes_back_is_pulled_on(tmp_path: object) -> None:
+    def start(port: int = 0) -> EmbeddedCluster:
+        return EmbeddedCluster(str(tmp_path), broker_port=port).start()
+
+    cluster = start()
+    address = cluster.brokers[0].address
+    send_batch(address, "t", 0, [(body, "") for body in bodies(100)])
+    puller = Puller(address, consumer_group="g")
+    puller.assign("t", 0, 0)
+    taken = take(puller, lambda taken: len(offsets(taken)[0]) == 100)
+    cluster.stop()
+    events = [item for _ in range(4) for item in puller.take(0.5) if isinstance(item, PullerEvent)]
+    assert events
+    assert not events[-1].is_connected
+    assert address in events[-1].reason
+    cluster = start(int(address.rpartition(":")[2]))
+    send_batch(address, "t", 0, [(body, "") for body in bodies(50)])
+    taken += take(puller, lambda more: len(offsets(more)[0]) == 50)
+    assert offsets(taken)[0] == list(range(150))
+    puller.close()
+    cluster.stop()
+
+
+def test_each_pull_has_its_fields_and_its_signature(cluster: EmbeddedCluster) -> None:
+    asked: list[tuple[int, dict[str, str], bytes]] = []
+
+    def sign(code: int, fields: dict[str, str], body: bytes) -> dict[str, str]:
+        asked.append((code, fields, body))
+        if len(asked) == 1:
+            raise LookupError("no key yet")
+        return {"Signature": "s"}
+
+    puller = open_puller(cluster, sign=sign, ext_fields={"AccessKey": "me"}, retry=0.05)
+    puller.assign("many", 0, 5, end=10, expression="TagB")
+    taken = take(puller, ended(1))
+    assert (taken[0].status, taken[0].code) == ("FAILED", -1)
+    assert "no key yet" in taken[0].remark
+    code, fields, body = asked[1]
+    assert (code, body, fields["AccessKey"], fields["queueOffset"], fields["sysFlag"]) == (11, b"", "me", "5", "20")
+    assert (fields["subscription"], fields["expressionType"], fields["consumerGroup"]) == ("TagB", "TAG", "g")
+    puller.close()
+
+
+def test_ctrl_c_ends_the_wait(puller: Puller) -> None:
+    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.3)
+        started = time.monotonic()
+        with pytest.raises(KeyboardInterrupt):
+            puller.take(20.0)
+        assert time.monotonic() - started < 2
+    finally:
+        signal.signal(signal.SIGALRM, before)
+
+
+def test_a_closed_puller_says_so_and_a_wait_ends(cluster: EmbeddedCluster) -> None:
+    puller = open_puller(cluster)
+    puller.close()
+    puller.close()
+    with pytest.raises(ChannelClosedError, match="the puller is closed"):
+        puller.take(1.0)
+
+
+def _in_a_fork(puller: Puller, told: object) -> None:
+    try:
+        puller.take(0.1)
+    except ForkError as error:
+        told.put(str(error))  # type: ignore[attr-defined]
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_fork_is_told_to_open_its_own(puller: Puller) -> None:
+    context = multiprocessing.get_context("fork")
+    told = context.Queue()
+    child = context.Process(target=_in_a_fork, args=(puller, told))
+    child.start()
+    assert "not in its fork" in told.get(timeout=20)
+    child.join()

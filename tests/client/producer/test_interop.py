@@ -1,0 +1,140 @@
+"""What is sent here, as the official Java client gets it from real brokers, and from ours."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rmqfast
+from rmqfast import Message
+from rmqfast.client.producer import LocalTransactionState, Producer, TransactionProducer
+from tests.broker.interop.cluster import SCENARIO, Cluster, cluster_of
+from tests.interop.rocketmq import java
+
+pytestmark = [pytest.mark.long, pytest.mark.soak, pytest.mark.timeout(500)]
+
+COMMIT, ROLLBACK, UNKNOWN = LocalTransactionState
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture(scope="module", params=["ours", "4.9.4", "5.3.3"])
+def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with cluster_of(request.param, tmp_path_factory.mktemp("cluster"), SCENARIO) as running:
+        yield running
+
+
+def consumed(cluster: Cluster, topic: str) -> list[dict[str, Any]]:
+    """The messages of a topic, as the pull consumer of 4.9.4 gets them."""
+    words = ["--mode", "pull", "--namesrv", cluster.name_server, "--topic", topic, "--group", "g", "--full-body"]
+    rows = [json.loads(line) for line in java("4.9.4", "Consume", *words).splitlines() if line.startswith("{")]
+    return sorted(rows, key=lambda row: (row["queueId"], row["queueOffset"]))
+
+
+def body_of(row: dict[str, Any]) -> bytes:
+    return base64.b64decode(row["body"])
+
+
+def test_java_gets_what_was_sent_with_all_its_properties(cluster: Cluster) -> None:
+    topic = "everything"
+    compressed = b"compress me, " * 4000
+    given = [
+        Message(topic, b"plain"),
+        Message(topic, "größer".encode(), "TagÄ", ["k1", "k2"], {"own": "wért", "n": "1"}, flag=-5),
+        Message(topic, compressed, "large", "k3"),
+        Message(topic, b"unwaited", wait_store=False),
+        Message(topic, os.urandom(300_000), "random"),
+        Message(topic, b"delayed", "late", delay_level=1),
+    ]
+    with Producer("interop", name_server=cluster.name_server) as producer:
+        results = [producer.send(message) for message in given]
+        futures = [producer.send_async(Message(topic, b"async %d" % n, keys=f"a{n}")) for n in range(50)]
+        results += [future.result(10) for future in futures]
+        batch = [Message(topic, b"batch %d" % n, f"t{n % 3}", f"b{n}", {"n": str(n)}) for n in range(64)]
+        together = producer.send_batch(batch)
+        ordered = [producer.send_ordered(Message(topic, b"ordered"), "key").queue for _ in range(3)]
+        assert len(set(ordered)) == 1
+        producer.send_oneway(Message(topic, b"oneway"))
+        time.sleep(3)
+    rows = consumed(cluster, topic)
+    assert len(rows) == len(given) + 50 + 64 + 3 + 1
+    by_id = {row["msgId"]: row for row in rows}
+    assert len(by_id) == len(rows)
+    for message, result in zip(given, results, strict=False):
+        row = by_id[result.msg_id]
+        assert (body_of(row), row["tags"], row["flag"]) == (message.body, message.tags, message.flag)
+        assert row["keys"] == message.keys
+        assert message.properties.items() <= row["properties"].items()
+        if not message.delay_level:
+            assert row["offsetMsgId"] == result.offset_msg_id
+            assert (row["queueId"], row["queueOffset"]) == (result.queue.queue_id, result.queue_offset)
+    large = by_id[results[2].msg_id]
+    assert large["storeSize"] < 2000
+    found = [by_id[each] for each in together.msg_id.split(",")]
+    assert [body_of(row) for row in found] == [message.body for message in batch]
+    assert [(row["tags"], row["keys"], row["properties"]["n"]) for row in found] == [
+        (message.tags, message.keys, message.properties["n"]) for message in batch
+    ]
+    assert [row["offsetMsgId"] for row in found] == together.offset_msg_id.split(",")
+
+
+class Bank:
+    """Says of each transaction what its argument says, and of those asked for what the body says."""
+
+    def __init__(self) -> None:
+        self.asked: list[bytes] = []
+
+    def execute_local_transaction(self, _message: Message, argument: Any) -> LocalTransactionState | None:
+        return argument  # type: ignore[no-any-return]
+
+    def check_local_transaction(self, message: Any) -> LocalTransactionState | None:
+        self.asked.append(message.body)
+        return COMMIT if b"commit" in message.body else ROLLBACK
+
+
+def test_java_gets_what_was_committed_at_once_or_when_asked_and_nothing_else(cluster: Cluster) -> None:
+    topic, bank = "transactions", Bank()
+    with Producer("first", name_server=cluster.name_server) as producer:
+        producer.send(Message(topic, b"plain"))
+    path = os.pathsep.join([str(Path(rmqfast.__file__).parents[1]), str(ROOT)])
+    words = [cluster.name_server, "bank", topic, "killed, then commit"]
+    killed = subprocess.run(
+        [sys.executable, "-m", "tests.client.producer.dying_producer", *words],
+        env={**os.environ, "PYTHONPATH": path},
+        cwd=ROOT,
+        check=False,
+        timeout=60,
+    )
+    assert killed.returncode == -signal.SIGKILL
+    with TransactionProducer("bank", bank, name_server=cluster.name_server) as producer:
+        sent = {
+            body: producer.send_in_transaction(Message(topic, body, "t", properties={"own": "1"}), state)
+            for body, state in [
+                (b"committed", COMMIT),
+                (b"rolled back", ROLLBACK),
+                (b"asked, then commit", UNKNOWN),
+                (b"asked, then not", None),
+            ]
+        }
+        deadline = time.monotonic() + 90
+        expected = {b"asked, then commit", b"asked, then not", b"killed, then commit"}
+        while not expected <= set(bank.asked) and time.monotonic() < deadline:
+            time.sleep(0.2)
+        # of those that ended, too, a broker may ask before it has noted that
+        assert expected <= set(bank.asked)
+        time.sleep(2)
+    rows = {body_of(row): row for row in consumed(cluster, topic)}
+    assert set(rows) == {b"plain", b"committed", b"asked, then commit", b"killed, then commit"}
+    for body in (b"committed", b"asked, then commit"):
+        assert rows[body]["msgId"] == sent[body].send_result.transaction_id
+        assert rows[body]["properties"]["own"] == "1"
+        assert rows[body]["properties"]["PGROUP"] == "bank"

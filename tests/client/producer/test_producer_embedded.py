@@ -1,0 +1,498 @@
+"""All ways to send, against a broker in this process; what was stored is read from its store."""
+
+from __future__ import annotations
+
+import multiprocessing
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from rmqfast import EmbeddedCluster, Message, MessageQueue, open_store
+from rmqfast.client.instance import ClientConfig
+from rmqfast.client.producer import (
+    CommunicationMode,
+    MessageType,
+    Producer,
+    ProducerOptions,
+    SendContext,
+    SendResult,
+    SendStatus,
+)
+from rmqfast.errors import ArgumentError, ClientError, ForkError, RemotingTimeoutError, ResponseError, RmqError
+from rmqfast.remoting.hash_map import java_hash
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[EmbeddedCluster]:
+    with EmbeddedCluster() as running:
+        yield running
+
+
+@pytest.fixture
+def producer(cluster: EmbeddedCluster) -> Iterator[Producer]:
+    with Producer("embedded", name_server=cluster.name_server) as running:
+        yield running
+
+
+def stored(cluster: EmbeddedCluster, topic: str) -> list[dict[str, Any]]:
+    """The messages of a topic as the store has them, queue by queue."""
+    rows = [
+        {**row, "properties": dict(row["properties"])}
+        for broker in cluster.brokers
+        for row in open_store(broker.tables.root).scan(topic).to_arrow().to_pylist()
+    ]
+    return sorted(rows, key=lambda row: (row["queue_id"], row["queue_offset"]))
+
+
+def until(condition: Callable[[], object], seconds: float = 20) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it does not come true"
+        time.sleep(0.02)
+
+
+def test_a_message_is_stored_as_it_was_given(cluster: EmbeddedCluster, producer: Producer) -> None:
+    before = int(time.time() * 1000)
+    message = Message("whole", "bödy".encode(), "tag", ["k1", "k2"], {"own": "välue"}, wait_store=False, flag=-7)
+    result = producer.send(message)
+    (row,) = stored(cluster, "whole")
+    assert (row["body"], row["tags"], row["keys"], row["flag"]) == (message.body, "tag", "k1 k2", -7)
+    assert (row["msg_id"], row["offset_msg_id"]) == (result.msg_id, result.offset_msg_id)
+    assert result.queue in producer.fetch_publish_message_queues("whole")
+    assert result.queue.queue_id == row["queue_id"]
+    assert (result.status, result.queue_offset, result.region_id) == (SendStatus.SEND_OK, 0, "DefaultRegion")
+    assert row["properties"]["own"] == "välue"
+    assert before - 1000 < row["born_timestamp"].timestamp() * 1000 < before + 60_000
+
+
+def test_a_topic_that_is_not_there_is_made_with_four_queues_and_walked(
+    cluster: EmbeddedCluster, producer: Producer
+) -> None:
+    producer.send(Message("walked", b"first"))
+    # the walk begins anew where the route changes: from the one that the topic would have to its own
+    producer.fetch_publish_message_queues("walked")
+    results = [producer.send(Message("walked", b"%d" % n)) for n in range(8)]
+    assert Counter(result.queue.queue_id for result in results) == {0: 2, 1: 2, 2: 2, 3: 2}
+    numbers = [result.queue.queue_id for result in results]
+    assert all((after - before) % 4 == 1 for before, after in pairwise(numbers))
+    assert len(producer.fetch_publish_message_queues("walked")) == 4
+    assert len(stored(cluster, "walked")) == 9
+
+
+def test_a_large_body_is_compressed_on_its_way_and_whole_again(cluster: EmbeddedCluster, producer: Producer) -> None:
+    body = b"compress me, " * 1000
+    producer.send(Message("large", body))
+    (row,) = stored(cluster, "large")
+    assert row["body"] == body
+    assert row["sys_flag"] & 1
+    assert row["store_size"] < 1000
+
+
+def test_a_queue_or_a_selector_chooses(producer: Producer) -> None:
+    producer.create_topic("chosen", 6)
+    queues = producer.fetch_publish_message_queues("chosen")
+    assert [queue.queue_id for queue in queues] == list(range(6))
+    assert producer.send(Message("chosen", b"x"), queues[5]).queue == queues[5]
+    picked = producer.send(Message("chosen", b"x"), selector=lambda of, _message, n: of[n], argument=2)
+    assert picked.queue == queues[2]
+    for key in ("order-1", "polygenelubricants", 7, -7):
+        expected = abs(key) % 6 if isinstance(key, int) else abs(_signed(java_hash(key))) % 6
+        assert producer.send_ordered(Message("chosen", b"x"), key).queue.queue_id == expected
+
+
+def _signed(value: int) -> int:
+    return value - (1 << 32) if value >> 31 else value
+
+
+def test_what_a_selector_gets_wrong_is_said(producer: Producer) -> None:
+    message = Message("chosen", b"x")
+    with pytest.raises(ClientError, match=r"select message queue return null\."):
+        producer.send(message, selector=lambda *_: None)
+    with pytest.raises(ClientError, match="message's topic not equal mq's topic"):
+        producer.send(message, MessageQueue("other", "b", 0))
+    with pytest.raises(ClientError, match=r"The broker\[none\] not exist"):
+        producer.send(message, MessageQueue("chosen", "none", 0))
+    with pytest.raises(ResponseError, match=r"request queueId\[99\] is illegal"):
+        producer.send(
+            message, MessageQueue("chosen", producer.fetch_publish_message_queues("chosen")[0].broker_name, 99)
+        )
+
+
+def test_a_batch_is_one_request_with_all_ids(cluster: EmbeddedCluster, producer: Producer) -> None:
+    messages = [Message("batched", b"%d" % n, tags="t", keys=f"k{n}", flag=n) for n in range(64)]
+    result = producer.send_batch(messages)
+    rows = stored(cluster, "batched")
+    assert [row["body"] for row in rows] == [message.body for message in messages]
+    assert [row["msg_id"] for row in rows] == result.msg_id.split(",")
+    assert [row["offset_msg_id"] for row in rows] == result.offset_msg_id.split(",")
+    assert [row["flag"] for row in rows] == list(range(64))
+    assert {row["queue_id"] for row in rows} == {result.queue.queue_id}
+
+
+@pytest.mark.parametrize(
+    ("messages", "text"),
+    [
+        ([], "expected messages, got none"),
+        ([Message("a", b"x"), Message("b", b"x")], "The topic of the messages in one batch should be the same"),
+        ([Message("a", b"x", delay_level=1)], "TimeDelayLevel is not supported for batching"),
+        ([Message("%RETRY%g", b"x")], "Retry Group is not supported for batching"),
+        ([Message("a", b"x"), Message("a", b"x", wait_store=False)], "The waitStoreMsgOK of the messages"),
+        ([Message("a", b"x"), Message("a", b"")], "the message body length is zero"),
+        ([Message("a", b"x" * (1 << 20))] * 4, "the message body size over max value, MAX: 4194304"),
+    ],
+)
+def test_messages_that_make_no_batch_are_refused(producer: Producer, messages: list[Message], text: str) -> None:
+    with pytest.raises(ClientError, match=text):
+        producer.send_batch(messages)
+
+
+def test_asynchronous_sends_end_once_each_in_a_callback_or_a_future(
+    cluster: EmbeddedCluster, producer: Producer
+) -> None:
+    ended: list[SendResult | RmqError] = []
+    all_ended = threading.Event()
+
+    def callback(result: SendResult | RmqError) -> None:
+        ended.append(result)
+        if len(ended) == 500:
+            all_ended.set()
+
+    for n in range(500):
+        producer.send_async(Message("async", b"%d" % n), callback)
+    assert all_ended.wait(20)
+    assert all(isinstance(result, SendResult) for result in ended)
+    ids = {result.msg_id for result in ended if isinstance(result, SendResult)}
+    future = producer.send_async(Message("async", b"last"))
+    ids.add(future.result(10).msg_id)
+    assert ids == {row["msg_id"] for row in stored(cluster, "async")}
+    assert len(ids) == 501
+
+
+def test_one_way_and_delayed_messages_arrive(cluster: EmbeddedCluster, producer: Producer) -> None:
+    producer.send_oneway(Message("oneway", b"x"))
+    deadline = time.monotonic() + 10
+    while not _has(cluster, "oneway") and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert [row["body"] for row in stored(cluster, "oneway")] == [b"x"]
+    producer.send(Message("delayed", b"later", delay_level=18))
+    (row,) = stored(cluster, "SCHEDULE_TOPIC_XXXX")
+    assert (row["properties"]["REAL_TOPIC"], row["properties"]["DELAY"], row["queue_id"]) == ("delayed", "18", 17)
+
+
+def _has(cluster: EmbeddedCluster, topic: str) -> bool:
+    return topic in open_store(cluster.brokers[0].tables.root).topics()
+
+
+def test_messages_that_no_broker_takes_are_refused_before_they_are_sent(producer: Producer) -> None:
+    for message, text in [
+        (Message("", b"x"), "The specified topic is blank"),
+        (Message("a b", b"x"), r"The specified topic\[a b\] contains illegal characters"),
+        (Message("t" * 128, b"x"), r"The specified topic is longer than topic max length 127\."),
+        (Message("SCHEDULE_TOPIC_XXXX", b"x"), r"Sending message to topic\[SCHEDULE_TOPIC_XXXX\] is forbidden\."),
+        (Message("t", b""), "the message body length is zero"),
+        (Message("t", b"x" * ((4 << 20) + 1)), "the message body size over max value, MAX: 4194304"),
+    ]:
+        for send in (producer.send, producer.send_async, producer.send_oneway):
+            with pytest.raises(ClientError, match=text):
+                send(message)
+    with pytest.raises(ArgumentError, match="0x01 or 0x02"):
+        producer.send(Message("t", b"x", properties={"a": "1\x02DELAY\x013"}))
+
+
+def test_a_producer_has_one_life(cluster: EmbeddedCluster) -> None:
+    producer = Producer("life", name_server=cluster.name_server)
+    with pytest.raises(ClientError, match="The producer service state not OK, CREATE_JUST"):
+        producer.send(Message("t", b"x"))
+    producer.start()
+    with pytest.raises(ClientError, match="The producer service state not OK, maybe started once, RUNNING"):
+        producer.start()
+    producer.shutdown()
+    producer.shutdown()
+    with pytest.raises(ClientError, match="SHUTDOWN_ALREADY"):
+        producer.send(Message("t", b"x"))
+
+
+def test_a_group_has_one_producer_in_an_instance(cluster: EmbeddedCluster) -> None:
+    with Producer("once", name_server=cluster.name_server, instance_name="same"):
+        with pytest.raises(ClientError, match=r"The producer group\[once\] has been created before"):
+            Producer("once", name_server=cluster.name_server, instance_name="same").start()
+        with Producer("another", name_server=cluster.name_server, instance_name="same") as other:
+            assert other.send(Message("t", b"x")).status == "SEND_OK"
+    for group in ("", "a b", "DEFAULT_PRODUCER"):
+        with pytest.raises(ClientError, match="roup"):
+            Producer(group, name_server=cluster.name_server).start()
+
+
+def test_without_a_name_server_or_a_topic_the_error_says_what_to_do(cluster: EmbeddedCluster) -> None:
+    with pytest.raises(ClientError, match="No name server address") as raised:
+        Producer("g", config=ClientConfig(name_server="")).start()
+    assert raised.value.response_code == 10004
+    options = ProducerOptions(create_topic_key="none")
+    with (
+        Producer("g", name_server=cluster.name_server, options=options) as producer,
+        pytest.raises(ClientError, match="No route info of this topic: nowhere") as missing,
+    ):
+        producer.send(Message("nowhere", b"x"))
+    assert missing.value.response_code == 10005
+
+
+def test_a_namespace_is_wrapped_on_the_way_out_and_not_shown(cluster: EmbeddedCluster) -> None:
+    with Producer("g", name_server=cluster.name_server, namespace="ns") as producer:
+        result = producer.send(Message("spaced", b"x"))
+        assert result.queue.topic == "spaced"
+        assert producer.send(Message("spaced", b"y"), result.queue).queue == result.queue
+        assert {queue.topic for queue in producer.fetch_publish_message_queues("spaced")} == {"spaced"}
+        seen: list[MessageQueue] = []
+        producer.send_ordered(Message("spaced", b"z"), "key")
+
+        def first(queues: Sequence[MessageQueue], _message: Message, _argument: Any) -> MessageQueue:
+            seen.extend(queues)
+            return queues[0]
+
+        producer.send(Message("spaced", b"z"), selector=first)
+        assert {queue.topic for queue in seen} == {"spaced"}
+    rows = stored(cluster, "ns%spaced")
+    assert len(rows) == 4
+    assert {row["properties"]["INSTANCE_ID"] for row in rows} == {"ns"}
+
+
+class Watcher:
+    """A hook that remembers, and then fails."""
+
+    name = "watcher"
+
+    def __init__(self) -> None:
+        self.seen: list[tuple[str, SendContext, SendResult | None]] = []
+
+    def before(self, context: SendContext) -> None:
+        self.seen.append(("before", context, context.result))
+        raise ValueError
+
+    def after(self, context: SendContext) -> None:
+        self.seen.append(("after", context, context.result))
+        raise ValueError
+
+
+def test_hooks_are_told_before_and_after_and_keep_nothing_from_being_sent(
+    cluster: EmbeddedCluster, producer: Producer
+) -> None:
+    watcher = Watcher()
+    producer.register_send_hook(watcher)
+    result = producer.send(Message("hooked", b"x", delay_level=1))
+    future = producer.send_async(Message("hooked", b"y")).result(10)
+    producer.send_oneway(Message("hooked", b"z"))
+    with pytest.raises(ResponseError):
+        producer.send(Message("hooked", b"x"), MessageQueue("hooked", result.queue.broker_name, 99))
+    assert [when for when, *_ in watcher.seen] == ["before", "after"] * 4
+    contexts = [context for when, context, _ in watcher.seen if when == "after"]
+    assert [context.mode for context in contexts] == ["SYNC", "ASYNC", "ONEWAY", "SYNC"]
+    assert [context.result for context in contexts] == [result, future, None, None]
+    assert isinstance(contexts[3].error, ResponseError)
+    assert (contexts[0].message_type, contexts[1].message_type) == (MessageType.DELAY, MessageType.NORMAL)
+    assert contexts[0].mode is CommunicationMode.SYNC
+    assert (contexts[1].broker_address, contexts[1].body_length) == (cluster.brokers[0].address, 1)
+
+
+class Marks:
+    """A hook that puts messages with one more property in the place of others."""
+
+    name = "marks"
+
+    def __init__(self, value: str = "m", more: int = 0) -> None:
+        self.value, self.more = value, more
+
+    def before(self, context: SendContext) -> None:
+        marked = [replace(each, properties={**each.properties, "mark": self.value}) for each in context.messages]
+        context.messages = marked + marked[:1] * self.more
+
+    def after(self, context: SendContext) -> None:
+        """Nothing is to be told."""
+
+
+def test_a_hook_may_put_other_messages_in_their_place_which_keep_their_ids(cluster: EmbeddedCluster) -> None:
+    with Producer("marks", name_server=cluster.name_server) as producer:
+        producer.register_send_hook(Marks())
+        one = Message("marked", b"1", tags="t", properties={"own": "x"})
+        results = [producer.send(one), producer.send_async(one).result(10), producer.send_batch([one, one])]
+        results += producer.send_many([one, one])
+        producer.send_oneway(one)
+        (rows,) = producer.send_many(pa.table({"body": [b"row"]}), topic="arrow_rows")
+    until(lambda: len(stored(cluster, "marked")) == 7)
+    found = stored(cluster, "marked")
+    assert [(row["tags"], row["properties"]["mark"], row["properties"]["own"]) for row in found] == [
+        ("t", "m", "x")
+    ] * 7
+    assert {message_id for each in results for message_id in each.msg_id.split(",")} <= {row["msg_id"] for row in found}
+    (row,) = stored(cluster, "arrow_rows")
+    assert ("mark" in row["properties"], row["msg_id"]) == (False, rows.msg_id)
+    assert dict(one.properties) == {"own": "x"}
+
+
+@pytest.mark.parametrize("hook", [Marks("a\x01b"), Marks(more=1), Marks("x" * 300)])
+def test_what_a_hook_makes_and_nobody_can_send_is_not_sent(
+    cluster: EmbeddedCluster, hook: Marks, caplog: pytest.LogCaptureFixture
+) -> None:
+    topic, options = f"spoilt{hook.more}{len(hook.value)}", ProducerOptions(max_message_size=500)
+    with Producer("spoils", name_server=cluster.name_server, options=options) as producer:
+        producer.register_send_hook(hook)
+        producer.send_batch([Message(topic, b"1"), Message(topic, b"2")])
+    assert [(row["body"], "mark" in row["properties"]) for row in stored(cluster, topic)] == [
+        (b"1", False),
+        (b"2", False),
+    ]
+    assert "it is sent as it was" in caplog.text
+
+
+def test_more_than_may_be_on_its_way_waits_and_is_then_refused(cluster: EmbeddedCluster) -> None:
+    options = ProducerOptions(max_in_flight=1)
+    with Producer("pressed", name_server=cluster.name_server, options=options) as producer:
+        go, first = threading.Event(), threading.Event()
+
+        def slow(_: object) -> None:
+            first.set()
+            go.wait(20)
+
+        producer.send(Message("pressed", b"0"))
+        producer._in_flight.take(1, 1)
+        with pytest.raises(RemotingTimeoutError, match="semaphoreAsync"):
+            producer.send_async(Message("pressed", b"1"), slow, timeout=0.2)
+        threading.Timer(0.1, producer._in_flight.give_back, (1,)).start()
+        producer.send_async(Message("pressed", b"2"), slow)
+        # a callback holds nothing back: its send has ended
+        assert first.wait(10)
+        producer.send_async(Message("pressed", b"3"), slow)
+        go.set()
+
+
+def test_a_fork_says_that_it_has_no_producer(producer: Producer) -> None:
+    context = multiprocessing.get_context("fork")
+    receiver, sender = context.Pipe(duplex=False)
+
+    def child() -> None:
+        try:
+            producer.send(Message("forked", b"x"))
+        except ForkError as error:
+            sender.send(str(error))
+        else:
+            sender.send("sent")
+
+    producer.send(Message("forked", b"x"))
+    process = context.Process(target=child)
+    process.start()
+    process.join(20)
+    assert receiver.poll(1)
+    assert "fork of the process" in receiver.recv()
+
+
+def test_rows_of_arrow_are_sent_in_batches_queue_after_queue(cluster: EmbeddedCluster, producer: Producer) -> None:
+    table = pa.table(
+        {
+            "body": [b"%d" % n for n in range(1000)],
+            "tags": [None if n % 2 else "even" for n in range(1000)],
+            "keys": [f"k{n}" for n in range(1000)],
+            "properties": pa.array([[("n", str(n))] for n in range(1000)], pa.map_(pa.string(), pa.string())),
+            "flag": pa.array(range(1000), pa.int32()),
+        }
+    )
+    results = producer.send_many(table, topic="rows", batch_size=300)
+    assert [len(result.msg_id.split(",")) for result in results] == [300, 300, 300, 100]
+    assert {result.queue.queue_id for result in results} == {0, 1, 2, 3}
+    rows = {row["msg_id"]: row for row in stored(cluster, "rows")}
+    ids = [each for result in results for each in result.msg_id.split(",")]
+    sent = [rows[each] for each in ids]
+    assert [(row["body"], row["tags"], row["keys"], row["flag"], row["properties"]["n"]) for row in sent] == [
+        (b"%d" % n, None if n % 2 else "even", f"k{n}", n, str(n)) for n in range(1000)
+    ]
+    assert len(rows) == 1000
+
+
+@pytest.mark.parametrize("shape", ["table", "batch", "reader"])
+def test_rows_of_arrow_are_one_batch_of_one_queue(cluster: EmbeddedCluster, producer: Producer, shape: str) -> None:
+    table = pa.table(
+        {
+            "body": [b"%d" % n for n in range(500)],
+            "tags": [None if n % 2 else "even" for n in range(500)],
+            "keys": [f"k{n}" for n in range(500)],
+            "properties": pa.array([[("n", str(n))] for n in range(500)], pa.map_(pa.string(), pa.string())),
+        }
+    )
+    given = {"table": table, "batch": table.to_batches()[0], "reader": table.to_reader(max_chunksize=120)}[shape]
+    topic = f"rows-{shape}"
+    producer.create_topic(topic, queues=3)
+    queue = producer.fetch_publish_message_queues(topic)[1]
+    result = producer.send_batch(given, queue, topic=topic)
+    assert (result.status, result.queue, result.queue_offset) == (SendStatus.SEND_OK, queue, 0)
+    rows = stored(cluster, topic)
+    assert [row["msg_id"] for row in rows] == result.msg_id.split(",")
+    assert [row["offset_msg_id"] for row in rows] == result.offset_msg_id.split(",")
+    assert {row["queue_id"] for row in rows} == {1}
+    assert [(row["body"], row["tags"], row["keys"], row["properties"]["n"]) for row in rows] == [
+        (b"%d" % n, None if n % 2 else "even", f"k{n}", str(n)) for n in range(500)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("columns", "text"),
+    [
+        ({"body": pa.array([], pa.binary())}, "expected messages, got none"),
+        ({"body": [b"x", b"x"], "topic": ["a", "b"]}, "The topic of the messages in one batch should be the same"),
+        ({"body": [b"x"], "topic": ["%RETRY%g"]}, "Retry Group is not supported for batching"),
+        ({"body": [b"x", b""]}, "row 1: expected a body of one byte or more"),
+        ({"body": [b"x" * (1 << 20)] * 5}, "over max value\nthe rows take 2 batches: send them with send_many"),
+    ],
+)
+def test_rows_that_make_no_batch_are_refused_and_nothing_is_sent(
+    producer: Producer, columns: dict[str, Any], text: str
+) -> None:
+    with pytest.raises((ArgumentError, ClientError), match=text):
+        producer.send_batch(pa.table(columns), topic="refused")
+    assert "refused" not in producer.publish_topics()
+
+
+def test_rows_go_to_a_topic_within_a_namespace(cluster: EmbeddedCluster) -> None:
+    with Producer("spaced", name_server=cluster.name_server, namespace="ns") as producer:
+        producer.create_topic("rows", queues=1)
+        (queue,) = producer.fetch_publish_message_queues("rows")
+        result = producer.send_batch(pa.table({"body": [b"a", b"b"]}), queue, topic="rows")
+        assert result.queue == queue
+    assert [row["body"] for row in stored(cluster, "ns%rows")] == [b"a", b"b"]
+
+
+def test_batches_of_many_are_as_small_as_they_must_be(cluster: EmbeddedCluster) -> None:
+    options = ProducerOptions(max_message_size=2000)
+    with Producer("small", name_server=cluster.name_server, options=options) as producer:
+        messages = [Message("many", b"x" * 600)] * 5
+        sizes = [len(result.msg_id.split(",")) for result in producer.send_many(messages)]
+        table = pa.table({"topic": ["many-a", "many-a", "many-a", "many-b"], "body": [b"x" * 600] * 4})
+        results = producer.send_many(table)
+    assert sizes == [2, 2, 1]
+    assert [(result.queue.topic, len(result.msg_id.split(","))) for result in results] == [
+        ("many-a", 2),
+        ("many-a", 1),
+        ("many-b", 1),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("columns", "text"),
+    [
+        ({"body": [b"x", b""]}, "row 1: expected a body of one byte or more"),
+        ({"body": [b"x"], "topic": ["a b"]}, "illegal characters"),
+        ({"body": [b"x"], "topic": ["%RETRY%g"]}, "Retry Group is not supported for batching"),
+        ({"body": [b"x"], "topic": ["t"], "tags": ["\x01"]}, "0x01 or 0x02"),
+        ({"body": [b"x" * (4 << 20)]}, "row 0: expected 4194304 bytes at most"),
+    ],
+)
+def test_rows_that_cannot_be_sent_are_named_and_nothing_is_sent(
+    producer: Producer, columns: dict[str, list[Any]], text: str
+) -> None:
+    with pytest.raises((ArgumentError, ClientError), match=text):
+        producer.send_many(pa.table(columns), topic="refused")
+    assert "refused" not in producer.publish_topics()

@@ -1,0 +1,178 @@
+"""Transactions, against a broker in this process: committed, rolled back, asked for."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from rmqfast import EmbeddedCluster, Message, open_store
+from rmqfast.client.producer import (
+    EndTransactionContext,
+    LocalTransactionState,
+    SendResult,
+    SendStatus,
+    TransactionProducer,
+)
+from rmqfast.errors import ClientError
+from rmqfast.message import MessageQueue
+
+COMMIT, ROLLBACK, UNKNOWN = LocalTransactionState
+SHORT = {"transactionTimeOut": "200", "transactionCheckInterval": "200"}
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[EmbeddedCluster]:
+    with EmbeddedCluster(config=SHORT) as running:
+        yield running
+
+
+class Listener:
+    """Says what it was told to say, and remembers what it was asked."""
+
+    def __init__(self, executed: Any = COMMIT, checked: Any = COMMIT) -> None:
+        self.executed, self.checked = executed, checked
+        self.seen: list[tuple[Message, Any]] = []
+        self.asked: list[Any] = []
+        self.threads: set[str] = set()
+
+    def execute_local_transaction(self, message: Message, argument: Any) -> LocalTransactionState | None:
+        self.seen.append((message, argument))
+        return self._say(self.executed)
+
+    def check_local_transaction(self, message: Any) -> LocalTransactionState | None:
+        self.asked.append(message)
+        self.threads.add(threading.current_thread().name)
+        return self._say(self.checked)
+
+    @staticmethod
+    def _say(said: Any) -> LocalTransactionState | None:
+        if isinstance(said, Exception):
+            raise said
+        return said  # type: ignore[no-any-return]
+
+
+def bodies(cluster: EmbeddedCluster, topic: str) -> list[bytes]:
+    return [row["body"] for row in rows(cluster, topic)]
+
+
+def rows(cluster: EmbeddedCluster, topic: str) -> list[dict[str, Any]]:
+    store = open_store(cluster.brokers[0].tables.root)
+    return store.scan(topic).to_arrow().to_pylist() if topic in store.topics() else []
+
+
+def until(condition: Callable[[], object], seconds: float = 15) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it does not come true"
+        time.sleep(0.02)
+
+
+def test_a_committed_message_shows_up_and_one_that_is_rolled_back_does_not(cluster: EmbeddedCluster) -> None:
+    listener = Listener(COMMIT)
+    with TransactionProducer("bank", listener, name_server=cluster.name_server) as producer:
+        listener.executed = ROLLBACK
+        assert producer.send_in_transaction(Message("money", b"no")).local_state is ROLLBACK
+        listener.executed = COMMIT
+        done = producer.send_in_transaction(Message("money", b"yes", tags="t", properties={"a": "1"}), 7)
+    until(lambda: bodies(cluster, "money") == [b"yes"])
+    (row,) = rows(cluster, "money")
+    properties = dict(row["properties"])
+    assert (properties["TRAN_MSG"], properties["PGROUP"], properties["a"]) == ("true", "bank", "1")
+    assert row["msg_id"] == done.send_result.msg_id == done.send_result.transaction_id
+    message, argument = listener.seen[1]
+    assert (argument, message.properties["UNIQ_KEY"]) == (7, row["msg_id"])
+    assert listener.asked == []
+
+
+@pytest.mark.parametrize("executed", [UNKNOWN, None, "nonsense", ValueError("bank is closed")])
+def test_where_the_end_is_not_known_the_broker_asks_and_is_told(cluster: EmbeddedCluster, executed: Any) -> None:
+    topic = f"asked-{type(executed).__name__}"
+    listener = Listener(executed, COMMIT)
+    with TransactionProducer("asker", listener, name_server=cluster.name_server) as producer:
+        sent = producer.send_in_transaction(Message(topic, b"late"))
+        assert sent.local_state is UNKNOWN
+        until(lambda: bodies(cluster, topic) == [b"late"])
+        asked = listener.asked[0]
+        assert (asked.body, asked.topic, asked.transaction_id) == (b"late", topic, sent.send_result.msg_id)
+        assert listener.threads == {"rmqfast-check-asker"}
+
+
+def test_a_namespace_is_not_shown_to_the_listener(cluster: EmbeddedCluster) -> None:
+    listener = Listener(UNKNOWN, COMMIT)
+    with TransactionProducer("spaced", listener, name_server=cluster.name_server, namespace="ns") as producer:
+        producer.send_in_transaction(Message("spaced", b"x"))
+        until(lambda: bodies(cluster, "ns%spaced") == [b"x"])
+    assert [message.topic for message in listener.asked] == ["spaced"]
+
+
+def test_a_check_that_fails_is_asked_again(cluster: EmbeddedCluster) -> None:
+    listener = Listener(UNKNOWN, ValueError("not yet"))
+    with TransactionProducer("again", listener, name_server=cluster.name_server) as producer:
+        producer.send_in_transaction(Message("again", b"x"))
+        until(lambda: len(listener.asked) >= 2)
+        assert bodies(cluster, "again") == []
+        listener.checked = ROLLBACK
+        until(lambda: listener.asked[-1] is not None)
+        time.sleep(0.5)
+    assert bodies(cluster, "again") == []
+
+
+def test_another_member_of_the_group_answers_for_one_that_is_gone(cluster: EmbeddedCluster) -> None:
+    first, second = Listener(UNKNOWN, UNKNOWN), Listener(COMMIT, COMMIT)
+    with TransactionProducer("members", first, name_server=cluster.name_server) as producer:
+        producer.send_in_transaction(Message("handed", b"over"))
+    with TransactionProducer("members", second, name_server=cluster.name_server):
+        until(lambda: bodies(cluster, "handed") == [b"over"])
+    assert [message.body for message in second.asked] == [b"over"]
+
+
+def test_a_delay_is_left_out_and_a_send_that_fails_executes_nothing(cluster: EmbeddedCluster) -> None:
+    listener = Listener()
+    with TransactionProducer("refused", listener, name_server=cluster.name_server) as producer:
+        producer.send_in_transaction(Message("prompt", b"x", delay_level=3, properties={"DELAY": "3"}))
+        until(lambda: bodies(cluster, "prompt") == [b"x"])
+        with pytest.raises(ClientError, match="the message body length is zero"):
+            producer.send_in_transaction(Message("prompt", b""))
+        assert len(listener.seen) == 1
+
+
+def test_a_message_that_is_stored_less_safely_is_rolled_back() -> None:
+    listener = Listener()
+    producer = TransactionProducer("unsafe", listener, name_server="127.0.0.1:1")
+    sent = SendResult(SendStatus.FLUSH_DISK_TIMEOUT, "ID", "0" * 32, MessageQueue("t", "b", 0), 0)
+    assert producer._execute(Message("t", b"x"), None, sent) == (ROLLBACK, None)
+    assert listener.seen == []
+
+
+class Watcher:
+    """A hook that remembers, and then fails."""
+
+    name = "watcher"
+
+    def __init__(self) -> None:
+        self.seen: list[EndTransactionContext] = []
+
+    def end_transaction(self, context: EndTransactionContext) -> None:
+        self.seen.append(context)
+        raise ValueError
+
+
+def test_hooks_are_told_how_transactions_end_and_keep_no_broker_from_being_told(cluster: EmbeddedCluster) -> None:
+    watcher = Watcher()
+    with TransactionProducer("told", Listener(UNKNOWN, COMMIT), name_server=cluster.name_server) as producer:
+        producer.register_end_transaction_hook(watcher)
+        sent = producer.send_in_transaction(Message("hooked-money", b"1", keys="k", tags="t")).send_result
+        until(lambda: bodies(cluster, "hooked-money") == [b"1"])
+    own, checked = watcher.seen[:2]
+    address = cluster.brokers[0].address
+    expected = "told", address, sent.msg_id, sent.msg_id
+    for context in (own, checked):
+        told = context.producer_group, context.broker_address, context.message_id, context.transaction_id
+        assert told == expected
+        assert (context.message.topic, context.message.keys, context.message.tags) == ("hooked-money", "k", "t")
+    assert (own.state, own.is_from_check) == (UNKNOWN, False)
+    assert (checked.state, checked.is_from_check) == (COMMIT, True)

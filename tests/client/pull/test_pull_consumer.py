@@ -1,0 +1,438 @@
+"""Pulling by hand, against a broker in this process."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from rmqfast import EmbeddedCluster, MessageQueue
+from rmqfast.client.consumer import FilterContext
+from rmqfast.client.consumer.strategies import AllocateMessageQueueByConfig
+from rmqfast.client.instance import ClientConfig
+from rmqfast.client.producer import Producer
+from rmqfast.client.pull import MessageSelector, PullConsumer, PullOptions, PullResult, PullStatus
+from rmqfast.errors import ArgumentError, ClientError, ForkError, ResponseError, RmqError
+from tests.client.consumer.watching import Watcher
+
+from .filled import bodies, fill, fresh, send, until
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[EmbeddedCluster]:
+    with EmbeddedCluster(config={"enablePropertyFilter": "true", "messageDelayLevel": "1s 1s 1s 1s 1s"}) as running:
+        yield running
+
+
+@pytest.fixture
+def consumer(cluster: EmbeddedCluster) -> Iterator[PullConsumer]:
+    config = ClientConfig(name_server=cluster.name_server, heartbeat_interval=0.2, persist_offset_interval=0.2)
+    with PullConsumer(fresh("pg"), config=config) as running:
+        yield running
+
+
+def told(result: PullResult) -> tuple[str, int, int, int, list[str]]:
+    bounds = result.next_begin_offset, result.min_offset, result.max_offset
+    return str(result.status), *bounds, bodies(result.messages)
+
+
+def test_what_a_pull_brings_is_said_by_its_status(cluster: EmbeddedCluster, consumer: PullConsumer) -> None:
+    queue = fill(cluster, fresh("said"), 10)[0]
+    assert told(consumer.pull(queue, "*", 0, 32)) == ("FOUND", 5, 0, 5, ["p0", "p2", "p4", "p6", "p8"])
+    assert told(consumer.pull(queue, "*", 1, 2)) == ("FOUND", 3, 0, 5, ["p2", "p4"])
+    assert told(consumer.pull(queue, "*", 5, 32)) == ("NO_NEW_MSG", 5, 0, 5, [])
+    assert told(consumer.pull(queue, "*", 7, 32)) == ("OFFSET_ILLEGAL", 5, 0, 5, [])
+    assert told(consumer.pull(queue, "t2 || t4", 0, 32)) == ("FOUND", 5, 0, 5, ["p2", "p4"])
+    assert told(consumer.pull(queue, MessageSelector.by_tag("t1"), 0, 32)) == ("FOUND", 5, 0, 5, ["p6"])
+    assert told(consumer.pull(queue, "none", 0, 32)) == ("NO_MATCHED_MSG", 5, 0, 5, [])
+    message = consumer.pull(queue, None, 0, 1).messages[0]
+    assert (message.queue, message.queue_offset, message.property("n")) == (queue, 0, "0")
+    assert (message.min_offset, message.max_offset) == (0, 5)
+
+
+def test_sql92_is_pulled_once_the_brokers_release_is_known(cluster: EmbeddedCluster, consumer: PullConsumer) -> None:
+    queue = fill(cluster, fresh("sql"), 10)[0]
+    wanted = MessageSelector.by_sql("n > 3")
+    with pytest.raises(ClientError, match="does not upgrade to support for filter message by SQL92"):
+        consumer.pull(queue, wanted, 0, 32)
+    # the route that the pull has loaded has heartbeats go out
+    until(lambda: consumer._instance.subscribe_address(queue.broker_name).version)  # type: ignore[union-attr]
+    assert told(consumer.pull(queue, wanted, 0, 32)) == ("FOUND", 5, 0, 5, ["p4", "p6", "p8"])
+
+
+def test_tags_of_one_hash_are_told_apart_by_the_client(cluster: EmbeddedCluster, consumer: PullConsumer) -> None:
+    topic = fresh("hash")
+    queue = fill(cluster, topic, 0)[0]
+    with Producer("hashes", name_server=cluster.name_server) as producer:
+        from rmqfast import Message
+
+        for tag in ("Aa", "BB", "Aa"):
+            producer.send(Message(topic, tag.encode(), tags=tag), queue)
+    assert told(consumer.pull(queue, "BB", 0, 32)) == ("FOUND", 3, 0, 3, ["BB"])
+    assert told(consumer.pull(queue, "BB", 2, 32)) == ("FOUND", 3, 0, 3, [])
+
+
+def test_a_pull_that_blocks_ends_with_the_message_that_comes(cluster: EmbeddedCluster, consumer: PullConsumer) -> None:
+    topic = fresh("blocked")
+    queues = fill(cluster, topic, 10)
+    with Producer("later", name_server=cluster.name_server) as producer:
+        sending = threading.Timer(0.4, send, (producer, topic, queues, [10]))
+        began = time.monotonic()
+        sending.start()
+        assert told(consumer.pull_block_if_not_found(queues[0], "*", 5, 32)) == ("FOUND", 6, 0, 6, ["p10"])
+        assert 0.3 < time.monotonic() - began < 10
+        sending.join()
+
+
+@pytest.mark.long
+def test_a_pull_that_blocks_ends_when_the_broker_has_waited(cluster: EmbeddedCluster) -> None:
+    queue = fill(cluster, fresh("waited"), 2)[0]
+    options = PullOptions(broker_suspend=0.1)
+    with PullConsumer(fresh("pg"), name_server=cluster.name_server, options=options) as consumer:
+        # brokers look every five seconds
+        assert told(consumer.pull_block_if_not_found(queue, "*", 1, 32)) == ("NO_NEW_MSG", 1, 0, 1, [])
+
+
+def test_asynchronous_pulls_are_told_to_a_callback_or_a_future(
+    cluster: EmbeddedCluster, consumer: PullConsumer
+) -> None:
+    topic = fresh("async")
+    queues = fill(cluster, topic, 10)
+    assert told(consumer.pull_async(queues[0], "*", 3, 32).result(10)) == ("FOUND", 5, 0, 5, ["p6", "p8"])
+    ends: list[PullResult | RmqError] = []
+    consumer.pull_async(queues[1], "*", 5, 32, ends.append)
+    until(lambda: ends)
+    assert isinstance(ends[0], PullResult)
+    assert ends[0].status is PullStatus.NO_NEW_MSG
+    blocked = consumer.pull_block_if_not_found_async(queues[1], "*", 5, 32)
+    assert not blocked.done()
+    with Producer("later", name_server=cluster.name_server) as producer:
+        send(producer, topic, queues, [11])
+    assert told(blocked.result(10)) == ("FOUND", 6, 0, 6, ["p11"])
+    nowhere = MessageQueue(topic, queues[0].broker_name, 99)
+    with pytest.raises(ResponseError, match=r"queueId\[99\] is illegal"):
+        consumer.pull_async(nowhere, "*", 0, 32).result(10)
+
+
+def test_what_is_wrong_with_a_pull_is_said_in_javas_words(cluster: EmbeddedCluster, consumer: PullConsumer) -> None:
+    queue = fill(cluster, fresh("wrong"), 2)[0]
+    for arguments, text in [
+        ((None, "*", 0, 1), "^mq is null$"),
+        ((queue, "*", -1, 1), "^offset < 0"),
+        ((queue, "*", 0, 0), "^maxNums <= 0$"),
+        ((queue, "||", 0, 1), "^parse subscription error"),
+        ((MessageQueue(queue.topic, "none", 0), "*", 0, 1), r"^The broker\[none\] not exist"),
+    ]:
+        with pytest.raises(ClientError, match=text):
+            consumer.pull(*arguments)  # type: ignore[arg-type]
+    with pytest.raises(ResponseError, match=r"topic\[nowhere\] not exist, apply first please!"):
+        consumer.pull(MessageQueue("nowhere", queue.broker_name, 0), "*", 0, 1)
+    with pytest.raises(ClientError, match=r"^Can not find Message Queue for this topic, nowhere"):
+        consumer.fetch_subscribe_message_queues("nowhere")
+    with pytest.raises(ClientError, match="maybe started once, RUNNING"):
+        consumer.start()
+    with pytest.raises(ArgumentError, match="topic is null"):
+        consumer.fetch_message_queues_in_balance(None)  # type: ignore[arg-type]
+
+
+def test_a_consumer_that_does_not_run_says_so(cluster: EmbeddedCluster) -> None:
+    consumer = PullConsumer("idle", name_server=cluster.name_server)
+    queue = MessageQueue("t", "b", 0)
+    for call in (
+        lambda: consumer.pull(queue, "*", 0, 1),
+        lambda: consumer.fetch_subscribe_message_queues("t"),
+        lambda: consumer.fetch_consume_offset(queue, True),
+        lambda: consumer.max_offset(queue),
+        lambda: consumer.offset_store,
+    ):
+        with pytest.raises(ClientError, match=r"^The consumer is not in running status, CREATE_JUST"):
+            call()
+    consumer.shutdown()
+    with consumer:
+        pass
+    consumer.shutdown()
+    with pytest.raises(ClientError, match="SHUTDOWN_ALREADY"):
+        consumer.pull(queue, "*", 0, 1)
+    with pytest.raises(ClientError, match="maybe started once, SHUTDOWN_ALREADY"):
+        consumer.start()
+
+
+def test_groups_and_options_are_checked(cluster: EmbeddedCluster) -> None:
+    for group, text in (("", "is blank"), ("DEFAULT_CONSUMER", "can not equal DEFAULT_CONSUMER"), ("a b", "illegal")):
+        with pytest.raises(ClientError, match=text):
+            PullConsumer(group, name_server=cluster.name_server).start()
+    with pytest.raises(ClientError, match="Long polling mode, the consumer consumerTimeoutMillisWhenSuspend must"):
+        PullOptions(broker_suspend=5.0, suspend_timeout=4.0)
+    for wrong in ({"message_model": "ALL"}, {"pull_timeout": 0}, {"max_reconsume_times": -2}):
+        with pytest.raises(ArgumentError, match=next(iter(wrong))):
+            PullOptions(**wrong)
+    with (
+        PullConsumer("twice", name_server=cluster.name_server, instance_name="one"),
+        pytest.raises(ClientError, match=r"The consumer group\[twice\] has been created before, specify another name"),
+    ):
+        PullConsumer("twice", name_server=cluster.name_server, instance_name="one").start()
+
+
+def test_no_name_server_and_a_wrong_one_are_one_clear_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NAMESRV_ADDR", raising=False)
+    with pytest.raises(ClientError, match=r"No name server address, please set it."):
+        PullConsumer("lost").start()
+    with PullConsumer("lost", name_server="127.0.0.1:1") as consumer:
+        with pytest.raises(ClientError, match=r"connect to <127.0.0.1:1> failed"):
+            consumer.fetch_subscribe_message_queues("t")
+        with pytest.raises(ClientError, match=r"connect to <127.0.0.1:1> failed"):
+            consumer.pull(MessageQueue("t", "b", 0), "*", 0, 1)
+
+
+def test_bounds_and_times_of_queues_are_asked(cluster: EmbeddedCluster, consumer: PullConsumer) -> None:
+    topic = fresh("bounds")
+    fill(cluster, topic, 10)
+    queues = consumer.fetch_subscribe_message_queues(topic)
+    assert [queue.queue_id for queue in queues] == [0, 1]
+    later = int(time.time() * 1000) + 3_600_000
+    for queue in queues:
+        assert (consumer.min_offset(queue), consumer.max_offset(queue)) == (0, 5)
+        assert (consumer.search_offset(queue, 0), consumer.search_offset(queue, later)) in {(0, 4), (0, 5)}
+        assert abs(consumer.earliest_store_time(queue) - time.time() * 1000) < 60_000
+    with pytest.raises(ClientError, match=r"The broker\[none\] not exist"):
+        consumer.max_offset(MessageQueue(topic, "none", 0))
+
+
+def test_offsets_are_read_from_memory_first_or_from_the_broker(
+    cluster: EmbeddedCluster, consumer: PullConsumer
+) -> None:
+    queue = fill(cluster, fresh("offsets"), 10)[0]
+    consumer.update_consume_offset(queue, 3)
+    assert consumer.fetch_consume_offset(queue, from_store=False) == 3
+    # a group on a young topic has offset 0, where the queue's head is in memory
+    assert consumer.fetch_consume_offset(queue, from_store=True) == 0
+    assert consumer.fetch_consume_offset(queue, from_store=False) == 0, "what the store says stands in memory, too"
+    consumer.offset_store.update_to_broker(queue, 4, oneway=False)
+    assert consumer.fetch_consume_offset(queue, from_store=True) == 4
+    consumer.update_consume_offset(queue, 2)
+    consumer.offset_store.persist(queue)
+    until(lambda: consumer.fetch_consume_offset(queue, from_store=True) == 2)
+
+
+def test_no_offset_is_minus_one_and_a_broker_out_of_reach_minus_two(tmp_path: Path) -> None:
+    with EmbeddedCluster() as cluster, PullConsumer("away", name_server=cluster.name_server) as consumer:
+        queue = fill(cluster, "t", 2)[0]
+        consumer.pull(queue, "*", 0, 1)
+        cluster.stop()
+        assert consumer.fetch_consume_offset(queue, from_store=True) == -2
+    options, config = PullOptions(message_model="BROADCASTING"), ClientConfig(local_offset_dir=tmp_path)
+    with (
+        EmbeddedCluster() as cluster,
+        PullConsumer("news", name_server=cluster.name_server, config=config, options=options) as consumer,
+    ):
+        queue = fill(cluster, "t", 2)[0]
+        assert consumer.fetch_consume_offset(queue, from_store=True) == -1
+
+
+def test_registered_topics_are_shared_out_and_offsets_of_others_forgotten(cluster: EmbeddedCluster) -> None:
+    topic = fresh("shared")
+    queues = fill(cluster, topic, 8, queues=4)
+    changes: list[tuple[str, int, list[MessageQueue]]] = []
+    options = PullOptions(
+        message_queue_listener=lambda name, all_queues, mine: changes.append((name, len(all_queues), sorted(mine)))
+    )
+    config = ClientConfig(
+        name_server=cluster.name_server,
+        heartbeat_interval=0.2,
+        persist_offset_interval=0.1,
+        poll_name_server_interval=0.2,
+    )
+    first, second = (PullConsumer("sharing", config=config, options=options) for _ in range(2))
+    for consumer in (first, second):
+        consumer.register_topics = [topic]
+    with first:
+        until(lambda: first.fetch_message_queues_in_balance(topic) == queues)
+        assert changes == [(topic, 4, queues)]
+        with pytest.raises(ClientError, match="before the start"):
+            first.register_topics = []
+        first.update_consume_offset(queues[3], 7)
+        first.update_consume_offset(MessageQueue("other", queues[0].broker_name, 0), 7)
+        until(lambda: not first.offset_store.clone("other"))
+        assert first.offset_store.clone(topic)[queues[3]] == 7
+        with second:
+            until(lambda: len(second.fetch_message_queues_in_balance(topic)) == 2)
+            until(lambda: len(first.fetch_message_queues_in_balance(topic)) == 2)
+            assert sorted(
+                [*first.fetch_message_queues_in_balance(topic), *second.fetch_message_queues_in_balance(topic)]
+            ) == sorted(queues)
+            # given up: stored, and forgotten here
+            until(lambda: second.fetch_consume_offset(queues[3], from_store=True) == 7)
+        until(lambda: first.fetch_message_queues_in_balance(topic) == queues)
+
+
+def test_a_topic_that_is_pulled_takes_part_in_the_rebalance(cluster: EmbeddedCluster) -> None:
+    topic = fresh("automatic")
+    queues = fill(cluster, topic, 8, queues=4)
+    config = ClientConfig(name_server=cluster.name_server, rebalance_interval=0.2)
+    options = PullOptions(strategy=AllocateMessageQueueByConfig(tuple(queues[:1])))
+    with PullConsumer(fresh("auto"), config=config, options=options) as consumer:
+        assert consumer.fetch_message_queues_in_balance(topic) == []
+        consumer.pull(queues[0], "t1", 0, 1)
+        assert [subscription.sub_string for subscription in consumer._subscriptions.values()] == ["*"]
+        assert consumer.subscriptions() == [], "heartbeats say nothing of it"
+        consumer._instance.update_route(topic)
+        assert topic in consumer._rebalance.subscribe_info
+
+
+def test_broadcasting_keeps_its_offsets_in_a_file_that_java_reads(cluster: EmbeddedCluster, tmp_path: Path) -> None:
+    topic = fresh("news")
+    queues = fill(cluster, topic, 4)
+    config = ClientConfig(
+        name_server=cluster.name_server, local_offset_dir=tmp_path, client_ip="10.0.0.1", rebalance_interval=0.1
+    )
+    options = PullOptions(message_model="BROADCASTING")
+    consumer = PullConsumer("casting", config=config, options=options)
+    consumer.register_topics = [topic]
+    with consumer:
+        assert consumer.client_id == "10.0.0.1@DEFAULT@STREAM"
+        until(lambda: consumer.fetch_message_queues_in_balance(topic) == queues)
+        consumer.update_consume_offset(queues[1], 2)
+    path = tmp_path / "10.0.0.1@DEFAULT@STREAM" / "casting" / "offsets.json"
+    assert f'"topic":"{topic}"\n\t\t}}:2' in path.read_text()
+    again = PullConsumer("casting", config=config, options=options)
+    with again:
+        assert again.fetch_consume_offset(queues[1], from_store=False) == 2
+        assert again.fetch_consume_offset(queues[0], from_store=True) == -1
+
+
+def test_a_message_that_is_sent_back_comes_from_the_retry_topic(cluster: EmbeddedCluster) -> None:
+    queue = fill(cluster, fresh("back"), 4)[0]
+    group = fresh("backing")
+    with PullConsumer(group, name_server=cluster.name_server) as consumer:
+        first, second = consumer.pull(queue, "*", 0, 2).messages
+        consumer.send_message_back(first, 1)
+        retry = MessageQueue(f"%RETRY%{group}", queue.broker_name, 0)
+        until(lambda: consumer.pull(retry, "*", 0, 1).messages)
+        back = consumer.pull(retry, "*", 0, 1).messages[0]
+        assert (back.body, back.reconsume_times, back.property("RETRY_TOPIC")) == (first.body, 1, queue.topic)
+        assert back.property("ORIGIN_MESSAGE_ID") == first.offset_msg_id, "a broker has no other"
+        # no such broker: the message itself is sent to the retry topic
+        consumer.send_message_back(second, 0, broker_name="none")
+        until(lambda: consumer.pull(retry, "*", 1, 1).messages)
+        sent = consumer.pull(retry, "*", 1, 1).messages[0]
+        assert (sent.body, sent.property("RETRY_TOPIC"), sent.property("n")) == (second.body, queue.topic, "2")
+        assert (sent.property("ORIGIN_MESSAGE_ID"), sent.property("RECONSUME_TIME")) == (second.msg_id, "1")
+        consumer.send_message_back(first, -1)
+        dead = MessageQueue(f"%DLQ%{group}", queue.broker_name, 0)
+        until(lambda: consumer._instance.api.max_offset(_address(cluster), dead))
+        assert bodies(consumer.pull(dead, "*", 0, 1).messages) == ["p0"]
+
+
+def _address(cluster: EmbeddedCluster) -> str:
+    return cluster.brokers[0].address
+
+
+def test_a_namespace_stands_before_topic_and_group_and_nobody_sees_it(cluster: EmbeddedCluster) -> None:
+    topic = fresh("spaced")
+    fill(cluster, f"space%{topic}", 4)
+    with PullConsumer("spacers", name_server=cluster.name_server, namespace="space") as consumer:
+        assert consumer.group == "space%spacers"
+        queue = consumer.fetch_subscribe_message_queues(topic)[0]
+        assert queue.topic == topic
+        message = consumer.pull(queue, "*", 0, 1).messages[0]
+        assert (message.topic, message.queue_id) == (topic, queue.queue_id)
+        assert consumer.max_offset(message.queue) == 2, "which a message has with the namespace"
+        assert consumer.max_offset(queue) == 2
+        consumer.update_consume_offset(queue, 2)
+        assert consumer.fetch_consume_offset(queue, from_store=False) == 2
+        assert consumer.offset_store.clone(f"space%{topic}")
+
+
+def test_administrators_see_what_it_is(cluster: EmbeddedCluster, consumer: PullConsumer) -> None:
+    info = consumer.running_info()
+    assert info["properties"]["consumerGroup"] == consumer.group
+    assert json.dumps(info)
+    with pytest.raises(ResponseError, match="not exist in this consumer"):
+        consumer.consume_message_directly(None, None)
+    consumer.reset_offset("t", {})
+    assert consumer.consumer_status("t") == {}
+
+
+def test_a_fork_says_that_it_has_no_consumer(cluster: EmbeddedCluster, consumer: PullConsumer) -> None:
+    queue = fill(cluster, fresh("forked"), 2)[0]
+    context = multiprocessing.get_context("fork")
+    receiver, sender = context.Pipe(duplex=False)
+
+    def child() -> None:
+        try:
+            consumer.pull(queue, "*", 0, 1)
+        except ForkError as error:
+            consumer.shutdown()
+            sender.send(str(error))
+        else:
+            sender.send("pulled")
+
+    consumer.pull(queue, "*", 0, 1)
+    process = context.Process(target=child)
+    process.start()
+    process.join(20)
+    assert receiver.poll(1)
+    assert "fork of the process" in receiver.recv()
+    assert consumer.pull(queue, "*", 0, 1).messages, "the parent's goes on"
+
+
+CTRL_C = """
+import signal, sys, threading, time
+from rmqfast import MessageQueue
+from rmqfast.client.pull import PullConsumer
+with PullConsumer("interrupted", name_server=sys.argv[1]) as consumer:
+    queue = consumer.fetch_subscribe_message_queues(sys.argv[2])[0]
+    consumer.pull(queue, "*", 0, 1)
+    print("ready", flush=True)
+    try:
+        consumer.pull_block_if_not_found(queue, "*", consumer.max_offset(queue), 1)
+    except KeyboardInterrupt:
+        print("interrupted", flush=True)
+"""
+
+
+def test_ctrl_c_ends_a_pull_that_blocks(cluster: EmbeddedCluster) -> None:
+    topic = fresh("interrupted")
+    fill(cluster, topic, 2)
+    command = [sys.executable, "-c", CTRL_C, cluster.name_server, topic]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=dict(os.environ), text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        time.sleep(0.3)
+        began = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        assert process.stdout.readline() == "interrupted\n"
+        assert time.monotonic() - began < 1.0
+        assert process.wait(20) == 0
+
+
+class LeavesOut:
+    """Takes the first message of a pull out."""
+
+    name = "leaves out"
+
+    def filter(self, context: FilterContext) -> None:
+        del context.messages[0]
+
+
+def test_hooks_are_told_of_messages_that_are_pulled_and_filters_take_some_out(cluster: EmbeddedCluster) -> None:
+    queue, watcher = fill(cluster, fresh("told"), 6)[0], Watcher()
+    with PullConsumer(fresh("pg"), name_server=cluster.name_server) as consumer:
+        consumer.register_consume_hook(watcher)
+        consumer.register_filter_hook(LeavesOut())
+        assert bodies(consumer.pull(queue, "*", 0, 32).messages) == ["p2", "p4"]
+        assert bodies(consumer.pull_async(queue, "*", 1, 32).result(10).messages) == ["p4"]
+        assert consumer.pull(queue, "*", 3, 32).status is PullStatus.NO_NEW_MSG
+    times = [("before", None, False, None, None), ("after", "CONSUME_SUCCESS", True, None, None)]
+    expected = [(*each, found) for found in ([b"p2", b"p4"], [b"p4"]) for each in times]
+    assert watcher.seen == expected
+    assert [context.queue for context in watcher.contexts] == [queue, queue]

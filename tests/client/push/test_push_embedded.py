@@ -1,0 +1,501 @@
+"""Push consumers against a broker in this process: in any order."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rmqfast import EmbeddedCluster, Message, MessageQueue
+from rmqfast._native import MessageView
+from rmqfast.client.instance import ClientConfig
+from rmqfast.client.producer import Producer
+from rmqfast.client.push import ConsumeConcurrentlyContext, ConsumeConcurrentlyStatus, PushConsumer
+from rmqfast.client.push.push_consumer_impl import PushConsumerImpl
+from rmqfast.errors import ArgumentError, ClientError, ForkError
+
+from .listening import PATIENCE, SHORT, Seen, committed, consumer, is_there, send, until
+
+SUCCESS, LATER = ConsumeConcurrentlyStatus.CONSUME_SUCCESS, ConsumeConcurrentlyStatus.RECONSUME_LATER
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[EmbeddedCluster]:
+    # retries are due at once; level 3 is the first one's
+    with EmbeddedCluster(config={"messageDelayLevel": "1s " * 17 + "1s"}) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def producer(cluster: EmbeddedCluster) -> Iterator[Producer]:
+    with Producer("sends", name_server=cluster.name_server) as running:
+        yield running
+
+
+def impl_of(one: PushConsumer) -> PushConsumerImpl:
+    assert one._impl is not None
+    return one._impl
+
+
+@pytest.mark.parametrize("batch", [1, 7, 32])
+def test_each_message_comes_once_and_offsets_are_stored_at_the_end(
+    cluster: EmbeddedCluster, producer: Producer, batch: int
+) -> None:
+    topic, seen = f"all-{batch}", Seen()
+    bodies = [b"%d" % number for number in range(200)]
+    send(producer, topic, bodies, queues=4)
+    sizes: set[int] = set()
+
+    def listen(messages: Sequence[MessageView], context: ConsumeConcurrentlyContext) -> Any:
+        sizes.add(len(messages))
+        assert {message.queue for message in messages} == {context.queue}
+        return seen(messages, context)
+
+    with consumer(cluster, f"g-{topic}", listen, topic, consume_message_batch_max_size=batch):
+        seen.wait(200)
+        until(lambda: len(seen.messages) == 200)
+    assert sorted(seen.bodies) == sorted(bodies)
+    assert max(sizes) <= batch
+    assert committed(cluster, f"g-{topic}", topic) == dict.fromkeys(range(4), 50)
+
+
+def test_messages_that_come_later_are_given_at_once(cluster: EmbeddedCluster, producer: Producer) -> None:
+    (queue,) = send(producer, "later", [b"first"])
+    seen = Seen()
+    with consumer(cluster, "g-later", seen, "later"):
+        seen.wait(1)
+        began = time.monotonic()
+        producer.send(Message("later", b"second"), queue)
+        seen.wait(2)
+        assert time.monotonic() - began < 5, "the pull waits at the broker and is woken"
+
+
+def test_tags_are_filtered_and_offsets_pass_over_what_nobody_wants(
+    cluster: EmbeddedCluster, producer: Producer
+) -> None:
+    queues = send(producer, "tagged", [], queues=2)
+    for tag, queue in zip("AABBB", (0, 0, 1, 1, 1), strict=True):
+        producer.send(Message("tagged", tag.encode(), tags=tag), queues[queue])
+    seen = Seen()
+    one = consumer(cluster, "g-tagged", seen)
+    one.subscribe("tagged", "A || C")
+    with one:
+        seen.wait(2)
+        until(lambda: [impl_of(one).memory_offset(queue) for queue in queues] == [2, 3])
+    assert seen.bodies == [b"A", b"A"]
+    assert committed(cluster, "g-tagged", "tagged") == {0: 2, 1: 3}
+
+
+def test_what_a_listener_does_not_acknowledge_comes_again_and_is_a_dead_letter_at_the_end(
+    cluster: EmbeddedCluster, producer: Producer, caplog: pytest.LogCaptureFixture
+) -> None:
+    wrong: dict[bytes, Any] = {
+        b"later": LATER,
+        b"none": None,
+        b"nonsense": "yes",
+        b"true": True,
+        b"text": "CONSUME_SUCCESS",
+    }
+    raised = {b"error": ValueError("mine"), b"exit": SystemExit(3), b"interrupt": KeyboardInterrupt()}
+    bodies = [*wrong, *raised, b"good", b"hopeless"]
+    send(producer, "chaos", bodies, keys="k")
+    first: dict[bytes, MessageView] = {}
+
+    def answer(messages: Sequence[MessageView], context: ConsumeConcurrentlyContext) -> Any:
+        (message,) = messages
+        body = message.body or b""
+        if first.setdefault(body, message) is message or body == b"hopeless":
+            if body in raised:
+                raise raised[body]
+            return wrong.get(body, SUCCESS if body == b"good" else LATER)
+        return SUCCESS
+
+    seen, dead = Seen(answer), Seen()
+    with consumer(cluster, "g-chaos", seen, "chaos", max_reconsume_times=1):
+        seen.wait(len(bodies) * 2 - 1)
+        until(lambda: is_there(producer, "%DLQ%g-chaos"))
+        with consumer(cluster, "g-dead", dead, "%DLQ%g-chaos"):
+            dead.wait(1)
+    assert Counter(seen.bodies) == {body: 1 if body == b"good" else 2 for body in bodies}
+    again = [message for message in seen.messages if message.reconsume_times]
+    assert {message.topic for message in again} == {"chaos"}
+    assert {message.reconsume_times for message in again} == {1}
+    assert {message.body: message.msg_id for message in again} == {
+        body: message.msg_id for body, message in first.items() if body != b"good"
+    }
+    assert dead.bodies == [b"hopeless"]
+    assert committed(cluster, "g-chaos", "chaos") == {0: len(bodies)}
+    failures = [record.getMessage() for record in caplog.records if "the listener" in record.getMessage()]
+    assert len(failures) == len(wrong) - 1 + len(raised), "each failure is logged once"
+    assert all("g-chaos" in text and "queue_id=0" in text for text in failures)
+    assert {message.msg_id for body, message in first.items() if body in {b"none", *raised}} <= {
+        word for text in failures for word in text.replace(":", " ").split()
+    }
+
+
+def test_messages_behind_the_ack_index_come_again(cluster: EmbeddedCluster, producer: Producer) -> None:
+    def answer(messages: Sequence[MessageView], context: ConsumeConcurrentlyContext) -> Any:
+        if messages[0].reconsume_times == 0:
+            context.ack_index, context.delay_level_when_next_consume = 1, 1
+        return SUCCESS
+
+    seen = Seen(answer)
+    send(producer, "acked", [b"0", b"1", b"2", b"3"])
+    with consumer(cluster, "g-acked", seen, "acked", consume_message_batch_max_size=4):
+        seen.wait(6)
+    assert sorted(seen.bodies[:4]) == [b"0", b"1", b"2", b"3"]
+    assert sorted(seen.bodies[4:]) == [b"2", b"3"]
+
+
+def test_members_of_a_broadcast_get_all_messages_each_and_go_on_where_they_were(
+    cluster: EmbeddedCluster, producer: Producer, tmp_path: Path
+) -> None:
+    send(producer, "news", [b"0", b"1", b"2"], queues=2)
+    config = ClientConfig(name_server=cluster.name_server, local_offset_dir=tmp_path)
+
+    def member(listener: Any, name: str) -> PushConsumer:
+        made = PushConsumer(
+            "g-news",
+            config=config,
+            instance_name=name,
+            message_model="BROADCASTING",
+            consume_from_where="CONSUME_FROM_FIRST_OFFSET",
+            timings=SHORT,
+        )
+        made.subscribe("news")
+        made.register_message_listener(listener)
+        return made
+
+    one, two, again = Seen(lambda *_: LATER), Seen(), Seen()
+    with member(one, "one"), member(two, "two"):
+        one.wait(3)
+        two.wait(3)
+    producer.send(Message("news", b"3"))
+    with member(again, "one") as running:
+        again.wait(1)
+        until(lambda: sum(impl_of(running).consumer_status("news").values()) == 4)
+    assert sorted(one.bodies) == sorted(two.bodies) == [b"0", b"1", b"2"]
+    assert again.bodies == [b"3"]
+    assert committed(cluster, "g-news", "news") == {}
+    (path,) = tmp_path.glob("*@one/g-news/offsets.json")
+    assert '"offsetTable":{' in path.read_text().replace(" ", "").replace("\n", "")
+
+
+def test_nothing_is_lost_by_a_shutdown_in_the_middle(cluster: EmbeddedCluster, producer: Producer) -> None:
+    bodies = [b"%d" % number for number in range(300)]
+    send(producer, "handed", bodies, queues=3)
+
+    def slowly(*_: Any) -> Any:
+        time.sleep(0.002)
+        return SUCCESS
+
+    one, two = Seen(slowly), Seen()
+    with consumer(
+        cluster, "g-handed", one, "handed", consume_thread_min=4, await_termination_millis_when_shutdown=5000
+    ):
+        one.wait(40)
+    taken = len(one.messages)
+    assert taken < 300, "it was to be ended in the middle"
+    with consumer(cluster, "g-handed", two, "handed"):
+        two.wait(300 - taken)
+        time.sleep(0.2)
+    assert set(one.bodies) | set(two.bodies) == set(bodies)
+    assert committed(cluster, "g-handed", "handed") == {0: 100, 1: 100, 2: 100}
+    # what was done behind a message that was not is all that comes twice
+    assert len(set(one.bodies) & set(two.bodies)) <= 8
+
+
+def test_a_listener_that_takes_too_long_loses_its_message_to_another_call(
+    cluster: EmbeddedCluster, producer: Producer
+) -> None:
+    release = threading.Event()
+
+    def hang(messages: Sequence[MessageView], _context: Any) -> Any:
+        if messages[0].body == b"hangs" and not messages[0].reconsume_times:
+            release.wait(PATIENCE)
+        return SUCCESS
+
+    seen = Seen(hang)
+    send(producer, "hanging", [b"hangs", b"next"])
+    one = consumer(cluster, "g-hanging", seen, "hanging", consume_timeout=0.2 / 60, consume_thread_min=2)
+    with one:
+        seen.wait(3)
+        until(lambda: impl_of(one).rebalance.process_queues[MessageQueue("hanging", "broker-a", 0)].count == 0)
+        release.set()
+    assert Counter(seen.bodies) == {b"hangs": 2, b"next": 1}
+
+
+def test_what_waits_behind_a_slow_listener_is_bounded(cluster: EmbeddedCluster, producer: Producer) -> None:
+    release = threading.Event()
+    seen = Seen(lambda *_: SUCCESS if release.wait(PATIENCE) else None)
+    send(producer, "slow", [b"%d" % number for number in range(300)])
+    one = consumer(cluster, "g-slow", seen, "slow", pull_threshold_for_queue=20, consume_thread_min=2)
+    with one:
+        seen.wait(2)
+        (process_queue,) = [
+            each for queue, each in impl_of(one).rebalance.process_queues.items() if queue.topic == "slow"
+        ]
+        until(lambda: impl_of(one).pulls.flow_control_times > 3)
+        assert 20 < process_queue.count <= 20 + 32
+        release.set()
+        seen.wait(300)
+    assert committed(cluster, "g-slow", "slow") == {0: 300}
+
+
+@pytest.mark.long
+def test_a_suspended_consumer_pulls_nothing_until_it_is_resumed(cluster: EmbeddedCluster, producer: Producer) -> None:
+    (queue,) = send(producer, "suspended", [b"0"])
+    seen = Seen()
+    one = consumer(cluster, "g-suspended", seen, "suspended", pull_suspend_millis=100)
+    with one:
+        seen.wait(1)
+        one.suspend()
+        time.sleep(6)  # a pull that waits at the broker ends at its next look, after five seconds
+        producer.send(Message("suspended", b"1"), queue)
+        time.sleep(0.5)
+        assert seen.bodies == [b"0"]
+        one.resume()
+        seen.wait(2)
+
+
+def test_topics_come_and_go_while_it_runs(cluster: EmbeddedCluster, producer: Producer) -> None:
+    send(producer, "here", [b"here"])
+    send(producer, "there", [b"there"])
+    seen = Seen()
+    one = consumer(cluster, "g-topics", seen, "here")
+    with one:
+        seen.wait(1)
+        one.subscribe("there")
+        seen.wait(2)
+        one.unsubscribe("here")
+        impl_of(one).instance.rebalance_immediately()
+        until(lambda: {queue.topic for queue in impl_of(one).rebalance.process_queues} == {"there", "%RETRY%g-topics"})
+    assert seen.bodies == [b"here", b"there"]
+
+
+def test_an_offset_outside_of_the_queue_is_mended(cluster: EmbeddedCluster, producer: Producer) -> None:
+    (queue,) = send(producer, "outside", [b"0", b"1"])
+    cluster.brokers[0].tables.offsets.commit("g-outside", "outside", 0, 1000)
+    seen = Seen()
+    one = consumer(cluster, "g-outside", seen, "outside")
+    with one:
+        until(lambda: committed(cluster, "g-outside", "outside") == {0: 2})
+        producer.send(Message("outside", b"2"), queue)
+        seen.wait(1)
+    assert seen.bodies == [b"2"]
+
+
+def test_a_broker_resets_offsets(cluster: EmbeddedCluster, producer: Producer) -> None:
+    (queue,) = send(producer, "reset", [b"0", b"1", b"2"])
+    seen = Seen()
+    one = consumer(cluster, "g-reset", seen, "reset")
+    with one:
+        seen.wait(3)
+        until(lambda: impl_of(one).memory_offset(queue) == 3)
+        impl_of(one).reset_offset("reset", {queue: 1})
+        seen.wait(5)
+    assert seen.bodies[3:] == [b"1", b"2"]
+
+
+def test_a_message_may_be_consumed_directly_without_any_effect_on_offsets(
+    cluster: EmbeddedCluster, producer: Producer
+) -> None:
+    def answer(messages: Sequence[MessageView], _context: Any) -> Any:
+        if len(seen.messages) == 3:
+            raise ValueError("mine")
+        return (SUCCESS, LATER, None, 7)[len(seen.messages) - 1]
+
+    seen = Seen(answer)
+    (queue,) = send(producer, "direct", [])
+    one = consumer(cluster, "g-direct", seen, "direct")
+    other = Seen()
+    send(producer, "direct-source", [b"0"])
+    with consumer(cluster, "g-source", other, "direct-source"), one:
+        other.wait(1)
+        results = [impl_of(one).consume_message_directly(other.messages[0], "broker-a") for _ in range(4)]
+        assert impl_of(one).memory_offset(queue) in {-1, 0}
+    assert [result["consumeResult"] for result in results] == [
+        "CR_SUCCESS",
+        "CR_LATER",
+        "CR_THROW_EXCEPTION",
+        "CR_RETURN_NULL",
+    ]
+    assert results[2]["remark"] == "ValueError: mine"
+    assert {(result["order"], result["autoCommit"]) for result in results} == {(False, True)}
+
+
+def test_what_it_does_is_told_in_javas_words(cluster: EmbeddedCluster, producer: Producer) -> None:
+    (queue,) = send(producer, "told", [b"0", b"1"])
+    seen = Seen()
+    one = consumer(cluster, "g-told", seen, "told", consume_thread_min=3)
+    with one:
+        seen.wait(2)
+        until(lambda: impl_of(one).memory_offset(queue) == 2)
+        info = one.running_info()
+    properties = info["properties"]
+    assert properties["PROP_CONSUMEORDERLY"] == "false"
+    assert (properties["PROP_THREADPOOL_CORE_SIZE"], properties["consumeThreadMin"]) == ("3", "3")
+    assert properties["PROP_CONSUMER_START_TIMESTAMP"].isdigit()
+    assert [each["topic"] for each in info["subscriptionSet"]] == ["%RETRY%g-told", "told"]
+    assert info["mqTable"][queue]["commitOffset"] == 2
+    assert info["statusTable"]["told"]["consumeOKTPS"] == 2 / 60
+    assert info["statusTable"]["told"]["pullTPS"] == 2 / 60
+    assert json.dumps(info["statusTable"])
+
+
+def test_a_message_that_no_broker_takes_back_is_sent_anew(cluster: EmbeddedCluster, producer: Producer) -> None:
+    send(producer, "anew", [b"0"], tags="T", keys="k", properties={"own": "value"})
+    seen = Seen()
+    with consumer(cluster, "g-anew", seen, "anew") as one:
+        seen.wait(1)
+        sent = seen.messages[0]
+        assert impl_of(one).service._send_back.send_back(sent, 0, "no such broker")
+        seen.wait(2)
+    again = seen.messages[1]
+    assert (again.topic, again.body, again.tags, again.keys) == ("anew", b"0", "T", "k")
+    assert (again.msg_id, again.property("own"), again.reconsume_times) == (sent.msg_id, "value", 1)
+    assert again.property("ORIGIN_MESSAGE_ID") == sent.msg_id
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"consume_thread_min": 0}, r"consumeThreadMin Out of range \[1, 1000\]"),
+        ({"consume_thread_min": 30}, r"consumeThreadMin \(30\) is larger than consumeThreadMax \(20\)"),
+        ({"pull_batch_size": 1025}, r"pullBatchSize Out of range \[1, 1024\]"),
+        ({"pull_threshold_for_topic": 0}, r"pullThresholdForTopic Out of range \[1, 6553500\]"),
+        ({"consume_timestamp": "yesterday"}, "consumeTimestamp is invalid, .*but received yesterday"),
+        ({"message_model": "ALL"}, "messageModel is null"),
+        ({"consume_from_where": "ELSEWHERE"}, "consumeFromWhere is null"),
+    ],
+)
+def test_what_cannot_be_is_said_in_javas_words(options: dict[str, Any], text: str) -> None:
+    one = PushConsumer("g-wrong", name_server="127.0.0.1:1", **options)
+    one.register_message_listener(Seen())
+    with pytest.raises(ClientError, match=text):
+        one.start()
+
+
+def test_a_consumer_is_started_once_and_needs_a_listener(cluster: EmbeddedCluster) -> None:
+    with pytest.raises(ClientError, match="messageListener is null"):
+        PushConsumer("g-once", name_server=cluster.name_server).start()
+    with consumer(cluster, "g-once", Seen(), "once") as one:
+        with pytest.raises(ClientError, match="The PushConsumer service state not OK, maybe started once, RUNNING"):
+            one.start()
+        config = ClientConfig(name_server=cluster.name_server, instance_name="same")
+    one.shutdown()
+    with pytest.raises(ClientError, match="maybe started once, SHUTDOWN_ALREADY"):
+        one.start()
+    twins = [PushConsumer("g-twins", config=config) for _ in range(2)]
+    for twin in twins:
+        twin.register_message_listener(Seen())
+    with twins[0], pytest.raises(ClientError, match=r"The consumer group\[g-twins\] has been created before"):
+        twins[1].start()
+
+
+def test_the_threads_of_a_consumer_end_with_it(cluster: EmbeddedCluster) -> None:
+    def running() -> set[str]:
+        return {thread.name for thread in threading.enumerate() if "g-threads" in thread.name}
+
+    with consumer(cluster, "g-threads", Seen(), "threads"):
+        assert len(running()) == 21, "20 that consume and one that pulls"
+    until(lambda: not running())
+
+
+def test_a_program_that_ends_with_a_running_consumer_ends_by_itself(
+    cluster: EmbeddedCluster, producer: Producer
+) -> None:
+    send(producer, "left", [b"0"])
+    program = f"""
+import logging, threading
+logging.basicConfig(level=logging.ERROR)  # what is on its way when all ends is no fault
+from rmqfast.client.push import ConsumeConcurrentlyStatus, PushConsumer
+came = threading.Event()
+def listen(messages, context):
+    came.set()
+    return ConsumeConcurrentlyStatus.CONSUME_SUCCESS
+consumer = PushConsumer("g-left", name_server="{cluster.name_server}")
+consumer.subscribe("left")
+consumer.register_message_listener(listen)
+consumer.start()
+assert came.wait(30)
+"""
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", "")
+    until(lambda: committed(cluster, "g-left", "left") == {0: 1}, what="offsets are stored at the end")
+
+
+def test_a_fork_of_a_consumer_says_so_and_ends_nothing_of_its_parent(
+    cluster: EmbeddedCluster, producer: Producer
+) -> None:
+    (queue,) = send(producer, "forked", [b"0"])
+    seen = Seen()
+    with consumer(cluster, "g-forked", seen, "forked") as one:
+        seen.wait(1)
+
+        def in_fork(told: Any) -> None:
+            try:
+                one.suspend()
+            except ForkError as error:
+                one.shutdown()
+                told.put(str(error))
+
+        told = multiprocessing.get_context("fork").SimpleQueue()
+        fork = multiprocessing.get_context("fork").Process(target=in_fork, args=(told,))
+        fork.start()
+        assert "is that of a parent process" in told.get()
+        fork.join(30)
+        assert fork.exitcode == 0
+        producer.send(Message("forked", b"1"), queue)
+        seen.wait(2)
+
+
+def test_without_a_name_server_the_start_says_so_and_leaves_nothing() -> None:
+    one = PushConsumer("g-nowhere", name_server="127.0.0.1:1")
+    one.subscribe("t")
+    one.register_message_listener(Seen())
+    with pytest.raises(ClientError, match=r"127\.0\.0\.1:1"):
+        one.start()
+    until(lambda: not any("g-nowhere" in thread.name for thread in threading.enumerate()))
+    with pytest.raises(ClientError, match="START_FAILED"):
+        one.start()
+
+
+def test_a_wrong_option_is_said_with_those_there_are() -> None:
+    with pytest.raises(ArgumentError, match=r"consume_thread_min.*got consume_threads"):
+        PushConsumer("g", name_server="127.0.0.1:1", consume_threads=4)
+
+
+def test_offsets_may_be_set_and_queues_be_looked_at(cluster: EmbeddedCluster, producer: Producer) -> None:
+    queues = send(producer, "set", [b"0", b"1"], queues=2)
+    seen = Seen()
+    with consumer(cluster, "g-set", seen, "set") as one:
+        seen.wait(2)
+        assert one.fetch_subscribe_message_queues("set") == queues
+        with pytest.raises(ClientError, match=r"The topic\[unknown\] not exist"):
+            one.fetch_subscribe_message_queues("unknown")
+        until(lambda: [impl_of(one).memory_offset(queue) for queue in queues] == [1, 1])
+        one.update_consume_offset(queues[1], 0)
+    assert committed(cluster, "g-set", "set") == {0: 1, 1: 0}
+    with pytest.raises(ClientError, match="The consumer is not in running status, SHUTDOWN_ALREADY"):
+        one.update_consume_offset(queues[1], 0)
+
+
+def test_a_namespace_stands_before_topics_and_groups_and_no_listener_sees_it(cluster: EmbeddedCluster) -> None:
+    seen = Seen(lambda messages, _: SUCCESS if messages[0].reconsume_times else LATER)
+    with Producer("spaced", name_server=cluster.name_server, namespace="ns") as producer:
+        send(producer, "spaced", [b"0"])
+    with consumer(cluster, "g-spaced", seen, "spaced", namespace="ns") as one:
+        seen.wait(2)
+        assert one.group == "ns%g-spaced"
+    assert [(message.topic, message.reconsume_times) for message in seen.messages] == [("spaced", 0), ("spaced", 1)]
+    assert committed(cluster, "ns%g-spaced", "ns%spaced") == {0: 1}

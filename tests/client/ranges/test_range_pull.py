@@ -1,0 +1,279 @@
+"""Ranges pulled from brokers in this process: exact rows, whatever befalls the broker."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rmqfast import EmbeddedCluster, Message, MessageQueue, Producer
+from rmqfast.client.instance import ClientConfig
+from rmqfast.client.ranges import RangePull
+from rmqfast.errors import ArgumentError, ClientError, CorruptError, DataLossError
+from rmqfast.remoting import TlsOptions
+from tests.broker.certificates import Authority, make_authority
+from tests.client.ranges.clusters import RestartableCluster, offsets, pulled, range_of, request
+
+COUNT = 3000
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[RestartableCluster]:
+    """A broker with a queue of `orders`."""
+    with RestartableCluster(tmp_path / "store", fileReservedTime="0") as started:
+        started.create("orders")
+        started.fill("orders", COUNT)
+        yield started
+
+
+def test_a_range_gives_its_offsets_and_no_other(cluster: RestartableCluster) -> None:
+    wanted = request(cluster.name_server)
+    for start, end in ((0, COUNT), (17, 18), (31, 33), (5, 5), (1000, 2999)):
+        assert pulled(wanted, range_of(start, end)) == list(range(start, end))
+    assert pulled(request(cluster.name_server, tags="A"), range_of(11, 500)) == list(range(12, 500, 2))
+    assert pulled(request(cluster.name_server, batch=1000, depth=1), range_of(3, 2000)) == list(range(3, 2000))
+
+
+def test_several_queues_of_one_broker_are_pulled_at_once_and_two_ranges_of_one_are_refused(tmp_path: Path) -> None:
+    with EmbeddedCluster() as cluster, Producer("tests", name_server=cluster.name_server) as producer:
+        producer.create_topic("many", 4)
+        for number in range(64):
+            producer.send(Message("many", b"%d" % number), MessageQueue("many", "broker-a", number % 4))
+        wanted = request(cluster.name_server, "many")
+        ranges = [range_of(0, 16, queue_id, "many") for queue_id in range(4)]
+        rows = [row for batch in RangePull(wanted, ranges).batches() for row in batch.to_pylist()]
+        places = [(row["queue_id"], row["queue_offset"]) for row in rows]
+        assert sorted(places) == [(queue_id, offset) for queue_id in range(4) for offset in range(16)]
+    with pytest.raises(ArgumentError, match="expected one of each queue at most"):
+        RangePull(wanted, [ranges[0], ranges[0]._replace(end=3)])
+
+
+def test_a_broker_that_is_restarted_is_waited_for(cluster: RestartableCluster) -> None:
+    pull = RangePull(request(cluster.name_server, patience=60.0, depth=1), [range_of(0, COUNT)], cluster.broker)
+    batches = pull.batches()
+    found = next(batches).column("queue_offset").to_pylist()
+    cluster.stop()
+    cluster.start()
+    found += offsets(batches)
+    assert found == list(range(COUNT))
+
+
+def test_a_broker_that_comes_back_at_another_address_is_found_there(
+    cluster: RestartableCluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    pull = RangePull(request(cluster.name_server, patience=60.0, depth=1), [range_of(0, COUNT)], cluster.broker)
+    batches = pull.batches()
+    found = next(batches).column("queue_offset").to_pylist()
+    cluster.fill("orders", 10)
+    cluster.move()
+    assert found + offsets(batches) == list(range(COUNT))
+    assert offsets(RangePull(request(cluster.name_server), [range_of(0, 7)], "127.0.0.1:1").batches()) == [*range(7)]
+    assert f"broker broker-a is read at {cluster.broker} from now on" in caplog.text
+
+
+def test_a_broker_that_stays_away_is_an_error_after_the_patience(cluster: RestartableCluster) -> None:
+    cluster.stop()
+    began = time.monotonic()
+    with pytest.raises(ClientError, match=r"offsets 0 to 10: nothing came for 1 s from broker .* at offset 0: .*\nsee"):
+        pulled_at(cluster, patience=1.0)
+    assert 1 <= time.monotonic() - began < 6
+
+
+def pulled_at(cluster: RestartableCluster, patience: float) -> list[int]:
+    pull = RangePull(request(cluster.name_server, patience=patience), [range_of(0, 10)], cluster.broker)
+    return offsets(pull.batches())
+
+
+@pytest.mark.parametrize("tags", ["*", "A || B"])
+def test_what_has_expired_is_an_error_or_is_told_and_passed_over(
+    cluster: RestartableCluster, caplog: pytest.LogCaptureFixture, tags: str
+) -> None:
+    cluster.expire()
+    wanted = request(cluster.name_server, tags=tags)
+    with pytest.raises(DataLossError, match=r"lost: offsets 0 to \d+ have expired.*\n.*failOnDataLoss=false"):
+        pulled(wanted, range_of(0, COUNT))
+    found = pulled(request(cluster.name_server, tags=tags, on_damage="warn"), range_of(0, COUNT))
+    assert 0 < found[0] < COUNT
+    assert found == list(range(found[0], COUNT))
+    assert f"offsets 0 to {found[0]} have expired, the queue begins at {found[0]}" in caplog.text
+    assert pulled(request(cluster.name_server, on_damage="warn"), range_of(0, 5)) == []
+
+
+def test_retention_that_overtakes_a_read_is_no_silent_gap(cluster: RestartableCluster) -> None:
+    cluster.fill("orders", 4 * COUNT)  # more than a puller holds
+    batches = RangePull(request(cluster.name_server), [range_of(0, 5 * COUNT)]).batches()
+    next(batches)
+    for _ in range(3):  # ten files at once
+        cluster.expire()
+    with pytest.raises(DataLossError, match="messages are lost: "):
+        offsets(batches)
+
+
+@pytest.mark.parametrize("start", [COUNT - 10, COUNT, COUNT + 1])
+def test_a_queue_that_ends_before_the_range_is_a_loss(
+    cluster: RestartableCluster, caplog: pytest.LogCaptureFixture, start: int
+) -> None:
+    with pytest.raises(DataLossError, match=f"lost: offsets {max(start, COUNT)} to {COUNT + 5}: the queue ends at"):
+        pulled(request(cluster.name_server, patience=0.5), range_of(start, COUNT + 5))
+    found = pulled(request(cluster.name_server, patience=0.5, on_damage="warn"), range_of(start, COUNT + 5))
+    assert found == list(range(start, COUNT))
+    assert "its broker lost its last messages, or the topic was made anew" in caplog.text
+
+
+def test_a_queue_that_grows_up_to_the_range_is_read(cluster: RestartableCluster) -> None:
+    pull = RangePull(request(cluster.name_server), [range_of(COUNT - 1, COUNT + 40)])
+    batches = pull.batches()
+    found = next(batches).column("queue_offset").to_pylist()
+    cluster.fill("orders", 40)
+    assert found + offsets(batches) == list(range(COUNT - 1, COUNT + 40))
+
+
+def test_a_body_that_does_not_decompress_is_damage(cluster: RestartableCluster) -> None:
+    with Producer("tests", name_server=cluster.name_server) as producer:
+        place = producer.send(Message("orders", b"x" * 9000))
+    wanted: dict[str, Any] = {"columns": ("body", "queue_offset"), "max_body_bytes": 1000}
+    ranged = range_of(place.queue_offset - 1, place.queue_offset + 1)
+    with pytest.raises(
+        CorruptError, match=rf"1 bodies do not .*broker broker-a, queue 0, offset {place.queue_offset};"
+    ):
+        pulled(request(cluster.name_server, **wanted), ranged)
+    wanted["on_damage"] = "warn"
+    batches = RangePull(request(cluster.name_server, **wanted), [ranged]).batches()
+    assert [body for batch in batches for body in batch.column("body").to_pylist()] == [bytes(1000), None]
+
+
+def test_keys_are_whole_words_or_the_ids_of_producers(cluster: RestartableCluster) -> None:
+    with Producer("tests", name_server=cluster.name_server) as producer:
+        places = [producer.send(Message("orders", b"x" * 9000, keys=keys)) for keys in ("42 eu", "4", "eu", None)]
+    ranged = range_of(0, COUNT + len(places))
+    for wanted, found in {
+        ("42",): [0],
+        ("eu",): [0, 2],
+        ("2", "u", "42 eu"): [],
+        (places[3].msg_id, "4"): [1, 3],
+        (places[0].offset_msg_id,): [],
+        (): [],
+    }.items():
+        assert pulled(request(cluster.name_server, keys=wanted), ranged) == [COUNT + number for number in found]
+    assert pulled(request(cluster.name_server, keys=["eu"], tags="A"), ranged) == []
+
+
+def test_a_broker_that_does_not_filter_by_sql_is_an_error_that_says_what_to_do(cluster: RestartableCluster) -> None:
+    with pytest.raises(ClientError, match=r"refuses: CODE: 1 .* by SQL92\nset enablePropertyFilter=true "):
+        pulled(request(cluster.name_server, sql="number = 1", patience=100.0), range_of(0, 5))
+
+
+def test_a_body_that_nobody_asked_for_is_no_damage(cluster: RestartableCluster) -> None:
+    with Producer("tests", name_server=cluster.name_server) as producer:
+        place = producer.send(Message("orders", b"x" * 9000, keys="large"))
+        producer.send(Message("orders", b"small", keys="small"))
+    ranged = range_of(place.queue_offset, place.queue_offset + 2)
+    wanted: dict[str, Any] = {"columns": ("body", "queue_offset"), "max_body_bytes": 1000}
+    assert pulled(request(cluster.name_server, keys=["small"], **wanted), ranged) == [place.queue_offset + 1]
+    with pytest.raises(CorruptError, match="1 bodies do not decompress"):
+        pulled(request(cluster.name_server, keys=["large"], **wanted), ranged)
+
+
+@pytest.fixture
+def changed(cluster: RestartableCluster, tmp_path: Path) -> int:
+    """The offset of a message whose body is another one on the disk by now, between two that are sound."""
+    with Producer("tests", name_server=cluster.name_server) as producer:
+        bodies = (b"as it was before", b"as it was stored", b"x" * 9000)
+        places = [producer.send(Message("orders", body, keys="one", tags="A")) for body in bodies]
+    change(tmp_path / "store" / "commitlog", bodies[1], b"as it was NOT st")
+    return places[1].queue_offset
+
+
+def change(log: Path, old: bytes, new: bytes) -> None:
+    """Writes over bytes of a log, below a broker that runs."""
+    (path,) = [path for path in log.iterdir() if old in path.read_bytes()]
+    with path.open("r+b") as file:
+        file.seek(path.read_bytes().index(old))
+        file.write(new)
+
+
+def test_a_body_that_was_changed_is_handed_out_unless_its_crc_is_looked_at(
+    cluster: RestartableCluster, changed: int
+) -> None:
+    ranged = range_of(changed - 1, changed + 2)
+    wanted = request(cluster.name_server, columns=("body",))
+    bodies = [row for batch in RangePull(wanted, [ranged]).batches() for row in batch.column("body").to_pylist()]
+    assert bodies == [b"as it was before", b"as it was NOT st", b"x" * 9000]
+    text = rf"topic orders: 1 bodies do not match their CRC: broker broker-a, queue 0, offset {changed}; on_damage="
+    for keys in (None, ["two"]):  # all that is pulled is looked at
+        with pytest.raises(CorruptError, match=text):
+            pulled(request(cluster.name_server, verify_crc=True, keys=keys), ranged)
+
+
+def test_a_changed_body_is_left_out_and_told_of_where_that_is_allowed(
+    cluster: RestartableCluster, changed: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    wanted: dict[str, Any] = {"verify_crc": True, "on_damage": "warn"}
+    ranged = range_of(changed - 1, changed + 2)
+    assert pulled(request(cluster.name_server, **wanted), ranged) == [changed - 1, changed + 1]
+    assert pulled(request(cluster.name_server, keys=["one"], **wanted), ranged) == [changed - 1, changed + 1]
+    assert f"bodies do not match their CRC: broker broker-a, queue 0, offset {changed}" in caplog.text
+
+
+def test_bodies_as_they_were_stored_pass_by_their_crc(cluster: RestartableCluster) -> None:
+    assert pulled(request(cluster.name_server, verify_crc=True), range_of(0, COUNT)) == list(range(COUNT))
+
+
+def test_a_queue_that_there_is_not_is_refused_at_once(cluster: RestartableCluster) -> None:
+    with pytest.raises(ClientError, match=r"refuses: CODE: 1 .*queueId\[7\] is illegal"):
+        pulled(request(cluster.name_server, patience=100.0), range_of(0, 5, queue_id=7))
+
+
+GOOD, BAD = "12345678", "87654321"
+ACCOUNTS = """\
+accounts:
+- accessKey: reader01
+  secretKey: "12345678"
+  defaultTopicPerm: PUB|SUB
+  defaultGroupPerm: PUB|SUB
+- accessKey: nobody01
+  secretKey: "12345678"
+  defaultTopicPerm: DENY
+  defaultGroupPerm: DENY
+"""
+
+
+def test_accounts_sign_pulls_and_those_without_rights_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "conf").mkdir()
+    (tmp_path / "conf/plain_acl.yml").write_text(ACCOUNTS)
+    with EmbeddedCluster(config={"aclEnable": "true", "rocketmqHome": str(tmp_path)}) as cluster:
+        reader = ClientConfig(name_server=cluster.name_server, access_key="reader01", secret_key=GOOD)
+        with Producer("tests", config=reader) as producer:
+            queue_id = producer.send(Message("orders", b"x")).queue.queue_id
+        ranged = range_of(0, 1, queue_id)
+        assert pulled(request("", config=reader), ranged) == [0]
+        for account in ("reader01", "nobody01"):
+            secret = GOOD if account == "nobody01" else BAD
+            other = ClientConfig(name_server=cluster.name_server, access_key=account, secret_key=secret)
+            with pytest.raises(ClientError, match=r"refuses: CODE: .*AclException"):
+                pulled(request("", config=other), ranged)
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    return make_authority(tmp_path_factory.mktemp("certificates"))
+
+
+def test_connections_are_secret_where_that_is_asked_for(authority: Authority) -> None:
+    pair = authority.server()
+    server = {
+        "tls.test.mode.enable": "false",
+        "tls.server.mode": "enforcing",
+        "tls.server.certPath": str(pair.certificate),
+        "tls.server.keyPath": str(pair.key),
+        "tls.client.trustCertPath": str(authority.certificate),
+        "useTLS": "true",
+    }
+    with EmbeddedCluster(config=server) as cluster:
+        config = ClientConfig(name_server=cluster.name_server, tls=TlsOptions(trust=authority.certificate))
+        with Producer("tests", config=config) as producer:
+            queue_id = producer.send(Message("orders", b"x")).queue.queue_id
+        assert pulled(request("", config=config), range_of(0, 1, queue_id)) == [0]
