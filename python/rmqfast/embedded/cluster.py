@@ -1,0 +1,172 @@
+"""A whole cluster in this process.
+
+Source: `NamesrvStartup`, `BrokerStartup`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Self
+
+from rmqfast.broker import Broker, BrokerConfig, ConfigFile
+from rmqfast.embedded.scratch import Scratch
+from rmqfast.errors import ArgumentError, ForkError
+from rmqfast.nameserver import NameServer, NamesrvConfig
+from rmqfast.remoting import Request
+from rmqfast.remoting.tls_properties import TLS_KEYS
+
+__all__ = ["EmbeddedCluster"]
+
+#: A store that is thrown away needs no files of a gigabyte, and takes messages while the disk has room for them.
+_SMALL = {
+    "mappedFileSizeCommitLog": str(64 << 20),
+    "mappedFileSizeConsumeQueue": str(50_000 * 20),
+    "maxHashSlotNum": "100000",
+    "maxIndexNum": "400000",
+    "rocketmq.broker.diskSpaceWarningLevelRatio": "1.0",
+    "rocketmq.broker.diskSpaceCleanForciblyRatio": "1.0",
+}
+
+
+class EmbeddedCluster:
+    """A name server and one broker or several, on loopback; any client of RocketMQ 4.9 or 5.x may use them.
+
+    Args:
+        store_dir: Where the brokers keep their stores, each in a directory of its name, a single one in this itself.
+            Without it the stores are thrown away at the end, and their files are small.
+        brokers: How many brokers.
+        name_servers: How many name servers; all brokers tell all of them.
+        name_server_port: Port of the first name server, the next one's being one more; any that are free unless given.
+        broker_port: Port of the first broker, the next one's being ten more; any that are free unless given.
+        config: Properties of `broker.conf` for all brokers; those of TLS are the name servers' too. Of several brokers
+            each has a name, a port and a store of its own in any case, and all have the name servers of the cluster.
+        config_file: Where those come from: what is changed while the brokers run is written there.
+        progress: Is told how far the recovery of a store is that was not closed: see `Broker`.
+        check: Is asked before a request is answered; raises `ResponseError` for one that is not allowed.
+
+    Attributes:
+        name_server: `ip:port` of the name server, for clients; of several with `;` between.
+        brokers: The brokers.
+
+    Example:
+        >>> from rmqfast import EmbeddedCluster
+        >>> with EmbeddedCluster() as cluster:
+        ...     cluster.name_server.startswith("127.0.0.1:")
+        True
+    """
+
+    def __init__(
+        self,
+        store_dir: str | os.PathLike[str] | None = None,
+        *,
+        brokers: int = 1,
+        name_servers: int = 1,
+        name_server_port: int = 0,
+        broker_port: int = 0,
+        config: Mapping[str, str] | None = None,
+        config_file: ConfigFile | None = None,
+        progress: Callable[[int, int], object] | None = None,
+        check: Callable[[Request], None] | None = None,
+    ) -> None:
+        if min(brokers, name_servers) < 1:
+            raise ArgumentError(f"brokers, name_servers: expected at least 1, got {brokers}, {name_servers}")
+        self._root = None if store_dir is None else Path(store_dir)
+        self._counts = (name_servers, brokers)
+        self._ports = (name_server_port, broker_port)
+        self._config = dict(config or {})
+        self._config_file = config_file
+        self._progress = progress
+        self._check = check
+        self._pid = os.getpid()
+        self._is_started = False
+        self._scratch: Scratch | None = None
+        self._name_servers: list[NameServer] = []
+        self.brokers: list[Broker] = []
+        self.name_server = ""
+
+    def start(self) -> Self:
+        """Starts the name servers, then the brokers; where one of them fails nothing of the others is left.
+
+        Raises:
+            StoreError: A store cannot be opened for appending.
+            RemotingError: A port cannot be had.
+            ArgumentError: It was started before; or a value of the configuration that cannot be.
+            ForkError: It was made in another process.
+        """
+        self._refuse_fork()
+        if self._is_started:
+            raise ArgumentError("a cluster is started once")
+        self._is_started = True
+        self._scratch = Scratch() if self._root is None else None
+        root = self._scratch.path if self._scratch else self._root or Path()
+        try:
+            for number in range(self._counts[0]):
+                self._start_name_server(number, root)
+            for number in range(self._counts[1]):
+                self._start_broker(number, root)
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def stop(self) -> None:
+        """Stops the brokers, then the name servers; a second call does nothing.
+
+        Raises:
+            StoreIOError: A store could not be closed; all else is.
+            ForkError: It was started in another process.
+        """
+        self._refuse_fork()
+        scratch, self._scratch = self._scratch, None
+        with ExitStack() as stack:  # the last one first, each one whatever the others raise
+            if scratch is not None:
+                stack.callback(scratch.remove)
+            for name_server in self._name_servers:
+                stack.callback(name_server.stop)
+            for broker in self.brokers:
+                stack.callback(broker.stop)
+            self._name_servers, self.brokers = [], []
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def _refuse_fork(self) -> None:
+        if os.getpid() != self._pid:
+            message = "the cluster is of the process before a fork: make one in this process"
+            raise ForkError(message)
+
+    def _start_name_server(self, number: int, root: Path) -> None:
+        names = root / ("namesrv" if self._counts[0] == 1 else f"namesrv-{number}")
+        config = NamesrvConfig(
+            listen_port=self._ports[0] + number if self._ports[0] else 0,
+            kv_config_path=str(names / "kvConfig.json"),
+            config_store_path=str(names / "namesrv.properties"),
+            tls={key: value for key, value in self._config.items() if key in TLS_KEYS},
+        )
+        self._name_servers.append(NameServer(config))
+        self._name_servers[-1].start()
+        self.name_server = ";".join(name_server.address for name_server in self._name_servers)
+
+    def _start_broker(self, number: int, root: Path) -> None:
+        config = self._config_of(number, root)
+        broker = Broker(config, config_file=self._config_file, check=self._check, progress=self._progress)
+        self.brokers.append(broker)
+        broker.start()
+
+    def _config_of(self, number: int, root: Path) -> BrokerConfig:
+        letter = chr(ord("a") + number) if number < 26 else str(number)
+        is_one_of_many = self._counts[1] > 1
+        port = self._ports[1] + 10 * number if self._ports[1] else 0
+        own = {
+            "brokerName": f"broker-{letter}",
+            "listenPort": str(port),
+            "storePathRootDir": str(root / f"broker-{letter}" if is_one_of_many or self._scratch else root),
+        }
+        given = self._config | own if is_one_of_many else own | self._config
+        return BrokerConfig((_SMALL if self._scratch else {}) | given | {"namesrvAddr": self.name_server})

@@ -1,0 +1,43 @@
+"""The lists of keys in `docs/broker.md`: `python -m tests.embedded.config_table` writes them anew."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from rmqfast.broker.configuration.config_keys import CONFIG_KEYS, JVM_KEYS, OWN_KEYS, ConfigKey, Effect
+
+DOC = Path(__file__).parents[2] / "docs" / "broker.md"
+BEGIN, END = "<!-- keys: python -m tests.embedded.config_table -->", "<!-- end of keys -->"
+#: Defaults that are this machine's.
+OF_THE_MACHINE = {"rocketmqHome": "`$ROCKETMQ_HOME`", "brokerName": "the host's name", "storePathRootDir": "`~/store`"}
+
+
+def tables() -> str:
+    """The keys that take effect, by when they do."""
+    parts = []
+    for effect, title in ((Effect.START, "At the start"), (Effect.LIVE, "At once, also while the broker runs")):
+        rows = [row(key) for key in CONFIG_KEYS.values() if key.effect is effect]
+        parts.append(f"**{title}**\n\n| key | value | default |\n| --- | --- | --- |\n" + "".join(rows))
+    return "\n".join(parts)
+
+
+def row(key: ConfigKey) -> str:
+    whose = " (ours)" if key.name in OWN_KEYS else " (of the JVM, there)" if key.name in JVM_KEYS else ""
+    name = f"`{key.name}`{whose}"
+    default = f"`{key.default}`" if key.default else ""
+    return f"| {name} | {key.kind.value} | {OF_THE_MACHINE.get(key.name, default)} |\n"
+
+
+def with_tables(text: str) -> str:
+    """The document with the tables as they are now."""
+    whole = f"{BEGIN}\n\n{tables()}\n{END}"
+    found, count = re.subn(f"{re.escape(BEGIN)}.*?{re.escape(END)}", lambda _: whole, text, flags=re.DOTALL)
+    assert count == 1, f"{DOC}: expected {BEGIN} and {END} once"
+    return found
+
+
+if __name__ == "__main__":
+    new = DOC.with_suffix(".new")
+    new.write_text(with_tables(DOC.read_text(encoding="utf-8")), encoding="utf-8")
+    new.replace(DOC)

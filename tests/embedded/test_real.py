@@ -1,0 +1,72 @@
+"""Real Java clients of 4.9.4 with the embedded cluster, and its store with the real broker afterwards."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from rmqfast import EmbeddedCluster
+from rmqfast.remoting import RemotingClient, RequestCode
+from rmqfast.remoting.fastjson import decode
+from tests.embedded.client import address_of, pull, send, until
+from tests.interop.rocketmq import RocketMQ, java
+
+pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
+SMALL = {
+    "mappedFileSizeCommitLog": "1048576",
+    "mappedFileSizeConsumeQueue": "20000",
+    "maxHashSlotNum": "1000",
+    "maxIndexNum": "4000",
+}
+OFFSET = {"consumerGroup": "G", "topic": "orders", "queueId": "0"}
+
+
+def produced(name_server: str, bodies: list[str], **more: object) -> list[str]:
+    """How the Java producer's sends ended."""
+    lines = "\n".join(json.dumps({"topic": "orders", "body": body, "queue": 0} | more) for body in bodies)
+    answer = java("4.9.4", "Produce", "--namesrv", name_server, "--spec", "-", stdin=lines)
+    return [json.loads(line)["sendStatus"] for line in answer.splitlines()]
+
+
+def test_mqadmin_and_the_java_producer_find_two_brokers_and_two_name_servers() -> None:
+    with EmbeddedCluster(brokers=2, name_servers=2) as cluster:
+        addresses = cluster.name_server
+        java("4.9.4", "Admin", "updateTopic", "-n", addresses, "-c", "DefaultCluster", "-t", "orders")
+        route = java("4.9.4", "Admin", "topicRoute", "-n", addresses, "-t", "orders")
+        assert "broker-a" in route
+        assert "broker-b" in route
+        listed = java("4.9.4", "Admin", "clusterList", "-n", addresses)
+        assert all(broker.address in listed for broker in cluster.brokers)
+        assert produced(addresses, ["1", "2", "3"]) == ["SEND_OK"] * 3
+
+
+def test_the_real_broker_goes_on_with_the_store_and_gives_it_back(tmp_path: Path) -> None:
+    store = tmp_path / "store"
+    with EmbeddedCluster(store, config=SMALL) as cluster:
+        address = address_of(cluster)
+        assert produced(cluster.name_server, [f"java-{n}" for n in range(50)]) == ["SEND_OK"] * 50
+        assert send(address, "orders", b"late", DELAY="4").code == 0
+        assert send(address, "orders", b"half", TRAN_MSG="true", PGROUP="P").code == 0
+        with RemotingClient(address) as client:
+            body = b'{"groupName":"G","retryMaxTimes":3}'
+            assert client.request(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, body=body).code == 0
+            client.send_oneway(RequestCode.UPDATE_CONSUMER_OFFSET, OFFSET | {"commitOffset": "17"})
+            until(lambda: client.request(RequestCode.QUERY_CONSUMER_OFFSET, OFFSET).ext_fields == {"offset": "17"})
+    with RocketMQ("4.9.4", tmp_path, *(f"{key}={value}" for key, value in SMALL.items())) as real:
+        address = real.broker
+        with RemotingClient(address) as client:
+            assert client.request(RequestCode.QUERY_CONSUMER_OFFSET, OFFSET).ext_fields == {"offset": "17"}
+            half = {"topic": "RMQ_SYS_TRANS_HALF_TOPIC", "queueId": "0"}
+            assert client.request(RequestCode.GET_MAX_OFFSET, half).ext_fields == {"offset": "1"}
+            groups = decode(client.request(RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG).body)
+            assert groups["subscriptionGroupTable"]["G"]["retryMaxTimes"] == 3
+        assert b"java-49" in pull(address, "orders", offset=40).body
+        until(lambda: b"late" in pull(address, "orders", offset=50).body, 60)
+        assert produced(real.name_server, ["theirs"]) == ["SEND_OK"]
+    with EmbeddedCluster(store, config=SMALL) as cluster:
+        address = address_of(cluster)
+        assert b"theirs" in pull(address, "orders", offset=51).body
+        assert send(address, "orders", b"ours").code == 0
+        assert b"ours" in pull(address, "orders", offset=52).body

@@ -1,0 +1,119 @@
+"""What a broker knows after it was stopped and started again, or killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from rmqfast import AppendOptions, EmbeddedCluster, Message, open_store
+from rmqfast.broker.internal_appends import InternalAppends
+from rmqfast.remoting import RemotingClient, RequestCode
+from rmqfast.remoting.fastjson import decode
+from tests.embedded.client import address_of, pull, send, until
+
+SMALL = {"mappedFileSizeCommitLog": "1048576", "maxHashSlotNum": "1000", "maxIndexNum": "4000"}
+KILLED = """
+import sys
+from rmqfast import EmbeddedCluster
+from tests.embedded.client import address_of, send
+cluster = EmbeddedCluster(sys.argv[1], config={"mappedFileSizeCommitLog": "1048576", "messageDelayLevel": "1h 7s"})
+cluster.start()
+print(send(address_of(cluster), "orders", b"late", DELAY="2").code, flush=True)
+sys.stdin.read()
+"""
+
+
+def half_offset(address: str) -> int:
+    with RemotingClient(address) as client:
+        fields = {"topic": "RMQ_SYS_TRANS_HALF_TOPIC", "queueId": "0"}
+        return int((client.request(RequestCode.GET_MAX_OFFSET, fields).ext_fields or {})["offset"])
+
+
+def test_topics_groups_offsets_delayed_and_half_messages_outlive_a_restart(tmp_path: Path) -> None:
+    group = {"groupName": "G", "retryMaxTimes": 3}
+    offset = {"consumerGroup": "G", "topic": "orders", "queueId": "0"}
+    with EmbeddedCluster(tmp_path, config=SMALL) as cluster:
+        address = address_of(cluster)
+        assert send(address, "orders", b"kept").code == 0
+        assert send(address, "orders", b"half", TRAN_MSG="true", PGROUP="P").code == 0
+        assert send(address, "orders", b"late", DELAY="2").code == 0
+        with RemotingClient(address) as client:
+            body = json.dumps(group).encode()
+            assert client.request(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, body=body).code == 0
+            client.send_oneway(RequestCode.UPDATE_CONSUMER_OFFSET, offset | {"commitOffset": "1"})
+            until(lambda: client.request(RequestCode.QUERY_CONSUMER_OFFSET, offset).ext_fields == {"offset": "1"})
+    with EmbeddedCluster(tmp_path, config=SMALL) as cluster:
+        address = address_of(cluster)
+        with RemotingClient(address) as client:
+            assert client.request(RequestCode.QUERY_CONSUMER_OFFSET, offset).ext_fields == {"offset": "1"}
+            topics = decode(client.request(RequestCode.GET_ALL_TOPIC_CONFIG).body)["topicConfigTable"]
+            groups = decode(client.request(RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG).body)
+        assert "orders" in topics
+        assert groups["subscriptionGroupTable"]["G"]["retryMaxTimes"] == 3
+        assert b"kept" in pull(address, "orders").body
+        assert half_offset(address) == 1
+        assert b"late" in pull(address, "orders", offset=1, suspend=12_000).body
+
+
+def test_delay_levels_of_ones_own_count_for_messages_that_are_sent() -> None:
+    with EmbeddedCluster(config={"messageDelayLevel": "1h 1s"}) as cluster:
+        address = address_of(cluster)
+        for body, level in ((b"never", "1"), (b"soon", "2"), (b"highest", "9")):
+            assert send(address, "orders", body, DELAY=level).code == 0
+        until(lambda: b"highest" in pull(address, "orders").body)
+        assert b"soon" in pull(address, "orders").body
+        assert b"never" not in pull(address, "orders").body
+
+
+def test_delay_levels_of_ones_own_count_when_queues_are_listed_anew(tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", KILLED, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"0\n"
+        os.kill(process.pid, signal.SIGKILL)
+    for file in sorted((tmp_path / "consumequeue").rglob("0*")):
+        file.unlink()
+    options = AppendOptions(file_size=1 << 20, delay_levels=(3600, 7))
+    with open_store(tmp_path, mode="a", options=options) as store:
+        unit = store.live.unit("SCHEDULE_TOPIC_XXXX", 1, 0)
+        assert unit is not None
+        assert unit[2] == store.live.store_time("SCHEDULE_TOPIC_XXXX", 1, 0) + 7_000
+
+
+class NoCounts:
+    def count(self, name: str, key: str, size: int) -> None:
+        pass
+
+    def note_put(self, millis: int) -> None:
+        pass
+
+    def count_failed_put(self) -> None:
+        pass
+
+
+def test_what_the_broker_itself_stores_does_not_wait_for_the_disk(tmp_path: Path) -> None:
+    options = AppendOptions(flush="sync", file_size=1 << 26, index_slots=1000, index_entries=4000)
+    with open_store(tmp_path, mode="a", options=options) as store:
+        own = InternalAppends(store, NoCounts(), cluster_name="c")
+        spent = []
+        for append in (store.append, own.append, own.append_due, own.append_reply):
+            begun = time.perf_counter()
+            for _ in range(200):
+                append(Message("orders", b"x" * 100))
+            spent.append(time.perf_counter() - begun)
+        assert max(spent[1:]) * 2 < spent[0]
+
+
+@pytest.mark.parametrize("level", ["", "1", "1x", " ".join(["1s"] * 33)])
+def test_delay_levels_that_make_no_sense_are_refused(level: str, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"messageDelayLevel|delay_levels"):
+        EmbeddedCluster(tmp_path, config=SMALL | {"messageDelayLevel": level}).start()
+    assert not (tmp_path / "abort").exists()
