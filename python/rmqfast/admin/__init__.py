@@ -1,0 +1,40 @@
+"""Administration: what a cluster has, who consumes what, and what became of a message."""
+
+from rmqfast.admin.admin import Admin
+from rmqfast.admin.clusters import BrokerRow
+from rmqfast.admin.consume_stats import ConsumeStats, QueueProgress
+from rmqfast.admin.explanation import Explanation, Outcome
+from rmqfast.admin.facts import CopyFacts, CopyKind, GroupFacts, MemberFacts, MessageFacts, QueueFacts
+from rmqfast.admin.message_track import MessageTrack, TrackType
+from rmqfast.admin.sql_answer import SqlAnswer
+from rmqfast.admin.topics import TopicOffset
+from rmqfast.client.consumer.subscription_conflicts import SubscriptionConflict
+from rmqfast.client.trace import TraceType, TraceView
+from rmqfast.remoting.protocol.consumer_connection import Connection, ConsumerConnection
+from rmqfast.remoting.protocol.consumer_running_info import ConsumerRunningInfo, ProcessQueueInfo
+
+__all__ = [
+    "Admin",
+    "BrokerRow",
+    "Connection",
+    "ConsumeStats",
+    "ConsumerConnection",
+    "ConsumerRunningInfo",
+    "CopyFacts",
+    "CopyKind",
+    "Explanation",
+    "GroupFacts",
+    "MemberFacts",
+    "MessageFacts",
+    "MessageTrack",
+    "Outcome",
+    "ProcessQueueInfo",
+    "QueueFacts",
+    "QueueProgress",
+    "SqlAnswer",
+    "SubscriptionConflict",
+    "TopicOffset",
+    "TraceType",
+    "TraceView",
+    "TrackType",
+]

@@ -1,0 +1,163 @@
+"""Clusters and brokers: who is there, how they are configured, what they do.
+
+Source: `DefaultMQAdminExtImpl.examineBrokerClusterInfo`, `getBrokerConfig`, `updateBrokerConfig`,
+`fetchBrokerRuntimeStats`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from rmqfast.admin.asking import Asking
+from rmqfast.client.instance.route_requests import ClusterInfo
+from rmqfast.errors import ArgumentError, ClientError
+from rmqfast.remoting import RequestCode, properties
+from rmqfast.remoting.protocol.broker_data import MASTER_ID
+from rmqfast.remoting.protocol.json_object import JsonObject
+
+#: What may be changed while a broker runs: it takes any key, and some of them break it (paths, file sizes, ports).
+UPDATABLE = frozenset(
+    {
+        "accessMessageInMemoryMaxRatio",
+        "autoCreateSubscriptionGroup",
+        "autoCreateTopicEnable",
+        "brokerPermission",
+        "defaultQueryMaxNum",
+        "defaultTopicQueueNums",
+        "deleteWhen",
+        "diskMaxUsedSpaceRatio",
+        "enablePropertyFilter",
+        "fileReservedTime",
+        "filterSupportRetry",
+        "flushDiskType",
+        "longPollingEnable",
+        "maxMessageSize",
+        "maxTransferBytesOnMessageInDisk",
+        "maxTransferBytesOnMessageInMemory",
+        "maxTransferCountOnMessageInDisk",
+        "maxTransferCountOnMessageInMemory",
+        "notifyConsumerIdsChangedEnable",
+        "rejectTransactionMessage",
+        "slaveReadEnable",
+        "traceOn",
+        "transactionCheckInterval",
+        "transactionCheckMax",
+        "transactionTimeOut",
+        "waitTimeMillsInPullQueue",
+        "waitTimeMillsInSendQueue",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerRow:
+    """A broker of a cluster, a master or a slave.
+
+    Attributes:
+        cluster: The cluster.
+        broker_name: Its name, which its slaves share.
+        broker_id: 0 for a master.
+        address: `ip:port`.
+    """
+
+    cluster: str
+    broker_name: str
+    broker_id: int
+    address: str
+
+    @property
+    def is_master(self) -> bool:
+        """Whether it takes messages."""
+        return self.broker_id == MASTER_ID
+
+
+class Clusters(Asking):
+    """What an administrator does about brokers."""
+
+    def cluster_info(self) -> ClusterInfo:
+        """All clusters and brokers.
+
+        Source: `DefaultMQAdminExtImpl.examineBrokerClusterInfo`.
+        """
+        return self._api.cluster_info(timeout=self._timeout)
+
+    def brokers(self) -> list[BrokerRow]:
+        """All brokers, a row for each address, by cluster, name and id."""
+        info = self.cluster_info()
+        rows = [
+            BrokerRow(cluster, name, broker_id, address)
+            for cluster, names in info.clusters.items()
+            for name in names
+            if name in info.brokers
+            for broker_id, address in info.brokers[name].addresses.items()
+        ]
+        return sorted(rows, key=lambda row: (row.cluster, row.broker_name, row.broker_id))
+
+    def broker_runtime_stats(self, broker: str) -> dict[str, str]:
+        """What a broker tells of itself: rates, queues of requests, offsets, disks; the names are RocketMQ's.
+
+        Args:
+            broker: Its name, for its master, or `host:port`.
+
+        Source: `DefaultMQAdminExtImpl.fetchBrokerRuntimeStats`.
+        """
+        body = self._ask(self._address(broker), RequestCode.GET_BROKER_RUNTIME_INFO).body
+        return JsonObject.of_body(body).member("table").texts_by_text()
+
+    def broker_config(self, broker: str) -> dict[str, str]:
+        """The configuration of a broker.
+
+        Args:
+            broker: Its name, for its master, or `host:port`.
+
+        Source: `DefaultMQAdminExtImpl.getBrokerConfig`.
+        """
+        body = self._ask(self._address(broker), RequestCode.GET_BROKER_CONFIG).body
+        return properties.loads(body.decode())
+
+    def update_broker_config(self, broker: str, changes: Mapping[str, object], *, force: bool = False) -> None:
+        """Changes the configuration of a running broker.
+
+        Args:
+            broker: Its name, for its master, or `host:port`.
+            changes: Values by RocketMQ's names; flags are written `true` and `false`.
+            force: Whether keys are allowed that are not in `UPDATABLE`: brokers take some that break them.
+
+        Raises:
+            ArgumentError: A key that is not allowed, or none.
+            ResponseError: The broker refuses.
+            ClientError: It says that it took them, and has others.
+
+        Source: `DefaultMQAdminExtImpl.updateBrokerConfig`.
+        """
+        refused = sorted(set(changes) - UPDATABLE)
+        if not changes or (refused and not force):
+            listed = ", ".join(sorted(UPDATABLE))
+            raise ArgumentError(f"update_broker_config: expected some of {listed}, got {', '.join(refused) or 'none'}")
+        texts = {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in changes.items()}
+        address, body = self._address(broker), properties.dumps(texts).encode()
+        self._ask(address, RequestCode.UPDATE_BROKER_CONFIG, None, body)
+        # brokers pass over keys that they do not know, and do not tell
+        now = self.broker_config(address)
+        ignored = sorted(key for key, value in texts.items() if now.get(key) != value)
+        if ignored:
+            raise ClientError(
+                f"the broker {broker} did not take {', '.join(ignored)}",
+                next_step="some keys count only from its next start on: set them in its broker.conf",
+            )
+
+    def _address(self, broker: str) -> str:
+        """Where a broker is asked, by its name or by an address.
+
+        Raises:
+            ClientError: The name server knows no such broker.
+        """
+        if ":" in broker:
+            return broker
+        brokers = self._api.cluster_info(timeout=self._timeout).brokers
+        found = dict(self._addresses(brokers.values())).get(broker)
+        if found is None:
+            known = ", ".join(sorted(brokers)) or "none"
+            raise ClientError(f"The broker[{broker}] not exist", next_step=f"the name server knows {known}")
+        return found

@@ -1,0 +1,156 @@
+"""How far a group is: what the queues have, and where it goes on.
+
+Source: `DefaultMQAdminExtImpl.examineConsumeStats`, `ConsumeStats`, `OffsetWrapper`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import overload
+
+from rmqfast.admin.asking import RETRY_PREFIX, BrokerAddress
+from rmqfast.admin.topics import MAX_QUEUES, MAX_STATS_BYTES, Topics
+from rmqfast.errors import ClientError, ResponseError
+from rmqfast.message import MessageQueue
+from rmqfast.remoting import RequestCode, ResponseCode
+from rmqfast.remoting.protocol.json_object import JsonObject
+
+EMPTY = (
+    "Not found the consumer group consume stats, because return offset table is empty, maybe the consumer not "
+    "consume any message"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class QueueProgress:
+    """How far a group is in a queue.
+
+    Attributes:
+        topic: The topic.
+        broker_name: The broker.
+        queue_id: Number of the queue on that broker.
+        broker_offset: Behind the queue's last message.
+        consumer_offset: Where the group goes on; 0 where it has no offset, too.
+        last_timestamp: When the last message that it passed was stored, in milliseconds since 1970; 0 for none.
+
+    Source: `OffsetWrapper`.
+    """
+
+    topic: str
+    broker_name: str
+    queue_id: int
+    broker_offset: int
+    consumer_offset: int
+    last_timestamp: int
+
+    @property
+    def queue(self) -> MessageQueue:
+        """The queue."""
+        return MessageQueue(self.topic, self.broker_name, self.queue_id)
+
+    @property
+    def diff(self) -> int:
+        """Messages that the group has not passed."""
+        return self.broker_offset - self.consumer_offset
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumeStats(Sequence[QueueProgress]):
+    """The queues of a group, in the order of queues.
+
+    Attributes:
+        rows: The queues.
+        consume_tps: Messages that it got in a second, of the last minute, by all brokers.
+    """
+
+    rows: tuple[QueueProgress, ...]
+    consume_tps: float = 0.0
+
+    @property
+    def diff_total(self) -> int:
+        """Messages that the group has not passed."""
+        return sum(row.diff for row in self.rows)
+
+    def of_queue(self, queue: MessageQueue) -> QueueProgress | None:
+        """How far it is in one queue."""
+        return next((row for row in self.rows if row.queue == queue), None)
+
+    @overload
+    def __getitem__(self, at: int) -> QueueProgress: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> Sequence[QueueProgress]: ...
+
+    def __getitem__(self, at: int | slice) -> QueueProgress | Sequence[QueueProgress]:
+        return self.rows[at]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[QueueProgress]:
+        return iter(self.rows)
+
+    @classmethod
+    def of_body(cls, body: bytes) -> ConsumeStats:
+        """What one broker says.
+
+        Raises:
+            ResponseError: No JSON, or a member of another type.
+
+        Example:
+            >>> body = (b'{"consumeTps":1.5,"offsetTable":{{"brokerName":"b","queueId":0,"topic":"t"}:'
+            ...         b'{"brokerOffset":7,"consumerOffset":3,"lastTimestamp":0}}}')
+            >>> stats = ConsumeStats.of_body(body)
+            >>> stats.consume_tps, stats[0].diff, stats.diff_total
+            (1.5, 4, 4)
+        """
+        members = JsonObject.of_body(body, most=MAX_STATS_BYTES)
+        table = members.objects_by_queue("offsetTable", most=MAX_QUEUES)
+        rows = [_row(queue, item) for queue, item in table.items()]
+        return cls(_ordered(rows), members.fraction("consumeTps"))
+
+
+class Progress(Topics):
+    """What an administrator asks about the progress of groups."""
+
+    def consume_stats(self, group: str, topic: str | None = None) -> ConsumeStats:
+        """How far a group is in its queues, of all brokers.
+
+        Args:
+            group: The group.
+            topic: Only this topic; then also for a group that has no topic of retries.
+
+        Raises:
+            ResponseError: 17, the group has no topic of retries: none of its members was ever seen.
+            ClientError: 206, it has no offsets.
+
+        Source: `DefaultMQAdminExtImpl.examineConsumeStats`.
+        """
+        asked = [self._stats_at(broker, group, topic) for broker in self._brokers_of_group(group, topic)]
+        rows = [row for stats in asked for row in stats]
+        if not rows:
+            raise ClientError(EMPTY, response_code=ResponseCode.CONSUMER_NOT_ONLINE)
+        return ConsumeStats(_ordered(rows), sum(stats.consume_tps for stats in asked))
+
+    def _stats_at(self, broker: BrokerAddress, group: str, topic: str | None = None) -> ConsumeStats:
+        fields = {"consumerGroup": group, "topic": topic}
+        return ConsumeStats.of_body(self._ask(broker.address, RequestCode.GET_CONSUME_STATS, fields, slow=True).body)
+
+    def _brokers_of_group(self, group: str, topic: str | None = None) -> list[BrokerAddress]:
+        """The brokers that know a group: those of its topic of retries, else of a topic that it consumes."""
+        try:
+            return self._brokers_of(RETRY_PREFIX + group)
+        except ResponseError as error:
+            if topic is None or error.code != ResponseCode.TOPIC_NOT_EXIST:
+                raise
+            return self._brokers_of(topic)
+
+
+def _row(queue: MessageQueue, item: JsonObject) -> QueueProgress:
+    numbers = (item.number(name, 0) for name in ("brokerOffset", "consumerOffset", "lastTimestamp"))
+    return QueueProgress(queue.topic, queue.broker_name, queue.queue_id, *numbers)
+
+
+def _ordered(rows: Sequence[QueueProgress]) -> tuple[QueueProgress, ...]:
+    return tuple(sorted(rows, key=lambda row: (row.topic, row.broker_name, row.queue_id)))

@@ -1,0 +1,140 @@
+"""Where the way of a message to the members of a group ends: told from facts alone.
+
+Source: `PullMessageProcessor`, `ExpressionMessageFilter`, `PullAPIWrapper.processPullResult`.
+"""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+from typing import NamedTuple
+
+from rmqfast.admin.explanation import time_text
+from rmqfast.admin.facts import GroupFacts, MemberFacts, MessageFacts, QueueFacts, tag_hash
+from rmqfast.admin.sql_answer import SqlAnswer
+from rmqfast.client.consumer.subscription_conflicts import expression_of
+from rmqfast.remoting.protocol.subscription_data import SUB_ALL, SubscriptionData
+
+
+class Way(Enum):
+    """How far a message gets on its way to a member."""
+
+    TAKEN = auto()
+    FILTERED = auto()
+    DROPPED = auto()
+    UNKNOWN = auto()
+
+
+class Delivery(NamedTuple):
+    """Where the way of a message ends.
+
+    Attributes:
+        way: How far it gets.
+        reason: Why: what follows "by the broker", or "by the tag check of".
+        is_loss: Whether a member wants it that does not get it.
+        passed_by: The broker's filter that let it pass, where that is an expression, and why.
+    """
+
+    way: Way
+    reason: str
+    is_loss: bool = False
+    passed_by: str | None = None
+
+
+def delivery_of(message: MessageFacts, queue: QueueFacts, group: GroupFacts) -> Delivery:
+    """Where the way of a message ends with what members want now."""
+    owner = group.member(queue.owner)
+    kept = _filter_of(group, owner)
+    if not group.is_online:
+        return Delivery(Way.UNKNOWN, f"nobody of the group {group.group} is online, and with it goes its subscription")
+    if kept is None:
+        return Delivery(Way.UNKNOWN, f"the group {group.group} does not subscribe to {message.queue.topic} now")
+    if not kept.is_tag_type:
+        return _by_sql(message, kept, group, owner)
+    if not passes_broker(kept, message):
+        return _filtered(message, kept, group, owner)
+    return _at_member(message, kept, group, owner)
+
+
+def _by_sql(message: MessageFacts, kept: SubscriptionData, group: GroupFacts, owner: MemberFacts | None) -> Delivery:
+    answer = message.sql.get(kept.sub_string, SqlAnswer(problem="it was not asked"))
+    if answer.is_passed is None:
+        return Delivery(Way.UNKNOWN, f"the broker does not say what {expression_of(kept)} is of it: {answer.problem}")
+    if not answer.is_passed:
+        return _filtered(message, kept, group, owner)
+    return _at_member(message, kept, group, owner)._replace(passed_by=f"{expression_of(kept)} ({answer.values_text})")
+
+
+def _filter_of(group: GroupFacts, owner: MemberFacts | None) -> SubscriptionData | None:
+    """By what the broker filters: what pull consumers tell with each pull, for others what it keeps for the group."""
+    if group.pulls and owner is not None and owner.subscription is not None:
+        return owner.subscription
+    return group.subscription
+
+
+def _filtered(message: MessageFacts, kept: SubscriptionData, group: GroupFacts, owner: MemberFacts | None) -> Delivery:
+    setter = owner if group.pulls and owner is not None and kept is owner.subscription else group.setter()
+    by = f"set by member {setter.client_id}" if setter else "set by a member that is not known"
+    wanted = f"the group's subscription {expression_of(kept)} ({by} at {time_text(kept.sub_version)})"
+    if kept.is_tag_type:
+        reason = f"{tag_text(message)} is not in {wanted}"
+    else:
+        reason = f"{wanted} is not true of it: {message.sql[kept.sub_string].values_text}"
+    wanting = [m.client_id for m in group.members if m.subscription and m is not setter and _wants(m, message)]
+    if wanting:
+        return Delivery(Way.FILTERED, f"{reason}, though {' and '.join(wanting)} subscribed to it", is_loss=True)
+    return Delivery(Way.FILTERED, reason)
+
+
+def _at_member(message: MessageFacts, kept: SubscriptionData, group: GroupFacts, owner: MemberFacts | None) -> Delivery:
+    candidates = list(group.members) if owner is None else [owner]
+    known = [(m, m.subscription) for m in candidates if m.subscription is not None]
+    if len(known) < len(candidates):
+        silent = ", ".join(m.client_id for m in candidates if m.subscription is None)
+        return Delivery(Way.UNKNOWN, f"{silent} may have got it and does not tell what it wants")
+    kept_by = [m for m, own in known if passes_member(own, message)]
+    if len(kept_by) == len(known):
+        return Delivery(Way.TAKEN, f"which wants {expression_of(known[0][1])}")
+    if kept_by:
+        return Delivery(Way.UNKNOWN, "nobody is known to have the queue, and members want different things")
+    member, own = known[0]
+    reason = f"{tag_text(message)} is not in {member.client_id}'s own subscription {expression_of(own)}"
+    if message.tags in kept.tags_set or not kept.tags_set:
+        told = f"{reason}, while the broker filters by {expression_of(kept)} for the whole group"
+        setter = group.setter()
+        return Delivery(Way.DROPPED, f"{told}, set by {setter.client_id}" if setter else told, is_loss=True)
+    return Delivery(
+        Way.DROPPED, f"{reason}; the broker let it pass as another tag has the same hash {message.tags_code}"
+    )
+
+
+def _wants(member: MemberFacts, message: MessageFacts) -> bool:
+    own = member.subscription
+    return own is not None and passes_broker(own, message) and passes_member(own, message)
+
+
+def tag_text(message: MessageFacts) -> str:
+    """A message's tag, for people."""
+    return f"its tag {message.tags}" if message.tags else "having no tag, it"
+
+
+def passes_broker(subscription: SubscriptionData, message: MessageFacts) -> bool:
+    """Whether a broker gives a message out for a subscription: by its tag's hash, or as its filter was asked.
+
+    Source: `ExpressionMessageFilter.isMatchedByConsumeQueue`, `isMatchedByCommitLog`.
+    """
+    if not subscription.is_tag_type:
+        answer = message.sql.get(subscription.sub_string)
+        return answer is not None and answer.is_passed is True
+    return subscription.sub_string == SUB_ALL or message.tags_code in {
+        *subscription.code_set,
+        *map(tag_hash, subscription.tags_set),
+    }
+
+
+def passes_member(subscription: SubscriptionData, message: MessageFacts) -> bool:
+    """Whether a member keeps a message that it got.
+
+    Source: `PullAPIWrapper.processPullResult`.
+    """
+    is_checked = bool(subscription.tags_set) and not subscription.class_filter_mode
+    return not is_checked or message.tags in subscription.tags_set

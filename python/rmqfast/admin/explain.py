@@ -1,0 +1,167 @@
+"""Why a message, a queue or a group is as it is: all that brokers and members know of it, joined.
+
+Source: none: RocketMQ has no such command; `DefaultMQAdminExtImpl.messageTrackDetail` is what comes near.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rmqfast.admin.copies import Copies
+from rmqfast.admin.explanation import Explanation
+from rmqfast.admin.facts import GroupFacts, MessageFacts, QueueFacts
+from rmqfast.admin.members import owner_of
+from rmqfast.admin.outcome import verdict_of
+from rmqfast.admin.sql_answer import SqlAnswer
+from rmqfast.admin.sql_filters import SqlFilters
+from rmqfast.admin.standing import group_sentences, queue_sentences
+from rmqfast.client.instance.topic_publish_info import subscribe_queues_of
+from rmqfast.errors import ArgumentError, ResponseError
+from rmqfast.message import MessageQueue
+from rmqfast.remoting import ResponseCode
+
+
+class Explanations(Copies, SqlFilters):
+    """What an administrator asks when somebody asks where a message is."""
+
+    def explain(self, what: Any, group: str | None = None) -> Explanation:
+        """Says in sentences what happened to a message, or how a queue or a group stands, and what is not known.
+
+        It joins tag and hash, offsets, what the broker takes the group to want, what each member wants itself and
+        which queues it has, and the copies of messages that were sent back. What the broker's filter makes of a message
+        and an expression of SQL92 is asked of the broker itself. Nothing is changed.
+
+        Args:
+            what: A message that was stored, a `MessageQueue`, or the name of a group.
+            group: The group, of a message or a queue; each group that consumes the topic unless given.
+
+        Returns:
+            Of several groups, `parts` has an explanation of each.
+
+        Raises:
+            ResponseError: 17, nobody has the topic, or no member of the group was ever seen.
+            ArgumentError: Something else is to be explained.
+
+        Example:
+            >>> import rmqfast
+            >>> from rmqfast.admin import Admin
+            >>> from rmqfast.client.producer import Producer
+            >>> with rmqfast.EmbeddedCluster() as cluster, Admin(name_server=cluster.name_server) as admin:
+            ...     with Producer("shop", name_server=cluster.name_server) as producer:
+            ...         sent = producer.send(rmqfast.Message("orders", b"paid", tags="paid"))
+            ...     print(admin.explain(admin.view_message(sent.offset_msg_id), "cashiers").sentence)
+            not yet consumed: offset 0 of 1, owner nobody: 1 behind
+        """
+        if isinstance(what, str):
+            return self._explain_group(what)
+        if isinstance(what, MessageQueue):
+            queue = what
+        elif hasattr(what, "queue_offset"):
+            what = self._original(what)
+            queue = MessageQueue(what.topic, what.broker_name or self._broker_with(what), what.queue_id)
+        else:
+            raise ArgumentError(f"explain: expected a message, a MessageQueue or a group's name, got {what!r}")
+        address = self._broker_of(queue.topic, queue.broker_name)
+        groups = self.topic_groups(queue.topic) if group is None else [group]
+        parts = [self._explain_in(what, queue, address, each) for each in groups]
+        if len(parts) == 1:
+            return parts[0]
+        told = [f"{len(parts)} groups consume the topic {queue.topic}" if parts else f"nobody consumes {queue.topic}"]
+        return Explanation(subject=_subject(what, queue), sentences=tuple(told), parts=tuple(parts))
+
+    def _explain_in(self, what: Any, queue: MessageQueue, address: str, group: str) -> Explanation:
+        facts = self._group_facts(address, group, queue.topic)
+        progress = self._queue_facts(address, queue, facts)
+        subject = f"{_subject(what, queue)}, group {group}"
+        if isinstance(what, MessageQueue):
+            told = queue_sentences(progress, facts)
+            return Explanation(subject=subject, sentences=tuple(told), queue=progress, group=facts)
+        message = _message_facts(what, queue, self._sql_answers(what, queue, address, facts))
+        copies = self._copies(what, group) if what.msg_id else []
+        verdict = verdict_of(message, progress, facts, copies)
+        return Explanation(
+            subject=subject,
+            sentences=tuple(verdict.sentences),
+            outcome=verdict.outcome,
+            message=message,
+            queue=progress,
+            group=facts,
+            copies=tuple(copies),
+        )
+
+    def _explain_group(self, group: str) -> Explanation:
+        stats, topics = self._stats_if_any(group), {}
+        conflicts = self.subscription_conflicts(group)
+        parts = []
+        for row in stats:
+            address = self._broker_of(row.topic, row.broker_name)
+            if (address, row.topic) not in topics:
+                topics[address, row.topic] = self._group_facts(address, group, row.topic)
+            facts = topics[address, row.topic]
+            progress = self._queue_facts(address, row.queue, facts)
+            part = Explanation(
+                subject=_subject(row.queue, row.queue),
+                sentences=tuple(queue_sentences(progress, facts)),
+                queue=progress,
+                group=facts,
+            )
+            parts.append(part)
+        first = self._brokers_of_group(group)[0].address
+        whole = next(iter(topics.values()), None) or self._group_facts(first, group, f"%RETRY%{group}")
+        told = group_sentences(whole, [part.queue for part in parts if part.queue is not None], conflicts)
+        return Explanation(subject=f"group {group}", sentences=tuple(told), group=whole, parts=tuple(parts))
+
+    def _stats_if_any(self, group: str) -> list[Any]:
+        return [row for broker in self._brokers_of_group(group) for row in self._stats_at(broker, group)]
+
+    def _queue_facts(self, address: str, queue: MessageQueue, group: GroupFacts) -> QueueFacts:
+        api, timeout = self._api, self._timeout
+        queues = subscribe_queues_of(queue.topic, self._route(queue.topic))
+        owner, is_assumed = owner_of(queue, group, queues)
+        return QueueFacts(
+            queue=queue,
+            min_offset=api.min_offset(address, queue, timeout=timeout),
+            max_offset=api.max_offset(address, queue, timeout=timeout),
+            consumer_offset=api.query_consumer_offset(address, group.group, queue, timeout=timeout),
+            owner=owner,
+            owner_is_assumed=is_assumed,
+        )
+
+    def _original(self, message: Any) -> Any:
+        """The message itself: one that is consumed once more is shown with the topic that it came from.
+
+        Source: `DefaultMQPushConsumerImpl.resetRetryAndNamespace`.
+        """
+        if message.reconsume_times > 0 and message.properties.get("RETRY_TOPIC") == message.topic:
+            return self.query_message_by_unique_key(message.topic, message.msg_id)
+        return message
+
+    def _broker_with(self, message: Any) -> str:
+        """The broker of a message that does not tell, by the address where it was stored."""
+        for data in self._route(message.topic).broker_datas:
+            if message.store_host in data.addresses.values():
+                return data.broker_name
+        raise ResponseError(
+            ResponseCode.SYSTEM_ERROR, f"no broker of the topic {message.topic} has the address {message.store_host}"
+        )
+
+
+def _message_facts(message: Any, queue: MessageQueue, sql: Mapping[str, SqlAnswer]) -> MessageFacts:
+    return MessageFacts(
+        queue=queue,
+        queue_offset=message.queue_offset,
+        msg_id=message.msg_id or "",
+        tags=message.tags,
+        store_timestamp=message.store_timestamp,
+        sql=sql,
+    )
+
+
+def _subject(what: Any, queue: MessageQueue) -> str:
+    place = f"{queue.topic} queue {queue.queue_id} of {queue.broker_name}"
+    if isinstance(what, MessageQueue):
+        return place
+    return (
+        f"message {what.msg_id or what.offset_msg_id}, {place}, offset {what.queue_offset}, tag {what.tags or 'none'}"
+    )

@@ -1,0 +1,91 @@
+"""What happened to a message, or how a queue or a group stands: what is told, and from what."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+
+from rmqfast.admin.facts import CopyFacts, GroupFacts, MessageFacts, QueueFacts
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Outcome(StrEnum):
+    """What became of a message in a group.
+
+    `LOST` is a message that a member wants, or got, and nobody processed; `FILTERED` is one that nobody wants.
+    """
+
+    CONSUMED = "CONSUMED"
+    LOST = "LOST"
+    FILTERED = "FILTERED"
+    NOT_CONSUMED_YET = "NOT_CONSUMED_YET"
+    IN_RETRY = "IN_RETRY"
+    DEAD_LETTER = "DEAD_LETTER"
+    EXPIRED = "EXPIRED"
+    BROADCASTING = "BROADCASTING"
+    UNKNOWN = "UNKNOWN"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Explanation:
+    """What happened, and what that was told from.
+
+    Attributes:
+        subject: What is explained.
+        sentences: What happened, the outcome first.
+        outcome: Of a message in one group.
+        message: What is known of the message.
+        queue: What is known of its queue, or the queue itself.
+        group: What is known of the group.
+        copies: What members sent back.
+        parts: An explanation of each group, or of each queue, where it is about several.
+    """
+
+    subject: str
+    sentences: tuple[str, ...] = ()
+    outcome: Outcome | None = None
+    message: MessageFacts | None = None
+    queue: QueueFacts | None = None
+    group: GroupFacts | None = None
+    copies: tuple[CopyFacts, ...] = ()
+    parts: tuple[Explanation, ...] = ()
+
+    @property
+    def sentence(self) -> str:
+        """What happened, in one sentence."""
+        return self.sentences[0] if self.sentences else ""
+
+    def __str__(self) -> str:
+        lines = [self.subject, *(f"  {sentence}" for sentence in self.sentences)]
+        lines += [f"  {line}" for part in self.parts for line in str(part).splitlines()]
+        return "\n".join(lines)
+
+
+def time_text(milliseconds: int) -> str:
+    """A time for people, UTC.
+
+    Example:
+        >>> time_text(1_800_000_000_123)
+        '2027-01-15 08:00:00.123 UTC'
+    """
+    try:
+        when = _EPOCH + timedelta(milliseconds=milliseconds)
+    except OverflowError:
+        return f"{milliseconds} ms"
+    return f"{when:%Y-%m-%d %H:%M:%S}.{milliseconds % 1000:03d} UTC"
+
+
+def ordinal(number: int) -> str:
+    """How often, for people.
+
+    Example:
+        >>> [ordinal(number) for number in (1, 2, 3, 11, 22)]
+        ['first', 'second', 'third', '11th', '22nd']
+    """
+    words = {1: "first", 2: "second", 3: "third"}
+    if number in words:
+        return words[number]
+    ending = "th" if number % 100 in {11, 12, 13} else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number}{ending}"

@@ -1,0 +1,152 @@
+"""What became of a message, group by group, as mqadmin sees it.
+
+Source: `DefaultMQAdminExtImpl.messageTrackDetail`, `consumed`, `MessageTrack`, `TrackType`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from rmqfast.admin.consume_stats import ConsumeStats
+from rmqfast.admin.offsets import Offsets
+from rmqfast.errors import ClientError, RemotingError, ResponseError, RmqError
+from rmqfast.remoting import RequestCode, ResponseCode
+from rmqfast.remoting.protocol.broker_data import MASTER_ID
+from rmqfast.remoting.protocol.consumer_connection import ACTIVELY, BROADCASTING, PASSIVELY, ConsumerConnection
+from rmqfast.remoting.protocol.subscription_data import SUB_ALL
+
+#: The ordinal of 5.0.0, from which on broadcasting groups have a type of their own.
+VERSION_5 = 413
+BROADCAST = (
+    "Not found the consumer group consume stats, because return offset table is empty, the consumer is under the "
+    "broadcast mode"
+)
+BROADCAST_CONSUMPTION = 213
+
+
+class TrackType(StrEnum):
+    """What became of a message in a group.
+
+    Source: `TrackType`; `CONSUME_BROADCASTING` as of 5.x.
+    """
+
+    CONSUMED = "CONSUMED"
+    CONSUMED_BUT_FILTERED = "CONSUMED_BUT_FILTERED"
+    PULL = "PULL"
+    NOT_CONSUME_YET = "NOT_CONSUME_YET"
+    NOT_ONLINE = "NOT_ONLINE"
+    CONSUME_BROADCASTING = "CONSUME_BROADCASTING"
+    UNKNOWN = "UNKNOWN"
+
+
+@dataclass(frozen=True, slots=True)
+class MessageTrack:
+    """What became of a message in a group.
+
+    Attributes:
+        group: The group.
+        track_type: What became of it: `CONSUMED` says that an offset passed it, not that anybody processed it.
+        description: Why that cannot be told better.
+    """
+
+    group: str
+    track_type: TrackType
+    description: str | None = None
+
+
+class MessageTracks(Offsets):
+    """What an administrator asks about the way of a message."""
+
+    def message_track(self, message: Any) -> list[MessageTrack]:
+        """What became of a message, in each group that consumes its topic.
+
+        It is what mqadmin says; `explain` tells more.
+
+        Args:
+            message: A message that was stored: with topic, queue, offset and `store_host`.
+
+        Raises:
+            ResponseError: 17, nobody has the topic.
+
+        Source: `DefaultMQAdminExtImpl.messageTrackDetail`.
+        """
+        first = self._brokers_of(message.topic)[0]
+        return [self._track(message, group) for group in self._groups_at(first.address, message.topic)]
+
+    def _track(self, message: Any, group: str) -> MessageTrack:
+        try:
+            members = self.consumer_connections(group)
+        except ResponseError as error:
+            is_offline = error.code == ResponseCode.CONSUMER_NOT_ONLINE
+            return MessageTrack(group, TrackType.NOT_ONLINE if is_offline else TrackType.UNKNOWN, _described(error))
+        except RmqError as error:
+            return MessageTrack(group, TrackType.UNKNOWN, str(error))
+        if members.consume_type == ACTIVELY:
+            return MessageTrack(group, TrackType.PULL)
+        if members.consume_type != PASSIVELY:
+            return MessageTrack(group, TrackType.UNKNOWN)
+        return self._track_of_push(message, group, members)
+
+    def _track_of_push(self, message: Any, group: str, members: ConsumerConnection) -> MessageTrack:
+        try:
+            stats = self.consume_stats(group)
+        except (ResponseError, ClientError) as error:
+            code = error.code if isinstance(error, ResponseError) else error.response_code
+            if code != ResponseCode.CONSUMER_NOT_ONLINE:
+                return MessageTrack(group, TrackType.UNKNOWN, _described(error))
+            if members.message_model == BROADCASTING and self._is_of_5(group):
+                description = f"CODE:{BROADCAST_CONSUMPTION} DESC:{BROADCAST}"
+                return MessageTrack(group, TrackType.CONSUME_BROADCASTING, description)
+            return MessageTrack(group, TrackType.NOT_ONLINE, _described(error))
+        except RemotingError as error:
+            return MessageTrack(group, TrackType.UNKNOWN, str(error))
+        return MessageTrack(group, track_type(message, stats, members, self._master_addresses()))
+
+    def _master_addresses(self) -> dict[str, str]:
+        brokers = self._api.cluster_info(timeout=self._timeout).brokers
+        return {name: broker.addresses[MASTER_ID] for name, broker in brokers.items() if MASTER_ID in broker.addresses}
+
+    def _is_of_5(self, group: str) -> bool:
+        address = self._brokers_of_group(group)[0].address
+        connections = self._api.connections
+        return (
+            connections.request(address, RequestCode.GET_BROKER_RUNTIME_INFO, {}, timeout=self._timeout).version
+            >= VERSION_5
+        )
+
+
+def track_type(
+    message: Any, stats: ConsumeStats, members: ConsumerConnection, master_addresses: dict[str, str]
+) -> TrackType:
+    """What became of a message in a group of push consumers.
+
+    Args:
+        message: The message.
+        stats: How far the group is.
+        members: The group, as the broker knows it.
+        master_addresses: Of the brokers, by name, as the name server has them.
+
+    Source: `DefaultMQAdminExtImpl.consumed`, `messageTrackDetail`.
+    """
+    passed = any(
+        row.topic == message.topic
+        and row.queue_id == message.queue_id
+        and master_addresses.get(row.broker_name) == message.store_host
+        and row.consumer_offset > message.queue_offset
+        for row in stats
+    )
+    if not passed:
+        return TrackType.NOT_CONSUME_YET
+    subscription = members.subscriptions.get(message.topic)
+    tags = () if subscription is None else subscription.tags_set
+    if tags and message.tags not in tags and SUB_ALL not in tags:
+        return TrackType.CONSUMED_BUT_FILTERED
+    return TrackType.CONSUMED
+
+
+def _described(error: ResponseError | ClientError) -> str:
+    if isinstance(error, ResponseError):
+        return f"CODE:{error.code} DESC:{error.remark}"
+    return f"CODE:{error.response_code} DESC:{error}"

@@ -1,0 +1,256 @@
+"""Single messages: by id, by key, by place.
+
+Source: `MQAdminImpl.viewMessage`, `queryMessage`, `queryMessageByUniqKey`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from ipaddress import ip_address
+from typing import Any, NamedTuple
+
+from rmqfast.admin.asking import SLOW, BrokerAddress
+from rmqfast.admin.running_info import RunningInfos
+from rmqfast.client.instance.message_decoder import decode_message, decode_messages
+from rmqfast.errors import ArgumentError, ResponseError, UnknownMessageError
+from rmqfast.message import MessageQueue
+from rmqfast.remoting import RequestCode, ResponseCode
+from rmqfast.remoting.protocol.subscription_data import SubscriptionData
+
+#: The group that administrators pull as; every broker has it.
+TOOLS_GROUP = "TOOLS_CONSUMER"
+LATEST = (1 << 63) - 1
+_SUBSCRIPTION_FLAG = 4
+_ALL = SubscriptionData(topic="", sub_version=0)
+_SIZES = {32: 4, 56: 16}
+
+
+class MessagePlace(NamedTuple):
+    """What a broker's id of a message says.
+
+    Attributes:
+        address: `ip:port` of the broker that stored it.
+        physical_offset: Where it stands in the commit log.
+    """
+
+    address: str
+    physical_offset: int
+
+
+class Pulled(NamedTuple):
+    """What a pull brought.
+
+    Attributes:
+        messages: At the offset that was asked for, or behind it.
+        remark: What the broker says of it.
+    """
+
+    messages: list[Any]
+    remark: str
+
+    def at(self, offset: int) -> Any:
+        """The message at an offset, `None` where it is not among those that came."""
+        return next((message for message in self.messages if message.queue_offset == offset), None)
+
+
+class Messages(RunningInfos):
+    """What an administrator asks about single messages; they are `MessageView`s, as consumers get them."""
+
+    def view_message(self, message_id: str, topic: str | None = None) -> Any:
+        """The message with an id: the broker's, or with a topic the producer's.
+
+        Args:
+            message_id: The id.
+            topic: The topic.
+
+        Raises:
+            UnknownMessageError: There is none.
+            ArgumentError: No broker's id, and no topic is given.
+
+        Source: `DefaultMQAdminExtImpl.viewMessage`.
+        """
+        try:
+            place = parse_message_id(message_id)
+        except ArgumentError:
+            if topic is None:
+                raise
+            return self.query_message_by_unique_key(topic, message_id)
+        try:
+            return self._view(place)
+        except (ResponseError, UnknownMessageError):
+            if topic is None:
+                raise
+        return self.query_message_by_unique_key(topic, message_id)
+
+    def query_message(
+        self, topic: str, key: str, *, max_messages: int = 64, begin_timestamp: int = 0, end_timestamp: int = LATEST
+    ) -> list[Any]:
+        """The messages with a key, of all brokers, the oldest first.
+
+        Args:
+            topic: The topic.
+            key: One of the keys.
+            max_messages: How many at most, of each broker.
+            begin_timestamp: Stored at this time or later, in milliseconds since 1970.
+            end_timestamp: Stored at this time or earlier.
+
+        Returns:
+            None where there are none, with Java an error (208).
+
+        Source: `MQAdminImpl.queryMessage`.
+        """
+        found = self._query_at(
+            self._brokers_of(topic),
+            topic,
+            key,
+            is_unique_key=False,
+            max_messages=max_messages,
+            begin_timestamp=begin_timestamp,
+            end_timestamp=end_timestamp,
+        )
+        return [message for message in found if message.topic == topic and key in (message.keys or "").split(" ")]
+
+    def query_message_by_unique_key(self, topic: str, unique_key: str) -> Any:
+        """The message with a producer's id: of several, the one that was stored first.
+
+        Raises:
+            UnknownMessageError: There is none.
+
+        Source: `MQAdminImpl.queryMessageByUniqKey`.
+        """
+        listed = self._query_at(self._brokers_of(topic), topic, unique_key)
+        found = [message for message in listed if message.msg_id == unique_key]
+        if not found:
+            raise UnknownMessageError(f"no message of the topic {topic} has the id {unique_key}")
+        return min(found, key=lambda message: message.store_timestamp)
+
+    def query_message_by_offset(self, queue: MessageQueue, offset: int) -> Any:
+        """The message at an offset of a queue.
+
+        Raises:
+            UnknownMessageError: There is none.
+            ResponseError: 17, nobody has the topic; or the broker refuses.
+
+        Source: `QueryMsgByOffsetSubCommand`.
+        """
+        found = self._pull_one(self._broker_of(queue.topic, queue.broker_name), queue, offset, _ALL)
+        message = found.at(offset)
+        if message is None:
+            raise UnknownMessageError(
+                f"{queue.topic} queue {queue.queue_id} of {queue.broker_name} has no message at offset {offset}: "
+                f"{found.remark or 'it has others'}"
+            )
+        return message
+
+    def _pull_one(self, address: str, queue: MessageQueue, offset: int, subscription: SubscriptionData) -> Pulled:
+        """The first message at an offset or behind it that a subscription wants.
+
+        Raises:
+            ResponseError: The broker refuses.
+        """
+        fields = _pull_fields(queue, offset, subscription)
+        answer = self._api.connections.request(address, RequestCode.PULL_MESSAGE, _texts(fields), timeout=self._timeout)
+        if answer.code not in _PULL_CODES:
+            raise ResponseError(answer.code, answer.remark or "")
+        found = decode_messages(answer.body, queue.broker_name) if answer.code == ResponseCode.SUCCESS else []
+        return Pulled(found, answer.remark or "")
+
+    def _query_at(
+        self,
+        brokers: Iterable[BrokerAddress],
+        topic: str,
+        key: str,
+        *,
+        is_unique_key: bool = True,
+        max_messages: int = 32,
+        begin_timestamp: int = 0,
+        end_timestamp: int = LATEST,
+    ) -> list[Any]:
+        """What brokers find by a key's hash, the oldest first; whether it has that key is for the caller to see."""
+        found: list[Any] = []
+        for broker in brokers:
+            try:
+                answer = self._api.query_message(
+                    broker.address,
+                    topic,
+                    key,
+                    max_messages=max_messages,
+                    begin_timestamp=begin_timestamp,
+                    end_timestamp=end_timestamp,
+                    is_unique_key=is_unique_key,
+                    timeout=self._timeout * SLOW,
+                )
+            except ResponseError as error:
+                if error.code != ResponseCode.QUERY_NOT_FOUND:
+                    raise
+            else:
+                found += decode_messages(answer.body, broker.broker_name)
+        return sorted(found, key=lambda message: message.store_timestamp)
+
+    def _view(self, place: MessagePlace) -> Any:
+        address = self._config.translated(place.address)
+        try:
+            record = self._api.view_message(address, place.physical_offset, timeout=self._timeout)
+        except ResponseError as error:
+            raise UnknownMessageError(str(error)) from error
+        return decode_message(record, self._name_of(place.address))
+
+    def _name_of(self, address: str) -> str | None:
+        brokers = self._api.cluster_info(timeout=self._timeout).brokers
+        return next((name for name, broker in brokers.items() if address in broker.addresses.values()), None)
+
+
+def parse_message_id(message_id: str) -> MessagePlace:
+    """Where a broker's id says that a message is.
+
+    Args:
+        message_id: 32 hexadecimal digits, 56 where the broker has an address of IPv6.
+
+    Raises:
+        ArgumentError: It is none.
+
+    Example:
+        >>> parse_message_id("7F00000100002A9F0000000000000400")
+        MessagePlace(address='127.0.0.1:10911', physical_offset=1024)
+
+    Source: `MessageDecoder.decodeMessageId`.
+    """
+    size = _SIZES.get(len(message_id))
+    try:
+        data = bytes.fromhex(message_id)
+    except ValueError:
+        size = None
+    if size is None:
+        raise ArgumentError(f"message_id: expected 32 or 56 hexadecimal digits, got {message_id[:60]!r}")
+    host, port = ip_address(data[:size]), int.from_bytes(data[size : size + 4])
+    if not 0 < port < 65_536:
+        raise ArgumentError(f"message_id: expected a port in it, got {port} in {message_id}: it may be a producer's id")
+    return MessagePlace(f"[{host}]:{port}" if size == 16 else f"{host}:{port}", int.from_bytes(data[size + 4 :]))
+
+
+def _pull_fields(queue: MessageQueue, offset: int, subscription: SubscriptionData) -> dict[str, object]:
+    return {
+        "consumerGroup": TOOLS_GROUP,
+        "topic": queue.topic,
+        "queueId": queue.queue_id,
+        "queueOffset": offset,
+        "maxMsgNums": 1,
+        "sysFlag": _SUBSCRIPTION_FLAG,
+        "commitOffset": 0,
+        "suspendTimeoutMillis": 0,
+        "subscription": subscription.sub_string,
+        "subVersion": subscription.sub_version,
+        "expressionType": subscription.expression_type,
+    }
+
+
+def _texts(fields: dict[str, object]) -> dict[str, str]:
+    return {name: str(value) for name, value in fields.items()}
+
+
+_PULL_CODES = (
+    ResponseCode.SUCCESS,
+    ResponseCode.PULL_NOT_FOUND,
+    ResponseCode.PULL_RETRY_IMMEDIATELY,
+    ResponseCode.PULL_OFFSET_MOVED,
+)

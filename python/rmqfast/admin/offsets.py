@@ -1,0 +1,184 @@
+"""Offsets of groups: set back, skipped, copied.
+
+Source: `DefaultMQAdminExtImpl.resetOffsetByTimestamp`, `resetOffsetByTimestampOld`, `CloneGroupOffsetCommand`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from rmqfast.admin.asking import SLOW, BrokerAddress
+from rmqfast.admin.topics import MAX_QUEUES, MAX_STATS_BYTES, topic_offsets_of_body
+from rmqfast.admin.traces import Traces
+from rmqfast.errors import ArgumentError, ClientError, ResponseError
+from rmqfast.message import MessageQueue
+from rmqfast.remoting import RequestCode, ResponseCode
+from rmqfast.remoting.protocol.json_object import JsonObject
+
+#: The time that stands for the end of a queue.
+END = -1
+
+
+class Offsets(Traces):
+    """What an administrator does about the offsets of groups."""
+
+    def reset_offset_by_time(
+        self, group: str, topic: str, when: datetime | int, *, force: bool = True
+    ) -> dict[MessageQueue, int]:
+        """Has a group go on with the messages of a time, on all brokers of a topic.
+
+        Members that are online are told by the broker, and go on there ten seconds later; without members the
+        offsets of the broker are set.
+
+        Args:
+            group: The group.
+            topic: The topic.
+            when: A time, or milliseconds since 1970; -1 for the end of the queues.
+            force: Whether to go forward, too, not only back.
+
+        Returns:
+            Where it goes on, by queue; no queue of it where `force` would be needed.
+
+        Raises:
+            ResponseError: 17, nobody has the topic; 1, the group has no offset for a queue.
+
+        Source: `ResetOffsetByTimeCommand`.
+        """
+        at = _milliseconds(when)
+        found: dict[MessageQueue, int] = {}
+        for broker in self._brokers_of(topic):
+            try:
+                found |= self._reset_online(broker, group, topic, at, force=force)
+            except ResponseError as error:
+                if error.code != ResponseCode.CONSUMER_NOT_ONLINE:
+                    raise
+                found |= self._reset_offline(broker, group, topic, at, force=force)
+        return found
+
+    def reset_offset_to_begin(self, group: str, topic: str) -> dict[MessageQueue, int]:
+        """Has a group consume once more from the first message that is still there: see `reset_offset_by_time`."""
+        return self.reset_offset_by_time(group, topic, 0)
+
+    def reset_offset_to_end(self, group: str, topic: str) -> dict[MessageQueue, int]:
+        """Has a group leave out what is in a topic: see `reset_offset_by_time`."""
+        return self.reset_offset_by_time(group, topic, END)
+
+    def skip_accumulated(self, group: str, topic: str) -> dict[MessageQueue, int]:
+        """Has a group leave out what it is behind with: another name of `reset_offset_to_end`.
+
+        Source: `SkipAccumulationSubCommand`.
+        """
+        return self.reset_offset_to_end(group, topic)
+
+    def reset_offset(self, group: str, queue: MessageQueue, offset: int, *, force: bool = False) -> None:
+        """Sets where a group goes on in a queue.
+
+        Args:
+            group: The group.
+            queue: The queue.
+            offset: Of the next message that it gets.
+            force: Whether to set it although members are online, which overwrite it within seconds.
+
+        Raises:
+            ArgumentError: A negative offset.
+            ClientError: Members are online.
+            ResponseError: 17, nobody has the topic.
+
+        Source: `DefaultMQAdminExtImpl.updateConsumeOffset`.
+        """
+        if offset < 0:
+            raise ArgumentError(f"offset: expected 0 or more, got {offset}")
+        address = self._broker_of(queue.topic, queue.broker_name)
+        if not force and (members := self._known_members(address, group)):
+            raise ClientError(
+                f"the group {group} has members online, which would overwrite the offset: {', '.join(members)}",
+                next_step="stop them first, or use reset_offset_by_time, of which members are told",
+            )
+        self._api.update_consumer_offset(address, group, queue, offset, oneway=False, timeout=self._timeout)
+
+    def clone_offsets(self, source: str, target: str, topic: str) -> dict[MessageQueue, int]:
+        """Has a group go on in a topic where another one is.
+
+        Args:
+            source: The group whose offsets are copied.
+            target: The group that gets them; nobody of it should be online. Brokers of 5.x must know it.
+            topic: The topic.
+
+        Returns:
+            What was copied, by queue.
+
+        Raises:
+            ResponseError: 17, nobody has the topic.
+            ClientError: 206, the source has no offsets.
+
+        Source: `CloneGroupOffsetCommand`, which copies the ends of the queues of all topics.
+        """
+        addresses = dict(self._brokers_of(topic))
+        rows = [row for row in self.consume_stats(source, topic) if row.broker_name in addresses]
+        for row in rows:
+            address = addresses[row.broker_name]
+            self._api.update_consumer_offset(
+                address, target, row.queue, row.consumer_offset, oneway=False, timeout=self._timeout
+            )
+        return {row.queue: row.consumer_offset for row in rows}
+
+    def _reset_online(
+        self, broker: BrokerAddress, group: str, topic: str, at: int, *, force: bool
+    ) -> Mapping[MessageQueue, int]:
+        fields = {"topic": topic, "group": group, "timestamp": at, "isForce": force}
+        body = self._ask(broker.address, RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, fields, slow=True).body
+        members = JsonObject.of_body(body, most=MAX_STATS_BYTES)
+        return members.numbers_by_queue("offsetTable", most=MAX_QUEUES)
+
+    def _reset_offline(
+        self, broker: BrokerAddress, group: str, topic: str, at: int, *, force: bool
+    ) -> dict[MessageQueue, int]:
+        """Sets offsets on the broker, as nobody is online.
+
+        Source: `DefaultMQAdminExtImpl.resetOffsetByTimestampOld`.
+        """
+        known = {row.queue: row.consumer_offset for row in self._stats_at(broker, group, topic)}
+        found: dict[MessageQueue, int] = {}
+        for queue in known or self._queues_at(broker, topic):
+            offset = self._offset_at(broker.address, queue, at)
+            if force or offset <= known.get(queue, 0):
+                self._api.update_consumer_offset(
+                    broker.address, group, queue, offset, oneway=False, timeout=self._timeout
+                )
+                found[queue] = offset
+        return found
+
+    def _offset_at(self, address: str, queue: MessageQueue, at: int) -> int:
+        timeout = self._timeout * SLOW
+        if at == END:
+            return self._api.max_offset(address, queue, timeout=timeout)
+        return self._api.search_offset(address, queue, at, timeout=timeout)
+
+    def _queues_at(self, broker: BrokerAddress, topic: str) -> list[MessageQueue]:
+        body = self._ask(broker.address, RequestCode.GET_TOPIC_STATS_INFO, {"topic": topic}, slow=True).body
+        return sorted(item.queue for item in topic_offsets_of_body(body))
+
+    def _known_members(self, address: str, group: str) -> list[str]:
+        """The members that a broker knows, by client id; none where nobody is online."""
+        try:
+            return self._members_at(address, group).client_ids
+        except ResponseError as error:
+            if error.code == ResponseCode.CONSUMER_NOT_ONLINE:
+                return []
+            raise
+
+
+def _milliseconds(when: datetime | int) -> int:
+    """Milliseconds since 1970.
+
+    Raises:
+        ArgumentError: A time without a zone, or one before 1970.
+    """
+    if isinstance(when, datetime):
+        if when.tzinfo is None:
+            raise ArgumentError(f"when: expected a time with a zone, got {when.isoformat()}")
+        return int(when.timestamp() * 1000)
+    if when < END:
+        raise ArgumentError(f"when: expected milliseconds since 1970, or -1 for the end, got {when}")
+    return when

@@ -1,0 +1,244 @@
+"""Topics: made, changed, removed, and what is in them.
+
+Source: `DefaultMQAdminExtImpl.createAndUpdateTopicConfig`, `deleteTopicInBroker`, `deleteTopicInNameServer`,
+`examineTopicRouteInfo`, `examineTopicStats`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from rmqfast.admin.asking import Asking, BrokerAddress
+from rmqfast.client.instance.validators import check_topic
+from rmqfast.errors import ResponseError
+from rmqfast.message import MessageQueue
+from rmqfast.remoting import RequestCode, ResponseCode
+from rmqfast.remoting.protocol.json_object import JsonObject
+from rmqfast.remoting.protocol.queue_data import QueueData
+from rmqfast.remoting.protocol.topic_route_data import TopicRouteData
+from rmqfast.store.config import TopicConfig
+
+#: The topic that others are made after (`AutoCreateTopic`).
+DEFAULT_TOPIC = "TBW102"
+MAX_QUEUES = 1 << 20
+MAX_STATS_BYTES = 64 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class TopicOffset:
+    """What a queue has.
+
+    Attributes:
+        topic: The topic.
+        broker_name: The broker.
+        queue_id: Number of the queue on that broker.
+        min_offset: Of the first message that is still there.
+        max_offset: Behind the last one.
+        last_update_timestamp: When the last message was stored, in milliseconds since 1970; 0 for an empty queue.
+
+    Source: `TopicOffset`.
+    """
+
+    topic: str
+    broker_name: str
+    queue_id: int
+    min_offset: int
+    max_offset: int
+    last_update_timestamp: int
+
+    @property
+    def queue(self) -> MessageQueue:
+        """The queue."""
+        return MessageQueue(self.topic, self.broker_name, self.queue_id)
+
+
+class Topics(Asking):
+    """What an administrator does about topics."""
+
+    def create_topic(
+        self,
+        topic: str,
+        queues: int = 4,
+        *,
+        read_queues: int | None = None,
+        perm: int = 6,
+        cluster: str | None = None,
+        broker_names: Sequence[str] | None = None,
+        order: bool = False,
+    ) -> None:
+        """Makes a topic on the masters of a cluster, or gives it other queues and permissions.
+
+        Args:
+            topic: Its name.
+            queues: Queues on each broker.
+            read_queues: Queues that consumers see, where those are others.
+            perm: 4 to read, 2 to write, 1 to let new topics inherit from it; added up.
+            cluster: The cluster; all of them unless given.
+            broker_names: Only these brokers of it.
+            order: Whether it is an ordered topic; brokers ignore it.
+
+        Raises:
+            ClientError: A name that topics may not have, no such cluster or broker.
+            ResponseError: A broker refuses.
+
+        Source: `UpdateTopicSubCommand`.
+        """
+        check_topic(topic)
+        config = TopicConfig(
+            topic_name=topic,
+            read_queue_nums=queues if read_queues is None else read_queues,
+            write_queue_nums=queues,
+            perm=perm,
+            order=order,
+        )
+        for broker in self._chosen(cluster, broker_names):
+            self._put_topic(broker.address, config)
+
+    def update_topic(
+        self,
+        topic: str,
+        *,
+        queues: int | None = None,
+        read_queues: int | None = None,
+        perm: int | None = None,
+        broker_names: Sequence[str] | None = None,
+    ) -> None:
+        """Changes a topic where it is; what is not given stays as it is, broker by broker.
+
+        Args:
+            topic: The topic.
+            queues: Queues that producers see, and consumers unless `read_queues` says otherwise.
+            read_queues: Queues that consumers see.
+            perm: 4 to read, 2 to write; added up.
+            broker_names: Only these brokers.
+
+        Raises:
+            ResponseError: 17, nobody has the topic; or a broker refuses.
+
+        Source: `UpdateTopicPermSubCommand`.
+        """
+        route = self._route(topic)
+        addresses = dict(self._addresses(route.broker_datas))
+        for data in route.queue_datas:
+            if broker_names is None or data.broker_name in broker_names:
+                changed = _changed(topic, data, queues=queues, read_queues=read_queues, perm=perm)
+                self._put_topic(addresses[data.broker_name], changed)
+
+    def delete_topic(self, topic: str, *, cluster: str | None = None) -> None:
+        """Removes a topic from the masters of a cluster, and from all name servers.
+
+        Args:
+            topic: The topic.
+            cluster: The cluster; all of them unless given.
+
+        Raises:
+            ResponseError: A broker refuses, as it does for topics of the system.
+
+        Source: `DeleteTopicSubCommand.deleteTopic`.
+        """
+        for broker in self._masters(cluster):
+            self._ask(broker.address, RequestCode.DELETE_TOPIC_IN_BROKER, {"topic": topic})
+        fields = {"topic": topic, "clusterName": cluster}
+        for address in self._api.name_servers.addresses:
+            self._ask(address, RequestCode.DELETE_TOPIC_IN_NAMESRV, fields)
+
+    def topics(self, *, cluster: str | None = None) -> list[str]:
+        """All topics by name, those of the system, of retries and of dead letters, too.
+
+        Args:
+            cluster: Only those of a cluster.
+
+        Source: `DefaultMQAdminExtImpl.fetchAllTopicList`, `fetchTopicsByCLuster`.
+        """
+        api, timeout = self._api, self._timeout
+        found = api.all_topics(timeout=timeout) if cluster is None else api.topics_of_cluster(cluster, timeout=timeout)
+        return sorted(set(found))
+
+    def topic_route(self, topic: str) -> TopicRouteData:
+        """Where a topic is.
+
+        Raises:
+            ResponseError: 17, nobody has it.
+
+        Source: `DefaultMQAdminExtImpl.examineTopicRouteInfo`.
+        """
+        return self._route(topic)
+
+    def topic_stats(self, topic: str) -> list[TopicOffset]:
+        """What the queues of a topic have, of all its brokers, in the order of the queues.
+
+        Raises:
+            ResponseError: 17, nobody has the topic.
+
+        Source: `DefaultMQAdminExtImpl.examineTopicStats`.
+        """
+        code, fields = RequestCode.GET_TOPIC_STATS_INFO, {"topic": topic}
+        bodies = [self._ask(broker.address, code, fields, slow=True).body for broker in self._brokers_of(topic)]
+        found = (item for body in bodies for item in topic_offsets_of_body(body))
+        return sorted(found, key=lambda item: (item.topic, item.broker_name, item.queue_id))
+
+    def _groups_at(self, address: str, topic: str) -> tuple[str, ...]:
+        body = self._ask(address, RequestCode.QUERY_TOPIC_CONSUME_BY_WHO, {"topic": topic}).body
+        return JsonObject.of_body(body).texts("groupList", most=1_000_000)
+
+    def _chosen(self, cluster: str | None, broker_names: Sequence[str] | None) -> list[BrokerAddress]:
+        masters = self._masters(cluster)
+        if broker_names is None:
+            return masters
+        found = [broker for broker in masters if broker.broker_name in broker_names]
+        missing = set(broker_names) - {broker.broker_name for broker in found}
+        if missing:
+            raise ResponseError(ResponseCode.SYSTEM_ERROR, f"no master of the name {', '.join(sorted(missing))}")
+        return found
+
+    def _put_topic(self, address: str, config: TopicConfig) -> None:
+        fields = {
+            "topic": config.topic_name,
+            "defaultTopic": DEFAULT_TOPIC,
+            "readQueueNums": config.read_queue_nums,
+            "writeQueueNums": config.write_queue_nums,
+            "perm": config.perm,
+            "topicFilterType": config.topic_filter_type,
+            "topicSysFlag": config.topic_sys_flag,
+            "order": config.order,
+        }
+        self._ask(address, RequestCode.UPDATE_AND_CREATE_TOPIC, fields)
+
+
+def topic_offsets_of_body(body: bytes) -> list[TopicOffset]:
+    """What an answer says of a topic's queues.
+
+    Raises:
+        ResponseError: No JSON, or a member of another type.
+
+    Source: `TopicStatsTable`.
+    """
+    table = JsonObject.of_body(body, most=MAX_STATS_BYTES).objects_by_queue("offsetTable", most=MAX_QUEUES)
+    return [
+        TopicOffset(
+            queue.topic,
+            queue.broker_name,
+            queue.queue_id,
+            item.number("minOffset", 0),
+            item.number("maxOffset", 0),
+            item.number("lastUpdateTimestamp", 0),
+        )
+        for queue, item in table.items()
+    ]
+
+
+def _changed(
+    topic: str, data: QueueData, *, queues: int | None, read_queues: int | None, perm: int | None
+) -> TopicConfig:
+    config = TopicConfig(
+        topic_name=topic,
+        read_queue_nums=data.read_queue_nums,
+        write_queue_nums=data.write_queue_nums,
+        perm=data.perm,
+        topic_sys_flag=data.topic_sys_flag,
+    )
+    read = queues if read_queues is None else read_queues
+    given: dict[str, Any] = {"read_queue_nums": read, "write_queue_nums": queues, "perm": perm}
+    return replace(config, **{name: value for name, value in given.items() if value is not None})

@@ -1,0 +1,69 @@
+"""Members of groups of which a test knows what they want, which queues they have, and what they say of themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from rmqfast.admin.facts import tag_hash
+from rmqfast.client.instance import ClientConfig, ClientInstance
+from rmqfast.message import MessageQueue
+from rmqfast.remoting.protocol.subscription_data import SubscriptionData
+from tests.client.instance.doubles import FakeConsumer
+
+
+def wants(topic: str, expression: str, version: int = 1) -> SubscriptionData:
+    """A subscription to tags."""
+    tags = () if expression == "*" else tuple(tag.strip() for tag in expression.split("||"))
+    codes = tuple(map(tag_hash, tags))
+    return SubscriptionData(topic=topic, sub_string=expression, tags_set=tags, code_set=codes, sub_version=version)
+
+
+class Member(FakeConsumer):
+    """A member that says of itself what it is told to say."""
+
+    def __init__(self, group: str, subscriptions: Sequence[SubscriptionData], queues: Sequence[MessageQueue]) -> None:
+        super().__init__(group)
+        self.wanted, self.held = list(subscriptions), list(queues)
+
+    def running_info(self) -> dict[str, Any]:
+        members = super().running_info()
+        members["properties"]["PROP_CONSUME_TYPE"] = self.consume_type
+        return members | {"mqTable": {queue: {"commitOffset": 0, "droped": False} for queue in self.held}}
+
+
+@contextmanager
+def online(
+    name_server: str,
+    name: str,
+    group: str,
+    subscriptions: Sequence[SubscriptionData],
+    queues: Sequence[MessageQueue] = (),
+    **more: Any,
+) -> Iterator[str]:
+    """A member while the block runs; gives its client id.
+
+    Args:
+        name_server: Where the cluster is.
+        name: The instance name.
+        group: Its group.
+        subscriptions: What it wants.
+        queues: Which queues it says that it has.
+        more: What else it says, as `consume_type`.
+    """
+    config = ClientConfig(name_server=name_server, instance_name=name, client_ip="10.0.0.1")
+    instance = ClientInstance.of(config, config.client_id())
+    member = Member(group, subscriptions, queues)
+    for attribute, value in more.items():
+        setattr(member, attribute, value)
+    instance.register_consumer(group, member)
+    instance.start()
+    try:
+        for subscription in subscriptions:
+            instance.update_route(subscription.topic)
+        assert instance.send_heartbeats()
+        yield instance.client_id
+    finally:
+        instance.unregister_consumer(group)
+        instance.release()

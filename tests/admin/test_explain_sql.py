@@ -1,0 +1,121 @@
+"""What is explained of groups that want what an expression says, against brokers in this process."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+
+from rmqfast import EmbeddedCluster, Message, MessageQueue
+from rmqfast.admin import Admin, Outcome
+from rmqfast.client.consumer.subscription import MessageSelector
+from rmqfast.client.instance import ClientConfig
+from rmqfast.client.producer import Producer
+from rmqfast.client.push import ConsumeConcurrentlyStatus, PushConsumer, PushOptions
+from rmqfast.remoting.protocol.subscription_data import SubscriptionData
+
+from .members import online
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[EmbeddedCluster]:
+    with EmbeddedCluster(config={"enablePropertyFilter": "true"}) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def admin(cluster: EmbeddedCluster) -> Iterator[Admin]:
+    with Admin(name_server=cluster.name_server) as running:
+        yield running
+
+
+def by_sql(topic: str, expression: str, version: int = 1) -> SubscriptionData:
+    return SubscriptionData(topic=topic, sub_string=expression, expression_type="SQL92", sub_version=version)
+
+
+def sent(cluster: EmbeddedCluster, admin: Admin, topic: str, *values: str | None) -> list[Any]:
+    """Messages of queue 0 whose property `amount` has these values."""
+    queue = MessageQueue(topic, "broker-a", 0)
+    with Producer("explain_sql_tests", name_server=cluster.name_server) as producer:
+        results = [
+            producer.send(Message(topic, b"x", properties={} if value is None else {"amount": value}), queue)
+            for value in values
+        ]
+    return [admin.view_message(result.offset_msg_id) for result in results]
+
+
+def test_a_push_consumer_with_an_expression_gets_what_explain_says(cluster: EmbeddedCluster, admin: Admin) -> None:
+    topic, group = "orders", "sql_push"
+    got: list[int] = []
+    admin.create_topic(topic, queues=1)
+    messages = sent(cluster, admin, topic, "5", "1", None, "7", "seven")
+    before = [admin.explain(message, group) for message in messages]
+    config = ClientConfig(name_server=cluster.name_server, persist_offset_interval=0.2)
+    consumer = PushConsumer(group, config=config, options=PushOptions(pull_suspend_millis=500))
+
+    def listen(batch: Sequence[Any], _context: object) -> ConsumeConcurrentlyStatus:
+        got.extend(message.queue_offset for message in batch)
+        return ConsumeConcurrentlyStatus.CONSUME_SUCCESS
+
+    consumer.subscribe(topic, MessageSelector.by_sql("amount > 3"))
+    consumer.register_message_listener(listen)
+    with consumer:
+        end = time.monotonic() + 30
+        while admin.explain(messages[-1], group).outcome is Outcome.NOT_CONSUMED_YET and time.monotonic() < end:
+            time.sleep(0.1)
+        after = [admin.explain(message, group) for message in messages]
+
+    assert {each.outcome for each in before} == {Outcome.NOT_CONSUMED_YET}
+    consumed = [
+        message.queue_offset for message, told in zip(messages, after, strict=True) if told.outcome == "CONSUMED"
+    ]
+    assert consumed == sorted(got) == [0, 3]
+    assert "passed by the broker's filter SQL92 amount > 3 (amount is '5'), delivered to" in after[0].sentence
+    assert [after[n].outcome for n in (1, 2, 4)] == [Outcome.FILTERED] * 3
+    assert after[1].sentence.endswith("is not true of it: amount is '1': nobody processed it")
+    assert after[2].sentence.endswith("is not true of it: amount is missing: nobody processed it")
+
+
+def test_a_member_with_another_expression_loses_what_only_it_wants(cluster: EmbeddedCluster, admin: Admin) -> None:
+    topic, group, now = "split", "sql_split", int(time.time() * 1000) - 60_000
+    admin.create_topic(topic, queues=1)
+    queue = MessageQueue(topic, "broker-a", 0)
+    big, small = sent(cluster, admin, topic, "9", "2")
+    with ExitStack() as stack:
+        one = [by_sql(topic, "amount > 5", now)]
+        two = [by_sql(topic, "amount < 5", now + 1)]
+        stack.enter_context(online(cluster.name_server, "C1", group, one, [queue]))
+        stack.enter_context(online(cluster.name_server, "C2", group, two))
+        told = admin.explain(small, group)
+        assert told.sentences[1] == "will be passed by the broker's filter SQL92 amount < 5 (amount is '2')"
+        admin.reset_offset(group, queue, 2, force=True)
+        told = admin.explain(big, group)
+        assert told.outcome is Outcome.LOST
+        assert told.sentence.endswith(
+            "is not true of it: amount is '9', though 10.0.0.1@C1 subscribed to it: nobody processed it"
+        )
+        assert admin.explain(small, group).outcome is Outcome.CONSUMED
+
+
+@pytest.mark.parametrize(
+    ("config", "expression", "remark"),
+    [
+        ({}, "amount > 3", "The broker does not support consumer to filter message by SQL92"),
+        ({"enablePropertyFilter": "true"}, "amount >", "CODE: 23"),
+    ],
+)
+def test_a_broker_that_cannot_judge_is_told_by_its_remark(config: dict[str, str], expression: str, remark: str) -> None:
+    topic, group = "unjudged", "sql_off"
+    queue = MessageQueue(topic, "broker-a", 0)
+    with EmbeddedCluster(config=config) as cluster, Admin(name_server=cluster.name_server) as admin:
+        admin.create_topic(topic, queues=1)
+        (message,) = sent(cluster, admin, topic, "5")
+        with online(cluster.name_server, "C1", group, [by_sql(topic, expression)], [queue]):
+            admin.reset_offset(group, queue, 1, force=True)
+            told = admin.explain(message, group)
+    assert told.outcome is Outcome.UNKNOWN
+    assert f"the broker does not say what SQL92 {expression} is of it: " in told.sentence
+    assert remark in told.sentence

@@ -1,0 +1,417 @@
+"""What follows from facts: no broker, no time, a table of values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from rmqfast.admin import (
+    ConsumerRunningInfo,
+    CopyFacts,
+    CopyKind,
+    GroupFacts,
+    MemberFacts,
+    MessageFacts,
+    Outcome,
+    ProcessQueueInfo,
+    QueueFacts,
+    SqlAnswer,
+)
+from rmqfast.admin.delivery import passes_broker, passes_member
+from rmqfast.admin.outcome import verdict_of
+from rmqfast.admin.sql_answer import names_in
+from rmqfast.admin.standing import group_sentences, queue_sentences
+from rmqfast.message import MessageQueue
+from rmqfast.remoting.protocol.subscription_data import SubscriptionData
+
+from .members import wants
+
+QUEUE = MessageQueue("t", "b", 0)
+UNKNOWN = "passed by the offset: whether anybody processed it is not known, as "
+RETRY, DELAYED, DEAD = (
+    MessageQueue("%RETRY%g", "b", 0),
+    MessageQueue("SCHEDULE", "b", 2),
+    MessageQueue("%DLQ%g", "b", 0),
+)
+
+
+def message(tags: str | None = "TagA", offset: int = 3, stored: int = 9000) -> MessageFacts:
+    return MessageFacts(queue=QUEUE, queue_offset=offset, msg_id="ID", tags=tags, store_timestamp=stored)
+
+
+def member(name: str, expression: str, *numbers: int, version: int = 1) -> MemberFacts:
+    held = [MessageQueue("t", "b", number) for number in numbers]
+    return MemberFacts(client_id=name, subscription=wants("t", expression, version), queues=held)
+
+
+def group(kept: str | None, *members: MemberFacts, version: int = 1) -> GroupFacts:
+    subscription = None if kept is None else wants("t", kept, version)
+    return GroupFacts(group="g", members=members, subscription=subscription)
+
+
+def queue(consumer: int | None = 7, owner: str | None = "A", low: int = 0, high: int = 7) -> QueueFacts:
+    return QueueFacts(queue=QUEUE, min_offset=low, max_offset=high, consumer_offset=consumer, owner=owner)
+
+
+A_A, B_B = member("A", "TagA", 0), member("B", "TagB", 1, version=2)
+CONFLICT = group("TagB", A_A, B_B, version=2)
+
+
+@pytest.mark.parametrize(
+    ("facts", "outcome", "sentence"),
+    [
+        (
+            (message(), queue(), group("TagA", A_A)),
+            Outcome.CONSUMED,
+            "consumed: passed by the offset, delivered to A, which wants TagA, and never sent back",
+        ),
+        (
+            (message("TagB"), queue(), CONFLICT),
+            Outcome.LOST,
+            "passed by the offset, delivered to A, dropped by A's tag check: nobody processed it",
+        ),
+        (
+            (message("TagB"), queue(owner="B"), CONFLICT),
+            Outcome.CONSUMED,
+            "consumed: passed by the offset, delivered to B, which wants TagB, and never sent back",
+        ),
+        (
+            (message("TagA"), queue(), CONFLICT),
+            Outcome.LOST,
+            (
+                "passed by the offset, filtered by the broker: its tag TagA is not in the group's subscription TagB "
+                "(set by member B at 1970-01-01 00:00:00.002 UTC), though A subscribed to it: nobody processed it"
+            ),
+        ),
+        (
+            (message("TagC"), queue(), CONFLICT),
+            Outcome.FILTERED,
+            (
+                "passed by the offset, filtered by the broker: its tag TagC is not in the group's subscription TagB "
+                "(set by member B at 1970-01-01 00:00:00.002 UTC): nobody processed it"
+            ),
+        ),
+        (
+            (message(None), queue(), group("TagA", A_A)),
+            Outcome.FILTERED,
+            (
+                "passed by the offset, filtered by the broker: having no tag, it is not in the group's subscription "
+                "TagA (set by member A at 1970-01-01 00:00:00.001 UTC): nobody processed it"
+            ),
+        ),
+        (
+            (message(), queue(consumer=3), group("*", member("A", "*", 0))),
+            Outcome.NOT_CONSUMED_YET,
+            "not yet consumed: offset 3 of 7, owner A: 4 behind",
+        ),
+        (
+            (message(), queue(consumer=None, low=2), group("*", member("A", "*", 0))),
+            Outcome.NOT_CONSUMED_YET,
+            "not yet consumed: offset none of 7, owner A: 5 behind",
+        ),
+        (
+            (message(), queue(consumer=3, owner=None), group(None)),
+            Outcome.NOT_CONSUMED_YET,
+            "not yet consumed: offset 3 of 7, owner nobody: 4 behind",
+        ),
+        (
+            (message(), queue(consumer=3, owner=None), group("*", member("A", "*", 1))),
+            Outcome.NOT_CONSUMED_YET,
+            "not yet consumed: offset 3 of 7, owner nobody yet: 4 behind",
+        ),
+        (
+            (message(), queue(consumer=2, low=5), group("*", member("A", "*", 0))),
+            Outcome.EXPIRED,
+            "expired: the queue begins at offset 5 now, and the group had not passed it",
+        ),
+        (
+            (message(), queue(owner=None), group(None)),
+            Outcome.UNKNOWN,
+            (
+                "passed by the offset: whether anybody processed it is not known, as nobody of the group g is online, "
+                "and with it goes its subscription"
+            ),
+        ),
+        (
+            (message(), queue(), group(None, MemberFacts(client_id="A"))),
+            Outcome.UNKNOWN,
+            UNKNOWN + "the group g does not subscribe to t now",
+        ),
+        (
+            (message("TagB"), queue(owner=None), CONFLICT),
+            Outcome.UNKNOWN,
+            (
+                "passed by the offset: whether anybody processed it is not known, as nobody is known to have the "
+                "queue, and members want different things"
+            ),
+        ),
+        (
+            (message("TagA"), queue(owner=None), group("TagA", member("A", "TagA", 1), member("B", "TagA", 2))),
+            Outcome.CONSUMED,
+            "consumed: passed by the offset, delivered to a member, which wants TagA, and never sent back",
+        ),
+    ],
+)
+def test_an_outcome_follows_from_facts(
+    facts: tuple[MessageFacts, QueueFacts, GroupFacts], outcome: Outcome, sentence: str
+) -> None:
+    verdict = verdict_of(*facts)
+    assert (verdict.outcome, verdict.sentences[0]) == (outcome, sentence)
+
+
+def test_the_eight_messages_of_article_004() -> None:
+    """C1 wants TagA and has queues 0 and 1, C2 wants TagB and has 2 and 3; the broker keeps TagB; all offsets are 2."""
+    kept = group("TagB", member("C1", "TagA", 0, 1), member("C2", "TagB", 2, 3, version=2), version=2)
+    lost = []
+    for number in range(8):
+        where = MessageQueue("t", "b", number % 4)
+        held = QueueFacts(
+            queue=where, min_offset=0, max_offset=2, consumer_offset=2, owner="C1" if number % 4 < 2 else "C2"
+        )
+        verdict = verdict_of(replace(message("TagB", number // 4), queue=where), held, kept)
+        if verdict.outcome is Outcome.LOST:
+            lost.append(f"B{number}")
+            assert verdict.sentences == [
+                "passed by the offset, delivered to C1, dropped by C1's tag check: nobody processed it",
+                (
+                    "its tag TagB is not in C1's own subscription TagA, while the broker filters by TagB for the "
+                    "whole group, set by C2"
+                ),
+            ]
+    assert lost == ["B0", "B1", "B4", "B5"]
+
+
+@pytest.mark.parametrize(
+    ("copies", "outcome", "sentence"),
+    [
+        (
+            [(CopyKind.DELAYED, DELAYED, 0, 2, 5000, None)],
+            Outcome.IN_RETRY,
+            "in retry, second time, due at 1970-01-01 00:00:05.000 UTC",
+        ),
+        (
+            [(CopyKind.RETRY, RETRY, 4, 1, None, 4)],
+            Outcome.IN_RETRY,
+            "in retry, first time, waits in %RETRY%g queue 0 offset 4: the group is at 4",
+        ),
+        (
+            [(CopyKind.RETRY, RETRY, 4, 1, None, 5), (CopyKind.DELAYED, DELAYED, 0, 2, None, None)],
+            Outcome.IN_RETRY,
+            "in retry, second time, due at not known",
+        ),
+        (
+            [(CopyKind.RETRY, RETRY, 4, 1, None, 5), (CopyKind.RETRY, RETRY, 5, 2, None, 6)],
+            Outcome.CONSUMED,
+            "consumed at the second retry: its last copy, %RETRY%g queue 0 offset 5, is passed",
+        ),
+        (
+            [(CopyKind.RETRY, RETRY, 4, 1, None, 5), (CopyKind.DEAD, DEAD, 0, 16, None, None)],
+            Outcome.DEAD_LETTER,
+            (
+                "dead letter: consumed in vain 16 times, %DLQ%g offset 0 since 1970-01-01 00:00:00.000 UTC; the group "
+                "g gets it no more"
+            ),
+        ),
+    ],
+)
+def test_what_was_sent_back_tells_more_than_the_offset(
+    copies: Sequence[tuple[CopyKind, MessageQueue, int, int, int | None, int | None]], outcome: Outcome, sentence: str
+) -> None:
+    facts = [
+        CopyFacts(kind=kind, queue=at, queue_offset=o, reconsume_times=n, due_timestamp=due, consumer_offset=consumer)
+        for kind, at, o, n, due, consumer in copies
+    ]
+    verdict = verdict_of(message(), queue(), group("TagA", A_A), facts)
+    assert (verdict.outcome, list(verdict.sentences)) == (outcome, [sentence])
+
+
+def test_a_member_that_does_not_answer_is_named() -> None:
+    silent = MemberFacts(client_id="A", problem="CODE: 207  DESC: Timeout")
+    verdict = verdict_of(message("TagB"), queue(owner=None), group("TagB", silent, B_B, version=2))
+    assert verdict.outcome is Outcome.UNKNOWN
+    assert "A may have got it and does not tell what it wants" in verdict.sentences[0]
+    assert verdict.sentences[1] == "not known: what A wants and has: CODE: 207  DESC: Timeout"
+
+
+def test_a_subscription_newer_than_the_message_is_a_reservation() -> None:
+    late = group("TagA", member("A", "TagA", 0, version=9500), version=9500)
+    verdict = verdict_of(message(stored=9000), queue(), late)
+    assert verdict.sentences[1:] == [
+        (
+            "the subscription is of 1970-01-01 00:00:09.500 UTC, the message of 1970-01-01 00:00:09.000 UTC: another "
+            "one may have counted when it was passed"
+        )
+    ]
+
+
+def test_tags_with_one_hash_are_told_apart_by_the_member_only() -> None:
+    # "Aa" and "BB" have the Java hash 2112 both
+    assert message("Aa").tags_code == message("BB").tags_code == 2112
+    one = member("A", "Aa", 0)
+    verdict = verdict_of(message("BB"), queue(), group("Aa", one))
+    assert verdict.outcome is Outcome.FILTERED
+    assert verdict.sentences == [
+        "passed by the offset, delivered to A, dropped by A's tag check: nobody processed it",
+        "its tag BB is not in A's own subscription Aa; the broker let it pass as another tag has the same hash 2112",
+    ]
+
+
+def test_pull_consumers_are_filtered_by_their_own_subscription() -> None:
+    pulls = replace(CONFLICT, consume_type="CONSUME_ACTIVELY")
+    assert verdict_of(message("TagA"), queue(), pulls).outcome is Outcome.CONSUMED
+    assert verdict_of(message("TagB"), queue(), pulls).outcome is Outcome.LOST
+    assert "set by member A at" in verdict_of(message("TagB"), queue(), pulls).sentences[0]
+
+
+def test_what_is_behind_is_told_with_what_will_become_of_it() -> None:
+    told = verdict_of(message("TagB"), queue(consumer=3), CONFLICT)
+    assert told.outcome is Outcome.NOT_CONSUMED_YET
+    assert told.sentences[1].startswith("will be dropped by A's tag check: its tag TagB is not in A's own")
+    told = verdict_of(message("TagA"), queue(consumer=3), CONFLICT)
+    assert told.sentences[1].startswith("will be filtered by the broker: its tag TagA is not in the group's")
+
+
+def by_sql(name: str, expression: str, version: int = 1) -> MemberFacts:
+    wanted = SubscriptionData(topic="t", sub_string=expression, expression_type="SQL92", sub_version=version)
+    return MemberFacts(client_id=name, subscription=wanted, queues=[QUEUE] if name == "A" else [])
+
+
+def of_sql(*members: MemberFacts) -> GroupFacts:
+    return GroupFacts(group="g", members=members, subscription=members[-1].subscription)
+
+
+def judged(value: str | None, **answers: bool) -> MessageFacts:
+    """A message whose property a has a value, and what the filter says of expressions on it."""
+    names = {"big": "a > 3", "small": "a < 3"}
+    sql = {names[name]: SqlAnswer(is_passed=answer, values={"a": value}) for name, answer in answers.items()}
+    return replace(message(), sql=sql)
+
+
+BIG, SMALL = by_sql("A", "a > 3"), by_sql("B", "a < 3", version=2)
+
+
+@pytest.mark.parametrize(
+    ("facts", "outcome", "sentence"),
+    [
+        (
+            (judged("5", big=True), queue(), of_sql(BIG)),
+            Outcome.CONSUMED,
+            (
+                "consumed: passed by the offset, passed by the broker's filter SQL92 a > 3 (a is '5'), delivered to A, "
+                "which wants SQL92 a > 3, and never sent back"
+            ),
+        ),
+        (
+            (judged(None, big=False), queue(), of_sql(BIG)),
+            Outcome.FILTERED,
+            (
+                "passed by the offset, filtered by the broker: the group's subscription SQL92 a > 3 (set by member A "
+                "at 1970-01-01 00:00:00.001 UTC) is not true of it: a is missing: nobody processed it"
+            ),
+        ),
+        (
+            (judged("5", big=True, small=False), queue(), of_sql(BIG, SMALL)),
+            Outcome.LOST,
+            (
+                "passed by the offset, filtered by the broker: the group's subscription SQL92 a < 3 (set by member B "
+                "at 1970-01-01 00:00:00.002 UTC) is not true of it: a is '5', though A subscribed to it: nobody "
+                "processed it"
+            ),
+        ),
+        (
+            (judged("1", small=True), queue(), of_sql(member("A", "TagB", 0), SMALL)),
+            Outcome.LOST,
+            (
+                "passed by the offset, passed by the broker's filter SQL92 a < 3 (a is '1'), delivered to A, dropped "
+                "by A's tag check: nobody processed it"
+            ),
+        ),
+        (
+            (message(), queue(), of_sql(BIG)),
+            Outcome.UNKNOWN,
+            UNKNOWN + "the broker does not say what SQL92 a > 3 is of it: it was not asked",
+        ),
+        (
+            (replace(message(), sql={"a > 3": SqlAnswer(problem="CODE: 1  DESC: no")}), queue(), of_sql(BIG)),
+            Outcome.UNKNOWN,
+            UNKNOWN + "the broker does not say what SQL92 a > 3 is of it: CODE: 1  DESC: no",
+        ),
+    ],
+)
+def test_an_expression_counts_as_the_filter_of_the_broker_says(
+    facts: tuple[MessageFacts, QueueFacts, GroupFacts], outcome: Outcome, sentence: str
+) -> None:
+    verdict = verdict_of(*facts)
+    assert (verdict.outcome, verdict.sentences[0]) == (outcome, sentence)
+
+
+def test_what_is_behind_is_told_with_what_the_expression_will_do() -> None:
+    told = verdict_of(judged("5", big=True), queue(consumer=3), of_sql(BIG))
+    assert told.outcome is Outcome.NOT_CONSUMED_YET
+    assert told.sentences[1] == "will be passed by the broker's filter SQL92 a > 3 (a is '5')"
+    told = verdict_of(judged("1", big=False), queue(consumer=3), of_sql(BIG))
+    assert told.sentences[1].startswith("will be filtered by the broker: the group's subscription SQL92 a > 3 (set by")
+
+
+@pytest.mark.parametrize(
+    ("expression", "names"),
+    [
+        ("a > 1 AND b = 'x''y c' OR a IS NULL", ["a", "b"]),
+        ("a = 5E2 and $b_1 between 1L and .5", ["a", "$b_1"]),
+        ("/* c */ a NOT IN ('b') -- d", ["a"]),
+        ("a CONTAINS 'b' or TRUE", ["a"]),
+        ("1 = 1", []),
+    ],
+)
+def test_an_expression_tells_which_properties_it_names(expression: str, names: list[str]) -> None:
+    assert names_in(expression) == names
+
+
+def test_a_broadcasting_group_is_left_to_its_members() -> None:
+    verdict = verdict_of(message(), queue(), replace(CONFLICT, message_model="BROADCASTING"))
+    assert verdict.outcome is Outcome.BROADCASTING
+
+
+def test_both_stages_of_a_tag_filter_are_those_of_rocketmq() -> None:
+    assert passes_broker(wants("t", "*"), message(None))
+    assert passes_member(wants("t", "*"), message(None))
+    assert not passes_broker(wants("t", "A || B"), message(None))
+    assert passes_broker(wants("t", "A || B"), message("B"))
+    assert not passes_member(wants("t", "A || B"), message("C"))
+    without_codes = replace(wants("t", "A"), code_set=())
+    assert passes_broker(without_codes, message("A"))
+
+
+def test_a_queue_tells_what_is_wrong_with_its_offset() -> None:
+    whole = group("*", member("A", "*", 0))
+    assert queue_sentences(queue(consumer=2, low=5), whole)[1] == "3 messages expired before the group had passed them"
+    assert "OFFSET_ILLEGAL" in queue_sentences(queue(consumer=9), whole)[1]
+    assert queue_sentences(queue(), group(None)) == ["offset 7 of 7, first 0, owner A: 0 behind"]
+    all_of_it = group("*", member("A", "TagA", 0), member("B", "*", 1))
+    assert queue_sentences(queue(), all_of_it)[2:] == [
+        "A wants TagA: it drops messages with all other tags, which are lost"
+    ]
+
+
+def test_a_group_tells_which_queues_nobody_has() -> None:
+    told = group_sentences(CONFLICT, [queue(consumer=3, owner=None), queue(consumer=7)], [])
+    assert told == [
+        "2 members online (push, CLUSTERING): A, B",
+        "t: 4 behind in 2 queues; nobody is known to have queue 0",
+    ]
+    assert group_sentences(group(None), [], []) == ["nobody is online", "it has no offsets"]
+
+
+def test_what_a_member_says_of_itself_is_read() -> None:
+    body = (
+        b'{"mqTable":{{"brokerName":"b","queueId":3,"topic":"t"}:{"cachedMsgCount":2,"commitOffset":7,"droped":true,'
+        b'"lastConsumeTimestamp":5,"lastPullTimestamp":4,"locked":true}},"properties":{"PROP_CONSUME_TYPE":"x"},'
+        b'"subscriptionSet":[{"subString":"A","subVersion":1,"tagsSet":["A"],"topic":"t"}],"jstack":"TID"}'
+    )
+    info = ConsumerRunningInfo.of_body(body)
+    assert info.queues == {MessageQueue("t", "b", 3): ProcessQueueInfo(7, 2, True, True, 4, 5)}
+    assert info.subscriptions["t"].tags_set == ("A",)
+    assert (info.properties, info.jstack) == ({"PROP_CONSUME_TYPE": "x"}, "TID")
+    assert ConsumerRunningInfo.of_body(b"{}") == ConsumerRunningInfo()

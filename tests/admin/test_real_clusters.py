@@ -1,0 +1,305 @@
+"""The same answers as mqadmin's, and article 004's outcomes with Java's consumers, on RocketMQ's brokers and ours."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from subprocess import Popen
+from threading import Thread
+from typing import Any
+
+import pytest
+
+from rmqfast import Message, MessageQueue
+from rmqfast.admin import Admin, MessageTrack, Outcome, TrackType
+from rmqfast.client.producer import Producer
+from rmqfast.errors import ResponseError
+from rmqfast.remoting.protocol.subscription_data import SubscriptionData
+from tests.broker.interop.cluster import SCENARIO, Cluster, RealCluster, cluster_of
+from tests.broker.interop.mqadmin import Admin as MqAdmin
+from tests.interop.rocketmq import running
+
+from .members import online, wants
+
+pytestmark = [pytest.mark.long, pytest.mark.soak, pytest.mark.timeout(900)]
+
+
+@pytest.fixture(scope="module", params=["ours", "4.9.4", "5.3.3"])
+def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with cluster_of(request.param, tmp_path_factory.mktemp("cluster"), SCENARIO) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def mqadmin(cluster: Cluster) -> Iterator[MqAdmin]:
+    with running(version_of(cluster), "Admin", "--stdin", log=cluster.directory / "mqadmin.log") as process:
+        yield MqAdmin(process, cluster.name_server)
+
+
+@pytest.fixture(scope="module")
+def admin(cluster: Cluster) -> Iterator[Admin]:
+    with Admin(name_server=cluster.name_server, timeout=20) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def producer(cluster: Cluster) -> Iterator[Producer]:
+    with Producer("real_admin", name_server=cluster.name_server) as started:
+        yield started
+
+
+def version_of(cluster: Cluster) -> str:
+    """The release of the tools that are used with it."""
+    return cluster._rocketmq.version if isinstance(cluster, RealCluster) else "4.9.4"
+
+
+def until(condition: Callable[[], object], seconds: float = 90.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.2)
+
+
+def printed_track(cluster: Cluster, mqadmin: MqAdmin, message: Any) -> str:
+    """What mqadmin prints of a message and its track."""
+    topic = ["-t", message.topic] if version_of(cluster).startswith("5") else []
+    return mqadmin(["queryMsgById", "-i", message.offset_msg_id, *topic])
+
+
+def track_of(admin: Admin, message: Any, group: str) -> MessageTrack:
+    """The track of a group; 5.3.3 lists the topic's name among the groups, too."""
+    (track,) = [track for track in admin.message_track(message) if track.group == group]
+    return track
+
+
+def table(text: str, first: str) -> list[list[str]]:
+    """The rows of a table that mqadmin printed, of which the first cell is `first`."""
+    return [words for line in text.splitlines() if (words := line.split()) and words[0] == first]
+
+
+def java_consumer(cluster: Cluster, stack: ExitStack, log: Path, *words: object) -> list[dict[str, Any]]:
+    """A consumer of Java while the stack is open; what it gets is appended to the list."""
+    got: list[dict[str, Any]] = []
+    to = ("--namesrv", cluster.name_server, "--idle-ms", 600_000, "--timeout-ms", 600_000)
+    process = stack.enter_context(running("4.9.4", "Consume", *to, *words, log=log))
+
+    def read(process: Popen[str]) -> None:
+        assert process.stdout is not None
+        got.extend(map(json.loads, process.stdout))  # one after the other, as they come
+
+    Thread(target=read, args=(process,), daemon=True).start()
+    return got
+
+
+def test_topics_queues_and_brokers_are_those_that_mqadmin_prints(
+    cluster: Cluster, admin: Admin, mqadmin: MqAdmin, producer: Producer
+) -> None:
+    admin.create_topic("real_topic", queues=3)
+    sent = [producer.send(Message("real_topic", b"x", tags="t", keys="k1")) for _ in range(5)]
+    lines = [line.split() for line in mqadmin(["topicList"]).splitlines()]  # 5.x logs there, too
+    assert sorted({words[0] for words in lines if len(words) == 1}) == admin.topics()
+    printed = table(mqadmin(["topicStatus", "-t", "real_topic"]), "broker-a")
+    rows = [
+        [row.broker_name, *map(str, (row.queue_id, row.min_offset, row.max_offset))]
+        for row in admin.topic_stats("real_topic")
+    ]
+    assert [words[:4] for words in printed] == rows
+    (broker,) = admin.brokers()
+    (words,) = table(mqadmin(["clusterList"]), "DefaultCluster")
+    stats = admin.broker_runtime_stats("broker-a")
+    assert words[:5] == [broker.cluster, broker.broker_name, "0", broker.address, stats["brokerVersionDesc"]]
+    config = dict(
+        line.split("=", 1) if "  =  " not in line else line.split("  =  ", 1)
+        for line in mqadmin(["getBrokerConfig", "-b", broker.address]).splitlines()
+        if "=" in line and not line.startswith("=")
+    )
+    printed_config = {key.strip(): value.strip() for key, value in config.items()}
+    ours = {key: value.strip() for key, value in admin.broker_config("broker-a").items()}
+    assert {key: value for key, value in ours.items() if printed_config.get(key) != value} == {}
+    by_key = mqadmin(["queryMsgByKey", "-t", "real_topic", "-k", "k1"])
+    found = admin.query_message("real_topic", "k1")
+    assert len(found) == 5
+    assert all(message.msg_id in by_key for message in found)
+    assert {message.msg_id for message in found} == {each.msg_id for each in sent}
+    message = admin.view_message(sent[0].offset_msg_id)
+    assert admin.view_message(message.msg_id, "real_topic") == message
+    assert admin.query_message_by_offset(message.queue, message.queue_offset) == message
+    admin.update_topic("real_topic", queues=4)
+    assert [row.queue_id for row in admin.topic_stats("real_topic")] == [0, 1, 2, 3]
+
+
+def test_groups_are_made_changed_and_removed(cluster: Cluster, admin: Admin) -> None:
+    admin.create_group("real_group", retry_max_times=3)
+    until(lambda: admin.groups()["real_group"].retry_max_times == 3)
+    admin.update_group("real_group", retry_queue_nums=2)
+    assert (admin.groups()["real_group"].retry_max_times, admin.groups()["real_group"].retry_queue_nums) == (3, 2)
+    if version_of(cluster).startswith("5"):  # a broker of 5.3.3 without timer wheel fails behind the removal of a topic
+        with pytest.raises(ResponseError, match="getTimerMetrics"):
+            admin.delete_group("real_group")
+    else:
+        admin.delete_group("real_group")
+    assert "real_group" not in admin.groups()
+
+
+def test_progress_and_resets_are_those_that_mqadmin_prints(
+    cluster: Cluster, admin: Admin, mqadmin: MqAdmin, producer: Producer
+) -> None:
+    topic, group = "real_progress", "real_progressing"
+    admin.create_topic(topic, queues=2)
+    queues = [MessageQueue(topic, "broker-a", number) for number in range(2)]
+    until(lambda: len(producer.fetch_publish_message_queues(topic)) == 2)
+    for number in range(6):
+        producer.send(Message(topic, b"%d" % number), queues[number % 2])
+    with online(cluster.name_server, "m1", group, [wants(topic, "*"), wants(f"%RETRY%{group}", "*")]) as client_id:
+        admin.reset_offset(group, queues[0], 2, force=True)
+        admin.reset_offset(group, queues[1], 1, force=True)
+        until(lambda: f"%RETRY%{group}" in admin.topics())
+        printed = table(mqadmin(["consumerProgress", "-g", group]), topic)
+        rows = [row for row in admin.consume_stats(group) if row.topic == topic]
+        assert [words[1:5] for words in printed] == [
+            [row.broker_name, *map(str, (row.queue_id, row.broker_offset, row.consumer_offset))] for row in rows
+        ]
+        assert [(row.broker_offset, row.consumer_offset) for row in rows] == [(3, 2), (3, 1)]
+        known = admin.consumer_connections(group)
+        printed_text = mqadmin(["consumerConnection", "-g", group])
+        assert known.client_ids == [client_id]
+        assert client_id in printed_text
+        assert f"ConsumeType: {known.consume_type}" in printed_text
+        assert admin.running_info(group, client_id).subscriptions[topic].sub_string == "*"
+        assert admin.reset_offset_to_begin(group, topic) == {queues[0]: 0, queues[1]: 0}
+    until(lambda: not online_members(admin, group))
+    assert admin.reset_offset_to_end(group, topic) == {queues[0]: 3, queues[1]: 3}
+    assert admin.consume_stats(group, topic).diff_total == 0
+    mqadmin(["resetOffsetByTime", "-g", group, "-t", topic, "-s", "0"])
+    assert [row.consumer_offset for row in admin.consume_stats(group, topic)] == [0, 0]
+    assert admin.skip_accumulated(group, topic) == {queues[0]: 3, queues[1]: 3}
+    admin.create_group("real_copy")
+    assert admin.clone_offsets(group, "real_copy", topic) == {queues[0]: 3, queues[1]: 3}
+
+
+def online_members(admin: Admin, group: str) -> list[str]:
+    return admin._known_members(admin._brokers_of_group(group)[0].address, group)
+
+
+def test_the_eight_messages_of_article_004_with_javas_consumers(
+    cluster: Cluster, admin: Admin, mqadmin: MqAdmin, producer: Producer, tmp_path: Path
+) -> None:
+    topic, group = "real_article", "real_inconsistent"
+    admin.create_topic(topic, queues=4)
+    queues = [MessageQueue(topic, "broker-a", number) for number in range(4)]
+    with ExitStack() as stack:
+        words = ("--topic", topic, "--group", group)
+        got = [
+            java_consumer(cluster, stack, tmp_path / tag, *words, "--expr", tag, "--instance", f"wants_{tag}")
+            for tag in ("TagA", "TagB")
+        ]
+
+        def owners() -> list[str | None]:
+            told = [admin.explain(queue, group) for queue in queues]
+            return [part.queue.owner for part in told if part.queue is not None]
+
+        until(lambda: len(online_members(admin, group)) == 2 if f"%RETRY%{group}" in admin.topics() else False)
+        until(lambda: len({owner for owner in owners() if owner}) == 2 and None not in owners())
+        time.sleep(3)  # each has told of its newest subscription
+        (conflict,) = admin.subscription_conflicts(group)
+        kept = admin.consumer_connections(group).subscriptions[topic].sub_string
+        assert sorted(conflict.expressions.values()) == ["TagA", "TagB"]
+        held = owners()
+        other = next(name for name, expression in conflict.expressions.items() if expression != kept)
+        sent = [producer.send(Message(topic, b"B%d" % n, tags=kept), queue) for n, queue in enumerate(queues * 2)]
+        messages = [admin.view_message(each.offset_msg_id) for each in sent]
+        until(lambda: admin.consume_stats(group, topic).diff_total == 0)
+        told = [admin.explain(message, group) for message in messages]
+
+        lost = {m.body for m, each in zip(messages, told, strict=True) if each.outcome is Outcome.LOST}
+        consumed = {m.body for m, each in zip(messages, told, strict=True) if each.outcome is Outcome.CONSUMED}
+        assert {line["msgId"] for lines in got for line in lines} == {m.msg_id for m in messages if m.body in consumed}
+        assert lost == {m.body for m in messages if held[m.queue_id] == other}
+        assert (len(lost), len(consumed)) == (4, 4)
+        assert other in next(each for each in told if each.outcome is Outcome.LOST).sentence
+        for message in messages[:5]:
+            track = track_of(admin, message, group)
+            assert track.track_type is TrackType.CONSUMED
+            printed = printed_track(cluster, mqadmin, message)
+            assert re.search(rf"consumerGroup={group}, trackType={track.track_type}", printed), printed
+
+        unwanted = "TagA" if kept == "TagB" else "TagB"
+        result = producer.send(Message(topic, b"A", tags=unwanted), queues[0])
+        message = admin.view_message(result.offset_msg_id)
+        until(lambda: admin.explain(message, group).outcome is not Outcome.NOT_CONSUMED_YET)
+        assert admin.explain(message, group).outcome is Outcome.LOST
+        assert track_of(admin, message, group).track_type is TrackType.CONSUMED_BUT_FILTERED
+        assert "CONSUMED_BUT_FILTERED" in printed_track(cluster, mqadmin, message)
+    until(lambda: not online_members(admin, group))
+    assert track_of(admin, messages[0], group).track_type is TrackType.NOT_ONLINE
+    assert "NOT_ONLINE" in printed_track(cluster, mqadmin, messages[0])
+    assert admin.explain(messages[0], group).outcome is Outcome.UNKNOWN
+
+
+def test_a_message_that_javas_consumer_sends_back_is_in_retry_and_then_dead(
+    cluster: Cluster, admin: Admin, producer: Producer, tmp_path: Path
+) -> None:
+    topic, group = "real_retry", "real_retrying"
+    admin.create_topic(topic, queues=1)
+    seen = set()
+    with ExitStack() as stack:
+        words = ("--topic", topic, "--group", group, "--fail", "later", "--max-reconsume", 1)
+        java_consumer(cluster, stack, tmp_path / "log", *words)
+        until(lambda: f"%RETRY%{group}" in admin.topics())
+        message = admin.view_message(producer.send(Message(topic, b"x")).offset_msg_id)
+
+        def is_dead() -> bool:
+            told = admin.explain(message, group)
+            seen.add(told.outcome)
+            return told.outcome is Outcome.DEAD_LETTER
+
+        until(is_dead)
+        assert Outcome.IN_RETRY in seen
+        assert admin.explain(message, group).sentence.startswith("dead letter: consumed in vain 2 times, %DLQ%")
+
+
+def test_a_broadcasting_group_has_a_type_of_its_own_with_5(
+    cluster: Cluster, admin: Admin, mqadmin: MqAdmin, producer: Producer
+) -> None:
+    topic, group = "real_broad", "real_casting"
+    admin.create_topic(topic, queues=1)
+    wanted = [wants(topic, "*")]
+    with online(cluster.name_server, "b1", group, wanted, message_model="BROADCASTING"):
+        message = admin.view_message(producer.send(Message(topic, b"x")).offset_msg_id)
+        until(lambda: f"%RETRY%{group}" in admin.topics())
+        assert admin.topic_groups(topic) == [group]
+        printed = printed_track(cluster, mqadmin, message)
+        if version_of(cluster).startswith("5"):  # it lists the topic's name in place of a group without offsets
+            assert f"consumerGroup={topic}, trackType=UNKNOWN" in printed, printed
+            assert [track.group for track in admin.message_track(message)] == [topic]
+            assert admin._track(message, group).track_type is TrackType.CONSUME_BROADCASTING
+        else:
+            track = track_of(admin, message, group)
+            assert track.track_type is TrackType.NOT_ONLINE
+            assert f"consumerGroup={group}, trackType={track.track_type}" in printed, printed
+
+
+def test_what_an_expression_is_of_a_message_is_what_the_brokers_filter_says(
+    cluster: Cluster, admin: Admin, producer: Producer
+) -> None:
+    topic, group = "real_sql", "real_sql_group"
+    admin.create_topic(topic, queues=1)
+    until(lambda: producer.fetch_publish_message_queues(topic))
+    (queue,) = producer.fetch_publish_message_queues(topic)
+    values: list[dict[str, str]] = [{"amount": "5"}, {"amount": "1"}, {}, {"amount": "3.5"}]
+    messages = [
+        admin.view_message(producer.send(Message(topic, b"x", properties=each), queue).offset_msg_id) for each in values
+    ]
+    wanted = SubscriptionData(topic=topic, sub_string="amount > 3", expression_type="SQL92", sub_version=1)
+    with online(cluster.name_server, "S1", group, [wanted], [queue]):
+        told = [admin.explain(message, group) for message in messages]
+        admin.reset_offset(group, queue, len(messages), force=True)
+        until(lambda: admin.explain(queue, group).sentence.startswith(f"offset {len(messages)} of"))
+        after = [admin.explain(message, group).outcome for message in messages]
+    assert told[0].sentences[1] == "will be passed by the broker's filter SQL92 amount > 3 (amount is '5')"
+    # a text that is no whole number is compared with one by no broker: the expression is not true then
+    assert after == [Outcome.CONSUMED, Outcome.FILTERED, Outcome.FILTERED, Outcome.FILTERED]
