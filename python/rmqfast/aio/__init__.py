@@ -1,0 +1,23 @@
+"""The clients for asyncio: the same names and methods as those of `rmqfast`, awaited.
+
+Each belongs to the loop that it is first used in, is started by `start()` or `async with`, and never blocks that loop.
+"""
+
+from rmqfast.aio.admin import Admin
+from rmqfast.aio.lite_pull_consumer import LitePullConsumer
+from rmqfast.aio.offset_store import OffsetStore
+from rmqfast.aio.producer import Producer
+from rmqfast.aio.pull_consumer import PullConsumer
+from rmqfast.aio.push_consumer import PushConsumer
+from rmqfast.aio.transaction_producer import TransactionListener, TransactionProducer
+
+__all__ = [
+    "Admin",
+    "LitePullConsumer",
+    "OffsetStore",
+    "Producer",
+    "PullConsumer",
+    "PushConsumer",
+    "TransactionListener",
+    "TransactionProducer",
+]

@@ -1,0 +1,60 @@
+"""A method of a blocking client as one that is awaited: the same name, the same parameters.
+
+The clients of asyncio list their methods by it, so that type checkers and editors know the parameters, and nobody has
+to write them twice.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable, Coroutine
+from functools import update_wrapper
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Asks(Protocol):
+    """Has a blocking twin, and threads that ask it."""
+
+    @property
+    def _twin(self) -> Any:
+        """What is asked."""
+
+    def _ask(self, work: Callable[..., Any], *args: Any, **named: Any) -> Awaitable[Any]:
+        """Does work on a thread."""
+
+
+def awaited(method: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]:
+    """The method of an asyncio client that has its twin do `method`, on one of the client's threads.
+
+    Whoever is cancelled while it waits is told so at once; what was asked for may be done nevertheless.
+
+    Args:
+        method: A method of the blocking client.
+
+    Example:
+        >>> import asyncio
+        >>> class Clock:
+        ...     def wait(self, seconds: float = 0.0) -> str:
+        ...         return f"waited {seconds} s"
+        >>> class AsyncClock:
+        ...     wait = awaited(Clock.wait)
+        ...     _twin = Clock()
+        ...
+        ...     async def _ask(self, work, *args, **named):
+        ...         return await asyncio.to_thread(work, *args, **named)
+        >>> asyncio.run(AsyncClock().wait(0.5))
+        'waited 0.5 s'
+    """
+    name = method.__name__
+
+    async def call(self: Asks, /, *args: P.args, **named: P.kwargs) -> T:
+        # by its name: the twin may be of a class that does it otherwise
+        result: T = await self._ask(getattr(self._twin, name), *args, **named)
+        return result
+
+    update_wrapper(call, method)
+    call.__doc__ = f"Awaited; of the blocking `{method.__qualname__}`:\n\n{inspect.getdoc(method)}"
+    return call

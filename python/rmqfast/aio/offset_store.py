@@ -1,0 +1,33 @@
+"""Where a consumer keeps how far it is in each queue, asked from an event loop.
+
+Source: `OffsetStore`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from rmqfast.aio.awaited import awaited
+from rmqfast.client import consumer as blocking
+
+
+class OffsetStore:
+    """The offsets of one group, as its member sees them; queues stand there with the namespace of their topics.
+
+    Args:
+        store: The blocking one.
+        ask: Has a client's thread ask it.
+    """
+
+    def __init__(self, store: blocking.OffsetStore, ask: Callable[..., Awaitable[Any]]) -> None:
+        self._twin, self._ask = store, ask
+
+    load = awaited(blocking.OffsetStore.load)
+    update_offset = awaited(blocking.OffsetStore.update_offset)
+    read_offset = awaited(blocking.OffsetStore.read_offset)
+    persist = awaited(blocking.OffsetStore.persist)
+    persist_all = awaited(blocking.OffsetStore.persist_all)
+    remove_offset = awaited(blocking.OffsetStore.remove_offset)
+    clone = awaited(blocking.OffsetStore.clone)
+    update_to_broker = awaited(blocking.OffsetStore.update_to_broker)

@@ -1,0 +1,315 @@
+"""Sends messages, and awaits what becomes of them.
+
+Source: `DefaultMQProducer`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from rmqfast.aio.awaited import awaited
+from rmqfast.aio.client import OnEnd
+from rmqfast.aio.member import Member
+from rmqfast.aio.turns import Turns
+from rmqfast.client import producer as blocking
+from rmqfast.client.consumer import MessageView
+from rmqfast.client.instance import ClientConfig
+from rmqfast.client.instance.config import DEFAULT_INSTANCE_NAME
+from rmqfast.client.producer import OnReply, ProducerOptions, QueueSelector, SendCallback, SendResult, select_by_hash
+from rmqfast.client.producer.producer import SEND_TIMEOUT
+from rmqfast.client.producer.requests import not_replied
+from rmqfast.client.producer.stepwise import Prepared, StepwiseProducer
+from rmqfast.errors import ClientError, RemotingError, RemotingTimeoutError, RequestTimeoutError
+from rmqfast.message import Message, MessageQueue
+from rmqfast.store.writer import ArrowBatch, ArrowStream
+
+if TYPE_CHECKING:
+    import asyncio
+
+#: Sends that wait for a route, a connection or room at a time; further ones wait for a thread.
+_SENDERS = 4
+#: Sends that begin in one turn of the loop: ten milliseconds or so.
+_IN_A_TURN = 200
+
+
+class Producer(Member[StepwiseProducer]):
+    """Sends messages; the tasks of one loop may share it.
+
+    A send takes no thread while it waits for its broker, and as many as `max_in_flight` of the options may be on their
+    way; further ones wait for their turn, within their timeouts. Where a send is cancelled, nobody knows whether the
+    message is stored, as with a timeout.
+
+    Args:
+        group: The producer group: transactions are checked back by group.
+        name_server: `host:port`, several separated by `;`; unless given, that of `config`, or the environment's
+            `NAMESRV_ADDR`.
+        instance_name: Sets clients of one process apart.
+        namespace: Stands before the names of topics and groups.
+        config: Everything else about the cluster: TLS, accounts, timers.
+        options: How to send: retries, compression, limits.
+        enable_msg_trace: Whether traces tell what becomes of its messages; `Admin.query_msg_trace_by_id` reads them.
+        customized_trace_topic: The topic of traces; `RMQ_SYS_TRACE_TOPIC` unless given.
+
+    Raises:
+        ArgumentError: An address without a port.
+
+    Example:
+        >>> import asyncio, rmqfast
+        >>> async def main(name_server):
+        ...     async with Producer("shop", name_server=name_server) as producer:
+        ...         sends = [producer.send(rmqfast.Message("orders", b"%d" % n)) for n in range(100)]
+        ...         return {result.status.value for result in await asyncio.gather(*sends)}
+        >>> with rmqfast.EmbeddedCluster() as cluster:
+        ...     asyncio.run(main(cluster.name_server))
+        {'SEND_OK'}
+
+    Source: `DefaultMQProducer`.
+    """
+
+    def __init__(
+        self,
+        group: str,
+        *,
+        name_server: str | Sequence[str] | None = None,
+        instance_name: str = DEFAULT_INSTANCE_NAME,
+        namespace: str = "",
+        config: ClientConfig | None = None,
+        options: ProducerOptions | None = None,
+        enable_msg_trace: bool = False,
+        customized_trace_topic: str | None = None,
+    ) -> None:
+        super().__init__(
+            StepwiseProducer(
+                group,
+                name_server=name_server,
+                instance_name=instance_name,
+                namespace=namespace,
+                config=config,
+                options=options,
+                enable_msg_trace=enable_msg_trace,
+                customized_trace_topic=customized_trace_topic,
+            )
+        )
+        # who waits here keeps no other call from its thread
+        self._senders = self._pool(_SENDERS)
+        self._turns = Turns(_IN_A_TURN)
+
+    send_many = awaited(blocking.Producer.send_many)
+    send_oneway = awaited(blocking.Producer.send_oneway)
+    fetch_publish_message_queues = awaited(blocking.Producer.fetch_publish_message_queues)
+    create_topic = awaited(blocking.Producer.create_topic)
+    register_send_hook = awaited(blocking.Producer.register_send_hook)
+
+    @property
+    def options(self) -> ProducerOptions:
+        """How it sends."""
+        return self._twin.options
+
+    async def send(
+        self,
+        message: Message,
+        queue: MessageQueue | None = None,
+        timeout: float = SEND_TIMEOUT,
+        *,
+        selector: QueueSelector | None = None,
+        argument: Any = None,
+    ) -> SendResult:
+        """Sends a message; other brokers are tried as by the blocking `send`, and the errors are the same.
+
+        Args:
+            message: What to send.
+            queue: Where it goes, of the message's topic.
+            timeout: For all attempts together, in seconds.
+            selector: Chooses the queue, called with the topic's queues, the message and `argument`; must not wait.
+            argument: What the selector goes by.
+
+        Raises:
+            ClientError: The message is not such as brokers take (13), nobody has the topic (10005), or all attempts
+                failed: the code says how the last one did, its cause is the error.
+            ResponseError: The broker refused the message, and none else was asked.
+            RemotingTimeoutError: No answer in time; the message may be stored.
+            RemotingError: As above, of a connection that ended; only where the queue was chosen.
+
+        Source: `DefaultMQProducer.send`.
+        """
+        began = time.monotonic()
+        self._here()
+        await self._turns.take()
+        prepare = partial(self._twin.prepared, message, queue, selector, argument)
+        prepared = prepare() if self._twin.is_at_hand((message,)) else await self._ask_on(self._senders, prepare)
+        return await self._sent(prepared, timeout - (time.monotonic() - began))
+
+    async def send_ordered(self, message: Message, key: str | int, timeout: float = SEND_TIMEOUT) -> SendResult:
+        """Sends a message to the queue of all messages with that key; as `send` with a selector.
+
+        Args:
+            message: What to send.
+            key: As of an order: what has one key stays in one queue while the topic's queues are the same. In order are
+                only messages of which each was awaited before the next.
+            timeout: In seconds.
+
+        Source: `SelectMessageQueueByHash`.
+        """
+        return await self.send(message, timeout=timeout, selector=select_by_hash, argument=key)
+
+    def send_async(
+        self,
+        message: Message,
+        callback: SendCallback | None = None,
+        queue: MessageQueue | None = None,
+        timeout: float = SEND_TIMEOUT,
+        *,
+        selector: QueueSelector | None = None,
+        argument: Any = None,
+    ) -> asyncio.Task[SendResult]:
+        """Begins `send`, whether it is awaited or not.
+
+        Args:
+            message: What to send.
+            callback: Is called on the loop with the `SendResult` or the error.
+            queue: As in `send`.
+            timeout: As in `send`.
+            selector: As in `send`.
+            argument: As in `send`.
+
+        Returns:
+            What may be awaited.
+
+        Source: `DefaultMQProducer.send` with a `SendCallback`.
+        """
+        begin = partial(self.send, message, queue, timeout, selector=selector, argument=argument)
+        return self._begun(begin, callback)
+
+    async def request(
+        self,
+        message: Message,
+        queue: MessageQueue | None = None,
+        timeout: float = SEND_TIMEOUT,
+        *,
+        selector: QueueSelector | None = None,
+        argument: Any = None,
+    ) -> MessageView:
+        """Sends a message, and awaits what a consumer replies to it; no thread waits for that.
+
+        Args:
+            message: What to send; whoever consumes it replies with `create_reply_message`.
+            queue: Where it goes, of the message's topic.
+            timeout: For the message and the reply together, in seconds.
+            selector: As in `send`.
+            argument: As in `send`.
+
+        Returns:
+            The reply; broker and offsets of it are not known.
+
+        Raises:
+            RequestTimeoutError: It was sent, and nobody replied in time.
+            ClientError: It was not sent: says why; and as `send`.
+
+        Source: `DefaultMQProducer.request`.
+        """
+
+        def begin(on_end: OnEnd[MessageView]) -> None:
+            self._twin.request_async(message, on_end, queue, timeout, selector=selector, argument=argument)
+
+        try:
+            return await self._ended(lambda _: False, begin, self._senders)
+        except RequestTimeoutError as error:
+            raise not_replied(message.topic, timeout) from error
+
+    def request_async(
+        self,
+        message: Message,
+        on_done: OnReply,
+        queue: MessageQueue | None = None,
+        timeout: float = SEND_TIMEOUT,
+        *,
+        selector: QueueSelector | None = None,
+        argument: Any = None,
+    ) -> asyncio.Task[MessageView]:
+        """Begins `request`, whether it is awaited or not.
+
+        Args:
+            message: As in `request`.
+            on_done: Is called on the loop with the reply or the error.
+            queue: As in `request`.
+            timeout: As in `request`.
+            selector: As in `request`.
+            argument: As in `request`.
+
+        Returns:
+            What may be awaited.
+
+        Source: `DefaultMQProducer.request` with a `RequestCallback`.
+        """
+        begin = partial(self.request, message, queue, timeout, selector=selector, argument=argument)
+        return self._begun(begin, on_done)
+
+    async def send_batch(
+        self,
+        messages: Sequence[Message] | ArrowStream | ArrowBatch,
+        queue: MessageQueue | None = None,
+        timeout: float = SEND_TIMEOUT,
+        *,
+        topic: str | None = None,
+    ) -> SendResult:
+        """Sends several messages in one request to one queue: all of them are stored, or none.
+
+        Args:
+            messages: `Message` objects, or anything that gives Arrow record batches, with columns as in `send_many`: of
+                one topic, not delayed; together at most `max_message_size` bytes. `send_many` cuts what is larger.
+            queue: Where they go.
+            timeout: In seconds.
+            topic: Of rows without a column `topic`.
+
+        Returns:
+            One result: its ids are those of all messages, separated by commas, its offset that of the first.
+
+        Raises:
+            ArgumentError: A row that cannot be sent.
+            ClientError: They cannot be sent together; and as `send`.
+            RemotingError: As `send`.
+
+        Source: `DefaultMQProducer.send` of a collection, `MessageBatch`.
+        """
+        began = time.monotonic()
+        self._here()
+        if not isinstance(messages, Sequence):
+            return await self._ask_on(self._senders, self._twin.send_batch, messages, queue, timeout, topic=topic)
+        await self._turns.take()
+        prepare = partial(self._twin.prepared_batch, messages, queue, topic)
+        prepared = prepare() if self._twin.is_at_hand(messages) else await self._ask_on(self._senders, prepare)
+        return await self._sent(prepared, timeout - (time.monotonic() - began))
+
+    async def _sent(self, prepared: Prepared, timeout: float) -> SendResult:
+        if prepared.chosen is not None:
+            if timeout < 0:
+                raise RemotingTimeoutError("call timeout")
+            return await self._attempt(prepared, prepared.chosen, timeout)
+        attempts = self._twin.attempts(prepared, timeout)
+        while attempts.is_due:
+            queue, left = attempts.begin()
+            try:
+                result = await self._attempt(prepared, queue, left)
+            except (RemotingError, ClientError) as error:
+                attempts.failed(error)
+            else:
+                attempts.succeeded(result)
+        return attempts.result()
+
+    async def _attempt(self, prepared: Prepared, queue: MessageQueue, timeout: float) -> SendResult:
+        deadline = time.monotonic() + timeout
+
+        def begin(on_end: OnEnd[SendResult]) -> bool:
+            return self._twin.begin(prepared, queue, on_end, timeout, waits=False)
+
+        def wait(on_end: OnEnd[SendResult]) -> None:
+            self._twin.begin(prepared, queue, on_end, deadline - time.monotonic(), waits=True)
+
+        return await self._ended(begin, wait, self._senders)
+
+    def _pools(self) -> list[ThreadPoolExecutor]:
+        return [*super()._pools(), self._senders]

@@ -1,0 +1,214 @@
+"""Pulls queue by queue, from where its application says, and awaits what comes.
+
+Source: `DefaultMQPullConsumer`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from rmqfast.aio.awaited import awaited
+from rmqfast.aio.client import OnEnd
+from rmqfast.aio.consumer import PullingConsumer
+from rmqfast.aio.on_loop import told_on
+from rmqfast.client import pull as blocking
+from rmqfast.client.consumer import MessageSelector, PullResult
+from rmqfast.client.instance import ClientConfig
+from rmqfast.client.instance.config import DEFAULT_INSTANCE_NAME
+from rmqfast.client.pull import PullCallback, PullOptions
+from rmqfast.message import MessageQueue
+
+if TYPE_CHECKING:
+    import asyncio
+
+
+class _ReadyPullConsumer(blocking.PullConsumer):
+    """A blocking consumer that knows whether a pull would have to wait before it is on its way."""
+
+    def is_ready(self, queue: MessageQueue) -> bool:
+        """Whether the broker of a queue is known and connected."""
+        if not self.is_running or queue is None:
+            return True  # which is said in no time, too
+        wrapped = self._wrapped(queue)
+        broker = self._instance.subscribe_address(wrapped.broker_name, self._pull_api.broker_id(wrapped))
+        return broker is not None and self._instance.connections.is_open(broker.address)
+
+
+class PullConsumer(PullingConsumer[_ReadyPullConsumer]):
+    """Pulls queue by queue, from where its application says; the tasks of one loop may share it.
+
+    The application keeps the offsets: nothing is noted of what was pulled. `update_consume_offset` notes one in memory;
+    every five seconds those of queues are stored that the rebalance gave to this member, and the others forgotten. Who
+    drives queues by hand awaits `offset_store.update_to_broker(queue, offset, oneway=False)`. A pull takes no thread
+    while it waits for its broker.
+
+    Args:
+        group: The consumer group.
+        name_server: `host:port`, several separated by `;`; unless given, that of `config`, or the environment's
+            `NAMESRV_ADDR`.
+        instance_name: Sets clients of one process apart.
+        namespace: Stands before the names of topics and groups.
+        config: Everything else about the cluster: TLS, accounts, timers.
+        options: How to pull; a `message_queue_listener` is called on the loop, and may be `async def`.
+
+    Raises:
+        ArgumentError: An address without a port.
+
+    Example:
+        >>> import asyncio, rmqfast
+        >>> from rmqfast.aio.producer import Producer
+        >>> async def main(name_server):
+        ...     async with Producer("shop", name_server=name_server) as producer:
+        ...         queue = (await producer.send(rmqfast.Message("orders", b"paid", tags="paid"))).queue
+        ...     async with PullConsumer("books", name_server=name_server) as consumer:
+        ...         result = await consumer.pull(queue, "paid || sent", 0, 32)
+        ...         return result.status.value, [message.body for message in result.messages]
+        >>> with rmqfast.EmbeddedCluster() as cluster:
+        ...     asyncio.run(main(cluster.name_server))
+        ('FOUND', [b'paid'])
+
+    Source: `DefaultMQPullConsumer`.
+    """
+
+    def __init__(
+        self,
+        group: str,
+        *,
+        name_server: str | Sequence[str] | None = None,
+        instance_name: str = DEFAULT_INSTANCE_NAME,
+        namespace: str = "",
+        config: ClientConfig | None = None,
+        options: PullOptions | None = None,
+    ) -> None:
+        self.options = options or PullOptions()
+        of_twin = self.options
+        if of_twin.message_queue_listener is not None:
+            of_twin = replace(of_twin, message_queue_listener=self._told(of_twin.message_queue_listener))
+        super().__init__(
+            _ReadyPullConsumer(
+                group,
+                name_server=name_server,
+                instance_name=instance_name,
+                namespace=namespace,
+                config=config,
+                options=of_twin,
+            )
+        )
+
+    fetch_subscribe_message_queues = awaited(blocking.PullConsumer.fetch_subscribe_message_queues)
+    fetch_message_queues_in_balance = awaited(blocking.PullConsumer.fetch_message_queues_in_balance)
+    update_consume_offset = awaited(blocking.PullConsumer.update_consume_offset)
+    fetch_consume_offset = awaited(blocking.PullConsumer.fetch_consume_offset)
+    send_message_back = awaited(blocking.PullConsumer.send_message_back)
+    register_filter_hook = awaited(blocking.PullConsumer.register_filter_hook)
+
+    @property
+    def register_topics(self) -> frozenset[str]:
+        """The topics whose queues are shared out among the members of the group; set before the start."""
+        return self._twin.register_topics
+
+    @register_topics.setter
+    def register_topics(self, topics: Iterable[str]) -> None:
+        self._twin.register_topics = topics
+
+    async def pull(
+        self,
+        queue: MessageQueue,
+        expression: str | MessageSelector | None,
+        offset: int,
+        max_messages: int,
+        timeout: float | None = None,
+    ) -> PullResult:
+        """Pulls, and awaits the answer; where there is nothing, that is the answer.
+
+        Args:
+            queue: Where from.
+            expression: Tags joined by `||`, `*` for all, or a `MessageSelector`.
+            offset: Of the first message.
+            max_messages: How many at most; brokers have limits of their own, 32 as they are shipped.
+            timeout: How long to wait, in seconds; that of the options unless given.
+
+        Raises:
+            ClientError: It is not running, an argument is not such as brokers take, or the broker is not known.
+            ResponseError: The broker refused.
+            RemotingError: There is no answer.
+
+        Source: `DefaultMQPullConsumer.pull`.
+        """
+        pull = self._twin.pull_async
+        return await self._pulled(
+            queue, lambda on_end: pull(queue, expression, offset, max_messages, on_end, timeout=timeout)
+        )
+
+    async def pull_block_if_not_found(
+        self, queue: MessageQueue, expression: str | MessageSelector | None, offset: int, max_messages: int
+    ) -> PullResult:
+        """As `pull`, but where there is nothing, the broker waits for messages: for `broker_suspend` seconds or so.
+
+        Raises:
+            ClientError: As `pull`.
+            RemotingError: As `pull`.
+
+        Source: `DefaultMQPullConsumer.pullBlockIfNotFound`.
+        """
+        pull = self._twin.pull_block_if_not_found_async
+        return await self._pulled(queue, lambda on_end: pull(queue, expression, offset, max_messages, on_end))
+
+    def pull_async(  # noqa: PLR0917 - as Java has them
+        self,
+        queue: MessageQueue,
+        expression: str | MessageSelector | None,
+        offset: int,
+        max_messages: int,
+        callback: PullCallback | None = None,
+        timeout: float | None = None,
+    ) -> asyncio.Task[PullResult]:
+        """Begins `pull`, whether it is awaited or not.
+
+        Args:
+            queue: As in `pull`.
+            expression: As in `pull`.
+            offset: As in `pull`.
+            max_messages: As in `pull`.
+            callback: Is called on the loop with the result or the error.
+            timeout: As in `pull`.
+
+        Returns:
+            What may be awaited.
+
+        Source: `DefaultMQPullConsumer.pull` with a `PullCallback`.
+        """
+        return self._begun(partial(self.pull, queue, expression, offset, max_messages, timeout), callback)
+
+    def pull_block_if_not_found_async(
+        self,
+        queue: MessageQueue,
+        expression: str | MessageSelector | None,
+        offset: int,
+        max_messages: int,
+        callback: PullCallback | None = None,
+    ) -> asyncio.Task[PullResult]:
+        """Begins `pull_block_if_not_found`, whether it is awaited or not; as `pull_async`.
+
+        Source: `DefaultMQPullConsumer.pullBlockIfNotFound` with a `PullCallback`.
+        """
+        return self._begun(partial(self.pull_block_if_not_found, queue, expression, offset, max_messages), callback)
+
+    async def _pulled(self, queue: MessageQueue, submit: Callable[[OnEnd[PullResult]], object]) -> PullResult:
+        def begin(on_end: OnEnd[PullResult]) -> bool:
+            if not self._twin.is_ready(queue):
+                return False
+            submit(on_end)
+            return True
+
+        return await self._ended(begin, submit, self._threads)
+
+    def _told(self, listener: Callable[..., Any]) -> Callable[..., None]:
+        def tell(*args: Any) -> None:
+            if self._loop is not None:
+                told_on(self._loop, listener)(*args)
+
+        return tell

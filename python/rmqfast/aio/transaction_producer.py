@@ -1,0 +1,148 @@
+"""Sends messages that nobody sees before a transaction has ended well.
+
+Source: `TransactionMQProducer`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Protocol
+
+from rmqfast.aio.awaited import awaited
+from rmqfast.aio.on_loop import OnLoop
+from rmqfast.aio.producer import Producer
+from rmqfast.client import producer as blocking
+from rmqfast.client.instance import ClientConfig
+from rmqfast.client.instance.config import DEFAULT_INSTANCE_NAME
+from rmqfast.client.producer import LocalTransactionState, ProducerOptions, TransactionSendResult
+from rmqfast.client.producer.producer import SEND_TIMEOUT
+from rmqfast.client.producer.stepwise import StepwiseTransactionProducer
+from rmqfast.message import Message
+
+#: Transactions of one producer that are carried out at a time; further ones wait for a thread.
+TRANSACTIONS_AT_A_TIME = 16
+
+
+class TransactionListener(Protocol):
+    """Carries a transaction out, and says later what became of it: `rmqfast.TransactionListener`, its methods `async`.
+
+    They may be plain functions, too; those are called on a thread.
+    """
+
+    def execute_local_transaction(
+        self, message: Message, argument: Any
+    ) -> Awaitable[LocalTransactionState | None] | LocalTransactionState | None:
+        """Carries the transaction out; the message is stored, and nobody sees it yet."""
+
+    def check_local_transaction(
+        self, message: Any
+    ) -> Awaitable[LocalTransactionState | None] | LocalTransactionState | None:
+        """Says what became of a transaction, of this producer or another one of the group."""
+
+
+class TransactionProducer(Producer):
+    """Sends messages that consumers see once a transaction was committed.
+
+    Args:
+        group: The producer group: all members answer for each other's transactions.
+        listener: Carries transactions out, and says what became of them; its methods may be `async def`.
+        name_server: As of `Producer`.
+        instance_name: As of `Producer`.
+        namespace: As of `Producer`.
+        config: As of `Producer`.
+        options: As of `Producer`.
+        enable_msg_trace: As of `Producer`; traces tell how transactions end, too.
+        customized_trace_topic: As of `Producer`.
+
+    Example:
+        >>> import asyncio, rmqfast
+        >>> class Bank:
+        ...     async def execute_local_transaction(self, message, argument):
+        ...         await asyncio.sleep(0.01)
+        ...         return LocalTransactionState.COMMIT_MESSAGE
+        ...
+        ...     async def check_local_transaction(self, message):
+        ...         return LocalTransactionState.ROLLBACK_MESSAGE
+        >>> async def main(name_server):
+        ...     async with TransactionProducer("bank", Bank(), name_server=name_server) as producer:
+        ...         return await producer.send_in_transaction(Message("money", b"1 to B"))
+        >>> with rmqfast.EmbeddedCluster() as cluster:
+        ...     asyncio.run(main(cluster.name_server)).local_state.value
+        'COMMIT_MESSAGE'
+
+    Source: `TransactionMQProducer`.
+    """
+
+    def __init__(
+        self,
+        group: str,
+        listener: TransactionListener,
+        *,
+        name_server: str | Sequence[str] | None = None,
+        instance_name: str = DEFAULT_INSTANCE_NAME,
+        namespace: str = "",
+        config: ClientConfig | None = None,
+        options: ProducerOptions | None = None,
+        enable_msg_trace: bool = False,
+        customized_trace_topic: str | None = None,
+    ) -> None:
+        named: dict[str, Any] = {
+            "name_server": name_server,
+            "instance_name": instance_name,
+            "namespace": namespace,
+            "config": config,
+            "options": options,
+            "enable_msg_trace": enable_msg_trace,
+            "customized_trace_topic": customized_trace_topic,
+        }
+        super().__init__(group, **named)
+        self.listener = listener
+        self._twin = self._transactional = StepwiseTransactionProducer(group, _Listener(self._called), **named)
+        self._transactions = self._pool(TRANSACTIONS_AT_A_TIME)
+
+    register_end_transaction_hook = awaited(blocking.TransactionProducer.register_end_transaction_hook)
+
+    async def send_in_transaction(
+        self, message: Message, argument: Any = None, timeout: float = SEND_TIMEOUT
+    ) -> TransactionSendResult:
+        """Stores a message, has the listener carry the transaction out, and tells the broker how it ended.
+
+        A delay level is left out, as in Java. Where this is cancelled, the transaction goes on.
+
+        Args:
+            message: What to send.
+            argument: Is given to the listener.
+            timeout: For the send, in seconds.
+
+        Raises:
+            ClientError: The message could not be stored: the transaction was not carried out.
+
+        Source: `DefaultMQProducerImpl.sendMessageInTransaction`.
+        """
+        send = self._transactional.send_in_transaction
+        return await self._ask_on(self._transactions, send, message, argument, timeout)
+
+    def _pools(self) -> list[ThreadPoolExecutor]:
+        return [*super()._pools(), self._transactions]
+
+    def _called(self, name: str, *args: Any) -> Any:
+        """Calls a method of the listener from one of the twin's threads."""
+        if self._loop is None:
+            raise RuntimeError("it was not started")
+        return OnLoop(getattr(self.listener, name), self._loop)(*args)
+
+
+class _Listener:
+    """The listener as the twin knows it."""
+
+    def __init__(self, called: Callable[..., Any]) -> None:
+        self._called = called
+
+    def execute_local_transaction(self, message: Message, argument: Any) -> LocalTransactionState | None:
+        state: LocalTransactionState | None = self._called("execute_local_transaction", message, argument)
+        return state
+
+    def check_local_transaction(self, message: Any) -> LocalTransactionState | None:
+        state: LocalTransactionState | None = self._called("check_local_transaction", message)
+        return state

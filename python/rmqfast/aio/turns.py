@@ -1,0 +1,60 @@
+"""How much begins in one turn of an event loop, so that other tasks have theirs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+
+
+class Turns:
+    """Lets so many begin in one turn of the loop; the others wait for the next ones, in their order.
+
+    Args:
+        most: How many.
+
+    Example:
+        >>> async def main():
+        ...     turns, begun = Turns(2), []
+        ...
+        ...     async def begin(name):
+        ...         await turns.take()
+        ...         begun.append(name)
+        ...
+        ...     tasks = [asyncio.create_task(begin(name)) for name in "abcd"]
+        ...     await asyncio.sleep(0)
+        ...     first = list(begun)
+        ...     await asyncio.gather(*tasks)
+        ...     return first, begun
+        >>> asyncio.run(main())
+        (['a', 'b'], ['a', 'b', 'c', 'd'])
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = self._left = most
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._is_next_due = False
+
+    async def take(self) -> None:
+        """Waits for a turn with room."""
+        loop = asyncio.get_running_loop()
+        if not self._is_next_due:
+            self._is_next_due = True
+            loop.call_soon(self._next)
+        if self._left > 0:
+            self._left -= 1
+            return
+        waiting: asyncio.Future[None] = loop.create_future()
+        self._waiting.append(waiting)
+        await waiting
+
+    def _next(self) -> None:
+        """A turn begins."""
+        self._left = self._most
+        while self._waiting and self._left > 0:
+            waiting = self._waiting.popleft()
+            if not waiting.done():  # or it was cancelled
+                waiting.set_result(None)
+                self._left -= 1
+        self._is_next_due = self._left < self._most
+        if self._is_next_due:
+            asyncio.get_running_loop().call_soon(self._next)

@@ -1,0 +1,70 @@
+"""Names of attributes, and the values that publishing and consuming have in common.
+
+Source: the semantic conventions of OpenTelemetry for messaging and for RocketMQ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from opentelemetry.util.types import AttributeValue
+
+SYSTEM = "messaging.system"
+OPERATION_NAME = "messaging.operation.name"
+OPERATION_TYPE = "messaging.operation.type"
+DESTINATION = "messaging.destination.name"
+PARTITION = "messaging.destination.partition.id"
+CLIENT_ID = "messaging.client.id"
+CONSUMER_GROUP = "messaging.consumer.group.name"
+BATCH_COUNT = "messaging.batch.message_count"
+MESSAGE_ID = "messaging.message.id"
+BODY_SIZE = "messaging.message.body.size"
+ENVELOPE_SIZE = "messaging.message.envelope.size"
+CLIENT_GROUP = "messaging.rocketmq.client_group"
+CONSUMPTION_MODEL = "messaging.rocketmq.consumption_model"
+NAMESPACE = "messaging.rocketmq.namespace"
+TAG = "messaging.rocketmq.message.tag"
+KEYS = "messaging.rocketmq.message.keys"
+TYPE = "messaging.rocketmq.message.type"
+DELAY_LEVEL = "messaging.rocketmq.message.delay_time_level"
+ERROR_TYPE = "error.type"
+SERVER_ADDRESS, SERVER_PORT = "server.address", "server.port"
+
+
+class Told(Protocol):
+    """A message, sent or consumed."""
+
+    @property
+    def tags(self) -> str | None:
+        """The tag."""
+
+    @property
+    def keys(self) -> str | None:
+        """The keys, separated by spaces."""
+
+
+def of_message(message: Told) -> dict[str, AttributeValue]:
+    """Tag and keys, where there are any."""
+    found: dict[str, AttributeValue] = {}
+    if message.tags:
+        found[TAG] = message.tags
+    if message.keys:
+        found[KEYS] = message.keys.split()
+    return found
+
+
+def of_broker(address: str) -> dict[str, AttributeValue]:
+    """Host and port.
+
+    Example:
+        >>> of_broker("[::1]:10911")
+        {'server.address': '::1', 'server.port': 10911}
+    """
+    host, _, port = address.rpartition(":")
+    return {SERVER_ADDRESS: host.strip("[]"), SERVER_PORT: int(port)} if port.isdigit() else {}
+
+
+def known(attributes: Mapping[str, AttributeValue | None]) -> dict[str, AttributeValue]:
+    """Those that have a value."""
+    return {name: value for name, value in attributes.items() if value is not None and value != ""}

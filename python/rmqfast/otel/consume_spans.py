@@ -1,0 +1,134 @@
+"""Spans of messages that are consumed.
+
+Source: `ConsumeMessageOpenTracingHookImpl`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextvars import Token
+from enum import Enum
+from typing import NamedTuple, Protocol
+
+from opentelemetry.context import Context, attach, detach, get_current
+from opentelemetry.propagators.textmap import TextMapPropagator
+from opentelemetry.trace import (
+    Link,
+    Span,
+    SpanKind,
+    Status,
+    StatusCode,
+    Tracer,
+    get_current_span,
+    set_span_in_context,
+)
+from opentelemetry.util.types import AttributeValue
+
+from rmqfast.client.consumer import ConsumeContext, MessageView
+from rmqfast.client.instance.namespaces import without_namespace
+from rmqfast.otel import attributes
+from rmqfast.otel.properties import context_of
+
+_NOTE = "otel"
+
+
+class Operation(Enum):
+    """What a consumer does with messages: its listener is called, or the application gets them."""
+
+    PROCESS = "process"
+    RECEIVE = "receive"
+
+
+class Consumer(Protocol):
+    """Whose messages they are."""
+
+    @property
+    def client_id(self) -> str:
+        """What brokers know it as."""
+
+
+class _Begun(NamedTuple):
+    span: Span
+    token: Token[Context]
+
+
+class ConsumeSpans:
+    """A span for messages that are consumed at once; a `ConsumeHook`.
+
+    Args:
+        tracer: Makes spans.
+        propagator: Reads contexts from properties.
+        consumer: Whose messages they are.
+        operation: What it does with them.
+    """
+
+    name = "OpenTelemetry"
+
+    def __init__(self, tracer: Tracer, propagator: TextMapPropagator, consumer: Consumer, operation: Operation) -> None:
+        self._tracer, self._propagator, self._consumer = tracer, propagator, consumer
+        self._operation = operation
+
+    def before(self, context: ConsumeContext) -> None:
+        """Messages are about to be consumed: what is done on this thread is within the span."""
+        topic = without_namespace(context.messages[0].topic)
+        parent, links = self._origin(context.messages)
+        span = self._tracer.start_span(
+            f"{topic} {self._operation.value}",
+            parent,
+            SpanKind.CONSUMER if self._operation is Operation.PROCESS else SpanKind.CLIENT,
+            self._attributes(context, topic),
+            links,
+        )
+        context.notes[_NOTE] = _Begun(span, attach(set_span_in_context(span, parent)))
+
+    def after(self, context: ConsumeContext) -> None:
+        """They were consumed, or are to come again."""
+        begun: _Begun | None = context.notes.get(_NOTE)
+        if begun is None:
+            return
+        detach(begun.token)
+        span, error = begun.span, context.error
+        if error is not None:
+            span.record_exception(error)
+        if not context.is_success:
+            said = context.status or ""
+            span.set_status(Status(StatusCode.ERROR, said if error is None else str(error)))
+            span.set_attribute(attributes.ERROR_TYPE, said if error is None else type(error).__qualname__)
+        span.end()
+
+    def _origin(self, messages: Sequence[MessageView]) -> tuple[Context, list[Link]]:
+        """Within what a span stands: one message within its producer's, several have links to theirs."""
+        found = [context_of(message, self._propagator) for message in messages]
+        sent = [get_current_span(each).get_span_context() for each in found]
+        if len(found) == 1 and self._operation is Operation.PROCESS:
+            return (found[0] if sent[0].is_valid else get_current()), []
+        return get_current(), [Link(each) for each in sent if each.is_valid]
+
+    def _attributes(self, context: ConsumeContext, topic: str) -> dict[str, AttributeValue]:
+        messages, group = context.messages, without_namespace(context.consumer_group)
+        first, count = messages[0], len(messages)
+        single = first if count == 1 else None
+        return attributes.known(
+            {
+                attributes.SYSTEM: "rocketmq",
+                attributes.OPERATION_NAME: self._operation.value,
+                attributes.OPERATION_TYPE: self._operation.value,
+                attributes.DESTINATION: topic,
+                attributes.PARTITION: str(context.queue.queue_id),
+                attributes.CLIENT_ID: self._consumer.client_id,
+                attributes.CONSUMER_GROUP: group,
+                attributes.CLIENT_GROUP: group,
+                attributes.NAMESPACE: context.namespace,
+                attributes.CONSUMPTION_MODEL: _model(self._consumer),
+                attributes.BATCH_COUNT: count if count > 1 else None,
+                attributes.MESSAGE_ID: single.msg_id if single is not None else None,
+                attributes.ENVELOPE_SIZE: single.store_size if single is not None else None,
+                **(attributes.of_message(single) if single is not None else {}),
+                **attributes.of_broker(first.store_host),
+            }
+        )
+
+
+def _model(consumer: object) -> str:
+    options = getattr(consumer, "options", None)
+    return str(getattr(options, "message_model", "CLUSTERING")).lower()

@@ -1,0 +1,102 @@
+"""Spans of transactions that end.
+
+Source: `EndTransactionOpenTracingHookImpl`.
+"""
+
+from __future__ import annotations
+
+import threading
+
+from opentelemetry.context import Context
+from opentelemetry.propagators.textmap import TextMapPropagator
+from opentelemetry.trace import Span, SpanKind, Tracer, get_current_span, set_span_in_context
+from opentelemetry.util.types import AttributeValue
+
+from rmqfast.client.instance.namespaces import without_namespace
+from rmqfast.client.producer import (
+    EndTransactionContext,
+    LocalTransactionState,
+    MessageType,
+    SendContext,
+    TransactionProducer,
+)
+from rmqfast.otel import attributes
+from rmqfast.otel.properties import context_of
+from rmqfast.otel.publish_spans import span_of
+
+_OPERATIONS = {
+    LocalTransactionState.COMMIT_MESSAGE: "commit",
+    LocalTransactionState.ROLLBACK_MESSAGE: "rollback",
+    LocalTransactionState.UNKNOWN: "unknown",
+}
+
+
+class EndTransactionSpans:
+    """A span for each end of a transaction, below that of its half message; an `EndTransactionHook` and a `SendHook`.
+
+    It begins and ends as the state is known: nobody waits for the broker that is told.
+
+    Args:
+        tracer: Makes spans.
+        propagator: Reads contexts from properties.
+        producer: Whose transactions they are.
+    """
+
+    name = "OpenTelemetry"
+
+    def __init__(self, tracer: Tracer, propagator: TextMapPropagator, producer: TransactionProducer) -> None:
+        self._tracer, self._propagator, self._producer = tracer, propagator, producer
+        self._half = _HalfMessage()
+
+    def before(self, context: SendContext) -> None:
+        """Nothing: it has a span."""
+
+    def after(self, context: SendContext) -> None:
+        """A half message was sent: this thread carries the transaction out, and ends it."""
+        if context.message_type is MessageType.TRANSACTION_HALF:
+            self._half.unique_id, self._half.span = context.unique_id, span_of(context)
+
+    def end_transaction(self, context: EndTransactionContext) -> None:
+        """A transaction has ended, or nobody knows how."""
+        topic, operation = without_namespace(context.message.topic), _OPERATIONS[context.state]
+        span = self._tracer.start_span(
+            f"{topic} {operation}",
+            self._context_of_checked(context) if context.is_from_check else self._context_of_own(context),
+            SpanKind.CLIENT,
+            self._attributes(context, topic, operation),
+        )
+        span.end()
+
+    def _context_of_own(self, context: EndTransactionContext) -> Context | None:
+        half, span = self._half, self._half.span
+        half.span = None
+        return None if span is None or half.unique_id != context.message_id else set_span_in_context(span)
+
+    def _context_of_checked(self, context: EndTransactionContext) -> Context | None:
+        found = context_of(context.message, self._propagator)
+        return found if get_current_span(found).get_span_context().is_valid else None
+
+    def _attributes(self, context: EndTransactionContext, topic: str, operation: str) -> dict[str, AttributeValue]:
+        group = without_namespace(context.producer_group)
+        return attributes.known(
+            {
+                attributes.SYSTEM: "rocketmq",
+                attributes.OPERATION_NAME: operation,
+                attributes.OPERATION_TYPE: "settle",
+                attributes.DESTINATION: topic,
+                attributes.CLIENT_ID: self._producer.client_id,
+                attributes.CLIENT_GROUP: group,
+                attributes.NAMESPACE: context.producer_group.removesuffix(group).rstrip("%"),
+                attributes.MESSAGE_ID: context.message_id,
+                attributes.TYPE: "transaction",
+                **attributes.of_message(context.message),
+                **attributes.of_broker(context.broker_address),
+            }
+        )
+
+
+class _HalfMessage(threading.local):
+    """What this thread has sent last."""
+
+    unique_id = ""
+    span: Span | None = None

@@ -1,0 +1,101 @@
+"""Which client gets which hook.
+
+Source: the OpenTracing hooks of `DefaultMQProducer` and `DefaultMQPushConsumer`, with OpenTelemetry in their place.
+"""
+
+from __future__ import annotations
+
+import threading
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Any, TypeAlias
+from weakref import WeakSet
+
+from opentelemetry.propagate import get_global_textmap
+from opentelemetry.propagators.textmap import TextMapPropagator
+from opentelemetry.trace import TracerProvider, get_tracer
+
+from rmqfast.client.consumer.active_consumer import ActiveConsumer
+from rmqfast.client.producer import Producer, TransactionProducer
+from rmqfast.client.push import PushConsumer
+from rmqfast.errors import ArgumentError
+from rmqfast.otel.consume_spans import ConsumeSpans, Operation
+from rmqfast.otel.end_transaction_spans import EndTransactionSpans
+from rmqfast.otel.publish_spans import PublishSpans
+
+if TYPE_CHECKING:
+    from rmqfast.aio import client as aio
+
+Client: TypeAlias = Producer | PushConsumer | ActiveConsumer
+
+_SCHEMA = "https://opentelemetry.io/schemas/1.37.0"
+_lock = threading.Lock()
+_instrumented: WeakSet[Client] = WeakSet()
+
+
+def instrument(
+    client: Client | aio.Client[Any],
+    tracer_provider: TracerProvider | None = None,
+    *,
+    propagator: TextMapPropagator | None = None,
+) -> None:
+    """Has a client tell OpenTelemetry of its messages; a client that does so already is left as it is.
+
+    A producer has a span `<topic> publish` for each attempt to send, and its context goes along as properties of the
+    message (`traceparent`, as other libraries have it). A producer of transactions has, below it, a span `<topic>
+    commit`, `<topic> rollback` or `<topic> unknown` as soon as it is known how the transaction ended, again where a
+    broker asks. A push consumer has a span `<topic> process` for each call of its listener, within which the listener
+    runs: of one message it is a child of the producer's span, of several it has links to all of them. A consumer that
+    pulls has a span `<topic> receive` with links. Rows of an Arrow table carry the context that their column
+    `properties` has, and no other.
+
+    Args:
+        client: A producer or a consumer, started or not; of `rmqfast.aio` as well, where a listener that is `async def`
+            runs within its span, too.
+        tracer_provider: Where spans go; the global one unless given.
+        propagator: What writes contexts into properties; the global one unless given.
+
+    Raises:
+        ArgumentError: No such client.
+
+    Example:
+        >>> import rmqfast
+        >>> from rmqfast.client.producer import Producer
+        >>> from opentelemetry.sdk.trace import TracerProvider
+        >>> from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+        >>> from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+        >>> spans, provider = InMemorySpanExporter(), TracerProvider()
+        >>> provider.add_span_processor(SimpleSpanProcessor(spans))
+        >>> with rmqfast.EmbeddedCluster() as cluster, Producer("shop", name_server=cluster.name_server) as producer:
+        ...     instrument(producer, provider)
+        ...     result = producer.send(rmqfast.Message("orders", b"paid"))
+        >>> [span.name for span in spans.get_finished_spans()]
+        ['orders publish']
+
+    Source: `SendMessageOpenTracingHookImpl`, `EndTransactionOpenTracingHookImpl`, `ConsumeMessageOpenTracingHookImpl`.
+    """
+    # a client of rmqfast.aio has a twin that does it all
+    client = getattr(client, "_twin", client)
+    if not isinstance(client, Producer | PushConsumer | ActiveConsumer):
+        raise ArgumentError(f"client: expected a producer or a consumer, got {type(client).__name__}")
+    with _lock:
+        if client in _instrumented:
+            return
+        _instrumented.add(client)
+    tracer = get_tracer("rmqfast", _version(), tracer_provider, _SCHEMA)
+    propagates = propagator or get_global_textmap()
+    if isinstance(client, Producer):
+        client.register_send_hook(PublishSpans(tracer, propagates, client))
+        if isinstance(client, TransactionProducer):
+            ends = EndTransactionSpans(tracer, propagates, client)
+            client.register_send_hook(ends)
+            client.register_end_transaction_hook(ends)
+        return
+    operation = Operation.PROCESS if isinstance(client, PushConsumer) else Operation.RECEIVE
+    client.register_consume_hook(ConsumeSpans(tracer, propagates, client, operation))
+
+
+def _version() -> str | None:
+    try:
+        return version("rmqfast")
+    except PackageNotFoundError:  # a checkout on the path
+        return None

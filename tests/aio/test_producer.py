@@ -1,0 +1,341 @@
+"""Producers of asyncio against a broker in this process; what was stored is read from its store."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+import logging
+import re
+import threading
+from collections import Counter
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import rmqfast
+from rmqfast import EmbeddedCluster, Message, MessageQueue, aio, open_store
+from rmqfast.client.producer import ProducerOptions, SendContext, SendResult, SendStatus
+from rmqfast.errors import RemotingTimeoutError, ResponseError, RmqError
+
+from .loops import STILL, Ticker, gated, run, stood_still, until
+
+
+def stored(cluster: EmbeddedCluster, topic: str) -> list[dict[str, Any]]:
+    """The messages of a topic as the store has them, queue by queue."""
+    rows = open_store(cluster.brokers[0].tables.root).scan(topic).to_arrow().to_pylist()
+    return sorted(rows, key=lambda row: (row["queue_id"], row["queue_offset"]))
+
+
+def test_all_ways_to_send_store_what_was_given(rmqfast_cluster: EmbeddedCluster) -> None:
+    async def main() -> None:
+        async with aio.Producer("all", name_server=rmqfast_cluster.name_server) as producer:
+            await producer.create_topic("sent", 4)
+            queues = await producer.fetch_publish_message_queues("sent")
+            assert (await producer.send(Message("sent", b"plain", tags="t", keys="k"))).status is SendStatus.SEND_OK
+            assert (await producer.send(Message("sent", b"chosen"), queues[3])).queue == queues[3]
+            picked = await producer.send(Message("sent", b"picked"), selector=lambda of, _, n: of[n], argument=2)
+            assert picked.queue == queues[2]
+            ordered = [await producer.send_ordered(Message("sent", b"%d" % n), "key") for n in range(3)]
+            assert len({result.queue for result in ordered}) == 1
+            batch = await producer.send_batch([Message("sent", b"b%d" % n) for n in range(3)], queues[0])
+            assert len(batch.msg_id.split(",")) == 3
+            many = await producer.send_many(pa.table({"body": [b"x", b"y", b"z"]}), topic="sent", batch_size=2)
+            assert [result.status for result in many] == [SendStatus.SEND_OK] * 2
+            large = b"large, " * 100_000
+            await producer.send(Message("sent", large))
+            await producer.send_oneway(Message("sent", b"oneway"))
+            expected = Counter(
+                [b"plain", b"chosen", b"picked", b"0", b"1", b"2", b"b0", b"b1", b"b2", b"x", b"y", b"z"]
+            )
+            expected.update([large, b"oneway"])
+            await until(lambda: Counter(row["body"] for row in stored(rmqfast_cluster, "sent")) == expected)
+        row = next(row for row in stored(rmqfast_cluster, "sent") if row["body"] == b"plain")
+        assert (row["tags"], row["keys"]) == ("t", "k")
+
+    run(main())
+
+
+def test_a_send_that_is_begun_needs_nobody_who_awaits_it(rmqfast_cluster: EmbeddedCluster) -> None:
+    async def main() -> None:
+        ended: list[SendResult | RmqError] = []
+        async with aio.Producer("begun", name_server=rmqfast_cluster.name_server) as producer:
+            task = producer.send_async(Message("begun", b"awaited"))
+            producer.send_async(Message("begun", b"told"), ended.append)
+            producer.send_async(Message("begun", b""), ended.append)
+            assert (await task).status is SendStatus.SEND_OK
+            await until(lambda: len(ended) == 2)
+        refused, told = sorted(ended, key=lambda end: isinstance(end, SendResult))
+        assert "the message body length is zero" in str(refused)
+        assert isinstance(told, SendResult)
+        assert {row["msg_id"] for row in stored(rmqfast_cluster, "begun")} == {(await task).msg_id, told.msg_id}
+
+    run(main())
+
+
+def test_a_thousand_sends_at_once_take_no_thread_each(rmqfast_cluster: EmbeddedCluster) -> None:
+    async def main() -> None:
+        async with aio.Producer("thousand", name_server=rmqfast_cluster.name_server) as producer:
+            await producer.send(Message("warm", b"x"))
+            before, most = threading.active_count(), 0
+            tasks = [asyncio.create_task(producer.send(Message("thousand", b"%d" % n))) for n in range(1000)]
+            while not all(task.done() for task in tasks):
+                most = max(most, threading.active_count())
+                await asyncio.sleep(0.005)
+            results = await asyncio.gather(*tasks)
+        assert most - before < 12
+        rows = stored(rmqfast_cluster, "thousand")
+        assert {result.msg_id for result in results} == {row["msg_id"] for row in rows}
+        assert len(rows) == 1000
+
+    run(main())
+
+
+def test_no_more_is_on_its_way_than_may_be_and_all_arrives(rmqfast_cluster: EmbeddedCluster) -> None:
+    class Watcher:
+        name = "watcher"
+
+        def __init__(self) -> None:
+            self.most = 0
+
+        def before(self, _context: SendContext) -> None:
+            self.most = max(self.most, producer._twin._in_flight.count)
+
+        def after(self, context: SendContext) -> None:
+            pass
+
+    async def main() -> None:
+        async with producer:
+            await producer.register_send_hook(watcher)
+            await asyncio.gather(*[producer.send(Message("pressed", b"%d" % n), timeout=30) for n in range(300)])
+
+    options = ProducerOptions(max_in_flight=3)
+    producer = aio.Producer("pressed", name_server=rmqfast_cluster.name_server, options=options)
+    watcher = Watcher()
+    run(main())
+    assert len(stored(rmqfast_cluster, "pressed")) == 300
+    assert watcher.most == 3
+
+
+def test_where_there_never_is_room_the_time_is_over_some_day(rmqfast_cluster: EmbeddedCluster) -> None:
+    async def main() -> None:
+        options = ProducerOptions(max_in_flight=1)
+        with gated(rmqfast_cluster) as (gate, config):
+            async with aio.Producer("full", config=config, options=options) as producer:
+                await producer.send(Message("full", b"first"))
+                gate.shut()
+                first = producer.send_async(Message("full", b"waits"), timeout=20)
+                queue = await first_queue(producer, "full")
+                with pytest.raises(RemotingTimeoutError, match="semaphoreAsync timeout"):
+                    await producer.send(Message("full", b"no room"), queue, timeout=0.3)
+                gate.open()
+                assert (await first).status is SendStatus.SEND_OK
+
+    run(main())
+
+
+async def first_queue(producer: aio.Producer, topic: str) -> MessageQueue:
+    return (await producer.fetch_publish_message_queues(topic))[0]
+
+
+def test_a_send_that_is_cancelled_harms_no_other_one(
+    rmqfast_cluster: EmbeddedCluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def main() -> None:
+        with gated(rmqfast_cluster) as (gate, config):
+            async with aio.Producer("cancelled", config=config) as producer:
+                await producer.send(Message("cancelled", b"first"))
+                gate.shut()
+                tasks = [
+                    asyncio.create_task(producer.send(Message("cancelled", b"%d" % n), timeout=20)) for n in range(9)
+                ]
+                await until(lambda: producer._twin._in_flight.count == 9)
+                for task in tasks[::2]:
+                    task.cancel()
+                await asyncio.sleep(0)
+                assert [task.cancelled() for task in tasks] == [True, False] * 4 + [True]
+                with pytest.raises(TimeoutError):
+                    await asyncio.wait_for(producer.send(Message("cancelled", b"given up"), timeout=20), 0.1)
+                gate.open()
+                assert [(await task).status for task in tasks[1::2]] == [SendStatus.SEND_OK] * 4
+                await until(lambda: producer._twin._in_flight.count == 0)
+
+    with caplog.at_level(logging.ERROR):
+        run(main())
+    assert not caplog.records
+    assert len(stored(rmqfast_cluster, "cancelled")) == 11
+
+
+def test_an_answer_that_comes_after_the_end_of_the_loop_harms_nobody(
+    rmqfast_cluster: EmbeddedCluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def main() -> aio.Producer:
+        producer = aio.Producer("late", config=config)
+        await producer.start()
+        await producer.send(Message("late", b"first"))
+        gate.shut()
+        producer.send_async(Message("late", b"second"), timeout=20)
+        await until(lambda: producer._twin._in_flight.count == 1)
+        return producer
+
+    with caplog.at_level(logging.ERROR), gated(rmqfast_cluster) as (gate, config):
+        producer = run(main())  # which cancels what is not awaited
+        gate.open()
+        run(until(lambda: producer._twin._in_flight.count == 0))
+        run(producer.shutdown())  # its own loop is closed
+    assert not caplog.records
+    assert len(stored(rmqfast_cluster, "late")) == 2
+
+
+Send = Callable[[Any], Any]
+#: Sends that fail, of either kind of producer; the topic `t` is there, with one broker.
+WRONG: dict[str, Send] = {
+    "no topic": lambda producer: producer.send(Message("", b"x")),
+    "no name of a topic": lambda producer: producer.send(Message("a b", b"x")),
+    "no body": lambda producer: producer.send(Message("t", b"")),
+    "too large": lambda producer: producer.send(Message("t", b"x" * ((4 << 20) + 1))),
+    "not for users": lambda producer: producer.send(Message("SCHEDULE_TOPIC_XXXX", b"x")),
+    "a property": lambda producer: producer.send(Message("t", b"x", properties={"a": "1\x02b"})),
+    "no queue chosen": lambda producer: producer.send(Message("t", b"x"), selector=lambda *_: None),
+    "another topic's queue": lambda producer: producer.send(Message("t", b"x"), MessageQueue("other", "b", 0)),
+    "a broker that is not": lambda producer: producer.send(Message("t", b"x"), MessageQueue("t", "none", 0)),
+    "a queue that is not": lambda producer: producer.send(Message("t", b"x"), MessageQueue("t", "broker-a", 99)),
+    "a queue and a selector": lambda producer: producer.send(
+        Message("t", b"x"), MessageQueue("t", "broker-a", 0), selector=lambda of, *_: of[0]
+    ),
+    "no batch": lambda producer: producer.send_batch([]),
+    "no one batch": lambda producer: producer.send_batch([Message("t", b"x"), Message("u", b"x")]),
+    "no time": lambda producer: producer.send(Message("t", b"x"), timeout=-1.0),
+    "no time for a queue": lambda producer: producer.send(Message("t", b"x"), MessageQueue("t", "broker-a", 0), -1.0),
+    "one way, no body": lambda producer: producer.send_oneway(Message("t", b"")),
+    "no topic made": lambda producer: producer.create_topic("a b"),
+    "no queues": lambda producer: producer.fetch_publish_message_queues("nowhere"),
+}
+
+
+def failed(work: Callable[[], Any]) -> tuple[type[RmqError], str, int | None]:
+    with pytest.raises(RmqError) as raised:
+        work()
+    return told(raised.value)
+
+
+async def failed_awaited(work: Coroutine[Any, Any, Any]) -> tuple[type[RmqError], str, int | None]:
+    with pytest.raises(RmqError) as raised:
+        await work
+    return told(raised.value)
+
+
+def told(error: RmqError) -> tuple[type[RmqError], str, int | None]:
+    """What an error says, without what no two have alike."""
+    text = re.sub(r"cost \[\d+\]ms|Producer: [\d.:]+", "~", str(error))
+    return type(error), text, getattr(error, "response_code", None)
+
+
+def test_what_fails_is_told_in_the_words_of_the_blocking_producer(rmqfast_cluster: EmbeddedCluster) -> None:
+    async def main() -> None:
+        asynchronous = aio.Producer("words", name_server=rmqfast_cluster.name_server, instance_name="aio")
+        blocking = rmqfast.Producer("words", name_server=rmqfast_cluster.name_server, instance_name="blocking")
+        before = Message("t", b"x")
+        assert await failed_awaited(asynchronous.send(before)) == failed(lambda: blocking.send(before))
+        async with asynchronous:
+            with blocking:
+                blocking.send(Message("t", b"x"))
+                for what, send in WRONG.items():
+                    expected = await asyncio.to_thread(failed, functools.partial(send, blocking))
+                    assert await failed_awaited(send(asynchronous)) == expected, what
+                assert await failed_awaited(asynchronous.start()) == failed(blocking.start)
+                rmqfast_cluster.stop()
+                expected = await asyncio.to_thread(failed, lambda: blocking.send(Message("t", b"x")))
+                assert "Send [3] times, still failed" in expected[1]
+                kind, text, code = await failed_awaited(asynchronous.send(Message("t", b"x")))
+                assert (kind, code) == (expected[0], expected[2])
+                assert text.splitlines()[0] == expected[1].splitlines()[0]
+        assert await failed_awaited(asynchronous.send(before)) == failed(lambda: blocking.send(before))
+        await asynchronous.shutdown()  # once more is nothing
+
+    run(main())
+
+
+def test_another_broker_is_tried_where_one_is_gone() -> None:
+    async def main() -> None:
+        with EmbeddedCluster(brokers=2) as cluster:
+            async with aio.Producer("moves", name_server=cluster.name_server) as producer:
+                await producer.create_topic("moves", 2)
+                queues: list[MessageQueue] = []
+                while len(queues) < 4:
+                    queues = await producer.fetch_publish_message_queues("moves")
+                await producer.send(Message("moves", b"x"))
+                await asyncio.to_thread(cluster.brokers[0].stop)
+                gone = cluster.brokers[0].config["brokerName"]
+                results = await asyncio.gather(*[producer.send(Message("moves", b"%d" % n)) for n in range(20)])
+                assert {result.status for result in results} == {SendStatus.SEND_OK}
+                assert gone not in {result.queue.broker_name for result in results}
+
+    run(main())
+
+
+def test_the_loop_goes_on_while_much_is_sent(rmqfast_cluster: EmbeddedCluster) -> None:
+    async def main() -> float:
+        ticker = Ticker()
+        async with ticker.ticking(), aio.Producer("ticks", name_server=rmqfast_cluster.name_server) as producer:
+            await producer.send(Message("ticks", b"y" * (3 << 20)))
+            await asyncio.gather(*[producer.send(Message("ticks", b"x")) for _ in range(1000)])
+        return ticker.longest
+
+    assert stood_still(main) < STILL
+
+
+def test_a_request_is_awaited_until_somebody_replies(rmqfast_cluster: EmbeddedCluster) -> None:
+    async def main() -> None:
+        async def reply(messages: Sequence[rmqfast.MessageView], _context: Any) -> Any:
+            for message in messages:
+                if message.body != b"say nothing":
+                    await producer.send(rmqfast.create_reply_message(message, b"re: " + (message.body or b"")))
+            return rmqfast.ConsumeConcurrentlyStatus.CONSUME_SUCCESS
+
+        producer = aio.Producer("asks", name_server=rmqfast_cluster.name_server)
+        consumer = aio.PushConsumer("replies", name_server=rmqfast_cluster.name_server)
+        await consumer.subscribe("questions")
+        await consumer.register_message_listener(reply)
+        async with producer:
+            await producer.create_topic("questions", 2)
+            async with consumer:
+                asked = [producer.request(Message("questions", b"%d" % n), timeout=30.0) for n in range(50)]
+                assert [each.body for each in await asyncio.gather(*asked)] == [b"re: %d" % n for n in range(50)]
+                ends: list[Any] = []
+                task = producer.request_async(Message("questions", b"begun"), ends.append, timeout=30.0)
+                assert (await task).body == b"re: begun"
+                assert [end.body for end in ends] == [b"re: begun"]
+                with pytest.raises(TimeoutError):
+                    await asyncio.wait_for(producer.request(Message("questions", b"say nothing"), timeout=0.5), 0.1)
+                silent = Message("questions", b"say nothing")
+                told_here = await failed_awaited(producer.request(silent, timeout=0.5))
+                blocking = rmqfast.Producer("blocks", name_server=rmqfast_cluster.name_server)
+                with blocking:
+                    ask = functools.partial(blocking.request, silent, timeout=0.5)
+                    assert told_here == await asyncio.to_thread(failed, ask)
+
+    run(main())
+
+
+def test_rows_are_sent_as_one_batch_and_traced(rmqfast_cluster: EmbeddedCluster) -> None:
+    async def main() -> None:
+        name_server = rmqfast_cluster.name_server
+        async with (
+            aio.Producer("rows", name_server=name_server, enable_msg_trace=True) as producer,
+            aio.Admin(name_server=name_server) as admin,
+        ):
+            rows = await producer.send_batch(pa.table({"body": [b"a", b"b"]}), topic="rows")
+            assert len(rows.msg_id.split(",")) == 2
+            sent = await producer.send(Message("rows", b"traced"))
+            traces: list[Any] = []
+            async with asyncio.timeout(30):
+                while not traces:
+                    with contextlib.suppress(ResponseError):  # the first trace makes the topic of traces
+                        traces = await admin.query_msg_trace_by_id(sent.msg_id)
+            assert [trace.topic for trace in traces] == ["rows"]
+        assert [row["body"] for row in stored(rmqfast_cluster, "rows") if row["body"] != b"traced"] == [b"a", b"b"]
+
+    run(main())

@@ -1,0 +1,120 @@
+"""Transactions of asyncio producers, against a broker in this process."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Mapping
+from typing import Any
+
+import pytest
+
+from rmqfast import EmbeddedCluster, LocalTransactionState, Message, aio, open_store
+from rmqfast.client.producer import SendStatus
+from rmqfast.errors import ClientError
+
+from .loops import run, until
+
+COMMIT, ROLLBACK, UNKNOWN = LocalTransactionState
+
+
+@pytest.fixture
+def rmqfast_broker_config() -> Mapping[str, str]:
+    """Brokers soon ask what became of a transaction."""
+    return {"transactionTimeOut": "200", "transactionCheckInterval": "200"}
+
+
+def bodies(cluster: EmbeddedCluster, topic: str) -> list[bytes]:
+    store = open_store(cluster.brokers[0].tables.root)
+    return sorted(row["body"] for row in store.scan(topic).to_arrow().to_pylist()) if topic in store.topics() else []
+
+
+class Bank:
+    """Does what the argument says; asked for it later, it commits all but `no`."""
+
+    def __init__(self) -> None:
+        self.asked: list[bytes] = []
+
+    async def execute_local_transaction(self, message: Message, argument: Any) -> LocalTransactionState | None:
+        assert threading.current_thread() is threading.main_thread()
+        await asyncio.sleep(0.02)
+        assert "UNIQ_KEY" in message.properties
+        if isinstance(argument, Exception):
+            raise argument
+        return argument  # type: ignore[no-any-return]
+
+    async def check_local_transaction(self, message: Any) -> LocalTransactionState | None:
+        assert threading.current_thread() is threading.main_thread()
+        await asyncio.sleep(0)
+        self.asked.append(message.body)
+        return ROLLBACK if message.body == b"no" else COMMIT
+
+
+def test_transactions_are_carried_out_on_the_loop_many_at_a_time(rmqfast_cluster: EmbeddedCluster) -> None:
+    async def main() -> None:
+        bank = Bank()
+        async with aio.TransactionProducer("bank", bank, name_server=rmqfast_cluster.name_server) as producer:
+            sends = {
+                b"yes": COMMIT,
+                b"no": ROLLBACK,
+                b"later": UNKNOWN,
+                b"nothing said": None,
+                b"raised": ValueError("no money"),
+            }
+            results = await asyncio.gather(
+                *[producer.send_in_transaction(Message("money", body), said) for body, said in sends.items()]
+            )
+            assert [result.local_state for result in results] == [COMMIT, ROLLBACK, UNKNOWN, UNKNOWN, UNKNOWN]
+            assert {result.send_result.status for result in results} == {SendStatus.SEND_OK}
+            # where a machine is slow, the broker asks for the others, too, and may be told twice
+            expected = sends.keys() - {b"no"}
+            await until(
+                lambda: set(bodies(rmqfast_cluster, "money")) == expected, lambda: bodies(rmqfast_cluster, "money")
+            )
+            assert set(bank.asked) >= {b"later", b"nothing said", b"raised"}
+            assert (await producer.send(Message("money", b"a plain one"))).status is SendStatus.SEND_OK
+            with pytest.raises(ClientError, match="the message body length is zero"):
+                await producer.send_in_transaction(Message("money", b""))
+
+    run(main())
+
+
+def test_a_listener_of_plain_functions_is_called_on_threads(rmqfast_cluster: EmbeddedCluster) -> None:
+    class Plain:
+        def execute_local_transaction(self, _message: Message, _argument: Any) -> LocalTransactionState:
+            assert threading.current_thread() is not threading.main_thread()
+            return COMMIT
+
+        def check_local_transaction(self, _message: Any) -> Awaitable[LocalTransactionState | None] | None:
+            return None
+
+    async def main() -> None:
+        async with aio.TransactionProducer("bank", Plain(), name_server=rmqfast_cluster.name_server) as producer:
+            assert (await producer.send_in_transaction(Message("plain", b"x"))).local_state is COMMIT
+            await until(
+                lambda: set(bodies(rmqfast_cluster, "plain")) == {b"x"}, lambda: bodies(rmqfast_cluster, "plain")
+            )
+
+    run(main())
+
+
+def test_a_transaction_goes_on_where_nobody_waits_for_it_any_more(rmqfast_cluster: EmbeddedCluster) -> None:
+    class Slow(Bank):
+        async def execute_local_transaction(self, _message: Message, _argument: Any) -> LocalTransactionState:
+            begun.set()
+            await go_on.wait()
+            return COMMIT
+
+    begun, go_on = asyncio.Event(), asyncio.Event()
+
+    async def main() -> None:
+        async with aio.TransactionProducer("bank", Slow(), name_server=rmqfast_cluster.name_server) as producer:
+            task = asyncio.create_task(producer.send_in_transaction(Message("slow", b"x")))
+            await begun.wait()
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            go_on.set()
+            await until(lambda: set(bodies(rmqfast_cluster, "slow")) == {b"x"}, lambda: bodies(rmqfast_cluster, "slow"))
+
+    run(main())

@@ -1,0 +1,79 @@
+"""Each client of asyncio has what its blocking twin has, and nothing is called otherwise."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import pytest
+
+import rmqfast
+from rmqfast import aio
+from rmqfast.client.consumer import OffsetStore
+from rmqfast.client.instance import ConsumerInner, ProducerInner
+
+NAMES = ["Admin", "LitePullConsumer", "Producer", "PullConsumer", "PushConsumer", "TransactionProducer"]
+
+
+def public(kind: type[Any]) -> set[str]:
+    return {name for name in dir(kind) if not name.startswith("_")}
+
+
+#: What an instance, or an event loop, asks of a blocking client; no application does.
+_OF_PRODUCERS = public(ProducerInner) | {"start_inside"}
+_OF_CONSUMERS = (public(ConsumerInner) - {"group"}) | {"end_at_exit", "tell_of_arrivals"}
+INNER = {
+    "Producer": _OF_PRODUCERS,
+    "TransactionProducer": _OF_PRODUCERS,
+    "PullConsumer": _OF_CONSUMERS,
+    "LitePullConsumer": _OF_CONSUMERS,
+}
+MEMBERS = [
+    (name, member) for name in NAMES for member in sorted(public(getattr(rmqfast, name)) - INNER.get(name, set()))
+]
+
+
+def parameters(function: Any) -> list[tuple[str, Any, Any]]:
+    found = inspect.signature(function).parameters.values()
+    return [(each.name, each.kind, each.default) for each in found]
+
+
+def test_the_package_has_a_twin_of_each_client() -> None:
+    clients = {name for name in rmqfast.__all__ if hasattr(getattr(rmqfast, name), "shutdown")}
+    assert clients == set(NAMES) <= set(aio.__all__)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_twin_is_made_from_the_same(name: str) -> None:
+    assert parameters(getattr(aio, name)) == parameters(getattr(rmqfast, name))
+
+
+@pytest.mark.parametrize(("name", "member"), MEMBERS)
+def test_a_twin_has_each_member_with_the_same_parameters(name: str, member: str) -> None:
+    blocking, twin = getattr(rmqfast, name), getattr(aio, name)
+    assert hasattr(twin, member), (
+        f"rmqfast.aio.{name} lacks {member}: list it there as awaited(blocking.{name}.{member})"
+    )
+    theirs, ours = inspect.getattr_static(blocking, member), inspect.getattr_static(twin, member)
+    if isinstance(theirs, property):
+        assert isinstance(ours, property)
+        assert (ours.fset is None) == (theirs.fset is None)
+        return
+    assert parameters(ours) == parameters(theirs)
+    if member.endswith("_async"):
+        assert inspect.signature(ours).return_annotation.startswith("asyncio.Task[")
+    else:
+        assert inspect.iscoroutinefunction(ours), f"{name}.{member} is not awaited"
+    assert ours.__doc__
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_twin_has_nothing_else(name: str) -> None:
+    instance_members = {"options", "listener"}
+    assert public(getattr(aio, name)) - public(getattr(rmqfast, name)) <= instance_members
+
+
+def test_offset_stores_are_twins_too() -> None:
+    assert public(aio.OffsetStore) == public(OffsetStore)
+    for member in public(OffsetStore):
+        assert parameters(getattr(aio.OffsetStore, member)) == parameters(getattr(OffsetStore, member))
