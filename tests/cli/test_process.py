@@ -68,11 +68,21 @@ def without(library: str, directory: Path) -> dict[str, str]:
     return {"PYTHONPATH": os.pathsep.join(path)}
 
 
-@pytest.mark.parametrize("library", ["typer", "rich", "pyarrow"])
+@pytest.mark.parametrize("library", ["typer", "rich"])
 def test_without_the_extra_one_line_says_what_to_type(library: str, tmp_path: Path) -> None:
     result = run_process("store", "info", tmp_path, **without(library, tmp_path))
     assert (result.returncode, result.stdout) == (3, "")
     assert result.stderr == f"the command line needs {library}: pip install 'rmqfast[cli]'\n"
+
+
+def test_a_command_that_needs_pyarrow_says_so_and_others_do_without(golden_store: Path_of, tmp_path: Path) -> None:
+    store, environment = golden_store("basic-4.9.4"), without("pyarrow", tmp_path)
+    assert run_process("store", "info", store, **environment).returncode == 0
+    result = run_process("store", "scan", store, "--topic", "fx_q1", "-o", "jsonl", **environment)
+    assert (result.returncode, result.stdout) == (3, "")
+    assert "pyarrow" in result.stderr
+    assert "pip install 'rmqfast[" in result.stderr
+    assert result.stderr.count("\n") == 1
 
 
 def test_without_pyspark_one_line_says_what_to_type(golden_store: Path_of, tmp_path: Path) -> None:

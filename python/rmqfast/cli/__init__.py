@@ -6,7 +6,7 @@ import sys
 
 __all__ = ["main"]
 
-NEEDED = ("typer", "rich", "pyarrow")
+NEEDED = ("typer", "rich")
 
 
 def main() -> None:
@@ -21,6 +21,8 @@ def main() -> None:
         True
     """
     try:
+        import rich  # noqa: F401 - of it only this is imported before a table is shown
+
         from rmqfast.cli.app import app
     except ImportError as error:
         if (error.name or "").partition(".")[0] not in NEEDED:

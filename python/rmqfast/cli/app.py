@@ -10,14 +10,17 @@ import typer
 from typer.core import TyperGroup
 
 import rmqfast
-from rmqfast.cli import demo, ingest, store
+from rmqfast.cli import cluster, consume, demo, group, ingest, messages, produce, server, store, topic
 from rmqfast.cli.output import say
 from rmqfast.errors import (
     ArgumentError,
     CorruptError,
     ExpressionError,
     MissingExtraError,
+    RemotingError,
+    ResponseError,
     RmqError,
+    StoreBusyError,
     StoreError,
     UnknownColumnError,
     UnknownTopicError,
@@ -29,14 +32,19 @@ PROBLEM, USAGE, UNREACHABLE, INTERRUPTED = 1, 2, 3, 130
 CODES: tuple[tuple[type[RmqError], int], ...] = (
     (CorruptError, PROBLEM),
     (StoreError, UNREACHABLE),
+    (ResponseError, PROBLEM),
+    (RemotingError, UNREACHABLE),
     (MissingExtraError, UNREACHABLE),
     (ArgumentError, USAGE),
     (ExpressionError, USAGE),
     (UnknownColumnError, USAGE),
     (UnknownTopicError, USAGE),
 )
-SPARK_NEEDS = ("pyspark", "py4j", "pandas", "numpy")
+#: What a command may need beyond what all of them do, and the extra that brings it.
+EXTRAS = {"rich": "cli", "pyarrow": "cli", "pyspark": "spark", "py4j": "spark", "pandas": "spark", "numpy": "spark"}
 NEXT_STEP: dict[type[RmqError], str] = {
+    RemotingError: "another port: --broker-port, --namesrv-port or --port, or listenPort in the file; 0 is any",
+    StoreBusyError: "end the process that has it, or take another store: --store, or storePathRootDir in the file",
     UnknownTopicError: "`rmqfast store info DIR` lists the topics",
     ExpressionError: "as in --tags 'paid || shipped', --sql \"amount > 3 AND region IN ('eu')\"",
 }
@@ -56,9 +64,10 @@ class Root(TyperGroup):
             say(f"error: {described(error)}")
             raise typer.Exit(exit_code(error)) from None
         except ImportError as error:
-            if (error.name or "").partition(".")[0] not in SPARK_NEEDS:
+            extra = EXTRAS.get((error.name or "").partition(".")[0])
+            if extra is None:
                 raise
-            say(f"error: {error.name} is needed for this: pip install 'rmqfast[spark]'")
+            say(f"error: {error.name} is needed for this: pip install 'rmqfast[{extra}]'")
             raise typer.Exit(UNREACHABLE) from None
         except BrokenPipeError:
             # whoever read had enough; the interpreter must not flush into the closed pipe when it ends
@@ -95,8 +104,18 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(store.app, name="store")
+app.add_typer(topic.app, name="topic")
+app.add_typer(group.app, name="group")
+app.add_typer(messages.app, name="message")
+app.add_typer(cluster.app, name="cluster")
+app.command("explain")(messages.explain)
+app.command("produce")(produce.produce)
+app.command("consume")(consume.consume)
 app.command("ingest")(ingest.ingest)
 app.command("demo")(demo.demo)
+app.command("server")(server.server)
+app.command("namesrv")(server.namesrv)
+app.command("broker")(server.broker)
 
 
 @app.callback()
@@ -106,7 +125,7 @@ def root(
         bool, typer.Option("--version", callback=show_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
-    """Apache RocketMQ message stores: look into them, check them, take them to Parquet.
+    """Apache RocketMQ: stores to look into, to check, to take to Parquet; clusters to look into; a broker to run.
 
     Exit codes: 0 fine, 1 a problem was found, 2 usage, 3 cannot be reached or opened.
     """

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import shutil
-import tarfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -88,6 +86,9 @@ def workplace(directory: Path, *, keep: bool) -> Iterator[None]:
 
 def unpack_brokers_store(directory: Path) -> None:
     """Unpacks a small store that RocketMQ 4.9.4 wrote; it comes with the package."""
+    import tarfile
+    from importlib import resources
+
     packed = resources.files("rmqfast.cli") / "data" / f"{BROKERS_STORE}.tar.gz"
     with packed.open("rb") as stream, tarfile.open(fileobj=stream) as archive:
         archive.extractall(directory, filter="data")

@@ -8,8 +8,10 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from itertools import accumulate
 from math import pi, sin
+from typing import TYPE_CHECKING
 
-import pyarrow as pa
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 __all__ = ["BODY_BYTES", "tables"]
 
@@ -44,6 +46,8 @@ def tables(rows: int, *, ends_at: datetime) -> Iterator[pa.Table]:
 
 
 def _table(chance: random.Random, numbers: range, born: list[int], padding: str) -> pa.Table:
+    import pyarrow as pa  # commands that need none of it start sooner
+
     picked = chance.choices(TOPICS, weights=[share for _, share, _ in TOPICS], k=len(numbers))
     tags = [chance.choices(list(shares), weights=list(shares.values()))[0] for _, _, shares in picked]
     topics = [topic for topic, _, _ in picked]

@@ -6,10 +6,6 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
-
-from rmqfast.cli.output import console
-
 __all__ = ["bar"]
 
 
@@ -19,6 +15,10 @@ def bar(title: str) -> Iterator[Callable[[int, int], None] | None]:
     if not sys.stderr.isatty():
         yield None
         return
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+
+    from rmqfast.cli.screen import console
+
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console(sys.stderr), transient=True) as progress:
         task = progress.add_task(title, total=None)

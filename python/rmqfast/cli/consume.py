@@ -1,0 +1,83 @@
+"""`rmqfast consume`: prints messages as a member of a group."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from rmqfast.cli.cluster_access import NameServer, checked_name_server
+from rmqfast.cli.columns import chosen_columns
+from rmqfast.cli.options import Output, Tags
+from rmqfast.cli.output import Form, Row, write
+from rmqfast.client.consumer import ConsumeFromWhere, MessageSelector
+from rmqfast.client.lite_pull import LitePullConsumer, LitePullOptions
+
+__all__ = ["consume"]
+
+POLL_SECONDS = 0.5
+BATCH = 32
+#: Within these a new member has queues, if there are any left for it.
+JOIN_SECONDS = 30.0
+
+
+class Beginning(StrEnum):
+    """Where a group begins that has no offsets."""
+
+    FIRST = "first"
+    LAST = "last"
+
+
+BEGINNINGS = {
+    Beginning.FIRST: ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
+    Beginning.LAST: ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET,
+}
+
+
+def consume(
+    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="The topic.")],
+    *,
+    group: Annotated[str, typer.Option(help="The consumer group: its members share the messages.")],
+    tags: Tags = "*",
+    sql: Annotated[str | None, typer.Option(help='SQL92 condition over the properties, as "a > 3".')] = None,
+    beginning: Annotated[Beginning, typer.Option("--from", help="Where a new group begins.")] = Beginning.LAST,
+    most: Annotated[int | None, typer.Option("--max", min=1, help="Ends after so many messages.")] = None,
+    idle: Annotated[float | None, typer.Option(min=0, help="Ends after so many seconds without any.")] = None,
+    columns: Annotated[str | None, typer.Option(help="Columns, as topic,tags,body; a table shows a few.")] = None,
+    name_server: NameServer = None,
+    output: Output = Form.TABLE,
+) -> None:
+    """Prints messages as they come, until Ctrl-C, and has the group go on behind those that were printed."""
+    names = chosen_columns(columns, output)
+    # one message a pull where they are counted: what is pulled together is consumed together
+    size = BATCH if most is None else 1
+    options = LitePullOptions(auto_commit=False, pull_batch_size=size, consume_from_where=BEGINNINGS[beginning])
+    consumer = LitePullConsumer(group, name_server=checked_name_server(name_server), options=options)
+    consumer.subscribe(topic, tags if sql is None else MessageSelector.by_sql(sql))
+    with consumer:
+        write(output, names, _batches(consumer, names, most, idle))
+
+
+def _batches(
+    consumer: LitePullConsumer, columns: Sequence[str], most: int | None, idle: float | None
+) -> Iterator[list[Row]]:
+    """Rows of each pull; who asks for the next ones has written these."""
+    count, last = 0, time.monotonic()
+    patience = last + JOIN_SECONDS
+    while most is None or count < most:
+        messages = consumer.poll(POLL_SECONDS)
+        if messages:
+            yield [[_plain(getattr(message, column)) for column in columns] for message in messages]
+            consumer.commit_sync()
+            count, last = count + len(messages), time.monotonic()
+        elif not consumer.assignment and time.monotonic() < patience:
+            last = time.monotonic()  # it has no queues yet, so there can be no messages
+        elif idle is not None and time.monotonic() - last >= idle:
+            return
+
+
+def _plain(value: object) -> object:
+    return dict(value) if isinstance(value, Mapping) else value

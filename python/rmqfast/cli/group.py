@@ -1,0 +1,141 @@
+"""`rmqfast group`: consumer groups of a cluster."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Annotated
+
+import typer
+
+from rmqfast.admin import Admin, Explanation
+from rmqfast.admin.offsets import END
+from rmqfast.cli.cluster_access import Cluster, NameServer, Yes, administration
+from rmqfast.cli.options import Output
+from rmqfast.cli.output import Form, Row, say, write
+from rmqfast.errors import ClientError, ResponseError
+from rmqfast.store import milliseconds
+
+__all__ = ["app"]
+
+LIST_COLUMNS = ("group", "members", "consume_type", "message_model", "consume_tps", "diff_total")
+SHOW_COLUMNS = (
+    "topic",
+    "broker_name",
+    "queue_id",
+    "broker_offset",
+    "consumer_offset",
+    "diff",
+    "last_timestamp",
+    "owner",
+)
+Group = Annotated[str, typer.Argument(metavar="GROUP", help="The consumer group.")]
+
+app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Consumer groups of a cluster.")
+
+
+@app.command("list")
+def list_groups(*, name_server: NameServer = None, output: Output = Form.TABLE) -> None:
+    """Prints the groups that have a topic of retries, who is online, and how far they are behind."""
+    with administration(name_server) as admin:
+        prefix = "%RETRY%"
+        groups = [topic.removeprefix(prefix) for topic in admin.topics() if topic.startswith(prefix)]
+        write(output, LIST_COLUMNS, ([_group_row(admin, group)] for group in groups))
+
+
+@app.command()
+def show(group: Group, *, name_server: NameServer = None, output: Output = Form.TABLE) -> None:
+    """Prints how far a group is, queue by queue, and who has it. Exit code 1: members subscribe differently."""
+    with administration(name_server) as admin:
+        told = admin.explain(group)
+        stats = admin.consume_stats(group)
+        conflicts = admin.subscription_conflicts(group)
+    owners = {part.queue.queue: part.queue.owner for part in told.parts if part.queue is not None}
+    write(
+        output,
+        SHOW_COLUMNS,
+        [[[*(getattr(row, column) for column in SHOW_COLUMNS[:-1]), owners.get(row.queue)] for row in stats]],
+    )
+    _say(told)
+    if conflicts:
+        raise typer.Exit(1)
+
+
+@app.command()
+def create(
+    group: Group,
+    *,
+    retry_max_times: Annotated[int, typer.Option(min=-1, help="Tries before a message is a dead letter.")] = 16,
+    retry_queues: Annotated[int, typer.Option(min=0, help="Queues of its topic of retries.")] = 1,
+    name_server: NameServer = None,
+    cluster: Cluster = None,
+) -> None:
+    """Makes a group on all masters."""
+    with administration(name_server) as admin:
+        admin.create_group(group, cluster=cluster, retry_max_times=retry_max_times, retry_queue_nums=retry_queues)
+
+
+@app.command()
+def delete(
+    group: Group,
+    *,
+    offsets: Annotated[bool, typer.Option("--offsets", help="Its offsets, too.")] = False,
+    name_server: NameServer = None,
+    cluster: Cluster = None,
+    yes: Yes = False,
+) -> None:
+    """Removes a group, its retries and its dead letters. Exit code 1: without --yes, it would be removed."""
+    with administration(name_server) as admin:
+        if yes:
+            admin.delete_group(group, cluster=cluster, remove_offsets=offsets)
+            return
+    say(f"nothing was changed: --yes removes {group}, its retries and its dead letters")
+    raise typer.Exit(1)
+
+
+@app.command()
+def reset(
+    group: Group,
+    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="The topic.")],
+    *,
+    to: Annotated[str, typer.Option(help="begin, end, or a time: ISO 8601 (UTC) or ms.")],
+    name_server: NameServer = None,
+    yes: Yes = False,
+    output: Output = Form.TABLE,
+) -> None:
+    """Has a group go on elsewhere in a topic; members that are online do so ten seconds later.
+
+    Exit code 1: without --yes, it would be changed.
+    """
+    at = {"begin": 0, "end": END}.get(to)
+    when = (milliseconds(to) or 0) if at is None else at
+    with administration(name_server) as admin:
+        if yes:
+            moved = sorted(admin.reset_offset_by_time(group, topic, when).items())
+            rows = [[queue.topic, queue.broker_name, queue.queue_id, offset] for queue, offset in moved]
+            write(output, ("topic", "broker_name", "queue_id", "consumer_offset"), [rows])
+            return
+        behind = admin.consume_stats(group, topic).diff_total
+    time = to if at is not None else f"{datetime.fromtimestamp(when / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
+    say(f"nothing was changed: {group} is {behind} messages behind in {topic}; --yes sets it to {time}")
+    raise typer.Exit(1)
+
+
+def _group_row(admin: Admin, group: str) -> Row:
+    """What mqadmin's consumerProgress prints of a group; what is not known is left out."""
+    members, kind, model, tps, behind = 0, None, None, None, None
+    try:
+        known = admin.consumer_connections(group)
+        members, kind, model = len(known.connections), known.consume_type, known.message_model
+    except (ResponseError, ClientError):
+        pass  # nobody is online
+    try:
+        stats = admin.consume_stats(group)
+        tps, behind = stats.consume_tps, stats.diff_total
+    except (ResponseError, ClientError):
+        pass  # it has no offsets
+    return [group, members, kind, model, tps, behind]
+
+
+def _say(told: Explanation) -> None:
+    for sentence in told.sentences:
+        say(sentence)

@@ -1,0 +1,167 @@
+"""`rmqfast message` and `rmqfast explain`: single messages of a cluster, and what became of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from typing import Annotated, Any
+
+import typer
+
+from rmqfast.admin import Admin, Explanation, Outcome
+from rmqfast.cli.cells import one_line
+from rmqfast.cli.cluster_access import NameServer, administration, write_values
+from rmqfast.cli.message import write_messages
+from rmqfast.cli.options import Output
+from rmqfast.cli.output import Form, Row, say, write
+from rmqfast.client.trace import TRACE_TOPIC
+from rmqfast.errors import ArgumentError
+from rmqfast.message import MessageQueue
+from rmqfast.store.json_lines import json_text
+
+__all__ = ["app", "explain"]
+
+Id = Annotated[str | None, typer.Option("--id", help="The broker's id, or with --topic the producer's.")]
+Topic = Annotated[str | None, typer.Option(help="The topic.")]
+Broker = Annotated[str | None, typer.Option(help="Name of the broker; needed where the topic has several.")]
+Queue = Annotated[int | None, typer.Option(help="The queue, with --topic.")]
+Offset = Annotated[int | None, typer.Option(help="Queue offset of the message, with --queue.")]
+#: Outcomes that are problems.
+PROBLEMS = {Outcome.LOST, Outcome.DEAD_LETTER, Outcome.EXPIRED}
+
+app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Single messages of a cluster.")
+
+
+@app.command()
+def show(
+    *,
+    message_id: Id = None,
+    topic: Topic = None,
+    key: Annotated[str | None, typer.Option(help="A key, with --topic.")] = None,
+    broker: Broker = None,
+    queue: Queue = None,
+    offset: Offset = None,
+    name_server: NameServer = None,
+    output: Output = Form.TABLE,
+) -> None:
+    """Prints messages in full: by id, by key, or by place. Exit code 1: there is none."""
+    with administration(name_server) as admin:
+        if key is not None and topic is not None:
+            found = admin.query_message(topic, key)
+        else:
+            found = [_message(admin, message_id, topic, (broker, queue, offset))]
+    if not found:
+        say(f"no message of {topic} has the key {key}")
+        raise typer.Exit(1)
+    write_messages(output, [message.to_message_ext() for message in found])
+
+
+@app.command()
+def track(
+    *,
+    message_id: Id = None,
+    topic: Topic = None,
+    broker: Broker = None,
+    queue: Queue = None,
+    offset: Offset = None,
+    name_server: NameServer = None,
+    output: Output = Form.TABLE,
+) -> None:
+    """Prints what became of a message, group by group, as mqadmin does; `rmqfast explain` tells more."""
+    with administration(name_server) as admin:
+        tracks = admin.message_track(_message(admin, message_id, topic, (broker, queue, offset)))
+    write_values(output, ("group", "track_type", "description"), tracks)
+
+
+@app.command()
+def trace(
+    message_id: Annotated[str, typer.Argument(metavar="ID", help="The producer's id of the message.")],
+    *,
+    trace_topic: Annotated[str, typer.Option(help="The topic of traces.")] = TRACE_TOPIC,
+    name_server: NameServer = None,
+    output: Output = Form.TABLE,
+) -> None:
+    """Prints what clients with tracing told of a message: sent, consumed, how long it took. Exit code 1: nothing."""
+    with administration(name_server) as admin:
+        found = admin.query_msg_trace_by_id(message_id, trace_topic=trace_topic)
+    if not found:
+        say(f"no trace in {trace_topic} tells of the message {message_id}")
+        raise typer.Exit(1)
+    columns = ("trace_type", "group", "client_host", "timestamp", "cost_time", "status", "store_host", "return_type")
+    write_values(output, columns, found)
+
+
+def explain(
+    *,
+    message_id: Id = None,
+    topic: Topic = None,
+    broker: Broker = None,
+    queue: Queue = None,
+    offset: Offset = None,
+    group: Annotated[str | None, typer.Option(help="Only this group; alone, the group is explained.")] = None,
+    name_server: NameServer = None,
+    output: Output = Form.TABLE,
+) -> None:
+    """Says in sentences what became of a message, or how a queue or a group stands, and why.
+
+    A message: --id, or --topic, --queue and --offset. A queue: --topic and --queue. A group: --group. JSON has all that
+    was asked for; JSON lines and CSV have the outcomes. Exit code 1: the message is lost, expired or a dead letter.
+    """
+    with administration(name_server) as admin:
+        told = admin.explain(_subject(admin, message_id, topic, (broker, queue, offset), group), group)
+    _write(output, told)
+    if any(part.outcome in PROBLEMS for part in (told, *told.parts)):
+        raise typer.Exit(1)
+
+
+Place = tuple[str | None, int | None, int | None]
+
+
+def _subject(admin: Admin, message_id: str | None, topic: str | None, place: Place, group: str | None) -> Any:
+    broker, queue, offset = place
+    if message_id is None and topic is None and group is not None:
+        return group
+    if message_id is None and topic is not None and queue is not None and offset is None:
+        return _queue(admin, topic, broker, queue)
+    return _message(admin, message_id, topic, (broker, queue, offset))
+
+
+def _message(admin: Admin, message_id: str | None, topic: str | None, place: Place) -> Any:
+    broker, queue, offset = place
+    if message_id is not None:
+        return admin.view_message(message_id, topic)
+    if topic is None or queue is None or offset is None:
+        raise ArgumentError("expected --id, or --topic, --queue and --offset")
+    return admin.query_message_by_offset(_queue(admin, topic, broker, queue), offset)
+
+
+def _queue(admin: Admin, topic: str, broker: str | None, queue_id: int) -> MessageQueue:
+    names = sorted(data.broker_name for data in admin.topic_route(topic).queue_datas)
+    if broker is None and len(names) != 1:
+        raise ArgumentError(f"expected --broker, as the topic {topic} is on {', '.join(names)}")
+    return MessageQueue(topic, broker or names[0], queue_id)
+
+
+def _write(form: Form, told: Explanation) -> None:
+    if form is Form.TABLE:
+        for line in str(told).splitlines():
+            print(line[: len(line) - len(line.lstrip())] + one_line(line.lstrip()))
+    elif form is Form.JSON:
+        print(json_text(_plain(told)))
+    else:
+        rows: list[Row] = [
+            [part.subject, part.group and part.group.group, part.outcome and part.outcome.value, list(part.sentences)]
+            for part in (told.parts or (told,))
+        ]
+        write(form, ("subject", "group", "outcome", "sentences"), [rows])
+
+
+def _plain(value: object) -> object:
+    """Values of values as JSON has them."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str | bytes):
+        return [_plain(item) for item in value]
+    return value

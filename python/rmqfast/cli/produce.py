@@ -1,0 +1,69 @@
+"""`rmqfast produce`: sends messages."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from typing import Annotated
+
+import typer
+
+from rmqfast.cli.cluster_access import NameServer, checked_name_server
+from rmqfast.cli.options import Output
+from rmqfast.cli.output import Form, Row, write
+from rmqfast.client.producer import Producer
+from rmqfast.errors import ArgumentError
+from rmqfast.message import Message, MessageQueue
+
+__all__ = ["produce"]
+
+COLUMNS = ("topic", "broker_name", "queue_id", "queue_offset", "msg_id", "offset_msg_id", "status")
+
+
+def produce(
+    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="The topic.")],
+    body: Annotated[list[str] | None, typer.Argument(metavar="BODY", help="A message each; - for lines read.")] = None,
+    *,
+    tags: Annotated[str | None, typer.Option(help="Their tag.")] = None,
+    key: Annotated[list[str] | None, typer.Option(help="A key of all of them; repeatable.")] = None,
+    prop: Annotated[list[str] | None, typer.Option("--property", help="name=value; repeatable.")] = None,
+    delay_level: Annotated[int, typer.Option(min=0, help="1 for one second, 2 for five, and so on.")] = 0,
+    ordered: Annotated[str | None, typer.Option(help="All with this text go to one queue.")] = None,
+    broker: Annotated[str | None, typer.Option(help="Name of the broker, with --queue.")] = None,
+    queue: Annotated[int | None, typer.Option(min=0, help="The queue, with --broker.")] = None,
+    group: Annotated[str, typer.Option(help="The producer group.")] = "rmqfast_produce",
+    name_server: NameServer = None,
+    output: Output = Form.TABLE,
+) -> None:
+    """Sends messages, and prints where they are. Without BODY, or for -, each line of standard input is one."""
+    if (broker is None) != (queue is None):
+        raise ArgumentError("expected --broker and --queue, got one of them")
+    where = None if broker is None or queue is None else MessageQueue(topic, broker, queue)
+    shape = {"tags": tags, "keys": key or None, "delay_level": delay_level, "properties": _properties(prop or [])}
+
+    def rows(producer: Producer) -> Iterator[list[Row]]:
+        for text in _bodies(body):
+            message = Message(topic, text, **shape)  # type: ignore[arg-type]
+            sent = producer.send(message, where) if ordered is None else producer.send_ordered(message, ordered)
+            at = sent.queue
+            ids = (sent.msg_id, sent.offset_msg_id, sent.status.value)
+            yield [[at.topic, at.broker_name, at.queue_id, sent.queue_offset, *ids]]
+
+    with Producer(group, name_server=checked_name_server(name_server)) as producer:
+        write(output, COLUMNS, rows(producer))
+
+
+def _bodies(given: list[str] | None) -> Iterator[bytes]:
+    for text in given or ["-"]:
+        if text == "-":
+            yield from (line.rstrip(b"\r\n") for line in sys.stdin.buffer)
+        else:
+            yield text.encode("utf-8", "surrogateescape")
+
+
+def _properties(given: list[str]) -> dict[str, str]:
+    pairs = [text.partition("=") for text in given]
+    wrong = [name for name, sign, _ in pairs if not sign or not name]
+    if wrong:
+        raise ArgumentError(f"--property: expected name=value, got {', '.join(wrong)}")
+    return {name: value for name, _, value in pairs}

@@ -1,0 +1,145 @@
+"""`rmqfast server`, `rmqfast namesrv`, `rmqfast broker`: what serves until it is told to stop."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rmqfast.cli.output import say
+
+__all__ = ["broker", "namesrv", "server"]
+
+ConfigPath = Annotated[
+    Path | None,
+    typer.Option("--config", "-c", exists=True, dir_okay=False, help="Java's properties, as RocketMQ reads."),
+]
+PrintConfig = Annotated[
+    bool, typer.Option("--print-config", "-p", help="Print the configuration that would be used, and end.")
+]
+
+
+def server(
+    *,
+    store: Annotated[
+        Path | None,
+        typer.Option(help="The broker's store; wins over storePathRootDir; thrown away at the end unless given."),
+    ] = None,
+    namesrv_port: Annotated[int, typer.Option(min=0, max=65_535, help="Port of the name server; 0 is any.")] = 9876,
+    broker_port: Annotated[
+        int | None,
+        typer.Option(min=0, max=65_535, help="Port of the broker; wins over listenPort; 10911 unless given, 0 is any."),
+    ] = None,
+    config: ConfigPath = None,
+    print_config: PrintConfig = False,
+) -> None:
+    """Runs a name server and a broker in one process, on loopback, until Ctrl-C or SIGTERM.
+
+    Prints a line with `ready` and the addresses once it serves.
+    """
+    from rmqfast.broker import BrokerConfig, ConfigFile
+    from rmqfast.embedded import EmbeddedCluster
+
+    file = None if config is None else ConfigFile(config)
+    own = {} if file is None else dict(file.load().given)
+    if broker_port is not None:
+        own["listenPort"] = str(broker_port)
+    store = store or (Path(own["storePathRootDir"]) if "storePathRootDir" in own else None)
+    if store is not None:
+        own["storePathRootDir"] = str(store)
+    if print_config:
+        print(BrokerConfig(own).to_text(), end="")
+        return
+    default_port = BrokerConfig().number("listenPort")
+    cluster = EmbeddedCluster(
+        store,
+        name_server_port=namesrv_port,
+        broker_port=default_port,
+        config=own,
+        config_file=file,
+        progress=_go_on,
+    )
+    with _until_told(), cluster:
+        print(f"ready name_server={cluster.name_server} broker={cluster.brokers[0].address}", flush=True)
+        _wait()
+    say("stopped")
+
+
+def namesrv(
+    *,
+    config: ConfigPath = None,
+    port: Annotated[int | None, typer.Option(min=0, max=65_535, help="Wins over listenPort.")] = None,
+    print_config: PrintConfig = False,
+) -> None:
+    """Runs a name server until Ctrl-C or SIGTERM; `namesrv.conf` says how."""
+    from rmqfast.nameserver import NameServer, NamesrvConfig
+
+    settings = NamesrvConfig() if config is None else NamesrvConfig.from_file(config)
+    if port is not None:
+        settings.listen_port = port
+    if print_config:
+        print(settings.printed(), end="")
+        return
+    with _until_told(), NameServer(settings) as running:
+        print(f"ready name_server={running.address}", flush=True)
+        _wait()
+    say("stopped")
+
+
+def broker(
+    *,
+    config: ConfigPath = None,
+    name_server: Annotated[
+        str, typer.Option("--name-server", "-n", help="`host:port;host:port`; wins over namesrvAddr.")
+    ] = "",
+    print_config: PrintConfig = False,
+) -> None:
+    """Runs a broker until Ctrl-C or SIGTERM; `broker.conf` says how."""
+    from rmqfast.broker import Broker, BrokerConfig, ConfigFile
+
+    file = None if config is None else ConfigFile(config)
+    settings = BrokerConfig() if file is None else file.load()
+    if name_server:
+        settings = settings.replaced({"namesrvAddr": name_server})
+    if print_config:
+        print(settings.to_text(), end="")
+        return
+    with _until_told(), Broker(settings, config_file=file, progress=_go_on) as running:
+        print(f"ready broker={running.address}", flush=True)
+        _wait()
+    say("stopped")
+
+
+_told = threading.Event()
+_LOOK = 1.0
+
+
+@contextmanager
+def _until_told() -> Iterator[None]:
+    """SIGTERM and Ctrl-C end the wait, and so close what serves; warnings are shown."""
+    logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
+    _told.clear()
+    before = {number: signal.signal(number, lambda *_: _told.set()) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _wait() -> None:
+    while not _told.wait(_LOOK):
+        pass  # a signal that another thread got is handled between two waits
+
+
+def _go_on(_done: int, _of: int) -> None:
+    """Ends the recovery of a store, which can be begun again, where the process is to end."""
+    if _told.is_set():
+        say("stopped while the store was recovered")
+        raise typer.Exit

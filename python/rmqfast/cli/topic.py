@@ -1,0 +1,70 @@
+"""`rmqfast topic`: topics of a cluster."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from rmqfast.cli.cluster_access import Cluster, NameServer, Yes, administration, write_values
+from rmqfast.cli.options import Output
+from rmqfast.cli.output import Form, say, write
+
+__all__ = ["app"]
+
+OFFSET_COLUMNS = ("topic", "broker_name", "queue_id", "min_offset", "max_offset", "last_update_timestamp")
+Topic = Annotated[str, typer.Argument(metavar="TOPIC", help="The topic.")]
+
+app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Topics of a cluster.")
+
+
+@app.command("list")
+def list_topics(
+    *,
+    name_server: NameServer = None,
+    cluster: Cluster = None,
+    every: Annotated[bool, typer.Option("--all", help="Those of retries and of dead letters, too.")] = False,
+    output: Output = Form.TABLE,
+) -> None:
+    """Prints the topics."""
+    with administration(name_server) as admin:
+        topics = [topic for topic in admin.topics(cluster=cluster) if every or not topic.startswith("%")]
+    write(output, ["topic"], [[[topic] for topic in topics]])
+
+
+@app.command()
+def show(topic: Topic, *, name_server: NameServer = None, output: Output = Form.TABLE) -> None:
+    """Prints the queues of a topic, and what they have."""
+    with administration(name_server) as admin:
+        write_values(output, OFFSET_COLUMNS, admin.topic_stats(topic))
+
+
+@app.command()
+def create(
+    topic: Topic,
+    *,
+    queues: Annotated[int, typer.Option(min=1, help="Queues on each broker.")] = 4,
+    read_queues: Annotated[int | None, typer.Option(min=1, help="Queues that consumers see, if others.")] = None,
+    perm: Annotated[int, typer.Option(min=0, max=7, help="4 to read, 2 to write, 1 to inherit; added up.")] = 6,
+    broker: Annotated[list[str] | None, typer.Option(help="Only on this broker; repeatable.")] = None,
+    name_server: NameServer = None,
+    cluster: Cluster = None,
+) -> None:
+    """Makes a topic on all masters, or gives it other queues and permissions."""
+    with administration(name_server) as admin:
+        admin.create_topic(
+            topic, queues, read_queues=read_queues, perm=perm, cluster=cluster, broker_names=broker or None
+        )
+
+
+@app.command()
+def delete(topic: Topic, *, name_server: NameServer = None, cluster: Cluster = None, yes: Yes = False) -> None:
+    """Removes a topic with its messages. Exit code 1: without --yes, it would be removed."""
+    with administration(name_server) as admin:
+        stats = admin.topic_stats(topic)
+        if yes:
+            admin.delete_topic(topic, cluster=cluster)
+            return
+    messages = sum(row.max_offset - row.min_offset for row in stats)
+    say(f"nothing was changed: {topic} has {messages} messages in {len(stats)} queues; --yes removes it")
+    raise typer.Exit(1)

@@ -1,0 +1,168 @@
+"""`rmqfast topic`, `group`, `message`, `cluster`, `explain` and `produce`, against a broker in this process."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from rmqfast import EmbeddedCluster, MessageQueue
+from rmqfast.admin import Admin
+from rmqfast.cli.app import app
+from tests.admin.members import online, wants
+from tests.cli.command_line import run, run_process
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[EmbeddedCluster]:
+    with EmbeddedCluster() as running:
+        yield running
+
+
+def told(cluster: EmbeddedCluster, *words: str, code: int = 0) -> Any:
+    """What a command says in JSON."""
+    result = run(*words, "-n", cluster.name_server, "-o", "json")
+    assert result.exit_code == code, result.output
+    return json.loads(result.stdout)
+
+
+def done(cluster: EmbeddedCluster, *words: str, code: int = 0) -> str:
+    """What a command without a form of output says."""
+    result = run(*words, "-n", cluster.name_server)
+    assert result.exit_code == code, result.output
+    return result.output
+
+
+def test_a_topic_is_made_listed_shown_and_removed(cluster: EmbeddedCluster) -> None:
+    done(cluster, "topic", "create", "cli_made", "--queues", "2")
+    assert {"topic": "cli_made"} in told(cluster, "topic", "list")
+    rows = told(cluster, "topic", "show", "cli_made")
+    assert [(row["broker_name"], row["queue_id"], row["max_offset"]) for row in rows] == [
+        ("broker-a", 0, 0),
+        ("broker-a", 1, 0),
+    ]
+    said = done(cluster, "topic", "delete", "cli_made", code=1)
+    assert "nothing was changed: cli_made has 0 messages in 2 queues; --yes removes it" in said
+    done(cluster, "topic", "delete", "cli_made", "--yes")
+    assert {"topic": "cli_made"} not in told(cluster, "topic", "list", "--all")
+
+
+def test_messages_are_sent_and_shown_by_id_key_and_place(cluster: EmbeddedCluster) -> None:
+    done(cluster, "topic", "create", "cli_sent", "--queues", "1")
+    words = ("produce", "cli_sent", "one", "two", "--tags", "t", "--key", "k1", "--property", "a=b=c")
+    sent = told(cluster, *words)
+    assert [(row["queue_id"], row["queue_offset"], row["status"]) for row in sent] == [
+        (0, 0, "SEND_OK"),
+        (0, 1, "SEND_OK"),
+    ]
+    (row,) = told(cluster, "message", "show", "--id", sent[1]["offset_msg_id"])
+    assert (row["body"], row["tags"], row["msg_id"], row["properties"]["a"]) == ("dHdv", "t", sent[1]["msg_id"], "b=c")
+    assert told(cluster, "message", "show", "--id", sent[1]["msg_id"], "--topic", "cli_sent") == [row]
+    assert told(cluster, "message", "show", "--topic", "cli_sent", "--queue", "0", "--offset", "1") == [row]
+    assert len(told(cluster, "message", "show", "--topic", "cli_sent", "--key", "k1")) == 2
+    assert "no message of cli_sent has the key k2" in done(
+        cluster, "message", "show", "--topic", "cli_sent", "--key", "k2", code=1
+    )
+    assert "has no message at offset 9" in done(
+        cluster, "message", "show", "--topic", "cli_sent", "--queue", "0", "--offset", "9", code=1
+    )
+
+
+def test_lines_of_standard_input_are_messages(cluster: EmbeddedCluster) -> None:
+    words = ["produce", "cli_lines", "-n", cluster.name_server, "--ordered", "k", "-o", "jsonl"]
+    result = CliRunner().invoke(app, words, input="one\ntwo\n\n")
+    rows = [json.loads(line) for line in result.stdout.splitlines()]
+    assert result.exit_code == 1, result.output  # the third line is empty, and no broker takes an empty body
+    assert [row["queue_offset"] for row in rows] == [0, 1]
+    assert len({row["queue_id"] for row in rows}) == 1
+    assert "the message body length is zero" in result.stderr
+
+
+def test_messages_are_consumed_and_the_group_goes_on_behind_those_that_were_printed(cluster: EmbeddedCluster) -> None:
+    topic = "cli_consumed"
+    done(cluster, "topic", "create", topic, "--queues", "1")
+    told(cluster, "produce", topic, "a", "b", "c", "--tags", "t")
+    words = ("consume", topic, "--group", "cli_eaters", "--from", "first", "--columns", "queue_offset,body")
+    assert told(cluster, *words, "--max", "2") == [
+        {"queue_offset": 0, "body": "YQ=="},
+        {"queue_offset": 1, "body": "Yg=="},
+    ]
+    assert told(cluster, *words, "--idle", "1.5") == [{"queue_offset": 2, "body": "Yw=="}]
+    with Admin(name_server=cluster.name_server) as admin:
+        assert admin.consume_stats("cli_eaters", topic)[0].consumer_offset == 3
+
+
+def test_a_group_is_listed_shown_set_back_and_explained(cluster: EmbeddedCluster) -> None:
+    topic, group = "cli_group", "cli_consumers"
+    done(cluster, "topic", "create", topic, "--queues", "1")
+    sent = told(cluster, "produce", topic, "a", "b", "c", "--tags", "TagB")
+    queue = MessageQueue(topic, "broker-a", 0)
+    with (
+        online(cluster.name_server, "C1", group, [wants(topic, "TagA", 1)], [queue]) as first,
+        online(cluster.name_server, "C2", group, [wants(topic, "TagB", 2)]),
+        Admin(name_server=cluster.name_server) as admin,
+    ):
+        admin.reset_offset(group, queue, 2, force=True)
+        (row,) = [row for row in told(cluster, "group", "list") if row["group"] == group]
+        assert (row["members"], row["consume_type"], row["diff_total"]) == (2, "CONSUME_PASSIVELY", 1)
+        (row,) = told(cluster, "group", "show", group, code=1)  # its members subscribe differently
+        assert (row["broker_offset"], row["consumer_offset"], row["diff"], row["owner"]) == (3, 2, 1, first)
+
+        said = run("explain", "--id", sent[0]["offset_msg_id"], "--group", group, "-n", cluster.name_server)
+        assert said.exit_code == 1
+        assert f"  passed by the offset, delivered to {first}, dropped by {first}'s tag check: nobody" in said.stdout
+        facts = told(cluster, "explain", "--id", sent[0]["offset_msg_id"], code=1)
+        assert (facts["outcome"], facts["queue"]["owner"], facts["message"]["queue_offset"]) == ("LOST", first, 0)
+        facts = told(cluster, "explain", "--topic", topic, "--queue", "0", "--offset", "2")
+        assert facts["outcome"] == "NOT_CONSUMED_YET"
+        assert told(cluster, "explain", "--topic", topic, "--queue", "0")["queue"]["max_offset"] == 3
+        assert told(cluster, "explain", "--group", group)["sentences"][0].startswith("2 members online")
+        (row,) = told(cluster, "message", "track", "--id", sent[0]["offset_msg_id"])
+        assert (row["group"], row["track_type"]) == (group, "CONSUMED")
+    shown = done(cluster, "group", "reset", group, topic, "--to", "begin", code=1)
+    assert f"nothing was changed: {group} is 1 messages behind in {topic}; --yes sets it to begin" in shown
+    (row,) = told(cluster, "group", "reset", group, topic, "--to", "begin", "--yes")
+    assert row == {"topic": topic, "broker_name": "broker-a", "queue_id": 0, "consumer_offset": 0}
+    (row,) = told(cluster, "group", "reset", group, topic, "--to", "2001-01-01", "--yes")
+    assert row["consumer_offset"] == 0
+
+
+def test_a_group_is_made_and_removed(cluster: EmbeddedCluster) -> None:
+    done(cluster, "group", "create", "cli_made_group", "--retry-max-times", "2")
+    with Admin(name_server=cluster.name_server) as admin:
+        assert admin.groups()["cli_made_group"].retry_max_times == 2
+        done(cluster, "group", "delete", "cli_made_group", code=1)
+        assert "cli_made_group" in admin.groups()
+        done(cluster, "group", "delete", "cli_made_group", "--yes")
+        assert "cli_made_group" not in admin.groups()
+
+
+def test_the_brokers_of_a_cluster_are_shown(cluster: EmbeddedCluster) -> None:
+    (row,) = told(cluster, "cluster", "show")
+    assert (row["cluster"], row["broker_name"], row["broker_id"]) == ("DefaultCluster", "broker-a", 0)
+    assert (row["address"], row["version"]) == (cluster.brokers[0].address, "V4_9_4")
+    assert {"key": "brokerName", "value": "broker-a"} in told(cluster, "cluster", "config", "broker-a")
+    assert {"key": "brokerVersionDesc", "value": "V4_9_4"} in told(cluster, "cluster", "stats", row["address"])
+
+
+def test_exit_codes_say_what_kind_of_trouble_it_was(cluster: EmbeddedCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NAMESRV_ADDR", raising=False)
+    result = run("topic", "list")
+    assert (result.exit_code, "NAMESRV_ADDR" in result.stderr) == (2, True)
+    result = run("topic", "list", "-n", "127.0.0.1:1")
+    assert result.exit_code == 3
+    assert "connect to <127.0.0.1:1> failed" in result.stderr
+    assert "No topic route info" in done(cluster, "topic", "show", "nowhere", code=1)
+    assert "expected --id, or --topic" in done(cluster, "explain", code=2)
+    assert "expected --broker and --queue" in done(cluster, "produce", "t", "x", "--queue", "1", code=2)
+    monkeypatch.setenv("NAMESRV_ADDR", cluster.name_server)
+    assert run("topic", "list").exit_code == 0
+
+
+def test_a_real_process_ends_by_itself(cluster: EmbeddedCluster) -> None:
+    result = run_process("topic", "list", "-n", cluster.name_server, "-o", "csv")
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout.splitlines()[0] == "topic"
