@@ -15,8 +15,10 @@ from typing import Any, Self
 
 import pyspark
 
+from tests.interop.rocketmq import free_ports
+
 _SPARK = Path(pyspark.__file__).parent
-_PATIENCE = 60.0
+_PATIENCE = 300.0
 
 
 class Cluster:
@@ -25,7 +27,7 @@ class Cluster:
     def __init__(self, directory: Path, workers: int = 2) -> None:
         self._directory = directory
         self._processes: list[subprocess.Popen[Any]] = []
-        port = _free_port()
+        (port,) = free_ports(1)
         self.master = f"spark://127.0.0.1:{port}"
         try:
             self._start("master.Master", "--port", str(port))
@@ -81,13 +83,6 @@ def kill_executor(application: str) -> int:
     victim = executors(application)[0]
     os.kill(victim, signal.SIGKILL)
     return victim
-
-
-def _free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port: int = found.getsockname()[1]
-        return port
 
 
 def _wait_for(port: int) -> None:

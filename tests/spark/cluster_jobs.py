@@ -1,6 +1,6 @@
 """Jobs of the columnar source on a master that is given, each a driver of its own; the last line of output is JSON.
 
-usage: python -m tests.spark.cluster_jobs MASTER JOB STORE
+usage: python -m tests.spark.cluster_jobs MASTER JOB STORE ...
 """
 
 from __future__ import annotations
@@ -18,19 +18,25 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from rmqfast.spark import configure, read_store
+from tests.effort import effort
 
 from .cluster import executors, kill_executor
 
 Answer = dict[str, Any]
+TASKS = effort("RMQFAST_TASKS", 1_250, 10_000)
+COPIES = -(-TASKS // 625)  # so many partitions the large store has, at least
 TOTALS = "count(1) AS rows", "coalesce(sum(length(body)), 0) AS bytes"
 SLOW = "reflect('java.lang.Thread', 'sleep', 2L) = 'null'"  # two milliseconds a row
 
 
-def rows(spark: SparkSession, path: str) -> Answer:
-    """Every row of a store: where it is and what it says."""
-    frame = read_store(spark, path, None, engine="columnar")
-    found = frame.selectExpr("physical_offset", "msg_id", "tags", "hex(body) AS body").collect()
-    return {"rows": sorted(list(row) for row in found), "executors": len(executors(application(spark)))}
+def rows(spark: SparkSession, *paths: str) -> Answer:
+    """Every row of each store: where it is and what it says."""
+    found = {}
+    for path in paths:
+        frame = read_store(spark, path, None, engine="columnar")
+        collected = frame.selectExpr("physical_offset", "msg_id", "tags", "hex(body) AS body").collect()
+        found[path] = {"rows": sorted(map(list, collected)), "executors": len(executors(application(spark)))}
+    return found
 
 
 def killed(spark: SparkSession, path: str) -> Answer:
@@ -62,20 +68,20 @@ def limited(spark: SparkSession, path: str) -> Answer:
 
 
 def many(spark: SparkSession, path: str) -> Answer:
-    """A store read sixteen times in one job, each time in hundreds of tasks."""
+    """A store read several times in one job, each time in hundreds of tasks."""
     once = read_store(spark, path, None, engine="columnar", partition_bytes=1 << 16)
-    frame = reduce(DataFrame.unionAll, [once] * 16)
+    frame = reduce(DataFrame.unionAll, [once] * COPIES)
     return {**totals(frame), "partitions": frame.rdd.getNumPartitions()}
 
 
 def memory(spark: SparkSession, path: str) -> Answer:
-    """Resident bytes of a JVM whose heap is all there from the start: after some tasks, and after 10,000 more."""
+    """Resident bytes of a JVM whose heap is all there from the start: after some tasks, and after thousands more."""
     frame = read_store(spark, path, None, engine="columnar", min_partitions=2_000, partition_bytes=1 << 14)
     tasks = frame.rdd.getNumPartitions()
     found = totals(frame)
     totals(frame)
     before = resident(spark)
-    for _ in range(-(-10_000 // tasks)):
+    for _ in range(-(-TASKS // tasks)):
         assert totals(frame) == found
     return {**found, "tasks": tasks, "before": before, "after": resident(spark)}
 
@@ -141,7 +147,7 @@ def resident(spark: SparkSession) -> int:
     return int(pages) * os.sysconf("SC_PAGE_SIZE")
 
 
-JOBS: dict[str, Callable[[SparkSession, str], Answer]] = {
+JOBS: dict[str, Callable[..., Answer]] = {
     job.__name__: job for job in (rows, killed, cancelled, speculative, limited, many, memory)
 }
 
@@ -173,9 +179,9 @@ def session(master: str, job: str) -> SparkSession:
 
 def main() -> None:
     """Runs one job and prints what it found."""
-    master, job, path = sys.argv[1:]
+    master, job, *paths = sys.argv[1:]
     spark = session(master, job)
-    answer = JOBS[job](spark, path)
+    answer = JOBS[job](spark, *paths)
     spark.stop()
     sys.stdout.write(json.dumps(answer) + "\n")
 

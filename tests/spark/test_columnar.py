@@ -53,7 +53,7 @@ def numbers(frame: DataFrame, condition: str) -> list[int]:
     return sorted(row[0] for row in frame.where(condition).select("physical_offset").collect())
 
 
-@pytest.mark.parametrize("name", ["basic-4.9.4", "delaytx-5.3.3"])
+@pytest.mark.parametrize("name", ["basic-4.9.4", pytest.param("delaytx-5.3.3", marks=pytest.mark.newest)])
 def test_each_column_by_itself_is_that_of_the_python_path(spark: SparkSession, golden_store: Store, name: str) -> None:
     columnar = load(spark, golden_store(name), brokerName="broker-a")
     arrow = read_store(spark, golden_store(name), None, engine="arrow", broker_name="broker-a")
@@ -76,6 +76,7 @@ def test_without_generated_code_rows_are_the_same(spark: SparkSession, golden_st
         spark.conf.set("spark.sql.codegen.wholeStage", "true")
 
 
+@pytest.mark.newest
 def test_values_outlive_their_batch(spark: SparkSession, golden_store: Store) -> None:
     """What sorts, joins, groups or caches keeps rows while the vectors are filled anew."""
     columnar = load(spark, golden_store("basic-4.9.4"), topic="fx_q1", minPartitions="6")
@@ -232,6 +233,7 @@ def test_a_limit_goes_into_the_scan(
     assert len(frame.where("length(body) > 100").take(5)) == 5
 
 
+@pytest.mark.newest
 def test_small_partitions_are_a_task_each_and_share_no_message(spark: SparkSession, golden_store: Store) -> None:
     for tags in ("*", "TagA || TagB || Aa"):
         frame = load(spark, golden_store("basic-4.9.4"), topic="fx_q1", partitionBytes="2000", tags=tags)
@@ -274,6 +276,7 @@ def test_a_log_that_is_cut_off_while_it_is_read_ends_the_job_and_not_the_jvm(
     assert load(spark, path).count() == whole
 
 
+@pytest.mark.newest
 def test_a_thousand_tasks_leave_no_file_open(spark: SparkSession, golden_store: Store) -> None:
     """Whole ones, those that a limit ends early, and those that fail: what Rust holds is freed with each task."""
     frame = load(spark, golden_store("basic-4.9.4"), partitionBytes="4000")
@@ -353,6 +356,7 @@ def fallback(path: Path, *jars: Path) -> list[str]:
     return [line for line in output.splitlines() if line.startswith(("rmqfast.spark ", "auto ", "columnar "))]
 
 
+@pytest.mark.newest
 def test_without_the_jar_the_python_path_reads_and_only_who_asked_for_columns_is_warned(golden_store: Store) -> None:
     info, auto, warning, columnar = fallback(golden_store("basic-4.9.4"))
     assert (auto, columnar) == ("auto 1259", "columnar 1259")
@@ -360,6 +364,7 @@ def test_without_the_jar_the_python_path_reads_and_only_who_asked_for_columns_is
     assert warning.startswith("rmqfast.spark WARNING engine arrow, as rocketmq-columnar cannot be used here: no data")
 
 
+@pytest.mark.newest
 def test_a_jar_without_a_library_for_this_machine_is_a_warning_and_the_python_path(
     golden_store: Store, tmp_path: Path
 ) -> None:

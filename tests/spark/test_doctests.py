@@ -9,9 +9,21 @@ import pytest
 
 from .conftest import collect_ignore
 
-MODULES = ["columnar", "frames", "mapping", "offsets", "options", "partitions", "reader", "schema", "session", "task"]
+MODULES = [
+    "columnar",
+    "frames",
+    "mapping",
+    "offsets",
+    "options",
+    "partitions",
+    "pushdown",
+    "reader",
+    "schema",
+    "session",
+    "task",
+]
 if not collect_ignore:
-    MODULES += ["filters", "source"]
+    MODULES += ["filters", "live.topic_filter", "pushed_filters", "source"]
 
 
 @pytest.mark.spark

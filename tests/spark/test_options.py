@@ -65,6 +65,7 @@ def test_every_option_has_a_value_in_any_case() -> None:
         "brokerName": "broker-a",
         "commitLogDirs": "/a,/b",
         "pushdown": "true",
+        "maxBytesPerTrigger": "1000",
         "io": "mmap",
     }
     assert {name.lower() for name in texts} == {name.lower() for name in OPTION_NAMES} - {"path", "tags"}
@@ -88,6 +89,7 @@ def test_every_option_has_a_value_in_any_case() -> None:
         broker_name="broker-a",
         commit_log_dirs=("/a", "/b"),
         pushdown=True,
+        max_bytes_per_trigger=1000,
         io="mmap",
     )
 

@@ -1,4 +1,4 @@
-"""A store directory in Spark: `read_store` on every PySpark from 3.5 on, the data source `rocketmq` from 4.0 on."""
+"""RocketMQ in Spark: `read_store`, `read_topic` on PySpark from 3.5 on, the data source `rocketmq` from 4.0 on."""
 
 from __future__ import annotations
 
@@ -9,15 +9,21 @@ from rmqfast.spark.columnar import jar_path
 from rmqfast.spark.mapping import map_store
 from rmqfast.spark.reader import read_store
 from rmqfast.spark.session import configure
+from rmqfast.spark.sink.write_topic import write_topic
 
 if TYPE_CHECKING:
+    from rmqfast.spark.live.reader import read_topic
     from rmqfast.spark.source import RocketMQDataSource
 
-__all__ = ["RocketMQDataSource", "configure", "jar_path", "map_store", "read_store"]
+__all__ = ["RocketMQDataSource", "configure", "jar_path", "map_store", "read_store", "read_topic", "write_topic"]
 
 
 def __getattr__(name: str) -> Any:
-    """The data source on first use: PySpark 3.5 has no API for one, and workers of `read_store` need none."""
+    """On first use: the data source, which PySpark 3.5 has no API for; `read_topic`, which imports clients."""
+    if name == "read_topic":
+        from rmqfast.spark.live.reader import read_topic
+
+        return read_topic
     if name != "RocketMQDataSource":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from rmqfast.errors import ArgumentError, CorruptError
 
-__all__ = ["EARLIEST", "LATEST", "Offsets", "check_not_expired", "offset_bounds", "parse_offsets"]
+__all__ = ["EARLIEST", "LATEST", "Offsets", "by_queue_id", "check_not_expired", "offset_bounds", "parse_offsets"]
 
 EARLIEST = -2
 LATEST = -1
@@ -46,7 +46,26 @@ def parse_offsets(name: str, text: str, topic: str | None, broker_name: str | No
         raise ArgumentError(f"{name}: offsets by queue need the option topic")
     by_broker = _only(name, "topic", _object(name, text), {topic})
     by_queue = _only(name, "broker", by_broker, {"*", broker_name or "*"})
-    return {_queue_id(name, key): _offset(name, key, value) for key, value in by_queue.items()}
+    return by_queue_id(name, by_queue)
+
+
+def by_queue_id(name: str, queues: Mapping[str, Any]) -> dict[int, int]:
+    """The offsets that a JSON object has by queue.
+
+    Args:
+        name: The option, for errors.
+        queues: Offsets by queue id, as a text.
+
+    Raises:
+        ArgumentError: A key that is no queue id, an offset below -2.
+
+    Example:
+        >>> by_queue_id("startingOffsets", {"0": 23, "1": -1})
+        {0: 23, 1: -1}
+
+    Source: as `parse_offsets`.
+    """
+    return {_queue_id(name, key): _offset(name, key, value) for key, value in queues.items()}
 
 
 def offset_bounds(name: str, offsets: Offsets, queues: Queues, edge: Literal["start", "end"]) -> dict[int, int]:

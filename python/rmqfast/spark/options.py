@@ -2,21 +2,35 @@
 
 from __future__ import annotations
 
-import difflib
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from rmqfast.errors import ArgumentError
 from rmqfast.spark.offsets import Offsets, check_not_expired, offset_bounds, parse_offsets
+from rmqfast.spark.option_values import (
+    body_bytes_of,
+    flag_of,
+    io_of,
+    list_of,
+    number_of,
+    partitions_of,
+    queue_ids_of,
+    text_of,
+    time_of,
+    topic_of,
+    values_of,
+)
 from rmqfast.spark.partitions import PARTITION_BYTES, StoreRead
-from rmqfast.store import ScanRequest, milliseconds
+from rmqfast.store import ScanRequest
 from rmqfast.store.request import MAX_BODY_BYTES
 
 __all__ = ["OPTION_NAMES", "SourceOptions"]
 
-_CLUSTER = ("nameServer", "group", "pullBatchSize", "pullTimeoutMs")
+_CLUSTER = dict.fromkeys(
+    ("nameServer", "group", "pullBatchSize", "pullTimeoutMs", "maxRowsPerPartition"),
+    "is a live cluster's; this source reads a store directory, storePath",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,6 +63,7 @@ class SourceOptions:
     broker_name: str | None = None
     commit_log_dirs: tuple[str, ...] = ()
     pushdown: bool = False
+    max_bytes_per_trigger: int | None = None
     io: Literal["pread", "mmap"] = "pread"
 
     @classmethod
@@ -67,13 +82,7 @@ class SourceOptions:
 
         Source: `DataSource.options` of PySpark.
         """
-        values: dict[str, Any] = {}
-        for given, text in options.items():
-            name = _name(given)
-            field, parse = _PARSERS[name]
-            if field in values:
-                raise ArgumentError(f"option {name}: given twice, the other time as its alias")
-            values[field] = parse(name, text)
+        values = values_of(options, _PARSERS, _CLUSTER)
         if "store_path" not in values:
             raise ArgumentError("option storePath: expected the directory of a store, got none")
         return cls(**values)
@@ -100,6 +109,19 @@ class SourceOptions:
             check_not_expired("startingOffsets", first, queues)
         last = offset_bounds("endingOffsets", end, queues, "end")
         return self._without_offsets(columns, first or None, last or None)
+
+    def read_of_all(self, columns: Sequence[str] | None) -> StoreRead:
+        """What shall be read of any stretch of the log, wherever offsets begin and end.
+
+        Args:
+            columns: Columns of the row, in order.
+
+        Raises:
+            RmqError: As `StoreRead` raises.
+
+        Source: as `SourceOptions`.
+        """
+        return self._without_offsets(columns, None, None)
 
     def _offsets(self, name: Literal["startingOffsets", "endingOffsets"]) -> Offsets:
         text = self.starting_offsets if name == "startingOffsets" else self.ending_offsets
@@ -141,109 +163,29 @@ class SourceOptions:
         )
 
 
-def _name(given: str) -> str:
-    names = {name.lower(): name for name in OPTION_NAMES}
-    name = names.get(given.lower())
-    if name is not None:
-        return name
-    cluster = {name.lower(): name for name in _CLUSTER}.get(given.lower())
-    if cluster is not None:
-        raise ArgumentError(f"option {cluster}: is a live cluster's; this source reads a store directory, storePath")
-    near = [names[n] for n in difflib.get_close_matches(given.lower(), names, n=3)]
-    hint = f"did you mean {', '.join(near)}? " if near else ""
-    raise ArgumentError(f"unknown option {given}; {hint}the options are {', '.join(OPTION_NAMES)}")
-
-
-def _text(name: str, text: str) -> str:
-    if not text.strip():
-        raise ArgumentError(f"option {name}: expected a text, got {text!r}")
-    return text
-
-
-def _topic(name: str, text: str) -> str:
-    if "," in text:
-        raise ArgumentError(f"option {name}: expected one topic, or no such option for all of them, got {text!r}")
-    return _text(name, text.strip())
-
-
-def _flag(name: str, text: str) -> bool:
-    values = {"true": True, "false": False}
-    if text.strip().lower() not in values:
-        raise ArgumentError(f"option {name}: expected true or false, got {text!r}")
-    return values[text.strip().lower()]
-
-
-def _number(name: str, text: str, least: int = 1, most: int = 1 << 62) -> int:
-    try:
-        value = int(text)
-    except ValueError:
-        value = least - 1
-    if not least <= value <= most:
-        raise ArgumentError(f"option {name}: expected a number from {least} to {most}, got {text!r}")
-    return value
-
-
-def _body_bytes(name: str, text: str) -> int:
-    return _number(name, text, most=1 << 30)
-
-
-def _partitions(name: str, text: str) -> int:
-    return _number(name, text, most=1_000_000)
-
-
-def _time(name: str, text: str) -> int | None:
-    try:
-        return milliseconds(text.strip())
-    except ArgumentError as error:
-        raise ArgumentError(f"option {name}: {error}") from None
-
-
-def _list(name: str, text: str) -> tuple[str, ...]:
-    """Words between commas, or a JSON array for those that hold commas."""
-    if not text.lstrip().startswith("["):
-        words: Any = [word.strip() for word in text.split(",")]
-    else:
-        try:
-            words = json.loads(text)
-        except json.JSONDecodeError:
-            raise ArgumentError(f"option {name}: expected a JSON array, got {text!r}") from None
-    if not isinstance(words, list) or not words or not all(isinstance(word, str) and word for word in words):
-        raise ArgumentError(f"option {name}: expected words between commas, or a JSON array of texts, got {text!r}")
-    return tuple(words)
-
-
-def _queue_ids(name: str, text: str) -> tuple[int, ...]:
-    return tuple(_number(name, word, least=0, most=(1 << 31) - 1) for word in text.strip(" []").split(","))
-
-
-def _io(name: str, text: str) -> str:
-    if text not in {"pread", "mmap"}:
-        raise ArgumentError(f"option {name}: expected pread or mmap, got {text!r}")
-    return text
-
-
 _PARSERS: dict[str, tuple[str, Callable[[str, str], Any]]] = {
-    "storePath": ("store_path", _text),
-    "path": ("store_path", _text),  # what load(path) sets
-    "topic": ("topic", _topic),
-    "tags": ("tags", _text),
-    "subExpression": ("tags", _text),
-    "sql": ("sql", _text),
-    "keys": ("keys", _list),
-    "queueIds": ("queue_ids", _queue_ids),
-    "startingOffsets": ("starting_offsets", _text),
-    "endingOffsets": ("ending_offsets", _text),
-    "startingTimestamp": ("starting_timestamp", _time),
-    "endingTimestamp": ("ending_timestamp", _time),
-    "columns": ("columns", _list),
-    "minPartitions": ("min_partitions", _partitions),
-    "partitionBytes": ("partition_bytes", _number),
-    "failOnDataLoss": ("fail_on_data_loss", _flag),
-    "verifyCrc": ("verify_crc", _flag),
-    "maxBodyBytes": ("max_body_bytes", _body_bytes),
-    "brokerName": ("broker_name", _text),
-    "commitLogDirs": ("commit_log_dirs", _list),
-    "pushdown": ("pushdown", _flag),
-    "io": ("io", _io),
+    "storePath": ("store_path", text_of),
+    "path": ("store_path", text_of),  # what load(path) sets
+    "topic": ("topic", topic_of),
+    "tags": ("tags", text_of),
+    "subExpression": ("tags", text_of),
+    "sql": ("sql", text_of),
+    "keys": ("keys", list_of),
+    "queueIds": ("queue_ids", queue_ids_of),
+    "startingOffsets": ("starting_offsets", text_of),
+    "endingOffsets": ("ending_offsets", text_of),
+    "startingTimestamp": ("starting_timestamp", time_of),
+    "endingTimestamp": ("ending_timestamp", time_of),
+    "columns": ("columns", list_of),
+    "minPartitions": ("min_partitions", partitions_of),
+    "partitionBytes": ("partition_bytes", number_of),
+    "failOnDataLoss": ("fail_on_data_loss", flag_of),
+    "verifyCrc": ("verify_crc", flag_of),
+    "maxBodyBytes": ("max_body_bytes", body_bytes_of),
+    "brokerName": ("broker_name", text_of),
+    "commitLogDirs": ("commit_log_dirs", list_of),
+    "pushdown": ("pushdown", flag_of),
+    "maxBytesPerTrigger": ("max_bytes_per_trigger", number_of),
+    "io": ("io", io_of),
 }
 OPTION_NAMES = tuple(_PARSERS)

@@ -210,7 +210,7 @@ def cores(spark: SparkSession) -> int | None:
         return None
 
 
-def task_numbers(spark: SparkSession, partitions: Sequence[Partition]) -> DataFrame:
+def task_numbers(spark: SparkSession, partitions: Sequence[object]) -> DataFrame:
     """A range of as many numbers as partitions: a task each, without a shuffle; a task finds its own by its number.
 
     Source: `RangeExec` splits n numbers into n slices of one; a local table is cut by the default parallelism instead.

@@ -12,7 +12,7 @@ from rmqfast.store import COLUMNS
 if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructType
 
-__all__ = ["columns_of", "row_schema"]
+__all__ = ["agreed", "columns_of", "row_schema"]
 
 _TYPES = {
     "queue_id": "int",
@@ -82,6 +82,25 @@ def columns_of(schema: StructType) -> tuple[str, ...]:
         if not field.nullable:
             raise ArgumentError(f"schema: column {field.name}: expected nullable, as every column is, got NOT NULL")
     return tuple(schema.fieldNames())
+
+
+def agreed(wanted: Sequence[str] | None, columns: Sequence[str]) -> Sequence[str]:
+    """The columns of a schema, where the option `columns` does not say others.
+
+    Args:
+        wanted: What the option says.
+        columns: Those of the schema.
+
+    Raises:
+        ArgumentError: They differ.
+
+    Example:
+        >>> agreed(None, ["tags"])
+        ['tags']
+    """
+    if wanted is not None and tuple(columns) != tuple(wanted):
+        raise ArgumentError(f"schema: expected the columns of the option columns, {wanted}, got {tuple(columns)}")
+    return columns
 
 
 def _check_name(name: str) -> None:

@@ -1,18 +1,25 @@
-"""The data source `rocketmq` of PySpark 4: batch reads of a store directory."""
+"""The data source `rocketmq` of PySpark 4: a store directory, or a topic of a live cluster, and the way into one."""
 
 from __future__ import annotations
 
-import logging
-import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
+    InputPartition,
+)
 
-from rmqfast.errors import ArgumentError
+from rmqfast.spark.option_values import names_a_cluster
 from rmqfast.spark.options import SourceOptions
 from rmqfast.spark.partitions import StoreRead, plan_partitions
-from rmqfast.spark.schema import columns_of, row_schema
+from rmqfast.spark.pushdown import gets_filters
+from rmqfast.spark.schema import agreed, columns_of, row_schema
+from rmqfast.spark.sink.topic_writer import stream_writer, topic_writer
 from rmqfast.spark.task import read_partition
 
 if TYPE_CHECKING:
@@ -22,14 +29,12 @@ if TYPE_CHECKING:
 
 __all__ = ["RocketMQDataSource"]
 
-_LOG = logging.getLogger("rmqfast.spark")
-_PUSHDOWN_WORKER = "pyspark.sql.worker.data_source_pushdown_filters"
-
 
 class RocketMQDataSource(DataSource):
     """Messages of a store directory, by `spark.read.format("rocketmq").option("storePath", ...).load()`.
 
-    Its options are those of `SourceOptions`; a schema given by `DataFrameReader.schema` chooses columns.
+    Its options are those of `SourceOptions`; a schema given by `DataFrameReader.schema` chooses columns. With
+    `nameServer` it is a topic of a live cluster, and the options are those of `LiveOptions`.
 
     Raises:
         ArgumentError: An unknown option, or a value out of range.
@@ -50,6 +55,8 @@ class RocketMQDataSource(DataSource):
 
     def __init__(self, options: dict[str, str]) -> None:
         super().__init__(options)
+        if names_a_cluster(options):
+            return  # `writer` has options of its own: it is `schema` and `reader` that look at them
         self._options = SourceOptions.of(options)
         # now, not at the first action: whether the store, the topic, the columns, the tags and the condition are there
         read = self._options.read(self._options.columns)
@@ -62,25 +69,39 @@ class RocketMQDataSource(DataSource):
         return "rocketmq"
 
     def schema(self) -> StructType:
-        """The row, or the option `columns` of it."""
+        """The row, or the option `columns` of it; of a live cluster all that can be wrong is found out here."""
+        if names_a_cluster(self.options):
+            from rmqfast.spark.live.topic_reader import checked_schema
+
+            return checked_schema(self.options)
         return row_schema(self._options.columns)
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """The reader of the columns that `schema` has."""
-        read = self._options.read(self._agreed(columns_of(schema)))
-        if not self._options.pushdown:
-            return _StoreReader(read)
-        if _PUSHDOWN_WORKER in sys.orig_argv:
-            return _FilteringStoreReader(read)
-        # a reader that takes filters fails the query where the configuration is off, and here nobody says whether it is
-        _LOG.warning("pushdown: no filter came; is spark.sql.python.filterPushdown.enabled on (PySpark 4.1 or newer)?")
-        return _StoreReader(read)
+        if names_a_cluster(self.options):
+            from rmqfast.spark.live.topic_reader import topic_reader
 
-    def _agreed(self, columns: Sequence[str]) -> Sequence[str]:
-        wanted = self._options.columns
-        if wanted is not None and tuple(columns) != wanted:
-            raise ArgumentError(f"schema: expected the columns of the option columns, {wanted}, got {tuple(columns)}")
-        return columns
+            return topic_reader(self.options, columns_of(schema))
+        read = self._options.read(agreed(self._options.columns, columns_of(schema)))
+        return (_FilteringStoreReader if gets_filters(is_wanted=self._options.pushdown) else _StoreReader)(read)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802  # Spark's name
+        """The stream reader of the columns that `schema` has."""
+        if names_a_cluster(self.options):
+            from rmqfast.spark.live.topic_stream_reader import topic_stream_reader
+
+            return topic_stream_reader(self.options, columns_of(schema))
+        from rmqfast.spark.store_stream import store_stream_reader
+
+        return store_stream_reader(self.options, columns_of(schema))
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:  # noqa: FBT001  # as PySpark calls it
+        """The sink of a batch: rows become messages of a topic, by the options of `SinkOptions`."""
+        return topic_writer(dict(self.options), schema, overwrite=overwrite)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: FBT001, N802
+        """The sink of a stream, as `writer`."""
+        return stream_writer(dict(self.options), schema, overwrite=overwrite)
 
 
 class _StoreReader(DataSourceReader):

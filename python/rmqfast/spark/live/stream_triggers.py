@@ -1,0 +1,45 @@
+"""What PySpark 4.2 and newer know of triggers, and older ones do not."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rmqfast.spark.live.topic_stream import StreamLimits
+
+__all__ = ["AvailableNow", "bytes_limit", "default_limit", "is_unlimited"]
+
+try:
+    from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow as AvailableNow
+except ImportError:  # before 4.2: Spark takes all there is in one batch
+    AvailableNow = object  # type: ignore[misc,assignment]
+
+
+def default_limit(limits: StreamLimits) -> Any:
+    """What a batch is limited to as PySpark has it; it has no limit of both kinds.
+
+    Source: `ReadLimit` of PySpark.
+    """
+    from pyspark.sql.streaming import datasource
+
+    if limits.most is not None:
+        return datasource.ReadMaxRows(limits.most)
+    return datasource.ReadAllAvailable() if limits.least is None else datasource.ReadMinRows(limits.least)
+
+
+def bytes_limit(most: int | None) -> Any:
+    """What a batch is limited to in bytes as PySpark has it.
+
+    Source: `ReadLimit` of PySpark.
+    """
+    from pyspark.sql.streaming import datasource
+
+    return datasource.ReadAllAvailable() if most is None else datasource.ReadMaxBytes(most)
+
+
+def is_unlimited(limit: Any) -> bool:
+    """Whether a trigger wants all there is, whatever the options say.
+
+    Source: `ReadAllAvailable` of PySpark.
+    """
+    return type(limit).__name__ == "ReadAllAvailable"

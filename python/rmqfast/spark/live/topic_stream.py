@@ -1,0 +1,197 @@
+"""The stream of a topic: what the driver decides of each batch; tasks read it as those of a batch read do."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from rmqfast.client.ranges import QueueRange
+from rmqfast.errors import DataLossError, RmqError
+from rmqfast.message import MessageQueue
+from rmqfast.spark.live.offsets import Bounds, resolve_offsets
+from rmqfast.spark.live.stream_offsets import NextEnd, next_end
+from rmqfast.spark.live.topic_read import TopicPartition, TopicRead, cut_ranges
+
+if TYPE_CHECKING:
+    from rmqfast.spark.live.topic_cluster import TopicCluster
+
+__all__ = ["StreamLimits", "TopicStream"]
+
+_LOG = logging.getLogger("rmqfast.spark")
+
+Offsets = dict[MessageQueue, int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class StreamLimits:
+    """How much a batch takes.
+
+    Attributes:
+        most: Messages at most.
+        least: Messages at least; fewer wait for more of them.
+        delay: For how many seconds at most.
+    """
+
+    most: int | None = None
+    least: int | None = None
+    delay: float = 900.0
+
+
+class TopicStream:
+    """A stream as its driver sees it; it holds connections from the first question on.
+
+    Args:
+        read: What is read; its end is not looked at.
+        limits: How much a batch takes.
+        commit_group: The group for which offsets are stored; None for none.
+
+    Source: `KafkaMicroBatchStream` of Spark.
+    """
+
+    def __init__(self, read: TopicRead, limits: StreamLimits, commit_group: str | None = None) -> None:
+        self._read, self._limits, self._group = read, limits, commit_group
+        self._cluster: TopicCluster | None = None
+        self._addresses: Mapping[str, str] = {}
+        self._target: dict[MessageQueue, Bounds] | None = None
+        self._last_batch = time.monotonic()
+        self._shorter_since: dict[MessageQueue, float] = {}
+        self._told: set[tuple[MessageQueue, int]] = set()
+        self.latest: Offsets = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without connections: a task has its own."""
+        return {**self.__dict__, "_cluster": None}
+
+    def initial(self) -> Offsets:
+        """Where a stream without a checkpoint begins.
+
+        Raises:
+            RmqError: As `plan_topic`.
+        """
+        bounds = self._bounds(is_patient=False)
+        on_damage, request = self._read.request.on_damage, self._read.request
+        start = resolve_offsets("startingOffsets", self._read.start, bounds, edge="start", on_damage=on_damage)
+        self._brokers().check_expression(request.subscription, request.group)
+        if request.start_time is not None:
+            later = self._brokers().offsets_at(request.start_time, bounds, group=request.group)
+            start = {queue: max(offset, later[queue]) for queue, offset in start.items()}
+        return start
+
+    def aim(self) -> None:
+        """From now on no batch goes beyond what there is now."""
+        self._target = self._bounds(is_patient=False)
+
+    def end(self, start: Offsets | None, *, is_limited: bool) -> Offsets:
+        """How far the batch goes that begins at `start`; as far as that, where there is nothing to read yet.
+
+        Args:
+            start: Where the stream is; None where Spark does not say, which goes to the end.
+            is_limited: Whether the limits hold.
+
+        Raises:
+            DataLossError: Retention overtook the stream, or a queue ends before it, unless `on_damage` is "warn".
+            ClientError: No name server answers for longer than the request's patience.
+        """
+        # where Spark does not say where the stream was, no queue may be missing
+        bounds = self._bounds(is_patient=start is not None) if self._target is None else self._target
+        self.latest |= {queue: last for queue, (_, last) in bounds.items()}
+        if start is None:
+            return {queue: last for queue, (_, last) in bounds.items()}
+        found = next_end(start, bounds, self._limits.most if is_limited else None)
+        self._check(start, found, bounds)
+        end = self._cut_back(start, found.end, found.shorter, bounds)
+        if is_limited and self._waits(found.waiting, is_same=end.keys() == start.keys()):
+            return start
+        if end != start:
+            self._last_batch = time.monotonic()
+            taken = sum(end[queue] - start[queue] for queue in start if end[queue] > start[queue])
+            _LOG.info("topic %s: a batch of %d offsets, %d wait", self._read.request.topic, taken, found.waiting)
+        return end
+
+    def partitions(self, start: Offsets, end: Offsets) -> list[TopicPartition]:
+        """The tasks of a batch."""
+        new = [queue for queue in end if queue not in start]
+        if new:  # where Spark did not say where the stream was
+            start = {**{queue: first for queue, (first, _) in self._bounds(only=new).items()}, **start}
+        ranges = [
+            QueueRange(queue, start[queue], end[queue])
+            for queue in sorted(end)
+            if queue in start and start[queue] < end[queue]
+        ]
+        read = self._read
+        return cut_ranges(ranges, self._addresses, max_rows=read.max_rows, min_partitions=read.min_partitions or 1)
+
+    def commit(self, end: Offsets) -> None:
+        """Spark has stored all before `end`: a group's offsets follow, where that is wanted."""
+        if self._group is not None and end:
+            try:
+                self._brokers().commit(self._group, end)
+            except RmqError as error:
+                _LOG.warning("group %s: no offset is stored: %s", self._group, error)
+
+    def stop(self) -> None:
+        """Closes the connections."""
+        cluster, self._cluster = self._cluster, None
+        if cluster is not None:
+            cluster.close()
+
+    def _brokers(self) -> TopicCluster:
+        if self._cluster is None:
+            self._cluster = self._read.cluster()
+        return self._cluster
+
+    def _bounds(
+        self, *, is_patient: bool = True, only: Sequence[MessageQueue] | None = None
+    ) -> dict[MessageQueue, Bounds]:
+        cluster = self._brokers()
+        try:
+            route = cluster.route()
+        except RmqError as error:  # a topic whose only broker is away is one that name servers do not know
+            if not is_patient or not self._addresses:
+                raise
+            _LOG.warning("topic %s: its route is not to be had now: %s", self._read.request.topic, error)
+            return {}
+        self._addresses = {**self._addresses, **route.addresses}
+        queues = self._read.wanted(route) if only is None else [queue for queue in only if queue in route.queues]
+        return cluster.bounds(queues, is_patient=is_patient)
+
+    def _check(self, start: Offsets, found: NextEnd, bounds: Mapping[MessageQueue, Bounds]) -> None:
+        for queue in found.expired:
+            self._lost(
+                queue, start[queue], f"offset {start[queue]} has expired, the queue begins at {bounds[queue][0]}"
+            )
+
+    def _cut_back(
+        self, start: Offsets, end: Offsets, shorter: Sequence[MessageQueue], bounds: Mapping[MessageQueue, Bounds]
+    ) -> Offsets:
+        """A queue may end before the stream's offset while its broker lists anew what it has; but not for ever."""
+        now = time.monotonic()
+        self._shorter_since = {queue: self._shorter_since.get(queue, now) for queue in shorter}
+        for queue, since in self._shorter_since.items():
+            if now - since > self._read.request.patience:
+                last = bounds[queue][1]
+                self._lost(
+                    queue,
+                    start[queue],
+                    f"the queue ends at {last}, before offset {start[queue]}: its broker lost "
+                    "its last messages, or the topic was made anew",
+                )
+                end = {**end, queue: last}
+        return end
+
+    def _lost(self, queue: MessageQueue, offset: int, what: str) -> None:
+        text = f"topic {queue.topic}, broker {queue.broker_name}, queue {queue.queue_id}: messages are lost: {what}"
+        if self._read.request.on_damage == "fail":
+            raise DataLossError(text, next_step="failOnDataLoss=false goes on with what is there")
+        if (queue, offset) not in self._told:
+            self._told.add((queue, offset))
+            _LOG.warning("%s", text)
+
+    def _waits(self, waiting: int, *, is_same: bool) -> bool:
+        least = self._limits.least
+        if least is None or self._target is not None or not is_same or waiting >= least:
+            return False
+        return time.monotonic() - self._last_batch < self._limits.delay

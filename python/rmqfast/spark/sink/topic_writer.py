@@ -1,0 +1,147 @@
+"""The writers of the data source `rocketmq`: of a batch, and of the micro-batches of a stream."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import datasource
+from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamWriter, WriterCommitMessage
+
+from rmqfast.errors import ArgumentError
+from rmqfast.spark.sink.columns import sink_columns
+from rmqfast.spark.sink.options import SinkOptions
+from rmqfast.spark.sink.row_batches import row_batches
+from rmqfast.spark.sink.task import check_topic, send_partition
+from rmqfast.spark.sink.written import Written, total
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import Row
+    from pyspark.sql.types import StructType
+
+__all__ = ["Sent", "stream_writer", "topic_writer"]
+
+_LOG = logging.getLogger("rmqfast.spark")
+
+
+def topic_writer(options: dict[str, str], schema: StructType, *, overwrite: bool) -> DataSourceArrowWriter:
+    """The writer of `DataFrame.write`, once all is known to be such as can be sent.
+
+    Args:
+        options: Those of `SinkOptions`.
+        schema: The DataFrame's.
+        overwrite: Whether the mode is `overwrite`, which no topic can do.
+
+    Raises:
+        ArgumentError: An option or a column that cannot be.
+        ClientError: The topic is not there.
+    """
+    known, columns = _checked(options, schema, overwrite=overwrite)
+    check_topic(known, columns)
+    return _TopicWriter(known, columns)
+
+
+def stream_writer(options: dict[str, str], schema: StructType, *, overwrite: bool) -> DataSourceStreamWriter:
+    """The writer of `DataFrame.writeStream`; whether the topic is there its tasks find out.
+
+    Args:
+        options: Those of `SinkOptions`.
+        schema: The DataFrame's.
+        overwrite: Whether the output mode is `complete`.
+
+    Raises:
+        ArgumentError: An option or a column that cannot be.
+    """
+    known, columns = _checked(options, schema, overwrite=overwrite)
+    return _StreamWriter(known, columns)
+
+
+@dataclass
+class Sent(WriterCommitMessage):
+    """What a task tells the driver."""
+
+    written: Written
+
+
+class _TopicWriter(DataSourceArrowWriter):
+    def __init__(self, options: SinkOptions, columns: Sequence[str]) -> None:
+        self._options, self._columns = options, columns
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        """Sends a partition."""
+        return Sent(send_partition(self._options, self._columns, iterator))
+
+    def commit(self, messages: Sequence[Any]) -> None:
+        """Tells what all tasks have sent."""
+        _tell(self._options, messages, "")
+
+    def abort(self, messages: Sequence[Any]) -> None:
+        """Tells what was sent of a job that failed; it stays."""
+        _tell_aborted(self._options, messages, "")
+
+
+class _StreamWriting:
+    """What both kinds of writers of streams do."""
+
+    def __init__(self, options: SinkOptions, columns: Sequence[str]) -> None:
+        self._options, self._columns = options, columns
+
+    def commit(self, messages: Sequence[Any], batchId: int) -> None:  # noqa: N803  # Spark's name
+        """Tells what all tasks of a micro-batch have sent."""
+        _tell(self._options, messages, f"batch {batchId}, ")
+
+    def abort(self, messages: Sequence[Any], batchId: int) -> None:  # noqa: N803  # Spark's name
+        """Tells what was sent of a micro-batch that failed; it stays, and comes again."""
+        _tell_aborted(self._options, messages, f"batch {batchId}, ")
+
+
+if hasattr(datasource, "DataSourceStreamArrowWriter"):  # PySpark 4.1 and newer
+
+    class _StreamWriter(_StreamWriting, datasource.DataSourceStreamArrowWriter):
+        def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+            """Sends a partition."""
+            return Sent(send_partition(self._options, self._columns, iterator))
+
+else:
+
+    class _StreamWriter(_StreamWriting, DataSourceStreamWriter):  # type: ignore[no-redef]
+        def write(self, iterator: Iterator[Row]) -> WriterCommitMessage:
+            """Sends a partition, whose rows Spark has made objects of."""
+            return Sent(send_partition(self._options, self._columns, row_batches(iterator, self._columns)))
+
+
+def _checked(options: dict[str, str], schema: StructType, *, overwrite: bool) -> tuple[SinkOptions, Sequence[str]]:
+    if overwrite:
+        raise ArgumentError("mode: expected append, got overwrite or complete: what a topic holds stays")
+    known = SinkOptions.of(options)
+    return known, sink_columns(schema, known.topic)
+
+
+def _tell(options: SinkOptions, messages: Sequence[Sent | None], which: str) -> None:
+    _log_to_stderr()
+    _LOG.info("%stopic %s: %s", which, options.topic or "of each row", _sum(messages))
+
+
+def _tell_aborted(options: SinkOptions, messages: Sequence[Sent | None], which: str) -> None:
+    _log_to_stderr()
+    told = "the job failed; its tasks that ended well sent"
+    _LOG.warning("%stopic %s: %s %s, which stay", which, options.topic or "of each row", told, _sum(messages))
+
+
+def _sum(messages: Sequence[Sent | None]) -> Written:
+    return total([Written(), *(message.written for message in messages if message is not None)])
+
+
+def _log_to_stderr() -> None:
+    """In the Python process that Spark starts to commit, nobody but Spark 4.1's own log can have configured logging."""
+    root = logging.getLogger()
+    if root.handlers or _LOG.handlers:
+        return
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    _LOG.addHandler(handler)
+    _LOG.setLevel(logging.INFO)

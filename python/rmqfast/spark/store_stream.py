@@ -1,0 +1,170 @@
+"""A store directory as a stream: the log of a live broker, followed. Its offset is a position in the log.
+
+Source: `DataSourceStreamReader` of PySpark; `MessageStore.tail`, whose positions these are.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+
+from rmqfast.errors import ArgumentError
+from rmqfast.spark.live.stream_triggers import AvailableNow, bytes_limit, is_unlimited
+from rmqfast.spark.options import SourceOptions
+from rmqfast.spark.partitions import PARTITION_BYTES, Partition
+from rmqfast.spark.schema import agreed
+from rmqfast.spark.task import read_partition
+from rmqfast.store import ScanRequest
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from rmqfast.store import MessageStore
+
+__all__ = ["StoreStreamReader", "store_stream_reader"]
+
+_LOG = logging.getLogger("rmqfast.spark")
+_POSITION = "log"
+#: Messages between two places at which a batch may end.
+_STEP = 256
+
+
+def store_stream_reader(options: Mapping[str, str], columns: Sequence[str]) -> StoreStreamReader:
+    """The stream reader of some columns.
+
+    Args:
+        options: Those of the data source.
+        columns: Those of the schema.
+
+    Raises:
+        RmqError: As `SourceOptions.of` raises, an option that a stream has no use for, or other columns than the option
+            `columns` says.
+    """
+    found = SourceOptions.of(options)
+    given = {name.lower() for name in options}
+    for name in ("endingOffsets", "endingTimestamp"):
+        if name.lower() in given:
+            raise ArgumentError(f"option {name}: a stream has no end; read a batch, or use Trigger.AvailableNow")
+    begin = found.starting_offsets.strip().lower() if "startingoffsets" in given else "latest"
+    if begin not in {"earliest", "latest"}:
+        raise ArgumentError(
+            "option startingOffsets: the stream of a store begins at earliest, latest or startingTimestamp"
+        )
+    return StoreStreamReader(found, agreed(found.columns, columns), begin)
+
+
+class StoreStreamReader(DataSourceStreamReader, AvailableNow):
+    """Offsets are `{"log": 123456}`: between two of them there are the same rows for everybody who reads them.
+
+    Args:
+        options: Those of the data source as values.
+        columns: Columns of the row, in order.
+        begin: "earliest" or "latest": where a stream without a checkpoint begins, unless `startingTimestamp` says.
+
+    Source: `MessageStore.tail`.
+    """
+
+    def __init__(self, options: SourceOptions, columns: Sequence[str], begin: str) -> None:
+        self._read, self._most = options.read_of_all(columns), options.max_bytes_per_trigger
+        self._start_time, self._begin = options.starting_timestamp, begin
+        self._target: int | None = None
+        self._latest: int | None = None
+
+    def initialOffset(self) -> dict[str, int]:  # noqa: N802
+        """Where a stream without a checkpoint begins."""
+        start: int | str = {"earliest": "begin", "latest": "end"}[self._begin]
+        with self._read.open() as store:
+            if self._start_time is not None:
+                return {_POSITION: _position_of_time(store, self._start_time)}
+            return {_POSITION: _position(store, start)}
+
+    def latestOffset(self, start: dict[str, Any] | None = None, limit: Any = None) -> dict[str, int]:  # noqa: N802
+        """How far the next batch goes: behind the last message that is wholly there, or as many bytes as allowed."""
+        with self._read.open() as store:
+            end = self._latest = _position(store, "end") if self._target is None else self._target
+            if start is None:
+                return {_POSITION: end}
+            at = _offset(start)
+            if end < at:
+                raise ArgumentError(
+                    f"the log of {self._read.path} ends at {end}, before the checkpoint's offset {at}: it is another "
+                    "store, or one that was cut off; give this stream a checkpointLocation of its own"
+                )
+            if self._most is not None and not is_unlimited(limit) and end - at > self._most:
+                end = _behind(store, at, self._most, end)
+        return {_POSITION: end}
+
+    def getDefaultReadLimit(self) -> Any:  # noqa: N802
+        """What the options say of a batch's size."""
+        return bytes_limit(self._most)
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        """The stream ends with what there is now."""
+        with self._read.open() as store:
+            self._target = _position(store, "end")
+
+    def reportLatestOffset(self) -> dict[str, int] | None:  # noqa: N802
+        """Where the log ends, as far as is known."""
+        return None if self._latest is None else {_POSITION: self._latest}
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
+        """A task each."""
+        first, last = _offset(start), _offset(end)
+        if first >= last:
+            return []
+        cut = self._read.partition_bytes or PARTITION_BYTES
+        with self._read.open() as store:
+            edges = [first, *_records_between(store, first, last, cut), last]
+        return [InputPartition(Partition("log", at, until, verify_crc=True)) for at, until in pairwise(edges)]
+
+    def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
+        """Batches of one partition; where there is none, it is None or has None."""
+        if partition is not None and partition.value is not None:
+            yield from read_partition(self._read, partition.value)
+
+
+def _offset(members: Any) -> int:
+    offset = members.get(_POSITION) if isinstance(members, dict) else None
+    if len(members) != 1 or isinstance(offset, bool) or not isinstance(offset, int):
+        raise ArgumentError(
+            f'checkpoint: expected {{"{_POSITION}": 123}}, got {members!r}; '
+            "give this stream a checkpointLocation of its own"
+        )
+    return offset
+
+
+def _position(store: MessageStore, start: int | str) -> int:
+    with store.tail(start=start) as tail:
+        return tail.position
+
+
+def _position_of_time(store: MessageStore, when: int) -> int:
+    from datetime import UTC, datetime
+
+    with store.tail(start=datetime.fromtimestamp(when / 1000, UTC)) as tail:
+        return tail.position
+
+
+def _behind(store: MessageStore, start: int, most: int, end: int) -> int:
+    """A place behind a message, so many bytes from `start` on; one step further where messages are larger."""
+    found = start
+    with store.tail(start=start, stop=end, columns=["queue_offset"], batch_rows=_STEP) as tail:
+        for _ in tail:
+            if found > start and tail.position - start > most:
+                return found
+            found = tail.position
+            if found - start >= most:
+                return found
+    return end
+
+
+def _records_between(store: MessageStore, first: int, last: int, cut: int) -> list[int]:
+    """Where a stretch of the log can be cut: places at which a record begins."""
+    if last - first <= cut:
+        return []
+    pieces, _, _ = store.plan(ScanRequest(), cut_bytes=cut)
+    return [start for _, start, _, _ in pieces if first < start < last]

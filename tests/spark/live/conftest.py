@@ -1,0 +1,41 @@
+"""A cluster of two brokers in this process with a topic `orders`, which no test writes to."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.spark.conftest import has_filters
+
+from . import topics
+
+MESSAGES = 1200
+
+collect_ignore: list[str] = []
+if importlib.util.find_spec("pyspark.sql.datasource") is None:
+    collect_ignore += ["test_live_source.py", "test_live_errors.py", "test_live_security.py", "test_live_document.py"]
+    collect_ignore += ["test_topic_stream.py", "test_store_stream.py", "test_stream_kills.py"]
+if not has_filters():
+    collect_ignore += ["test_live_pushdown.py"]
+
+
+@dataclass(frozen=True)
+class LiveCluster:
+    """A cluster, and where its stores are."""
+
+    name_server: str
+    directory: Path
+
+
+@pytest.fixture(scope="session")
+def live_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveCluster]:
+    """Two brokers; `orders` has four queues on each."""
+    directory = tmp_path_factory.mktemp("live")
+    with topics.cluster_in(directory) as cluster:
+        topics.create(cluster, "orders")
+        topics.send(cluster, MESSAGES)
+        yield LiveCluster(cluster.name_server, directory)

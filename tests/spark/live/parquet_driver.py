@@ -1,0 +1,53 @@
+"""A driver in a process of its own: the executors of a cluster write a topic into Parquet; it says how many they are.
+
+usage: python -m tests.spark.live.parquet_driver MASTER NAME_SERVER TOPIC DIRECTORY
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from rmqfast.spark import RocketMQDataSource, configure
+from tests.spark.cluster import executors
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SETTINGS = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.memory": "512m",
+    "spark.executor.memory": "512m",
+    "spark.executor.cores": "1",
+    # no task begins before all executors are there, so that each has some
+    "spark.cores.max": "2",
+    "spark.scheduler.minRegisteredResourcesRatio": "1.0",
+    "spark.scheduler.maxRegisteredResourcesWaitingTime": "120s",
+}
+
+
+def main(master: str, name_server: str, topic: str, directory: str) -> None:
+    """Runs the job."""
+    from pyspark.sql import SparkSession
+
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    builder = SparkSession.Builder().master(master).appName("topic into Parquet")
+    for key, value in SETTINGS.items():
+        builder = builder.config(key, value)
+    spark: SparkSession = configure(builder).getOrCreate()
+    spark.sparkContext.setLogLevel("ERROR")
+    spark.dataSource.register(RocketMQDataSource)
+    frame = spark.read.format("rocketmq").option("nameServer", name_server).option("topic", topic).load()
+    frame.write.parquet(directory)
+    answer = {"executors": len(executors(str(spark.sparkContext.applicationId)))}
+    spark.stop()
+    print(json.dumps(answer), flush=True)  # noqa: T201
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,54 @@
+"""A driver in a process of its own, to be killed: a stream of a topic into Parquet until its standard input ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+from typing import TYPE_CHECKING
+
+from rmqfast.spark import RocketMQDataSource, configure
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SETTINGS = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.executor.memory": "512m",
+    "spark.task.maxFailures": "20",
+    "spark.deploy.maxExecutorRetries": "-1",
+}
+
+
+def main(directory: str, master: str, options: dict[str, str]) -> None:
+    """Runs the stream; says `running` once it does, and `ended` once it has stored all there is."""
+    from pyspark.sql import SparkSession
+
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    builder = SparkSession.Builder().master(master)
+    for key, value in SETTINGS.items():
+        builder = builder.config(key, value)
+    spark: SparkSession = configure(builder).getOrCreate()
+    spark.sparkContext.setLogLevel("FATAL")
+    spark.dataSource.register(RocketMQDataSource)
+    frame = spark.readStream.format("rocketmq").options(**options).load()
+    writer = frame.writeStream.format("parquet").option("checkpointLocation", f"{directory}/checkpoint")
+    query = writer.trigger(processingTime="100 milliseconds").start(f"{directory}/out")
+    print("running", spark.sparkContext.applicationId, flush=True)  # noqa: T201
+    # whoever started this ends it; a query that fails ends it, too
+    ended = threading.Thread(target=sys.stdin.read, daemon=True)
+    ended.start()
+    while ended.is_alive():
+        query.awaitTermination(1)
+    query.processAllAvailable()
+    query.stop()
+    print("ended", flush=True)  # noqa: T201
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2], json.loads(sys.argv[3]))

@@ -1,0 +1,19 @@
+"""The examples in the docstrings of `rmqfast.spark.live` run as they stand."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+
+import pytest
+
+MODULES = ["admission", "offsets", "options", "range_cut", "reader", "stream_offsets", "topic_cluster", "topic_read"]
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("name", [f"live.{module}" for module in MODULES] + ["option_values", "schema"])
+def test_examples_run(name: str, request: pytest.FixtureRequest) -> None:
+    module = importlib.import_module(f"rmqfast.spark.{name}")
+    result = doctest.testmod(module, extraglobs={"getfixture": request.getfixturevalue})
+    assert result.failed == 0
+    assert result.attempted

@@ -1,0 +1,203 @@
+"""Filters that Spark pushes down to a live topic: gone from the plan if they are done exactly, and the same rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from pyspark.sql.datasource import (
+    EqualTo,
+    Filter,
+    GreaterThan,
+    GreaterThanOrEqual,
+    In,
+    IsNotNull,
+    IsNull,
+    LessThan,
+    LessThanOrEqual,
+    Not,
+)
+
+from rmqfast.client.instance import ClientConfig
+from rmqfast.client.ranges import RangeRequest
+from rmqfast.errors import DataLossError
+from rmqfast.spark.live.range_cut import RangeCut
+from rmqfast.spark.live.task import read_topic_partition
+from rmqfast.spark.live.topic_filter import TopicFilter
+from rmqfast.spark.live.topic_read import TopicRead, plan_topic
+from tests.spark.live.conftest import MESSAGES, LiveCluster
+from tests.spark.live.test_equal_rows import rows_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+Row = dict[str, Any]
+EACH = MESSAGES // 8
+COLUMNS = ("broker_name", "queue_id", "queue_offset", "tags", "store_timestamp")
+#: Filters, and what they mean.
+TAKEN: dict[str, tuple[list[Filter], Callable[[Row], bool]]] = {
+    "a broker": ([EqualTo(("broker_name",), "broker-b")], lambda row: row["broker_name"] == "broker-b"),
+    "brokers": ([In(("broker_name",), ("broker-a", "x", None))], lambda row: row["broker_name"] == "broker-a"),
+    "a queue": ([EqualTo(("queue_id",), 2)], lambda row: row["queue_id"] == 2),
+    "queues": (
+        [In(("queue_id",), (0, 2, 77)), In(("queue_id",), (2, 3, 77))],
+        lambda row: row["queue_id"] == 2,
+    ),
+    "no queue": ([EqualTo(("queue_id",), 1), EqualTo(("queue_id",), 2)], lambda row: False),
+    "a queue that there is not": ([EqualTo(("queue_id",), 99)], lambda row: False),
+    "an offset": ([EqualTo(("queue_offset",), 7)], lambda row: row["queue_offset"] == 7),
+    "offsets": (
+        [GreaterThan(("queue_offset",), 3), LessThanOrEqual(("queue_offset",), 60), LessThan(("queue_offset",), 90)],
+        lambda row: 3 < row["queue_offset"] <= 60,
+    ),
+    "offsets beyond both ends": (
+        [GreaterThanOrEqual(("queue_offset",), -5), LessThan(("queue_offset",), 1 << 62)],
+        lambda row: True,
+    ),
+    "offsets behind the end": ([GreaterThan(("queue_offset",), 10_000)], lambda row: False),
+    "offsets that exclude each other": (
+        [LessThan(("queue_offset",), 5), GreaterThan(("queue_offset",), 9)],
+        lambda row: False,
+    ),
+    "a tag": ([IsNotNull(("tags",)), EqualTo(("tags",), "Aa")], lambda row: row["tags"] == "Aa"),
+    "no tag": ([In(("tags",), (None,))], lambda row: False),
+    "the topic": ([EqualTo(("topic",), "orders"), IsNotNull(("broker_name",))], lambda row: True),
+    "another topic": ([EqualTo(("topic",), "bills")], lambda row: False),
+    "all at once": (
+        [
+            EqualTo(("broker_name",), "broker-a"),
+            In(("queue_id",), (1, 3)),
+            LessThan(("queue_offset",), 40),
+            EqualTo(("tags",), "paid"),
+        ],
+        lambda row: (
+            (row["broker_name"], row["tags"]) == ("broker-a", "paid")
+            and row["queue_id"] in {1, 3}
+            and row["queue_offset"] < 40
+        ),
+    ),
+}
+LEFT: list[Any] = [
+    EqualTo(("tags",), "A || B"),
+    EqualTo(("tags",), "*"),
+    In(("tags",), ("A", "B|")),
+    EqualTo(("store_timestamp",), datetime(2026, 1, 1)),  # noqa: DTZ001 - that is what is left
+    EqualTo(("broker_name", "x"), "broker-a"),
+    EqualTo(("broker_name",), 1),
+    EqualTo(("queue_id",), "1"),
+    GreaterThan(("queue_offset",), 1.5),
+    GreaterThan(("queue_id",), 1),
+    GreaterThan(("broker_name",), "a"),
+    EqualTo(("keys",), "a"),
+    IsNull(("broker_name",)),
+    IsNotNull(("tags",)),
+    IsNotNull(("body",)),
+    Not(EqualTo(("queue_id",), 1)),
+]
+
+
+def topic_read(name_server: str = "127.0.0.1:1", topic: str = "orders", **changes: Any) -> TopicRead:
+    config = ClientConfig(name_server=name_server)
+    return TopicRead(
+        request=RangeRequest(config=config, topic=topic, group="tests", columns=COLUMNS, microseconds=True), **changes
+    )
+
+
+def rows(read: TopicRead) -> list[Row]:
+    batches = (batch for part in plan_topic(read) for batch in read_topic_partition(read, part))
+    found = [row for batch in batches for row in batch.to_pylist()]
+    return sorted(found, key=lambda row: (row["broker_name"], row["queue_id"], row["queue_offset"]))
+
+
+@pytest.mark.parametrize(("filters", "means"), TAKEN.values(), ids=TAKEN)
+def test_filters_that_are_taken_leave_the_rows_that_they_mean(
+    live_cluster: LiveCluster, filters: list[Filter], means: Callable[[Row], bool]
+) -> None:
+    whole = topic_read(live_cluster.name_server)
+    taken = TopicFilter(whole)
+    assert list(taken.rest_of(filters)) == []
+    wanted = [row for row in rows(whole) if means(row)]
+    assert ([] if taken.is_empty else rows(taken.read)) == wanted
+
+
+@pytest.mark.parametrize("kind", [EqualTo, GreaterThan, GreaterThanOrEqual, LessThan, LessThanOrEqual])
+def test_times_are_exact_to_the_microsecond(live_cluster: LiveCluster, kind: Any) -> None:
+    whole = topic_read(live_cluster.name_server)
+    all_rows = rows(whole)
+    middle: datetime = sorted(row["store_timestamp"].replace(tzinfo=UTC) for row in all_rows)[MESSAGES // 2]
+    holds: dict[Any, Callable[[datetime, datetime], bool]] = {
+        EqualTo: lambda stored, value: stored == value,
+        GreaterThan: lambda stored, value: stored > value,
+        GreaterThanOrEqual: lambda stored, value: stored >= value,
+        LessThan: lambda stored, value: stored < value,
+        LessThanOrEqual: lambda stored, value: stored <= value,
+    }
+    for value in (middle, middle + timedelta(microseconds=300), middle - timedelta(days=1)):
+        taken = TopicFilter(whole)
+        assert list(taken.rest_of([kind(("store_timestamp",), value)])) == []
+        wanted = [row for row in all_rows if holds[kind](row["store_timestamp"].replace(tzinfo=UTC), value)]
+        assert rows(taken.read) == wanted
+
+
+@pytest.mark.parametrize("condition", LEFT)
+def test_what_is_not_exact_is_left_to_spark(condition: Any) -> None:
+    read = topic_read()
+    taken = TopicFilter(read)
+    assert list(taken.rest_of([condition])) == [condition]
+    assert (taken.read, taken.is_empty) == (read, False)
+
+
+def test_a_light_queue_keeps_offsets_of_its_own_so_places_in_it_are_left_to_spark() -> None:
+    taken = TopicFilter(topic_read(topic="%LMQ%orders"))
+    places: list[Filter] = [EqualTo(("queue_id",), 1), LessThan(("queue_offset",), 5), EqualTo(("topic",), "orders")]
+    assert list(taken.rest_of([*places, EqualTo(("tags",), "A")])) == places
+    assert (taken.read.cut, taken.read.request.tags) == (RangeCut(), "A")
+
+
+def test_what_options_say_holds_beside_a_filter(live_cluster: LiveCluster) -> None:
+    read = topic_read(live_cluster.name_server, queue_ids=(0, 1), end={"*": {0: 9}, "broker-b": {0: 3, 1: 0}})
+    taken = TopicFilter(read)
+    assert list(taken.rest_of([EqualTo(("queue_id",), 0), GreaterThan(("queue_offset",), 1)])) == []
+    places = [(row["broker_name"], row["queue_id"], row["queue_offset"]) for row in rows(taken.read)]
+    assert places == [*(("broker-a", 0, offset) for offset in range(2, 9)), ("broker-b", 0, 2)]
+
+
+def test_offsets_of_an_option_are_checked_though_a_filter_leaves_them_out(live_cluster: LiveCluster) -> None:
+    taken = TopicFilter(topic_read(live_cluster.name_server, end={"broker-b": {1: EACH + 1}}))
+    assert list(taken.rest_of([EqualTo(("broker_name",), "broker-a")])) == []
+    with pytest.raises(DataLossError, match=f"broker broker-b, queue 1: offset {EACH + 1} is not there yet"):
+        plan_topic(taken.read)
+
+
+def load(spark: SparkSession, cluster: LiveCluster, **options: str) -> DataFrame:
+    given = {"nameServer": cluster.name_server, "topic": "orders"} | options
+    return spark.read.format("rocketmq").options(**given).load()
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    ("condition", "filters"),
+    [
+        ("broker_name = 'broker-a' AND queue_id IN (0, 2) AND queue_offset BETWEEN 5 AND 20 AND tags = 'paid'", 0),
+        ("queue_id = 1 AND queue_id = 2", 0),
+        ("queue_offset < 9 AND length(body) > 50", 1),
+    ],
+)
+def test_a_filter_that_is_taken_is_gone_from_the_plan(
+    spark: SparkSession, live_cluster: LiveCluster, capsys: pytest.CaptureFixture[str], condition: str, filters: int
+) -> None:
+    frame = load(spark, live_cluster, pushdown="true").where(condition)
+    frame.explain()
+    assert capsys.readouterr().out.count("Filter (") == filters
+    assert rows_of(frame) == rows_of(load(spark, live_cluster).where(condition))
+
+
+@pytest.mark.spark
+def test_where_spark_pushes_nothing_the_rows_are_the_same(spark: SparkSession, live_cluster: LiveCluster) -> None:
+    spark.conf.set("spark.sql.python.filterPushdown.enabled", "false")
+    try:
+        assert load(spark, live_cluster, pushdown="true").where("queue_id = 1").count() == 2 * EACH
+    finally:
+        spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")

@@ -1,0 +1,50 @@
+"""Accounts and TLS by options: the driver and the tasks sign, and connections are secret."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rmqfast import EmbeddedCluster, Message, Producer
+from rmqfast.client.instance import ClientConfig
+from rmqfast.remoting import TlsOptions
+from tests.broker.certificates import make_authority
+from tests.client.ranges.test_range_pull import ACCOUNTS, BAD, GOOD
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = [pytest.mark.spark, pytest.mark.newest]
+
+
+def test_accounts_and_certificates_are_options(spark: SparkSession, tmp_path: Path) -> None:
+    authority = make_authority(tmp_path / "certificates")
+    pair = authority.server()
+    (tmp_path / "conf").mkdir()
+    (tmp_path / "conf/plain_acl.yml").write_text(ACCOUNTS)
+    config = {
+        "aclEnable": "true",
+        "rocketmqHome": str(tmp_path),
+        "tls.test.mode.enable": "false",
+        "tls.server.mode": "enforcing",
+        "tls.server.certPath": str(pair.certificate),
+        "tls.server.keyPath": str(pair.key),
+        "tls.client.trustCertPath": str(authority.certificate),
+        "useTLS": "true",
+    }
+    with EmbeddedCluster(config=config) as cluster:
+        tls = TlsOptions(trust=authority.certificate)
+        producing = ClientConfig(name_server=cluster.name_server, tls=tls, access_key="reader01", secret_key=GOOD)
+        with Producer("tests", config=producing) as producer:
+            for _ in range(5):
+                producer.send(Message("orders", b"secret"))
+        options = {"nameServer": cluster.name_server, "topic": "orders", "accessKey": "reader01", "secretKey": GOOD}
+        options |= {"tls": "true", "tlsTrust": str(authority.certificate)}
+        assert spark.read.format("rocketmq").options(**options).load().count() == 5
+        with pytest.raises(Exception, match=r"broker broker-a at .* cannot be asked: .*AclException") as caught:
+            spark.read.format("rocketmq").options(**options | {"secretKey": BAD}).load()
+        assert BAD not in str(caught.value)
+        with pytest.raises(Exception, match="no name server answers"):
+            spark.read.format("rocketmq").options(**options | {"tls": "false"}).load()

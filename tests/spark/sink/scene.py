@@ -1,0 +1,88 @@
+"""A cluster in this process, and what its brokers have stored."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Self
+
+import rmqfast
+from rmqfast import EmbeddedCluster, open_store
+from rmqfast.errors import UnknownTopicError
+from tests.interop.rocketmq import free_ports
+
+SMALL = {
+    "mappedFileSizeCommitLog": str(32 << 20),
+    "mappedFileSizeConsumeQueue": str(50_000 * 20),
+    "maxHashSlotNum": "1000",
+    "maxIndexNum": "4000",
+    "rocketmq.broker.diskSpaceWarningLevelRatio": "1.0",
+    "rocketmq.broker.diskSpaceCleanForciblyRatio": "1.0",
+    "messageDelayLevel": "1s 2s 3s",
+}
+_numbers = itertools.count()
+Row = dict[str, Any]
+
+
+class Scene:
+    """An embedded cluster whose ports and stores stay through a restart."""
+
+    def __init__(self, directory: Path, config: Mapping[str, str] | None = None, brokers: int = 1) -> None:
+        self._directory, self._config, self._brokers = directory, {**SMALL, **(config or {})}, brokers
+        self._ports = free_ports(1 + brokers)
+        self._cluster: EmbeddedCluster | None = None
+
+    @property
+    def name_server(self) -> str:
+        """`host:port`."""
+        return f"127.0.0.1:{self._ports[0]}"
+
+    @property
+    def cluster(self) -> EmbeddedCluster:
+        """It runs."""
+        assert self._cluster is not None
+        return self._cluster
+
+    def start(self) -> None:
+        """Starts it, or starts it again."""
+        self._cluster = EmbeddedCluster(
+            self._directory,
+            brokers=self._brokers,
+            name_server_port=self._ports[0],
+            broker_port=self._ports[1],
+            config=self._config,
+        ).start()
+
+    def stop(self) -> None:
+        """Stops it; what is stored stays."""
+        if self._cluster is not None:
+            self._cluster.stop()
+            self._cluster = None
+
+    def topic(self, name: str = "sink", queues: int = 4) -> str:
+        """A topic of its own."""
+        topic = f"{name}-{next(_numbers)}"
+        with rmqfast.Producer("scene", name_server=self.name_server) as producer:
+            producer.create_topic(topic, queues)
+        return topic
+
+    def stored(self, topic: str) -> list[Row]:
+        """The rows of a topic, in the order in which brokers stored them."""
+        rows: list[Row] = []
+        names = [self._directory] if self._brokers == 1 else sorted(self._directory.glob("broker-*"))
+        for path in names:
+            with open_store(path) as store:
+                try:
+                    found = store.scan(topic).to_arrow().to_pylist()
+                except UnknownTopicError:
+                    continue
+            rows += [row | {"broker_name": path.name, "properties": dict(row["properties"])} for row in found]
+        return rows
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()

@@ -1,0 +1,349 @@
+"""What a task sends is stored, at least once; what cannot be is told with its row. No Spark is needed for this."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import rmqfast
+from rmqfast.errors import ClientError
+from rmqfast.remoting import RemotingClient, RequestCode
+from rmqfast.spark.sink.options import SinkOptions
+from rmqfast.spark.sink.task import check_topic, send_partition
+from rmqfast.spark.sink.written import Written
+from tests.broker.certificates import make_authority
+
+from .scene import Scene
+
+PAIRS = pa.map_(pa.string(), pa.string())
+PERM_READ = 4
+
+
+def send(scene: Scene, topic: str | None, columns: dict[str, Any], *more: dict[str, Any], **options: Any) -> Written:
+    known = SinkOptions(name_server=scene.name_server, topic=topic, **options)
+    batches = [pa.record_batch(each) for each in (columns, *more)]
+    return send_partition(known, list(columns), iter(batches))
+
+
+def refused(scene: Scene, topic: str | None, columns: dict[str, Any], *more: dict[str, Any], **options: Any) -> str:
+    with pytest.raises(ClientError) as caught:
+        send(scene, topic, columns, *more, **options)
+    return str(caught.value)
+
+
+def test_all_columns_arrive(scene: Scene) -> None:
+    topic = scene.topic()
+    columns = {
+        "body": [b"\x00\xff", b"plain", b"last"],
+        "tags": ["TägA", None, ""],
+        "keys": pa.array([["k1", "k2"], None, ["k3"]], pa.list_(pa.string())),
+        "properties": pa.array([[("n", "1"), ("empty", None)], None, [("größe", "é")]], PAIRS),
+        "queue_id": pa.array([3, 1, 3], pa.int8()),
+        "flag": pa.array([-5, None, 7], pa.int32()),
+    }
+    written = send(scene, topic, columns)
+    assert (written.rows, written.batches, written.retries, written.less_safe) == (3, 2, 0, 0)
+    rows = sorted(scene.stored(topic), key=lambda row: (row["queue_id"], row["queue_offset"]))
+    assert [(row["queue_id"], row["body"], row["tags"], row["keys"], row["flag"]) for row in rows] == [
+        (1, b"plain", None, None, 0),
+        (3, b"\x00\xff", "TägA", "k1 k2", -5),
+        (3, b"last", None, "k3", 7),
+    ]
+    assert rows[1]["properties"]["n"] == "1"
+    assert "empty" not in rows[1]["properties"]
+    assert rows[2]["properties"]["größe"] == "é"
+
+
+def test_rows_of_a_queue_keep_their_order_and_other_rows_go_to_all_queues(scene: Scene) -> None:
+    topic, count = scene.topic(queues=8), 5000
+    given = {"body": [str(n) for n in range(count)], "queue_id": [n % 3 for n in range(count)]}
+    written = send(scene, topic, given, batch_size=33)
+    assert (written.rows, written.batches) == (count, 3 * 51)
+    for queue_id in range(3):
+        bodies = [int(row["body"]) for row in scene.stored(topic) if row["queue_id"] == queue_id]
+        assert bodies == list(range(queue_id, count, 3))
+    topic = scene.topic(queues=8)
+    send(scene, topic, {"body": [str(n) for n in range(count)]}, batch_size=100)
+    rows = scene.stored(topic)
+    assert {row["queue_id"] for row in rows} == set(range(8))
+    assert sorted(int(row["body"]) for row in rows) == list(range(count))
+
+
+def test_several_batches_go_on_counting_rows(scene: Scene) -> None:
+    topic = scene.topic()
+    batches = [{"body": [b"x"] * 10} for _ in range(3)]
+    assert send(scene, topic, *batches).rows == 30
+    text = refused(scene, topic, *batches, {"body": [b"x"] * 5 + [b""]})
+    assert f"partition 0, row 35 {{topic: '{topic}', body: 0 bytes b''}}: expected a body of one byte or more" in text
+
+
+def test_nothing_is_sent_of_no_rows(scene: Scene) -> None:
+    nowhere = SinkOptions(name_server="127.0.0.1:1", topic="t")
+    assert send_partition(nowhere, ["body"], iter(())) == Written()
+    assert send_partition(nowhere, ["body"], [pa.record_batch({"body": pa.array([], pa.binary())})]) == Written()
+
+
+def test_a_delayed_row_comes_later_and_is_not_in_a_batch(scene: Scene) -> None:
+    topic = scene.topic()
+    given = {
+        "body": ["now", "later", "latest"],
+        "tags": ["a", "b", "c"],
+        "delay_level": [0, 1, 3],
+        "keys": ["k", "l", None],
+        "properties": pa.array([None, [("n", "1")], None], PAIRS),
+    }
+    written = send(scene, topic, given)
+    assert (written.rows, written.batches) == (3, 3)
+    end = time.monotonic() + 20
+    while len(scene.stored(topic)) < 3 and time.monotonic() < end:
+        time.sleep(0.1)
+    rows = scene.stored(topic)
+    assert [(row["body"], row["tags"], row["keys"]) for row in rows] == [
+        (b"now", "a", "k"),
+        (b"later", "b", "l"),
+        (b"latest", "c", None),
+    ]
+    assert rows[1]["properties"]["n"] == "1"
+    assert rows[2]["store_timestamp"].timestamp() - rows[0]["store_timestamp"].timestamp() > 2
+
+
+WRONG_ROWS: dict[str, tuple[dict[str, Any], str]] = {
+    "a null body": ({"body": [b"x", None]}, "row 1 {topic: 'TOPIC', body: null}: expected a body of one byte or more"),
+    "an empty text": ({"body": ["x", ""]}, "row 1 {topic: 'TOPIC', body: 0 bytes b''}: expected a body of one byte"),
+    "a body that is too large": (
+        {"body": [b"x", b"y", b"z" * 5000], "tags": ["a", "b", "large"]},
+        f"row 2 {{topic: 'TOPIC', body: 5000 bytes b'{'z' * 48}'..., tags: 'large'}}: expected 2000 bytes at most",
+    ),
+    "a property that ends early": (
+        {"body": [b"x", b"y"], "properties": pa.array([None, [("a", "x\x02y")]], PAIRS)},
+        "row 1 {topic: 'TOPIC', body: 1 bytes b'y', properties: {'a': 'x\\x02y'}}: the property \"a\" has a character",
+    ),
+    "properties that are too long": (
+        {"body": [b"x", b"y"], "tags": ["a", "t" * 40_000]},
+        "row 1 {topic: 'TOPIC', body: 1 bytes b'y', tags: 'tttt",
+    ),
+    "a delay among properties": (
+        {"body": [b"x"], "properties": pa.array([[("DELAY", "3")]], PAIRS)},
+        "row 0 {topic: 'TOPIC', body: 1 bytes b'x', properties: {'DELAY': '3'}}: expected no DELAY",
+    ),
+    "a negative delay": (
+        {"body": [b"x"], "delay_level": [-1]},
+        "expected a delay_level of 1 or more, 0 or null for no",
+    ),
+    "a delayed row without a body": (
+        {"body": [b"x", None], "delay_level": [1, 1]},
+        "row 1 {topic: 'TOPIC', delay_level: 1, body: null}: the message body is null",
+    ),
+    "a queue that is not there": (
+        {"body": [b"x", b"y"], "queue_id": [0, 9]},
+        "queue_id: 9, body: 1 bytes b'y'}: topic TOPIC has no such queue that may be written to: queue_id 9, broker",
+    ),
+    "a broker that is not there": (
+        {"body": [b"x"], "broker_name": ["broker-z"]},
+        "has no such queue that may be written to: queue_id None, broker_name broker-z; broker-a has 0 to 3",
+    ),
+}
+
+
+@pytest.mark.parametrize(("columns", "text"), WRONG_ROWS.values(), ids=WRONG_ROWS)
+def test_a_row_that_cannot_be_sent_is_told(scene: Scene, columns: dict[str, Any], text: str) -> None:
+    topic = scene.topic()
+    said = refused(scene, topic, columns, max_message_size=2000 if "large" in str(columns) else 4 << 20)
+    assert said.startswith("partition 0, row ")
+    assert text.replace("TOPIC", topic) in said
+
+
+def test_a_null_topic_and_a_topic_of_each_row(scene: Scene) -> None:
+    one, two = scene.topic(), scene.topic()
+    given = {"body": [b"a", b"b", b"c"], "topic": [one, two, one]}
+    assert send(scene, None, given).rows == 3
+    assert [[row["body"] for row in scene.stored(topic)] for topic in (one, two)] == [[b"a", b"c"], [b"b"]]
+    assert "row 1 {body: 1 bytes b'b'}: expected a topic, got null" in refused(
+        scene, None, {"body": [b"a", b"b"], "topic": [one, None]}
+    )
+
+
+@pytest.fixture
+def strict(tmp_path: Path) -> Iterator[Scene]:
+    """A broker that takes 1,000 bytes at most and makes no topics."""
+    config = {"maxMessageSize": "1000", "autoCreateTopicEnable": "false"}
+    with Scene(tmp_path / "strict", config) as running:
+        with rmqfast.Admin(name_server=running.name_server) as admin:
+            for name in ("orders", "closed"):
+                admin.create_topic(name, queues=2)
+        yield running
+
+
+def test_what_a_broker_refuses_is_told_with_its_code_and_its_words(strict: Scene) -> None:
+    """A batch that is too large for the broker is sent in parts; the row that is too large by itself is found."""
+    written = send(strict, "orders", {"body": [b"x" * 100] * 50})
+    assert written.rows == 50
+    assert written.batches > 7
+    assert len(strict.stored("orders")) == 50
+    text = refused(strict, "orders", {"body": [b"x" * 100] * 20 + [b"y" * 1500] + [b"x"] * 20, "queue_id": [1] * 41})
+    assert "partition 0, row 20 {topic: 'orders', queue_id: 1, body: 1500 bytes b'yyyy" in text
+    assert "queue 1 of broker-a: CODE: 13  DESC: " in text
+    text = refused(strict, "missing", {"body": [b"x"] * 3})
+    assert "partition 0, row 0 {topic: 'missing', body: 1 bytes b'x'} and 2 more with it: " in text
+    assert "No route info of this topic: missing\ncreate the topic" in text
+    with pytest.raises(ClientError, match="No route info of this topic: missing"):
+        check_topic(SinkOptions(name_server=strict.name_server, topic="missing"), ["body"])
+
+
+def test_a_topic_that_may_not_be_written_to_any_more_is_told_with_the_broker_s_code(strict: Scene) -> None:
+    """Brokers look at their own permission, and of ordered topics only; a topic's own is for clients to keep to."""
+    with RemotingClient(strict.name_server) as client:
+        ordered = {"namespace": "ORDER_TOPIC_CONFIG", "key": "closed", "value": "broker-a:2"}
+        client.ask(RequestCode.PUT_KV_CONFIG, ordered)
+    strict.stop()
+    strict.start()
+
+    def rows() -> Iterator[pa.RecordBatch]:
+        yield pa.record_batch({"body": [b"first"] * 5})
+        while len(strict.stored("closed")) < 5:
+            time.sleep(0.02)
+        with RemotingClient(strict.cluster.brokers[0].address) as client:
+            client.ask(RequestCode.UPDATE_BROKER_CONFIG, {}, b"brokerPermission=4")
+        yield pa.record_batch({"body": [b"second"] * 5})
+
+    with pytest.raises(ClientError) as caught:
+        send_partition(SinkOptions(name_server=strict.name_server, topic="closed"), ["body"], rows())
+    text = str(caught.value)
+    assert "partition 0, row 5 {topic: 'closed', body: 6 bytes b'second'} and 4 more with it: " in text
+    assert "CODE: 16  DESC: " in text
+    assert caught.value.response_code == 16
+    assert [row["body"] for row in strict.stored("closed")] == [b"first"] * 5
+    with rmqfast.Admin(name_server=strict.name_server) as admin:
+        admin.create_topic("orders", queues=2, perm=PERM_READ)
+    assert "No route info of this topic: orders" in refused(strict, "orders", {"body": [b"x"]})
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> Iterator[Scene]:
+    """Two brokers."""
+    with Scene(tmp_path / "pair", brokers=2) as running:
+        yield running
+
+
+def test_with_two_brokers_a_queue_needs_the_name_of_its_broker(pair: Scene) -> None:
+    topic = pair.topic(queues=2)
+    text = "queue_id 1, broker_name None: expected a broker_name, as several have it: broker-a, broker-b"
+    assert text in refused(pair, topic, {"body": [b"x"], "queue_id": [1]})
+    options = SinkOptions(name_server=pair.name_server, topic=topic)
+    check_topic(options, ["body", "queue_id", "broker_name"])
+    with pytest.raises(ClientError, match="expected a broker_name, as several have it"):
+        check_topic(options, ["body", "queue_id"])
+    given = {"body": [b"a", b"b", b"c"], "queue_id": [1, 1, None], "broker_name": ["broker-a", "broker-b", "broker-b"]}
+    assert send(pair, topic, given).rows == 3
+    rows = {(row["broker_name"], row["body"]): row["queue_id"] for row in pair.stored(topic)}
+    assert rows.items() >= {("broker-a", b"a"): 1, ("broker-b", b"b"): 1}.items()
+    assert ("broker-b", b"c") in rows
+
+
+def test_what_a_broker_that_stopped_does_not_take_goes_to_the_other_one(pair: Scene) -> None:
+    topic = pair.topic(queues=2)
+
+    def rows() -> Iterator[pa.RecordBatch]:
+        yield pa.record_batch({"body": [str(n) for n in range(1000)]})
+        pair.cluster.brokers[1].stop()
+        yield pa.record_batch({"body": [str(n) for n in range(1000, 2000)]})
+
+    options = SinkOptions(name_server=pair.name_server, topic=topic, batch_size=100)
+    assert send_partition(options, ["body"], rows()).rows == 2000
+    stored = pair.stored(topic)
+    assert {int(row["body"]) for row in stored} == set(range(2000))
+    assert {row["broker_name"] for row in stored if int(row["body"]) < 1000} == {"broker-a", "broker-b"}
+
+
+def test_no_row_is_missing_after_broker_and_name_server_were_restarted(own_scene: Scene) -> None:
+    topic, count = own_scene.topic(), 2000
+
+    def rows() -> Iterator[pa.RecordBatch]:
+        for first in range(0, count, 50):
+            bodies = [str(n) for n in range(first, first + 50)]
+            yield pa.record_batch({"body": bodies, "queue_id": [n % 2 for n in range(50)]})
+            if first == 500:
+                own_scene.stop()
+                threading.Timer(1.0, own_scene.start).start()
+
+    written = send_partition(SinkOptions(name_server=own_scene.name_server, topic=topic), ["body", "queue_id"], rows())
+    assert written.rows == count
+    assert written.retries > 0
+    stored = own_scene.stored(topic)
+    assert {int(row["body"]) for row in stored} == set(range(count))
+    # what was sent once more has the id that it had before
+    assert len({row["msg_id"] for row in stored}) == count
+
+
+def test_a_task_waits_for_a_name_server_and_gives_up_in_time(own_scene: Scene) -> None:
+    topic = own_scene.topic()
+    own_scene.stop()
+    began = time.monotonic()
+    text = refused(own_scene, topic, {"body": [b"x"]}, retry_timeout_ms=300)
+    assert "row 0 {topic: " in text
+    assert f"tried for 0.3 s (retryTimeoutMs): connect to <{own_scene.name_server}> failed" in text
+    assert time.monotonic() - began < 5
+    threading.Timer(0.5, own_scene.start).start()
+    assert send(own_scene, topic, {"body": [b"x"]}).rows == 1
+
+
+ACCOUNTS = """\
+accounts:
+- accessKey: sparksink
+  secretKey: "12345678"
+  defaultTopicPerm: DENY
+  topicPerms: [orders=PUB]
+"""
+
+
+def test_an_account_may_send_where_it_may_and_is_told_where_not(tmp_path: Path) -> None:
+    (tmp_path / "conf").mkdir()
+    (tmp_path / "conf/plain_acl.yml").write_text(ACCOUNTS)
+    config = {"aclEnable": "true", "rocketmqHome": str(tmp_path)}
+    with Scene(tmp_path / "store", config) as scene:
+        account = {"access_key": "sparksink", "secret_key": "12345678"}
+        assert send(scene, "orders", {"body": [b"x"] * 3}, **account).rows == 3
+        assert len(scene.stored("orders")) == 3
+        for topic, given in (("others", account), ("orders", account | {"secret_key": "87654321"}), ("orders", {})):
+            text = refused(scene, topic, {"body": [b"x"] * 3}, **given)
+            assert f"row 0 {{topic: '{topic}', body: 1 bytes b'x'}} and 2 more with it: topic {topic}, queue " in text
+            assert "CODE: 1  DESC: org.apache.rocketmq.acl.common.AclException: " in text
+            assert "87654321" not in text
+
+
+def test_connections_have_tls_where_a_file_of_authorities_is_given(tmp_path: Path) -> None:
+    authority = make_authority(tmp_path / "ca")
+    server, client = authority.server(), authority.client()
+    config = {
+        "tls.server.mode": "enforcing",
+        "tls.server.certPath": str(server.certificate),
+        "tls.server.keyPath": str(server.key),
+        "tls.client.certPath": str(client.certificate),
+        "tls.client.keyPath": str(client.key),
+        "tls.client.trustCertPath": str(authority.certificate),
+        "useTLS": "true",
+    }
+    with Scene(tmp_path / "store", config) as scene:
+        assert send(scene, "orders", {"body": [b"x"] * 3}, tls_trust=str(authority.certificate)).rows == 3
+        text = refused(scene, "orders", {"body": [b"x"]}, retry_timeout_ms=100)
+        assert f"tried for 0.1 s (retryTimeoutMs): connect to <{scene.name_server}> failed" in text
+
+
+def test_rows_go_into_a_namespace(scene: Scene) -> None:
+    topic = f"MQ_INST_1_x%{scene.topic()}"
+    assert send(scene, topic.partition("%")[2], {"body": [b"x"]}, namespace="MQ_INST_1_x").rows == 1
+    assert len(scene.stored(topic)) == 1
+
+
+def test_what_is_wrong_ends_the_threads_and_the_client(scene: Scene) -> None:
+    topic = scene.topic()
+    for _ in range(3):
+        refused(scene, topic, {"body": [b"x"] * 500 + [b""]}, batch_size=1)
+    names = [thread.name for thread in threading.enumerate()]
+    assert not [name for name in names if name.startswith("rmqfast-sink")]
