@@ -96,6 +96,102 @@ def engine() -> list[Goal]:
     ]
 
 
+def brokers() -> list[Goal]:
+    """The broker beside RocketMQ's, with RocketMQ's Java clients; CPU is that of the broker's process."""
+    goals = []
+    for row, title, bound in (
+        ("sync 1", "sync send, 1 thread", 1.5),
+        ("sync 4", "sync send, 4 threads", 1.5),
+        ("sync 16", "sync send, 16 threads", 1.5),
+        ("async", "async send, 256 in flight", 1.5),
+        ("batch", "batch send of 64", 1.5),
+        ("pull 32", "pull of 32", 1.5),
+        ("pull 1024", "pull of 1,024", 1.2),
+        ("push 32", "push of 32, from start()", 1.5),
+    ):
+        ours, theirs = f"broker rmqfast {row}", f"broker RocketMQ {row}"
+        goals += pair("broker", title, ours, theirs, (bound, bound))
+        goals += pair("broker", f"{title}: CPU of the broker a message", ours, theirs, (0.35, 0.35), kind="cpu")
+    tails = pair(
+        "broker",
+        "99th percentile of a sync send at half load",
+        "broker rmqfast p99",
+        "broker RocketMQ p99",
+        (0.7, 0.7),
+        kind="time",
+    )
+    wanted: tuple[tuple[str, tuple[float | None, ...]], ...]
+    wanted = ("rmqfast", (300, 80, 250, 400)), ("RocketMQ", (None,) * 4)
+    for side, bounds in wanted:
+        for limit, name, title, unit in zip(
+            bounds,
+            ("start", "idle", "crowd delivery", "crowd memory"),
+            (
+                "start until a message is accepted",
+                "memory, idle",
+                "one message to 5,000 held pulls, 99th percentile",
+                "memory with them",
+            ),
+            ("ms", "MiB", "ms", "MiB"),
+            strict=True,
+        ):
+            tails.append(Goal("broker", f"{side}: {title}", f"broker {side} {name}", None, limit, "value", unit))
+    return goals + tails
+
+
+def clients() -> list[Goal]:
+    """Our clients beside RocketMQ's, on the same broker of RocketMQ's; `own` is ours on our broker."""
+    goals, ours, java = [], "client rmqfast", "client Java"
+    for row, title, bound in (
+        ("sync 1", "sync send, 1 thread", 1.4),
+        ("sync 4", "sync send, 4 threads", 1.1),
+        ("async", "async send, 256 in flight", 1.2),
+        ("pull 32", "lite pull into Arrow, 32 a pull", 3.0),
+    ):
+        goals += pair("client", f"{title} : Java client", f"{ours} {row}", f"{java} {row}", (bound, bound))
+    title = "async send to our broker : Java client on Java's"
+    goals += pair("client", title, "client own async", f"{java} async", (2.0, 2.0))
+    for row in ("sync 1", "sync 4", "async"):
+        goals += pair("client", f"{row} : Go client", f"{ours} {row}", f"client Go {row}", (1.0, 1.0))
+    for row in ("sync 1", "sync 4"):
+        goals += pair("client", f"{row} : librocketmq's binding", f"{ours} {row}", f"client binding {row}", (2.0, 2.0))
+    return goals + client_rates()
+
+
+def client_rates() -> list[Goal]:
+    """Our clients by themselves."""
+    goals = []
+    for at in LABELS:
+        for series, title, bound, either in (
+            ("rmqfast batch", "batch send of 64", 250_000, "batches"),
+            ("rmqfast columns", "batch send of 64, from Arrow", 250_000, "batches"),
+            ("own columns", "batch send of 64, from Arrow, our broker", None, ""),
+            ("own pull 1024", "lite pull into Arrow, 1,024 a pull, our broker", 1_500_000, ""),
+            ("own push 32", "push in batches of 32, our broker", 250_000, ""),
+            ("own push 1", "push one by one, our broker", 100_000, ""),
+            ("rmqfast push 32", "push in batches of 32", None, ""),
+            ("rmqfast push 1", "push one by one", None, ""),
+        ):
+            chosen = f"{either} {at}" if either else ""
+            row = Goal("client", f"{title}, {size(at)}", f"client {series} {at}", None, bound, unit="/s", either=chosen)
+            goals.append(row)
+        title, waiting = "memory, 1 M messages behind a slow listener", f"client rmqfast waiting {at}"
+        goals.append(Goal("client", f"{title}, {size(at)}", waiting, None, 200, "value", "MiB"))
+    return goals
+
+
+def round_trips() -> list[Goal]:
+    """A client's requests in Python beside plain sockets in Python."""
+    one, four, title = "remoting rmqfast 1", "remoting rmqfast 4", "round trips of a client in Python"
+    return [
+        Goal("remoting", f"{title}, 1 thread", one, None, 15_000, unit="/s"),
+        Goal("remoting", f"{title}, 1 thread : plain socket", one, "remoting socket 1", 1.0),
+        Goal("remoting", f"{title}, 4 threads : plain sockets", four, "remoting socket 4", 1.3),
+        Goal("remoting", f"{title}, CPU : plain socket", one, "remoting socket 1", 1.0, "cpu"),
+        Goal("remoting", f"{title}, 256 in flight : 4 threads", "remoting async", four, None),
+    ]
+
+
 def scans() -> list[Goal]:
     """Scans to Arrow in one process."""
     whole, peer = "scan rmqfast", "scan RocketMQ decoded"
@@ -156,6 +252,43 @@ def columnars() -> list[Goal]:
     return goals + pair("kafka", "Spark 4.0 columnar : tuned Kafka", ours, "kafka tuned", (6.0, 10.0))
 
 
+def lives() -> list[Goal]:
+    """Topics of running brokers in Arrow and Spark, beside Java's client, Kafka, and the store with the same rows."""
+    ours, title = "live pull rmqfast", "pulling reader into Arrow, 32 a pull"
+    goals = pair("live", f"{title} : Java pull consumer", ours, "live pull Java", (4.0, 4.0))
+    goals += pair("live", f"{title}, eight columns : Java", "live pull eight", "live pull Java", (None, None))
+    for engine, name in (("arrow", "read_topic"), ("source", "data source")):
+        title, ours, directory = f"Spark 4.0 {name} of 4.9.4", f"live topic {engine}", f"live store {engine}"
+        goals += pair("live", f"{title} : tuned Kafka", ours, "live kafka tuned", (1.2, 1.2))
+        goals += pair("live", f"{title} : its store directory", ours, directory, (0.7, 0.7))
+        title = f"Spark 4.0 {name}, our broker, 1,024 a pull"
+        goals += pair("live", f"{title} : its store directory", f"live own {engine}", directory, (0.7, 0.7))
+    title, eight = "Spark 4.0 read_topic of 4.9.4, eight columns", "live topic eight"
+    goals += pair("live", f"{title} : tuned Kafka", eight, "live kafka tuned", (None, None))
+    goals += pair("live", f"{title} : its store directory", eight, "live store eight", (None, None))
+    title, columnar = "Spark 4.0 read_topic of 4.9.4 : columnar read of its store", "live store columnar"
+    goals += pair("live", title, "live topic arrow", columnar, (None, None))
+    for side in ("RocketMQ", "rmqfast"):
+        title, plan = f"{side}: planning 10,000 queues", f"live plan {side}"
+        goals.append(Goal("live", title, plan, None, 2.0, "value", "s"))
+        goals.append(Goal("live", f"{title} from a time on", f"{plan} since", None, None, "value", "s"))
+    for how, title, bound in (("held", "held to a core each", 1.7), ("workers", "not held", None)):
+        goals += pair("live", f"2 workers, {title} : 1 worker", f"live {how} 2", f"live {how} 1", (bound, bound))
+    return goals
+
+
+def streams() -> list[Goal]:
+    """A stream of our broker beside batch reads of it."""
+    title, ours = "stream of our broker, steady state", "stream steady"
+    goals = pair("stream", f"{title} : data source, batch", ours, "stream batch", (0.8, 0.8))
+    goals += pair("stream", f"{title} : read_topic", ours, "stream batch arrow", (None, None))
+    for at in LABELS:
+        title = f"lag of the stream at 20,000 messages/s, a trigger a second, {size(at)}"
+        goals.append(Goal("stream", title, f"stream {at} lag", None, 1.0, "value", "triggers"))
+        goals.append(Goal("stream", f"{title}, messages", f"stream {at} messages", None, None, "value", ""))
+    return goals
+
+
 QUERIES = {
     "sum": "sum(length(body))",
     "noop": "noop write of eight columns",
@@ -170,8 +303,13 @@ def all_goals() -> list[Goal]:
         *scans(),
         *appends(),
         *engine(),
+        *brokers(),
+        *clients(),
+        *round_trips(),
         *sparks(),
         *columnars(),
+        *lives(),
+        *streams(),
         Goal("memory", "anonymous memory of a large scan", "memory rmqfast", None, 256, "value", "MiB"),
         Goal("growth", "seconds per GiB, large store : small store", "growth large", "growth small", 1.1, "time"),
         Goal("import", "import rmqfast", "import rmqfast", None, 60, "value", "ms"),

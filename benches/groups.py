@@ -22,6 +22,7 @@ class Plan:
     """What to measure with: the data, the repetitions, the interpreters."""
 
     datasets: tuple[Dataset, ...]
+    live: tuple[Dataset, ...]  # what brokers and Spark give one another, as many messages of each size
     effort: Effort
     memory_gib: float
     growth_gib: tuple[float, float]

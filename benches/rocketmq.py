@@ -55,3 +55,14 @@ def linked_copy(store: Path) -> Path:
     shutil.rmtree(copy, ignore_errors=True)
     shutil.copytree(store, copy, copy_function=os.link)
     return copy
+
+
+def appendable_copy(store: Path, copy: Path) -> None:
+    """A store for a broker: hard links to its full files, copies of the last ones, to which a broker appends."""
+    for directory, _, names in os.walk(store):
+        target = copy / Path(directory).relative_to(store)
+        target.mkdir(parents=True, exist_ok=True)
+        for name in sorted(names)[:-1]:
+            os.link(Path(directory) / name, target / name)
+        for name in sorted(names)[-1:]:
+            subprocess.run(["cp", "--sparse=always", str(Path(directory) / name), str(target)], check=True)

@@ -13,8 +13,12 @@ import sys
 
 from rich.console import Console
 
+import broker
+import client
 import engine_groups
 import groups
+import live
+import remoting
 import report
 import spark_groups
 from data import Dataset, scratch_dir
@@ -33,6 +37,11 @@ GROUPS = {
     "columnar": spark_groups.columnar,
     "recovery": engine_groups.recovery,
     "sync": engine_groups.sync,
+    "broker": broker.broker,
+    "client": client.client,
+    "remoting": remoting.remoting,
+    "live": live.live,
+    "stream": live.stream,
     "memory": groups.memory,
     "growth": groups.growth,
     "import": groups.imports,
@@ -54,7 +63,7 @@ def main() -> int:
     console = Console(width=None if sys.stdout.isatty() else WIDTH)
     report.show(console, made, found, title(options, at), caption(about))
     how = {"quick": options.quick, "repeat": plan.effort.repeat, "datasets": [vars(one) for one in plan.datasets]}
-    how |= {"memory_gib": plan.memory_gib, "growth_gib": plan.growth_gib}
+    how |= {"live": [vars(one) for one in plan.live], "memory_gib": plan.memory_gib, "growth_gib": plan.growth_gib}
     # a quick run is no record of the project
     directory = scratch_dir() / "record" if options.quick else report.RECORD
     print(f"record: {report.write(made, found, {'commit': at, 'machine': about, **how}, directory)}")
@@ -81,6 +90,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--only", type=chosen, default=list(GROUPS), help=f"some of {','.join(GROUPS)}")
     parser.add_argument("--repeat", type=int, default=5, help="timings per engine, of which the median counts")
     parser.add_argument("--size-gib", type=float, default=2.0, help="GiB of bodies of 1 KiB")
+    parser.add_argument("--live-gib", type=float, default=1.0, help="the same of the groups live and stream")
     parser.add_argument("--spark-python", default=sys.executable, help="interpreter with rmqfast and pyspark")
     kafka_python = os.environ.get("RMQFAST_SPARK40_PYTHON") or str(ROOT / ".venv-spark40/bin/python")
     parser.add_argument("--kafka-python", default=kafka_python, help="interpreter with rmqfast and pyspark 4.0")
@@ -98,9 +108,12 @@ def chosen(text: str) -> list[str]:
 def plan_of(options: argparse.Namespace) -> Plan:
     """Sizes and repetitions; there are 2.5 small bodies for each large one, and a quick run takes a twentieth."""
     scale = 0.05 if options.quick else 1.0
-    many = int(options.size_gib * scale * 2**20) // 8 * 8  # Spark's four tasks share them evenly
+    many, live_many = (  # Spark's four tasks share them evenly
+        int(gib * scale * 2**20) // 8 * 8 for gib in (options.size_gib, options.live_gib)
+    )
     return Plan(
         datasets=(Dataset(FIRST, 1024, many), Dataset(SECOND, 128, many // 2 * 5)),
+        live=(Dataset(FIRST, 1024, live_many), Dataset(SECOND, 128, live_many)),
         effort=Effort(1, 1) if options.quick else Effort(options.repeat, 2),
         memory_gib=10 * scale,
         growth_gib=(1 * scale, 8 * scale),

@@ -36,9 +36,9 @@ TASKS = 4
 BATCH_BYTES = 1 << 20
 
 
-def session(jars: str) -> SparkSession:
-    """A session on two local threads; rmqfast sets up what it needs, if it is there."""
-    builder: Any = SparkSession.builder.master("local[2]").appName("rmqfast benches")
+def session(jars: str, master: str = "local[2]") -> SparkSession:
+    """A session, on two local threads unless told otherwise; rmqfast sets up what it needs, if it is there."""
+    builder: Any = SparkSession.builder.master(master).appName("rmqfast benches")
     settings = {
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
@@ -227,10 +227,15 @@ def parquet_files(dataset: Dataset) -> Path:
     return path
 
 
-def main() -> None:
-    """Starts the session and answers requests on standard input."""
+def set_workers() -> None:
+    """Spark's Python workers are to run this interpreter, and to find these modules."""
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(HERE), os.environ.get("PYTHONPATH")]))
+
+
+def main() -> None:
+    """Starts the session and answers requests on standard input."""
+    set_workers()
     jobs = Jobs(session(sys.argv[1] if len(sys.argv) > 1 else ""))
     names = ("kafka", "ready", "ready_narrow", "engine", "source", "route", "plain", "parquet")
     serve({name: getattr(jobs, name) for name in names})

@@ -1,0 +1,54 @@
+"""The pulling reader and the planning that Spark uses, without Spark; run as a module, it is a peer's child."""
+
+from __future__ import annotations
+
+import arrow_rows
+from data import TOPIC
+from peer import Answer, serve, timed
+from rmqfast.client.instance import ClientConfig
+from rmqfast.client.ranges import QueueRange, RangePull, RangeRequest, TopicRoutes
+from rmqfast.spark.live.topic_read import TopicRead, plan_topic
+
+GROUP = "bench_reader"
+
+
+def pull(name_server: str, batch: str, columns: str) -> Answer:
+    """All messages of the topic into Arrow batches of `all` columns or `eight`, over one connection."""
+    config = ClientConfig(name_server=name_server)
+    wanted = tuple(arrow_rows.EIGHT) if columns == "eight" else None
+    request = RangeRequest(config=config, topic=TOPIC, group=GROUP, columns=wanted, batch=int(batch))
+
+    def work() -> Answer:
+        ranges, address = whole_queues(config)
+        return {"rows": sum(taken.num_rows for taken in RangePull(request, ranges, address).batches())}
+
+    return timed(work)
+
+
+def whole_queues(config: ClientConfig) -> tuple[list[QueueRange], str]:
+    """The topic's queues on its only broker from end to end, and where that is."""
+    with TopicRoutes(config) as routes:
+        route = routes.of_topic(TOPIC)
+        (address,) = route.addresses.values()
+        ends = [
+            (queue, routes.api.min_offset(address, queue), routes.api.max_offset(address, queue))
+            for queue in route.queues
+        ]
+    return [QueueRange(*end) for end in ends], address
+
+
+def plan(name_server: str, topic: str, since: str = "") -> Answer:
+    """What Spark's driver asks before a read, from a time on if one is given; the value is seconds."""
+    start = int(since) if since else None
+    config = ClientConfig(name_server=name_server)
+    request = RangeRequest(config=config, topic=topic, group=GROUP, start_time=start, microseconds=True)
+
+    def work() -> Answer:
+        return {"rows": sum(len(part.ranges) for part in plan_topic(TopicRead(request=request)))}
+
+    answer = timed(work)
+    return {**answer, "value": answer["seconds"]}
+
+
+if __name__ == "__main__":
+    serve({"pull": pull, "plan": plan})
