@@ -7,7 +7,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 PYTHON := .venv/bin/python
 # Spark starts its workers with the `python3` of the path, unless it is told which.
-pytest = PYSPARK_PYTHON=$(CURDIR)/$(1)/bin/python $(1)/bin/python -m pytest $(ARGS)
+pytest = PYSPARK_PYTHON=$(CURDIR)/$(1)/bin/python .ci/pytest $(1)/bin/python $(ARGS)
 OLD_SPARKS := .venv-spark35 .venv-spark40
 # Warnings are errors, but those that older PySparks cause themselves: 3.5 compares versions with distutils and asks pandas
 # for dtypes in an old way; both leave the socket of a result to the garbage collector.
@@ -20,7 +20,7 @@ PACKAGED := $(shell find Cargo.toml Cargo.lock pyproject.toml rust python -type 
 JAR := python/rmqfast/spark/jars/rmqfast-columnar.jar
 IN_JAR := $(shell find Cargo.toml Cargo.lock jvm rust/jvm rust/store/src rust/store/Cargo.toml -type f)
 
-.PHONY: help demo test test-long faults fuzz bench lint format develop wheel lock clean tools tools-long
+.PHONY: help demo test test-long soak faults fuzz bench lint format develop wheel lock clean tools tools-long
 
 help: ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r name what; do printf '  make %-10s %s\n' "$$name" "$$what"; done
@@ -29,15 +29,18 @@ demo: .venv/.installed ## write a store, read it with Spark, print what came out
 	.venv/bin/rmqfast demo $(ARGS)
 
 test: .venv/.installed ## the tests that take seconds; ARGS go to pytest
-	cargo test --locked --package rmqfast-store --package rmqfast-jvm
-	cargo test --locked --package rmqfast-store --bench micro
+	cargo test --locked --workspace --exclude rmqfast-python --lib --tests --bench micro
 	$(call pytest,.venv) -m "not long and not spark" -n auto --benchmark-disable
 	$(call pytest,.venv) -m "spark and not long" --benchmark-disable
 
-test-long: .venv/.installed $(OLD_SPARKS:%=%/.installed) | tools-long ## the tests that take minutes: kills, flips, older PySparks, real brokers
-	SEEDS=3000 MUTATIONS=3000 $(MAKE) faults
-	$(call pytest,.venv) -m long --benchmark-disable
-	for venv in $(OLD_SPARKS); do $(call pytest,$$venv) $(OLD_SPARK_WARNS) -m "spark and not long" tests/spark || exit; done
+test-long: .venv/.installed $(OLD_SPARKS:%=%/.installed) | tools-long ## the tests that take minutes: kills, flips, older PySparks, real brokers; RMQFAST_FULL=1: in full numbers
+	$(if $(RMQFAST_FULL),,SEEDS=$${SEEDS:-1500} MUTATIONS=$${MUTATIONS:-1500}) $(MAKE) faults
+	tests/interop/real-rocketmq.sh build 4.9.4 5.3.3
+	$(call pytest,.venv) -m "long and not soak" --benchmark-disable
+	for venv in $(OLD_SPARKS); do $(call pytest,$$venv) $(OLD_SPARK_WARNS) -m "spark and not long$(if $(RMQFAST_FULL),, and not newest)" tests/spark || exit; done
+
+soak: .venv/.installed | tools-long ## clients that come, go and are killed, on this broker and on RocketMQ's; fuzz targets; tens of minutes
+	$(call pytest,.venv) -m soak --benchmark-disable
 
 faults: tools ## losses of power for SEEDS seeds, calls that fail, stores torn and mutated MUTATIONS times, in one table
 	RMQFAST_SEEDS=$${SEEDS:-10000} RMQFAST_MUTATIONS=$${MUTATIONS:-50000} \
@@ -82,7 +85,7 @@ clean: ## remove environments, wheels and caches; `cargo clean` removes what Rus
 	rm -rf .venv $(OLD_SPARKS) $(JAR) dist .demo .hypothesis .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
 
 tools:
-	@.ci/tools python cargo cc java
+	@.ci/tools python cargo cc java openssl
 
 tools-long: tools
 	@.ci/tools python-old-spark maven

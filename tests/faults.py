@@ -14,7 +14,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-COMMAND = ("cargo", "test", "--locked", "--package", "rmqfast-store", "--test", "faults", "--test", "recover")
+# the packages of `make test`, so that what they share is not built once more with other features
+PACKAGES = ("--workspace", "--exclude", "rmqfast-python")
+COMMAND = ("cargo", "test", "--locked", *PACKAGES, "--test", "faults", "--test", "recover")
 COLUMNS = ("fault", "runs", "lost", "duplicates", "refused", "seconds")
 
 Figures = dict[str, Any]

@@ -9,10 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.effort import effort
+
 ROOT = Path(__file__).parent.parent
 FUZZ = ROOT / "rust/fuzz"
 TARGETS = [target["name"] for target in tomllib.loads((FUZZ / "Cargo.toml").read_text())["bin"]]
-SECONDS = int(os.environ.get("SECONDS_EACH", "20"))
+SECONDS = effort("SECONDS_EACH", 8, 20)
 # What cargo-fuzz gives rustc: edges counted for libFuzzer. The compiler's unstable flags need RUSTC_BOOTSTRAP.
 COVERAGE = (
     "--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 "
@@ -41,6 +43,7 @@ def built() -> Path:
 
 
 @pytest.mark.long
+@pytest.mark.soak
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("target", TARGETS)
 def test_a_fuzz_target_finds_nothing(target: str, built: Path, tmp_path: Path) -> None:
