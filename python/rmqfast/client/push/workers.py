@@ -17,12 +17,22 @@ _log = logging.getLogger(__name__)
 
 Task = TypeVar("Task")
 
+#: How often it is looked whether tasks wait for want of threads, in seconds.
+_LOOK = 0.002
+#: What a look counts when the next one is done.
+_FADES = 0.8
+#: A task that takes longer is worth one more thread, in seconds.
+_LONG = 0.0001
+#: Looks that find no task before looking ends.
+_LAST_LOOKS = 50
+
 
 class Workers(Generic[Task]):
-    """Daemon threads that do tasks in the order in which they come, each as soon as a thread is free.
+    """Daemon threads that do tasks in the order in which they come.
 
-    One thread is woken at a time, and wakes the next one before it begins, where there is more to do: tasks that take
-    microseconds are done by the thread that runs already, tasks that wait get all threads.
+    As long as tasks take microseconds one thread does them all: several would wait for Python's lock, and for each
+    other's. Where tasks wait and take long, twice as many threads are at work at each look; once there is no task they
+    rest, and half as many begin the next time.
 
     Args:
         run: Does a task; what it raises is logged.
@@ -34,10 +44,14 @@ class Workers(Generic[Task]):
         self._run = run
         self._tasks: deque[Task] = deque()
         self._wakes: SimpleQueue[None] = SimpleQueue()
-        self._is_waking = self._is_stopped = False
+        self._busy_lock, self._is_looked_at = threading.Lock(), threading.Event()
+        self._busy = self._begun = 0
+        self._first = 1
+        self._is_stopped = False
         self._threads = [
             threading.Thread(target=self._work, name=f"{name}-{number}", daemon=True) for number in range(threads)
         ]
+        self._looker = threading.Thread(target=self._look, name=f"{name}-look", daemon=True)
 
     @property
     def waiting(self) -> int:
@@ -46,7 +60,7 @@ class Workers(Generic[Task]):
 
     def start(self) -> None:
         """Starts the threads."""
-        for thread in self._threads:
+        for thread in (*self._threads, self._looker):
             thread.start()
 
     def submit(self, tasks: Iterable[Task]) -> None:
@@ -54,7 +68,12 @@ class Workers(Generic[Task]):
         if self._is_stopped:
             return
         self._tasks.extend(tasks)
-        self._wake_one()
+        if not self._is_looked_at.is_set():
+            self._is_looked_at.set()
+        with self._busy_lock:
+            if not self._busy:
+                self._wake(min(self._first, len(self._tasks)))
+                self._first = max(1, self._first // 2)
 
     def stop(self, timeout: float) -> bool:
         """Ends the threads: tasks that wait are not begun, those that run are waited for.
@@ -67,6 +86,7 @@ class Workers(Generic[Task]):
         """
         self._is_stopped = True
         self._tasks.clear()
+        self._is_looked_at.set()
         for _ in self._threads:
             self._wakes.put(None)
         until = time.monotonic() + timeout
@@ -75,28 +95,55 @@ class Workers(Generic[Task]):
                 thread.join(max(0.0, until - time.monotonic()))
         return not any(thread.is_alive() for thread in self._threads if thread is not threading.current_thread())
 
-    def _wake_one(self) -> None:
-        # whoever is woken clears the flag before it looks for tasks, so that none is left behind
-        if not self._is_waking:
-            self._is_waking = True
+    def _wake(self, count: int) -> None:
+        """So many more threads are busy; the lock is held."""
+        count = min(count, len(self._threads) - self._busy)
+        self._busy += count
+        for _ in range(count):
             self._wakes.put(None)
 
     def _work(self) -> None:
-        tasks, run = self._tasks, self._run
-        while True:
+        while not self._is_stopped:
             self._wakes.get()
-            self._is_waking = False
             while not self._is_stopped:
-                try:
-                    task = tasks.popleft()
-                except IndexError:
-                    break
-                if tasks and not self._is_waking:
-                    self._wake_one()
-                try:
-                    run(task)
-                except BaseException:  # noqa: BLE001 - one task's defect is not the end of the thread
-                    _log.exception("%r failed", task)
-                del task  # or the thread would keep its messages until the next one
-            if self._is_stopped:
+                self._do_tasks()
+                with self._busy_lock:
+                    # who submits looks for a busy thread behind this
+                    if not self._tasks:
+                        self._busy -= 1
+                        break
+
+    def _do_tasks(self) -> None:
+        """Does tasks until there is none."""
+        tasks, run = self._tasks, self._run
+        while not self._is_stopped:
+            try:
+                task = tasks.popleft()
+            except IndexError:
                 return
+            self._begun += 1  # one that is lost to another thread does not matter
+            try:
+                run(task)
+            except BaseException:  # noqa: BLE001 - one task's defect is not the end of the thread
+                _log.exception("%r failed", task)
+            del task  # or the thread would keep its messages until the next one
+
+    def _look(self) -> None:
+        """Has threads join those that do not suffice."""
+        while not self._is_stopped:
+            self._is_looked_at.wait()
+            self._is_looked_at.clear()
+            in_vain, spent, tasks = 0, 0.0, 0.0
+            while in_vain < _LAST_LOOKS and not self._is_stopped:
+                begun, since = self._begun, time.monotonic()
+                time.sleep(_LOOK)
+                spent = spent * _FADES + (time.monotonic() - since) * self._busy
+                tasks = tasks * _FADES + self._begun - begun
+                in_vain = 0 if self._tasks else in_vain + 1
+                if self._tasks and spent > tasks * _LONG:
+                    self._double()
+
+    def _double(self) -> None:
+        with self._busy_lock:
+            self._wake(max(1, self._busy))
+            self._first = max(1, self._busy // 2)

@@ -1,0 +1,146 @@
+"""Threads that consume: each task once, in order; as many threads as tasks that wait, and no task left behind."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from rmqfast.client.push.workers import Workers
+
+PATIENCE = 20.0
+
+
+@contextmanager
+def started(workers: Workers[int]) -> Iterator[Workers[int]]:
+    workers.start()
+    yield workers
+    assert workers.stop(PATIENCE)
+
+
+class Seen:
+    """Notes tasks, and waits for the last one."""
+
+    def __init__(self, wanted: int) -> None:
+        self.tasks: list[int] = []
+        self.over, self._wanted = threading.Event(), wanted
+
+    def __call__(self, task: int) -> None:
+        self.tasks.append(task)
+        if len(self.tasks) == self._wanted:
+            self.over.set()
+
+
+def test_tasks_begin_in_the_order_in_which_they_come() -> None:
+    seen = Seen(20_000)
+    with started(Workers(seen, 1, "t")) as workers:
+        for start in range(0, 20_000, 10):
+            workers.submit(range(start, start + 10))
+        assert seen.over.wait(PATIENCE)
+    assert seen.tasks == list(range(20_000))
+
+
+@pytest.mark.parametrize("submitted", ["at once", "one by one"])
+def test_tasks_that_wait_get_all_threads(submitted: str) -> None:
+    together = threading.Barrier(20)
+    with started(Workers(lambda _: together.wait(PATIENCE), 20, "t")) as workers:
+        for tasks in [range(20)] if submitted == "at once" else [[task] for task in range(20)]:
+            workers.submit(tasks)
+        until = time.monotonic() + PATIENCE
+        while (together.n_waiting or workers.waiting) and time.monotonic() < until:
+            time.sleep(0.001)
+        assert not together.broken
+        assert (together.n_waiting, workers.waiting) == (0, 0)
+
+
+def test_a_task_that_hangs_does_not_hold_up_the_others() -> None:
+    seen, hangs = Seen(1_000), threading.Event()
+
+    def run(task: int) -> None:
+        if task == 0:
+            hangs.wait(PATIENCE)
+        else:
+            seen(task)
+
+    with started(Workers(run, 2, "t")) as workers:
+        workers.submit(range(1_001))
+        assert seen.over.wait(PATIENCE)
+        hangs.set()
+    assert seen.tasks == list(range(1, 1_001))
+
+
+def test_python_at_work_elsewhere_does_not_keep_threads_from_joining() -> None:
+    is_over, together = threading.Event(), threading.Barrier(8)
+
+    def spin() -> None:
+        while not is_over.is_set():
+            sum(range(1_000))
+
+    spinner = threading.Thread(target=spin)
+    spinner.start()
+    try:
+        with started(Workers(lambda _: together.wait(PATIENCE), 8, "t")) as workers:
+            workers.submit(range(8))
+            until = time.monotonic() + PATIENCE
+            while (together.n_waiting or workers.waiting) and time.monotonic() < until:
+                time.sleep(0.001)
+            assert not together.broken
+            assert workers.waiting == 0
+    finally:
+        is_over.set()
+        spinner.join()
+
+
+def test_no_task_is_left_behind_whoever_submits() -> None:
+    seen = Seen(40_000)
+    with started(Workers(seen, 4, "t")) as workers:
+
+        def submit(first: int) -> None:
+            for number in range(10_000):
+                workers.submit([first + number])
+                if number % 100 == 0:
+                    time.sleep(0.0001)
+
+        senders = [threading.Thread(target=submit, args=(start,)) for start in range(0, 40_000, 10_000)]
+        for sender in senders:
+            sender.start()
+        for sender in senders:
+            sender.join()
+        assert seen.over.wait(PATIENCE)
+    assert sorted(seen.tasks) == list(range(40_000))
+
+
+def test_what_a_task_raises_is_logged_and_the_next_one_is_done(caplog: pytest.LogCaptureFixture) -> None:
+    seen = Seen(1)
+
+    def run(task: int) -> None:
+        if task == 0:
+            raise SystemExit("no")
+        seen(task)
+
+    with started(Workers(run, 1, "t")) as workers:
+        workers.submit([0, 1])
+        assert seen.over.wait(PATIENCE)
+    assert "0 failed" in caplog.text
+
+
+def test_after_stop_nothing_is_begun() -> None:
+    begun, goes_on, seen = threading.Event(), threading.Event(), Seen(1)
+
+    def run(task: int) -> None:
+        begun.set()
+        goes_on.wait(PATIENCE)
+        seen(task)
+
+    workers: Workers[int] = Workers(run, 1, "t")
+    workers.start()
+    workers.submit(range(5))
+    assert begun.wait(PATIENCE)
+    assert not workers.stop(0.01)
+    goes_on.set()
+    assert workers.stop(PATIENCE)
+    workers.submit([7])
+    assert seen.tasks == [0]
