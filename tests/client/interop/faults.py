@@ -19,7 +19,8 @@ from tests.effort import effort
 
 from .exiting import WAYS
 from .member import GROUPS
-from .processes import MemberProcess, Sending, noted, python
+from .notes import Notes
+from .processes import MemberProcess, Sending, python
 from .relay import Relay
 from .scene import FIRST, Scene, Seen, scene, until
 
@@ -39,7 +40,7 @@ def clients_heal_after_a_broker_was_restarted(scene_: Scene) -> None:
             for end in (own.cluster.stop, own.cluster.kill9):
                 end()
                 own.cluster.start()
-                before = sending.acknowledged
+                before = sending.acknowledged.copy()
                 until(lambda before=before: len(sending.acknowledged - before) > 100, "sends go on")  # type: ignore[misc]
                 until(lambda before=before: set(seen.places) - before, "consuming goes on")  # type: ignore[misc]
             sending.__exit__()
@@ -76,7 +77,7 @@ def clients_go_on_while_a_name_server_is_down(scene_: Scene) -> None:
 def a_member_that_stood_still_goes_on(scene_: Scene) -> None:
     topic = "stands_still"
     queues = scene_.topic(topic, 8)
-    files = [scene_.directory / f"still-{number}" for number in range(2)]
+    files, notes = [scene_.directory / f"still-{number}" for number in range(2)], Notes()
     members = [MemberProcess(scene_.name_server, topic, file, file.name) for file in files]
     try:
         for member in members:
@@ -86,14 +87,14 @@ def a_member_that_stood_still_goes_on(scene_: Scene) -> None:
             members[0].signal(signal.SIGSTOP)
             began = time.monotonic()
             while time.monotonic() - began < _STOPPED:
-                before = len(noted(files[1:]))
-                until(lambda before=before: len(noted(files[1:])) > before, "the other goes on")  # type: ignore[misc]
+                before = notes.read(files[1:]).begun.total()
+                until(lambda before=before: notes.read(files[1:]).begun.total() > before, "the other goes on")  # type: ignore[misc]
             members[0].signal(signal.SIGCONT)
         sent = sending.acknowledged
         for group in GROUPS:
 
             def is_done(group: str = group) -> bool:
-                return {each.place for each in noted(files) if each.what == "end" and each.group == group} >= sent
+                return notes.read(files).done[group] >= sent
 
             until(is_done, f"{group}: all is consumed", every=0.5)
         until(lambda: all(scene_.is_shared(group, queues, 2) for group in GROUPS), "both have queues again")

@@ -1,15 +1,14 @@
-"""Members in processes of their own, what they noted, and a producer that goes on sending meanwhile."""
+"""Members in processes of their own, and a producer that goes on sending meanwhile."""
 
 from __future__ import annotations
 
+import itertools
 import os
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Sequence
-from concurrent.futures import Future
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
@@ -63,52 +62,23 @@ class MemberProcess:
         self.child.send_signal(number)
 
 
-@dataclass(frozen=True)
-class Noted:
-    """That a member began with a message, or was done with it.
+class Sending:
+    """Sends from queue to queue while the block runs, so many messages a second.
 
     Attributes:
-        group: In which group.
-        what: `begin` or `end`.
-        place: Queue and offset.
-        time: When, in nanoseconds, by a clock of the whole machine.
-        member: Who.
+        acknowledged: Queues and offsets of the messages that the broker took, as far as it has said so.
+        failures: Why messages could not be sent.
+        refused: How others ended that are not stored for sure.
     """
-
-    group: str
-    what: str
-    place: Place
-    time: int
-    member: str
-
-
-def noted(files: Sequence[Path]) -> list[Noted]:
-    """What members wrote, in the order of time; a last line that was not finished is none."""
-    found = []
-    for file in files:
-        for line in file.read_text().splitlines(keepends=True) if file.exists() else ():
-            words = line.split()
-            if line.endswith("\n") and len(words) == 5:
-                group, what, queue, offset, at = words
-                found.append(Noted(group, what, (int(queue), int(offset)), int(at), file.name))
-    return sorted(found, key=lambda each: each.time)
-
-
-class Sending:
-    """Sends from queue to queue while the block runs, so many messages a second; `acknowledged` are stored for sure."""
 
     def __init__(self, producer: Producer, queues: Sequence[MessageQueue], rate: float) -> None:
         self._producer, self._queues, self._rate = producer, queues, rate
-        self._futures: list[Future[SendResult]] = []
-        self._ended = threading.Event()
+        self._sent, self._answered = 0, itertools.count(1)
+        self._ended, self._all_answered = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
+        self.acknowledged: set[Place] = set()
         self.failures: list[RmqError] = []
-
-    @property
-    def acknowledged(self) -> set[Place]:
-        """Queues and offsets of the messages that the broker took, as far as it has said so."""
-        done = [future for future in self._futures.copy() if future.done() and future.exception() is None]
-        return {(result.queue.queue_id, result.queue_offset) for result in (future.result() for future in done)}
+        self.refused: list[Exception] = []
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -117,8 +87,8 @@ class Sending:
     def __exit__(self, *_: object) -> None:
         self._ended.set()
         self._thread.join()
-        for future in self._futures:
-            future.exception(60)
+        self._note(None)
+        assert self._all_answered.wait(60)
 
     def _run(self) -> None:
         began, number = time.monotonic(), 0
@@ -127,6 +97,16 @@ class Sending:
                 queue = self._queues[number % len(self._queues)]
                 number += 1
                 try:
-                    self._futures.append(self._producer.send_async(Message(queue.topic, b"%d" % number), queue=queue))
+                    self._producer.send_async(Message(queue.topic, b"%d" % number), self._note, queue)
+                    self._sent += 1
                 except RmqError as error:
                     self.failures.append(error)
+
+    def _note(self, ended: SendResult | Exception | None) -> None:
+        """Takes how a send ended; `None`, once: that there will be no more."""
+        if isinstance(ended, SendResult):
+            self.acknowledged.add((ended.queue.queue_id, ended.queue_offset))
+        elif ended is not None:
+            self.refused.append(ended)
+        if next(self._answered) > self._sent and self._ended.is_set():
+            self._all_answered.set()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .churn import overlaps
-from .processes import Noted
+from .notes import Noted
 
 
 def rows(*told: tuple[str, str, int]) -> list[Noted]:
