@@ -7,10 +7,12 @@ from concurrent.futures import Future
 
 import pytest
 
+from tests.effort import effort
+
 from . import churn, delivery, faults, mixed_groups, offsets, worked_scenarios
 from .scene import Plays
 
-pytestmark = [pytest.mark.long, pytest.mark.soak, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.long, pytest.mark.soak, pytest.mark.timeout(effort("RMQFAST_PLAY_SECONDS", 1200, 3600))]
 
 # the longest ones first
 MODULES = (churn, faults, mixed_groups, worked_scenarios, offsets, delivery)
