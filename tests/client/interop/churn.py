@@ -34,13 +34,14 @@ def nothing_is_lost_while_members_come_and_go_or_are_killed(scene: Scene) -> Non
 
     try:
         with Sending(scene.producer, queues, _RATE) as sending:
-            for event in range(_EVENTS):
+            for _ in range(_EVENTS):
                 if len(members) < _MEMBERS.start or (len(members) < _MEMBERS.stop and chance.random() < 0.5):
                     join()
                 else:
+                    is_killed = len(gone) % 2 == 1
                     gone.append(members.pop(chance.randrange(len(members))))
-                    killed += event % 2
-                    gone[-1].kill() if event % 2 else gone[-1].leave()
+                    killed += is_killed
+                    gone[-1].kill() if is_killed else gone[-1].leave()
                 time.sleep(chance.random())
         files = [member.file for member in (*gone, *members)]
         sent = sending.acknowledged
