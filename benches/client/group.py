@@ -14,7 +14,7 @@ from pathlib import Path
 import broker.group
 from broker import wire
 from broker.sides import Rmqfast, RocketMQ, Side, raise_open_files
-from client import go
+from client import bare, go
 from data import Dataset, scratch_dir
 from groups import Plan
 from machine import ROOT
@@ -32,6 +32,7 @@ ROWS = {
     "Java": ("sync 1", "sync 4", "async", "pull 32"),
     "Go": ("sync 1", "sync 4", "async"),
     "binding": ("sync 1", "sync 4"),
+    "bare": ("batch", "columns"),
     "rmqfast": ("sync 1", "sync 4", "async", "batch", "columns", "pull 32", "push 32", "push 1"),
     "own": ("async", "columns", "pull 1024", "push 32", "push 1"),
 }
@@ -108,11 +109,12 @@ def entered(stack: ExitStack, kind: type[Side]) -> Side | Exception:
 def of_rocketmq(stack: ExitStack, side: Side | Exception) -> list[Asker]:
     """All clients of RocketMQ's broker."""
     if isinstance(side, Exception):
-        return [Asker(name, None, side) for name in ("Java", "Go", "binding", "rmqfast")]
+        return [Asker(name, None, side) for name in ("Java", "Go", "binding", "bare", "rmqfast")]
     return [
         asker(stack, side, "Java", lambda: broker.group.clients(side)),
         go_client(side),
         asker(stack, side, "binding", binding),
+        Asker("bare", partial(bare.ask, side)),
         rmqfast_clients(stack, "rmqfast", side),
     ]
 

@@ -1,0 +1,51 @@
+"""Ready frames over one plain socket: what a broker takes from a client that has nothing to do."""
+
+from __future__ import annotations
+
+import socket
+import struct
+import time
+from functools import partial
+
+from broker import wire
+from broker.sides import Side
+from peer import Answer, Failed, timed
+
+#: What a client's messages have, too: a tag, and an id of 32 digits.
+PROPERTIES = b"TAGS\x01t42\x02UNIQ_KEY\x01" + b"0123456789ABCDEF" * 2 + b"\x02WAIT\x01true\x02"
+QUEUES = 4
+#: Batches on their way, by row: as many as the client has.
+UNDER_WAY = {"batch": 1, "columns": 4}
+
+
+def ask(side: Side, row: str, topic: str, *numbers: int) -> Answer:
+    """Sends, in frames that are made before: bytes of a body, messages, messages of a batch."""
+    size, count, batch = numbers
+    frames, under_way = [frame(topic, size, batch, queue) for queue in range(QUEUES)], UNDER_WAY[row]
+    with socket.create_connection(side.address, 5) as connection:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return timed(partial(send, connection, frames, count // batch, under_way, batch))
+
+
+def send(connection: socket.socket, frames: list[bytes], count: int, under_way: int, batch: int) -> Answer:
+    """Has so many frames on their way until all are answered."""
+    for number in range(count + under_way):
+        if number >= under_way and (said := wire.answer(connection))["code"] != 0:
+            raise Failed(f"a batch was refused: {said}")
+        if number < count:
+            connection.sendall(frames[number % len(frames)])
+    return {"rows": count * batch}
+
+
+def frame(topic: str, size: int, batch: int, queue: int) -> bytes:
+    """A request that sends a batch to a queue.
+
+    Source: `SendMessageRequestHeaderV2`, `MessageDecoder.encodeMessages`.
+    """
+    fields: dict[str, object] = {"a": "bare", "b": topic, "c": "TBW102", "d": QUEUES, "e": queue, "f": 0}
+    fields |= {"g": int(time.time() * 1000), "h": 0, "i": "WAIT\x01true", "j": 0, "k": "false", "m": "true"}
+    body = bytes(size)
+    message = struct.pack(">iiiii", 22 + size + len(PROPERTIES), 0, 0, 0, size) + body
+    return wire.frame(
+        wire.SEND_BATCH_MESSAGE, fields, (message + struct.pack(">h", len(PROPERTIES)) + PROPERTIES) * batch
+    )
