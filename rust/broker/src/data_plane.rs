@@ -10,7 +10,7 @@ use crate::options::BrokerOptions;
 use crate::pull::Pulling;
 use crate::reply::Reply;
 use crate::send::{Prepared, Sending};
-use rmqfast_remoting::{Answer, Command, Connection, Error, Handler, Mailbox, OwnedCommand};
+use rmqfast_remoting::{Answer, Command, Connection, Error, Handler, Mailbox, Outgoing, OwnedCommand};
 use rmqfast_store::store::append::{Appender, Flush};
 use rmqfast_store::store::serve::{Arrival, ArrivalListener};
 use std::sync::{Arc, PoisonError};
@@ -69,12 +69,12 @@ impl DataPlane {
     /// `target` is where a message goes in place of its own topic and queue.
     pub fn handle_again(&self, request: &OwnedCommand, answer: &Answer, target: Option<(&str, i32)>) {
         let (command, connection) = (request.borrow(), &answer.connection);
-        let mut out = Vec::new();
+        let mut out = Outgoing::default();
         if !self.answer(connection, &command, Some(Prepared { target }), &mut out).is_done() {
             let remark = format!("the request {} could not be answered: what it needs was not made", request.code);
             Reply::to(&command, &mut out).end(response::SYSTEM_ERROR, &remark);
         }
-        connection.send(|outgoing| outgoing.extend_from_slice(&out));
+        connection.send_frames(out);
     }
 
     /// Answers pulls that have waited long enough, or whose queue has grown unseen.
@@ -97,7 +97,7 @@ impl DataPlane {
         connection: &'a Arc<Connection>,
         request: &'a Command<'a>,
         prepared: Option<Prepared<'a>>,
-        out: &mut Vec<u8>,
+        out: &mut Outgoing,
     ) -> Done {
         let ground = &self.ground;
         match request.code {
@@ -128,7 +128,7 @@ impl Drop for DataPlane {
 }
 
 impl Handler for DataPlane {
-    fn handle(&self, connection: &Arc<Connection>, request: &Command<'_>, out: &mut Vec<u8>) {
+    fn handle(&self, connection: &Arc<Connection>, request: &Command<'_>, out: &mut Outgoing) {
         let is_done = !self.ground.options.hands_over_all && self.answer(connection, request, None, out).is_done();
         if !is_done && !self.ground.hand_over(connection, request) {
             Reply::to(request, out).end(response::SYSTEM_BUSY, OVERLOAD);

@@ -5,12 +5,12 @@ use crate::code::{request, response};
 use crate::ground::Ground;
 use crate::reply::Reply;
 use crate::send_header::{missing_field, number};
-use rmqfast_remoting::{Command, Value};
+use rmqfast_remoting::{Command, Outgoing, Value};
 
 const NOT_FOUND: &str = "Not found, V3_0_6_SNAPSHOT maybe this group consumer boot first";
 
 /// Answers a request about offsets.
-pub fn answer(ground: &Ground, request: &Command<'_>, out: &mut Vec<u8>) {
+pub fn answer(ground: &Ground, request: &Command<'_>, out: &mut Outgoing) {
     let mut reply = Reply::to(request, out);
     match found(ground, request) {
         Err(remark) => reply.end(response::SYSTEM_ERROR, &remark),

@@ -11,7 +11,7 @@ use crate::pull_status::code_of;
 use crate::reply::Reply;
 use crate::subscription::Subscription;
 use crate::tables::Subscribed;
-use rmqfast_remoting::{Answer, Command, Connection, Value};
+use rmqfast_remoting::{Answer, Command, Connection, Outgoing, Value};
 use rmqfast_store::Result as StoreResult;
 use rmqfast_store::store::get::GetMessageStatus;
 use rmqfast_store::store::serve::{Places, Pulled};
@@ -45,7 +45,7 @@ pub struct Pulling<'a> {
 
 impl Pulling<'_> {
     /// Answers the request, or holds it, unless the control plane has to do something first.
-    pub fn answer(&self, out: &mut Vec<u8>) -> Done {
+    pub fn answer(&self, out: &mut Outgoing) -> Done {
         let mut reply = Reply::to(self.request, out);
         let header = match PullHeader::read(self.request) {
             Ok(header) => header,
@@ -67,9 +67,9 @@ impl Pulling<'_> {
 
     /// Answers the request over its connection.
     pub fn answer_later(&self) {
-        let mut out = Vec::new();
+        let mut out = Outgoing::default();
         if self.answer(&mut out).is_done() {
-            self.connection.send(|outgoing| outgoing.extend_from_slice(&out));
+            self.connection.send_frames(out);
         } else {
             self.ground.hand_over(self.connection, self.request);
         }
@@ -145,7 +145,7 @@ impl Pulling<'_> {
         match self.get(header, &subscription, &mut records) {
             Ok(pulled) => {
                 self.ground.times.note_get(begun.elapsed().as_millis() as u64);
-                self.tell(header, subscription, (&pulled, &records), reply);
+                self.tell(header, subscription, (&pulled, &mut records), reply);
             }
             Err(error) => reply.end(response::SYSTEM_ERROR, &error.to_string()),
         }
@@ -158,7 +158,7 @@ impl Pulling<'_> {
         &self,
         header: &PullHeader<'_>,
         subscription: Arc<Subscription>,
-        (pulled, records): (&Pulled, &Places),
+        (pulled, records): (&Pulled, &mut Places),
         reply: &mut Reply<'_>,
     ) {
         let code = code_of(pulled.status, header.queue_offset);

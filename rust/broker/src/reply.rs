@@ -1,11 +1,30 @@
 //! The answer to one request, in the making.
-use rmqfast_remoting::{Command, Header, SerializeType, Value};
+use rmqfast_remoting::{Body, Command, Header, Outgoing, SerializeType, Value};
 use rmqfast_store::store::serve::Places;
+
+/// Records of so many bytes are copied once the socket takes them, chunk by chunk; fewer at once: a single write wakes who
+/// waits for them only once.
+const LARGE: usize = 512 << 10;
+
+/// A body that stands in the log. Its files stay mapped, though retention may remove them, until it is written or the
+/// connection ends: a peer that does not read for long is cut off.
+#[derive(Debug)]
+struct InLog(Places);
+
+impl Body for InLog {
+    fn bytes(&self) -> usize {
+        self.0.bytes()
+    }
+
+    fn piece(&self, number: usize) -> Option<&[u8]> {
+        self.0.piece(number)
+    }
+}
 
 /// Where an answer is written to. Nothing is written where nobody waits for it.
 #[derive(Debug)]
 pub struct Reply<'a> {
-    out: &'a mut Vec<u8>,
+    out: &'a mut Outgoing,
     opaque: i32,
     serialize_type: SerializeType,
     is_oneway: bool,
@@ -13,7 +32,7 @@ pub struct Reply<'a> {
 
 impl<'a> Reply<'a> {
     /// The answer to `request`.
-    pub fn to(request: &Command<'_>, out: &'a mut Vec<u8>) -> Self {
+    pub fn to(request: &Command<'_>, out: &'a mut Outgoing) -> Self {
         Self { out, opaque: request.opaque, serialize_type: request.serialize_type, is_oneway: request.is_oneway() }
     }
 
@@ -21,17 +40,21 @@ impl<'a> Reply<'a> {
     pub fn write(&mut self, code: i32, remark: Option<&str>, fields: &[(&str, Value<'_>)], body: &[u8]) {
         if !self.is_oneway {
             let header = Header { code, remark, fields, opaque: self.opaque, ..Header::response(self.serialize_type) };
-            header.write(body, self.out);
+            header.write(body, self.out.frames());
         }
     }
 
-    /// Writes it with records as its body, which come straight from the log.
-    pub fn write_records(&mut self, code: i32, remark: &str, fields: &[(&str, Value<'_>)], records: &Places) {
+    /// Writes it with records as its body, which come straight from the log; they may be taken.
+    pub fn write_records(&mut self, code: i32, remark: &str, fields: &[(&str, Value<'_>)], records: &mut Places) {
         if !self.is_oneway {
             let remark = Some(remark);
             let header = Header { code, remark, fields, opaque: self.opaque, ..Header::response(self.serialize_type) };
-            header.write_before(records.bytes(), self.out);
-            records.write(self.out);
+            header.write_before(records.bytes(), self.out.frames());
+            if records.bytes() < LARGE {
+                records.write(self.out.frames());
+            } else {
+                self.out.push_body(Box::new(InLog(std::mem::take(records))));
+            }
         }
     }
 

@@ -11,7 +11,7 @@ use crate::reply::Reply;
 use crate::send_header::SendHeader;
 use crate::sent::{DELAY, HALF_TOPIC, Sent, SentBatch, TRAN_MSG, WAIT, value, with_cluster, without_wait};
 use crate::tables::Topic;
-use rmqfast_remoting::{Answer, Command, Connection};
+use rmqfast_remoting::{Answer, Command, Connection, Outgoing};
 use rmqfast_store::Error;
 use rmqfast_store::format::host::Host;
 use rmqfast_store::store::append::{Flush, Place, PutMessageStatus, Rows};
@@ -56,7 +56,7 @@ pub struct Prepared<'a> {
 
 impl Sending<'_> {
     /// Answers the request, unless the control plane has to do something first.
-    pub fn answer(&self, out: &mut Vec<u8>) -> Done {
+    pub fn answer(&self, out: &mut Outgoing) -> Done {
         let mut reply = Reply::to(self.request, out);
         let mut header = match SendHeader::read(self.request, self.request.code != request::SEND_MESSAGE) {
             Ok(header) => header,

@@ -9,6 +9,7 @@ use crate::frame::SerializeType;
 use crate::header::{Header, Value};
 use crate::interrupt::{self, Interrupt, SLICE};
 use crate::mailbox::OwnedCommand;
+use crate::outgoing::Outgoing;
 use crate::pending::{Pending, Ticket};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -38,7 +39,7 @@ pub struct Connection {
     max_outgoing: usize,
     /// Memory for frames that it keeps.
     kept: usize,
-    outgoing: Mutex<Vec<u8>>,
+    outgoing: Mutex<Outgoing>,
     taken: Condvar,
     /// The session writes what was gathered here.
     is_writing: AtomicBool,
@@ -127,17 +128,26 @@ impl Connection {
         self.pending.close(&self.address);
         self.closing.notify_one();
         // those who still know of the connection are not to keep it
-        *self.outgoing() = Vec::new();
+        *self.outgoing() = Outgoing::default();
         self.taken.notify_all();
     }
 
     /// Sends what `write` appends. Returns false where the connection is gone. A peer that lets too much gather is cut off.
     pub fn send(&self, write: impl FnOnce(&mut Vec<u8>)) -> bool {
+        self.gather(|outgoing| write(outgoing.frames()))
+    }
+
+    /// Sends `frames`, as [`send`](Self::send).
+    pub fn send_frames(&self, mut frames: Outgoing) -> bool {
+        self.gather(|outgoing| outgoing.append(&mut frames))
+    }
+
+    fn gather(&self, add: impl FnOnce(&mut Outgoing)) -> bool {
         if !self.is_open() {
             return false;
         }
         let mut outgoing = self.outgoing();
-        write(&mut outgoing);
+        add(&mut outgoing);
         let gathered = outgoing.len();
         drop(outgoing);
         if gathered > self.max_outgoing {
@@ -149,27 +159,23 @@ impl Connection {
     }
 
     /// Moves what was sent to the end of `out`.
-    pub(crate) fn take_outgoing(&self, out: &mut Vec<u8>) {
+    pub(crate) fn take_outgoing(&self, out: &mut Outgoing) {
         let mut outgoing = self.outgoing();
         if outgoing.is_empty() {
             return;
         }
         self.is_writing.store(true, Ordering::Release);
-        if out.is_empty() {
-            std::mem::swap(out, &mut outgoing);
-        } else {
-            out.append(&mut outgoing);
-        }
+        out.append(&mut outgoing);
         drop(outgoing);
         self.taken.notify_all();
     }
 
     /// What was taken is with the operating system; the memory is for what comes next, unless it is much.
-    pub(crate) fn wrote(&self, written: &mut Vec<u8>) {
+    pub(crate) fn wrote(&self, written: &mut Outgoing) {
         written.clear();
-        if written.capacity() <= self.kept {
+        if written.frames().capacity() <= self.kept {
             let mut outgoing = self.outgoing();
-            if outgoing.capacity() == 0 {
+            if outgoing.frames().capacity() == 0 {
                 std::mem::swap(written, &mut outgoing);
             }
         }
@@ -250,7 +256,7 @@ impl Connection {
     ) -> Result<()> {
         let mut outgoing = self.room_for(body.len(), until, interrupt)?;
         let opaque = self.pending.take_ticket(ticket).ok_or_else(|| self.closed())?;
-        Header::request(code, opaque, fields).write(body, &mut outgoing);
+        Header::request(code, opaque, fields).write(body, outgoing.frames());
         drop(outgoing);
         if self.is_open() {
             self.sent.notify_one();
@@ -274,7 +280,7 @@ impl Connection {
     ) -> Result<()> {
         let mut outgoing = self.room_for(body.len(), until, interrupt)?;
         let header = Header { flag: ONEWAY, ..Header::request(code, self.pending.opaque(), fields) };
-        header.write(body, &mut outgoing);
+        header.write(body, outgoing.frames());
         drop(outgoing);
         self.sent.notify_one();
         Ok(())
@@ -285,7 +291,7 @@ impl Connection {
         bytes: usize,
         until: Option<Instant>,
         interrupt: Interrupt<'_>,
-    ) -> Result<MutexGuard<'_, Vec<u8>>> {
+    ) -> Result<MutexGuard<'_, Outgoing>> {
         let mut outgoing = self.outgoing();
         while self.is_open() && !outgoing.is_empty() && outgoing.len() + bytes > self.max_outgoing / 2 {
             let left = until.map_or(Duration::ZERO, |until| until.saturating_duration_since(Instant::now()));
@@ -327,7 +333,7 @@ impl Connection {
         Error::Timeout { address: self.address.clone(), timeout_ms: timeout.as_millis() as u64 }
     }
 
-    fn outgoing(&self) -> MutexGuard<'_, Vec<u8>> {
+    fn outgoing(&self) -> MutexGuard<'_, Outgoing> {
         self.outgoing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -7,6 +7,7 @@ use crate::connection::Connection;
 use crate::error::{Error, Result};
 use crate::key_material::KeyMaterial;
 use crate::limits::Limits;
+use crate::outgoing::Outgoing;
 use crate::tls::{ServerTls, TlsMode};
 use crate::{reload, runtime, session, sweeper};
 use std::collections::HashMap;
@@ -19,8 +20,8 @@ use tokio::task::JoinHandle;
 
 /// Who answers what comes in.
 pub trait Handler: Send + Sync + 'static {
-    /// Answers a request: appends a frame to `out`, or sends one later over the connection, or none. It must not wait.
-    fn handle(&self, connection: &Arc<Connection>, request: &Command<'_>, out: &mut Vec<u8>);
+    /// Answers a request: appends a frame to `out`, perhaps with a body that stands elsewhere, or sends one later over the connection, or none. It must not wait.
+    fn handle(&self, connection: &Arc<Connection>, request: &Command<'_>, out: &mut Outgoing);
 
     /// A connection is gone; `reason` says why, unless the peer or this side closed it.
     fn closed(&self, connection: &Arc<Connection>, reason: Option<&Error>);

@@ -7,6 +7,7 @@ use crate::connection::{Connection, now_ms};
 use crate::error::{Error, Result};
 use crate::frame;
 use crate::limits::Limits;
+use crate::outgoing::Outgoing;
 use crate::server::Handler;
 use std::cell::RefCell;
 use std::future::poll_fn;
@@ -39,7 +40,7 @@ struct Session<'a, S> {
     limits: &'a Limits,
     handler: &'a dyn Handler,
     inbox: Vec<u8>,
-    out: Vec<u8>,
+    out: Outgoing,
     /// The inbox may hold whole frames.
     is_behind: bool,
 }
@@ -54,7 +55,8 @@ pub async fn run<S: AsyncRead + AsyncWrite + Unpin>(
     limits: &Limits,
     handler: &dyn Handler,
 ) -> Result<()> {
-    let mut session = Session { io, connection, limits, handler, inbox: Vec::new(), out: Vec::new(), is_behind: false };
+    let mut session =
+        Session { io, connection, limits, handler, inbox: Vec::new(), out: Outgoing::default(), is_behind: false };
     loop {
         if session.is_behind {
             session.handle_inbox()?;
@@ -151,7 +153,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Session<'_, S> {
         let watch = &self.connection.watch;
         watch.write_began.store(now_ms(), Ordering::Relaxed);
         let written = async {
-            self.io.write_all(&self.out).await?;
+            self.out.write(&mut self.io).await?;
             self.io.flush().await
         };
         written.await.map_err(|e| self.failed("write", e))?;
@@ -164,15 +166,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Session<'_, S> {
 
     /// Takes the thread's buffer for answers: an idle connection has none, a busy one need not ask for memory each time.
     fn take_buffer(&mut self) {
-        if self.out.capacity() == 0 {
-            self.out = WRITTEN.take();
+        if self.out.frames().capacity() == 0 {
+            *self.out.frames() = WRITTEN.take();
         }
     }
 
     /// Gives the buffer back where nothing is in it.
     fn give_buffer(&mut self) {
         if self.out.is_empty() {
-            let mut buffer = std::mem::take(&mut self.out);
+            let mut buffer = std::mem::take(self.out.frames());
             buffer.shrink_to(SPARE);
             WRITTEN.set(buffer);
         }

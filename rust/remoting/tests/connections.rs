@@ -1,7 +1,7 @@
 //! A client's connections on real sockets.
 use rmqfast_remoting::{
     Answer, Ask, Command, Completion, Completions, Connection, Connections, ConnectionsOptions, Error, Event, Handler,
-    Header, Mailbox, Server, ServerOptions, never,
+    Header, Mailbox, Outgoing, Server, ServerOptions, never,
 };
 use std::collections::HashMap;
 use std::net::TcpListener;
@@ -44,10 +44,11 @@ impl Service {
 }
 
 impl Handler for Service {
-    fn handle(&self, connection: &Arc<Connection>, request: &Command<'_>, out: &mut Vec<u8>) {
+    fn handle(&self, connection: &Arc<Connection>, request: &Command<'_>, out: &mut Outgoing) {
         match request.code {
             ECHO => {
-                Header { opaque: request.opaque, ..Header::response(request.serialize_type) }.write(request.body, out)
+                let header = Header { opaque: request.opaque, ..Header::response(request.serialize_type) };
+                header.write(request.body, out.frames());
             }
             _ => assert!(self.mailbox.request(request, Answer::to(connection, request))),
         }

@@ -1,7 +1,7 @@
 //! A server on a real socket.
 use rmqfast_remoting::{
-    Answer, Client, Command, Connection, Error, Event, Handler, Header, Limits, Mailbox, SerializeType, Server,
-    ServerOptions, Value, frame,
+    Answer, Body, Client, Command, Connection, Error, Event, Handler, Header, Limits, Mailbox, Outgoing, SerializeType,
+    Server, ServerOptions, Value, frame,
 };
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -11,6 +11,33 @@ use std::time::{Duration, Instant};
 const ECHO: i32 = 7;
 const LATER: i32 = 8;
 const BIG: i32 = 9;
+const PIECES: i32 = 10;
+
+/// A body that stands elsewhere, with a piece for each of these sizes, in thousands of bytes.
+#[derive(Debug)]
+struct Pieces(Vec<Vec<u8>>);
+
+impl Pieces {
+    fn of(sizes: &[u8]) -> Self {
+        Self(sizes.iter().map(|size| vec![*size; usize::from(*size) * 1000]).collect())
+    }
+}
+
+impl Body for Pieces {
+    fn bytes(&self) -> usize {
+        self.0.iter().map(Vec::len).sum()
+    }
+
+    fn piece(&self, number: usize) -> Option<&[u8]> {
+        self.0.get(number).map(Vec::as_slice)
+    }
+}
+
+fn write_pieces(header: &Header<'_>, sizes: &[u8], out: &mut Outgoing) {
+    let body = Pieces::of(sizes);
+    header.write_before(body.bytes(), out.frames());
+    out.push_body(Box::new(body));
+}
 
 /// Answers some codes at once, leaves others to who takes them.
 struct Service {
@@ -18,11 +45,12 @@ struct Service {
 }
 
 impl Handler for Service {
-    fn handle(&self, connection: &Arc<Connection>, request: &Command<'_>, out: &mut Vec<u8>) {
+    fn handle(&self, connection: &Arc<Connection>, request: &Command<'_>, out: &mut Outgoing) {
         let header = Header { opaque: request.opaque, ..Header::response(request.serialize_type) };
         match request.code {
-            ECHO => header.write(request.body, out),
-            BIG => header.write(&vec![1; 1 << 20], out),
+            ECHO => header.write(request.body, out.frames()),
+            PIECES => write_pieces(&header, request.body, out),
+            BIG => header.write(&vec![1; 1 << 20], out.frames()),
             _ => assert!(self.mailbox.request(request, Answer::to(connection, request))),
         }
     }
@@ -176,6 +204,43 @@ fn a_peer_that_lets_too_much_gather_is_cut_off() {
         assert!(sent < 10_000, "never cut off");
     }
     assert!(!answer.connection.is_open());
+}
+
+#[test]
+fn bodies_that_stand_elsewhere_come_in_their_places() {
+    let (server, service) = start(ServerOptions::default());
+    let mut stream = connect(&server);
+    let sizes: Vec<u8> = (0..120).collect();
+    let asked =
+        [(PIECES, &sizes[..]), (ECHO, b"x"), (PIECES, b""), (PIECES, &[1]), (ECHO, &sizes), (PIECES, &[250; 9])];
+    let frames: Vec<u8> = asked.iter().zip(0..).flat_map(|((code, body), n)| request(*code, n, body)).collect();
+    stream.write_all(&frames).expect("sent");
+    for ((code, body), n) in asked.iter().zip(0..) {
+        let wanted = if *code == PIECES { Pieces::of(body).0.concat() } else { body.to_vec() };
+        let (_, opaque, got) = read(&mut stream);
+        assert!(opaque == n && got == wanted, "answer {n}");
+    }
+    // and where another thread sends them, behind what waits already
+    stream.write_all(&request(LATER, 7, b"")).expect("sent");
+    let Some(Event::Request(_, answer)) = service.mailbox.take(Duration::from_secs(5)) else { panic!("no request") };
+    for sizes in [[200; 9], [3; 9]] {
+        let mut frames = Outgoing::default();
+        write_pieces(&Header::response(SerializeType::Json), &sizes, &mut frames);
+        assert!(answer.connection.send_frames(frames));
+    }
+    assert!([[200; 9], [3; 9]].iter().all(|sizes| read(&mut stream).2 == Pieces::of(sizes).0.concat()));
+}
+
+#[test]
+fn bodies_that_stand_elsewhere_count_as_what_gathers() {
+    let (server, service) = start(ServerOptions { max_outgoing: 1 << 20, ..ServerOptions::default() });
+    let mut stream = connect(&server);
+    stream.write_all(&request(LATER, 1, b"")).expect("sent");
+    let Some(Event::Request(_, answer)) = service.mailbox.take(Duration::from_secs(5)) else { panic!("no request") };
+    let mut frames = Outgoing::default();
+    write_pieces(&Header::response(SerializeType::Json), &[255; 5], &mut frames);
+    assert!(frames.len() > 1 << 20 && frames.frames().len() < 1000);
+    assert!(!answer.connection.send_frames(frames) && !answer.connection.is_open());
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! Servers and clients with TLS, on real sockets.
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa};
 use rmqfast_remoting::{
-    Answer, Client, ClientAuth, ClientTls, Command, Connection, Error, Event, Handler, Header, KeyPair, Mailbox,
-    Server, ServerOptions, ServerTls, TlsMode, Trust,
+    Answer, Body, Client, ClientAuth, ClientTls, Command, Connection, Error, Event, Handler, Header, KeyPair, Mailbox,
+    Outgoing, Server, ServerOptions, ServerTls, TlsMode, Trust,
 };
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -12,17 +12,34 @@ use std::time::{Duration, Instant};
 
 const WAIT: Duration = Duration::from_secs(10);
 
+/// A body in two pieces.
+#[derive(Debug)]
+struct Halves(Vec<u8>);
+
+impl Body for Halves {
+    fn bytes(&self) -> usize {
+        self.0.len()
+    }
+
+    fn piece(&self, number: usize) -> Option<&[u8]> {
+        let (first, second) = self.0.split_at(self.0.len() / 2);
+        [first, second].get(number).copied()
+    }
+}
+
 /// Answers with what it was sent.
 struct Echo {
     mailbox: Mailbox,
 }
 
 impl Handler for Echo {
-    fn handle(&self, connection: &Arc<Connection>, request: &Command<'_>, out: &mut Vec<u8>) {
+    fn handle(&self, connection: &Arc<Connection>, request: &Command<'_>, out: &mut Outgoing) {
         if request.code == 8 {
             assert!(self.mailbox.request(request, Answer::to(connection, request)));
         }
-        Header { opaque: request.opaque, ..Header::response(request.serialize_type) }.write(request.body, out);
+        let header = Header { opaque: request.opaque, ..Header::response(request.serialize_type) };
+        header.write_before(request.body.len(), out.frames());
+        out.push_body(Box::new(Halves(request.body.to_vec())));
     }
 
     fn closed(&self, connection: &Arc<Connection>, reason: Option<&Error>) {

@@ -219,3 +219,25 @@ fn an_offset_is_committed_by_the_first_pass_of_a_pull_that_passed_the_checks() {
         (0, Some(-1))
     );
 }
+
+/// Records of two queues in turns, and records of one, side by side; the log's file is gone before they are read.
+#[test]
+fn large_answers_are_as_the_log_though_its_file_goes_before_they_are_taken() {
+    let limits = GetLimits { count_in_memory: 1024, bytes_in_memory: 8 << 20, ..GetLimits::of_broker(1 << 40) };
+    let broker = broker_with(|options| options.settings.limits = limits, AppendOptions::default());
+    let body = |queue_id: i64, n: u8| vec![n ^ queue_id as u8; 20_000];
+    let mut peer = broker.connect();
+    (0..40).for_each(|n| [0, 1].iter().for_each(|queue_id| drop(peer.put(*queue_id, "", &body(*queue_id, n)))));
+    (0..40).for_each(|n| drop(peer.put(2, "", &body(2, n))));
+    let rounds = 12; // 29 MB, more than sockets take
+    for queue_id in (0..3).cycle().take(3 * rounds) {
+        peer.send(PULL, &with(pull(queue_id, 0, OWN), "maxMsgNums", Value::Number(1024)), b"");
+    }
+    let first = peer.next(Duration::from_secs(15)).expect("an answer");
+    std::fs::remove_file(broker.path().join("commitlog/00000000000000000000")).expect("removed");
+    for (queue_id, n) in (0..3).cycle().zip(0..3 * rounds) {
+        let answer = if n == 0 { first.clone() } else { peer.next(Duration::from_secs(15)).expect("an answer") };
+        let bodies: Vec<_> = records(&answer.body).into_iter().map(|(body, _)| body).collect();
+        assert!(answer.code == 0 && bodies == (0..40).map(|n| body(queue_id, n)).collect::<Vec<_>>(), "answer {n}");
+    }
+}

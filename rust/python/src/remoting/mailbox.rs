@@ -3,7 +3,7 @@ use super::call::Call;
 use super::channel::Channel;
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
-use rmqfast_remoting::{Answer, Command, Connection, Error, Event, Handler, Header};
+use rmqfast_remoting::{Answer, Command, Connection, Error, Event, Handler, Header, Outgoing};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -58,7 +58,7 @@ impl Mailbox {
 }
 
 impl Handler for Post {
-    fn handle(&self, connection: &Arc<Connection>, request: &Command<'_>, out: &mut Vec<u8>) {
+    fn handle(&self, connection: &Arc<Connection>, request: &Command<'_>, out: &mut Outgoing) {
         if !self.0.request(request, Answer::to(connection, request)) && !request.is_oneway() {
             let header = Header {
                 code: SYSTEM_BUSY,
@@ -66,7 +66,7 @@ impl Handler for Post {
                 opaque: request.opaque,
                 ..Header::response(request.serialize_type)
             };
-            header.write(b"", out);
+            header.write(b"", out.frames());
         }
     }
 

@@ -35,7 +35,7 @@ pub fn get_message<F: PullFilter + ?Sized>(
 }
 
 /// So many units before its turn a record is fetched from memory.
-const AHEAD: i64 = 8;
+const AHEAD: i64 = 16;
 
 struct Source<'a, F: ?Sized, R> {
     log: &'a LiveLog,

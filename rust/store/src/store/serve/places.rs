@@ -1,6 +1,12 @@
 //! Where the records of a pull go: into a buffer, or nowhere yet, as the log's own maps hold them.
 use super::map_cache::FileMap;
+use crate::file::mmap::prefetch;
 use std::sync::Arc;
+
+/// So many pieces before its turn the first bytes of one are fetched from memory; what follows them the processor expects.
+const AHEAD: usize = 2;
+const FETCHED: usize = 512;
+const CACHE_LINE: usize = 64;
 
 /// Takes the records of a pull, one after the other.
 pub trait Records {
@@ -32,19 +38,40 @@ struct Place {
     len: usize,
 }
 
+impl Place {
+    /// Whether the other begins where this ends.
+    #[inline]
+    fn is_before(&self, other: &Self) -> bool {
+        self.file == other.file && self.offset + self.len as u64 == other.offset
+    }
+}
+
 impl Places {
     /// Bytes of all records.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
+    /// The records from one of them to the last that stands right behind it, by number; `None` behind all.
+    #[inline]
+    pub fn piece(&self, number: usize) -> Option<&[u8]> {
+        if let Some(later) = self.slice(number + AHEAD) {
+            (0..FETCHED).step_by(CACHE_LINE).for_each(|at| prefetch(later, at));
+        }
+        self.slice(number)
+    }
+
+    #[inline]
+    fn slice(&self, number: usize) -> Option<&[u8]> {
+        let place = self.places.get(number)?;
+        // it was there, and nothing that is mapped goes away
+        Some(self.files[place.file].slice(place.offset, place.len).unwrap_or_default())
+    }
+
     /// Appends the records to `out`, in the order in which they were taken.
     pub fn write(&self, out: &mut Vec<u8>) {
         out.reserve(self.bytes);
-        for place in &self.places {
-            // it was there, and nothing that is mapped goes away
-            out.extend_from_slice(self.files[place.file].slice(place.offset, place.len).unwrap_or_default());
-        }
+        (0..).map_while(|number| self.piece(number)).for_each(|piece| out.extend_from_slice(piece));
     }
 
     /// Forgets all, and keeps the memory for further places.
@@ -61,7 +88,11 @@ impl Records for Places {
         if self.files.last().is_none_or(|last| !Arc::ptr_eq(last, file)) {
             self.files.push(file.clone());
         }
-        self.places.push(Place { file: self.files.len() - 1, offset, len: record.len() });
+        let place = Place { file: self.files.len() - 1, offset, len: record.len() };
+        match self.places.last_mut() {
+            Some(last) if last.is_before(&place) => last.len += place.len,
+            _ => self.places.push(place),
+        }
         self.bytes += record.len();
     }
 }
@@ -81,7 +112,7 @@ mod tests {
         }
         let cache = MapCache::new(dir.path().to_path_buf(), 10, Arc::default());
         let (mut buffer, mut places) = (Vec::new(), Places::default());
-        for (offset, len) in [(8, 2), (10, 3), (0, 1), (14, 1)] {
+        for (offset, len) in [(8, 1), (9, 1), (10, 2), (12, 1), (0, 1), (14, 1)] {
             let file = cache.file_of(offset).expect("read").expect("there");
             let record = file.slice(offset, len).expect("in the file");
             buffer.take(&file, offset, record);
@@ -92,6 +123,8 @@ mod tests {
         let mut out = b"-".to_vec();
         places.write(&mut out);
         assert_eq!((&out[..], &buffer[..], places.bytes()), (&b"-ijklmao"[..], &b"ijklmao"[..], 7));
+        let pieces: Vec<_> = (0..).map_while(|number| places.piece(number)).collect();
+        assert_eq!(pieces, [&b"ij"[..], b"klm", b"a", b"o"], "what stands together is one piece");
         let file = Arc::downgrade(&places.files[0]);
         places.clear();
         places.write(&mut out);
