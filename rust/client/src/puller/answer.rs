@@ -1,13 +1,12 @@
 //! The answer to a pull, read and checked.
 //!
 //! Source: `MQClientAPIImpl.processPullResponse`, `PullMessageResponseHeader`.
-use super::body::{Body, Pool};
+use super::body::Body;
 use super::fetched::PullStatus;
 use crate::pull_body;
 use rmqfast_remoting::Command;
 use rmqfast_store::format::cursor::i64_at;
 use rmqfast_store::scan::row::Row;
-use std::sync::Arc;
 
 /// Position of a record's queue offset.
 pub const QUEUE_OFFSET_AT: usize = 20;
@@ -43,8 +42,8 @@ impl Answer {
         Self { status, code, remark, next: 0, bounds: (0, 0), suggested_broker_id: 0, body, rows, counted_from: None }
     }
 
-    /// Reads the answer to a pull of `topic` from `asked` on, into memory of the pool.
-    pub fn of(command: &Command<'_>, topic: &str, asked: i64, pool: Option<&Arc<Pool>>) -> Self {
+    /// Reads the answer to a pull of `topic` from `asked` on; `body` is the command's.
+    pub fn of(command: &Command<'_>, body: Body, topic: &str, asked: i64) -> Self {
         let remark = command.remark.as_deref().unwrap_or_default();
         let status = match command.code {
             0 => PullStatus::Found,
@@ -53,17 +52,17 @@ impl Answer {
             21 => PullStatus::OffsetIllegal,
             code => return Self::failed(code, remark),
         };
-        let found = Self::read(command, status, remark, pool);
+        let found = Self::read(command, body, status, remark);
         found.and_then(|answer| answer.checked(topic, asked)).unwrap_or_else(|reason| Self::failed(-1, reason))
     }
 
-    fn read(command: &Command<'_>, status: PullStatus, remark: &str, pool: Option<&Arc<Pool>>) -> Result<Self, String> {
+    fn read(command: &Command<'_>, body: Body, status: PullStatus, remark: &str) -> Result<Self, String> {
         let field = |name: &str| {
             let value = command.field(name).and_then(|value| value.parse::<i64>().ok());
             value.ok_or_else(|| format!("answer to a pull: expected a number as {name}, got {:?}", command.field(name)))
         };
         let is_found = status == PullStatus::Found;
-        let body = if is_found { Body::copied(command.body, pool) } else { Body::default() };
+        let body = if is_found { body } else { Body::default() };
         Ok(Self {
             status,
             code: command.code,

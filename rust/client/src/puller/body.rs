@@ -1,5 +1,5 @@
 //! The memory of bodies, used again once nobody looks at them: fresh memory costs more than what is copied into it.
-use std::ops::Deref;
+use std::ops::{Deref, Range};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Buffers kept at most.
@@ -9,10 +9,11 @@ const BYTES: usize = 16 << 20;
 /// Smaller ones are not worth keeping.
 const SMALLEST: usize = 16 << 10;
 
-/// The bytes of an answer.
+/// The bytes of an answer: a part of a buffer.
 #[derive(Debug, Default)]
 pub struct Body {
-    bytes: Vec<u8>,
+    buffer: Vec<u8>,
+    range: Range<usize>,
     pool: Option<Arc<Pool>>,
 }
 
@@ -25,14 +26,25 @@ pub struct Pool {
 impl Body {
     /// A copy of `bytes`, in memory of the pool where that has any of the size.
     pub fn copied(bytes: &[u8], pool: Option<&Arc<Pool>>) -> Self {
-        let mut copy = pool.and_then(|pool| pool.take(bytes.len())).unwrap_or_default();
-        copy.extend_from_slice(bytes);
-        Self { bytes: copy, pool: pool.cloned() }
+        let range = 0..bytes.len();
+        let buffer = match pool.and_then(|pool| pool.take(bytes.len(), bytes.len().saturating_mul(4))) {
+            Some(mut buffer) => {
+                buffer[range.clone()].copy_from_slice(bytes);
+                buffer
+            }
+            None => bytes.to_vec(),
+        };
+        Self { buffer, range, pool: pool.cloned() }
+    }
+
+    /// What stands there in a buffer, which is the pool's afterwards.
+    pub fn within(buffer: Vec<u8>, range: Range<usize>, pool: &Arc<Pool>) -> Self {
+        Self { buffer, range, pool: Some(pool.clone()) }
     }
 
     /// Leaves out what stands at `len` or behind it.
     pub fn truncate(&mut self, len: usize) {
-        self.bytes.truncate(len);
+        self.range.end = self.range.end.min(self.range.start.saturating_add(len));
     }
 }
 
@@ -41,30 +53,35 @@ impl Deref for Body {
 
     #[inline]
     fn deref(&self) -> &[u8] {
-        &self.bytes
+        &self.buffer[self.range.clone()]
     }
 }
 
 impl Drop for Body {
     fn drop(&mut self) {
         if let Some(pool) = &self.pool {
-            pool.give_back(std::mem::take(&mut self.bytes));
+            pool.give_back(std::mem::take(&mut self.buffer));
         }
     }
 }
 
 impl Pool {
-    fn take(&self, len: usize) -> Option<Vec<u8>> {
+    /// A buffer of `len` bytes, or of some more, with anything in it.
+    pub fn buffer(&self, len: usize) -> Vec<u8> {
+        self.take(len, len.saturating_add(len / 4)).unwrap_or_else(|| vec![0; len])
+    }
+
+    fn take(&self, len: usize, most: usize) -> Option<Vec<u8>> {
         let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
-        let found = free.iter().position(|buffer| buffer.capacity() >= len && buffer.capacity() / 4 <= len)?;
+        let found = free.iter().position(|buffer| (len..=most).contains(&buffer.len()))?;
         Some(free.swap_remove(found))
     }
 
-    fn give_back(&self, mut buffer: Vec<u8>) {
+    /// Takes a buffer that nobody uses any more.
+    pub fn give_back(&self, buffer: Vec<u8>) {
         let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
-        let bytes: usize = free.iter().map(Vec::capacity).sum();
-        if buffer.capacity() >= SMALLEST && free.len() < BUFFERS && bytes + buffer.capacity() <= BYTES {
-            buffer.clear();
+        let bytes: usize = free.iter().map(Vec::len).sum();
+        if buffer.len() >= SMALLEST && free.len() < BUFFERS && bytes + buffer.len() <= BYTES {
             free.push(buffer);
         }
     }
@@ -93,7 +110,25 @@ mod tests {
         let pool = Arc::new(Pool::default());
         let bodies: Vec<_> = (0..40).map(|_| Body::copied(&[0; 1 << 20], Some(&pool))).collect();
         drop(bodies);
-        let kept: usize = pool.free.lock().expect("sound").iter().map(Vec::capacity).sum();
+        let kept: usize = pool.free.lock().expect("sound").iter().map(Vec::len).sum();
         assert_eq!(kept, BYTES);
+    }
+
+    #[test]
+    fn a_body_is_its_part_of_a_buffer_which_is_used_again_for_one_of_the_size() {
+        let pool = Arc::new(Pool::default());
+        let buffer: Vec<u8> = (0..20_000).map(|n| n as u8).collect();
+        let place = buffer.as_ptr();
+        let mut body = Body::within(buffer, 3..10, &pool);
+        assert_eq!(body[..], [3, 4, 5, 6, 7, 8, 9]);
+        body.truncate(2);
+        assert_eq!(body[..], [3, 4]);
+        body.truncate(5);
+        assert_eq!(body[..], [3, 4]);
+        drop(body);
+        let of_others = [20_001, 15_999].map(|len| pool.buffer(len));
+        assert!(of_others.iter().all(|buffer| buffer.as_ptr() != place));
+        let again = pool.buffer(16_000);
+        assert_eq!((again.as_ptr(), again.len()), (place, 20_000));
     }
 }

@@ -1,11 +1,16 @@
 //! The connection of a puller: written to at once, read from when something is there.
+use super::body::{Body, Pool};
 use crate::error::Result;
-use rmqfast_remoting::{Client, ClientTls, Command, Error, Limits, Transport, frame, is_pause};
+use rmqfast_remoting::{Client, ClientTls, Command, Error, Frame, Limits, Transport, frame, is_pause};
 use std::io::{ErrorKind, Write};
+use std::ops::Range;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Bytes that one read may bring.
+/// Bytes that one read may bring, unless a frame has more.
 const READ: usize = 256 << 10;
+/// A frame of so many bytes is read up to its end, so that its body can be handed over without a copy.
+const LARGE: usize = 512 << 10;
 /// Reads before others get their turn.
 const READS: usize = 16;
 
@@ -15,20 +20,24 @@ pub struct Link {
     transport: Transport,
     address: String,
     limits: Limits,
+    pool: Arc<Pool>,
     inbox: Vec<u8>,
     start: usize,
     filled: usize,
+    /// Of the frame that was last there.
+    header: Vec<u8>,
 }
 
 impl Link {
-    /// Connects.
+    /// Connects; bodies are in memory of the pool.
     ///
     /// # Errors
     /// As [`Client::connect`].
-    pub fn connect(address: &str, tls: Option<&ClientTls>, timeout: Duration) -> Result<Self> {
+    pub fn connect(address: &str, tls: Option<&ClientTls>, pool: Arc<Pool>, timeout: Duration) -> Result<Self> {
         let transport = Client::connect(address, tls, timeout)?.into_transport();
         let (limits, inbox) = (Limits::default(), vec![0; READ]);
-        Ok(Self { transport, address: address.to_owned(), limits, inbox, start: 0, filled: 0 })
+        let address = address.to_owned();
+        Ok(Self { transport, address, limits, pool, inbox, start: 0, filled: 0, header: Vec::new() })
     }
 
     /// The socket, to wait for it.
@@ -56,14 +65,14 @@ impl Link {
         Ok(())
     }
 
-    /// Calls `each` with what came. Returns whether there may be more.
+    /// Calls `each` with what came, and its body. Returns whether there may be more.
     ///
     /// # Errors
     /// [`Error::Closed`], [`Error::Malformed`], [`Error::TooLarge`], [`Error::Tls`].
-    pub fn receive(&mut self, mut each: impl FnMut(&Command<'_>)) -> Result<bool> {
+    pub fn receive(&mut self, mut each: impl FnMut(&Command<'_>, Body)) -> Result<bool> {
         for _ in 0..READS {
-            self.make_room();
-            match self.transport.read_ready(&mut self.inbox[self.filled..]) {
+            let end = self.make_room();
+            match self.transport.read_ready(&mut self.inbox[self.filled..end]) {
                 Ok(0) => return Err(Error::Closed { address: self.address.clone() }.into()),
                 Ok(read) => self.filled += read,
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
@@ -71,26 +80,62 @@ impl Link {
                 Err(error) => return Err(self.failed(&error, Duration::ZERO)),
             }
             while let Some((frame, length)) = frame::first(&self.inbox[self.start..self.filled], &self.limits)? {
-                each(&Command::decode(&frame, &self.limits)?);
-                self.start += length;
+                let (serialize_type, end) = (frame.serialize_type, self.start + length);
+                let body = end - frame.body.len()..end;
+                self.header.clear();
+                self.header.extend_from_slice(frame.header);
+                let body = self.take(body);
+                let frame = Frame { serialize_type, header: &self.header, body: b"" };
+                each(&Command::decode(&frame, &self.limits)?, body);
             }
         }
         Ok(true)
     }
 
-    /// Room for a read behind what is there; a frame that fills all of it makes it larger, up to the largest frame.
-    fn make_room(&mut self) {
+    /// The body that stands there, in the buffer that it was read into where it fills that, and goes on behind it.
+    fn take(&mut self, body: Range<usize>) -> Body {
+        if body.len() < LARGE || body.len() < self.inbox.len() / 2 {
+            self.start = body.end;
+            return Body::copied(&self.inbox[body], Some(&self.pool));
+        }
+        self.start = body.end;
+        // the next one will be of about this size
+        let read = self.renew(body.end);
+        Body::within(read, body, &self.pool)
+    }
+
+    /// Takes what is there to another inbox, with room for a frame of `length` bytes and a little more. Returns the old one.
+    fn renew(&mut self, length: usize) -> Vec<u8> {
+        let mut inbox = self.pool.buffer(READ.max(length + length / 8));
+        let came = &self.inbox[self.start..self.filled];
+        inbox[..came.len()].copy_from_slice(came);
+        (self.start, self.filled) = (0, came.len());
+        std::mem::replace(&mut self.inbox, inbox)
+    }
+
+    /// Room for a read behind what is there, for a large frame for all of it. Returns where the read has to end.
+    fn make_room(&mut self) -> usize {
         if self.start == self.filled {
             (self.start, self.filled) = (0, 0);
         }
-        if self.inbox.len() - self.filled >= READ / 4 {
-            return;
+        // more than the limits allow would have been refused
+        let length = self.inbox[self.start..self.filled].first_chunk();
+        let length = length.map_or(0, |length| size_of_val(length) + u32::from_be_bytes(*length) as usize);
+        if length >= LARGE {
+            if self.start + length > self.inbox.len() {
+                let read = self.renew(length);
+                self.pool.give_back(read);
+            }
+            return self.start + length;
         }
-        self.inbox.copy_within(self.start..self.filled, 0);
-        (self.start, self.filled) = (0, self.filled - self.start);
+        if self.inbox.len() - self.filled < READ / 4 {
+            self.inbox.copy_within(self.start..self.filled, 0);
+            (self.start, self.filled) = (0, self.filled - self.start);
+        }
         if self.inbox.len() - self.filled < READ / 4 {
             self.inbox.resize(2 * self.inbox.len(), 0);
         }
+        self.inbox.len()
     }
 
     /// A write that did not end may be repeated until then.
@@ -108,5 +153,48 @@ impl Link {
             _ => Error::Closed { address },
         };
         failed.into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rmqfast_remoting::Header;
+    use std::net::TcpListener;
+
+    /// Frames with bodies of these sizes, written so many bytes at a time.
+    fn received(sizes: &[usize], step: usize) -> Vec<(i32, Body)> {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("listening");
+        let address = listener.local_addr().expect("an address").to_string();
+        let mut link = Link::connect(&address, None, Arc::default(), Duration::from_secs(5)).expect("connected");
+        let (mut peer, _) = listener.accept().expect("accepted");
+        let mut sent = Vec::new();
+        for (opaque, size) in (0..).zip(sizes) {
+            Header::request(1, opaque, &[]).write(&vec![opaque as u8; *size], &mut sent);
+        }
+        let writer = std::thread::spawn(move || sent.chunks(step).for_each(|part| peer.write_all(part).expect("sent")));
+        let mut received = Vec::new();
+        loop {
+            match link.receive(|command, body| received.push((command.opaque, body))) {
+                Ok(_) => {}
+                Err(crate::Error::Remoting(Error::Closed { .. })) => break,
+                Err(error) => panic!("{error}"),
+            }
+        }
+        writer.join().expect("written");
+        received
+    }
+
+    #[test]
+    fn bodies_of_all_sizes_come_whole_and_in_their_order() {
+        let mib = 1 << 20;
+        let sizes = [10, 0, mib, mib + 5, mib - 7, mib + mib / 4, 100, LARGE, 3 * mib, LARGE - 1, READ, READ, 50_000];
+        for step in [1_999, 70_000, usize::MAX] {
+            let received = received(&sizes.repeat(3), step);
+            assert_eq!(received.len(), 3 * sizes.len());
+            for ((opaque, body), (n, size)) in received.iter().zip((0..).zip(sizes.repeat(3))) {
+                assert!(*opaque == n && body[..] == vec![n as u8; size], "{n} of {size} by {step}");
+            }
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! The thread of a puller: it moves what the state says through the connection, and opens that anew where it breaks.
 use super::answer::Answer;
-use super::body::Pool;
+use super::body::{Body, Pool};
 use super::link::Link;
 use super::options::PullerOptions;
 use super::state::{Request, State};
@@ -119,7 +119,7 @@ impl Worker {
         let link = match &mut self.link {
             Some(link) => link,
             None => {
-                let link = Link::connect(&self.address, self.options.tls.as_ref(), timeout)?;
+                let link = Link::connect(&self.address, self.options.tls.as_ref(), self.shared.pool.clone(), timeout)?;
                 self.shared.lock().connected();
                 self.shared.ready.notify_all();
                 self.heard_at = Instant::now();
@@ -154,9 +154,9 @@ impl Worker {
         let Some(link) = &mut self.link else { return Ok(()) };
         let shared = &self.shared;
         let mut heard = false;
-        let received = link.receive(|command| {
+        let received = link.receive(|command, body| {
             heard = true;
-            take(shared, command);
+            take(shared, command, body);
         });
         if heard {
             (self.heard_at, self.failures) = (Instant::now(), 0);
@@ -178,13 +178,13 @@ impl Worker {
     }
 }
 
-fn take(shared: &Shared, command: &Command<'_>) {
+fn take(shared: &Shared, command: &Command<'_>, body: Body) {
     if !command.is_response() {
         return;
     }
     let asked = shared.lock().asked(command.opaque);
     if let Some((queue, offset)) = asked {
-        let answer = Answer::of(command, &queue.topic, offset, Some(&shared.pool));
+        let answer = Answer::of(command, body, &queue.topic, offset);
         shared.lock().answer(command.opaque, answer, Instant::now());
     }
 }

@@ -1,5 +1,6 @@
 //! A broker that answers as it pleases, in any order: nothing is lost, nothing comes twice, all comes in order.
 use super::*;
+use crate::puller::body::Body;
 use crate::puller::fetched::PullStatus;
 use proptest::prelude::*;
 use rmqfast_remoting::{Command, Frame, Header, Limits, Value, frame};
@@ -56,7 +57,8 @@ fn answer(code: i32, (next, min, max): (i64, i64, i64), body: &[u8], topic: &str
     Header { code, flag: 1, ..Header::request(code, 1, &fields) }.write(body, &mut out);
     let limits = Limits::default();
     let (frame, _): (Frame<'_>, usize) = frame::first(&out, &limits).expect("sound").expect("whole");
-    Answer::of(&Command::decode(&frame, &limits).expect("sound"), topic, asked, None)
+    let command = Command::decode(&frame, &limits).expect("sound");
+    Answer::of(&command, Body::copied(command.body, None), topic, asked)
 }
 
 /// What a broker does with a request, as far as a number decides.
