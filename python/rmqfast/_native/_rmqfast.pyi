@@ -648,6 +648,8 @@ class Puller:
         ext_fields: dict[str, str] | None = None,
         sign: Callable[[int, dict[str, str], bytes], Mapping[str, str]] | None = None,
         max_body_bytes: int = ...,
+        burst: int = 1,
+        gather: tuple[int, float] = (0, 0.0),
     ) -> Puller: ...
     def assign(
         self,

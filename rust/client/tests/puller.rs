@@ -1,5 +1,5 @@
 //! A puller against a broker at the other end of a real socket, which answers as badly as it can.
-use rmqfast_client::puller::{Assignment, Fetched, Item, PullStatus, Puller, PullerOptions, Queue};
+use rmqfast_client::puller::{Assignment, Fetched, Gather, Item, PullStatus, Puller, PullerOptions, Queue};
 use rmqfast_remoting::{Command, Header, Limits, Value, frame};
 use rmqfast_store::format::host::Host;
 use rmqfast_store::format::message::NewMessage;
@@ -187,6 +187,23 @@ fn check(length: i64, manners: Manners) -> (Fake, usize) {
 fn queues_come_whole_over_one_connection() {
     let (fake, lost) = check(5000, Manners::default());
     assert_eq!((fake.connections.load(Ordering::Relaxed), lost), (1, 0));
+}
+
+#[test]
+fn who_gathers_takes_much_at_a_time_and_the_rest_at_the_end() {
+    let fake = Fake::start(5000, Manners::default());
+    let gather = Gather { bytes: 40_000, pause: Duration::from_secs(60) };
+    let puller = Puller::open(&fake.address, PullerOptions { gather, burst: 4, ..options() }).expect("open");
+    puller.assign(queue("a"), Assignment { end: Some(5000), ..Assignment::default() });
+    let (mut sizes, mut next) = (Vec::new(), 0);
+    while next < 5000 {
+        let items = puller.take(Instant::now() + Duration::from_secs(60), 1000).expect("open");
+        let fetched =
+            items.iter().filter_map(|item| if let Item::Fetched(fetched) = item { Some(fetched) } else { None });
+        sizes.push(fetched.inspect(|fetched| note(fetched, &mut next)).map(|fetched| fetched.bytes()).sum::<usize>());
+    }
+    let (last, others) = sizes.split_last().expect("there is one");
+    assert!(*last > 0 && others.iter().all(|size| (40_000..80_000).contains(size)), "{sizes:?}");
 }
 
 #[test]

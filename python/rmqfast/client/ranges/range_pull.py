@@ -26,8 +26,11 @@ _log = logging.getLogger(__name__)
 
 #: How long one look for answers waits, in seconds.
 _LOOK = 0.5
-#: Answers that become batches together: as many as make about 2 MiB of messages of 1 KiB.
-_MOST = 64
+#: Bytes of records that become batches together, and how long more of them are waited for, in seconds: an answer of 32
+#: messages, which is what brokers give unless their limits were raised, costs more to hand on alone than to pull.
+_GATHERED = (1 << 20, 0.02)
+#: Answers that become batches together, however little they have.
+_MOST = 1024
 #: Between two looks at the route while the broker does not answer, and two at a queue that ends early, in seconds.
 _PAUSE = 1.0
 
@@ -208,6 +211,8 @@ class RangePull:
             connect_timeout=config.connect_timeout,
             tls=config.tls,
             max_body_bytes=request.max_body_bytes,
+            gather=_GATHERED,
+            burst=max(request.depth // 2, 1),  # the broker reads several requests at a time
             **signed,
         )
         self._late.clear()

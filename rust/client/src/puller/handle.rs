@@ -25,7 +25,7 @@ impl Puller {
     pub fn open(address: &str, options: PullerOptions) -> Result<Self> {
         let options = Arc::new(options);
         let failed = |source| rmqfast_remoting::Error::Io { what: "starting a puller".to_owned(), source };
-        let (shared, ear) = Shared::new(State::new(options.clone())).map_err(failed)?;
+        let (shared, ear) = Shared::new(State::new(options.clone()), options.gather.pause).map_err(failed)?;
         let shared = Arc::new(shared);
         let now = Instant::now();
         let worker = Worker {
@@ -72,20 +72,27 @@ impl Puller {
         was_pulled
     }
 
-    /// What came, at most `max` items; waits for the first of them until `until`.
+    /// What came, at most `max` items; waits for the first of them until `until`, then for as much as is gathered.
     ///
     /// # Errors
     /// [`Error::Closed`] once it was closed.
     pub fn take(&self, until: Instant, max: usize) -> Result<Vec<Item>> {
         let mut state = self.shared.lock();
+        let mut until = until;
+        let mut was_ready = false;
         loop {
             if self.shared.is_closed() || self.has_ended() {
                 return Err(Error::Closed);
             }
-            if state.is_ready() || max == 0 {
+            if max == 0 || state.is_ready() && state.is_gathered(max) {
                 break;
             }
-            let left = until.saturating_duration_since(Instant::now());
+            let now = Instant::now();
+            if state.is_ready() && !was_ready {
+                was_ready = true;
+                until = until.min(now + self.shared.pause);
+            }
+            let left = until.saturating_duration_since(now);
             if left.is_zero() {
                 break;
             }

@@ -17,6 +17,6 @@ pub use answer::Answer;
 pub use body::Body;
 pub use fetched::{Fetched, Item, PullStatus, Queue};
 pub use handle::Puller;
-pub use options::{Allowance, Assignment, PullerOptions, Sign};
+pub use options::{Allowance, Assignment, Gather, PullerOptions, Sign};
 pub use pull_queue::{Held, Wanted};
 pub use state::{Request, State};

@@ -17,6 +17,11 @@ pub struct PullerOptions {
     pub consumer_group: String,
     /// Requests over all queues that may be without an answer, beside one for each queue whose end is reached.
     pub depth: usize,
+    /// Places of `depth` that must be free before they are filled, with one write: the broker, too, then reads several
+    /// requests at a time. At most `depth`.
+    pub burst: usize,
+    /// What a taker waits for.
+    pub gather: Gather,
     /// Messages that a pull asks for.
     pub batch: i64,
     /// How long the broker shall hold a pull that finds nothing; zero for not at all.
@@ -37,6 +42,15 @@ pub struct PullerOptions {
     pub ext_fields: Vec<(String, String)>,
     /// Adds to them, request by request.
     pub sign: Option<Arc<Sign>>,
+}
+
+/// How much shall be taken at a time, where more is under way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Gather {
+    /// Bytes; zero for whatever there is.
+    pub bytes: i64,
+    /// How long to wait for them once something is there.
+    pub pause: Duration,
 }
 
 /// Bounds of what may be held; an answer may pass them by what it has.
@@ -61,6 +75,8 @@ impl Default for PullerOptions {
             tls: None,
             consumer_group: String::new(),
             depth: 8,
+            burst: 1,
+            gather: Gather::default(),
             batch: 32,
             suspend: Duration::from_secs(20),
             timeout: Duration::from_secs(30),

@@ -25,6 +25,8 @@ pub struct State {
     last_served: u64,
     /// Whether a queue waits until something is taken.
     pub is_full: bool,
+    /// Whether nothing is under way, as nothing could be asked for.
+    pub is_idle: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -62,6 +64,7 @@ impl State {
             last_opaque: 0,
             last_served: 0,
             is_full: false,
+            is_idle: false,
         }
     }
 
@@ -112,6 +115,13 @@ impl State {
     /// What is to be sent now.
     pub fn requests(&mut self, now: Instant) -> Vec<Request> {
         self.is_full = false;
+        let is_time = self.bulk <= self.options.depth.saturating_sub(self.options.burst);
+        let requests = if is_time { self.planned(now) } else { Vec::new() };
+        self.is_idle = self.under_way.is_empty();
+        requests
+    }
+
+    fn planned(&mut self, now: Instant) -> Vec<Request> {
         let mut expected = Held::default();
         self.queues.values().for_each(|queue| expected.add(queue.expected()));
         let after = self.queues.range(self.last_served + 1..).map(|(epoch, _)| *epoch);
@@ -207,7 +217,7 @@ impl State {
 
     /// Hands out what is ready, in its order.
     pub fn take(&mut self, max: usize) -> Vec<Item> {
-        let taken: Vec<_> = self.ready.drain(..max.min(self.ready.len())).collect();
+        let taken: Vec<_> = self.ready.drain(..self.gathered(max)).collect();
         for item in &taken {
             if let Item::Fetched(fetched) = item
                 && let Some(queue) = self.queues.get_mut(&fetched.epoch)
@@ -219,9 +229,30 @@ impl State {
         taken
     }
 
+    /// How many items are taken at once: those that together have as much as is gathered.
+    fn gathered(&self, max: usize) -> usize {
+        let mut left = match self.options.gather.bytes {
+            0 => i64::MAX,
+            bytes => bytes,
+        };
+        let is_taken = |item: &&Item| {
+            let is_left = left > 0;
+            left -= if let Item::Fetched(fetched) = item { fetched.bytes() as i64 } else { 0 };
+            is_left
+        };
+        self.ready.iter().take(max).take_while(is_taken).count()
+    }
+
     /// Whether something can be taken.
     pub fn is_ready(&self) -> bool {
         !self.ready.is_empty()
+    }
+
+    /// Whether as much as is gathered can be taken, in `max` items or fewer, or all that there will be for now.
+    pub fn is_gathered(&self, max: usize) -> bool {
+        let wanted = self.options.gather.bytes;
+        let ready = || self.queues.values().map(|queue| queue.ready.bytes).sum::<i64>();
+        wanted == 0 || self.is_idle || self.ready.len() >= max || ready() >= wanted
     }
 
     /// What is held of all queues.

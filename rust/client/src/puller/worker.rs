@@ -25,24 +25,39 @@ pub struct Shared {
     /// Something is ready, or the end.
     pub ready: Condvar,
     pub is_closed: AtomicBool,
+    /// How long a taker waits for more once something is ready.
+    pub pause: Duration,
     pool: Arc<Pool>,
     bell: UnixStream,
 }
 
 impl Shared {
     /// The shared part, and what the thread listens to.
-    pub fn new(state: State) -> std::io::Result<(Self, UnixStream)> {
+    pub fn new(state: State, pause: Duration) -> std::io::Result<(Self, UnixStream)> {
         let (bell, ear) = UnixStream::pair()?;
         bell.set_nonblocking(true)?;
         ear.set_nonblocking(true)?;
         Ok((
-            Self { state: state.into(), ready: Condvar::new(), is_closed: false.into(), pool: Arc::default(), bell },
+            Self {
+                state: state.into(),
+                ready: Condvar::new(),
+                is_closed: false.into(),
+                pause,
+                pool: Arc::default(),
+                bell,
+            },
             ear,
         ))
     }
 
     pub fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What is to be sent now, and whether nothing is under way even so.
+    fn requests(&self, now: Instant) -> (Vec<Request>, bool) {
+        let mut state = self.lock();
+        (state.requests(now), state.is_idle)
     }
 
     /// Has the thread look at the state.
@@ -83,9 +98,12 @@ impl Worker {
         let now = Instant::now();
         self.expire(now);
         if self.link.is_some() || now >= self.retry_at {
-            let requests = self.shared.lock().requests(now);
+            let (requests, is_idle) = self.shared.requests(now);
             if !requests.is_empty() {
                 self.send(&requests)?;
+            }
+            if is_idle {
+                self.shared.ready.notify_all();
             }
         }
         self.wait()?;
@@ -153,6 +171,7 @@ impl Worker {
     fn receive(&mut self) -> Result<()> {
         let Some(link) = &mut self.link else { return Ok(()) };
         let shared = &self.shared;
+        let was_ready = shared.lock().is_ready();
         let mut heard = false;
         let received = link.receive(|command, body| {
             heard = true;
@@ -160,7 +179,10 @@ impl Worker {
         });
         if heard {
             (self.heard_at, self.failures) = (Instant::now(), 0);
-            self.shared.ready.notify_all();
+            // who waits for more is not woken by each answer
+            if !was_ready || self.shared.lock().is_gathered(usize::MAX) {
+                self.shared.ready.notify_all();
+            }
         }
         received.map(drop)
     }

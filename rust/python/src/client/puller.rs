@@ -5,7 +5,7 @@ use crate::error::{ForkError, client};
 use crate::remoting::tls::PyTlsOptions;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
-use rmqfast_client::puller::{self, Allowance, Assignment, PullerOptions, Queue, Sign};
+use rmqfast_client::puller::{self, Allowance, Assignment, Gather, PullerOptions, Queue, Sign};
 use rmqfast_store::scan::ScanRequest;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -38,7 +38,8 @@ impl Puller {
     #[new]
     #[pyo3(signature = (address, *, consumer_group, broker_name=None, depth=8, batch=32, suspend=20.0, timeout=30.0,
                         connect_timeout=3.0, retry=1.0, of_queue=(10_000, 32 << 20), in_all=(100_000, 128 << 20),
-                        tls=None, ext_fields=None, sign=None, max_body_bytes=ScanRequest::MAX_BODY_BYTES))]
+                        tls=None, ext_fields=None, sign=None, max_body_bytes=ScanRequest::MAX_BODY_BYTES, burst=1,
+                        gather=(0, 0.0)))]
     #[allow(clippy::too_many_arguments, reason = "the keywords of a Python class")]
     fn open(
         address: &str,
@@ -56,11 +57,15 @@ impl Puller {
         ext_fields: Option<HashMap<String, String>>,
         sign: Option<Py<PyAny>>,
         max_body_bytes: usize,
+        burst: usize,
+        gather: (i64, f64),
     ) -> PyResult<Self> {
         let options = PullerOptions {
             tls: tls.map(PyTlsOptions::into_client).transpose()?,
             consumer_group,
             depth: depth.max(1),
+            burst: burst.clamp(1, depth.max(1)),
+            gather: Gather { bytes: gather.0.max(0), pause: seconds(gather.1) },
             batch: batch.max(1),
             suspend: seconds(suspend),
             timeout: seconds(timeout),

@@ -2,6 +2,7 @@
 use super::*;
 use crate::puller::body::Body;
 use crate::puller::fetched::PullStatus;
+use crate::puller::options::Gather;
 use proptest::prelude::*;
 use rmqfast_remoting::{Command, Frame, Header, Limits, Value, frame};
 use rmqfast_store::format::host::Host;
@@ -181,9 +182,12 @@ proptest! {
         batch in 1_i64..64,
         seed in any::<u64>(),
         is_filtered in any::<bool>(),
+        (burst, gathered) in (1_usize..20, 0_i64..4000),
     ) {
         let mut whims = whims(seed);
-        let mut play = Play::new(options(depth, batch), self::whims(seed ^ 1));
+        let gather = Gather { bytes: gathered, ..Gather::default() };
+        let options = PullerOptions { burst, gather, ..options(depth, batch) };
+        let mut play = Play::new(options, self::whims(seed ^ 1));
         let mut logs = HashMap::new();
         for (i, length) in lengths.into_iter().enumerate() {
             let topic = format!("t{i}");
@@ -265,6 +269,43 @@ fn one_pull_looks_where_the_queue_ends_and_then_as_many_as_allowed_are_under_way
     let next = state.requests(now);
     assert_eq!(next.iter().map(|r| r.wanted.offset).collect::<Vec<_>>(), [32, 64, 96, 128]);
     assert!(state.requests(now).is_empty());
+}
+
+#[test]
+fn places_are_filled_together_once_enough_of_them_are_free() {
+    let mut state = State::new(PullerOptions { burst: 3, ..options(4, 32) }.into());
+    let now = Instant::now();
+    state.assign(queue("t"), Assignment::default());
+    let first = state.requests(now);
+    whole(&mut state, &first, 1000, now);
+    let four = state.requests(now);
+    assert_eq!(four.len(), 4);
+    for request in &four[..2] {
+        whole(&mut state, std::slice::from_ref(request), 1000, now);
+        assert!(state.requests(now).is_empty());
+    }
+    whole(&mut state, &four[2..3], 1000, now);
+    assert_eq!(state.requests(now).iter().map(|r| r.wanted.offset).collect::<Vec<_>>(), [160, 192, 224]);
+}
+
+#[test]
+fn what_is_gathered_is_taken_together_and_no_more_than_that_at_a_time() {
+    let one = Held { messages: 32, bytes: 32 * 96 };
+    let gather = Gather { bytes: 2 * one.bytes, ..Gather::default() };
+    let mut state = State::new(PullerOptions { gather, ..options(4, 32) }.into());
+    let now = Instant::now();
+    state.assign(queue("t"), Assignment { end: Some(160), ..Assignment::default() });
+    let first = state.requests(now);
+    whole(&mut state, &first, 1000, now);
+    assert_eq!((state.held(), state.is_gathered(9), state.is_gathered(1)), (one, false, true));
+    let four = state.requests(now);
+    whole(&mut state, &four, 1000, now);
+    assert!(state.is_gathered(9));
+    assert_eq!([state.take(9).len(), state.take(9).len()], [2, 2]);
+    assert!(!state.is_gathered(9), "more may be under way, as far as is known");
+    assert!(state.requests(now).is_empty());
+    assert!(state.is_gathered(9), "nothing more comes");
+    assert_eq!(state.take(9).len(), 1);
 }
 
 #[test]
