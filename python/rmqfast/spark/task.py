@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from rmqfast.errors import CorruptError, DamageWarning, StoreNotFoundError
 from rmqfast.message import Damage
+from rmqfast.spark.garbage import freeze_imports_once
 from rmqfast.spark.partitions import Partition, StoreRead
 from rmqfast.spark.zips import read_directories_once
 from rmqfast.store import MessageStore, ScanRequest
@@ -37,6 +38,7 @@ def read_partition(read: StoreRead, partition: Partition) -> Iterator[pa.RecordB
     Source: `Scan.batches`.
     """
     read_directories_once()
+    freeze_imports_once()
     with _opened(read) as store:
         held, lost = _held(store, partition)
         scan = store.scan_pieces(read.request, [held])

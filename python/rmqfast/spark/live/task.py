@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from rmqfast.client.ranges import RangePull
+from rmqfast.spark.garbage import freeze_imports_once
 from rmqfast.spark.live.topic_read import TopicPartition, TopicRead
 from rmqfast.spark.zips import read_directories_once
 
@@ -33,6 +34,7 @@ def read_topic_partition(read: TopicRead, partition: TopicPartition) -> Iterator
     Source: `RangePull.batches`.
     """
     read_directories_once()
+    freeze_imports_once()
     pull = RangePull(read.request, partition.ranges, partition.address)
     began = time.monotonic()
     yield from pull.batches()
