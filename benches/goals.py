@@ -286,6 +286,8 @@ def streams() -> list[Goal]:
     title, ours = "stream of our broker, steady state", "stream steady"
     goals = pair("stream", f"{title} : data source, batch", ours, "stream batch", (0.8, 0.8))
     goals += pair("stream", f"{title} : read_topic", ours, "stream batch arrow", (None, None))
+    ready = "Spark itself: stream of ready batches : batch"
+    goals += pair("stream", ready, "stream ready steady", "stream ready batch", (None, None))
     for at in LABELS:
         title = f"lag of the stream at 20,000 messages/s, a trigger a second, {size(at)}"
         goals.append(Goal("stream", title, f"stream {at} lag", None, 1.0, "value", "triggers"))

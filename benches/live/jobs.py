@@ -45,12 +45,25 @@ class LiveJobs(Jobs):
     def stream(self, name_server: str, batch: str, most: str) -> Answer:
         """All there is in batches of so many messages: timed from the end of the first batch to that of the last."""
         given = {**options(name_server, TOPIC, batch), "maxOffsetsPerTrigger": most}
-        with SummingStream(self._source(), given, {"availableNow": True}) as stream:
+        return self._steady(self._source(), given, "rocketmq")
+
+    def ready_batch(self, body: str, rows: str) -> Answer:
+        """A data source in Python whose batches are ready."""
+        given = {"body": body, "rows": rows, "most": rows}
+        return summed(lambda: self._ready().read.format("ready").options(**given).load())
+
+    def ready_stream(self, body: str, rows: str, most: str) -> Answer:
+        """The same as a stream."""
+        return self._steady(self._ready(), {"body": body, "rows": rows, "most": most}, "ready")
+
+    def _steady(self, spark: SparkSession, given: dict[str, str], source: str) -> Answer:
+        with SummingStream(spark, given, {"availableNow": True}, source=source) as stream:
             stream.wait_for_end(PATIENCE)
+            phases = stream.phases
         first, *others = stream.triggers
         if not others:
             raise Missing("PySpark before 4.2 streams all there is in one batch")
-        told = {"all_rows": stream.rows, "bytes": stream.bytes, "triggers": len(stream.triggers)}
+        told = {"all_rows": stream.rows, "bytes": stream.bytes, "triggers": len(stream.triggers), "phases": phases}
         return {"rows": sum(one.rows for one in others), "seconds": others[-1].ended - first.ended, **told}
 
     def follow(self, name_server: str, topic: str, batch: str, every: str) -> Answer:
@@ -80,6 +93,12 @@ class LiveJobs(Jobs):
             **told,
         }
 
+    def _ready(self) -> SparkSession:
+        from live.ready import ReadySource
+
+        self.spark.dataSource.register(ReadySource)
+        return self.spark
+
     def _source(self) -> SparkSession:
         from rmqfast.spark import RocketMQDataSource
 
@@ -104,7 +123,8 @@ def main() -> None:
             directory = scratch_dir() / f"workers-{how}-{count}"
             master = stack.enter_context(Workers(directory, int(count), held=how == "held")).master
         jobs = LiveJobs(session(jars, master))
-        names = ("kafka", "engine", "source", "topic", "topic_source", "stream", "follow", "followed")
+        reads = ("kafka", "engine", "source", "topic", "topic_source", "ready_batch")
+        names = (*reads, "stream", "ready_stream", "follow", "followed")
         serve({name: getattr(jobs, name) for name in names})
 
 

@@ -33,7 +33,8 @@ def stream(plan: Plan) -> list[Series]:
 def of_size(dataset: Dataset, plan: Plan) -> list[Series]:
     """The rates in turns, then the lag, all of rmqfast's broker in one session of Spark."""
     at, most = dataset.label, -(-dataset.rows // BATCHES)
-    rates = [f"stream {row} {at}" for row in ("batch", "batch arrow", "steady")]
+    names = ("batch", "batch arrow", "steady", "ready batch", "ready steady")
+    rates = [f"stream {row} {at}" for row in names]
     lags = [f"stream {at} {row}" for row in ("lag", "messages")]
 
     def measure() -> list[Series]:
@@ -41,11 +42,14 @@ def of_size(dataset: Dataset, plan: Plan) -> list[Series]:
         with ExitStack() as stack:
             side = entered(stack, Rmqfast, dataset, RAISED)
             peer = stack.enter_context(spark(plan.spark_python, "local[2]"))
-            jobs = [("topic_source", side.name_server, 1024), ("topic", side.name_server, 1024)]
-            variants: Variants = {
-                name: partial(all_rows, dataset, peer, job) for name, job in zip(rates, jobs, strict=False)
-            }
-            variants[rates[-1]] = partial(steady, dataset, peer, ("stream", side.name_server, 1024, most))
+            jobs: list[partial[Answer]] = [
+                partial(all_rows, dataset, peer, ("topic_source", side.name_server, 1024)),
+                partial(all_rows, dataset, peer, ("topic", side.name_server, 1024)),
+                partial(steady, dataset, peer, ("stream", side.name_server, 1024, most)),
+                partial(all_rows, dataset, peer, ("ready_batch", dataset.body, dataset.rows)),
+                partial(steady, dataset, peer, ("ready_stream", dataset.body, dataset.rows, most)),
+            ]
+            variants: Variants = dict(zip(rates, jobs, strict=True))
             found = interleave(variants, plan.effort, [side.directory / "store"])
             return found + lag(lags, side, peer, dataset, plan.effort)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import statistics
 import tempfile
 import time
 from collections.abc import Mapping
@@ -35,15 +36,22 @@ class SummingStream:
         options: Those of the data source, from the beginning of a topic that is new or does not change.
         trigger: When batches begin.
         with_lag: Whether the broker is asked behind each batch how far it is.
+        source: The data source's name.
     """
 
     def __init__(
-        self, spark: SparkSession, options: Mapping[str, str], trigger: Mapping[str, Any], *, with_lag: bool = False
+        self,
+        spark: SparkSession,
+        options: Mapping[str, str],
+        trigger: Mapping[str, Any],
+        *,
+        with_lag: bool = False,
+        source: str = "rocketmq",
     ) -> None:
         self.triggers: list[Trigger] = []
         self._options, self._with_lag = options, with_lag
         self._checkpoint = tempfile.mkdtemp(dir=scratch_dir(), prefix="checkpoint-")
-        frame = spark.readStream.format("rocketmq").options(**options).load()
+        frame = spark.readStream.format(source).options(**options).load()
         writer = frame.writeStream.foreachBatch(self._sum_up).option("checkpointLocation", self._checkpoint)
         self._query = writer.trigger(**trigger).start()
 
@@ -56,6 +64,12 @@ class SummingStream:
     def bytes(self) -> int:
         """Bytes of their bodies."""
         return sum(one.bytes for one in self.triggers)
+
+    @property
+    def phases(self) -> dict[str, float]:
+        """Mean milliseconds of each phase of the batches behind the first, as Spark tells them."""
+        told = [one["durationMs"] for one in self._query.recentProgress if one["numInputRows"]][1:]
+        return {name: statistics.mean(one.get(name, 0) for one in told) for name in told[0]} if told else {}
 
     def wait_for_end(self, seconds: float) -> None:
         """Waits until a query that has an end is there."""
