@@ -649,7 +649,7 @@ class Puller:
         sign: Callable[[int, dict[str, str], bytes], Mapping[str, str]] | None = None,
         max_body_bytes: int = ...,
         burst: int = 1,
-        gather: tuple[int, float] = (0, 0.0),
+        gather: tuple[int, float] = ...,
     ) -> Puller: ...
     def assign(
         self,
