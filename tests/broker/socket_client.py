@@ -23,12 +23,13 @@ class SocketClient:
         ended: Is set when the connection is no more.
     """
 
-    def __init__(self, address: str, answers: dict[int, Answer] | None = None) -> None:
+    def __init__(self, address: str, answers: dict[int, Answer] | None = None, version: int = 401) -> None:
         host, _, port = address.rpartition(":")
         self._socket = socket.create_connection((host, int(port)), timeout=10)
         self._socket.settimeout(None)  # the one who reads waits for ever
         self.address = "{}:{}".format(*self._socket.getsockname())
         self._answers = answers or {}
+        self._version = version
         self._opaque = 0
         self._responses: queue.Queue[tuple[dict[str, Any], bytes]] = queue.Queue()
         self.notices: queue.Queue[str] = queue.Queue()
@@ -60,7 +61,7 @@ class SocketClient:
         self.close()
 
     def _send(self, header: dict[str, Any], body: bytes) -> None:
-        told = {"language": "JAVA", "serializeTypeCurrentRPC": "JSON", "version": 401} | header
+        told = {"language": "JAVA", "serializeTypeCurrentRPC": "JSON", "version": self._version} | header
         data = json.dumps(told).encode()
         frame = (4 + len(data) + len(body)).to_bytes(4, "big") + len(data).to_bytes(4, "big") + data + body
         self._socket.sendall(frame)

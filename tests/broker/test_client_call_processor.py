@@ -37,7 +37,7 @@ def test_a_consumer_tells_of_itself_on_a_thread_that_may_wait(tmp_path: Path) ->
     answer = process(control.processors, asked)
     assert isinstance(answer, Later)
     assert line.asked == []
-    assert answer.work() == Response(0, "not set any response code", None, b"{}")
+    assert answer.work() == Response(0, "not set any response code", None, b"{}", 399)  # its own version
     assert line.asked == [(307, {"consumerGroup": "g", "clientId": "c", "jstackEnable": "false"}, b"", 10.0)]
 
 

@@ -70,10 +70,10 @@ def test_an_administrator_sees_the_connections(address: str) -> None:
 
 def test_a_consumer_is_asked_while_others_are_served(address: str) -> None:
     info = b'{"properties":{"PROP_CONSUME_TYPE":"CONSUME_PASSIVELY"}}'
-    with SocketClient(address, {307: lambda *_: info}) as consumer, SocketClient(address) as admin:
+    with SocketClient(address, {307: lambda *_: info}, version=399) as consumer, SocketClient(address) as admin:
         consumer.ask(34, heartbeat("g"))
         header, body = admin.ask(307, consumerGroup="g", clientId="c", jstackEnable="false")
-        assert (header["code"], body) == (0, info)
+        assert (header["code"], header["version"], body) == (0, 399, info)
         fields = {"consumerGroup": "g", "clientId": "c", "jstackEnable": "false"}
         assert consumer.asked.get(timeout=WAIT) == (307, fields, b"")
         header, _ = admin.ask(307, consumerGroup="g", clientId="x")

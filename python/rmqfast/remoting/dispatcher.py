@@ -168,7 +168,7 @@ def _request(call: Call) -> Request:
 
 def _reply(call: Call, answer: Response) -> None:
     try:
-        call.reply(answer.code, answer.remark, dict(answer.ext_fields or {}), answer.body)
+        call.reply(answer.code, answer.remark, dict(answer.ext_fields or {}), answer.body, answer.version)
     except UnicodeEncodeError:
         # it tells half of a character of UTF-16, which a body may bring in
         call.reply(ResponseCode.SYSTEM_ERROR, "the answer is no text", {}, b"")

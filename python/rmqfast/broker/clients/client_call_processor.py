@@ -124,7 +124,7 @@ def check_version(client: ClientChannel) -> None:
 
 
 def _called(client: ClientChannel, group: str, code: int, fields: Mapping[str, str], body: bytes) -> Response:
-    """What a client answers to what it is asked; why it does not.
+    """What a client answers to what it is asked, its version and all; why it does not.
 
     Source: `AdminBrokerProcessor.callConsumer`.
     """
@@ -139,7 +139,7 @@ def _called(client: ClientChannel, group: str, code: int, fields: Mapping[str, s
     except RemotingError:
         why = f"{_EXCEPTIONS}.RemotingSendRequestException: send request to <{address}> failed"
         return Response(ResponseCode.SYSTEM_ERROR, f"invoke consumer {who} Exception: {why}")
-    return Response(answer.code, answer.remark, answer.ext_fields, answer.body)
+    return answer
 
 
 def _status(clients: list[ClientChannel], fields: Mapping[str, str]) -> Response:

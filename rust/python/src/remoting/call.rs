@@ -3,7 +3,7 @@ use super::channel::Channel;
 use super::command::{Fields, dict};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
-use rmqfast_remoting::{Answer, Header, OwnedCommand};
+use rmqfast_remoting::{Answer, Header, OwnedCommand, VERSION};
 
 /// A request that waits for its answer.
 #[pyclass(frozen, module = "rmqfast._native._rmqfast")]
@@ -43,9 +43,10 @@ impl Call {
     }
 
     /// Sends the answer. Returns false where the connection is gone, or nobody waits.
-    fn reply(&self, code: i32, remark: Option<&str>, ext_fields: Fields, body: &[u8]) -> bool {
+    #[pyo3(signature = (code, remark, ext_fields, body, version = VERSION))]
+    fn reply(&self, code: i32, remark: Option<&str>, ext_fields: Fields, body: &[u8], version: i32) -> bool {
         let fields = ext_fields.values();
-        let header = Header { code, remark, fields: &fields, ..Header::response(self.request.serialize_type) };
+        let header = Header { code, remark, fields: &fields, version, ..Header::response(self.request.serialize_type) };
         self.answer.send(&header, body)
     }
 }
