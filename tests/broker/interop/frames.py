@@ -7,11 +7,13 @@ import json
 import socket
 import struct
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 RESPONSE, ONE_WAY = 1, 2
+JSON = "JSON"
 
 
 @dataclass(frozen=True)
@@ -28,8 +30,13 @@ class Frame:
         (mark,) = struct.unpack_from(">I", data, 4)
         raw, body = data[8 : 8 + (mark & 0xFFFFFF)], data[8 + (mark & 0xFFFFFF) :]
         if mark >> 24 == 0:
-            return cls("JSON", json.loads(raw), body)
+            return cls(JSON, json.loads(raw), body)
         return cls("ROCKETMQ", binary_header(raw), body)
+
+    def written(self) -> bytes:
+        """The frame with its header in JSON, length and all."""
+        header = json.dumps(self.header).encode()
+        return struct.pack(">II", 4 + len(header) + len(self.body), len(header)) + header + self.body
 
     @property
     def code(self) -> int:
@@ -62,8 +69,7 @@ def binary_header(raw: bytes) -> dict[str, Any]:
 def answer_to(request: Frame, recorded: bytes) -> bytes:
     """A recorded answer in JSON, for a request with another number."""
     frame = Frame.read(recorded)
-    header = json.dumps(frame.header | {"opaque": request.header["opaque"]}).encode()
-    return struct.pack(">II", 4 + len(header) + len(frame.body), len(header)) + header + frame.body
+    return Frame(JSON, frame.header | {"opaque": request.header["opaque"]}, frame.body).written()
 
 
 @dataclass
@@ -79,13 +85,21 @@ class Connection:
     def __post_init__(self) -> None:
         self._socket = socket.create_connection(self.address, 10)
         self._socket.settimeout(None)
+        self._sent_at = time.monotonic()
         self._arrived = threading.Condition()
         self._thread = threading.Thread(target=self._read, daemon=True)
         self._thread.start()
 
     def send(self, data: bytes) -> None:
-        """Sends a frame."""
-        self._socket.sendall(data)
+        """Sends a frame; what nobody reads any more gets no answer."""
+        self._sent_at = time.monotonic()
+        with contextlib.suppress(OSError):
+            self._socket.sendall(data)
+
+    @property
+    def quiet(self) -> float:
+        """Seconds since something was sent."""
+        return time.monotonic() - self._sent_at
 
     def response(self, opaque: int, seconds: float) -> Frame | None:
         """The response with that number; None where there is none in time."""

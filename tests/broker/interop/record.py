@@ -5,33 +5,16 @@ python -m tests.broker.interop.record [scenarios] [mqadmin] ...     (all of them
 
 from __future__ import annotations
 
-import gzip
-import json
 import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from . import go_client, mqadmin, scenarios
-from .cluster import ROOT, SCENARIO, RealCluster
+from . import go_client, mqadmin, replay, replay_answers, scenarios
+from .cluster import SCENARIO, RealCluster
+from .goldens import keep
 from .tag_conflict import conflict
-
-GOLDEN = ROOT / "tests/golden/broker"
-
-
-def golden(name: str) -> Any:
-    """What was recorded under a name."""
-    with gzip.open(GOLDEN / f"{name}.json.gz", "rt") as file:
-        return json.load(file)
-
-
-def keep(name: str, value: Any) -> None:
-    """Writes a recording; equal recordings are equal files."""
-    GOLDEN.mkdir(exist_ok=True)
-    text = json.dumps(value, indent=0, ensure_ascii=False)
-    with (GOLDEN / f"{name}.json.gz").open("wb") as file, gzip.GzipFile("", "wb", fileobj=file, mtime=0) as packed:
-        packed.write(text.encode())
 
 
 def on(version: str, ask: Callable[[RealCluster], Any], properties: tuple[str, ...] = SCENARIO) -> Any:
@@ -69,6 +52,11 @@ def record_tag_conflict() -> None:
 
 def record_go_client() -> None:
     keep("go-client-4.9.4", on("4.9.4", go_client.rows))
+
+
+def record_replay() -> None:
+    """What clients of 5.3.3 asked a 5.3.3, asked again of a 4.9.4."""
+    keep("replay-5.3.3", on("4.9.4", lambda cluster: replay_answers.answers("5.3.3", cluster), replay.PROPERTIES))
 
 
 def main() -> None:

@@ -3,7 +3,8 @@
 python -m tests.broker.interop.replay CLUSTER [RECORDING]     (ours, 4.9.4 or 5.3.3; 4.9.4 or 5.3.3)
 
 The recording keeps at most four exchanges of a kind in each step, so some offsets were never committed and some
-messages never sent back; what follows from those alone is masked and says so.
+messages never sent back; what follows from those alone is masked and says so. What clients of 5.3.3 asked a broker of
+5.3.3 is held against the answers of a 4.9.4 that was asked the same (`replay_answers.py`).
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ from typing import Any
 from . import wire_masks
 from .cluster import ROOT, Cluster, cluster_of
 from .frames import Connection, Frame, answer_to
+from .goldens import golden
+from .moved_offsets import MovedOffsets
 
 PROPERTIES = (
     "mappedFileSizeCommitLog=4194304",
@@ -34,9 +37,13 @@ PROPERTIES = (
 )
 Row = dict[str, Any]
 PULLS, HELD = (11, 361), 19
-RACED = 25  # a pull that was faster than the heartbeat with its subscription: it is not sent again
+RACED = 25  # a pull that was faster than the heartbeat with its subscription
+# A pull that finds nothing is answered after these milliseconds, and up to five seconds more; of the same length.
+LONG_HOLD, SHORT_HOLD = b'"suspendTimeoutMillis":"15000"', b'"suspendTimeoutMillis":"05000"'
 NOTIFIED, CHECKED = 40, 39
 HEARTBEAT, CONSUMERS = 34, 38
+VERSION = 401  # of 4.9.4
+BEAT_EVERY = 30  # seconds, as Java's clients; what is silent for 120 s is closed
 # Seconds after a step, until what it began is done: a message of delay level 1, the end of a transaction.
 PAUSES = {"delay": 2.5, "tx-commit": 0.7, "tx-rollback": 0.7}
 # Made when a transaction was asked about for the fifteenth time, after as many intervals: not so far here.
@@ -68,12 +75,16 @@ def recording(version: str) -> list[Row]:
 class Replay:
     """One recording on one cluster."""
 
-    def __init__(self, rows: list[Row], cluster: Cluster) -> None:
+    def __init__(self, rows: list[Row], cluster: Cluster, expected: list[Frame | None] | None = None) -> None:
         self.rows, self.cluster = rows, cluster
+        self.recorded = [recorded_frame(row) for row in rows]
+        self.expected = expected or self.recorded
+        self.of_5 = rows[-1]["requestHeader"]["version"] > VERSION
+        self.moved = MovedOffsets()
         self.connections: dict[int, Connection] = {}
+        self.beats: dict[int, bytes] = {}
         self.last = {row["conn"]: number for number, row in enumerate(rows)}
         self.notified: dict[int, list[int]] = {}
-        self.of_5 = rows[-1]["requestHeader"]["version"] > 401
         found = re.search(r'"brokerAddrs":\{"?0"?:"([\d.:]+)"', bytes.fromhex(rows[0]["response"]).decode("latin-1"))
         assert found is not None
         self.brokers = (found[1], cluster.broker)
@@ -93,6 +104,7 @@ class Replay:
             number = together[-1] + 1
             if number < len(self.rows) and (step := self.rows[number - 1]["step"]) != self.rows[number]["step"]:
                 time.sleep(PAUSES.get(step, 0))
+            self._beat()
 
     def _leave(self, number: int) -> Iterator[Difference]:
         """Closes a connection after its last exchange; by then it must have been notified as often as it was."""
@@ -100,19 +112,30 @@ class Replay:
         if self.last[key] != number:
             return
         for one in self.notified.pop(key, []):
-            got = self.connections[key].request(NOTIFIED, 5)
-            yield from self._compare(one, Frame.read(bytes.fromhex(self.rows[one]["request"])), got)
+            got = self.connections[key].request(NOTIFIED, 5 if self.expected[one] else 0)
+            yield from self._compare(one, got)
         if key in self.connections:
             self.connections.pop(key).close()
 
     def _held(self, number: int) -> bool:
         if number >= len(self.rows):
             return False
-        row = self.rows[number]
-        return row["code"] in PULLS and row.get("responseCode") == HELD
+        expected = self.expected[number]
+        return self.rows[number]["code"] in PULLS and expected is not None and expected.code == HELD
+
+    def _raced(self, number: int) -> bool:
+        """Whether an answer says only what was faster when it was recorded; not those of 5.3.3."""
+        return not self.of_5 and self.rows[number].get("responseCode") == RACED
+
+    def _beat(self) -> None:
+        """Consumers and producers say that they are there as often as Java's do: else a broker closes what is idle."""
+        for key, connection in self.connections.items():
+            if key in self.beats and connection.quiet > BEAT_EVERY:
+                connection.send(self.beats[key])
 
     def _connection(self, row: Row) -> Connection:
-        if row["conn"] not in self.connections:
+        known = self.connections.get(row["conn"])
+        if known is None or (known.closed and row["server"] == "namesrv"):  # which nobody tells that he is there
             ports = {"namesrv": self.cluster.name_server_port, "broker": self.cluster.broker_port}
             asked = [one for one in self.rows if one["conn"] == row["conn"] and from_server(one) and not one["oneway"]]
             answers = {one["code"]: bytes.fromhex(one["response"]) for one in asked}
@@ -135,10 +158,16 @@ class Replay:
 
     def _send(self, number: int) -> None:
         row = self.rows[number]
-        if not from_server(row) and row.get("responseCode") != RACED:
-            self._connection(row).send(bytes.fromhex(row["request"]))
+        if not from_server(row) and not self._raced(number):
+            self._connection(row).send(self._asked(number))
+        if row["code"] == HEARTBEAT:
+            self.beats[row["conn"]] = bytes.fromhex(row["request"])
         if row["oneway"]:
             time.sleep(0.02)  # nobody says when it was taken, and the next request may come on another connection
+
+    def _asked(self, number: int) -> bytes:
+        data = bytes.fromhex(self.rows[number]["request"])
+        return self.moved.request(data.replace(LONG_HOLD, SHORT_HOLD) if self._held(number) else data)
 
     def _check(self, number: int) -> Iterator[Difference]:
         row = self.rows[number]
@@ -148,43 +177,40 @@ class Replay:
             # arrives when the client asks for it, one row later
             if row["code"] == NOTIFIED:
                 self.notified.setdefault(row["conn"], []).append(number)
-            elif row["code"] == CHECKED and not self.of_5:  # which of several is asked about first, nobody says
-                got = connection.request(CHECKED, 20)
-                yield from self._compare(number, Frame.read(bytes.fromhex(row["request"])), got)
+            elif row["code"] == CHECKED:
+                yield from self._compare(number, connection.request(CHECKED, 20))
             return
-        if (
-            row["oneway"]
-            or row["responseCode"] == RACED
-            or row["requestHeader"].get("extFields", {}).get("topic") == LATE_TOPIC
-        ):
+        if row["oneway"] or self._raced(number) or row["requestHeader"].get("extFields", {}).get("topic") == LATE_TOPIC:
             return
         yield from self._compare_settled(number, connection)
 
     def _compare_settled(self, number: int, connection: Connection) -> Iterator[Difference]:
         """The name server may hear of a topic a moment later: it is asked again."""
         row = self.rows[number]
-        recorded = Frame.read(bytes.fromhex(row["response"]))
-        opaque = recorded.header["opaque"]
+        opaque = row["requestHeader"]["opaque"]
         for _ in range(40 if row["server"] == "namesrv" else 1):
             got = connection.response(opaque, 30 if row["code"] in PULLS else 8)
-            differences = list(self._compare(number, recorded, got))
+            differences = list(self._compare(number, got))
             if not differences or got is None or row["server"] != "namesrv":
                 break
             time.sleep(0.1)
             connection.send(bytes.fromhex(row["request"]))
         else:
             connection.response(opaque, 5)
+        if got is not None and not from_server(row):
+            self.moved.learn(Frame.read(bytes.fromhex(row["response"])), got)
         yield from differences
 
-    def _compare(self, number: int, recorded: Frame, got: Frame | None) -> Iterator[Difference]:
-        row = self.rows[number]
+    def _compare(self, number: int, got: Frame | None) -> Iterator[Difference]:
+        row, recorded = self.rows[number], self.expected[number]
 
         def differs(what: str, one: Any, other: Any) -> Iterator[Difference]:
             if one != other:
                 yield Difference(number, row["step"], row["code"], what, one, other)
 
-        if got is None:
-            yield Difference(number, row["step"], row["code"], "nothing came", recorded.header, None)
+        if got is None or recorded is None:
+            headers = (frame and frame.header for frame in (recorded, got))
+            yield from differs("whether something comes", *headers)
             return
         yield from differs("code", recorded.code, got.code)
         yield from differs("serialization", recorded.serialization, got.serialization)
@@ -193,7 +219,7 @@ class Replay:
         yield from differs("remark", *(wire_masks.remark(frame) for frame in (recorded, got)))
         yield from differs("fields", wire_masks.fields(recorded), wire_masks.fields(got))
         if recorded.code == got.code:
-            pair = (wire_masks.body(row["code"], frame.body, self.brokers, of_5=self.of_5) for frame in (recorded, got))
+            pair = (wire_masks.body(row["code"], frame.body, self.brokers) for frame in (recorded, got))
             yield from differs("body", *pair)
 
 
@@ -202,9 +228,22 @@ def from_server(row: Row) -> bool:
     return bool(row["direction"] == "server-to-client")
 
 
+def recorded_frame(row: Row) -> Frame | None:
+    """What the server sent: an answer, or a request of its own."""
+    data = row["request"] if from_server(row) else row.get("response")
+    return Frame.read(bytes.fromhex(data)) if data else None
+
+
+def expected(version: str) -> list[Frame | None] | None:
+    """What a 4.9.4 answers to the clients of another version; None where the recording itself says so."""
+    if version == "4.9.4":
+        return None
+    return [row and Frame(row[0], row[1], bytes.fromhex(row[2])) for row in golden(f"replay-{version}")]
+
+
 def replay(version: str, cluster: Cluster) -> list[Difference]:
     """What a cluster answers otherwise than was recorded."""
-    run = Replay(recording(version), cluster)
+    run = Replay(recording(version), cluster, expected(version))
     try:
         return list(run.run())
     finally:

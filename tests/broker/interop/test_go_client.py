@@ -6,7 +6,7 @@ import pytest
 
 from . import go_client
 from .cluster import OurCluster
-from .record import golden
+from .goldens import golden
 
 
 @pytest.mark.long

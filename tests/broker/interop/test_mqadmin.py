@@ -7,8 +7,8 @@ import pytest
 from . import masks
 from .admin_commands import SEQUENCE
 from .cluster import OurCluster
+from .goldens import golden
 from .mqadmin import ask_all
-from .record import golden
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(400)]
 COMMANDS = [line for line in SEQUENCE.strip().splitlines() if not line.startswith("!")]

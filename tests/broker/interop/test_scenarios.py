@@ -8,7 +8,7 @@ import pytest
 
 from . import masks, scenarios
 from .cluster import SCENARIO, OurCluster
-from .record import golden
+from .goldens import golden
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(400)]
 CLIENTS = ("4.9.4", "5.3.3")

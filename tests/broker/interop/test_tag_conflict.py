@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from .cluster import OurCluster
-from .record import golden
+from .goldens import golden
 from .tag_conflict import conflict
 
 

@@ -33,11 +33,6 @@ BODIES = (
     # made when a transaction was asked about for the fifteenth time, after as many intervals
     (re.compile(rb'"TRANS_CHECK_MAX_TIME_TOPIC",'), b""),
 )
-# In the recording of 5.3.3 alone: a rate, and an offset that was committed when nobody kept it.
-BODIES_OF_5 = (
-    (re.compile(rb'"topicPutTps":[\d.E-]+'), rb'"topicPutTps":<figure>'),
-    (re.compile(rb'\{"brokerName":"broker-a","queueId":0,"topic":"%RETRY%[^}]*\}:\{[^}]*\},'), b""),
-)
 # Properties of the broker that follow from where it runs.
 LINES = re.compile(
     rb"(?m)^(storePath\w*|rocketmqHome|namesrvAddr|listenPort|haListenPort|brokerIP\d|aclFile\w*|\w*ThreadPoolNums?|\w*ThreadNums?"
@@ -52,7 +47,7 @@ def remark(frame: Frame) -> str | None:
     return None if text is None else masks.text(text)
 
 
-def body(code: int, data: bytes, brokers: tuple[str, ...], *, of_5: bool) -> Any:
+def body(code: int, data: bytes, brokers: tuple[str, ...]) -> Any:
     """A body as it is compared; `brokers` are the addresses that stand for the broker."""
     if code in RECORDS and data:
         return record_rows(data)
@@ -64,7 +59,7 @@ def body(code: int, data: bytes, brokers: tuple[str, ...], *, of_5: bool) -> Any
         data = data.replace(address.encode(), b"<broker>")
     if code == CONFIGURATION:
         return dict(line.partition(b"=")[::2] for line in LINES.sub(rb"\1=<here>", data).splitlines())
-    for pattern, instead in (*BODIES, *(BODIES_OF_5 if of_5 else ())):
+    for pattern, instead in BODIES:
         data = pattern.sub(instead, data)
     return data
 
