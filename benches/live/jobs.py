@@ -64,7 +64,9 @@ class LiveJobs(Jobs):
         if not others:
             raise Missing("PySpark before 4.2 streams all there is in one batch")
         told = {"all_rows": stream.rows, "bytes": stream.bytes, "triggers": len(stream.triggers), "phases": phases}
-        return {"rows": sum(one.rows for one in others), "seconds": others[-1].ended - first.ended, **told}
+        last = others[-1]
+        took = {"seconds": last.ended - first.ended, "cpu_seconds": last.cpu_seconds - first.cpu_seconds}
+        return {"rows": sum(one.rows for one in others), **took, **told}
 
     def follow(self, name_server: str, topic: str, batch: str, every: str) -> Answer:
         """Starts a stream of a topic, with a trigger each so many seconds; waits for its first row."""

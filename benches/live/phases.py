@@ -50,7 +50,8 @@ def told(peer: Peer, request: tuple[object, ...], label: str) -> str:
     phases: dict[str, float] = answer.get("phases", {})
     listed = " ".join(f"{name} {phases[name]:.0f}" for name in PHASES if name in phases)
     rate = answer["rows"] / answer["seconds"]
-    return f"{label:>4} {request[0]!s:12} {rate:9.0f} rows/s, {load.own_seconds:.2f} CPU s  {listed}"
+    cpu = answer.get("cpu_seconds", load.own_seconds) / answer["rows"] * 1e6
+    return f"{label:>4} {request[0]!s:12} {rate:9.0f} rows/s, {cpu:6.2f} CPU us a row  {listed}"
 
 
 if __name__ == "__main__":

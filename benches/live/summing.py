@@ -15,14 +15,19 @@ from pyspark.sql import DataFrame, SparkSession
 
 from data import scratch_dir
 from peer import Failed
+from processes import own_seconds
 from spark_peers import summed
 
 
 @dataclass(frozen=True)
 class Trigger:
-    """One batch: when it was summed up, by the clock of perf_counter; `lag` is what its broker had more by then."""
+    """One batch: when it was summed up, by the clock of perf_counter, and the CPU time of Spark by then.
+
+    `lag` is what its broker had more by then.
+    """
 
     ended: float
+    cpu_seconds: float
     rows: int
     bytes: int
     lag: int
@@ -88,7 +93,7 @@ class SummingStream:
         found = summed(lambda: frame)
         ended = time.perf_counter()
         lag = self._stored() - self.rows - found["rows"] if self._with_lag else 0
-        self.triggers.append(Trigger(ended, found["rows"], found["bytes"], lag))
+        self.triggers.append(Trigger(ended, own_seconds(), found["rows"], found["bytes"], lag))
 
     def _stored(self) -> int:
         import rmqfast
