@@ -156,9 +156,7 @@ def clients() -> list[Goal]:
     for row in ("sync 1", "sync 4"):
         goals += pair("client", f"{row} : librocketmq's binding", f"{ours} {row}", f"client binding {row}", (2.0, 2.0))
     for row, title in (("batch", "batch send of 64"), ("columns", "batch send of 64, from Arrow, 4 under way")):
-        goals += pair(
-            "client", f"{title} : bare socket", f"{ours} {row}", f"client bare {row}", (0.8, 0.8)
-        )
+        goals += pair("client", f"{title} : bare socket", f"{ours} {row}", f"client bare {row}", (0.8, 0.8))
     return goals + client_rates()
 
 

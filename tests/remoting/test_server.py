@@ -84,16 +84,18 @@ def test_a_request_that_waited_too_long_is_told_so() -> None:
 
 
 def test_more_requests_than_may_wait_are_told_so() -> None:
-    release = threading.Event()
+    begun, release = threading.Event(), threading.Event()
 
     def blocking(_: Request) -> Response:
+        begun.set()
         assert release.wait(20)
         return Response()
 
     with RemotingServer({1: blocking}, workers=1, capacity=1) as server:
         with RemotingClient(server.listen("127.0.0.1:0")) as client:
-            for _ in range(3):
-                client.send_oneway(1)
+            client.send_oneway(1)
+            assert begun.wait(20), "the only worker is at work"
+            client.send_oneway(1)
             answer = client.request(1)
             release.set()
         assert (answer.code, answer.remark) == (2, "[OVERLOAD]system busy, start flow control for a while")

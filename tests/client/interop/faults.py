@@ -18,7 +18,7 @@ from rmqfast.errors import ArgumentError, ClientError, ResponseError, RmqError
 from tests.effort import effort
 
 from .exiting import WAYS
-from .member import GROUPS
+from .member import GROUPS, group_of
 from .notes import Notes
 from .processes import MemberProcess, Sending, python
 from .relay import Relay
@@ -82,7 +82,8 @@ def a_member_that_stood_still_goes_on(scene_: Scene) -> None:
     try:
         for member in members:
             member.ready()
-        until(lambda: all(scene_.is_shared(group, queues, 2) for group in GROUPS), "both have queues")
+        groups = [group_of(name, topic) for name in GROUPS]
+        until(lambda: all(scene_.is_shared(group, queues, 2) for group in groups), "both have queues")
         with Sending(scene_.producer, queues, 50) as sending:
             members[0].signal(signal.SIGSTOP)
             began = time.monotonic()
@@ -97,7 +98,7 @@ def a_member_that_stood_still_goes_on(scene_: Scene) -> None:
                 return notes.read(files).done[group] >= sent
 
             until(is_done, f"{group}: all is consumed", every=0.5)
-        until(lambda: all(scene_.is_shared(group, queues, 2) for group in GROUPS), "both have queues again")
+        until(lambda: all(scene_.is_shared(group, queues, 2) for group in groups), "both have queues again")
     finally:
         for member in members:
             member.kill()

@@ -20,6 +20,11 @@ from rmqfast.client.push import ConsumeConcurrentlyStatus, ConsumeOrderlyStatus,
 GROUPS = {"any_order": ConsumeConcurrentlyStatus.CONSUME_SUCCESS, "in_order": ConsumeOrderlyStatus.SUCCESS}
 
 
+def group_of(name: str, topic: str) -> str:
+    """The group that has one of these names where it consumes a topic: all members of a group want the same."""
+    return f"{name}-{topic}"
+
+
 def listener(file: int, group: str) -> Callable[[Sequence[MessageView], Any], Any]:
     """Notes a message when it comes and when it is done; a file takes either line as a whole, whoever is killed."""
 
@@ -44,7 +49,7 @@ def main() -> None:
     consumers = []
     for group in GROUPS:
         consumer = PushConsumer(
-            group,
+            group_of(group, topic),
             config=config,
             consume_from_where="CONSUME_FROM_FIRST_OFFSET",
             consume_thread_min=8,

@@ -407,7 +407,7 @@ def test_the_threads_of_a_consumer_end_with_it(cluster: EmbeddedCluster) -> None
         return {thread.name for thread in threading.enumerate() if "g-threads" in thread.name}
 
     with consumer(cluster, "g-threads", Seen(), "threads"):
-        assert len(running()) == 21, "20 that consume and one that pulls"
+        assert len(running()) == 22, "20 that consume, one that looks whether they suffice, and one that pulls"
     until(lambda: not running())
 
 

@@ -183,7 +183,9 @@ def test_java_and_python_share_a_group_without_a_gap(
             time.sleep(pause)
 
     # 5.x answers for an empty queue that the group is new there, so that its first message may come before its start
-    one = consumer(cluster, group, seen, topic, orderly=mode == "orderly", consume_from_where="CONSUME_FROM_FIRST_OFFSET")
+    one = consumer(
+        cluster, group, seen, topic, orderly=mode == "orderly", consume_from_where="CONSUME_FROM_FIRST_OFFSET"
+    )
     words = ("--mode", mode, "--namesrv", cluster.name_server, "--group", group, "--topic", topic)
     ends = ("--count", "150", "--idle-ms", "60000", "--timeout-ms", "90000", "--full-body")
     with one:
