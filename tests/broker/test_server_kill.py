@@ -16,6 +16,8 @@ from .live_server import LiveServer, Wire, pull_fields, send_fields
 
 KILLS = effort("RMQFAST_KILLS", 10, 20)
 QUEUES = 4
+#: PULL_NOT_FOUND, PULL_RETRY_IMMEDIATELY, PULL_OFFSET_MOVED
+SYSTEM_BUSY, NOTHING_THERE = 2, {19, 20, 21}
 
 
 @dataclass
@@ -75,7 +77,10 @@ class Clients:
                 offset = 0
                 while True:
                     header, messages = wire.ask(11, pull_fields("killed", "check", queue_id, offset))
+                    if header["code"] == SYSTEM_BUSY:
+                        continue  # a busy machine: no answer yet
                     if header["code"] != 0:
+                        assert header["code"] in NOTHING_THERE, header
                         break
                     stored |= dict(_bodies(messages))
                     offset = int(header["extFields"]["nextBeginOffset"])
