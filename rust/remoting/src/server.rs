@@ -20,7 +20,8 @@ use tokio::task::JoinHandle;
 
 /// Who answers what comes in.
 pub trait Handler: Send + Sync + 'static {
-    /// Answers a request: appends a frame to `out`, perhaps with a body that stands elsewhere, or sends one later over the connection, or none. It must not wait.
+    /// Answers a request: appends a frame to `out`, perhaps with a body that stands elsewhere, or sends one later over the
+    /// connection, or none. It must not wait.
     fn handle(&self, connection: &Arc<Connection>, request: &Command<'_>, out: &mut Outgoing);
 
     /// A connection is gone; `reason` says why, unless the peer or this side closed it.
