@@ -15,6 +15,7 @@ from rmqfast.message import MessageQueue
 from rmqfast.remoting import Request, RequestCode, Response, fastjson, process
 from tests.broker.client_doubles import Line
 from tests.client.instance.doubles import FakeConsumer, FakeProducer
+from tests.waiting import PATIENCE
 
 
 class World:
@@ -60,18 +61,20 @@ def test_a_transaction_of_a_group_that_is_not_here_is_logged(world: World, caplo
     assert "another" in caplog.text
 
 
-def test_offsets_are_reset_on_a_thread_and_once_at_a_time(world: World) -> None:
+def test_offsets_are_reset_on_a_thread_and_once_at_a_time(world: World, caplog: pytest.LogCaptureFixture) -> None:
     entered, leave = threading.Event(), threading.Event()
 
     def slow() -> None:
         entered.set()
-        leave.wait(5)
+        leave.wait(PATIENCE)
 
     world.consumer.on_reset = slow
     body = fastjson.encode({"offsetTable": {MessageQueue("t", "b", 1): 9}})
     for _ in range(3):
         assert world.ask(RequestCode.RESET_CONSUMER_CLIENT_OFFSET, body, topic="t", group="cg", timestamp="1") is None
-    assert entered.wait(5)
+    assert entered.wait(PATIENCE)
+    # one that is asked for meanwhile is refused before a thread is made for it
+    assert [record.getMessage().endswith("asked for once more") for record in caplog.records] == [True, True]
     leave.set()
     assert world.consumer.reset == [("t", {MessageQueue("t", "b", 1): 9})]
 

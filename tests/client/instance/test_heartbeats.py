@@ -24,7 +24,6 @@ class Told(ClientRequests):
     def __init__(self, *deaf: str, refusing: str = "") -> None:
         self.told: list[tuple[str, HeartbeatData]] = []
         self.deaf, self.refusing = set(deaf), refusing
-        self.meanwhile = threading.Event()
 
     def send_heartbeat(self, address: str, heartbeat: HeartbeatData, *, timeout: float | None = None) -> int:
         self.told.append((address, heartbeat))
@@ -86,13 +85,12 @@ def test_one_address_alone_is_told_if_it_is_a_brokers() -> None:
 
 
 def test_a_second_heartbeat_at_the_same_time_is_sent_to_all_behind_the_first() -> None:
-    members, api = Members(), Told()
-    consumer = FakeConsumer("cg", "t")
-    members.add_consumer("cg", consumer)
-    sender, _ = heartbeats(api, members)
-    results: list[bool] = []
+    members, results = Members(), list[bool]()
+    members.add_consumer("cg", FakeConsumer("cg", "t"))
 
-    class Slow(Told):
+    class Interrupted(Told):
+        """Another thread sends while the first heartbeat is on its way."""
+
         def send_heartbeat(self, address: str, heartbeat: HeartbeatData, *, timeout: float | None = None) -> int:
             if not results:
                 other = threading.Thread(target=lambda: results.append(sender.send()))
@@ -100,7 +98,8 @@ def test_a_second_heartbeat_at_the_same_time_is_sent_to_all_behind_the_first() -
                 other.join()
             return super().send_heartbeat(address, heartbeat, timeout=timeout)
 
-    slow = sender._api = Slow()
+    api = Interrupted()
+    sender, _ = heartbeats(api, members)
     assert sender.send("a:1")
     assert results == [False]
-    assert [address for address, _ in slow.told] == ["a:1", "a:1", "a:2", "b:2"]
+    assert [address for address, _ in api.told] == ["a:1", "a:1", "a:2", "b:2"]

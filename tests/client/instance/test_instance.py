@@ -10,15 +10,17 @@ from typing import Any
 import pytest
 
 from rmqfast import EmbeddedCluster
-from rmqfast.client.instance import ClientConfig, ClientInstance
+from rmqfast.client.instance import ClientConfig, ClientInstance, reconnects
 from rmqfast.errors import ClientError, ResponseError
 from rmqfast.message import MessageQueue
 from rmqfast.remoting import RemotingClient, RequestCode, fastjson
 from tests.client.instance.doubles import FakeConsumer, FakeProducer
+from tests.client.instance.gate import Gate
 from tests.embedded.client import send
+from tests.waiting import PATIENCE, until
 
-#: A store that is opened twice is read then.
-SMALL = {"mappedFileSizeCommitLog": "65536", "mappedFileSizeConsumeQueue": "2000", "maxHashSlotNum": "100"}
+#: Seconds of an interval that never comes round: what happens is then done by something else.
+NEVER = 3600.0
 
 
 @pytest.fixture
@@ -50,14 +52,6 @@ def clients_of(cluster: EmbeddedCluster, group: str) -> list[str]:
     return list(fastjson.decode(answer.body)["consumerIdList"]) if answer.code == 0 else []
 
 
-def until(condition: Callable[[], object], seconds: float = 10.0) -> None:
-    """Waits for what happens on another thread."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.01)
-
-
 def consuming(instance: ClientInstance, cluster: EmbeddedCluster, group: str = "cg", topic: str = "t") -> FakeConsumer:
     """A consumer that the broker knows of."""
     send(address_of(cluster), topic, b"x")
@@ -80,7 +74,12 @@ def test_clients_of_one_id_share_an_instance_until_the_last_one_goes(make: Calla
 def test_an_instance_is_shut_down_with_its_last_user_and_made_anew(rmqfast_cluster: EmbeddedCluster) -> None:
     config = ClientConfig(name_server=rmqfast_cluster.name_server, instance_name="users")
     one, two = (ClientInstance.of(config, config.client_id()) for _ in range(2))
+    before = set(threading.enumerate())
     one.start()
+    started = {
+        each for each in threading.enumerate() if each.name.startswith(("rmqfast-timer", "rmqfast-reb"))
+    } - before
+    assert len(started) == 2
     one.release()
     assert one.api.cluster_info().clusters
     two.release()
@@ -92,7 +91,7 @@ def test_an_instance_is_shut_down_with_its_last_user_and_made_anew(rmqfast_clust
     assert again is not one
     again.start()
     again.release()
-    assert not [thread for thread in threading.enumerate() if thread.name.startswith(("rmqfast-timer", "rmqfast-reb"))]
+    until(lambda: not any(thread.is_alive() for thread in started))
 
 
 def test_a_group_has_one_consumer_and_one_producer_in_an_instance(make: Callable[..., ClientInstance]) -> None:
@@ -140,7 +139,7 @@ def test_timers_find_the_route_and_send_the_first_heartbeat_by_themselves(
     make: Callable[..., ClientInstance], rmqfast_cluster: EmbeddedCluster
 ) -> None:
     send(address_of(rmqfast_cluster), "t", b"x")
-    instance = make(heartbeat_interval=0.1, poll_name_server_interval=0.1, persist_offset_interval=0.05)
+    instance = make(heartbeat_interval=0.02, poll_name_server_interval=0.02, persist_offset_interval=0.02)
     consumer = FakeConsumer("cg", "t")
     instance.register_consumer("cg", consumer)
     instance.start()
@@ -160,16 +159,16 @@ def test_a_topic_that_is_not_there_has_no_route_and_an_error_that_says_so(make: 
 def test_who_comes_and_who_goes_wakes_the_rebalance_of_the_others(
     make: Callable[..., ClientInstance], rmqfast_cluster: EmbeddedCluster
 ) -> None:
-    first = make("first")
+    first = make("first", rebalance_interval=NEVER)
     consumer = consuming(first, rmqfast_cluster)
-    until(lambda: clients_of(rmqfast_cluster, "cg"))
-    before = consumer.rebalanced
-    second = make("second")
+    members: list[set[str]] = []
+    consumer.on_rebalance = lambda: members.append(set(first.find_consumer_ids("t", "cg") or ()))
+    second = make("second", rebalance_interval=NEVER)
     consuming(second, rmqfast_cluster)
-    until(lambda: consumer.rebalanced > before)
-    before = consumer.rebalanced
+    until(lambda: {first.client_id, second.client_id} in members)
+    members.clear()
     second.unregister_consumer("cg")
-    until(lambda: consumer.rebalanced > before)
+    until(lambda: {first.client_id} in members)
 
 
 def test_a_consumer_that_fails_to_rebalance_does_not_keep_the_others_from_it(
@@ -196,7 +195,7 @@ def test_an_operator_asks_a_consumer_through_its_broker(
 ) -> None:
     instance = make()
     consumer = consuming(instance, rmqfast_cluster)
-    with RemotingClient(address_of(rmqfast_cluster), timeout=10) as client:
+    with RemotingClient(address_of(rmqfast_cluster), timeout=PATIENCE) as client:
         fields = {"consumerGroup": "cg", "clientId": instance.client_id, "jstackEnable": "false"}
         info = fastjson.decode(client.ask(RequestCode.GET_CONSUMER_RUNNING_INFO, fields).body)
         assert info["properties"]["PROP_NAMESERVER_ADDR"] == f"{rmqfast_cluster.name_server};"
@@ -210,17 +209,31 @@ def test_an_operator_asks_a_consumer_through_its_broker(
     assert consumer.reset == [("t", dict.fromkeys(consumer.queues["t"], 0))]
 
 
-def test_a_broker_that_restarts_is_told_within_seconds(make: Callable[..., ClientInstance], tmp_path: Any) -> None:
-    with EmbeddedCluster(tmp_path, config=SMALL) as cluster:
-        config = ClientConfig(name_server=cluster.name_server, instance_name="restart")
-        name_server_port, broker_port = (int(a.rpartition(":")[2]) for a in (cluster.name_server, address_of(cluster)))
-        instance = ClientInstance.of(config, config.client_id())
+def test_a_broker_that_restarts_is_told_before_the_next_heartbeat_is_due(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reconnects, "FIRST_DELAY", 0.02)
+    to_name_server, to_broker = Gate(), Gate()
+    config = ClientConfig(
+        name_server=to_name_server.address,
+        instance_name="restart",
+        translate_address=lambda _: to_broker.address,
+        heartbeat_interval=NEVER,
+        poll_name_server_interval=NEVER,
+    )
+    instance = ClientInstance.of(config, config.client_id())
+    with EmbeddedCluster() as cluster:
+        to_name_server.lead_to(cluster.name_server)
+        to_broker.lead_to(address_of(cluster))
         consuming(instance, cluster)
-    with EmbeddedCluster(tmp_path, config=SMALL, name_server_port=name_server_port, broker_port=broker_port) as cluster:
-        until(lambda: clients_of(cluster, "cg") == [instance.client_id], 20)
+    with EmbeddedCluster() as cluster:
+        send(address_of(cluster), "t", b"x")
+        to_name_server.lead_to(cluster.name_server)
+        to_broker.lead_to(address_of(cluster))
+        until(lambda: clients_of(cluster, "cg") == [instance.client_id])
         assert instance.api.topic_route("t").queue_datas
         instance.unregister_consumer("cg")
         instance.release()
+    to_name_server.close()
+    to_broker.close()
 
 
 def test_expressions_are_compiled_by_a_broker_at_the_start(
@@ -231,11 +244,9 @@ def test_expressions_are_compiled_by_a_broker_at_the_start(
     instance.check_client_in_broker()
     instance.unregister_consumer("cg")
     instance.register_consumer("cg", FakeConsumer("cg", "t", expression_type="SQL92"))
-    expected = r"CODE: 1  DESC: The broker does not support consumer to filter message by SQL92"
-    with pytest.raises(ClientError, match=expected) as caught:
+    with pytest.raises(ClientError, match="enablePropertyFilter=true") as caught:
         instance.check_client_in_broker()
     assert caught.value.response_code == 1
-    assert "enablePropertyFilter=true" in str(caught.value)
 
 
 def test_offsets_are_kept_by_the_broker(make: Callable[..., ClientInstance], rmqfast_cluster: EmbeddedCluster) -> None:
@@ -270,7 +281,7 @@ def test_an_operator_has_one_message_consumed_now(
     instance = make()
     consumer = consuming(instance, rmqfast_cluster)
     sent = send(address_of(rmqfast_cluster), "t", b"looked at", TAGS="a").ext_fields or {}
-    with RemotingClient(address_of(rmqfast_cluster), timeout=10) as client:
+    with RemotingClient(address_of(rmqfast_cluster), timeout=PATIENCE) as client:
         fields = {"consumerGroup": "cg", "clientId": instance.client_id, "msgId": sent["msgId"]}
         answer = client.ask(RequestCode.CONSUME_MESSAGE_DIRECTLY, fields)
     assert fastjson.decode(answer.body)["consumeResult"] == "CR_SUCCESS"
@@ -342,31 +353,30 @@ def test_no_name_server_is_said_before_anything_starts(monkeypatch: pytest.Monke
     monkeypatch.delenv("NAMESRV_ADDR", raising=False)
     config = ClientConfig(instance_name="nowhere")
     instance = ClientInstance.of(config, config.client_id())
-    with pytest.raises(ClientError, match=r"No name server address, please set it\.") as caught:
+    with pytest.raises(ClientError) as caught:
         instance.start()
     assert caught.value.response_code == 10004
     instance.release()
 
 
-def test_a_name_server_that_comes_later_heals_everything(tmp_path: Any) -> None:
-    with EmbeddedCluster(tmp_path, config=SMALL) as cluster:
-        ports = [int(address.rpartition(":")[2]) for address in (cluster.name_server, address_of(cluster))]
-        name_server = cluster.name_server
-        send(address_of(cluster), "t", b"x")
+def test_a_name_server_that_comes_later_heals_everything(rmqfast_cluster: EmbeddedCluster) -> None:
+    gate = Gate()
+    send(address_of(rmqfast_cluster), "t", b"x")
     config = ClientConfig(
-        name_server=name_server, instance_name="early", poll_name_server_interval=0.1, heartbeat_interval=0.2
+        name_server=gate.address, instance_name="early", poll_name_server_interval=0.02, heartbeat_interval=0.02
     )
     instance = ClientInstance.of(config, config.client_id())
     consumer = FakeConsumer("cg", "t")
     instance.register_consumer("cg", consumer)
     instance.start()
-    with pytest.raises(ClientError, match=rf"connect to <{name_server}> failed"):
+    with pytest.raises(ClientError, match=gate.address):
         instance.update_route("t")
-    with EmbeddedCluster(tmp_path, config=SMALL, name_server_port=ports[0], broker_port=ports[1]) as cluster:
-        until(lambda: consumer.queues.get("t"))
-        until(lambda: clients_of(cluster, "cg") == [instance.client_id])
-        instance.unregister_consumer("cg")
-        instance.release()
+    gate.lead_to(rmqfast_cluster.name_server)
+    until(lambda: consumer.queues.get("t"))
+    until(lambda: clients_of(rmqfast_cluster, "cg") == [instance.client_id])
+    instance.unregister_consumer("cg")
+    instance.release()
+    gate.close()
 
 
 def test_of_two_name_servers_one_is_enough(rmqfast_cluster: EmbeddedCluster) -> None:

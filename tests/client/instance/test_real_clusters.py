@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,6 +17,7 @@ from tests.broker.interop.mqadmin import Admin
 from tests.client.instance.doubles import FakeConsumer, FakeProducer
 from tests.embedded.client import send
 from tests.interop.rocketmq import running
+from tests.waiting import until
 
 pytestmark = [pytest.mark.long, pytest.mark.soak, pytest.mark.timeout(600)]
 
@@ -48,13 +49,6 @@ def instance(cluster: Cluster) -> Iterator[ClientInstance]:
 def version_of(cluster: Cluster) -> str:
     """The release of the tools that are used with it."""
     return cluster.version if isinstance(cluster, RealCluster) else "4.9.4"
-
-
-def until(condition: Callable[[], object], seconds: float = 30.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.1)
 
 
 def consuming(cluster: Cluster, instance: ClientInstance) -> FakeConsumer:
@@ -179,9 +173,12 @@ def test_a_cluster_that_is_down_for_a_while_is_one_error_and_then_heals(
         with pytest.raises(ClientError, match=f"connect to <{cluster.name_server}> failed"):
             instance.update_route("t")
         assert instance.routes.get("t") is not None
-        time.sleep(5)
+        # the same thread does both: behind these rounds there are as many of the routes' timer
+        rounds: list[int] = []
+        instance.scheduler.every(0.0, instance.config.poll_name_server_interval, lambda: rounds.append(1))
+        until(lambda: len(rounds) >= 4)
         assert caplog.text.count("routes are not updated") <= 1
     finally:
         cluster.start()
-    until(lambda: instance.find_consumer_ids("t", "cg") == [instance.client_id], 60)
+    until(lambda: instance.find_consumer_ids("t", "cg") == [instance.client_id])
     until(lambda: not instance.update_route("t") and instance.api.topic_route("t").queue_datas)

@@ -9,6 +9,7 @@ import pytest
 
 from rmqfast.client.instance.reconnects import Reconnects
 from rmqfast.client.instance.scheduler import Handle, Scheduler, TimerTable
+from tests.waiting import PATIENCE
 
 
 def test_what_is_due_first_is_done_first_and_not_before() -> None:
@@ -53,20 +54,24 @@ def test_work_that_fails_is_logged_and_the_next_one_is_done(caplog: pytest.LogCa
 
     scheduler.later(0.0, fails)
     scheduler.later(0.01, done.set)
-    assert done.wait(5)
-    assert scheduler.stop(5)
+    assert done.wait(PATIENCE)
+    assert scheduler.stop(PATIENCE)
     assert "of no use" in caplog.text
 
 
 def test_a_scheduler_that_is_stopped_does_no_more_and_has_no_thread() -> None:
-    scheduler, done = Scheduler("rmqfast-test-timer"), threading.Event()
-    scheduler.every(0.0, 0.01, done.set)
-    assert done.wait(5)
-    assert scheduler.stop(5)
-    done.clear()
-    scheduler.later(0.0, done.set)
-    assert not done.wait(0.1)
-    assert "rmqfast-test-timer" not in {thread.name for thread in threading.enumerate()}
+    scheduler, done, threads = Scheduler("rmqfast-test-timer"), threading.Event(), set[threading.Thread]()
+
+    def work() -> None:
+        threads.add(threading.current_thread())
+        done.set()
+
+    scheduler.every(0.0, 0.01, work)
+    assert done.wait(PATIENCE)
+    assert scheduler.stop(PATIENCE)
+    assert [thread.is_alive() for thread in threads] == [False]
+    scheduler.later(0.0, work)
+    assert "rmqfast-test-timer" not in {thread.name for thread in threading.enumerate()}, "nobody is there to do it"
 
 
 def test_work_that_is_done_is_let_go() -> None:
@@ -79,8 +84,8 @@ def test_work_that_is_done_is_let_go() -> None:
     seen = weakref.ref(client)
     scheduler.later(0.0, client.work)
     del client
-    assert ran.wait(5)
-    assert scheduler.stop(5)
+    assert ran.wait(PATIENCE)
+    assert scheduler.stop(PATIENCE)
     assert seen() is None
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from rmqfast.remoting.credentials import Credentials
 from tests.broker.certificates import Authority, make_authority
 from tests.client.instance.doubles import FakeConsumer
 from tests.embedded.client import send
+from tests.waiting import until
 
 ACCOUNTS = """\
 accounts:
@@ -50,13 +50,6 @@ def started() -> Iterator[Callable[[ClientConfig], ClientInstance]]:
         instance.release()
 
 
-def until(condition: Callable[[], object], seconds: float = 10.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.01)
-
-
 def test_an_account_signs_all_requests_and_another_secret_is_refused(
     tmp_path: Path, started: Callable[[ClientConfig], ClientInstance], caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -85,7 +78,7 @@ def test_an_account_signs_all_requests_and_another_secret_is_refused(
         good.api.update_consumer_offset(address, "cg", queue, 1)
         until(lambda: good.api.query_consumer_offset(address, "cg", queue) == 1)
         assert not bad.send_heartbeats()
-        assert "signature" in caplog.text.lower()
+        until(lambda: "signature" in caplog.text.lower())  # the timer may be sending, and this one's is left to it
         assert BAD not in caplog.text
         for each in (good, bad):
             each.unregister_consumer("cg")
@@ -113,7 +106,7 @@ def test_connections_with_tls_verify_whom_they_talk_to(
         assert good.find_consumer_ids("t", "cg") == [good.client_id]
         for name, tls in (("plain", None), ("distrusted", TlsOptions(trust=other.certificate))):
             bad = started(ClientConfig(name_server=name_server, instance_name=name, tls=tls))
-            with pytest.raises(ClientError, match=f"connect to <{name_server}> failed"):
+            with pytest.raises(ClientError, match=name_server):
                 bad.update_route("t")
         good.unregister_consumer("cg")
 

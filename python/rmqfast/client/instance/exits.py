@@ -55,9 +55,9 @@ class Exits:
         with self._lock:
             self._living = [ref for ref in self._living if ref() not in {None, living}]
 
-    def end_all(self, longest: float = LONGEST) -> None:
-        """Ends all of them, within `longest` seconds."""
-        deadline = time.monotonic() + longest
+    def end_all(self) -> None:
+        """Ends all of them, within `LONGEST` seconds."""
+        deadline = time.monotonic() + LONGEST
         with self._lock:
             living = [found for ref in reversed(self._living) if (found := ref()) is not None]
             self._living = []
