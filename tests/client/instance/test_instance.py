@@ -290,7 +290,9 @@ def test_an_operator_has_one_message_consumed_now(
 
 
 def test_a_broker_asks_for_the_end_of_a_transaction() -> None:
-    with EmbeddedCluster(config={"transactionTimeOut": "50", "transactionCheckInterval": "50"}) as cluster:
+    # it must not give up before this test, however slow, has answered
+    often = {"transactionTimeOut": "50", "transactionCheckInterval": "50", "transactionCheckMax": "1000000"}
+    with EmbeddedCluster(config=often) as cluster:
         config = ClientConfig(name_server=cluster.name_server, instance_name="transactions")
         instance = ClientInstance.of(config, config.client_id())
         producer, address = FakeProducer("t"), address_of(cluster)

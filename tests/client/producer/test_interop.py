@@ -8,7 +8,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,9 +16,11 @@ import pytest
 
 import rmqfast
 from rmqfast import Message
+from rmqfast.admin import Admin
 from rmqfast.client.producer import LocalTransactionState, Producer, TransactionProducer
 from tests.broker.interop.cluster import SCENARIO, Cluster, cluster_of
 from tests.interop.rocketmq import java
+from tests.waiting import PATIENCE, until
 
 pytestmark = [pytest.mark.long, pytest.mark.soak, pytest.mark.timeout(500)]
 
@@ -40,6 +41,12 @@ def consumed(cluster: Cluster, topic: str) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: (row["queueId"], row["queueOffset"]))
 
 
+def stored(cluster: Cluster, topic: str) -> int:
+    """How many messages of a topic its brokers have."""
+    with Admin(name_server=cluster.name_server, timeout=20) as admin:
+        return sum(row.max_offset - row.min_offset for row in admin.topic_stats(topic))
+
+
 def body_of(row: dict[str, Any]) -> bytes:
     return base64.b64decode(row["body"])
 
@@ -58,15 +65,16 @@ def test_java_gets_what_was_sent_with_all_its_properties(cluster: Cluster) -> No
     with Producer("interop", name_server=cluster.name_server) as producer:
         results = [producer.send(message) for message in given]
         futures = [producer.send_async(Message(topic, b"async %d" % n, keys=f"a{n}")) for n in range(50)]
-        results += [future.result(10) for future in futures]
+        results += [future.result(PATIENCE) for future in futures]
         batch = [Message(topic, b"batch %d" % n, f"t{n % 3}", f"b{n}", {"n": str(n)}) for n in range(64)]
         together = producer.send_batch(batch)
         ordered = [producer.send_ordered(Message(topic, b"ordered"), "key").queue for _ in range(3)]
         assert len(set(ordered)) == 1
         producer.send_oneway(Message(topic, b"oneway"))
-        time.sleep(3)
+        count = len(given) + 50 + 64 + 3 + 1
+        until(lambda: stored(cluster, topic) == count)
     rows = consumed(cluster, topic)
-    assert len(rows) == len(given) + 50 + 64 + 3 + 1
+    assert len(rows) == count
     by_id = {row["msgId"]: row for row in rows}
     assert len(by_id) == len(rows)
     for message, result in zip(given, results, strict=False):
@@ -125,13 +133,10 @@ def test_java_gets_what_was_committed_at_once_or_when_asked_and_nothing_else(clu
                 (b"asked, then not", None),
             ]
         }
-        deadline = time.monotonic() + 90
         expected = {b"asked, then commit", b"asked, then not", b"killed, then commit"}
-        while not expected <= set(bank.asked) and time.monotonic() < deadline:
-            time.sleep(0.2)
         # of those that ended, too, a broker may ask before it has noted that
-        assert expected <= set(bank.asked)
-        time.sleep(2)
+        until(lambda: expected <= set(bank.asked), lambda: bank.asked, patience=2 * PATIENCE)
+        until(lambda: stored(cluster, topic) == 4)
     rows = {body_of(row): row for row in consumed(cluster, topic)}
     assert set(rows) == {b"plain", b"committed", b"asked, then commit", b"killed, then commit"}
     for body in (b"committed", b"asked, then commit"):
