@@ -9,6 +9,7 @@ import pytest
 
 from rmqfast.errors import ChannelClosedError, RemotingConnectError, RemotingError, RemotingTimeoutError, ResponseError
 from rmqfast.remoting import Channel, Later, RemotingClient, RemotingServer, Request, Response, ResponseCode
+from tests.waiting import PATIENCE, until
 
 
 def echo(request: Request) -> Response:
@@ -42,20 +43,20 @@ def test_an_answer_that_takes_time_keeps_nobody_waiting() -> None:
 
     def slow(_: Request) -> Later:
         def work() -> Response:
-            assert release.wait(20)
+            assert release.wait(PATIENCE)
             return Response(remark="late")
 
         return Later(work)
 
     with RemotingServer({1: slow, 2: echo}, workers=1) as server:
         address = server.listen("127.0.0.1:0")
-        with RemotingClient(address, timeout=20) as first, RemotingClient(address) as second:
+        with RemotingClient(address) as first, RemotingClient(address) as second:
             answers: list[Response] = []
             asking = threading.Thread(target=lambda: answers.append(first.request(1)))
             asking.start()
             assert second.request(2).code == 7
             release.set()
-            asking.join(20)
+            asking.join(PATIENCE)
             assert answers[0].remark == "late"
 
 
@@ -64,23 +65,29 @@ def test_a_request_that_waited_too_long_is_told_so() -> None:
 
     def blocking(_: Request) -> Response:
         entered.set()
-        assert release.wait(20)
+        assert release.wait(PATIENCE)
         return Response()
 
-    with RemotingServer({1: blocking, 2: echo}, workers=1, max_ages={2: 0.05}) as server:
+    with RemotingServer({1: blocking, 2: echo, 3: echo}, workers=1, max_ages={2: 0.0, 3: 3600.0}) as server:
         address = server.listen("127.0.0.1:0")
-        with RemotingClient(address) as first, RemotingClient(address, timeout=20) as second:
+        with RemotingClient(address) as first, RemotingClient(address) as second, RemotingClient(address) as third:
             first.send_oneway(1)
-            assert entered.wait(20)
-            answers: list[Response] = []
-            asking = threading.Thread(target=lambda: answers.append(second.request(2)))
-            asking.start()
-            while not len(server.mailbox):
-                pass
-            threading.Timer(0.1, release.set).start()
-            asking.join(20)
-            assert answers[0].code == ResponseCode.SYSTEM_BUSY
-            assert str(answers[0].remark).startswith("[TIMEOUT_CLEAN_QUEUE]broker busy")
+            assert entered.wait(PATIENCE)
+            answers: dict[int, Response] = {}
+
+            def ask(client: RemotingClient, code: int) -> None:
+                answers[code] = client.request(code)
+
+            asking = [threading.Thread(target=ask, args=asked) for asked in ((second, 2), (third, 3))]
+            for thread in asking:
+                thread.start()
+            until(lambda: len(server.mailbox) == 2)
+            release.set()
+            for thread in asking:
+                thread.join(PATIENCE)
+            assert answers[3].code == 7, "it may wait for longer"
+            assert answers[2].code == ResponseCode.SYSTEM_BUSY
+            assert str(answers[2].remark).startswith("[TIMEOUT_CLEAN_QUEUE]broker busy")
 
 
 def test_more_requests_than_may_wait_are_told_so() -> None:
@@ -88,13 +95,13 @@ def test_more_requests_than_may_wait_are_told_so() -> None:
 
     def blocking(_: Request) -> Response:
         begun.set()
-        assert release.wait(20)
+        assert release.wait(PATIENCE)
         return Response()
 
     with RemotingServer({1: blocking}, workers=1, capacity=1) as server:
         with RemotingClient(server.listen("127.0.0.1:0")) as client:
             client.send_oneway(1)
-            assert begun.wait(20), "the only worker is at work"
+            assert begun.wait(PATIENCE), "the only worker is at work"
             client.send_oneway(1)
             answer = client.request(1)
             release.set()
@@ -121,7 +128,7 @@ def test_the_server_asks_back_and_hears_of_the_end() -> None:
             assert channels[0] == channels[1]
             with pytest.raises(RemotingTimeoutError):
                 channels[0].request(40, {}, timeout=0.05)  # this client answers nothing
-        assert ended.wait(20)
+        assert ended.wait(PATIENCE)
         with pytest.raises(ChannelClosedError):
             channels[0].request(40, {})
 

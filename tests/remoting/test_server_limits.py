@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import threading
-import time
 
 import pytest
 
 from rmqfast.errors import RmqError
 from rmqfast.remoting import Again, Later, Processor, RemotingClient, RemotingServer, Request, Response, dispatcher
+from tests.waiting import PATIENCE, until
 
 
 def test_answers_that_take_time_have_threads_of_a_certain_number(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -16,7 +16,7 @@ def test_answers_that_take_time_have_threads_of_a_certain_number(monkeypatch: py
     go_on = threading.Event()
 
     def work() -> Response:
-        assert go_on.wait(20)
+        assert go_on.wait(PATIENCE)
         return Response(body=b"late")
 
     answers: list[Response] = []
@@ -24,20 +24,18 @@ def test_answers_that_take_time_have_threads_of_a_certain_number(monkeypatch: py
         address = served.listen("127.0.0.1:0")
 
         def ask() -> None:
-            with RemotingClient(address, timeout=20) as client:
+            with RemotingClient(address) as client:
                 answers.append(client.request(7))
 
         asking = [threading.Thread(target=ask) for _ in range(10)]
         for thread in asking:
             thread.start()
-        until = time.monotonic() + 10
-        while len(answers) < 7 and time.monotonic() < until:
-            time.sleep(0.01)
+        until(lambda: len(answers) >= 7)
         overload = "[OVERLOAD]system busy, start flow control for a while"
         assert [(answer.code, answer.remark) for answer in answers] == [(2, overload)] * 7
         go_on.set()
         for thread in asking:
-            thread.join(timeout=20)
+            thread.join(PATIENCE)
         assert [answer.body for answer in answers[7:]] == [b"late"] * 3
         with RemotingClient(address) as client:
             assert client.request(7).body == b"late"

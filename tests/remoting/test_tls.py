@@ -6,8 +6,7 @@ import logging
 import shutil
 import socket
 import ssl
-import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -21,8 +20,9 @@ from rmqfast.errors import (
     TlsError,
     TlsFileError,
 )
-from rmqfast.remoting import RemotingClient, RemotingServer, Response, ServerOptions, TlsMode, TlsOptions
+from rmqfast.remoting import Channel, RemotingClient, RemotingServer, Response, ServerOptions, TlsMode, TlsOptions
 from tests.broker.certificates import Authority, KeyPair, make_authority
+from tests.waiting import PATIENCE, until
 
 #: Request 7 without fields and body, opaque 3, and how its answer begins: after two lengths.
 HEADER = b'{"code":7,"flag":0,"language":"JAVA","opaque":3,"serializeTypeCurrentRPC":"JSON","version":401}'
@@ -44,14 +44,18 @@ def of(pair: KeyPair, **more: object) -> TlsOptions:
 
 
 @contextmanager
-def serving(tls: TlsOptions | None, max_handshake_time: float = 10.0) -> Iterator[str]:
+def serving(
+    tls: TlsOptions | None, max_handshake_time: float = PATIENCE, closed: Callable[[Channel], None] | None = None
+) -> Iterator[str]:
     options = ServerOptions(tls=tls, max_handshake_time=max_handshake_time)
-    with RemotingServer({7: lambda request: Response(body=request.body[::-1])}, options=options) as server:
+    with RemotingServer(
+        {7: lambda request: Response(body=request.body[::-1])}, options=options, closed=closed
+    ) as server:
         yield server.listen("127.0.0.1:0")
 
 
 def ask(address: str, tls: TlsOptions | None = None, body: bytes = b"abc") -> bytes:
-    with RemotingClient(address, tls=tls, timeout=10) as client:
+    with RemotingClient(address, tls=tls) as client:
         return client.request(7, body=body).body
 
 
@@ -59,7 +63,7 @@ def ask_with_openssl(address: str, context: ssl.SSLContext) -> str:
     """Asks with Python's own TLS; the version that was agreed on."""
     host, _, port = address.rpartition(":")
     with (
-        socket.create_connection((host, int(port)), timeout=10) as plain,
+        socket.create_connection((host, int(port)), timeout=PATIENCE) as plain,
         context.wrap_socket(plain, server_hostname=host) as secure,
     ):
         secure.sendall(FRAME)
@@ -85,11 +89,12 @@ def test_each_mode_takes_what_it_says(authority: Authority) -> None:
 
 def test_openssl_takes_the_server_in_both_versions(authority: Authority, caplog: pytest.LogCaptureFixture) -> None:
     context = ssl.create_default_context(cafile=authority.certificate)
-    with serving(of(authority.server())) as address:
+    ended: list[Channel] = []
+    with serving(of(authority.server()), closed=ended.append) as address:
         assert ask_with_openssl(address, context) == "TLSv1.3"
         context.maximum_version = ssl.TLSVersion.TLSv1_2
         assert ask_with_openssl(address, context) == "TLSv1.2"
-        time.sleep(0.3)
+        until(lambda: len(ended) == 2)  # what is wrong with an end is logged before
     assert caplog.text == "", "a client that goes away without TLS's last word is no reason to warn"
 
 
@@ -158,11 +163,9 @@ def test_a_client_knows_whom_it_trusts() -> None:
 def test_half_a_handshake_is_cut_off(authority: Authority) -> None:
     with serving(of(authority.server(), mode="permissive"), max_handshake_time=0.3) as address:
         host, _, port = address.rpartition(":")
-        with socket.create_connection((host, int(port)), timeout=10) as half:
+        with socket.create_connection((host, int(port)), timeout=PATIENCE) as half:
             half.sendall(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc")
-            began = time.monotonic()
             assert half.recv(1) == b""
-            assert time.monotonic() - began < 5
         assert ask(address) == b"cba"
 
 
@@ -174,31 +177,17 @@ def test_a_client_does_not_wait_for_ever(authority: Authority) -> None:
             client.request(7)
 
 
-def test_new_certificates_are_taken_while_the_server_runs(
+def test_changed_certificates_that_are_of_no_use_are_logged_and_change_nothing(
     authority: Authority, stranger: Authority, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    pair, old, new = KeyPair(tmp_path / "s.pem", tmp_path / "s.key"), authority.server(), stranger.server()
-    put(old, pair)
-    with serving(of(pair)) as address, RemotingClient(address, tls=TlsOptions(trust=authority.certificate)) as before:
-        assert before.request(7, body=b"abc").body == b"cba"
-        shutil.copy(new.certificate, pair.certificate)
-        until = time.monotonic() + 20
-        while "expected the key of the certificate" not in caplog.text and time.monotonic() < until:
-            time.sleep(0.05)
+    pair, own = KeyPair(tmp_path / "s.pem", tmp_path / "s.key"), authority.server()
+    shutil.copy(own.certificate, pair.certificate)
+    shutil.copy(own.key, pair.key)
+    with serving(of(pair)) as address:
+        shutil.copy(stranger.server().certificate, tmp_path / "new.pem")
+        # at once: half of a file would be told of, too
+        (tmp_path / "new.pem").replace(pair.certificate)
+        until(lambda: caplog.records)
         assert [record.levelno for record in caplog.records] == [logging.WARNING]
-        assert ask(address, TlsOptions(trust=authority.certificate)) == b"cba", "a certificate alone changes nothing"
-        put(new, pair)
-        while time.monotonic() < until:
-            try:
-                assert ask(address, TlsOptions(trust=stranger.certificate)) == b"cba"
-                break
-            except TlsError:
-                time.sleep(0.05)
-        with pytest.raises(TlsError, match="UnknownIssuer"):
-            ask(address, TlsOptions(trust=authority.certificate))
-        assert before.request(7, body=b"still").body == b"llits"
-
-
-def put(pair: KeyPair, there: KeyPair) -> None:
-    shutil.copy(pair.certificate, there.certificate)
-    shutil.copy(pair.key, there.key)
+        assert "expected the key of the certificate" in caplog.text
+        assert ask(address, TlsOptions(trust=authority.certificate)) == b"cba"

@@ -126,13 +126,16 @@ class Dispatcher:
 
     def _reply_later(self, call: Call, request: Request, later: Later) -> None:
         try:
-            _reply(call, later.work())
+            try:
+                answer = later.work()
+            finally:
+                # before the answer goes out: whoever has it may ask again at once
+                self._later.release()
+            _reply(call, answer)
         except ResponseError as error:
             _reply(call, Response(error.code, error.remark))
         except Exception as error:  # noqa: BLE001 - as in `process`
             _reply(call, failed(request, error))
-        finally:
-            self._later.release()
 
     def _too_old(self, call: Call) -> Response:
         # as BrokerFastFailure.cleanExpiredRequestInQueue

@@ -1,0 +1,3 @@
+"""Fixtures of the tests of the protocol."""
+
+from .patient import patient_clients as patient_clients
