@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable
+from itertools import count
 from typing import Any
 
 import pytest
@@ -15,18 +15,25 @@ from rmqfast.client.trace.dispatcher import QUEUE_SIZE
 from rmqfast.client.trace.segment import MOST_BYTES, MOST_KEY_BYTES
 from rmqfast.errors import ClientError
 from rmqfast.message import Message
+from tests.waiting import PATIENCE, until
 
 CONFIG = ClientConfig(name_server="127.0.0.1:1", namespace="ns", instance_name="i")
 
 
 class Sender:
-    """A producer that notes what it is given."""
+    """A producer that notes what it is given.
+
+    Attributes:
+        sent: The messages.
+        is_asked: Set as soon as one is to be sent.
+        may_answer: While it is not set, sends do not return.
+    """
 
     def __init__(self, error: Exception | None = None, *, start_error: Exception | None = None) -> None:
         self.sent: list[Message] = []
-        self.times: list[float] = []
-        self.error, self.start_error, self.blocked = error, start_error, threading.Event()
-        self.blocked.set()
+        self.error, self.start_error = error, start_error
+        self.is_asked, self.may_answer = threading.Event(), threading.Event()
+        self.may_answer.set()
         self.made: tuple[str, ClientConfig] | None = None
         self.is_started = self.is_shut = False
 
@@ -41,8 +48,8 @@ class Sender:
 
     def send_async(self, message: Message, callback: Callable[[object], object], *, timeout: float) -> None:
         assert timeout == 5.0
-        self.blocked.wait(10)
-        self.times.append(time.monotonic())
+        self.is_asked.set()
+        assert self.may_answer.wait(PATIENCE)
         self.sent.append(message)
         if self.error is not None:
             raise self.error
@@ -56,20 +63,30 @@ class Sender:
         return [each.beans[0].msg_id for message in self.sent for each in decode_trace(message.body.decode())]
 
 
+class Clock:
+    """Seconds that a test sets, and how often they were looked at."""
+
+    def __init__(self) -> None:
+        self.now, self.looks = 0.0, 0
+
+    def __call__(self) -> float:
+        self.looks += 1
+        return self.now
+
+
+@pytest.fixture(autouse=True)
+def _short_polls(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What waits is looked at often."""
+    monkeypatch.setattr("rmqfast.client.trace.dispatcher._POLL", 0.002)
+
+
 def trace(number: int = 0, keys: str | None = None, beans: int = 1) -> TraceContext:
     made = [TraceBean(msg_id=f"{number + index:032}", keys=keys) for index in range(beans)]
     return TraceContext(trace_type=TraceType.SUB_BEFORE, beans=made, timestamp=number, request_id="r")
 
 
-def until(condition: Callable[[], object], seconds: float = 10) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it does not come true"
-        time.sleep(0.005)
-
-
-def begun(sender: Sender, *args: Any) -> AsyncTraceDispatcher:
-    dispatcher = AsyncTraceDispatcher("orders", "CONSUME", *args)
+def begun(sender: Sender, **options: Any) -> AsyncTraceDispatcher:
+    dispatcher = AsyncTraceDispatcher("orders", "CONSUME", **options)
     dispatcher.start(sender, CONFIG)
     return dispatcher
 
@@ -77,7 +94,7 @@ def begun(sender: Sender, *args: Any) -> AsyncTraceDispatcher:
 def test_its_producer_has_a_group_of_its_own_and_no_namespace() -> None:
     sender = Sender()
     dispatcher = begun(sender)
-    dispatcher.shutdown()
+    dispatcher.shutdown(PATIENCE)
     assert sender.made is not None
     group, config = sender.made
     assert group.startswith("_INNER_TRACE_PRODUCER-orders-CONSUME-")
@@ -89,21 +106,33 @@ def test_its_producer_has_a_group_of_its_own_and_no_namespace() -> None:
 @pytest.mark.parametrize(
     ("topic", "expected"), [(None, "RMQ_SYS_TRACE_TOPIC"), (" ", "RMQ_SYS_TRACE_TOPIC"), ("t", "t")]
 )
-def test_traces_go_together_after_half_a_second(topic: str | None, expected: str) -> None:
+def test_they_go_to_a_topic_of_their_own(topic: str | None, expected: str) -> None:
     sender = Sender()
-    dispatcher = begun(sender, topic)
-    began = time.monotonic()
+    dispatcher = begun(sender, topic=topic)
+    dispatcher.append(trace())
+    dispatcher.shutdown(PATIENCE)
+    assert [message.topic for message in sender.sent] == [expected]
+
+
+def test_traces_go_together_after_half_a_second() -> None:
+    sender, clock = Sender(), Clock()
+    dispatcher = begun(sender, clock=clock)
     assert all(dispatcher.append(trace(number, "k")) for number in range(10))
+    until(lambda: clock.looks >= 10)
+    clock.now = 0.49
+    before = clock.looks
+    until(lambda: clock.looks >= before + 2)  # the second look began after the clock was set
+    assert sender.sent == []
+    clock.now = 0.5
     until(lambda: sender.sent)
-    assert 0.5 <= sender.times[0] - began < 5.0
     (message,) = sender.sent
-    assert (message.topic, len(decode_trace(message.body.decode()))) == (expected, 10)
+    assert len(decode_trace(message.body.decode())) == 10
     assert message.keys == " ".join(["k", *(f"{number:032}" for number in range(10))])
     dispatcher.append(trace(11))
-    dispatcher.shutdown()
+    dispatcher.shutdown(PATIENCE)
     assert sender.ids[10:] == [f"{11:032}"], "what waits is sent at the end"
     assert not dispatcher.append(trace(12))
-    dispatcher.shutdown()
+    dispatcher.shutdown(PATIENCE)
     assert len(sender.sent) == 2
 
 
@@ -111,11 +140,12 @@ def test_no_message_is_larger_than_brokers_take() -> None:
     sender = Sender()
     dispatcher = begun(sender)
     total = 0
-    for number in range(0, 2000, 2):
+    for number in range(0, 800, 2):
         total += 2
         dispatcher.append(trace(number, f"größe-{number:0100}", beans=2))
-    dispatcher.shutdown()
+    dispatcher.shutdown(PATIENCE)
     assert len(sender.ids) == total
+    assert len(sender.sent) > 1
     assert max(len(message.body) for message in sender.sent) <= MOST_BYTES
     assert max(len((message.keys or "").encode()) for message in sender.sent) <= MOST_KEY_BYTES
     assert sender.ids == [f"{number:032}" for number in range(total)]
@@ -130,7 +160,7 @@ def test_of_a_batch_with_too_many_ids_those_are_keys_that_have_room() -> None:
     context = trace()
     context.beans[0].msg_id = ",".join(ids)
     dispatcher.append(context)
-    dispatcher.shutdown()
+    dispatcher.shutdown(PATIENCE)
     (message,) = sender.sent
     keys = (message.keys or "").split()
     assert keys == ids[: len(keys)]
@@ -145,53 +175,50 @@ def test_what_there_is_no_room_for_is_dropped_counted_and_logged(caplog: pytest.
     assert dispatcher.dropped == 3
     assert caplog.text.count("buffer full") == 1
     dispatcher.start(sender, CONFIG)
-    dispatcher.shutdown()
+    dispatcher.shutdown(PATIENCE)
     assert len(sender.ids) == QUEUE_SIZE
 
 
 def test_a_sender_that_hangs_holds_nobody_up(caplog: pytest.LogCaptureFixture) -> None:
     sender = Sender()
-    sender.blocked.clear()
-    dispatcher = begun(sender)
+    sender.may_answer.clear()
+    dispatcher = begun(sender, clock=count().__next__)
     dispatcher.append(trace())
-    time.sleep(0.7)
-    began = time.monotonic()
+    assert sender.is_asked.wait(PATIENCE)
     for number in range(3 * QUEUE_SIZE):
         dispatcher.append(trace(number))
-    assert time.monotonic() - began < 1
-    assert dispatcher.dropped >= QUEUE_SIZE
-    dispatcher.shutdown(0.1)
+    assert dispatcher.dropped == 2 * QUEUE_SIZE
+    dispatcher.shutdown(0.01)
     assert "are lost" in caplog.text
-    sender.blocked.set()
+    sender.may_answer.set()
 
 
 def test_many_threads_lose_nothing() -> None:
     sender = Sender()
-    dispatcher = begun(sender)
+    dispatcher = begun(sender, clock=count().__next__)
 
     def append(first: int) -> None:
         for number in range(first, first + 200):
             assert dispatcher.append(trace(number))
-            time.sleep(0.0005)
 
     threads = [threading.Thread(target=append, args=(first,)) for first in range(0, 1600, 200)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    dispatcher.shutdown()
+    dispatcher.shutdown(PATIENCE)
     assert sorted(map(str, sender.ids)) == [f"{number:032}" for number in range(1600)]
 
 
 def test_traces_that_cannot_be_sent_or_made_are_logged_and_the_next_ones_go(caplog: pytest.LogCaptureFixture) -> None:
     sender = Sender(ClientError("No route"))
-    dispatcher = begun(sender)
+    dispatcher = begun(sender, clock=count().__next__)
     dispatcher.append(TraceContext(trace_type=TraceType.PUB))
     dispatcher.append(trace())
     until(lambda: sender.sent)
     sender.error = None
     dispatcher.append(trace(1))
-    dispatcher.shutdown()
+    dispatcher.shutdown(PATIENCE)
     assert len(sender.sent) == 2
     assert "send trace data failed" in caplog.text
     assert "a trace is dropped" in caplog.text
@@ -201,4 +228,4 @@ def test_where_its_producer_does_not_start_the_client_goes_on(caplog: pytest.Log
     dispatcher = begun(Sender(start_error=ClientError("no")))
     assert "trace dispatcher start failed" in caplog.text
     assert dispatcher.append(trace())
-    dispatcher.shutdown()
+    dispatcher.shutdown(PATIENCE)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -17,6 +17,7 @@ from tests.broker.interop.cluster import SCENARIO, Cluster, RealCluster, cluster
 from tests.broker.interop.mqadmin import Admin as MqAdmin
 from tests.client.push.listening import Seen
 from tests.interop.rocketmq import java, running
+from tests.waiting import until
 
 pytestmark = [pytest.mark.long, pytest.mark.soak, pytest.mark.timeout(600)]
 
@@ -49,14 +50,6 @@ def mqadmin(cluster: Cluster) -> Iterator[MqAdmin]:
 
 def version_of(cluster: Cluster) -> str:
     return cluster.version if isinstance(cluster, RealCluster) else "4.9.4"
-
-
-def until(condition: Callable[[], Any], seconds: float = 60) -> Any:
-    deadline = time.monotonic() + seconds
-    while not (found := condition()):
-        assert time.monotonic() < deadline, "it does not come true"
-        time.sleep(0.2)
-    return found
 
 
 def steps(admin: Admin, message_id: str, count: int) -> list[TraceView]:
@@ -93,7 +86,7 @@ def test_mqadmin_prints_the_steps_of_our_clients(cluster: Cluster, admin: Admin,
             name_server=cluster.name_server,
             enable_msg_trace=True,
             consume_from_where="CONSUME_FROM_FIRST_OFFSET",
-            await_termination_millis_when_shutdown=5000,
+            await_termination_millis_when_shutdown=60_000,
         )
         consumer.subscribe("ours")
         consumer.register_message_listener(seen)
