@@ -2,48 +2,56 @@
 
 from __future__ import annotations
 
-import gc
-import weakref
+import subprocess
+import sys
+from types import SimpleNamespace
 
 import pytest
 
 from rmqfast.spark import garbage
 
+# Counts of the collector are of a whole process: an interpreter of its own has one thread and nothing else to free.
+WORKER = """
+import gc, weakref
+from pyspark import TaskContext
+from rmqfast.spark.garbage import freeze_imports_once
 
 class Node:
-    """What refers to itself, so that only a collection frees it."""
+    def __init__(self):
+        self.itself = self  # only a collection frees it
 
-    def __init__(self) -> None:
-        self.itself = self
+TaskContext.get = object
+freeze_imports_once()
+later = weakref.ref(Node())
+gc.collect()
+print(gc.get_freeze_count() > 10_000, later() is None)
+"""
 
 
 @pytest.fixture
-def worker(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A process that runs a task, for the first time."""
-    monkeypatch.setattr("pyspark.TaskContext.get", object)
+def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What the collector is asked for, by a process that has run no task yet."""
+    made: list[str] = []
+    collector = SimpleNamespace(collect=lambda: made.append("collect"), freeze=lambda: made.append("freeze"))
+    monkeypatch.setattr(garbage, "gc", collector)
     monkeypatch.setattr(garbage, "_is_frozen", False)
+    return made
 
 
-def test_only_a_worker_freezes_what_it_has_and_only_once(worker: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    try:
-        garbage.freeze_imports_once()
-        frozen = gc.get_freeze_count()
-        assert frozen > 10_000
-        assert len(gc.get_objects()) < frozen
-        garbage.freeze_imports_once()
-        assert gc.get_freeze_count() == frozen
-    finally:
-        gc.unfreeze()
-    monkeypatch.undo()
+def test_a_worker_freezes_what_it_has_and_only_once(calls: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pyspark.TaskContext.get", object)
     garbage.freeze_imports_once()
-    assert gc.get_freeze_count() == 0
+    assert calls == ["collect", "freeze"]
+    garbage.freeze_imports_once()
+    assert calls == ["collect", "freeze"]
 
 
-def test_what_comes_later_is_collected(worker: None) -> None:
-    try:
-        garbage.freeze_imports_once()
-        later = weakref.ref(Node())
-        gc.collect()
-        assert later() is None
-    finally:
-        gc.unfreeze()
+def test_a_process_that_runs_no_task_freezes_nothing(calls: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pyspark.TaskContext.get", lambda: None)
+    garbage.freeze_imports_once()
+    assert calls == []
+
+
+def test_what_comes_later_is_collected() -> None:
+    done = subprocess.run([sys.executable, "-c", WORKER], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["True", "True"]
