@@ -8,6 +8,7 @@ from typing import Any
 from rmqfast import EmbeddedCluster, Message, aio
 from rmqfast.client.push import ConsumeConcurrentlyStatus
 from rmqfast.otel import instrument
+from tests.waiting import PATIENCE
 
 from .test_spans import Spans, attributes, ids, links, parent
 
@@ -18,7 +19,7 @@ def test_an_async_listener_runs_within_the_span_of_its_message() -> None:
     spans, told = Spans(), asyncio.Event()
 
     async def listen(_messages: Any, _context: Any) -> Any:
-        await asyncio.sleep(0.01)
+        await asyncio.sleep(0)
         with spans.tracer.start_as_current_span("inner"):
             told.set()
         return SUCCESS
@@ -32,20 +33,20 @@ def test_an_async_listener_runs_within_the_span_of_its_message() -> None:
             "pushes",
             name_server=name_server,
             consume_from_where="CONSUME_FROM_FIRST_OFFSET",
-            await_termination_millis_when_shutdown=5000,
+            await_termination_millis_when_shutdown=60_000,
         )
         instrument(consumer, spans.provider)
         await consumer.subscribe("loops")
         await consumer.register_message_listener(listen)
         async with consumer:
-            await asyncio.wait_for(told.wait(), 30)
+            await asyncio.wait_for(told.wait(), PATIENCE)
         async with aio.LitePullConsumer("polls", name_server=name_server) as polls:
             instrument(polls, spans.provider)
             queues = await polls.fetch_message_queues("loops")
             await polls.assign(queues)
             for queue in queues:
                 await polls.seek_to_begin(queue)
-            assert len(await polls.poll(20)) == 1
+            assert len(await polls.poll(PATIENCE)) == 1
 
     with EmbeddedCluster() as cluster:
         asyncio.run(play(cluster.name_server))
@@ -54,14 +55,3 @@ def test_an_async_listener_runs_within_the_span_of_its_message() -> None:
     assert (parent(published), parent(processed), parent(inner)) == (ids(outer), ids(published), ids(processed))
     assert links(received) == [ids(published)]
     assert attributes(published)["rocketmq.message.tag"] == "t"
-
-
-def test_traces_are_written_and_read_by_clients_of_asyncio() -> None:
-    async def play(name_server: str) -> list[str]:
-        async with aio.Producer("traced", name_server=name_server, enable_msg_trace=True) as producer:
-            sent = await producer.send(Message("traced", b"x"))
-        async with aio.Admin(name_server=name_server) as admin:
-            return [str(step.trace_type) for step in await admin.query_msg_trace_by_id(sent.msg_id)]
-
-    with EmbeddedCluster() as cluster:
-        assert asyncio.run(play(cluster.name_server)) == ["Pub"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -26,16 +25,20 @@ from rmqfast.client.pull import PullConsumer
 from rmqfast.client.push import ConsumeConcurrentlyStatus, PushConsumer
 from rmqfast.errors import ArgumentError, RemotingTimeoutError, ResponseError
 from rmqfast.otel import instrument
-from tests.client.pull.filled import until
+from tests.client.instance.gate import gated
 from tests.client.push.listening import SHORT, Seen
+from tests.waiting import PATIENCE, until
 
 SUCCESS, LATER = ConsumeConcurrentlyStatus.CONSUME_SUCCESS, ConsumeConcurrentlyStatus.RECONSUME_LATER
+#: Of a message of which the broker asks nobody, or it might do so before it is told how the transaction ended.
+UNASKED = {"CHECK_IMMUNITY_TIME_IN_SECONDS": "3600"}
 
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[EmbeddedCluster]:
-    short = {"transactionTimeOut": "200", "transactionCheckInterval": "200"}
-    with EmbeddedCluster(config={"messageDelayLevel": "1s " * 17 + "1s", **short}) as running:
+    # a broker that soon asks what became of a transaction, and never gives up, however slow the answers are
+    often = {"transactionTimeOut": "50", "transactionCheckInterval": "50", "transactionCheckMax": "1000000"}
+    with EmbeddedCluster(config={"messageDelayLevel": "0s " * 17 + "0s", **often}) as running:
         yield running
 
 
@@ -95,7 +98,7 @@ def push(cluster: EmbeddedCluster, spans: Spans, topic: str, listener: Any, **op
         name_server=cluster.name_server,
         timings=SHORT,
         consume_from_where="CONSUME_FROM_FIRST_OFFSET",
-        await_termination_millis_when_shutdown=5000,
+        await_termination_millis_when_shutdown=60_000,
         **options,
     )
     made.subscribe(topic)
@@ -112,7 +115,7 @@ def test_a_message_is_processed_within_the_span_that_published_it(
             return SUCCESS
 
     with spans.tracer.start_as_current_span("outer"):
-        sent = producer.send(Message("one", b"body", tags="t", keys="k1 k2", properties={"own": "x"}), timeout=20)
+        sent = producer.send(Message("one", b"body", tags="t", keys="k1 k2", properties={"own": "x"}), timeout=PATIENCE)
     seen = Seen(answer)
     with push(cluster, spans, "one", seen) as consumer:
         seen.wait(1)
@@ -161,7 +164,7 @@ def test_each_way_to_send_has_a_span_and_takes_its_context_along(
 ) -> None:
     producer.create_topic("ways", 1)
     (queue,) = producer.fetch_publish_message_queues("ways")
-    producer.send_async(Message("ways", b"1")).result(10)
+    producer.send_async(Message("ways", b"1")).result(PATIENCE)
     producer.send_oneway(Message("ways", b"2"))
     batch = producer.send_batch([Message("ways", b"3"), Message("ways", b"4")])
     producer.send_many([Message("ways", b"5"), Message("ways", b"6")], batch_size=1)
@@ -234,7 +237,7 @@ def test_polled_messages_are_received(cluster: EmbeddedCluster, producer: Produc
         instrument(consumer, spans.provider)
         consumer.assign([sent.queue])
         consumer.seek_to_begin(sent.queue)
-        (message,) = consumer.poll(10)
+        (message,) = consumer.poll(PATIENCE)
     (received,), (published,) = spans("polled receive"), spans("polled publish")
     assert (links(received), parent(received)) == ([ids(published)], None)
     assert attributes(received)["message.id"] == message.msg_id
@@ -264,20 +267,19 @@ def test_failures_are_told(cluster: EmbeddedCluster, producer: Producer, spans: 
 
 def test_a_send_that_there_is_no_room_for_has_an_end(cluster: EmbeddedCluster, spans: Spans) -> None:
     options = ProducerOptions(max_in_flight=1)
-    with Producer("pressed", name_server=cluster.name_server, options=options) as producer:
+    with gated(cluster) as (gate, config), Producer("pressed", config=config, options=options) as producer:
         instrument(producer, spans.provider)
-        go, first = threading.Event(), threading.Event()
-
-        def slow(_: object) -> None:
-            first.set()
-            go.wait(20)
-
         producer.send(Message("pressed", b"0"))
-        producer._in_flight.take(1, 1.0)
+        gate.shut()
+        waits = producer.send_async(Message("pressed", b"1"), timeout=PATIENCE)
         with pytest.raises(RemotingTimeoutError):
-            producer.send_async(Message("pressed", b"1"), slow, timeout=0.1)
-        producer._in_flight.give_back(1)
-    assert [span.status.status_code for span in spans("pressed publish", 2)] == [StatusCode.UNSET, StatusCode.ERROR]
+            producer.send_async(Message("pressed", b"2"), timeout=0.05)
+        (_, refused) = spans("pressed publish", 2)
+        gate.open()
+        waits.result(PATIENCE)
+    assert refused.status.status_code is StatusCode.ERROR
+    ended = [span.status.status_code for span in spans("pressed publish", 3)]
+    assert ended == [StatusCode.UNSET, StatusCode.ERROR, StatusCode.UNSET]
 
 
 class Bank:
@@ -292,7 +294,7 @@ def test_transactions_and_namespaces(cluster: EmbeddedCluster, spans: Spans) -> 
     config = ClientConfig(name_server=cluster.name_server, namespace="ns")
     with TransactionProducer("bank", Bank(), config=config) as producer:
         instrument(producer, spans.provider)
-        producer.send_in_transaction(Message("money", b"1"))
+        producer.send_in_transaction(Message("money", b"1", properties=UNASKED), timeout=PATIENCE)
     (published,), (committed,) = spans("money publish"), spans("money commit")
     told = attributes(published)
     assert {attributes(committed)[name] for name in ("rocketmq.namespace", "rocketmq.client_group")} == {"ns", "bank"}
@@ -311,12 +313,17 @@ def test_transactions_and_namespaces(cluster: EmbeddedCluster, spans: Spans) -> 
 
 
 def test_how_a_transaction_ended_stands_below_its_message(cluster: EmbeddedCluster, spans: Spans) -> None:
+    messages = {
+        state: Message("ends", b"x", tags="t", keys="k", properties=UNASKED)
+        for state in (LocalTransactionState.COMMIT_MESSAGE, LocalTransactionState.ROLLBACK_MESSAGE)
+    }
+    messages[LocalTransactionState.UNKNOWN] = Message("ends", b"x", tags="t", keys="k")
     with TransactionProducer("ending", Bank(), name_server=cluster.name_server) as producer:
         instrument(producer, spans.provider)
         with spans.tracer.start_as_current_span("outer"):
             sent = {
-                state: producer.send_in_transaction(Message("ends", b"x", tags="t", keys="k"), state, 20).send_result
-                for state in LocalTransactionState
+                state: producer.send_in_transaction(message, state, PATIENCE).send_result
+                for state, message in messages.items()
             }
         known, lost, unknown = (sent[state].msg_id for state in LocalTransactionState)
         # of the one that is not known the broker asks, and asks again where it was not told soon enough
@@ -386,20 +393,10 @@ def test_what_writes_contexts_may_be_another(cluster: EmbeddedCluster, spans: Sp
     spans("silent publish")
 
 
-def python(code: str) -> str:
-    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60).stdout
-
-
-def test_nothing_imports_opentelemetry_unless_it_is_asked_for() -> None:
-    modules = "producer", "push", "pull", "lite_pull"
-    names = ", ".join(f"rmqfast.client.{name}" for name in modules)
-    code = f"import sys, rmqfast, rmqfast.admin, rmqfast.embedded, {names}; print('opentelemetry' in sys.modules)"
-    assert python(code) == "False\n"
-
-
-def test_without_opentelemetry_it_is_said_what_to_install() -> None:
-    code = """
-import sys
+NOT_INSTALLED = """
+import sys, rmqfast, rmqfast.admin, rmqfast.embedded
+import rmqfast.client.producer, rmqfast.client.push, rmqfast.client.pull, rmqfast.client.lite_pull
+print("opentelemetry" in sys.modules)
 sys.modules["opentelemetry"] = None
 from rmqfast.errors import MissingExtraError
 try:
@@ -407,4 +404,12 @@ try:
 except MissingExtraError as error:
     print(error, error.name)
 """
-    assert python(code) == "opentelemetry-api is needed for this: pip install 'rmqfast[otel]' opentelemetry\n"
+
+
+def test_nothing_imports_opentelemetry_unless_asked_which_then_says_what_to_install() -> None:
+    command = [sys.executable, "-c", NOT_INSTALLED]
+    printed = subprocess.run(command, capture_output=True, text=True, check=True, timeout=2 * PATIENCE).stdout
+    unasked, asked = printed.splitlines()
+    assert unasked == "False"
+    assert "pip install 'rmqfast[otel]'" in asked
+    assert asked.endswith(" opentelemetry")
