@@ -7,15 +7,20 @@ from pathlib import Path
 import pytest
 
 from rmqfast.nameserver import NameServer, NamesrvConfig
+from tests.remoting.patient import patient_clients
+
+__all__ = ["Clock", "clock", "config", "patient_clients", "server"]
 
 
 class Clock:
-    """Milliseconds since 1970, as the test says."""
+    """Milliseconds since 1970, as the test says; counts who looks."""
 
     def __init__(self) -> None:
         self.now = 1_800_000_000_000
+        self.looks = 0
 
     def __call__(self) -> int:
+        self.looks += 1
         return self.now
 
 

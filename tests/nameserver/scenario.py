@@ -11,6 +11,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from tests.waiting import PATIENCE
+
 CLUSTERS = ["c-one", "c-two", "DefaultCluster"]
 BROKERS = ["broker-a", "broker-b", "broker-c", "host.example"]
 TOPICS = ["orders", "%RETRY%group", "%DLQ%group", "TBW102", "unit", "unit_sub", "t", "SCHEDULE_TOPIC_XXXX", *CLUSTERS]
@@ -169,7 +171,9 @@ class RealNameServer:
     def ask(self, step: Step) -> Answer:
         connection = self._connections.get(step.connection)
         if connection is None:
-            connection = self._connections[step.connection] = socket.create_connection(("127.0.0.1", self._port), 5)
+            connection = self._connections[step.connection] = socket.create_connection(
+                ("127.0.0.1", self._port), PATIENCE
+            )
         header = {
             "code": step.code, "flag": 0, "language": "JAVA", "opaque": next(self._opaque),
             "serializeTypeCurrentRPC": "JSON", "version": step.version, "extFields": dict(step.ext_fields),

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ import pytest
 from rmqfast.nameserver import NameServer, NamesrvConfig
 from rmqfast.remoting import RemotingClient, fastjson
 from tests.interop.rocketmq import build, free_ports, java
+from tests.waiting import until
 
 pytestmark = pytest.mark.long
 
@@ -51,13 +51,14 @@ class Lab:
         with RemotingClient(self.addresses[number]) as client:
             return set(fastjson.decode(client.ask(206).body)["topicList"])
 
-    def await_registered(self, seconds: float) -> None:
+    def await_registered(self) -> None:
         """Until both know the broker and its topics."""
-        end = time.monotonic() + seconds
-        while not all(self.topics(number) >= SYSTEM_TOPICS for number in range(2)):
-            if self.broker.poll() is not None or time.monotonic() > end:
-                raise AssertionError(f"the broker did not register: {self.output.read_text()[-3000:]}")
-            time.sleep(0.1)
+
+        def is_registered() -> bool:
+            assert self.broker.poll() is None, self.output.read_text()[-3000:]
+            return all(self.topics(number) >= SYSTEM_TOPICS for number in range(2))
+
+        until(is_registered, lambda: self.output.read_text()[-3000:], patience=180)
 
     def close(self) -> None:
         self.broker.kill()
@@ -99,13 +100,6 @@ class Lab:
         return "".join(f"{key}={value}\n" for key, value in properties.items())
 
 
-def eventually(holds: Callable[[], bool], seconds: float) -> None:
-    end = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < end
-        time.sleep(0.1)
-
-
 @pytest.fixture(params=["4.9.4", "5.3.3"])
 def lab(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Lab]:
     lab = Lab(tmp_path, request.param)
@@ -114,11 +108,11 @@ def lab(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Lab]:
 
 
 def test_a_real_broker_is_known_is_administered_and_goes(lab: Lab) -> None:
-    lab.await_registered(120)
+    lab.await_registered()
     assert "DefaultCluster    broker-a                0 " in lab.admin("clusterList")
     lab.admin("updateTopic", "-c", "DefaultCluster", "-t", "wire", "-r", "3", "-w", "3")
     for number in range(2):
-        eventually(lambda number=number: "wire" in lab.topics(number), 10)  # type: ignore[misc]
+        until(lambda number=number: "wire" in lab.topics(number))  # type: ignore[misc]
     assert '"readQueueNums":3' in lab.admin("topicRoute", "-t", "wire")
     assert "OK, " in lab.admin("wipeWritePerm", "-b", "broker-a")
     assert '"perm":4' in lab.admin("topicRoute", "-t", "wire")
@@ -133,4 +127,4 @@ def test_a_real_broker_is_known_is_administered_and_goes(lab: Lab) -> None:
     assert "wire" not in lab.admin("topicList").split()
     lab.broker.kill()
     for number in range(2):
-        eventually(lambda number=number: lab.topics(number) == set(), 5)  # type: ignore[misc]
+        until(lambda number=number: lab.topics(number) == set())  # type: ignore[misc]

@@ -1,3 +1,5 @@
 """Fixtures of the tests of the protocol."""
 
-from .patient import patient_clients as patient_clients
+from .patient import patient_clients
+
+__all__ = ["patient_clients"]
