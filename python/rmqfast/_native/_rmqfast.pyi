@@ -619,7 +619,8 @@ class Puller:
         timeout: How long to wait for an answer, in seconds.
         connect_timeout: How long to wait for a connection, in seconds.
         retry: How long to leave a queue alone that the broker refuses, in seconds.
-        of_queue: Messages and bytes of a queue that may be held before they are taken; an answer may pass them.
+        of_queue: Messages and bytes of a queue that may be in flight, held, or taken by the last `take`: the next one
+            releases them. The last answer may pass this by all but one of its messages, a filter's stretch by more.
         in_all: The same of all queues.
         tls: TLS; without, the connection is plain.
         ext_fields: Header fields of every pull.
@@ -664,8 +665,12 @@ class Puller:
         expression_type: str = "TAG",
         sub_version: int = 0,
         tags: frozenset[str] | set[str] | None = None,
+        paused: bool = False,
     ) -> int:
-        """Pulls a queue from `offset` on, before `end` or for ever, and drops what was there of it. Gives the epoch."""
+        """Pulls a queue from `offset` on, before `end` or for ever, and drops what was there of it. Gives the epoch.
+
+        With `paused` nothing is asked before `resume`.
+        """
 
     def remove(self, topic: str, queue_id: int) -> bool:
         """Pulls a queue no more, and throws away what is there of it. False if it was not pulled."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -51,7 +51,7 @@ class FakePuller:
         self.is_closed = threading.Event()
 
     def assign(self, topic: str, queue_id: int, offset: int, **wanted: Any) -> int:
-        self.told.append(("assign", queue_id, offset, wanted["expression"]))
+        self.told.append(("assign", queue_id, offset, wanted["expression"], *["paused"] * wanted["paused"]))
         self.epoch += 1
         return self.epoch
 
@@ -199,6 +199,84 @@ def test_each_threshold_is_passed_by_one_message_more_than_it(options: dict[str,
     assert not cache.is_full(assigned)
 
 
+class GreedyPuller(FakePuller):
+    """Pulls as much as a native puller may, in answers of ten messages: 20 of a queue and 40 of all of them.
+
+    What the last `give` gave counts until the next one, as `Puller.take` has it.
+    """
+
+    def __init__(self, queues: Sequence[MessageQueue]) -> None:
+        super().__init__()
+        self._queues = dict(enumerate(queues, 1))
+        self._next = dict.fromkeys(self._queues, 0)
+        self._came: list[int] = []
+        self._in_hand: list[int] = []
+        self._paused: set[int] = set()
+
+    def pause(self, topic: str, queue_id: int) -> bool:
+        self._paused.add(queue_id + 1)
+        return super().pause(topic, queue_id)
+
+    def resume(self, topic: str, queue_id: int) -> bool:
+        self._paused.discard(queue_id + 1)
+        return super().resume(topic, queue_id)
+
+    def give(self, most: int) -> list[Any]:
+        """As many answers as there are, `most` at most."""
+        self._in_hand = []
+        self._pull()
+        self._in_hand, self._came = self._came[:most], self._came[most:]
+        self._pull()
+        return [self._answer(epoch) for epoch in self._in_hand]
+
+    def _pull(self) -> None:
+        for epoch in [*self._queues] * 2:
+            counted = self._came + self._in_hand
+            if epoch not in self._paused and counted.count(epoch) < 2 and len(counted) < 4:
+                self._came.append(epoch)
+
+    def _answer(self, epoch: int) -> Answer:
+        begin = self._next[epoch]
+        self._next[epoch] += 10
+        return Answer(self._queues[epoch], epoch, begin, begin + 10)
+
+
+def waiting_of(cache: AssignedQueues, queue: MessageQueue) -> LiteQueue:
+    assigned = cache.get(queue)
+    assert assigned is not None
+    return assigned.process_queue
+
+
+@pytest.mark.parametrize(
+    ("options", "waiting", "threshold", "more"),
+    [
+        ({"pull_threshold_for_queue": 50}, lambda of: max(each.count for each in of), 50, 20),
+        ({"pull_threshold_size_for_queue": 5000}, lambda of: max(each.size for each in of), 5000, 2000),
+        ({"consume_max_span": 49}, lambda of: max(each.span for each in of), 49, 20),
+        ({"pull_threshold_for_all": 60}, lambda of: sum(each.count for each in of), 60, 40),
+    ],
+)
+def test_behind_a_threshold_only_that_comes_which_a_puller_may_have(
+    options: dict[str, int], waiting: Callable[[list[LiteQueue]], int], threshold: int, more: int
+) -> None:
+    queues = [MessageQueue("t", "broker-a", queue_id) for queue_id in range(3)]
+    most = set()
+    for at_once in range(1, 6):
+        cache, native = queues_of(*queues, **options), GreedyPuller(queues)
+        puller = BrokerPuller(native, cache, lambda *_: None, lambda: None)
+        for queue in queues:
+            begin(puller, cache, queue)
+        of = [waiting_of(cache, queue) for queue in queues]
+        for _ in range(3):
+            while items := native.give(at_once):
+                puller.take_all(items)
+            assert threshold < waiting(of) <= threshold + more
+            most.add(waiting(of))
+            while cache.take(0):
+                puller.see_to()
+    assert max(most) == threshold + more, "there is no smaller bound"
+
+
 def puller_of(cache: AssignedQueues) -> tuple[BrokerPuller, FakePuller, list[Any]]:
     native, suggested = FakePuller(), list[Any]()
     made = BrokerPuller(native, cache, lambda _assigned, broker_id: suggested.append(broker_id), lambda: None)
@@ -264,6 +342,20 @@ def test_a_paused_queue_is_asked_for_no_more_however_empty_it_is() -> None:
     assert native.told[1:] == [("pause", 0)]
     puller.take(Answer(A, 1, 0, 2))  # type: ignore[arg-type]
     assert offsets(cache.take(0)) == [(A, 0)], "what was under way still comes"
+    puller.see_to(cache.pause([A], is_paused=False))
+    assert native.told[2:] == [("resume", 0)]
+
+
+def test_a_queue_of_which_nothing_is_wanted_is_not_asked_for_once_wherever_it_begins() -> None:
+    cache = queues_of(A)
+    puller, native, _ = puller_of(cache)
+    cache.pause([A], is_paused=True)
+    begin(puller, cache, A)
+    assert native.told == [("assign", 0, 0, "*", "paused")]
+    sought = cache.seek(A, 50)
+    assert sought is not None
+    assert puller.begin(sought, sought.epoch, build_subscription_data("t", "*"))
+    assert native.told[1:] == [("assign", 0, 50, "*", "paused")]
     puller.see_to(cache.pause([A], is_paused=False))
     assert native.told[2:] == [("resume", 0)]
 

@@ -172,12 +172,21 @@ class AssignedQueues:
         Source: `DefaultLitePullConsumerImpl.PullTaskImpl.run`.
         """
         options, waiting = self._options, assigned.process_queue
-        return (
-            len(self._cache) * options.pull_batch_size > options.pull_threshold_for_all
-            or waiting.count > options.pull_threshold_for_queue
-            or waiting.size > options.pull_threshold_size_for_queue
-            or waiting.span > options.consume_max_span
-        )
+        with self._changed:  # a `take` on another thread has parts of the cache elsewhere for a moment
+            return (
+                self.is_full_in_all()
+                or waiting.count > options.pull_threshold_for_queue
+                or waiting.size > options.pull_threshold_size_for_queue
+                or waiting.span > options.consume_max_span
+            )
+
+    def is_full_in_all(self) -> bool:
+        """Whether so much waits that nothing more is to be pulled of any queue; each answer counts as a whole batch.
+
+        Source: `DefaultLitePullConsumerImpl.PullTaskImpl.run`.
+        """
+        with self._changed:
+            return len(self._cache) * self._options.pull_batch_size > self._options.pull_threshold_for_all
 
     def take(self, timeout: float, *, most_messages: int = 1, most_bytes: int = 1) -> list[CachedBatch]:
         """What waits longest, and with it as much of the same broker as is wanted; the application has it from now on.

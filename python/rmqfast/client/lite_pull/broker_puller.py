@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from rmqfast._native import Fetched, PullerEvent
@@ -36,8 +36,9 @@ class NativePuller(Protocol):
         expression_type: str = "TAG",
         sub_version: int = 0,
         tags: frozenset[str] | set[str] | None = None,
+        paused: bool = False,
     ) -> int:
-        """Pulls a queue from an offset on; gives the epoch of what comes."""
+        """Pulls a queue from an offset on, at once or when it is resumed; gives the epoch of what comes."""
 
     def remove(self, topic: str, queue_id: int) -> bool:
         """Pulls a queue no more."""
@@ -52,7 +53,7 @@ class NativePuller(Protocol):
         """Asks for a queue again."""
 
     def take(self, timeout: float, *, max_items: int = 64) -> list[Fetched | PullerEvent]:
-        """What came."""
+        """What came; it counts as held until the next call."""
 
     def close(self) -> None:
         """Ends."""
@@ -70,9 +71,8 @@ class PulledQueue:
 
     __slots__ = ("assigned", "epoch", "is_held", "native_epoch")
 
-    def __init__(self, assigned: AssignedQueue, epoch: int, native_epoch: int) -> None:
-        self.assigned, self.epoch, self.native_epoch = assigned, epoch, native_epoch
-        self.is_held = False
+    def __init__(self, assigned: AssignedQueue, epoch: int, native_epoch: int, *, is_held: bool) -> None:
+        self.assigned, self.epoch, self.native_epoch, self.is_held = assigned, epoch, native_epoch, is_held
 
 
 class BrokerPuller:
@@ -120,6 +120,8 @@ class BrokerPuller:
         with self._lock:
             if not self._cache.is_current(assigned, epoch):
                 return False
+            # told with the assignment: one pull would go out before a pause that comes behind it
+            is_held = self._shall_be_held(assigned)
             native_epoch = self._native.assign(
                 queue.topic,
                 queue.queue_id,
@@ -128,12 +130,10 @@ class BrokerPuller:
                 expression_type=subscription.expression_type,
                 sub_version=0 if is_tag else subscription.sub_version,
                 tags=frozenset(subscription.tags_set) if is_tag and subscription.tags_set else None,
+                paused=is_held,
             )
-            before = self._pulled.get(_key(queue))
-            self._held.discard(_key(queue))
-            if before is not None and before.is_held:
-                self._native.resume(queue.topic, queue.queue_id)
-            pulled = self._pulled[_key(queue)] = PulledQueue(assigned, epoch, native_epoch)
+            pulled = self._pulled[_key(queue)] = PulledQueue(assigned, epoch, native_epoch, is_held=is_held)
+            (self._held.add if is_held else self._held.discard)(_key(queue))
             self._see_to(pulled)
             return True
 
@@ -169,8 +169,24 @@ class BrokerPuller:
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join(timeout)
 
+    def take_all(self, items: Iterable[Fetched | PullerEvent]) -> None:
+        """Takes what came together, and has no queue asked for that is full because of it.
+
+        Until the next `take` of the native puller all of `items` counts there as held, so that what it has of a queue,
+        these included, fits into its allowance: no more than that comes behind the threshold.
+        """
+        for item in items:
+            try:
+                self.take(item)
+            except Exception:  # noqa: BLE001 - the other queues have to go on
+                _log.exception("what a pull has brought could not be taken")
+        if self._cache.is_full_in_all():
+            with self._lock:
+                for pulled in self._pulled.values():
+                    self._see_to(pulled)
+
     def take(self, item: Fetched | PullerEvent) -> None:
-        """Takes what came."""
+        """Takes one answer, or what befell the connection."""
         if isinstance(item, PullerEvent):
             self._note(item)
             return
@@ -206,11 +222,14 @@ class BrokerPuller:
     def _see_to(self, pulled: PulledQueue) -> None:
         """Looks once more behind each change: `poll` may have emptied what was full before it could see the change."""
         assigned = pulled.assigned
-        while (shall_be_held := assigned.is_paused or self._cache.is_full(assigned)) != pulled.is_held:
+        while (shall_be_held := self._shall_be_held(assigned)) != pulled.is_held:
             pulled.is_held = shall_be_held
             (self._held.add if shall_be_held else self._held.discard)(_key(assigned.queue))
             change = self._native.pause if shall_be_held else self._native.resume
             change(assigned.queue.topic, assigned.queue.queue_id)
+
+    def _shall_be_held(self, assigned: AssignedQueue) -> bool:
+        return assigned.is_paused or self._cache.is_full(assigned)
 
     def _note(self, event: PullerEvent) -> None:
         if event.is_connected:
@@ -225,11 +244,7 @@ class BrokerPuller:
                 items = self._native.take(_WAIT, max_items=_MOST)
             except (ChannelClosedError, RmqError):
                 return
-            for item in items:
-                try:
-                    self.take(item)
-                except Exception:  # noqa: BLE001 - the other queues have to go on
-                    _log.exception("what a pull has brought could not be taken")
+            self.take_all(items)
 
 
 def _key(queue: MessageQueue) -> tuple[str, int]:

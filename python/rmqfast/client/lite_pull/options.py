@@ -30,14 +30,19 @@ _DAY = 86_400.0
 class LitePullOptions(ActiveOptions):
     """How a lite pull consumer pulls; times are seconds.
 
+    A queue is pulled no more while more of it waits for `poll` than a threshold says, or of all queues. What is pulled
+    already still comes. Of a queue without a filter that is fewer than `pulls_under_way + 1` times `pull_batch_size`
+    messages, so that no more waits than the threshold and so many messages, their bytes, or their offsets. Of all
+    queues of a broker it is fewer than `2 * pulls_under_way + 1` times `pull_batch_size`, and a batch of each queue at
+    whose end a pull waits. With a filter, how many messages a stretch of a queue has is not known before.
+
     Attributes:
         auto_commit: Whether `poll` notes now and then what it gave before.
         auto_commit_interval: How often, one second at least.
         pull_batch_size: Messages that a pull asks for; brokers give 32 or 256 KiB at most, as they are shipped.
         pulls_under_way: Pulls of one broker without an answer, beside those that wait at queues' ends.
         pull_threads: Threads that look up where to begin, at most.
-        pull_threshold_for_all: Messages that wait, of all queues, before no more are pulled: counted in whole batches.
-            What is under way then still comes, here and below: `pulls_under_way` times `pull_batch_size` at most.
+        pull_threshold_for_all: Messages that wait, of all queues: each answer that waits counts as `pull_batch_size`.
         pull_threshold_for_queue: Messages that wait of one queue.
         pull_threshold_size_for_queue: Bytes of them.
         consume_max_span: Between the offsets of the first and the last of them.

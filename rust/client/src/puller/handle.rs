@@ -74,10 +74,15 @@ impl Puller {
 
     /// What came, at most `max` items; waits for the first of them until `until`, then for as much as is gathered.
     ///
+    /// What is taken counts as held until the next call: who pauses a queue before gets no more of it than is allowed.
+    ///
     /// # Errors
     /// [`Error::Closed`] once it was closed.
     pub fn take(&self, until: Instant, max: usize) -> Result<Vec<Item>> {
         let mut state = self.shared.lock();
+        if state.release() {
+            self.shared.wake();
+        }
         let mut until = until;
         let mut was_ready = false;
         loop {
@@ -100,12 +105,7 @@ impl Puller {
             let left = left.min(Duration::from_secs(1));
             state = self.shared.ready.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
         }
-        let (items, was_full) = (state.take(max), state.is_full);
-        drop(state);
-        if was_full && !items.is_empty() {
-            self.shared.wake();
-        }
-        Ok(items)
+        Ok(state.take(max))
     }
 
     /// What is held that nobody took.

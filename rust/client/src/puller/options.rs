@@ -53,7 +53,7 @@ pub struct Gather {
     pub pause: Duration,
 }
 
-/// Bounds of what may be held; an answer may pass them by what it has.
+/// Bounds of what may be held, in flight or just taken; the last answer may pass them by all but one of its messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Allowance {
     /// Messages.
@@ -114,12 +114,14 @@ pub struct Assignment {
     pub sub_version: i64,
     /// Whole tags that the client wants, of what the broker found by their hashes.
     pub tags: Option<Arc<Tags>>,
+    /// Whether nothing is asked before it is resumed.
+    pub is_paused: bool,
 }
 
 impl Default for Assignment {
     fn default() -> Self {
         let (expression, expression_type) = ("*".into(), "TAG".into());
-        Self { start: 0, end: None, expression, expression_type, sub_version: 0, tags: None }
+        Self { start: 0, end: None, expression, expression_type, sub_version: 0, tags: None, is_paused: false }
     }
 }
 

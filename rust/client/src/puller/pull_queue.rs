@@ -37,6 +37,8 @@ pub struct PullQueue {
     pub not_before: Option<Instant>,
     /// What was handed out and not taken.
     pub ready: Held,
+    /// What was taken last: it counts until the next take, as whoever took it may be about to pause the queue for it.
+    pub in_hand: Held,
     stretches: VecDeque<Stretch>,
     /// What is there, but not handed out.
     waiting: Held,
@@ -119,14 +121,15 @@ pub struct Wanted {
 impl PullQueue {
     /// A queue of which nothing is asked yet.
     pub fn new(queue: Arc<Queue>, assignment: Assignment, epoch: u64, batch: i64) -> Self {
-        let frontier = assignment.start;
+        let (frontier, is_paused) = (assignment.start, assignment.is_paused);
         Self {
             queue,
             assignment,
             epoch,
-            is_paused: false,
+            is_paused,
             not_before: None,
             ready: Held::default(),
+            in_hand: Held::default(),
             stretches: VecDeque::new(),
             waiting: Held::default(),
             next_stretch: 0,
@@ -141,12 +144,13 @@ impl PullQueue {
         }
     }
 
-    /// What is held, and what answers that are under way will bring, about; at the queue's end nothing.
+    /// What is held or was just taken, and what answers that are under way will bring, about; at the queue's end nothing.
     pub fn expected(&self) -> Held {
         let counts = |stretch: &&Stretch| !stretch.is_done && (!stretch.is_open || self.max_offset.is_none());
         let lengths = self.stretches.iter().filter(counts).map(|s| s.end.saturating_sub(s.next).min(self.batch));
         let under_way: i64 = lengths.sum();
         let mut expected = self.held();
+        expected.add(self.in_hand);
         expected.add(Held { messages: under_way, bytes: under_way * self.mean });
         expected
     }

@@ -70,12 +70,11 @@ impl State {
 
     /// Pulls a queue, from its assignment's start on; what was there of it before is thrown away. Returns its epoch.
     pub fn assign(&mut self, queue: Queue, assignment: Assignment) -> u64 {
-        let is_paused = self.remove(&queue).is_some_and(|before| before.is_paused);
+        self.remove(&queue);
         self.last_epoch += 1;
         let epoch = self.last_epoch;
         self.epochs.insert(queue.clone(), epoch);
         let mut pulled = PullQueue::new(queue.into(), assignment, epoch, self.options.batch);
-        pulled.is_paused = is_paused;
         if let Some(end) = pulled.empty_end() {
             self.push(end);
         }
@@ -99,11 +98,8 @@ impl State {
     /// Goes on at another offset, with the same subscription. Returns the new epoch; `None` for a queue that is not pulled.
     pub fn seek(&mut self, queue: &Queue, offset: i64) -> Option<u64> {
         let before = self.queues.get(self.epochs.get(queue)?)?;
-        let assignment = Assignment { start: offset, ..before.assignment.clone() };
-        let is_paused = before.is_paused;
-        let epoch = self.assign(queue.clone(), assignment);
-        self.pause(queue, is_paused);
-        Some(epoch)
+        let assignment = Assignment { start: offset, is_paused: before.is_paused, ..before.assignment.clone() };
+        Some(self.assign(queue.clone(), assignment))
     }
 
     /// Asks no more for a queue, or again; what is there can still be taken. Returns false if it is not pulled.
@@ -215,7 +211,13 @@ impl State {
         retries.chain(oldest).min().map(|at| at.saturating_duration_since(now))
     }
 
-    /// Hands out what is ready, in its order.
+    /// Whoever takes has found room for what it took before: that counts no more. Returns whether a queue waits for this.
+    pub fn release(&mut self) -> bool {
+        self.queues.values_mut().for_each(|queue| queue.in_hand = Held::default());
+        self.is_full
+    }
+
+    /// Hands out what is ready, in its order; it counts until it is released.
     pub fn take(&mut self, max: usize) -> Vec<Item> {
         let taken: Vec<_> = self.ready.drain(..self.gathered(max)).collect();
         for item in &taken {
@@ -223,6 +225,7 @@ impl State {
                 && let Some(queue) = self.queues.get_mut(&fetched.epoch)
             {
                 queue.ready.subtract(Held::of(fetched));
+                queue.in_hand.add(Held::of(fetched));
                 self.held.subtract(Held::of(fetched));
             }
         }

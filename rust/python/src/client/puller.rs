@@ -82,7 +82,7 @@ impl Puller {
     }
 
     #[pyo3(signature = (topic, queue_id, offset, *, end=None, expression="*", expression_type="TAG", sub_version=0,
-                        tags=None))]
+                        tags=None, paused=false))]
     #[allow(clippy::too_many_arguments, reason = "the keywords of a Python method")]
     fn assign(
         &self,
@@ -94,6 +94,7 @@ impl Puller {
         expression_type: &str,
         sub_version: i64,
         tags: Option<HashSet<String>>,
+        paused: bool,
     ) -> PyResult<u64> {
         self.check_process()?;
         let assignment = Assignment {
@@ -103,6 +104,7 @@ impl Puller {
             expression_type: expression_type.to_owned(),
             sub_version,
             tags: tags.filter(|tags| !tags.is_empty()).map(|tags| to_tags(tags).into()),
+            is_paused: paused,
         };
         Ok(self.inner.assign(Queue { topic, queue_id }, assignment))
     }
