@@ -83,7 +83,9 @@ class ConsumeService(ABC):
         self._group, self._listener, self._options, self._timings = group, listener, options, timings
         self._offsets, self._send_back, self._counters, self._scheduler = offsets, send_back, counters, scheduler
         self._namespace, self._clock, self._on_room = namespace, clock, on_room
-        self._retry_topic, self._hooks = RETRY_PREFIX + group, hooks or ConsumeHooks()
+        self._retry_topic = RETRY_PREFIX + group
+        # hooks without any are false, and may get some while the consumer runs
+        self._hooks = ConsumeHooks() if hooks is None else hooks
 
     @abstractmethod
     def start(self) -> None:

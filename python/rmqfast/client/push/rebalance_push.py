@@ -28,8 +28,6 @@ from rmqfast.message import MessageQueue
 
 _log = logging.getLogger(__name__)
 
-#: How long a queue that is lost waits for its listener, in seconds.
-_UNLOCK_PATIENCE = 1.0
 _OFFSET_TIMEOUT = 6.0
 
 
@@ -103,7 +101,7 @@ class RebalancePush(Rebalance[ProcessQueue]):
         if not self._in_order:
             self._store(queue)
             return True
-        if not process_queue.consume_lock.acquire(timeout=_UNLOCK_PATIENCE):
+        if not process_queue.consume_lock.acquire(timeout=self._timings.unlock_patience):
             process_queue.try_unlock_times += 1
             process_queue.is_leaving = True
             _log.warning(
