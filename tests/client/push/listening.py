@@ -1,30 +1,34 @@
-"""Consumers of tests: what they saw, and how long that is waited for."""
+"""Consumers of tests, what they saw, and what brokers have of them."""
 
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from rmqfast import EmbeddedCluster, Message, MessageQueue
 from rmqfast._native import MessageView
+from rmqfast.client.instance import ClientConfig
 from rmqfast.client.producer import Producer
 from rmqfast.client.push import ConsumeConcurrentlyStatus, PushConsumer, PushTimings
+from rmqfast.client.push.push_consumer_impl import PushConsumerImpl
 from rmqfast.errors import ClientError
+from tests.waiting import PATIENCE, until
 
-PATIENCE = 60.0
 #: What would take seconds takes a moment.
 SHORT = PushTimings(
-    illegal_offset=0.1,
-    resubmit=0.2,
-    lock_interval=0.5,
-    first_lock=0.2,
-    lock_retry=0.2,
-    unlock_delay=0.2,
-    suspended=0.1,
-    reset=0.2,
+    illegal_offset=0.02,
+    resubmit=0.05,
+    lock_interval=0.2,
+    first_lock=0.05,
+    lock_retry=0.05,
+    unlock_patience=0.02,
+    unlock_delay=0.05,
+    suspended=0.01,
+    reset=0.02,
 )
+#: No request fails because the machine is busy.
+PATIENT = ClientConfig(request_timeout=PATIENCE, connect_timeout=PATIENCE)
 
 
 class Seen:
@@ -32,13 +36,11 @@ class Seen:
 
     def __init__(self, answer: Callable[[Sequence[MessageView], Any], Any] | None = None) -> None:
         self.messages: list[MessageView] = []
-        self.threads: set[int] = set()
         self._answer, self._changed = answer, threading.Condition()
 
     def __call__(self, messages: Sequence[MessageView], context: Any) -> Any:
         with self._changed:
             self.messages.extend(messages)
-            self.threads.add(threading.get_ident())
             self._changed.notify_all()
         return ConsumeConcurrentlyStatus.CONSUME_SUCCESS if self._answer is None else self._answer(messages, context)
 
@@ -47,31 +49,35 @@ class Seen:
         """In the order in which they came."""
         return [message.body or b"" for message in self.messages]
 
-    def wait(self, count: int, seconds: float = PATIENCE) -> None:
+    def wait(self, count: int) -> None:
         """Waits until so many messages came."""
         with self._changed:
-            is_there = self._changed.wait_for(lambda: len(self.messages) >= count, seconds)
-        assert is_there, f"expected {count} messages in {seconds} s, got {self.bodies}"
-
-
-def until(condition: Callable[[], object], seconds: float = PATIENCE, what: object = "") -> None:
-    """Waits until something is so."""
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, f"not within {seconds} s: {what}"
-        time.sleep(0.01)
+            is_there = self._changed.wait_for(lambda: len(self.messages) >= count, PATIENCE)
+        assert is_there, f"expected {count} messages, got {self.bodies}"
 
 
 def consumer(cluster: EmbeddedCluster, group: str, listener: Any, *topics: str, **options: Any) -> PushConsumer:
     """One that is not started, and wants all of the topics."""
-    orderly = options.pop("orderly", None)
-    # a listener that has returned is not yet one whose offset is noted
-    options.setdefault("await_termination_millis_when_shutdown", 5000)
-    made = PushConsumer(group, name_server=cluster.name_server, timings=SHORT, **options)
+    orderly, config = options.pop("orderly", None), options.pop("config", PATIENT)
+    # a listener that has returned is not yet one whose offset is noted: the end waits for that
+    options.setdefault("await_termination_millis_when_shutdown", int(PATIENCE * 1000))
+    made = PushConsumer(group, name_server=cluster.name_server, config=config, timings=SHORT, **options)
     for topic in topics:
         made.subscribe(topic)
     made.register_message_listener(listener, orderly=orderly)
     return made
+
+
+def impl_of(one: PushConsumer) -> PushConsumerImpl:
+    """What is behind a consumer that was started."""
+    assert one._impl is not None
+    return one._impl
+
+
+def position(one: PushConsumer, queue: MessageQueue) -> int:
+    """Where the group goes on in a queue, as the member says who has it; -1 where it does not know."""
+    info = one.running_info()["mqTable"].get(queue)
+    return -1 if info is None else int(info["commitOffset"])
 
 
 def send(
@@ -81,7 +87,7 @@ def send(
     producer.create_topic(topic, queues)
     targets = sorted(producer.fetch_publish_message_queues(topic))
     for number, body in enumerate(bodies):
-        producer.send(Message(topic, body, **message), targets[number % queues])
+        producer.send(Message(topic, body, **message), targets[number % queues], PATIENCE)
     return targets
 
 
@@ -99,3 +105,8 @@ def committed(cluster: EmbeddedCluster, group: str, topic: str) -> dict[int, int
     for broker in cluster.brokers:
         found |= broker.tables.offsets.table().get(f"{topic}@{group}", {})
     return found
+
+
+def until_committed(cluster: EmbeddedCluster, group: str, topic: str, offsets: Mapping[int, int]) -> None:
+    """Waits until the brokers have these offsets; clients tell them without waiting for an answer."""
+    until(lambda: committed(cluster, group, topic) == offsets, lambda: committed(cluster, group, topic))

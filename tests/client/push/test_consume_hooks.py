@@ -11,8 +11,8 @@ from rmqfast import EmbeddedCluster, Message
 from rmqfast.client.consumer import FilterContext
 from rmqfast.client.producer import Producer
 from rmqfast.client.push import ConsumeConcurrentlyStatus, ConsumeOrderlyStatus
-from rmqfast.client.push.consume_service import ConsumeService
 from tests.client.consumer.watching import Watcher
+from tests.waiting import PATIENCE
 
 from .listening import Seen, consumer, send
 from .messages import messages
@@ -29,8 +29,7 @@ def raising(*_: Any) -> Any:
 
 def watched(scene: Scene) -> Watcher:
     watcher = Watcher()
-    service: ConsumeService = scene.service
-    service._hooks.add(watcher)
+    scene.hooks.add(watcher)
     return watcher
 
 
@@ -115,20 +114,21 @@ class Failing:
         raise ValueError
 
 
-def test_a_consumer_tells_its_hooks_and_never_shows_what_its_filters_take_out() -> None:
+def test_a_consumer_tells_its_hooks_and_never_shows_what_its_filters_take_out(
+    cluster: EmbeddedCluster, producer: Producer
+) -> None:
     seen, watcher, even = Seen(), Watcher(), OnlyEven()
-    with EmbeddedCluster() as cluster, Producer("sends", name_server=cluster.name_server) as producer:
-        send(producer, "numbers", [b"%d" % number for number in range(10)])
-        one = consumer(cluster, "hooked", seen, "numbers")
-        one.register_consume_hook(watcher)
-        one.register_filter_hook(Failing())
-        one.register_filter_hook(even)
-        with one:
-            seen.wait(5)
-            producer.send(Message("numbers", b"11"))
-            producer.send(Message("numbers", b"12"))
-            seen.wait(6)
+    send(producer, "numbers", [b"%d" % number for number in range(10)])
+    one = consumer(cluster, "hooked", seen, "numbers")
+    one.register_filter_hook(Failing())
+    one.register_filter_hook(even)
+    with one:
+        seen.wait(5)
+        one.register_consume_hook(watcher)  # is told from now on
+        for body in (b"11", b"12"):
+            producer.send(Message("numbers", body), timeout=PATIENCE)
+        seen.wait(6)
     assert sorted(seen.bodies, key=int) == [b"0", b"2", b"4", b"6", b"8", b"12"]
-    assert sorted(bodies[0] for when, *_, bodies in watcher.seen if when == "after") == sorted(seen.bodies)
+    assert [(when, bodies) for when, *_, bodies in watcher.seen] == [("before", [b"12"]), ("after", [b"12"])]
     assert even.groups == {"hooked"}
     assert {context.queue.topic for context in watcher.contexts} == {"numbers"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
+from dataclasses import replace
 
 import pytest
 
@@ -10,26 +11,29 @@ from rmqfast import EmbeddedCluster
 from rmqfast.client.lite_pull import LitePullConsumer
 from rmqfast.client.producer import Producer
 from rmqfast.client.push import PushConsumer
+from tests.waiting import until
 
-from .listening import SHORT, Seen, send, until
+from .listening import PATIENT, Seen, send
 
 
-@pytest.mark.parametrize("kind", ["push", "lite pull"])
-def test_a_member_that_subscribes_otherwise_than_the_one_before_warns_at_once(
-    rmqfast_cluster: EmbeddedCluster, kind: str, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize("kind", [PushConsumer, LitePullConsumer])
+def test_a_member_that_subscribes_otherwise_than_the_one_before_warns(
+    cluster: EmbeddedCluster,
+    producer: Producer,
+    kind: type[PushConsumer | LitePullConsumer],
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    name_server = rmqfast_cluster.name_server
-    with ExitStack() as stack:
-        send(stack.enter_context(Producer("sends", name_server=name_server)), "t", [b"x"], queues=2)
+    topic = f"conflicts-{kind.__name__}"
+    send(producer, topic, [], queues=2)
+    # who else is in the group is looked at after each heartbeat
+    config = replace(PATIENT, name_server=cluster.name_server, heartbeat_interval=0.1)
+    with ExitStack() as members:
         for name, expression in (("one", "A"), ("two", "B")):
             assert "messages get lost" not in caplog.text
-            member: PushConsumer | LitePullConsumer
-            if kind == "push":
-                member = PushConsumer("g", name_server=name_server, instance_name=name, timings=SHORT)
+            member = kind(f"g-{topic}", config=config, instance_name=name)
+            if isinstance(member, PushConsumer):
                 member.register_message_listener(Seen())
-            else:
-                member = LitePullConsumer("g", name_server=name_server, instance_name=name)
-            member.subscribe("t", expression)
-            stack.enter_context(member)
-        until(lambda: "members of group g subscribe differently to t" in caplog.text, 10)
+            member.subscribe(topic, expression)
+            members.enter_context(member)
+        until(lambda: f"members of group g-{topic} subscribe differently to {topic}" in caplog.text)
     assert "messages get lost" in caplog.text

@@ -2,39 +2,28 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
+import functools
+import itertools
 import threading
-import time
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from rmqfast import EmbeddedCluster, Message, MessageQueue
 from rmqfast._native import MessageView
-from rmqfast.client.instance import ClientConfig
 from rmqfast.client.producer import Producer
-from rmqfast.client.push import ConsumeOrderlyContext, ConsumeOrderlyStatus, PushConsumer, in_order
-from rmqfast.client.push.orderly_service import ConsumeMessageOrderlyService
+from rmqfast.client.push import ConsumeOrderlyContext, ConsumeOrderlyStatus, in_order
+from tests.waiting import PATIENCE, until
 
-from .listening import Seen, committed, consumer, send, until
-from .test_push_embedded import impl_of
+from .listening import PATIENT, Seen, consumer, impl_of, position, send, until_committed
 
 SUCCESS, SUSPEND = ConsumeOrderlyStatus.SUCCESS, ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT
 COMMIT, ROLLBACK = ConsumeOrderlyStatus.COMMIT, ConsumeOrderlyStatus.ROLLBACK
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[EmbeddedCluster]:
-    with EmbeddedCluster(config={"messageDelayLevel": "1s " * 17 + "1s"}) as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def producer(cluster: EmbeddedCluster) -> Iterator[Producer]:
-    with Producer("sends", name_server=cluster.name_server) as running:
-        yield running
 
 
 def by_queue(messages: Sequence[MessageView]) -> dict[int, list[int]]:
@@ -45,16 +34,19 @@ def by_queue(messages: Sequence[MessageView]) -> dict[int, list[int]]:
     return found
 
 
-def test_each_queue_comes_in_its_order(cluster: EmbeddedCluster, producer: Producer) -> None:
-    queues = send(producer, "ordered", [b"%d" % number for number in range(100)], queues=4)
+def test_each_queue_comes_in_its_order_and_its_lock_is_given_up_at_the_end(
+    cluster: EmbeddedCluster, producer: Producer
+) -> None:
+    queues = send(producer, "ordered", [b"%d" % number for number in range(60)], queues=4)
+    locks = cluster.brokers[0].tables.locks
     seen = Seen(lambda *_: SUCCESS)
-    with consumer(cluster, "g-ordered", seen, "ordered", orderly=True, consume_message_batch_max_size=3):
-        seen.wait(100)
-        until(lambda: len(seen.messages) == 100)
-        time.sleep(0.05)
-    assert by_queue(seen.messages) == {queue: list(range(25)) for queue in range(4)}
-    assert committed(cluster, "g-ordered", "ordered") == dict.fromkeys(range(4), 25)
-    assert not any(cluster.brokers[0].tables.locks.holder("g-ordered", queue) for queue in queues)
+    with consumer(cluster, "g-ordered", seen, "ordered", orderly=True, consume_message_batch_max_size=3) as one:
+        seen.wait(60)
+        holders = [locks.holder("g-ordered", queue) for queue in queues]
+        assert [holder.client_id for holder in holders if holder] == [one.client_id] * 4
+    assert by_queue(seen.messages) == {queue: list(range(15)) for queue in range(4)}
+    until_committed(cluster, "g-ordered", "ordered", dict.fromkeys(range(4), 15))
+    until(lambda: not any(locks.holder("g-ordered", queue) for queue in queues))
 
 
 def test_what_is_not_consumed_comes_again_before_all_others(cluster: EmbeddedCluster, producer: Producer) -> None:
@@ -75,7 +67,6 @@ def test_what_is_not_consumed_comes_again_before_all_others(cluster: EmbeddedClu
     send(producer, "again", [b"0", b"1", b"2"])
     with consumer(cluster, "g-again", listen, "again"):
         seen.wait(7)
-        time.sleep(0.05)
     assert [(m.queue_offset, m.reconsume_times) for m in seen.messages] == [
         (0, 0),
         (1, 0),
@@ -85,7 +76,7 @@ def test_what_is_not_consumed_comes_again_before_all_others(cluster: EmbeddedClu
         (1, 4),
         (2, 0),
     ]
-    assert committed(cluster, "g-again", "again") == {0: 3}
+    until_committed(cluster, "g-again", "again", {0: 3})
 
 
 def test_what_comes_too_often_is_a_dead_letter_and_the_queue_goes_on(
@@ -96,10 +87,9 @@ def test_what_comes_too_often_is_a_dead_letter_and_the_queue_goes_on(
     options = {"max_reconsume_times": 2, "suspend_current_queue_time_millis": 10}
     with consumer(cluster, "g-stuck", seen, "stuck", orderly=True, **options):
         seen.wait(4)
-        until(lambda: cluster.brokers[0].tables.topics.get("%DLQ%g-stuck"))
-        time.sleep(0.05)
+        assert cluster.brokers[0].tables.topics.get("%DLQ%g-stuck")
     assert [(m.body, m.reconsume_times) for m in seen.messages] == [(b"0", 0), (b"0", 1), (b"0", 2), (b"1", 0)]
-    assert committed(cluster, "g-stuck", "stuck") == {0: 2}
+    until_committed(cluster, "g-stuck", "stuck", {0: 2})
 
 
 def test_without_auto_commit_the_listener_says_how_far_it_is(cluster: EmbeddedCluster, producer: Producer) -> None:
@@ -107,7 +97,7 @@ def test_without_auto_commit_the_listener_says_how_far_it_is(cluster: EmbeddedCl
 
     def answer(messages: Sequence[MessageView], context: ConsumeOrderlyContext) -> Any:
         context.auto_commit, context.suspend_current_queue_time = False, 0.01
-        offsets.append(impl_of(one).memory_offset(queue))
+        offsets.append(position(one, queue))
         return (SUCCESS, SUCCESS, ROLLBACK, SUCCESS, SUCCESS, COMMIT, SUCCESS)[len(seen.messages) - 1]
 
     (queue,) = send(producer, "manual", [b"0", b"1", b"2", b"3"])
@@ -115,119 +105,85 @@ def test_without_auto_commit_the_listener_says_how_far_it_is(cluster: EmbeddedCl
     one = consumer(cluster, "g-manual", seen, "manual", orderly=True)
     with one:
         seen.wait(7)
-        time.sleep(0.1)
     assert by_queue(seen.messages) == {0: [0, 1, 2, 0, 1, 2, 3]}
     assert max(offsets[:6]) <= 0
     assert offsets[6] == 3
-    assert committed(cluster, "g-manual", "manual") == {0: 3}, "3 was not committed"
+    until_committed(cluster, "g-manual", "manual", {0: 3})  # 3 was not committed
 
 
-def test_no_queue_is_in_two_hands_while_members_come_and_go(cluster: EmbeddedCluster, producer: Producer) -> None:
-    queues = send(producer, "hands", [], queues=6)
-    inside: dict[MessageQueue, str] = {}
-    wrong: list[str] = []
-    done: dict[str, list[MessageView]] = {}
-    guard = threading.Lock()
+class Hands:
+    """Listeners of several members, who note what they have done, and when two are at work with one queue."""
 
-    def listener(name: str) -> Any:
-        def listen(messages: Sequence[MessageView], context: ConsumeOrderlyContext) -> Any:
-            with guard:
-                if context.queue in inside:
-                    wrong.append(f"{context.queue} is consumed by {inside[context.queue]} and {name}")
-                inside[context.queue] = name
-            time.sleep(0.003)
-            with guard:
-                del inside[context.queue]
-                done.setdefault(name, []).extend(messages)
+    def __init__(self) -> None:
+        self.done: dict[str, list[MessageView]] = {}
+        self.wrong: list[str] = []
+        self._inside: dict[MessageQueue, str] = {}
+        self._guard, self._two_met = threading.Lock(), threading.Event()
+
+    def listener(self, name: str) -> Callable[..., ConsumeOrderlyStatus]:
+        def listen(messages: Sequence[MessageView], context: ConsumeOrderlyContext) -> ConsumeOrderlyStatus:
+            with self._guard:
+                if context.queue in self._inside:
+                    self.wrong.append(f"{context.queue} is consumed by {self._inside[context.queue]} and {name}")
+                    self._two_met.set()
+                self._inside[context.queue] = name
+            self._two_met.wait(0.003)  # lets another member come in
+            with self._guard:
+                self._inside.pop(context.queue, None)
+                self.done.setdefault(name, []).extend(messages)
             return SUCCESS
 
         return listen
 
-    count = 600
-    for number in range(count):
-        producer.send(Message("hands", b"%d" % number), queues[number % 6])
+    @property
+    def count(self) -> int:
+        with self._guard:
+            return sum(map(len, self.done.values()))
 
-    def total() -> int:
-        with guard:
-            return sum(map(len, done.values()))
 
-    config = ClientConfig(rebalance_interval=0.5)
-    first = consumer(cluster, "g-hands", listener("first"), "hands", orderly=True, config=config)
-    with first:
-        for turn in range(4):
-            name = f"guest {turn}"
-            with consumer(cluster, "g-hands", listener(name), "hands", orderly=True, config=config):
-                until(lambda: done.get(name))  # noqa: B023 - it is waited for in the loop
-        until(lambda: {m.body for each in list(done.values()) for m in each} >= {b"%d" % n for n in range(count)})
-    assert wrong == []
+def test_no_queue_is_in_two_hands_while_members_come_and_go(cluster: EmbeddedCluster, producer: Producer) -> None:
+    queues, hands, sent = send(producer, "hands", [], queues=6), Hands(), itertools.count()
+    total = 0
+
+    def has_had_one(name: str) -> bool:
+        """Whether a member has had a message; each queue has one whenever members change."""
+        nonlocal total
+        if hands.count >= total:
+            for queue in queues * 2:
+                producer.send(Message("hands", b"%d" % next(sent)), queue, PATIENCE)
+            total += 12
+        return name in hands.done
+
+    config = replace(PATIENT, rebalance_interval=0.1)
+    with consumer(cluster, "g-hands", hands.listener("first"), "hands", orderly=True, config=config):
+        for name in ("guest 1", "guest 2", "guest 3", "guest 4"):
+            with consumer(cluster, "g-hands", hands.listener(name), "hands", orderly=True, config=config):
+                until(functools.partial(has_had_one, name))
+        until(lambda: hands.count >= total)
+    assert hands.wrong == []
     # each member sees a queue in its order, whoever had it in between
-    for messages in done.values():
+    for messages in hands.done.values():
         for offsets in by_queue(messages).values():
             assert offsets == sorted(offsets)
-    assert committed(cluster, "g-hands", "hands") == dict.fromkeys(range(6), 100)
-    assert total() <= count + 6, "what was stored when a queue was given up was all that was done"
+    until_committed(cluster, "g-hands", "hands", dict.fromkeys(range(6), total // 6))
+    # what was done was stored before a queue was given up
+    bodies = Counter(message.body for messages in hands.done.values() for message in messages)
+    assert bodies == {b"%d" % number: 1 for number in range(total)}
 
 
-def test_locks_are_given_up_at_the_end(cluster: EmbeddedCluster, producer: Producer) -> None:
-    send(producer, "locked", [b"0"])
-    one, two = Seen(lambda *_: SUCCESS), Seen(lambda *_: SUCCESS)
-    first = consumer(cluster, "g-locked", one, "locked", orderly=True)
-    with first:
-        one.wait(1)
-        assert isinstance(impl_of(first).service, ConsumeMessageOrderlyService)
-    began = time.monotonic()
-    with consumer(cluster, "g-locked", two, "locked", orderly=True):
-        producer.send(Message("locked", b"1"), MessageQueue("locked", "broker-a", 0))
-        two.wait(1)
-    assert time.monotonic() - began < 10, "a lock that is not given up lasts a minute"
-    assert two.bodies == [b"1"]
-
-
-def test_a_broadcast_in_order_needs_no_locks(cluster: EmbeddedCluster, producer: Producer, tmp_path: Any) -> None:
-    send(producer, "played", [b"0", b"1", b"2"])
-    config = ClientConfig(name_server=cluster.name_server, local_offset_dir=tmp_path)
+def test_a_broadcast_in_order_needs_no_locks(cluster: EmbeddedCluster, producer: Producer, tmp_path: Path) -> None:
+    (queue,) = send(producer, "played", [b"0", b"1", b"2"])
     members = [Seen(lambda *_: SUCCESS), Seen(lambda *_: SUCCESS)]
-    running = []
-    for number, seen in enumerate(members):
-        one = PushConsumer(
-            "g-played",
-            config=config,
-            instance_name=f"m{number}",
-            message_model="BROADCASTING",
-            consume_from_where="CONSUME_FROM_FIRST_OFFSET",
-        )
-        one.subscribe("played")
-        one.register_message_listener(seen, orderly=True)
-        one.start()
-        running.append(one)
-    for seen in members:
-        seen.wait(3)
-    for one in running:
-        one.shutdown()
+    where: dict[str, Any] = {"message_model": "BROADCASTING", "consume_from_where": "CONSUME_FROM_FIRST_OFFSET"}
+    with ExitStack() as running:
+        for number, seen in enumerate(members):
+            config = replace(PATIENT, local_offset_dir=tmp_path, instance_name=f"m{number}")
+            one = consumer(cluster, "g-played", seen, "played", orderly=True, config=config, **where)
+            running.enter_context(one)
+        for seen in members:
+            seen.wait(3)
+        assert cluster.brokers[0].tables.locks.holder("g-played", queue) is None
     assert [seen.bodies for seen in members] == [[b"0", b"1", b"2"]] * 2
-
-
-def test_dead_letters_need_nothing_of_the_program(cluster: EmbeddedCluster, producer: Producer) -> None:
-    send(producer, "alone", [b"0"])
-    program = f"""
-import threading
-from rmqfast.client.push import ConsumeOrderlyStatus, PushConsumer, in_order
-@in_order
-def listen(messages, context):
-    return ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT
-consumer = PushConsumer("g-alone", name_server="{cluster.name_server}", max_reconsume_times=0)
-consumer.subscribe("alone")
-consumer.register_message_listener(listen)
-with consumer:
-    import time
-    end = time.monotonic() + 30
-    while not any(offset == 1 for offset in consumer._impl.consumer_status("alone").values()):
-        assert time.monotonic() < end
-        time.sleep(0.01)
-"""
-    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
-    assert (ended.returncode, ended.stderr) == (0, "")
-    assert cluster.brokers[0].tables.topics.get("%DLQ%g-alone")
 
 
 @pytest.mark.parametrize("does_guest_stay", [True, False])
@@ -241,44 +197,40 @@ def test_a_queue_that_a_listener_is_at_work_with_changes_hands_afterwards_or_sta
     def work(messages: Sequence[MessageView], context: Any) -> Any:
         if context.queue == queues[1] and messages[0].queue_offset == 0:
             began.set()
-            assert release.wait(60)
+            release.wait(PATIENCE)
         return SUCCESS
 
-    config = ClientConfig(rebalance_interval=0.3)
+    # members are sorted by name: the second queue is to be the guest's
+    configs = [
+        replace(PATIENT, rebalance_interval=0.05, persist_offset_interval=0.05, instance_name=name)
+        for name in ("1-host", "2-guest")
+    ]
     seen, guests = Seen(work), Seen(lambda *_: SUCCESS)
-    host = consumer(cluster, f"g-{topic}", seen, topic, orderly=True, config=config)
-    guest = consumer(cluster, f"g-{topic}", guests, topic, orderly=True, config=config)
-    with host:
-        assert began.wait(60)
-        guest.start()
-        # the host has the first queue or the second: members are sorted by name
-        is_busy_lost = host.client_id < guest.client_id
+    host, guest = (
+        consumer(cluster, f"g-{topic}", listener, topic, orderly=True, config=config)
+        for listener, config in zip((seen, guests), configs, strict=True)
+    )
+    with host, ExitStack() as guests_stay:
+        assert began.wait(PATIENCE)
+        guests_stay.enter_context(guest)
         process_queue = impl_of(host).rebalance.process_queues[queues[1]]
-        if is_busy_lost:
-            until(lambda: process_queue.try_unlock_times)
-            assert queues[1] not in impl_of(guest).rebalance.process_queues, "its listener is at work"
+        until(lambda: process_queue.try_unlock_times)
+        assert queues[1] not in guest.running_info()["mqTable"], "its listener is at work"
         if not does_guest_stay:
-            guest.shutdown()
+            guests_stay.close()
         release.set()
-        until(lambda: sum(map(len, by_queue([*seen.messages, *guests.messages]).values())) >= 4)
-
-        def is_stored() -> bool:
-            impl_of(host).persist_consumer_offset()
-            return committed(cluster, f"g-{topic}", topic) == {0: 2, 1: 2}
-
-        until(is_stored)
-        owners = [impl_of(one).rebalance.process_queues for one in ((host, guest) if does_guest_stay else (host,))]
-        until(lambda: sum(queues[1] in owned and not owned[queues[1]].is_dropped for owned in owners) == 1)
-    guest.shutdown()
-    assert sorted(message.body or b"" for message in [*seen.messages, *guests.messages]) == [b"0", b"1", b"2", b"3"]
+        owner = guest if does_guest_stay else host
+        until(lambda: position(owner, queues[1]) == 2)
+        until_committed(cluster, f"g-{topic}", topic, {0: 2, 1: 2})
+        if does_guest_stay:
+            assert queues[1] not in host.running_info()["mqTable"]
+    assert sorted([*seen.bodies, *guests.bodies]) == [b"0", b"1", b"2", b"3"]
 
 
 def test_the_limit_of_a_topic_is_shared_out_among_its_queues(cluster: EmbeddedCluster, producer: Producer) -> None:
     send(producer, "limited", [b"0"], queues=4)
     seen = Seen(lambda *_: SUCCESS)
-    one = consumer(cluster, "g-limited", seen, "limited", orderly=True, pull_threshold_for_topic=100)
-    with one:
+    with consumer(cluster, "g-limited", seen, "limited", orderly=True, pull_threshold_for_topic=100) as one:
         seen.wait(1)
-        until(lambda: len(impl_of(one).rebalance.process_queues) == 5)
-        until(lambda: impl_of(one).thresholds.messages == 20)
+        until(lambda: impl_of(one).thresholds.messages == 20, "there are four, and one of retries")
     assert impl_of(one).thresholds.mebibytes == 100

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from rmqfast._native import MessageView
+from rmqfast.client.consumer.consume_hook import ConsumeHooks
 from rmqfast.client.push import ConsumeConcurrentlyStatus, ConsumeOrderlyStatus, PushOptions, PushTimings
 from rmqfast.client.push.concurrently_service import ConsumeMessageConcurrentlyService, ConsumeRequest
 from rmqfast.client.push.counters import ConsumeCounters
@@ -128,7 +129,7 @@ class Scene:
             self.calls.append([(message.queue_offset, message.reconsume_times) for message in given])
             return answer(given, context)
 
-        self.counters = ConsumeCounters(lambda: self.time.now)
+        self.counters, self.hooks = ConsumeCounters(lambda: self.time.now), ConsumeHooks()
         self.service = kind(
             "g",
             listen,
@@ -139,6 +140,7 @@ class Scene:
             counters=self.counters,
             scheduler=self.time,
             clock=lambda: self.time.now,
+            hooks=self.hooks,
         )
         self.service._workers = Now(self.service.run)
 

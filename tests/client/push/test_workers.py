@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
 
 from rmqfast.client.push.workers import Workers
-
-PATIENCE = 20.0
+from tests.waiting import PATIENCE, until
 
 
 @contextmanager
@@ -45,15 +43,16 @@ def test_tasks_begin_in_the_order_in_which_they_come() -> None:
 
 @pytest.mark.parametrize("submitted", ["at once", "one by one"])
 def test_tasks_that_wait_get_all_threads(submitted: str) -> None:
-    together = threading.Barrier(20)
-    with started(Workers(lambda _: together.wait(PATIENCE), 20, "t")) as workers:
+    seen, together = Seen(20), threading.Barrier(20)
+
+    def run(task: int) -> None:
+        together.wait(PATIENCE)
+        seen(task)
+
+    with started(Workers(run, 20, "t")) as workers:
         for tasks in [range(20)] if submitted == "at once" else [[task] for task in range(20)]:
             workers.submit(tasks)
-        until = time.monotonic() + PATIENCE
-        while (together.n_waiting or workers.waiting) and time.monotonic() < until:
-            time.sleep(0.001)
-        assert not together.broken
-        assert (together.n_waiting, workers.waiting) == (0, 0)
+        assert seen.over.wait(PATIENCE)
 
 
 def test_a_task_that_hangs_does_not_hold_up_the_others() -> None:
@@ -73,22 +72,22 @@ def test_a_task_that_hangs_does_not_hold_up_the_others() -> None:
 
 
 def test_python_at_work_elsewhere_does_not_keep_threads_from_joining() -> None:
-    is_over, together = threading.Event(), threading.Barrier(8)
+    seen, is_over, together = Seen(8), threading.Event(), threading.Barrier(8)
 
     def spin() -> None:
         while not is_over.is_set():
             sum(range(1_000))
 
+    def run(task: int) -> None:
+        together.wait(PATIENCE)
+        seen(task)
+
     spinner = threading.Thread(target=spin)
     spinner.start()
     try:
-        with started(Workers(lambda _: together.wait(PATIENCE), 8, "t")) as workers:
+        with started(Workers(run, 8, "t")) as workers:
             workers.submit(range(8))
-            until = time.monotonic() + PATIENCE
-            while (together.n_waiting or workers.waiting) and time.monotonic() < until:
-                time.sleep(0.001)
-            assert not together.broken
-            assert workers.waiting == 0
+            assert seen.over.wait(PATIENCE)
     finally:
         is_over.set()
         spinner.join()
@@ -101,8 +100,8 @@ def test_no_task_is_left_behind_whoever_submits() -> None:
         def submit(first: int) -> None:
             for number in range(10_000):
                 workers.submit([first + number])
-                if number % 100 == 0:
-                    time.sleep(0.0001)
+                if number % 1_000 == 0:
+                    until(lambda: not workers.waiting)  # threads go to rest
 
         senders = [threading.Thread(target=submit, args=(start,)) for start in range(0, 40_000, 10_000)]
         for sender in senders:
