@@ -107,13 +107,16 @@ def assert_same_answer(rows: list[dict[str, Any]], directory: Path) -> int:
     return exact
 
 
-def test_files_are_read_and_written_as_4_9_4_does(tmp_path: Path) -> None:
-    rows = recorded()
-    assert [{k: v for k, v in row.items() if k != "answer"} for row in rows] == [
-        *load_questions(),
-        *persist_questions(1, 300),
-    ]
-    assert assert_same_answer(rows, tmp_path) > 50
+def test_the_recorded_answers_are_of_these_questions() -> None:
+    asked = [{k: v for k, v in row.items() if k != "answer"} for row in recorded()]
+    assert asked == [*load_questions(), *persist_questions(1, 300)]
+
+
+# the rows of a group are of one file, written over and over
+@pytest.mark.parametrize("digits", ["05", pytest.param("12346789", marks=pytest.mark.long)])
+def test_files_are_read_and_written_as_4_9_4_does(tmp_path: Path, digits: str) -> None:
+    rows = [row for row in recorded() if row.get("group", "0")[-1] in digits]
+    assert assert_same_answer(rows, tmp_path) > 10
 
 
 @pytest.mark.long
@@ -259,7 +262,7 @@ def test_two_threads_that_store_leave_a_sound_file(tmp_path: Path, caplog: pytes
         store.update_offset(queue, 1)
 
     def persist() -> None:
-        for _ in range(60):
+        for _ in range(20):
             store.persist_all(queues)
 
     threads = [threading.Thread(target=persist) for _ in range(3)]

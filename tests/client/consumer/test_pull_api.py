@@ -14,6 +14,7 @@ from rmqfast.client.producer import Producer
 from rmqfast.errors import ClientError, ResponseError, RmqError
 from rmqfast.message import Message, MessageQueue
 from rmqfast.remoting.protocol.subscription_data import SubscriptionData
+from tests.waiting import PATIENCE
 
 ALL = SubscriptionData(topic="pulled", sub_version=0)
 
@@ -21,12 +22,12 @@ ALL = SubscriptionData(topic="pulled", sub_version=0)
 @pytest.fixture(scope="module")
 def instance() -> Iterator[ClientInstance]:
     with rmqfast.EmbeddedCluster() as cluster:
-        with Producer("p", name_server=cluster.name_server) as producer:
+        config = ClientConfig(name_server=cluster.name_server, request_timeout=PATIENCE)
+        with Producer("p", config=config) as producer:
             producer.create_topic("pulled", 1)
             (target,) = producer.fetch_publish_message_queues("pulled")
             for n in range(5):
-                producer.send(Message("pulled", b"%d" % n, tags="A" if n % 2 else "B"), target)
-        config = ClientConfig(name_server=cluster.name_server)
+                producer.send(Message("pulled", b"%d" % n, tags="A" if n % 2 else "B"), target, PATIENCE)
         instance = ClientInstance.of(config, config.with_pid_instance_name().client_id())
         instance.start()
         instance.update_route("pulled")
@@ -81,15 +82,20 @@ def test_a_pull_that_finds_nothing_says_why(
 def test_an_asynchronous_pull_tells_its_end_once(instance: ClientInstance, target: MessageQueue) -> None:
     ends: queue.SimpleQueue[PullResult | RmqError] = queue.SimpleQueue()
     api = PullApi(instance, "g")
-    api.pull_async(target, ALL, 0, 32, ends.put)
-    api.pull_async(MessageQueue("pulled", "broker-a", 7), ALL, 0, 32, ends.put)
-    first, second = sorted((ends.get(timeout=10), ends.get(timeout=10)), key=lambda end: isinstance(end, RmqError))
+    api.pull_async(target, ALL, 0, 32, ends.put, timeout=PATIENCE)
+    api.pull_async(MessageQueue("pulled", "broker-a", 7), ALL, 0, 32, ends.put, timeout=PATIENCE)
+    ended = [ends.get(timeout=PATIENCE) for _ in range(2)]
+    first, second = sorted(ended, key=lambda end: isinstance(end, RmqError))
     assert isinstance(first, PullResult)
     assert len(first.messages) == 5
     assert isinstance(second, ResponseError)
     assert "queueId[7] is illegal" in str(second)
     assert "BROKER: 127.0.0.1:" in str(second)
-    assert ends.empty()
+    api.pull_async(target, ALL, 4, 32, ends.put, timeout=PATIENCE)
+    third = ends.get(timeout=PATIENCE)
+    assert isinstance(third, PullResult)
+    assert third.next_begin_offset == 5, "neither of the others ended once more"
+    assert len(third.messages) == 1
 
 
 def test_a_refusal_is_the_brokers_error(instance: ClientInstance, target: MessageQueue) -> None:

@@ -199,7 +199,7 @@ class Group:
 
 @pytest.mark.parametrize("is_ordered", [False, True], ids=["concurrently", "orderly"])
 @pytest.mark.parametrize("strategy", STRATEGIES, ids=lambda strategy: str(strategy.name))
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", [*range(5), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(5, 12))])
 def test_every_queue_has_one_owner_in_the_end_and_no_message_is_lost(
     seed: int, strategy: AllocateMessageQueueStrategy, is_ordered: bool
 ) -> None:

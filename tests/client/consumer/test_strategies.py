@@ -5,7 +5,8 @@ from __future__ import annotations
 import gzip
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -71,23 +72,31 @@ def shares_of(name: str, row: dict[str, Any]) -> list[list[int] | str]:
     return [share(member) for member in [*dict.fromkeys(members), "nobody", ""]]
 
 
-def rows() -> Iterator[dict[str, Any]]:
+@cache
+def recorded() -> list[dict[str, Any]]:
     with gzip.open(GOLDEN, "rt", encoding="utf-8") as file:
-        yield from map(json.loads, file)
+        rows = [json.loads(line) for line in file]
+    assert len(rows) == 2000
+    return rows
 
 
+#: These rows are of all kinds; the tests that take long look at all there are.
+ROWS = pytest.mark.parametrize(
+    "part", [slice(4, None, 8), pytest.param(slice(None), marks=pytest.mark.long)], ids=["some", "all"]
+)
+
+
+@ROWS
 @pytest.mark.parametrize("name", NAMES)
-def test_shares_and_errors_are_those_of_4_9_4(name: str) -> None:
-    count = 0
-    for row in rows():
+def test_shares_and_errors_are_those_of_4_9_4(name: str, part: slice) -> None:
+    for row in recorded()[part]:
         assert shares_of(name, row) == row["shares"][name], row
-        count += 1
-    assert count == 2000
 
 
-def test_the_recorded_groups_are_of_all_kinds() -> None:
+@ROWS
+def test_the_recorded_groups_are_of_all_kinds(part: slice) -> None:
     seen: Counter[str] = Counter()
-    for row in rows():
+    for row in recorded()[part]:
         members, brokers = row["members"], {queue[1] for queue in row["queues"]}
         seen["no members"] += not members
         seen["a name twice"] += len(set(members)) < len(members)
@@ -156,16 +165,8 @@ def owners(
     return {queue: member for member, mine in found.items() for queue in mine}
 
 
-@pytest.mark.parametrize("strategy", [*EVEN, AllocateMessageQueueConsistentHash()], ids=lambda s: str(s.name))
-@given(queues=QUEUES, members=MEMBERS)
-@settings(max_examples=60)
-def test_each_queue_has_one_owner(
-    strategy: AllocateMessageQueueStrategy, queues: list[MessageQueue], members: list[str]
-) -> None:
-    owners(strategy, queues, members)
-
-
 @given(queues=IN_ROOMS, members=MEMBERS)
+@settings(max_examples=40)
 def test_each_queue_has_one_owner_who_is_in_its_room_if_anybody_is(
     queues: list[MessageQueue], members: list[str]
 ) -> None:
@@ -177,16 +178,18 @@ def test_each_queue_has_one_owner_who_is_in_its_room_if_anybody_is(
 
 @pytest.mark.parametrize("strategy", EVEN, ids=lambda s: str(s.name))
 @given(queues=QUEUES, members=MEMBERS)
-@settings(max_examples=60)
-def test_shares_differ_by_one_queue_at_most(
+@settings(max_examples=40)
+def test_each_queue_has_one_owner_and_shares_differ_by_one_queue_at_most(
     strategy: AllocateMessageQueueStrategy, queues: list[MessageQueue], members: list[str]
 ) -> None:
-    sizes = [len(mine) for mine in shares(strategy, queues, members).values()]
+    owned = Counter(owners(strategy, queues, members).values())
+    sizes = [owned[member] for member in members]
     assert max(sizes) - min(sizes) <= 1
 
 
 @given(queues=QUEUES, members=MEMBERS, leaver=st.integers(0, 11))
-def test_by_consistent_hash_only_the_queues_of_who_leaves_move(
+@settings(max_examples=40)
+def test_by_consistent_hash_each_queue_has_one_owner_and_only_those_of_who_leaves_move(
     queues: list[MessageQueue], members: list[str], leaver: int
 ) -> None:
     gone = members[leaver % len(members)]
@@ -197,6 +200,7 @@ def test_by_consistent_hash_only_the_queues_of_who_leaves_move(
 
 
 @given(queues=QUEUES, members=MEMBERS)
+@settings(max_examples=40)
 def test_a_sticky_member_who_is_there_twice_leaves_no_queue_to_nobody(
     queues: list[MessageQueue], members: list[str]
 ) -> None:

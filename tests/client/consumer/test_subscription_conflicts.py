@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import doctest
 import logging
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import cast
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rmqfast import EmbeddedCluster
@@ -21,8 +21,9 @@ from rmqfast.client.consumer.subscription_conflicts import (
     SubscriptionConflict,
     conflicts_of,
 )
-from rmqfast.client.consumer.subscription_watcher import ATTEMPTS, SubscriptionWatcher
-from rmqfast.client.instance import ClientConfig, ClientInstance, RouteTable
+from rmqfast.client.consumer.subscription_watcher import ATTEMPTS, LATER, SubscriptionWatcher
+from rmqfast.client.instance import ClientConfig, ClientInstance, RouteTable, Scheduler
+from rmqfast.client.instance.scheduler import Handle
 from rmqfast.errors import RemotingTimeoutError, ResponseError
 from rmqfast.remoting import RequestCode, Response, ResponseCode, fastjson
 from rmqfast.remoting.protocol.broker_data import BrokerData
@@ -32,6 +33,7 @@ from tests.broker.interop.cluster import SCENARIO, cluster_of
 from tests.client.instance.doubles import FakeConsumer
 from tests.embedded.client import send
 from tests.interop.rocketmq import running
+from tests.waiting import PATIENCE, until
 
 GROUP = "g"
 RETRY = "%RETRY%g"
@@ -112,6 +114,7 @@ def test_a_heartbeat_that_is_under_way_is_no_conflict() -> None:
 TAGS = st.lists(st.sampled_from("ABC"), min_size=1, max_size=3).map("||".join)
 
 
+@settings(max_examples=40)
 @given(st.dictionaries(st.sampled_from(["c1", "c2", "c3", "c4"]), TAGS, min_size=1))
 def test_a_conflict_names_every_member_and_is_there_if_and_only_if_tags_differ(members: dict[str, str]) -> None:
     found = conflicts_of(GROUP, {name: by_topic(wants(tags)) for name, tags in members.items()})
@@ -236,7 +239,7 @@ def members(rmqfast_cluster: EmbeddedCluster) -> Iterator[dict[str, tuple[Client
     send(rmqfast_cluster.brokers[0].address, "t", b"x")
     made = {}
     for name, tag in (("one", "A"), ("two", "B")):
-        config = ClientConfig(name_server=rmqfast_cluster.name_server, instance_name=name)
+        config = ClientConfig(name_server=rmqfast_cluster.name_server, instance_name=name, request_timeout=PATIENCE)
         instance, consumer = ClientInstance.of(config, config.client_id()), FakeConsumer(GROUP, "t")
         consumer.wanted = [wants(tag, 1 if name == "one" else 2)]
         instance.register_consumer(GROUP, consumer)
@@ -250,24 +253,17 @@ def members(rmqfast_cluster: EmbeddedCluster) -> Iterator[dict[str, tuple[Client
         instance.release()
 
 
-def test_both_members_at_a_broker_hear_of_each_other(
+def test_both_members_at_a_broker_hear_of_each_other_until_they_agree(
     members: dict[str, tuple[ClientInstance, FakeConsumer]],
 ) -> None:
     ids = {name: instance.client_id for name, (instance, _) in members.items()}
-    for instance, consumer in members.values():
-        found = SubscriptionWatcher(instance, GROUP, consumer.subscriptions).look()
-        assert expressions(list(found)) == {"t": {ids["one"]: "A", ids["two"]: "B"}}
-
-
-def test_members_at_a_broker_that_agree_again_hear_nothing(
-    members: dict[str, tuple[ClientInstance, FakeConsumer]],
-) -> None:
-    one, two = members["one"], members["two"]
-    watcher = SubscriptionWatcher(one[0], GROUP, one[1].subscriptions)
-    assert len(watcher.look()) == 1
-    two[1].wanted = [wants("A", 3)]
-    assert two[0].send_heartbeats()
-    assert watcher.look() == ()
+    watchers = [SubscriptionWatcher(instance, GROUP, consumer.subscriptions) for instance, consumer in members.values()]
+    for watcher in watchers:
+        assert expressions(list(watcher.look())) == {"t": {ids["one"]: "A", ids["two"]: "B"}}
+    two, wishes = members["two"]
+    wishes.wanted = [wants("A", 3)]
+    assert two.send_heartbeats()
+    assert [watcher.look() for watcher in watchers] == [(), ()]
 
 
 @pytest.mark.parametrize("size", [2, 200])
@@ -276,7 +272,7 @@ def test_a_broker_that_keeps_now_this_now_that_is_no_change(size: int, caplog: p
     group.members |= {f"d{number:03}": wants("A") for number in range(size)}
     group.members["d001"] = wants("B")
     watcher = group.watcher()
-    for version in range(2, 42):
+    for version in range(2, 22):
         group.table = wants("AB"[version % 2], version)
         watcher.look()
     assert len(watcher.conflicts) == watcher.warnings == 1
@@ -321,35 +317,31 @@ def test_before_its_own_heartbeat_has_come_a_member_says_nothing() -> None:
     assert len(watcher.look()) == 1
 
 
-def until(condition: Callable[[], object], seconds: float = 60.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.1)
+class Timer:
+    """Does nothing by itself."""
+
+    def __init__(self) -> None:
+        self.handles: list[Handle] = []
+
+    def every(self, initial: float, period: float, work: Callable[[], object]) -> Handle:
+        self.handles.append(Handle(initial, 0, work, period))
+        return self.handles[-1]
 
 
-def test_a_warning_comes_no_later_than_a_heartbeat_after_the_second_member(
-    members: dict[str, tuple[ClientInstance, FakeConsumer]],
-) -> None:
-    (one, first), (two, second) = members.values()
-    first.wanted, heard = [wants("B", 2)], list[SubscriptionConflict]()
-    watcher = SubscriptionWatcher(one, GROUP, first.subscriptions, heard.append)
-    watcher.start(one.scheduler, 0.2)
-    watcher.start(one.scheduler, 0.2)
-    time.sleep(0.5)
-    assert heard == []
-    second.wanted = [wants("C", 3)]
-    assert two.send_heartbeats()
-    came = time.monotonic()
-    until(lambda: heard, 5)
-    assert time.monotonic() - came < 2
-    assert expressions(heard) == {"t": {one.client_id: "B", two.client_id: "C"}}
-    watcher.stop()
-    watcher.stop()
-    second.wanted = [wants("B", 4)]
-    assert two.send_heartbeats()
-    time.sleep(0.5)
-    assert len(watcher.conflicts) == 1, "nobody looks any more"
+def test_it_looks_once_a_heartbeat_until_it_is_stopped() -> None:
+    group, heard, timer = Group(), list[SubscriptionConflict](), Timer()
+    watcher = group.watcher(heard)
+    for _ in range(2):
+        watcher.start(cast(Scheduler, timer), 30.0)
+    (handle,) = timer.handles
+    assert (handle.at, handle.period) == (LATER, 30.0)
+    group.members["c2"] = group.table = wants("C", 2)
+    handle.work()  # on a thread of its own
+    until(lambda: heard)
+    assert expressions(heard) == {"t": {"c1": "A", "c2": "C"}}
+    for _ in range(2):
+        watcher.stop()
+    assert handle.is_cancelled
 
 
 @pytest.mark.long
