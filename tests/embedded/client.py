@@ -4,11 +4,23 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
 
 from rmqfast import EmbeddedCluster
 from rmqfast.remoting import RemotingClient, RequestCode, Response
 from rmqfast.remoting.fastjson import decode
+from tests.waiting import PATIENCE, until
+
+__all__ = [
+    "Clock",
+    "address_of",
+    "broker_threads",
+    "pull",
+    "pull_fields",
+    "route",
+    "send",
+    "until",
+    "update_config",
+]
 
 SUSPEND, SUBSCRIPTION = 2, 4
 
@@ -17,16 +29,16 @@ def send(address: str, topic: str, body: bytes, *, tries: int = 0, **properties:
     """Sends a message to the first queue as clients of 4.9 do; `tries` is how often it was consumed in vain."""
     fields = {"a": "P", "b": topic, "c": "TBW102", "d": "4", "e": "0", "f": "0", "g": "1", "h": "0", "j": str(tries)}
     fields |= {"i": "\x02".join(f"{name}\x01{value}" for name, value in properties.items()), "k": "false"}
-    with RemotingClient(address) as client:
+    with RemotingClient(address, timeout=PATIENCE) as client:
         return client.request(RequestCode.SEND_MESSAGE_V2, fields, body)
 
 
 def pull(address: str, topic: str, *, offset: int = 0, suspend: int = 0, sql: str | None = None) -> Response:
     """Pulls up to 32 messages of the first queue; waits `suspend` milliseconds for the first."""
-    with RemotingClient(address) as client:
+    with RemotingClient(address, timeout=PATIENCE) as client:
         fields = pull_fields(topic, offset=offset, suspend=suspend)
         fields |= {} if sql is None else {"subscription": sql, "expressionType": "SQL92"}
-        return client.request(RequestCode.PULL_MESSAGE, fields, timeout=suspend / 1000 + 5)
+        return client.request(RequestCode.PULL_MESSAGE, fields, timeout=suspend / 1000 + PATIENCE)
 
 
 def pull_fields(topic: str, *, queue_id: int = 0, offset: int = 0, suspend: int = 0) -> dict[str, str]:
@@ -48,24 +60,26 @@ def pull_fields(topic: str, *, queue_id: int = 0, offset: int = 0, suspend: int 
 
 def update_config(address: str, **values: str) -> Response:
     """Changes the configuration of a broker, as `mqadmin updateBrokerConfig` does."""
-    with RemotingClient(address) as client:
+    with RemotingClient(address, timeout=PATIENCE) as client:
         text = "".join(f"{key}={value}\n" for key, value in values.items())
         return client.request(RequestCode.UPDATE_BROKER_CONFIG, body=text.encode())
 
 
 def route(name_server: str, topic: str) -> dict[str, dict[str, int]]:
     """Queues and permission of a topic by broker, as a name server tells; nothing where it does not know the topic."""
-    with RemotingClient(name_server) as client:
+    with RemotingClient(name_server, timeout=PATIENCE) as client:
         answer = client.request(RequestCode.GET_ROUTEINFO_BY_TOPIC, {"topic": topic})
     return {queues["brokerName"]: queues for queues in decode(answer.body)["queueDatas"]} if answer.code == 0 else {}
 
 
-def until(is_so: Callable[[], object], seconds: float = 10.0) -> None:
-    """Waits until something is so."""
-    end = time.monotonic() + seconds
-    while not is_so():
-        assert time.monotonic() < end, f"not so in {seconds} s"
-        time.sleep(0.02)
+class Clock:
+    """A broker's: the time of this machine, and so many milliseconds more."""
+
+    def __init__(self, ahead: int = 0) -> None:
+        self.ahead = ahead
+
+    def __call__(self) -> int:
+        return time.time_ns() // 1_000_000 + self.ahead
 
 
 def broker_threads() -> set[str]:

@@ -19,7 +19,7 @@ from rmqfast.broker.configuration.config import BrokerConfig
 from rmqfast.broker.configuration.config_file import ConfigFile
 from rmqfast.broker.housekeeping import timers_of
 from rmqfast.broker.options_of_config import request_ages
-from rmqfast.broker.ports import VIP_DISTANCE, bracketed, free_port, refuse_taken
+from rmqfast.broker.ports import VIP_DISTANCE, HeldPorts, bracketed, refuse_taken
 from rmqfast.broker.processors import processors_of
 from rmqfast.broker.registration.name_servers import NameServers
 from rmqfast.broker.registration.registrar import Registrar
@@ -112,9 +112,9 @@ class Broker:
         self._refuse_fork()
         if self._server is not None or self._stopped.is_set():
             raise ArgumentError("a broker is started once")
-        self._take_port()
         self._access = access_of(self.config, self._now)
         credentials = credentials_of(self.config)
+        held = self._take_port()
         try:
             self._open()
             self._listen()
@@ -123,6 +123,9 @@ class Broker:
         except BaseException:
             self.stop()
             raise
+        finally:
+            if held is not None:
+                held.release()
         return self.address
 
     @property
@@ -195,11 +198,14 @@ class Broker:
             message = "the broker is of the process before a fork: make one in this process"
             raise ForkError(message)
 
-    def _take_port(self) -> None:
+    def _take_port(self) -> HeldPorts | None:
         host = self.config.text("bindAddress")
         if self.config.number("listenPort") == 0:
-            self.config = self.config.replaced({"listenPort": str(free_port(host))})
+            held = HeldPorts(host)
+            self.config = self.config.replaced({"listenPort": str(held.port)})
+            return held
         refuse_taken(host, self.config.number("listenPort"))
+        return None
 
     def _open(self) -> None:
         check = all_of(None if self._access is None else self._access.check, self._check)

@@ -15,7 +15,10 @@ from rmqfast.broker.timer import Job, Timer
 if TYPE_CHECKING:
     from rmqfast.broker.acl import AccessValidator
 
-__all__ = ["timers_of"]
+__all__ = ["FIRST_DELIVERY", "timers_of"]
+
+#: Seconds until delayed messages are looked at for the first time (`ScheduleMessageService.FIRST_DELAY_TIME`).
+FIRST_DELIVERY = 1.0
 
 
 def timers_of(
@@ -35,7 +38,7 @@ def timers_of(
     return [
         Timer("rmqfast-housekeeping", housekeeping),
         Timer("rmqfast-notices", [Job(tables.notifier.run_once, 0.2, lambda: 0.2)]),
-        Timer("rmqfast-delay", [Job(lambda: _deliver(tables, is_stopped), 1, lambda: 0.05)]),
+        Timer("rmqfast-delay", [Job(lambda: _deliver(tables, is_stopped), FIRST_DELIVERY, lambda: 0.05)]),
         Timer("rmqfast-transactions", [_check_transactions(tables)]),
     ]
 

@@ -10,7 +10,7 @@ from contextlib import suppress
 
 from rmqfast.errors import ArgumentError, RemotingError
 
-__all__ = ["VIP_DISTANCE", "bracketed", "free_port", "refuse_taken"]
+__all__ = ["VIP_DISTANCE", "HeldPorts", "bracketed", "refuse_taken"]
 
 #: The second listener stands so many ports below the first.
 VIP_DISTANCE = 2
@@ -27,19 +27,38 @@ def bracketed(host: str) -> str:
     return f"[{host}]" if ":" in host and not host.startswith("[") else host
 
 
-def free_port(host: str) -> int:
-    """A port that is free, as the one two below it is.
+class HeldPorts:
+    """A port that is free, and the one two below it; the system gives them to nobody else until `release`.
+
+    A broker has to know its port before it opens its store, and listens later.
 
     Raises:
-        RemotingError: None is found.
+        RemotingError: No two are found.
+
+    Example:
+        >>> held = HeldPorts("127.0.0.1")
+        >>> refuse_taken("127.0.0.1", held.port)
+        >>> held.release()
     """
-    for _ in range(_TRIES):
-        with _socket(host) as first, _socket(host) as second, suppress(OSError):
-            first.bind((host, 0))
-            port: int = first.getsockname()[1]
-            second.bind((host, port - VIP_DISTANCE))
-            return port
-    raise RemotingError(f"no two ports are free at {host}")
+
+    def __init__(self, host: str) -> None:
+        for _ in range(_TRIES):
+            self._sockets = [_socket(host), _socket(host)]
+            with suppress(OSError):
+                self._sockets[0].bind((host, 0))
+                self.port: int = self._sockets[0].getsockname()[1]
+                self._sockets[1].bind((host, self.port - VIP_DISTANCE))
+                for held in self._sockets:
+                    # not before: two that say so could have the same port; from now on a listener is let in
+                    held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                return
+            self.release()
+        raise RemotingError(f"no two ports are free at {host}")
+
+    def release(self) -> None:
+        """Leaves the ports to those who listen there."""
+        for held in self._sockets:
+            held.close()
 
 
 def refuse_taken(host: str, port: int) -> None:
