@@ -1,0 +1,39 @@
+"""Threads that wait in a blocking call, and how Ctrl-C comes to them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from tests.waiting import PATIENCE, until
+
+
+@contextmanager
+def behind_a_wait(act: Callable[[], object]) -> Iterator[None]:
+    """Has `act` called once the thread that runs the block waits, on another thread."""
+    waits, begins = threading.get_ident(), threading.Event()
+
+    def wait_and_act() -> None:
+        begins.wait()  # the start of a thread is a wait, too
+        until(lambda: sys._current_frames()[waits].f_code.co_name == "wait")
+        act()
+
+    thread = threading.Thread(target=wait_and_act)
+    thread.start()
+    begins.set()
+    try:
+        yield
+    finally:
+        thread.join(PATIENCE)
+
+
+def check_ends_by_ctrl_c(wait: Callable[[], object]) -> None:
+    """Fails unless a call that waits ends because of Ctrl-C, which comes once it does."""
+    with behind_a_wait(lambda: os.kill(os.getpid(), signal.SIGINT)), pytest.raises(KeyboardInterrupt):
+        wait()
