@@ -5,100 +5,101 @@ from __future__ import annotations
 import asyncio
 import functools
 import threading
-import time
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 import rmqfast
-from rmqfast import (
-    ConsumeConcurrentlyStatus,
-    ConsumeOrderlyStatus,
-    EmbeddedCluster,
-    Message,
-    MessageQueue,
-    MessageView,
-    aio,
-)
+from rmqfast import ConsumeConcurrentlyStatus, ConsumeOrderlyStatus, EmbeddedCluster, MessageQueue, MessageView, aio
 from rmqfast.client.push import ConsumeConcurrentlyContext, in_order
 from rmqfast.errors import ArgumentError, ClientError
+from tests.client.push.listening import PATIENT, send
+from tests.waiting import PATIENCE
+from tests.waiting import until_async as until
 
-from .loops import STILL, Ticker, run, stood_still, until
+from .loops import run
 
-SUCCESS, LATER = ConsumeConcurrentlyStatus
-
-
-@pytest.fixture
-def rmqfast_broker_config() -> Mapping[str, str]:
-    """What is to come once more comes soon."""
-    return {"messageDelayLevel": "1s " * 18}
+SUCCESS = ConsumeConcurrentlyStatus.CONSUME_SUCCESS
 
 
-async def send(cluster: EmbeddedCluster, topic: str, bodies: Sequence[bytes], queues: int = 2) -> None:
-    async with aio.Producer("sends", name_server=cluster.name_server) as producer:
-        await producer.create_topic(topic, queues)
-        targets = sorted(await producer.fetch_publish_message_queues(topic))
-        for number, body in enumerate(bodies):
-            await producer.send(Message(topic, body), targets[number % queues])
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[EmbeddedCluster]:
+    # what is to come once more is due at once
+    with EmbeddedCluster(config={"messageDelayLevel": " ".join(["0s"] * 18)}) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def producer(cluster: EmbeddedCluster) -> Iterator[rmqfast.Producer]:
+    with rmqfast.Producer("sends", name_server=cluster.name_server, config=PATIENT) as running:
+        yield running
 
 
 async def consumer(cluster: EmbeddedCluster, listener: Any, topic: str, **options: Any) -> aio.PushConsumer:
     """One that is not started."""
-    orderly = options.pop("orderly", None)
-    made = aio.PushConsumer(f"g-{topic}", name_server=cluster.name_server, **options)
+    config = replace(PATIENT, name_server=cluster.name_server)
+    # what a listener has done is noted before the end
+    options.setdefault("await_termination_millis_when_shutdown", int(PATIENCE * 1000))
+    made = aio.PushConsumer(f"g-{topic}", config=config, **options)
     await made.subscribe(topic)
-    await made.register_message_listener(listener, orderly=orderly)
+    await made.register_message_listener(listener)
     return made
 
 
-def test_an_async_listener_runs_on_the_loop_many_calls_at_a_time(rmqfast_cluster: EmbeddedCluster) -> None:
+def test_an_async_listener_runs_on_the_loop_many_calls_at_a_time(
+    cluster: EmbeddedCluster, producer: rmqfast.Producer
+) -> None:
     async def main() -> None:
-        seen: list[bytes | None] = []
-        at_work = most = 0
+        seen: list[bytes] = []
+        at_work = 0
+        are_eight_at_work = asyncio.Event()
 
         async def listen(messages: Sequence[MessageView], context: ConsumeConcurrentlyContext) -> Any:
-            nonlocal at_work, most
+            nonlocal at_work
             assert threading.current_thread() is threading.main_thread()
             assert {message.queue for message in messages} == {context.queue}
             at_work += 1
-            most = max(most, at_work)
-            await asyncio.sleep(0.05)
+            assert at_work <= 8
+            if at_work == 8:
+                are_eight_at_work.set()
+            await are_eight_at_work.wait()
             at_work -= 1
-            seen.extend(message.body for message in messages)
+            seen.extend(message.body or b"" for message in messages)
             return SUCCESS
 
-        await send(rmqfast_cluster, "many", [b"%d" % n for n in range(40)])
-        patient = {"await_termination_millis_when_shutdown": 20_000}  # or the last ones would come again
-        async with await consumer(rmqfast_cluster, listen, "many", consume_thread_min=8, **patient):
-            await until(lambda: len(seen) == 40)
-        assert sorted(seen, key=lambda body: int(body or b"")) == [b"%d" % n for n in range(40)]
-        assert 2 <= most <= 8
-        async with aio.Admin(name_server=rmqfast_cluster.name_server) as admin:
-            assert {row.consumer_offset for row in await admin.consume_stats("g-many", "many")} == {20}
+        async with await consumer(cluster, listen, "many", consume_thread_min=8) as one:
+            await until(lambda: len(seen) == 20, lambda: (at_work, seen))
+            assert (one.group, one.options.consume_thread_min) == ("g-many", 8)
+            assert "@" in one.client_id
+        assert sorted(seen) == sorted(bodies)
+        async with aio.Admin(name_server=cluster.name_server) as admin:
+            assert {row.consumer_offset for row in await admin.consume_stats("g-many", "many")} == {10}
 
+    bodies = [b"%d" % number for number in range(20)]
+    send(producer, "many", bodies, queues=2)
     run(main())
 
 
-def test_a_plain_listener_runs_on_threads(rmqfast_cluster: EmbeddedCluster) -> None:
+def test_a_plain_listener_runs_on_threads(cluster: EmbeddedCluster, producer: rmqfast.Producer) -> None:
     async def main() -> None:
-        seen: list[bytes | None] = []
+        seen: list[threading.Thread] = []
 
         def listen(messages: Sequence[MessageView], _context: Any) -> Any:
-            assert threading.current_thread() is not threading.main_thread()
-            seen.extend(message.body for message in messages)
+            seen.append(threading.current_thread())
             return SUCCESS
 
-        await send(rmqfast_cluster, "plain", [b"x"])
-        async with await consumer(rmqfast_cluster, listen, "plain"):
+        async with await consumer(cluster, listen, "plain"):
             await until(lambda: seen)
-        assert seen == [b"x"]
+        assert threading.main_thread() not in seen
 
+    send(producer, "plain", [b"x"])
     run(main())
 
 
-def test_what_is_not_a_status_is_a_retry(rmqfast_cluster: EmbeddedCluster) -> None:
+def test_what_a_coroutine_raises_is_a_retry(cluster: EmbeddedCluster, producer: rmqfast.Producer) -> None:
     async def main() -> None:
         times: dict[bytes, list[int]] = defaultdict(list)
 
@@ -107,46 +108,22 @@ def test_what_is_not_a_status_is_a_retry(rmqfast_cluster: EmbeddedCluster) -> No
             body = message.body or b""
             times[body].append(message.reconsume_times)
             await asyncio.sleep(0)
-            if message.reconsume_times > 0 or body == b"ok":
-                return SUCCESS
-            if body == b"raises":
-                raise ValueError(body)
-            if body == b"is cancelled":
-                raise asyncio.CancelledError
-            return {b"None": None, b"True": True, b"later": LATER, b"an ok in order": ConsumeOrderlyStatus.SUCCESS}[
-                body
-            ]
-
-        bodies = [b"raises", b"is cancelled", b"None", b"True", b"later", b"an ok in order", b"ok"]
-        await send(rmqfast_cluster, "retried", bodies)
-        async with await consumer(rmqfast_cluster, functools.partial(listen), "retried"):
-            await until(lambda: sum(map(len, times.values())) == 13, lambda: times)
-            await asyncio.sleep(0.2)
-        assert times == {body: [0] if body == b"ok" else [0, 1] for body in bodies}
-
-    run(main())
-
-
-def test_a_message_whose_listener_takes_too_long_comes_once_more(rmqfast_cluster: EmbeddedCluster) -> None:
-    async def main() -> None:
-        times: list[int] = []
-        go_on = asyncio.Event()
-
-        async def listen(messages: Sequence[MessageView], _context: Any) -> Any:
-            times.append(messages[0].reconsume_times)
-            if messages[0].reconsume_times == 0:
-                await go_on.wait()
+            if body in raised and not message.reconsume_times:
+                raise raised[body]
             return SUCCESS
 
-        await send(rmqfast_cluster, "slow", [b"x"])
-        async with await consumer(rmqfast_cluster, listen, "slow", consume_timeout=0.01):
-            await until(lambda: times == [0, 1], lambda: times)
-            go_on.set()
+        async with await consumer(cluster, functools.partial(listen), "retried"):
+            await until(lambda: sum(map(len, times.values())) == 5, lambda: times)
+        assert times == {b"fails": [0, 1], b"is cancelled": [0, 1], b"ok": [0]}
 
+    raised: dict[bytes, BaseException] = {b"fails": ValueError("mine"), b"is cancelled": asyncio.CancelledError()}
+    send(producer, "retried", [*raised, b"ok"])
     run(main())
 
 
-def test_a_queue_is_consumed_in_order_by_a_listener_that_is_marked(rmqfast_cluster: EmbeddedCluster) -> None:
+def test_a_queue_is_consumed_in_order_by_a_listener_that_is_marked(
+    cluster: EmbeddedCluster, producer: rmqfast.Producer
+) -> None:
     async def main() -> None:
         seen: dict[int, list[int]] = defaultdict(list)
         refused: set[tuple[int, int]] = set()
@@ -155,30 +132,34 @@ def test_a_queue_is_consumed_in_order_by_a_listener_that_is_marked(rmqfast_clust
         async def listen(messages: Sequence[MessageView], context: Any) -> Any:
             (message,) = messages
             place = message.queue_id, message.queue_offset
-            await asyncio.sleep(0.001 * (message.queue_offset % 3))
-            if message.queue_offset == 4 and place not in refused:
+            for _ in range(message.queue_offset % 3):  # later ones may pass it
+                await asyncio.sleep(0)
+            if message.queue_offset == 2 and place not in refused:
                 refused.add(place)
-                context.suspend_current_queue_time = 0.05
+                context.suspend_current_queue_time = 0.01
                 return None
             seen[message.queue_id].append(message.queue_offset)
             return ConsumeOrderlyStatus.SUCCESS
 
-        await send(rmqfast_cluster, "ordered", [b"x"] * 20)
-        async with await consumer(rmqfast_cluster, listen, "ordered"):
-            await until(lambda: sum(map(len, seen.values())) == 20, lambda: seen)
-        assert seen == {0: list(range(10)), 1: list(range(10))}
+        async with await consumer(cluster, listen, "ordered"):
+            await until(lambda: sum(map(len, seen.values())) == 10, lambda: seen)
+        assert seen == {0: list(range(5)), 1: list(range(5))}
         assert len(refused) == 2
 
+    send(producer, "ordered", [b"x"] * 10, queues=2)
     run(main())
 
 
-def test_messages_of_a_loop_that_ends_come_to_the_next_one(rmqfast_cluster: EmbeddedCluster) -> None:
+def test_messages_of_a_loop_that_ends_come_to_the_next_one(
+    cluster: EmbeddedCluster, producer: rmqfast.Producer
+) -> None:
     async def never(_messages: Sequence[MessageView], _context: Any) -> Any:
         begun.set()
         await asyncio.Event().wait()
 
     async def leave() -> aio.PushConsumer:
-        left = await consumer(rmqfast_cluster, never, "left")
+        # until its end it fails over and over: there is no loop any more
+        left = await consumer(cluster, never, "left", max_reconsume_times=10_000)
         await left.start()
         await until(begun.is_set)
         return left
@@ -191,44 +172,18 @@ def test_messages_of_a_loop_that_ends_come_to_the_next_one(rmqfast_cluster: Embe
             return SUCCESS
 
         await left.shutdown()
-        async with await consumer(rmqfast_cluster, listen, "left"):
+        async with await consumer(cluster, listen, "left"):
             await until(lambda: seen)
         assert seen == [b"x"]
 
     begun = threading.Event()
-    run(send(rmqfast_cluster, "left", [b"x"], queues=1))
+    send(producer, "left", [b"x"])
     run(take_over(run(leave())))
 
 
-def test_it_is_suspended_resumed_and_looked_into(rmqfast_cluster: EmbeddedCluster) -> None:
+def test_what_is_wrong_is_said_in_the_words_of_the_blocking_consumer(cluster: EmbeddedCluster) -> None:
     async def main() -> None:
-        seen: list[bytes | None] = []
-
-        async def listen(messages: Sequence[MessageView], _context: Any) -> Any:
-            seen.extend(message.body for message in messages)
-            return SUCCESS
-
-        await send(rmqfast_cluster, "looked", [b"1"])
-        async with await consumer(rmqfast_cluster, listen, "looked", pull_suspend_millis=100) as one:
-            await until(lambda: seen)
-            queues = await one.fetch_subscribe_message_queues("looked")
-            assert len(queues) == 2
-            assert "mqTable" in await one.running_info()
-            await one.update_consume_offset(queues[0], 1)
-            await one.suspend()
-            await one.resume()
-            await one.subscribe("other")
-            await one.unsubscribe("other")
-            assert one.group == "g-looked"
-            assert "@" in one.client_id
-            assert one.options.consume_thread_min == 20
-
-    run(main())
-
-
-def test_what_is_wrong_is_said_in_the_words_of_the_blocking_consumer(rmqfast_cluster: EmbeddedCluster) -> None:
-    async def main() -> None:
-        name_server = rmqfast_cluster.name_server
+        name_server = cluster.name_server
         asynchronous = aio.PushConsumer("wrong", name_server=name_server, instance_name="aio")
         blocking = rmqfast.PushConsumer("wrong", name_server=name_server, instance_name="blocking")
         queue = MessageQueue("wrong", "broker-a", 0)
@@ -252,20 +207,3 @@ def test_what_is_wrong_is_said_in_the_words_of_the_blocking_consumer(rmqfast_clu
             aio.PushConsumer("wrong", no_option=1)
 
     run(main())
-
-
-def test_the_loop_goes_on_while_a_consumer_starts_works_and_ends(rmqfast_cluster: EmbeddedCluster) -> None:
-    async def main(topic: str) -> float:
-        seen: list[MessageView] = []
-
-        async def listen(messages: Sequence[MessageView], _context: Any) -> Any:
-            seen.extend(messages)
-            return SUCCESS
-
-        await send(rmqfast_cluster, topic, [b"x"] * 200)
-        ticker = Ticker()
-        async with ticker.ticking(), await consumer(rmqfast_cluster, listen, topic):
-            await until(lambda: len(seen) == 200)
-        return ticker.longest
-
-    assert stood_still(lambda: main(f"ticks-{time.monotonic_ns()}")) < STILL
