@@ -10,8 +10,9 @@ import pytest
 from rmqfast import EmbeddedCluster
 from rmqfast.remoting import RemotingClient, RequestCode
 from rmqfast.remoting.fastjson import decode
-from tests.embedded.client import address_of, pull, send, until
+from tests.embedded.client import address_of, pull, send
 from tests.interop.rocketmq import RocketMQ, java
+from tests.waiting import until
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
 SMALL = {
@@ -63,7 +64,7 @@ def test_the_real_broker_goes_on_with_the_store_and_gives_it_back(tmp_path: Path
             groups = decode(client.request(RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG).body)
             assert groups["subscriptionGroupTable"]["G"]["retryMaxTimes"] == 3
         assert b"java-49" in pull(address, "orders", offset=40).body
-        until(lambda: b"late" in pull(address, "orders", offset=50).body, 60)
+        until(lambda: b"late" in pull(address, "orders", offset=50).body)
         assert produced(real.name_server, ["theirs"]) == ["SEND_OK"]
     with EmbeddedCluster(store, config=SMALL) as cluster:
         address = address_of(cluster)
