@@ -1,19 +1,20 @@
-"""What the tests of asyncio clients have: a loop, a look at how long it stood still, a broker that is silent."""
+"""What the tests of asyncio clients have: a loop of their own, and methods that wait until the loop lets them go on."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import socket
 import threading
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Any, TypeVar
 
-from rmqfast import EmbeddedCluster
-from rmqfast.client.instance import ClientConfig
+from tests.client.instance.gate import gated
+from tests.waiting import PATIENCE
+from tests.waiting import until_async as until
+
+__all__ = ["STILL", "Held", "Ticker", "gated", "run", "stood_still", "until"]
 
 T = TypeVar("T")
-PATIENCE = 60.0
 #: How long a loop may stand still, in seconds.
 STILL = 0.2
 
@@ -28,13 +29,27 @@ def run(work: Coroutine[Any, Any, T]) -> T:
     return asyncio.run(within())
 
 
-async def until(condition: Callable[[], object], what: Callable[[], object] = str) -> None:
-    """Waits until something is so."""
-    loop = asyncio.get_running_loop()
-    end = loop.time() + PATIENCE / 2
-    while not condition():
-        assert loop.time() < end, f"not in time: {what()}"
-        await asyncio.sleep(0.01)
+class Held:
+    """A method that goes on only once the loop has let it: if it held the loop up, it would wait for itself.
+
+    Args:
+        owner: Whose method it is.
+        name: The method's.
+    """
+
+    def __init__(self, owner: object, name: str) -> None:
+        self._call: Callable[..., Any] = getattr(owner, name)
+        self.is_entered, self._may_go = threading.Event(), threading.Event()
+        setattr(owner, name, self)
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        self.is_entered.set()
+        assert self._may_go.wait(PATIENCE), "the loop did not go on meanwhile"
+        return self._call(*args, **named)
+
+    def let_go(self) -> None:
+        """Lets it go on, now and whenever it is called again."""
+        self._may_go.set()
 
 
 def stood_still(work: Callable[[], Coroutine[Any, Any, float]]) -> float:
@@ -71,64 +86,3 @@ class Ticker:
             await asyncio.sleep(0.01)
             now = loop.time()
             self.longest, before = max(self.longest, now - before), now
-
-
-class Gate:
-    """Stands before a broker, and holds its answers back while it is shut."""
-
-    def __init__(self, target: str) -> None:
-        host, _, port = target.rpartition(":")
-        self._target = host, int(port)
-        self._listening = socket.create_server(("127.0.0.1", 0))
-        self.address = f"127.0.0.1:{self._listening.getsockname()[1]}"
-        self._open = threading.Event()
-        self._open.set()
-        self._sockets = [self._listening]
-        self._start(self._accept)
-
-    def shut(self) -> None:
-        """No answer gets through."""
-        self._open.clear()
-
-    def open(self) -> None:
-        """What was held back, and what comes, gets through."""
-        self._open.set()
-
-    def close(self) -> None:
-        """Ends all connections."""
-        self.open()
-        for each in self._sockets:
-            with contextlib.suppress(OSError):
-                each.shutdown(socket.SHUT_RDWR)
-            each.close()
-
-    def _accept(self) -> None:
-        with contextlib.suppress(OSError):
-            while True:
-                taken, _ = self._listening.accept()
-                beyond = socket.create_connection(self._target)
-                self._sockets += [taken, beyond]
-                self._start(self._copy, taken, beyond, is_answer=False)
-                self._start(self._copy, beyond, taken, is_answer=True)
-
-    def _copy(self, source: socket.socket, target: socket.socket, *, is_answer: bool) -> None:
-        with contextlib.suppress(OSError):
-            while data := source.recv(1 << 16):
-                if is_answer:
-                    self._open.wait()
-                target.sendall(data)
-            target.shutdown(socket.SHUT_RDWR)
-
-    @staticmethod
-    def _start(work: Callable[..., None], *args: Any, **named: Any) -> None:
-        threading.Thread(target=work, args=args, kwargs=named, daemon=True).start()
-
-
-@contextlib.contextmanager
-def gated(cluster: EmbeddedCluster) -> Iterator[tuple[Gate, ClientConfig]]:
-    """A gate before a cluster's broker, and how clients go through it."""
-    gate = Gate(cluster.brokers[0].address)
-    try:
-        yield gate, ClientConfig(name_server=cluster.name_server, translate_address=lambda _: gate.address)
-    finally:
-        gate.close()

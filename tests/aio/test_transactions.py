@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Iterator
 from typing import Any
 
 import pytest
@@ -12,16 +12,19 @@ import pytest
 from rmqfast import EmbeddedCluster, LocalTransactionState, Message, aio, open_store
 from rmqfast.client.producer import SendStatus
 from rmqfast.errors import ClientError
+from tests.waiting import until_async
 
-from .loops import run, until
+from .loops import run
 
 COMMIT, ROLLBACK, UNKNOWN = LocalTransactionState
 
 
-@pytest.fixture
-def rmqfast_broker_config() -> Mapping[str, str]:
-    """Brokers soon ask what became of a transaction."""
-    return {"transactionTimeOut": "200", "transactionCheckInterval": "200"}
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[EmbeddedCluster]:
+    """A broker that soon asks what became of a transaction, and never gives up, however slow the answers are."""
+    often = {"transactionTimeOut": "50", "transactionCheckInterval": "50", "transactionCheckMax": "1000000"}
+    with EmbeddedCluster(config=often) as running:
+        yield running
 
 
 def bodies(cluster: EmbeddedCluster, topic: str) -> list[bytes]:
@@ -37,7 +40,7 @@ class Bank:
 
     async def execute_local_transaction(self, message: Message, argument: Any) -> LocalTransactionState | None:
         assert threading.current_thread() is threading.main_thread()
-        await asyncio.sleep(0.02)
+        await asyncio.sleep(0)
         assert "UNIQ_KEY" in message.properties
         if isinstance(argument, Exception):
             raise argument
@@ -50,10 +53,10 @@ class Bank:
         return ROLLBACK if message.body == b"no" else COMMIT
 
 
-def test_transactions_are_carried_out_on_the_loop_many_at_a_time(rmqfast_cluster: EmbeddedCluster) -> None:
+def test_transactions_are_carried_out_on_the_loop_many_at_a_time(cluster: EmbeddedCluster) -> None:
     async def main() -> None:
         bank = Bank()
-        async with aio.TransactionProducer("bank", bank, name_server=rmqfast_cluster.name_server) as producer:
+        async with aio.TransactionProducer("bank", bank, name_server=cluster.name_server) as producer:
             sends = {
                 b"yes": COMMIT,
                 b"no": ROLLBACK,
@@ -67,11 +70,9 @@ def test_transactions_are_carried_out_on_the_loop_many_at_a_time(rmqfast_cluster
             assert [result.local_state for result in results] == [COMMIT, ROLLBACK, UNKNOWN, UNKNOWN, UNKNOWN]
             assert {result.send_result.status for result in results} == {SendStatus.SEND_OK}
             # where a machine is slow, the broker asks for the others, too, and may be told twice
+            await until_async(lambda: set(bank.asked) >= {b"later", b"nothing said", b"raised"}, lambda: bank.asked)
             expected = sends.keys() - {b"no"}
-            await until(
-                lambda: set(bodies(rmqfast_cluster, "money")) == expected, lambda: bodies(rmqfast_cluster, "money")
-            )
-            assert set(bank.asked) >= {b"later", b"nothing said", b"raised"}
+            await until_async(lambda: set(bodies(cluster, "money")) == expected, lambda: bodies(cluster, "money"))
             assert (await producer.send(Message("money", b"a plain one"))).status is SendStatus.SEND_OK
             with pytest.raises(ClientError, match="the message body length is zero"):
                 await producer.send_in_transaction(Message("money", b""))
@@ -79,7 +80,7 @@ def test_transactions_are_carried_out_on_the_loop_many_at_a_time(rmqfast_cluster
     run(main())
 
 
-def test_a_listener_of_plain_functions_is_called_on_threads(rmqfast_cluster: EmbeddedCluster) -> None:
+def test_a_listener_of_plain_functions_is_called_on_threads(cluster: EmbeddedCluster) -> None:
     class Plain:
         def execute_local_transaction(self, _message: Message, _argument: Any) -> LocalTransactionState:
             assert threading.current_thread() is not threading.main_thread()
@@ -89,16 +90,14 @@ def test_a_listener_of_plain_functions_is_called_on_threads(rmqfast_cluster: Emb
             return None
 
     async def main() -> None:
-        async with aio.TransactionProducer("bank", Plain(), name_server=rmqfast_cluster.name_server) as producer:
+        async with aio.TransactionProducer("bank", Plain(), name_server=cluster.name_server) as producer:
             assert (await producer.send_in_transaction(Message("plain", b"x"))).local_state is COMMIT
-            await until(
-                lambda: set(bodies(rmqfast_cluster, "plain")) == {b"x"}, lambda: bodies(rmqfast_cluster, "plain")
-            )
+            await until_async(lambda: set(bodies(cluster, "plain")) == {b"x"}, lambda: bodies(cluster, "plain"))
 
     run(main())
 
 
-def test_a_transaction_goes_on_where_nobody_waits_for_it_any_more(rmqfast_cluster: EmbeddedCluster) -> None:
+def test_a_transaction_goes_on_where_nobody_waits_for_it_any_more(cluster: EmbeddedCluster) -> None:
     class Slow(Bank):
         async def execute_local_transaction(self, _message: Message, _argument: Any) -> LocalTransactionState:
             begun.set()
@@ -108,13 +107,13 @@ def test_a_transaction_goes_on_where_nobody_waits_for_it_any_more(rmqfast_cluste
     begun, go_on = asyncio.Event(), asyncio.Event()
 
     async def main() -> None:
-        async with aio.TransactionProducer("bank", Slow(), name_server=rmqfast_cluster.name_server) as producer:
+        async with aio.TransactionProducer("bank", Slow(), name_server=cluster.name_server) as producer:
             task = asyncio.create_task(producer.send_in_transaction(Message("slow", b"x")))
             await begun.wait()
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task
             go_on.set()
-            await until(lambda: set(bodies(rmqfast_cluster, "slow")) == {b"x"}, lambda: bodies(rmqfast_cluster, "slow"))
+            await until_async(lambda: set(bodies(cluster, "slow")) == {b"x"}, lambda: bodies(cluster, "slow"))
 
     run(main())
