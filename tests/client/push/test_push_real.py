@@ -18,12 +18,12 @@ from rmqfast._native import MessageView
 from rmqfast.client.instance import ClientConfig
 from rmqfast.client.producer import Producer
 from rmqfast.client.push import ConsumeConcurrentlyStatus, ConsumeOrderlyStatus, PushConsumer, PushTimings
-from rmqfast.client.push.push_consumer_impl import PushConsumerImpl
 from tests.broker.interop.cluster import SCENARIO, Cluster, RealCluster, cluster_of
 from tests.broker.interop.mqadmin import Admin
 from tests.interop.rocketmq import running
+from tests.waiting import PATIENCE, until
 
-from .listening import Seen, is_there, send, until
+from .listening import Seen, impl_of, is_there, send
 
 pytestmark = [pytest.mark.long, pytest.mark.soak, pytest.mark.timeout(600)]
 
@@ -55,17 +55,19 @@ def consumer(cluster: Cluster, group: str, listener: Any, topic: str, tags: str 
     return made
 
 
-def impl_of(one: PushConsumer) -> PushConsumerImpl:
-    assert one._impl is not None
-    return one._impl
-
-
 def stored(one: PushConsumer, queue: MessageQueue) -> int | None:
     """A group's offset as the broker has it."""
     instance = impl_of(one).instance
     address = instance.publish_address(queue.broker_name)
     assert address is not None
     return instance.api.query_consumer_offset(address, one.group, queue)
+
+
+def version(one: PushConsumer, topic: str) -> int:
+    """Of a member's subscription, in milliseconds: brokers go by the newest."""
+    subscription = impl_of(one).subscription(topic)
+    assert subscription is not None
+    return subscription.sub_version
 
 
 def mine(one: PushConsumer, topic: str) -> set[int]:
@@ -81,14 +83,19 @@ def test_members_with_other_tags_lose_what_the_other_one_wants(cluster: Cluster,
     second = consumer(cluster, group, seen_b, topic, "tagB", instance_name="2-tagB")
     with first, second:
         until(lambda: (mine(first, topic), mine(second, topic)) == ({0, 1}, {2, 3}))
-        time.sleep(1)
-        # whose subscription is the newest is a matter of milliseconds: it is to be that of tagB
-        second.subscribe(topic, "tagB")
+        for one in (first, second):
+            impl_of(one).do_rebalance()  # waits for one that is under way, whose end makes a subscription newer
+
+        def is_tag_b_newest() -> bool:
+            second.subscribe(topic, "tagB")
+            return version(second, topic) > version(first, topic)
+
+        until(is_tag_b_newest)  # a matter of milliseconds
         for number in range(8):
             producer.send(Message(topic, b"B%d" % number, tags="tagB"), queues[number % 4])
         seen_b.wait(4)
         # the offsets of the queues of tagA pass over what was dropped here once the pull that waits has ended
-        until(lambda: [stored(first, queue) for queue in queues] == [2, 2, 2, 2], 60)
+        until(lambda: [stored(first, queue) for queue in queues] == [2, 2, 2, 2])
     assert sorted(seen_b.bodies) == [b"B2", b"B3", b"B6", b"B7"]
     assert seen_a.bodies == []
 
@@ -123,14 +130,15 @@ def test_queues_in_order_are_in_one_hand(cluster: Cluster, producer: Producer) -
     inside: set[MessageQueue] = set()
     wrong: list[MessageQueue] = []
     done: list[MessageView] = []
-    guard = threading.Lock()
+    guard, is_wrong = threading.Lock(), threading.Event()
 
     def listen(messages: Sequence[MessageView], context: Any) -> Any:
         with guard:
             if context.queue in inside:
                 wrong.append(context.queue)
+                is_wrong.set()
             inside.add(context.queue)
-        time.sleep(0.01)
+        is_wrong.wait(0.01)  # lets the other member come in
         with guard:
             inside.discard(context.queue)
             done.extend(messages)
@@ -176,11 +184,11 @@ def test_java_and_python_share_a_group_without_a_gap(
     seen = Seen(lambda *_: answer)
     sent: list[bytes] = []
 
-    def more(count: int, pause: float = 0.005) -> None:
+    def more(count: int) -> None:
         for _ in range(count):
             sent.append(b"%d" % len(sent))
             producer.send(Message(topic, sent[-1]), queues[len(sent) % 4])
-            time.sleep(pause)
+            time.sleep(0.005)
 
     # 5.x answers for an empty queue that the group is new there, so that its first message may come before its start
     one = consumer(
@@ -191,15 +199,15 @@ def test_java_and_python_share_a_group_without_a_gap(
     with one:
         more(100)
         with running(version_of(cluster), "Consume", *words, *ends, log=tmp_path / "java.log") as java:
-            until(lambda: len(mine(one, topic)) == 2, 60, "Java's consumer has two queues")
+            until(lambda: len(mine(one, topic)) == 2, "Java's consumer has two queues")
             while java.poll() is None and len(sent) < 3000:
                 more(20)
-            out, _ = java.communicate(timeout=60)
-        until(lambda: len(mine(one, topic)) == 4, 60, "Java's consumer has left")
+            out, _ = java.communicate(timeout=PATIENCE)
+        until(lambda: len(mine(one, topic)) == 4, "Java's consumer has left")
         more(100)
         theirs = [json.loads(line) for line in out.splitlines() if line.startswith("{")]
         bodies = {base64.b64decode(row["body"]) for row in theirs}
-        until(lambda: set(seen.bodies) | bodies >= set(sent), 60, sorted(set(sent) - set(seen.bodies) - bodies))
+        until(lambda: set(seen.bodies) | bodies >= set(sent), lambda: set(sent) - set(seen.bodies) - bodies)
     assert len(theirs) >= 150
     twice = Counter([*seen.bodies, *bodies])
     # who gets a queue may ask for its offset before it is stored
