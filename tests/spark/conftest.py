@@ -6,6 +6,7 @@ import importlib.util
 import os
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,6 +14,8 @@ import pytest
 import rmqfast.spark
 from tests import golden_stores
 from tests.golden_stores import Line
+
+from .conditions import PARTLY, WHOLE
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -35,6 +38,8 @@ if importlib.util.find_spec("pyspark.sql.datasource") is None:
 elif not has_filters():
     collect_ignore += ["test_pushdown.py"]
 
+SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+
 # Stores differ by RocketMQ's version, not by PySpark's: one that is large, one of 5.x, one that has damage.
 FEW_STORES = {"basic-4.9.4", "delaytx-5.3.3", "damaged-4.9.4"}
 
@@ -49,6 +54,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 Rows = Callable[["DataFrame"], list[Line]]
+Store = Callable[[str], Path]
+Matching = Callable[[str], list[int]]
 
 
 @pytest.fixture(scope="session")
@@ -59,6 +66,8 @@ def spark() -> Iterator[SparkSession]:
     os.environ["PYSPARK_PYTHON"] = sys.executable
     builder = rmqfast.spark.configure(SparkSession.builder.master("local[2]"))
     settings = {
+        # a session lives for a minute: what the optimizing compiler and parallel collectors do is never earned back
+        "spark.driver.extraJavaOptions": SHORT_LIVED,
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.shuffle.partitions": "2",
@@ -75,6 +84,23 @@ def spark() -> Iterator[SparkSession]:
         session.dataSource.register(source)
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def python_path(spark: SparkSession, golden_store: Store) -> Iterator[DataFrame]:
+    """The rows of basic-4.9.4 by way of Python workers: kept, as many tests compare with them."""
+    frame = rmqfast.spark.read_store(spark, golden_store("basic-4.9.4"), None, engine="arrow", broker_name="broker-a")
+    yield frame.cache()
+    frame.unpersist()
+
+
+@pytest.fixture(scope="session")
+def matching(python_path: DataFrame) -> Matching:
+    """The physical offsets of the rows that Spark itself finds for one of `conditions`, all by one job."""
+    conditions = (*WHOLE, *PARTLY)
+    found = python_path.selectExpr("physical_offset", *(f"({c}) AS c{n}" for n, c in enumerate(conditions))).collect()
+    by_condition = {c: sorted(row[0] for row in found if row[n]) for n, c in enumerate(conditions, 1)}
+    return by_condition.__getitem__
 
 
 @pytest.fixture

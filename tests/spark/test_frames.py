@@ -14,7 +14,6 @@ from rmqfast.spark.frames import arrow_frame
 Store = Callable[[str], Path]
 
 
-@pytest.mark.spark
 def test_every_column_goes_through_a_frame_as_the_very_same_bytes(golden_store: Store) -> None:
     with rmqfast.open_store(golden_store("basic-4.9.4")) as store:
         batch = next(iter(store.scan(None).batches()))
@@ -25,7 +24,6 @@ def test_every_column_goes_through_a_frame_as_the_very_same_bytes(golden_store: 
         assert [b and b.address for b in back.buffers()] == [b and b.address for b in column.buffers()]
 
 
-@pytest.mark.spark
 def test_a_function_that_converts_maps_is_not_called() -> None:
     pairs = pa.array([[("KEYS", "k")], None], pa.map_(pa.string(), pa.string()))
     series = arrow_frame(pa.record_batch({"properties": pairs}))["properties"]

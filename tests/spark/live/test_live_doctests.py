@@ -7,11 +7,11 @@ import importlib
 
 import pytest
 
-MODULES = ["admission", "offsets", "options", "range_cut", "reader", "stream_offsets", "topic_cluster", "topic_read"]
+MODULES = ["admission", "offsets", "options", "range_cut", "stream_offsets", "topic_cluster", "topic_read"]
+NAMES = [*(f"live.{module}" for module in MODULES), "option_values"]
 
 
-@pytest.mark.spark
-@pytest.mark.parametrize("name", [f"live.{module}" for module in MODULES] + ["option_values", "schema"])
+@pytest.mark.parametrize("name", [*NAMES, pytest.param("live.reader", marks=pytest.mark.spark)])
 def test_examples_run(name: str, request: pytest.FixtureRequest) -> None:
     module = importlib.import_module(f"rmqfast.spark.{name}")
     result = doctest.testmod(module, extraglobs={"getfixture": request.getfixturevalue})
