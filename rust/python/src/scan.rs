@@ -1,28 +1,34 @@
 //! A scan in progress, as an Arrow stream or batch by batch.
 use crate::error::{ForkError, to_python};
 use crate::row::{PyDamage, from_damage};
-use crate::signals::Signals;
+use crate::signals::{Signals, leave_ctrl_c_to_python};
 use arrow_array::{RecordBatch, RecordBatchReader};
 use arrow_schema::{ArrowError, SchemaRef};
 use pyo3::prelude::*;
 use pyo3_arrow::{PyRecordBatch, PyRecordBatchReader, PySchema};
-use rmqfast_store::Result;
 use rmqfast_store::scan;
+use rmqfast_store::{Error, Result};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Batches of a scan; one consumer takes them.
 #[pyclass(frozen, module = "rmqfast._native._rmqfast")]
 pub struct Scan {
-    state: Arc<Mutex<scan::Scan>>,
+    state: Arc<Mutex<State>>,
     schema: SchemaRef,
-    signals: Signals,
     process: u32,
+}
+
+/// A scan, and what looks for Ctrl-C as long as it goes on: a library takes batch after batch without a word of Python.
+struct State {
+    scan: scan::Scan,
+    interrupt: Box<dyn FnMut() -> Result<()> + Send>,
 }
 
 impl Scan {
     /// Wraps a scan that was just started in this thread.
     pub fn new(scan: scan::Scan, schema: SchemaRef) -> Self {
-        Self { state: Arc::new(Mutex::new(scan)), schema, signals: Signals::here(), process: std::process::id() }
+        let state = State { scan, interrupt: Box::new(Signals::here().checker()) };
+        Self { state: Arc::new(Mutex::new(state)), schema, process: std::process::id() }
     }
 
     fn check_process(&self) -> PyResult<()> {
@@ -42,7 +48,7 @@ impl Scan {
         requested_schema: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         self.check_process()?;
-        let reader = Reader { state: self.state.clone(), schema: self.schema.clone(), signals: self.signals };
+        let reader = Reader { state: self.state.clone(), schema: self.schema.clone() };
         let reader = Bound::new(py, PyRecordBatchReader::new(Box::new(reader)))?;
         reader.call_method1("__arrow_c_stream__", (requested_schema,))
     }
@@ -53,32 +59,37 @@ impl Scan {
 
     fn next_batch(&self, py: Python<'_>) -> PyResult<Option<PyRecordBatch>> {
         self.check_process()?;
-        let batch = py.detach(|| next(&self.state, self.signals)).map_err(to_python)?;
+        let batch = py.detach(|| next(&self.state)).map_err(to_python)?;
         Ok(batch.map(PyRecordBatch::new))
     }
 
     #[getter]
-    fn damage(&self) -> (Vec<PyDamage>, u64) {
-        let damage = self.state.lock().unwrap_or_else(PoisonError::into_inner).damage();
+    fn damage(&self, py: Python<'_>) -> (Vec<PyDamage>, u64) {
+        // without the GIL: the thread that holds the lock may be about to take it, to look for Ctrl-C
+        let damage = py.detach(|| self.state.lock().unwrap_or_else(PoisonError::into_inner).scan.damage());
         (damage.entries().iter().map(from_damage).collect(), damage.more())
     }
 }
 
-fn next(state: &Mutex<scan::Scan>, signals: Signals) -> Result<Option<RecordBatch>> {
-    state.lock().unwrap_or_else(PoisonError::into_inner).next_batch(&mut signals.checker())
+fn next(state: &Mutex<State>) -> Result<Option<RecordBatch>> {
+    let State { scan, interrupt } = &mut *state.lock().unwrap_or_else(PoisonError::into_inner);
+    scan.next_batch(interrupt)
 }
 
 struct Reader {
-    state: Arc<Mutex<scan::Scan>>,
+    state: Arc<Mutex<State>>,
     schema: SchemaRef,
-    signals: Signals,
 }
 
 impl Iterator for Reader {
     type Item = std::result::Result<RecordBatch, ArrowError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        next(&self.state, self.signals).map_err(|e| ArrowError::ExternalError(Box::new(e))).transpose()
+        let batch = next(&self.state);
+        if matches!(batch, Err(Error::Interrupted)) {
+            leave_ctrl_c_to_python();
+        }
+        batch.map_err(|e| ArrowError::ExternalError(Box::new(e))).transpose()
     }
 }
 

@@ -1,4 +1,5 @@
 //! Ctrl-C, while Rust works without the GIL.
+use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use rmqfast_store::{Error, Result};
 use std::thread::ThreadId;
@@ -22,12 +23,12 @@ impl Signals {
         Self { thread: std::thread::current().id() }
     }
 
-    /// To be called between two reads; an exception that waits to be raised ends the work.
-    pub fn checker(self) -> impl FnMut() -> Result<()> {
-        let ours = self.thread == std::thread::current().id();
+    /// To be called between two reads; an exception that waits to be raised ends the work. Who reads in many short calls
+    /// keeps one for all of them: each looks again only after a while.
+    pub fn checker(self) -> impl FnMut() -> Result<()> + Send + 'static {
         let mut last = Instant::now();
         move || {
-            if !ours || last.elapsed() < Self::INTERVAL {
+            if last.elapsed() < Self::INTERVAL || self.thread != std::thread::current().id() {
                 return Ok(());
             }
             last = Instant::now();
@@ -39,6 +40,19 @@ impl Signals {
 /// Runs `f` under the GIL; its exception is raised once the work has ended with [`Error::Interrupted`].
 pub fn attempt(f: impl FnOnce(Python<'_>) -> PyResult<()>) -> Result<()> {
     Python::attach(|py| f(py).inspect_err(|e| e.clone_ref(py).restore(py))).map_err(|_| Error::Interrupted)
+}
+
+/// To be called where a library, not Python, gets the [`Error::Interrupted`]: it raises an error of its own, which it cannot while
+/// an exception is set. So Ctrl-C comes once more, to be raised where Python goes on.
+pub fn leave_ctrl_c_to_python() {
+    Python::attach(|py| match PyErr::take(py) {
+        Some(e) if e.is_instance_of::<PyKeyboardInterrupt>(py) => {
+            let again = py.import("_thread").and_then(|thread| thread.call_method0("interrupt_main"));
+            again.map_or_else(|e| e.restore(py), drop);
+        }
+        Some(e) => e.restore(py),
+        None => {}
+    });
 }
 
 /// Looks for Ctrl-C while this thread waits for a peer; to be called now and then.

@@ -103,9 +103,10 @@ impl Workers {
     fn next_batch(&mut self, interrupt: &mut dyn FnMut() -> Result<()>) -> Result<Option<RecordBatch>> {
         let Some(batches) = &self.batches else { return Ok(None) };
         loop {
+            interrupt()?; // also where there is always a batch by now
             match batches.recv_timeout(ASK_INTERVAL) {
                 Ok(batch) => return batch.map(Some),
-                Err(RecvTimeoutError::Timeout) => interrupt()?,
+                Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => break,
             }
         }
