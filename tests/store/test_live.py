@@ -15,6 +15,7 @@ from rmqfast import AppendOptions, AppendResult, Message, RetentionOptions, Writ
 from rmqfast.errors import ForkError
 from rmqfast.store import LiveStore
 from tests import golden_stores
+from tests.waiting import until
 
 NOW = 1_700_000_000_000
 YEAR = 365 * 24 * 3_600_000
@@ -75,9 +76,10 @@ def test_files_that_are_removed_are_let_go(store: WritableStore) -> None:
     report = store.clean(now=NOW + 100 * YEAR, manual=True)
     assert report.log_files > 0
     assert report.queue_files > 0
-    assert removed_and_mapped(store) == []
+    # the thread that flushes may be at one of them
+    until(lambda: not removed_and_mapped(store))
     store.clean_unused_topics([])
-    assert removed_and_mapped(store) == []
+    until(lambda: not removed_and_mapped(store))
 
 
 def test_what_is_not_there_is_empty(store: WritableStore) -> None:
@@ -95,6 +97,7 @@ def test_what_is_not_there_is_empty(store: WritableStore) -> None:
 
 def test_an_offset_for_a_time_is_that_of_a_reader_of_the_files(store: WritableStore) -> None:
     append(store, 300)
+    store.flush()  # what is flushed later would be a change of the file
     for file in (store.path / "consumequeue" / "orders" / "1").iterdir():
         # as when each had been written to with its last message, of twenty: every other one of the store
         last = NOW + 10 * min(299, 2 * (int(file.name) // 20 + 19) + 1)
@@ -157,7 +160,7 @@ def test_records_are_whole_while_others_append(store: WritableStore) -> None:
     with ThreadPoolExecutor(3) as pool:
         readers = [pool.submit(read, store.live) for _ in range(2)]
         pool.submit(append, store, 600).result()
-        assert [reader.result(60) for reader in readers] == [300, 300]
+        assert [reader.result() for reader in readers] == [300, 300]
 
 
 def test_what_a_closed_store_left_is_shown(store: WritableStore) -> None:
@@ -180,7 +183,7 @@ def test_a_fork_is_refused(store: WritableStore) -> None:
 
     child = multiprocessing.get_context("fork").Process(target=ask)
     child.start()
-    child.join(30)
+    child.join()
     assert child.exitcode == 7
 
 

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import multiprocessing
 import os
-import signal
 import subprocess
 import sys
-import threading
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +20,9 @@ import rmqfast
 from rmqfast import AppendOptions, Message, Tail, WritableStore
 from rmqfast.errors import ArgumentError, DamageWarning, ExpressionError, ForkError, UnknownTopicError
 from rmqfast.store import Retained
+from tests.store.ctrl_c import check_ends_by_ctrl_c
 from tests.store.small_store import small_store
+from tests.waiting import collect, until
 
 Path_of = Callable[[str], Path]
 
@@ -85,13 +84,13 @@ def test_every_record_of_a_real_store_comes_half_messages_of_transactions_includ
     with pytest.warns(DamageWarning) if name.startswith("damaged") else nullcontext():
         rows = expected.to_arrow().to_pylist()
     tail = store.tail(start="begin")
-    found: list[dict[str, Any]] = []
-    end = time.monotonic() + 20
-    while len(found) < len(rows) and time.monotonic() < end:
+
+    def polled() -> list[dict[str, Any]]:
         batch = tail.poll()
-        found += [] if batch is None else batch.to_pylist()
-        time.sleep(0 if batch is not None else 0.02)
-    assert found == rows
+        return [] if batch is None else batch.to_pylist()
+
+    # what no queue vouches for comes only once it has stayed as it is for a moment
+    assert collect(polled, len(rows)) == rows
 
 
 def test_what_is_appended_comes_at_once_and_is_not_held_back(filled: WritableStore) -> None:
@@ -182,25 +181,18 @@ def test_wrong_arguments_say_what_they_may_be(filled: WritableStore) -> None:
         filled.tail("T", sql="a >")
 
 
-def test_another_thread_ends_the_wait_by_closing(filled: WritableStore) -> None:
-    tail = filled.tail("T", poll_interval=3600)
-    closing = threading.Timer(0.2, tail.close)
-    closing.start()
-    begin = time.monotonic()
-    assert list(tail) == []
-    assert 0.1 < time.monotonic() - begin < 2
-    assert list(tail) == []
-    closing.join()
-
-
-def test_other_threads_run_while_a_tail_waits(filled: WritableStore) -> None:
+def test_other_threads_run_while_a_tail_waits_and_end_the_wait_by_closing(filled: WritableStore) -> None:
     with filled.tail("T", poll_interval=0.01) as tail, ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(next, tail)
-        time.sleep(0.1)
-        assert not waiting.done()
+        until(waiting.running)
         assert tail.position > 0
         fill(filled, 100, 101)
-        assert waiting.result(5).column("body").to_pylist() == [b"100"]
+        assert waiting.result().column("body").to_pylist() == [b"100"]
+    with filled.tail("T", poll_interval=3600) as tail, ThreadPoolExecutor(1) as pool:
+        ending = pool.submit(list, tail)
+        until(ending.running)
+        tail.close()
+        assert ending.result() == list(tail) == []
 
 
 def test_a_fork_may_not_use_the_tail_of_its_parent(filled: WritableStore) -> None:
@@ -217,78 +209,73 @@ def test_a_fork_may_not_use_the_tail_of_its_parent(filled: WritableStore) -> Non
     assert "not in its fork" in reader.recv()
 
 
-def test_ctrl_c_ends_the_wait_within_a_fifth_of_a_second(filled: WritableStore) -> None:
-    code = f"""
-import rmqfast, time
-tail = rmqfast.open_store({str(filled.path)!r}).tail(poll_interval=3600)
-print("ready", flush=True)
-try:
-    next(tail)
-except KeyboardInterrupt:
-    print(time.monotonic(), flush=True)
-"""
-    child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
-    with child:
-        assert child.stdout is not None
-        assert child.stdout.readline() == "ready\n"
-        time.sleep(0.3)
-        sent = time.monotonic()
-        child.send_signal(signal.SIGINT)
-        ended = float(child.stdout.readline())
-    assert child.returncode == 0
-    # 200 ms on a machine that does nothing else
-    assert ended - sent < 0.2 * 3
+def test_ctrl_c_ends_the_wait(filled: WritableStore) -> None:
+    check_ends_by_ctrl_c(partial(filled.tail(poll_interval=3600)._native.next_batch, wait=True))
 
 
 APPENDER = """
-import json, sys, time
+import sys
 import rmqfast
 from rmqfast import AppendOptions, Message
-path, seconds = sys.argv[1], float(sys.argv[2])
+path, end = sys.argv[1], int(sys.argv[2])
 options = AppendOptions(file_size=1 << 20, queue_file_size=20000, index_slots=1000, index_entries=4000)
 with rmqfast.open_store(path, mode="a", options=options) as store:
     print("ready", flush=True)
     sys.stdin.readline()
-    end, n = time.monotonic() + seconds, 0
-    while time.monotonic() < end:
+    n = 0
+    while n < end:
         count = 1 + n % 50
         batch = [Message("T", b"%d" % i, tags="t%d" % (i % 3), queue_id=i % 4) for i in range(n, n + count)]
         store.append_many(batch) if count > 1 else store.append(batch[0])
         n += count
-    store.flush()
 print(n, flush=True)
 """
 
 
 def test_four_readers_see_each_message_once_that_another_process_appends_at_full_speed(tmp_path: Path) -> None:
-    command = [sys.executable, "-c", APPENDER, str(tmp_path / "s"), "1.5"]
+    def read(tail: Tail, found: list[int]) -> None:
+        for batch in tail:
+            found += [int(body) for body in batch.column("body").to_pylist()]
+
+    command = [sys.executable, "-c", APPENDER, str(tmp_path / "s"), "20000"]
     with (
         subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as appender,
         ThreadPoolExecutor(4) as pool,
+        ExitStack() as stack,
     ):
         assert appender.stdin is not None
         assert appender.stdout is not None
         assert appender.stdout.readline() == "ready\n"
-        tails = [rmqfast.open_store(tmp_path / "s").tail(poll_interval=interval) for interval in (0, 0.001, 0.05, 0.2)]
-        readers = [pool.submit(numbers, tail) for tail in tails]
+        store = rmqfast.open_store(tmp_path / "s")
+        tails = [stack.enter_context(store.tail(poll_interval=interval)) for interval in (0, 0.001, 0.05, 0.2)]
+        seen: list[list[int]] = [[] for _ in tails]
+        reading = [pool.submit(read, tail, found) for tail, found in zip(tails, seen, strict=True)]
         appender.stdin.write("\n")
         appender.stdin.flush()
         count = int(appender.stdout.readline())
-        time.sleep(0.5)
-        for tail in tails:
+        until(lambda: all(len(found) >= count for found in seen), lambda: [len(found) for found in seen])
+        for tail, each in zip(tails, reading, strict=True):
             tail.close()
-        found = [reader.result(20) for reader in readers]
-    assert count > 1000
-    assert [len(seen) for seen in found] == [count] * 4
-    assert all(seen == list(range(count)) for seen in found)
+            each.result()
+    assert [found == list(range(count)) for found in seen] == [True] * 4
     assert [(tail.damage, tail.retained) for tail in tails] == [([], [])] * 4
 
 
-def test_a_look_where_nothing_came_costs_little(filled: WritableStore) -> None:
+def test_a_look_where_nothing_came_is_one_read_of_eight_bytes(filled: WritableStore) -> None:
+    looks = 1000
+    counts = Path("/proc/thread-self/io")
     with filled.tail("T") as tail:
-        begin = time.process_time()
-        for _ in range(1000):
+        assert tail.poll() is None
+        before, again = (counts.read_text() for _ in range(2))
+        for _ in range(looks):
             assert tail.poll() is None
-        cost = (time.process_time() - begin) / 1000
-    # about 10 microseconds where the machine does nothing else
-    assert cost < 0.0005, json.dumps(cost)
+        after = counts.read_text()
+    calls, read = (counted(after, name) - counted(again, name) for name in ("syscr", "rchar"))
+    # between two looks at the counts the first of them is read
+    assert calls - (counted(again, "syscr") - counted(before, "syscr")) == looks
+    assert read - len(again) == 8 * looks
+
+
+def counted(counts: str, name: str) -> int:
+    """What a thread has read so far: `syscr` calls, `rchar` bytes."""
+    return int(dict(line.split(": ") for line in counts.splitlines())[name])
