@@ -25,7 +25,7 @@ def run_process(*arguments: str | Path, **environment: str) -> subprocess.Comple
     """Runs the command line as a process."""
     command = [*COMMAND, *map(str, arguments)]
     env = os.environ | environment
-    return subprocess.run(command, env=env, capture_output=True, text=True, check=False, timeout=240)
+    return subprocess.run(command, env=env, capture_output=True, text=True, check=False)
 
 
 def run_on_terminal(

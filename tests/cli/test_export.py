@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
-import time
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -102,25 +102,29 @@ def test_a_reader_that_has_enough_is_no_error(golden_store: Path_of) -> None:
         assert process.wait() == 0
 
 
+#: The command, in whose midst the process gets a signal: once there is something of what it writes.
+SIGNALLED = """
+import os, sys
+from contextlib import nullcontext
+from rmqfast.cli import export, main
+number = int(sys.argv.pop(1))
+export.bar = lambda title: nullcontext(lambda done, total: os.kill(os.getpid(), number))
+main()
+"""
+
+
 @pytest.mark.parametrize("name", ["out", "out.jsonl"])
 @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGKILL])
-def test_whoever_ends_it_finds_nothing_at_its_place(tmp_path: Path, name: str, ending: signal.Signals) -> None:
-    store = tmp_path / "store"
-    sizes = rmqfast.AppendOptions(file_size=64 << 20, queue_file_size=1 << 20, index_slots=1000, index_entries=4000)
-    with rmqfast.open_store(store, mode="a", options=sizes) as filled:
-        for _ in range(40):
-            filled.append_many([rmqfast.Message("T", bytes(9000))] * 1000)
-    out, partial = tmp_path / name, tmp_path / f"{name}.partial"
-    with subprocess.Popen([*COMMAND, "store", "export", str(store), str(out)], stderr=subprocess.DEVNULL) as process:
-        while not partial.exists():
-            assert process.poll() is None
-            time.sleep(0.002)
-        process.send_signal(ending)
-        code = process.wait()
-    assert code != 0
+def test_whoever_ends_it_finds_nothing_at_its_place(
+    tmp_path: Path, name: str, ending: signal.Signals, golden_store: Path_of
+) -> None:
+    store, out, partial = golden_store(STORE), tmp_path / name, tmp_path / f"{name}.partial"
+    command = [sys.executable, "-c", SIGNALLED, str(int(ending)), "store", "export", str(store), str(out)]
+    code = subprocess.run(command, stderr=subprocess.DEVNULL, check=False).returncode
+    assert code == (130 if ending == signal.SIGINT else -signal.SIGKILL)
     assert not out.exists()
     assert partial.exists() == (ending == signal.SIGKILL)
     # what is left of a process that was killed is in nobody's way
-    done = run_process("store", "export", store, out, "--end-offset", "5")
-    assert (done.returncode, done.stderr[:10]) == (0, "5 messages")
+    done = run_process("store", "export", store, out, "--topic", "fx_q1", "--end-offset", "5")
+    assert (done.returncode, done.stderr[:11]) == (0, "5 messages,")
     assert not partial.exists()

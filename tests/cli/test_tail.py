@@ -69,15 +69,8 @@ def test_a_closed_pipe_ends_it_quietly(store: WritableStore) -> None:
         assert process.stderr is not None
         process.stdout.readline()
         process.stdout.close()
-        for n in range(1000):
-            store.append(Message("T", b"%d" % n))
-            if process.poll() is not None:
-                break
-            try:
-                process.wait(0.02)
-            except subprocess.TimeoutExpired:
-                continue
-        assert (process.stderr.read(), process.wait(5)) == ("", 0)
+        store.append(Message("T", b"nobody reads it"))
+        assert (process.stderr.read(), process.wait()) == ("", 0)
 
 
 def test_damage_is_told_with_exit_code_1(golden_store_copy: Path_of) -> None:
