@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import subprocess
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[2]
 
 
+@cache
 def dependencies() -> dict[str, set[str]]:
     """The crates of the workspace, each with the names of its own dependencies, those for tests and builds included."""
     command = ["cargo", "metadata", "--no-deps", "--offline", "--format-version", "1"]

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.long
 ROOT = Path(__file__).parents[2]
 GOLDEN = ROOT / "tests" / "golden" / "basic-4.9.4.tar.gz"
 
