@@ -20,7 +20,7 @@ from rmqfast.client.lite_pull.task_threads import TaskThreads
 from rmqfast.client.lite_pull.topic_watch import TopicWatch
 from rmqfast.errors import ChannelClosedError, ClientError
 from rmqfast.remoting.protocol.subscription_data import SubscriptionData
-from tests.client.pull.filled import until
+from tests.waiting import until
 
 A, B = MessageQueue("t", "broker-a", 0), MessageQueue("t", "broker-b", 1)
 

@@ -9,6 +9,7 @@ import pytest
 from rmqfast._native import Fetched, Puller, PullerEvent
 from rmqfast.errors import ArgumentError
 from rmqfast.remoting import RemotingServer, Request, Response, ServerOptions, TlsOptions
+from tests.waiting import collect
 
 from .records import golden_rows
 
@@ -27,7 +28,7 @@ def test_pulls_are_secret_where_tls_is_asked_for() -> None:
         address = server.listen("127.0.0.1:0")
         puller = Puller(address, consumer_group="g", tls=TlsOptions(verify=False))
         puller.assign(rows[0]["topic"], rows[0]["queue_id"], offset, end=offset + 1)
-        event, fetched = puller.take(20.0, max_items=1)[0], puller.take(20.0)[0]
+        event, fetched = collect(lambda: puller.take(1.0), 2)
         assert isinstance(event, PullerEvent)
         assert event.is_connected
         assert isinstance(fetched, Fetched)
@@ -43,7 +44,7 @@ def test_a_broker_that_cannot_be_trusted_is_told(tmp_path: Path) -> None:
         address = server.listen("127.0.0.1:0")
         puller = Puller(address, consumer_group="g", tls=TlsOptions(trust=authorities))
         puller.assign("t", 0, 0)
-        (event,) = puller.take(20.0)
+        (event,) = collect(lambda: puller.take(1.0), 1)
         assert isinstance(event, PullerEvent)
         assert not event.is_connected
         assert "ca.pem" in event.reason

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from itertools import count
 
 from rmqfast import EmbeddedCluster, Message, MessageQueue
@@ -37,11 +36,3 @@ def send(producer: Producer, topic: str, queues: list[MessageQueue], numbers: It
 def bodies(messages: Iterable[MessageView]) -> list[str]:
     """What messages say."""
     return [(message.body or b"").decode() for message in messages]
-
-
-def until(condition: Callable[[], object], seconds: float = 20.0) -> None:
-    """Waits for a condition."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.02)

@@ -15,13 +15,13 @@ from tests.waiting import PATIENCE, until
 
 
 @contextmanager
-def behind_a_wait(act: Callable[[], object]) -> Iterator[None]:
-    """Has `act` called once the thread that runs the block waits, on another thread."""
+def behind_a_wait(act: Callable[[], object], within: str = "wait") -> Iterator[None]:
+    """Has `act` called on another thread, once the one that runs the block is in a function that waits."""
     waits, begins = threading.get_ident(), threading.Event()
 
     def wait_and_act() -> None:
         begins.wait()  # the start of a thread is a wait, too
-        until(lambda: sys._current_frames()[waits].f_code.co_name == "wait")
+        until(lambda: sys._current_frames()[waits].f_code.co_name == within)
         act()
 
     thread = threading.Thread(target=wait_and_act)
@@ -33,7 +33,7 @@ def behind_a_wait(act: Callable[[], object]) -> Iterator[None]:
         thread.join(PATIENCE)
 
 
-def check_ends_by_ctrl_c(wait: Callable[[], object]) -> None:
+def check_ends_by_ctrl_c(wait: Callable[[], object], within: str = "wait") -> None:
     """Fails unless a call that waits ends because of Ctrl-C, which comes once it does."""
-    with behind_a_wait(lambda: os.kill(os.getpid(), signal.SIGINT)), pytest.raises(KeyboardInterrupt):
+    with behind_a_wait(lambda: os.kill(os.getpid(), signal.SIGINT), within), pytest.raises(KeyboardInterrupt):
         wait()
