@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests.broker.control_plane import ControlPlane
+from tests.remoting.patient import patient_clients
+
+__all__ = ["patient_clients", "plane", "still"]
 
 
 @pytest.fixture

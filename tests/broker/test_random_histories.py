@@ -26,7 +26,7 @@ DELAY_STEPS = st.lists(
 )
 
 
-@settings(max_examples=100)
+@settings(max_examples=40)
 @given(steps=DELAY_STEPS)
 def test_delayed_messages_come_in_order_not_too_early_and_all_of_them(steps: list[tuple[str, int]]) -> None:
     with TemporaryDirectory() as directory:
@@ -71,7 +71,7 @@ TRANSACTION_STEPS = st.lists(
 )
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(steps=TRANSACTION_STEPS)
 def test_transactions_are_asked_for_until_they_end_and_never_again(steps: list[tuple[str, int]]) -> None:
     broker = TransactionBroker()

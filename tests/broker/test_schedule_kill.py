@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -39,14 +38,13 @@ def service_of(store: WritableStore, batch: int) -> ScheduleMessageService:
 
 
 def deliver_for_ever(path: Path) -> None:
-    """What the killed process does: it saves each third time, and says how far it came."""
+    """What the killed process does: a turn for each line that comes. It saves each third time."""
     with rmqfast.open_store(path, mode="a", options=OPTIONS) as store:
         service = service_of(store, batch=7)
-        for turn in range(1 << 30):
+        for turn, _ in enumerate(sys.stdin):
             print(service.run_once(NOW), flush=True)  # noqa: T201
             if turn % 3 == 2:
                 service.persist()
-            time.sleep(0.005)
 
 
 @pytest.fixture
@@ -61,11 +59,15 @@ def path(tmp_path: Path) -> Path:
 def killed(path: Path, turns: int) -> None:
     code = f"import pathlib, {__name__} as this; this.deliver_for_ever(pathlib.Path({str(path)!r}))"
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(Path(rmqfast.__file__).parents[1]), str(ROOT)])}
-    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, env=environment) as process:
+    command, pipe = [sys.executable, "-c", code], subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, env=environment) as process:
+        assert process.stdin is not None
         assert process.stdout is not None
+        process.stdin.write(b"\n" * (turns + 1))
+        process.stdin.flush()
         for _ in range(turns):
             assert process.stdout.readline(), "the process ended by itself"
-        process.send_signal(signal.SIGKILL)
+        process.send_signal(signal.SIGKILL)  # anywhere in the last turn
 
 
 def runs(numbers: list[int]) -> Iterator[list[int]]:
@@ -78,7 +80,7 @@ def runs(numbers: list[int]) -> Iterator[list[int]]:
 
 
 def test_nothing_is_lost_and_each_process_goes_on_where_progress_was_saved(path: Path) -> None:
-    for turns in (1, 4, 5, 11):
+    for turns in (1, 5, 11):
         killed(path, turns)
     with rmqfast.open_store(path, mode="a", options=OPTIONS) as store:
         service = service_of(store, batch=COUNT)
@@ -88,7 +90,7 @@ def test_nothing_is_lost_and_each_process_goes_on_where_progress_was_saved(path:
         numbers = [int(row["body"]) for row in store.scan("orders", columns=["body"]).to_arrow().to_pylist()]
     assert set(numbers) == set(range(COUNT))
     found = list(runs(numbers))
-    assert 2 <= len(found) <= 5
+    assert 2 <= len(found) <= 4
     # a process repeats what was delivered since the last save: three turns and the one that was under way
     for before, after in itertools.pairwise(found):
         assert before[-1] - 4 * 7 < after[0] <= before[-1]

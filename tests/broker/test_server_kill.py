@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.effort import effort
+from tests.waiting import PATIENCE, until
 
 from .live_server import LiveServer, Wire, pull_fields, send_fields
 
@@ -29,16 +29,21 @@ class Clients:
     errors: list[str] = field(default_factory=list)
     is_over: bool = False
 
-    def run_until_killed(self, seconds: float) -> None:
+    def run_until_killed(self, more: int) -> None:
+        """Kills the server once so many more messages were acknowledged."""
+        before = self.count()
         threads = [threading.Thread(target=self._produce, args=(queue_id,)) for queue_id in range(QUEUES)]
         threads += [threading.Thread(target=self._bother), threading.Thread(target=self._consume)]
         for thread in threads:
             thread.start()
-        time.sleep(seconds)
+        until(lambda: self.count() >= before + more or self.errors)
         self.server.kill()
         for thread in threads:
-            thread.join(timeout=30)
+            thread.join(PATIENCE)
             assert not thread.is_alive()
+
+    def count(self) -> int:
+        return sum(map(len, self.acknowledged))
 
     def _produce(self, queue_id: int) -> None:
         acknowledged = self.acknowledged[queue_id]
@@ -69,8 +74,8 @@ class Clients:
                     continue  # whoever sends first makes the topic
                 offset = int(header["extFields"]["nextBeginOffset"])
 
-    def check(self) -> int:
-        """Everything that was acknowledged is where it was said to be; how many messages there are."""
+    def check(self) -> None:
+        """Everything that was acknowledged is where it was said to be."""
         with Wire(self.server.broker) as wire:
             for queue_id, acknowledged in enumerate(self.acknowledged):
                 stored: dict[int, bytes] = {}
@@ -86,7 +91,6 @@ class Clients:
                     offset = int(header["extFields"]["nextBeginOffset"])
                 lost = {at: body for at, body in acknowledged.items() if stored.get(at) != body}
                 assert not lost, (queue_id, sorted(lost)[:5], offset)
-        return sum(map(len, self.acknowledged))
 
 
 def _bodies(messages: bytes) -> list[tuple[int, bytes]]:
@@ -100,23 +104,21 @@ def _bodies(messages: bytes) -> list[tuple[int, bytes]]:
     return found
 
 
-def killed(directory: Path, kills: int, config: dict[str, str] | None = None) -> int:
-    """Kills a server so many times; how many messages were acknowledged."""
+def check_kills(directory: Path, kills: int, config: dict[str, str] | None = None) -> None:
+    """Kills a server so many times; each time it has what it acknowledged."""
     with LiveServer(directory, config) as server:
         clients = Clients(server)
         for number in range(kills):
-            clients.run_until_killed(0.3 + number % 5 * 0.15)
+            clients.run_until_killed(100 + number % 5 * 100)
             assert clients.errors == []
             server.start()
             clients.check()
         assert server.defects() == []
-        total = clients.check()
         assert server.stop() == 0
-        return total
 
 
 def test_what_was_acknowledged_is_there_after_a_kill(tmp_path: Path) -> None:
-    assert killed(tmp_path / "server", 2) > 100
+    check_kills(tmp_path / "server", 2)
 
 
 @pytest.mark.long
@@ -124,4 +126,4 @@ def test_what_was_acknowledged_is_there_after_a_kill(tmp_path: Path) -> None:
 @pytest.mark.parametrize("flush", ["ASYNC_FLUSH", "SYNC_FLUSH"])
 def test_what_was_acknowledged_is_there_after_many_kills(tmp_path: Path, flush: str) -> None:
     """Twenty times with RMQFAST_FULL=1, or as RMQFAST_KILLS says."""
-    assert killed(tmp_path / "server", KILLS, {"flushDiskType": flush}) > 100
+    check_kills(tmp_path / "server", KILLS, {"flushDiskType": flush})
