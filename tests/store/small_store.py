@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from tests.reference.record import Record
@@ -28,7 +29,7 @@ class SmallStore:
     def queue_file(self) -> Path:
         return self.path / "consumequeue/T/0/00000000000000000000"
 
-    @property
+    @cached_property
     def rows(self) -> list[Row]:
         return [row_of(record) for record in self.records]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -29,9 +30,17 @@ UNITS = {
 }
 
 
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> SmallStore:
+    return small_store(tmp_path_factory.mktemp("written") / "store")
+
+
 @pytest.fixture
-def store(tmp_path: Path) -> SmallStore:
-    return small_store(tmp_path / "store")
+def store(written: SmallStore) -> Iterator[SmallStore]:
+    """A store whose queue a test may harm."""
+    whole = written.queue_file.read_bytes()
+    yield written
+    written.queue_file.write_bytes(whole)
 
 
 @pytest.mark.parametrize("unit", UNITS.values(), ids=UNITS)

@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -22,7 +21,6 @@ from tests.reference.row import Row, row_of
 from tests.reference.writer import Message, Options, write_store
 from tests.store.scanned import opened, rows_of
 
-EXAMPLES = 25
 Thought = tuple[list[Message | tuple[Message, ...]], Options]
 Reference = dict[str, list[Row]]
 
@@ -69,147 +67,100 @@ def ordered(rows: Sequence[Row]) -> list[Row]:
     return sorted(rows, key=lambda row: row["physical_offset"])
 
 
-@settings(max_examples=EXAMPLES)
-@given(random_store.stores(), st.booleans())
-def test_a_scan_gives_the_rows_of_the_reference(thought: Thought, verify_crc: bool) -> None:
-    with written(thought) as (store, rows):
-        scan = store.scan(verify_crc=verify_crc)
-        assert rows_of(scan) == rows[""]
-        assert scan.damage == []
+WAYS: tuple[Way | None, ...] = ("log", "queue", None)
+bounds = st.none() | st.integers(-1, 20) | st.dictionaries(st.integers(0, 3), st.integers(0, 20))
+times = st.none() | st.integers(random_store.START_MILLIS, random_store.START_MILLIS + 4_000_000)
+BY_WAY = ("log", "queue")
 
 
-@settings(max_examples=EXAMPLES)
-@given(random_store.stores(), st.sampled_from(["pread", "mmap"]))
-def test_both_ways_of_reading_a_topic_give_the_rows_of_the_reference(thought: Thought, io: str) -> None:
-    with written(thought, io=io) as (store, rows):
-        for topic in topics(rows):
-            for way in ("log", "queue", None):
-                assert of_topic(store, topic, rows[topic], way=way) == rows[topic]
+def check_filters(store: MessageStore, topic: str, rows: Sequence[Row], data: st.DataObject) -> None:
+    """Each filter picks the rows that it says."""
 
+    def picked(holds: Callable[[Row], object], **options: Any) -> None:
+        wanted = [row for row in rows if holds(row)]
+        assert of_topic(store, topic, wanted, way=data.draw(st.sampled_from(WAYS)), **options) == wanted
 
-@settings(max_examples=EXAMPLES)
-@given(random_store.stores(), st.integers(1, 5), st.sampled_from([1, 100, 3000]), st.sampled_from(["log", "queue"]))
-def test_batches_are_bounded_and_together_the_scan(
-    thought: Thought, batch_rows: int, batch_bytes: int, way: str
-) -> None:
-    with written(thought) as (store, rows):
-        for topic in topics(rows):
-            options: dict[str, Any] = {"batch_rows": batch_rows, "batch_bytes": batch_bytes, "way": way}
-            assert of_topic(store, topic, rows[topic], **options) == rows[topic]
-            if rows[topic]:
-                sizes = [batch.num_rows for batch in store.scan(topic, **options).batches()]
-                assert all(1 <= size <= batch_rows for size in sizes)
-
-
-@settings(max_examples=EXAMPLES)
-@given(random_store.stores(), st.sampled_from([1, 300, 2000, 5000]), st.sampled_from(["log", "queue", None]))
-def test_pieces_together_are_the_scan(thought: Thought, cut_bytes: int, way: Way | None) -> None:
-    with written(thought) as (store, rows):
-        for topic in [None, *(topic for topic in topics(rows) if rows[topic])]:
-            request = ScanRequest(topic=topic)
-            pieces, _, _ = store.plan(request, cut_bytes=cut_bytes, way=way)
-            found = [row for piece in pieces for row in rows_of(store.scan_pieces(request, [piece]))]
-            assert found == rows[topic or ""]
-
-
-@settings(max_examples=EXAMPLES)
-@given(random_store.stores(), st.sampled_from(["log", "queue"]))
-def test_threads_give_the_same_rows_in_any_order(thought: Thought, way: str) -> None:
-    with written(thought) as (store, rows):
-        assert ordered(rows_of(store.scan(threads=3))) == rows[""]
-        for topic in topics(rows):
-            assert ordered(of_topic(store, topic, rows[topic], way=way, threads=3)) == rows[topic]
-
-
-@settings(max_examples=EXAMPLES)
-@given(random_store.stores(), st.lists(st.sampled_from(COLUMNS), unique=True), st.sampled_from(["log", "queue"]))
-def test_fewer_columns_are_the_same_values(thought: Thought, columns: list[str], way: str) -> None:
-    with written(thought) as (store, rows):
-        for topic in topics(rows):
-            wanted = [{name: row[name] for name in columns} for row in rows[topic]]
-            found = of_topic(store, topic, wanted, columns=columns, way=way)
-            assert found == wanted
-            assert all(list(row) == columns for row in found)
-
-
-@settings(max_examples=EXAMPLES)
-@given(random_store.stores(), st.sampled_from(TAGS), st.sampled_from(["log", "queue", None]))
-def test_tags_pick_the_rows_that_have_one(thought: Thought, tags: str, way: str | None) -> None:
+    tags = data.draw(st.sampled_from(TAGS))
     words = {word.strip() for word in tags.split("||")}
-    with written(thought) as (store, rows):
-        for topic in topics(rows):
-            wanted = [row for row in rows[topic] if tags == "*" or row["tags"] in words]
-            assert of_topic(store, topic, wanted, tags=tags, way=way) == wanted
+    picked(lambda row: tags == "*" or row["tags"] in words, tags=tags)
+
+    for text, holds in SQL:
+        picked(holds, sql=text)
+
+    keys = data.draw(st.lists(st.sampled_from(["U1", "TagA", "Aa", "", "🚀", "none"])))
+    picked(
+        lambda row: (
+            set(keys) & set((row["keys"] or "").split(" ") if row["keys"] else ())
+            or row["properties"].get("UNIQ_KEY") in keys
+        ),
+        keys=keys,
+    )
+
+    low, high = data.draw(times), data.draw(times)
+    picked(lambda row: (low or 0) <= row["store_timestamp"] < (high or 1 << 60), start_time=low, end_time=high)
 
 
-@pytest.mark.parametrize("condition", SQL, ids=[text for text, _ in SQL])
-@settings(max_examples=EXAMPLES // 2)
-@given(random_store.stores(), st.sampled_from(["log", "queue"]))
-def test_sql_picks_the_rows_that_it_says(
-    condition: tuple[str, Callable[[Row], bool]], thought: Thought, way: str
-) -> None:
-    text, holds = condition
-    with written(thought) as (store, rows):
-        for topic in topics(rows):
-            wanted = [row for row in rows[topic] if holds(row)]
-            assert of_topic(store, topic, wanted, sql=text, way=way) == wanted
+def check_bounds(store: MessageStore, topic: str, rows: Sequence[Row], data: st.DataObject) -> None:
+    """Queues and their offsets bound the rows."""
+    start, end = data.draw(bounds), data.draw(bounds)
+    queue_ids = data.draw(st.none() | st.lists(st.integers(0, 3)))
 
-
-@settings(max_examples=EXAMPLES)
-@given(random_store.stores(), st.lists(st.sampled_from(["U1", "TagA", "Aa", "", "🚀", "none"])))
-def test_keys_pick_the_rows_that_have_one(thought: Thought, keys: list[str]) -> None:
-    with written(thought) as (store, rows):
-        for topic in topics(rows):
-            wanted = [
-                row
-                for row in rows[topic]
-                if set(keys) & set((row["keys"] or "").split(" ") if row["keys"] else ())
-                or row["properties"].get("UNIQ_KEY") in keys
-            ]
-            assert of_topic(store, topic, wanted, keys=keys) == wanted
-
-
-@settings(max_examples=EXAMPLES)
-@given(
-    random_store.stores(),
-    st.none() | st.integers(-1, 20) | st.dictionaries(st.integers(0, 3), st.integers(0, 20)),
-    st.none() | st.integers(-1, 20) | st.dictionaries(st.integers(0, 3), st.integers(0, 20)),
-    st.none() | st.lists(st.integers(0, 3)),
-    st.sampled_from(["log", "queue", None]),
-)
-def test_queues_and_offsets_bound_the_rows(
-    thought: Thought,
-    start: int | dict[int, int] | None,
-    end: int | dict[int, int] | None,
-    queue_ids: list[int] | None,
-    way: str | None,
-) -> None:
     def bound(of: int | dict[int, int] | None, queue_id: int, default: int) -> int:
         value = of.get(queue_id) if isinstance(of, dict) else of
         return default if value is None else value
 
-    def wanted(row: Row) -> bool:
+    def holds(row: Row) -> bool:
         low, high = bound(start, row["queue_id"], 0), bound(end, row["queue_id"], 1 << 40)
         return low <= row["queue_offset"] < high and (queue_ids is None or row["queue_id"] in queue_ids)
 
-    options: dict[str, Any] = {"start_offset": start, "end_offset": end, "queue_ids": queue_ids, "way": way}
-    with written(thought) as (store, rows):
-        for topic in topics(rows):
-            expected = [row for row in rows[topic] if wanted(row)]
-            assert of_topic(store, topic, expected, **options) == expected
+    options: dict[str, Any] = {"start_offset": start, "end_offset": end, "queue_ids": queue_ids}
+    wanted = [row for row in rows if holds(row)]
+    assert of_topic(store, topic, wanted, way=data.draw(st.sampled_from(WAYS)), **options) == wanted
 
 
-@settings(max_examples=EXAMPLES)
-@given(
-    random_store.stores(),
-    st.none() | st.integers(0, 4_000_000),
-    st.none() | st.integers(0, 4_000_000),
-    st.sampled_from(["log", "queue", None]),
-)
-def test_store_times_bound_the_rows(thought: Thought, start: int | None, end: int | None, way: str | None) -> None:
-    low = None if start is None else random_store.START_MILLIS + start
-    high = None if end is None else random_store.START_MILLIS + end
-    with written(thought) as (store, rows):
+def check_batches(store: MessageStore, topic: str, rows: Sequence[Row], data: st.DataObject) -> None:
+    """Batches are bounded, and together the scan."""
+    batch_rows, batch_bytes = data.draw(st.integers(1, 5)), data.draw(st.sampled_from([1, 100, 3000]))
+    options: dict[str, Any] = {"batch_rows": batch_rows, "batch_bytes": batch_bytes}
+    options |= {"way": data.draw(st.sampled_from(BY_WAY))}
+    assert of_topic(store, topic, rows, **options) == rows
+    if rows:
+        assert all(1 <= batch.num_rows <= batch_rows for batch in store.scan(topic, **options).batches())
+
+
+def check_pieces(store: MessageStore, topic: str | None, rows: Sequence[Row], data: st.DataObject) -> None:
+    """Pieces together are the scan."""
+    request, cut_bytes = ScanRequest(topic=topic), data.draw(st.sampled_from([1, 300, 2000, 5000]))
+    pieces, _, _ = store.plan(request, cut_bytes=cut_bytes, way=data.draw(st.sampled_from(WAYS)))
+    assert [row for piece in pieces for row in rows_of(store.scan_pieces(request, [piece]))] == rows
+
+
+def check_columns(store: MessageStore, topic: str, rows: Sequence[Row], data: st.DataObject) -> None:
+    """Fewer columns are the same values, in the order that was asked for."""
+    columns = data.draw(st.lists(st.sampled_from(COLUMNS), unique=True))
+    wanted = [{name: row[name] for name in columns} for row in rows]
+    found = of_topic(store, topic, wanted, columns=columns, way=data.draw(st.sampled_from(BY_WAY)))
+    assert found == wanted
+    assert all(list(row) == columns for row in found)
+
+
+@settings(max_examples=25)
+@given(random_store.stores(), st.sampled_from(["pread", "mmap"]), st.data())
+def test_a_store_is_scanned_as_the_reference_reads_it(thought: Thought, io: str, data: st.DataObject) -> None:
+    with written(thought, io=io) as (store, rows):
+        scan = store.scan(verify_crc=data.draw(st.booleans()))
+        assert rows_of(scan) == rows[""]
+        assert scan.damage == []
+        assert ordered(rows_of(store.scan(threads=3))) == rows[""]
+        check_pieces(store, None, rows[""], data)
         for topic in topics(rows):
-            wanted = [r for r in rows[topic] if (low or 0) <= r["store_timestamp"] < (high or 1 << 60)]
-            assert of_topic(store, topic, wanted, start_time=low, end_time=high, way=way) == wanted
+            for way in WAYS:
+                assert of_topic(store, topic, rows[topic], way=way) == rows[topic]
+            way = data.draw(st.sampled_from(BY_WAY))
+            assert ordered(of_topic(store, topic, rows[topic], way=way, threads=3)) == rows[topic]
+            check_batches(store, topic, rows[topic], data)
+            check_columns(store, topic, rows[topic], data)
+            check_filters(store, topic, rows[topic], data)
+            check_bounds(store, topic, rows[topic], data)
+            if rows[topic]:
+                check_pieces(store, topic, rows[topic], data)
