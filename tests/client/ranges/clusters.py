@@ -13,6 +13,7 @@ from rmqfast.client.ranges import QueueRange, RangePull, RangeRequest
 from rmqfast.message import MessageQueue
 from rmqfast.remoting import RemotingClient, RequestCode
 from tests.interop.rocketmq import free_ports
+from tests.waiting import PATIENCE
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -73,7 +74,7 @@ class RestartableCluster:
 
     def expire(self) -> None:
         """Retention: all files but the last go, where `fileReservedTime` is 0."""
-        with RemotingClient(self.broker, timeout=30) as client:
+        with RemotingClient(self.broker, timeout=PATIENCE) as client:
             client.ask(RequestCode.DELETE_EXPIRED_COMMITLOG)
 
     def __enter__(self) -> Self:
@@ -86,7 +87,7 @@ class RestartableCluster:
 
 def request(name_server: str, topic: str = "orders", **changes: Any) -> RangeRequest:
     """A request for what its rows are told apart by."""
-    wanted: dict[str, Any] = {"group": "tests", "columns": ("queue_id", "queue_offset"), "patience": 3.0}
+    wanted: dict[str, Any] = {"group": "tests", "columns": ("queue_id", "queue_offset"), "patience": PATIENCE}
     config = changes.pop("config", ClientConfig(name_server=name_server))
     return RangeRequest(config=config, topic=topic, **wanted | changes)
 

@@ -2,39 +2,64 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from rmqfast import EmbeddedCluster, Message, MessageQueue, Producer
 from rmqfast.client.instance import ClientConfig
-from rmqfast.client.ranges import RangePull
+from rmqfast.client.ranges import QueueRange, RangePull, RangeRequest, range_pull
 from rmqfast.errors import ArgumentError, ClientError, CorruptError, DataLossError
 from rmqfast.remoting import TlsOptions
 from tests.broker.certificates import Authority, make_authority
+from tests.client.pull.filled import fresh
 from tests.client.ranges.clusters import RestartableCluster, offsets, pulled, range_of, request
+from tests.remoting.held_port import held_port
 
 COUNT = 3000
 
 
-@pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[RestartableCluster]:
-    """A broker with a queue of `orders`."""
-    with RestartableCluster(tmp_path / "store", fileReservedTime="0") as started:
+def filled(store: Path) -> Iterator[RestartableCluster]:
+    with RestartableCluster(store, fileReservedTime="0") as started:
         started.create("orders")
         started.fill("orders", COUNT)
         yield started
 
 
-def test_a_range_gives_its_offsets_and_no_other(cluster: RestartableCluster) -> None:
-    wanted = request(cluster.name_server)
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[RestartableCluster]:
+    """A broker with a queue of `orders`, of this test alone."""
+    yield from filled(tmp_path / "store")
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("ranges") / "store"
+
+
+@pytest.fixture(scope="module")
+def shared(store: Path) -> Iterator[RestartableCluster]:
+    """The same for all tests that let it and `orders` be."""
+    yield from filled(store)
+
+
+@pytest.fixture
+def topic(shared: RestartableCluster) -> str:
+    """A topic with one queue that no other test has."""
+    name = fresh("own")
+    shared.create(name)
+    return name
+
+
+def test_a_range_gives_its_offsets_and_no_other(shared: RestartableCluster) -> None:
+    wanted = request(shared.name_server)
     for start, end in ((0, COUNT), (17, 18), (31, 33), (5, 5), (1000, 2999)):
         assert pulled(wanted, range_of(start, end)) == list(range(start, end))
-    assert pulled(request(cluster.name_server, tags="A"), range_of(11, 500)) == list(range(12, 500, 2))
-    assert pulled(request(cluster.name_server, batch=1000, depth=1), range_of(3, 2000)) == list(range(3, 2000))
+    assert pulled(request(shared.name_server, tags="A"), range_of(11, 500)) == list(range(12, 500, 2))
+    assert pulled(request(shared.name_server, batch=1000, depth=1), range_of(3, 2000)) == list(range(3, 2000))
 
 
 def test_several_queues_of_one_broker_are_pulled_at_once_and_two_ranges_of_one_are_refused(tmp_path: Path) -> None:
@@ -52,7 +77,7 @@ def test_several_queues_of_one_broker_are_pulled_at_once_and_two_ranges_of_one_a
 
 
 def test_a_broker_that_is_restarted_is_waited_for(cluster: RestartableCluster) -> None:
-    pull = RangePull(request(cluster.name_server, patience=60.0, depth=1), [range_of(0, COUNT)], cluster.broker)
+    pull = RangePull(request(cluster.name_server, depth=1), [range_of(0, COUNT)], cluster.broker)
     batches = pull.batches()
     found = next(batches).column("queue_offset").to_pylist()
     cluster.stop()
@@ -64,7 +89,7 @@ def test_a_broker_that_is_restarted_is_waited_for(cluster: RestartableCluster) -
 def test_a_broker_that_comes_back_at_another_address_is_found_there(
     cluster: RestartableCluster, caplog: pytest.LogCaptureFixture
 ) -> None:
-    pull = RangePull(request(cluster.name_server, patience=60.0, depth=1), [range_of(0, COUNT)], cluster.broker)
+    pull = RangePull(request(cluster.name_server, depth=1), [range_of(0, COUNT)], cluster.broker)
     batches = pull.batches()
     found = next(batches).column("queue_offset").to_pylist()
     cluster.fill("orders", 10)
@@ -74,17 +99,11 @@ def test_a_broker_that_comes_back_at_another_address_is_found_there(
     assert f"broker broker-a is read at {cluster.broker} from now on" in caplog.text
 
 
-def test_a_broker_that_stays_away_is_an_error_after_the_patience(cluster: RestartableCluster) -> None:
-    cluster.stop()
-    began = time.monotonic()
-    with pytest.raises(ClientError, match=r"offsets 0 to 10: nothing came for 1 s from broker .* at offset 0: .*\nsee"):
-        pulled_at(cluster, patience=1.0)
-    assert 1 <= time.monotonic() - began < 6
-
-
-def pulled_at(cluster: RestartableCluster, patience: float) -> list[int]:
-    pull = RangePull(request(cluster.name_server, patience=patience), [range_of(0, 10)], cluster.broker)
-    return offsets(pull.batches())
+def test_a_broker_that_stays_away_is_an_error_after_the_patience() -> None:
+    with held_port() as nowhere:
+        pull = RangePull(request(nowhere, patience=0.1), [range_of(0, 10)], nowhere)
+        with pytest.raises(ClientError, match=r"offsets 0 to 10: nothing came for 0.1 s .* at offset 0: .*\nsee"):
+            offsets(pull.batches())
 
 
 @pytest.mark.parametrize("tags", ["*", "A || B"])
@@ -112,43 +131,79 @@ def test_retention_that_overtakes_a_read_is_no_silent_gap(cluster: RestartableCl
         offsets(batches)
 
 
-@pytest.mark.parametrize("start", [COUNT - 10, COUNT, COUNT + 1])
-def test_a_queue_that_ends_before_the_range_is_a_loss(
-    cluster: RestartableCluster, caplog: pytest.LogCaptureFixture, start: int
+class EarlyEnd:
+    """A puller of a queue that ends at `COUNT`; each `take` is a second."""
+
+    def __init__(self, *_: object, **__: object) -> None:
+        self.now, self._asked = 0.0, list[int]()
+
+    def assign(self, _topic: str, _queue_id: int, offset: int, **_: object) -> int:
+        self._asked.append(offset)
+        return len(self._asked)
+
+    def take(self, _timeout: float, **_: object) -> list[Any]:
+        self.now += 1.0
+        status, code = ("NO_NEW_MSG", 19) if self._asked[-1] == COUNT else ("OFFSET_ILLEGAL", 21)
+        where = {"begin_offset": self._asked[-1], "next_begin_offset": COUNT, "min_offset": 0, "max_offset": COUNT}
+        queue = MessageQueue("orders", "broker-a", 0)
+        return [SimpleNamespace(status=status, code=code, queue=queue, epoch=len(self._asked), is_end=False, **where)]
+
+    def close(self) -> None:
+        """Has nothing open."""
+
+
+@pytest.mark.parametrize("start", [COUNT, COUNT + 1])
+def test_a_queue_that_ends_before_the_range_is_a_loss_after_the_patience(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, start: int
 ) -> None:
-    with pytest.raises(DataLossError, match=f"lost: offsets {max(start, COUNT)} to {COUNT + 5}: the queue ends at"):
-        pulled(request(cluster.name_server, patience=0.5), range_of(start, COUNT + 5))
-    found = pulled(request(cluster.name_server, patience=0.5, on_damage="warn"), range_of(start, COUNT + 5))
-    assert found == list(range(start, COUNT))
-    assert "its broker lost its last messages, or the topic was made anew" in caplog.text
+    for on_damage in ("fail", "warn"):
+        puller = EarlyEnd()
+        monkeypatch.setattr(range_pull, "Puller", lambda *_, **__: puller)  # noqa: B023
+        wanted = request("127.0.0.1:1", patience=30.0, on_damage=on_damage)
+        pull = RangePull(wanted, [range_of(start, COUNT + 5)], "127.0.0.1:1", clock=lambda: puller.now)  # noqa: B023
+        if on_damage == "fail":
+            with pytest.raises(DataLossError, match=f"lost: offsets {start} to {COUNT + 5}: the queue ends at {COUNT}"):
+                offsets(pull.batches())
+        else:
+            assert offsets(pull.batches()) == []
+            assert "its broker lost its last messages, or the topic was made anew" in caplog.text
+        assert puller.now == 32.0, "counted from the first answer"
 
 
-def test_a_queue_that_grows_up_to_the_range_is_read(cluster: RestartableCluster) -> None:
-    pull = RangePull(request(cluster.name_server), [range_of(COUNT - 1, COUNT + 40)])
+def test_a_queue_that_grows_up_to_the_range_is_read(shared: RestartableCluster, topic: str) -> None:
+    shared.fill(topic, 10)
+    pull = RangePull(request(shared.name_server, topic), [range_of(9, 50, topic=topic)])
     batches = pull.batches()
     found = next(batches).column("queue_offset").to_pylist()
-    cluster.fill("orders", 40)
-    assert found + offsets(batches) == list(range(COUNT - 1, COUNT + 40))
+    shared.fill(topic, 40)
+    assert found + offsets(batches) == list(range(9, 50))
 
 
-def test_a_body_that_does_not_decompress_is_damage(cluster: RestartableCluster) -> None:
-    with Producer("tests", name_server=cluster.name_server) as producer:
-        place = producer.send(Message("orders", b"x" * 9000))
-    wanted: dict[str, Any] = {"columns": ("body", "queue_offset"), "max_body_bytes": 1000}
-    ranged = range_of(place.queue_offset - 1, place.queue_offset + 1)
-    with pytest.raises(
-        CorruptError, match=rf"1 bodies do not .*broker broker-a, queue 0, offset {place.queue_offset};"
-    ):
-        pulled(request(cluster.name_server, **wanted), ranged)
-    wanted["on_damage"] = "warn"
-    batches = RangePull(request(cluster.name_server, **wanted), [ranged]).batches()
-    assert [body for batch in batches for body in batch.column("body").to_pylist()] == [bytes(1000), None]
+def test_a_body_that_does_not_decompress_is_damage_if_somebody_asks_for_it(
+    shared: RestartableCluster, topic: str
+) -> None:
+    bodies = (b"sound", b"x" * 9000, b"small")
+    with Producer("tests", name_server=shared.name_server) as producer:
+        for body in bodies:
+            producer.send(Message(topic, body, keys=body[:5].decode()))
+    ranged = range_of(0, 3, topic=topic)
+
+    def wanted(**changes: Any) -> RangeRequest:
+        columns = ("body", "queue_offset")
+        return request(shared.name_server, topic, columns=columns, max_body_bytes=1000, **changes)
+
+    for keys in (None, ["xxxxx"]):
+        with pytest.raises(CorruptError, match=r"1 bodies do not decompress.*broker broker-a, queue 0, offset 1;"):
+            pulled(wanted(keys=keys), ranged)
+    assert pulled(wanted(keys=["small"]), ranged) == [2]
+    batches = RangePull(wanted(on_damage="warn"), [ranged]).batches()
+    assert [body for batch in batches for body in batch.column("body").to_pylist()] == [b"sound", None, b"small"]
 
 
-def test_keys_are_whole_words_or_the_ids_of_producers(cluster: RestartableCluster) -> None:
-    with Producer("tests", name_server=cluster.name_server) as producer:
-        places = [producer.send(Message("orders", b"x" * 9000, keys=keys)) for keys in ("42 eu", "4", "eu", None)]
-    ranged = range_of(0, COUNT + len(places))
+def test_keys_are_whole_words_or_the_ids_of_producers(shared: RestartableCluster, topic: str) -> None:
+    with Producer("tests", name_server=shared.name_server) as producer:
+        places = [producer.send(Message(topic, b"x" * 9000, keys=keys)) for keys in ("42 eu", "4", "eu", None)]
+    ranged = range_of(0, len(places), topic=topic)
     for wanted, found in {
         ("42",): [0],
         ("eu",): [0, 2],
@@ -157,34 +212,23 @@ def test_keys_are_whole_words_or_the_ids_of_producers(cluster: RestartableCluste
         (places[0].offset_msg_id,): [],
         (): [],
     }.items():
-        assert pulled(request(cluster.name_server, keys=wanted), ranged) == [COUNT + number for number in found]
-    assert pulled(request(cluster.name_server, keys=["eu"], tags="A"), ranged) == []
+        assert pulled(request(shared.name_server, topic, keys=wanted), ranged) == found
+    assert pulled(request(shared.name_server, topic, keys=["eu"], tags="A"), ranged) == []
 
 
-def test_a_broker_that_does_not_filter_by_sql_is_an_error_that_says_what_to_do(cluster: RestartableCluster) -> None:
+def test_a_broker_that_does_not_filter_by_sql_is_an_error_that_says_what_to_do(shared: RestartableCluster) -> None:
     with pytest.raises(ClientError, match=r"refuses: CODE: 1 .* by SQL92\nset enablePropertyFilter=true "):
-        pulled(request(cluster.name_server, sql="number = 1", patience=100.0), range_of(0, 5))
-
-
-def test_a_body_that_nobody_asked_for_is_no_damage(cluster: RestartableCluster) -> None:
-    with Producer("tests", name_server=cluster.name_server) as producer:
-        place = producer.send(Message("orders", b"x" * 9000, keys="large"))
-        producer.send(Message("orders", b"small", keys="small"))
-    ranged = range_of(place.queue_offset, place.queue_offset + 2)
-    wanted: dict[str, Any] = {"columns": ("body", "queue_offset"), "max_body_bytes": 1000}
-    assert pulled(request(cluster.name_server, keys=["small"], **wanted), ranged) == [place.queue_offset + 1]
-    with pytest.raises(CorruptError, match="1 bodies do not decompress"):
-        pulled(request(cluster.name_server, keys=["large"], **wanted), ranged)
+        pulled(request(shared.name_server, sql="number = 1"), range_of(0, 5))
 
 
 @pytest.fixture
-def changed(cluster: RestartableCluster, tmp_path: Path) -> int:
-    """The offset of a message whose body is another one on the disk by now, between two that are sound."""
-    with Producer("tests", name_server=cluster.name_server) as producer:
-        bodies = (b"as it was before", b"as it was stored", b"x" * 9000)
-        places = [producer.send(Message("orders", body, keys="one", tags="A")) for body in bodies]
-    change(tmp_path / "store" / "commitlog", bodies[1], b"as it was NOT st")
-    return places[1].queue_offset
+def changed(shared: RestartableCluster, store: Path, topic: str) -> QueueRange:
+    """Three messages, of which the second has another body on the disk by now."""
+    with Producer("tests", name_server=shared.name_server) as producer:
+        for body in (b"as it was before", f"{topic} was stored".encode(), b"x" * 9000):
+            producer.send(Message(topic, body, keys="one", tags="A"))
+    change(store / "commitlog", f"{topic} was stored".encode(), f"{topic} was NOT st".encode())
+    return range_of(0, 3, topic=topic)
 
 
 def change(log: Path, old: bytes, new: bytes) -> None:
@@ -196,35 +240,33 @@ def change(log: Path, old: bytes, new: bytes) -> None:
 
 
 def test_a_body_that_was_changed_is_handed_out_unless_its_crc_is_looked_at(
-    cluster: RestartableCluster, changed: int
+    shared: RestartableCluster, topic: str, changed: QueueRange
 ) -> None:
-    ranged = range_of(changed - 1, changed + 2)
-    wanted = request(cluster.name_server, columns=("body",))
-    bodies = [row for batch in RangePull(wanted, [ranged]).batches() for row in batch.column("body").to_pylist()]
-    assert bodies == [b"as it was before", b"as it was NOT st", b"x" * 9000]
-    text = rf"topic orders: 1 bodies do not match their CRC: broker broker-a, queue 0, offset {changed}; on_damage="
+    wanted = request(shared.name_server, topic, columns=("body",))
+    bodies = [row for batch in RangePull(wanted, [changed]).batches() for row in batch.column("body").to_pylist()]
+    assert bodies == [b"as it was before", f"{topic} was NOT st".encode(), b"x" * 9000]
+    text = rf"topic {topic}: 1 bodies do not match their CRC: broker broker-a, queue 0, offset 1; on_damage="
     for keys in (None, ["two"]):  # all that is pulled is looked at
         with pytest.raises(CorruptError, match=text):
-            pulled(request(cluster.name_server, verify_crc=True, keys=keys), ranged)
+            pulled(request(shared.name_server, topic, verify_crc=True, keys=keys), changed)
 
 
 def test_a_changed_body_is_left_out_and_told_of_where_that_is_allowed(
-    cluster: RestartableCluster, changed: int, caplog: pytest.LogCaptureFixture
+    shared: RestartableCluster, topic: str, changed: QueueRange, caplog: pytest.LogCaptureFixture
 ) -> None:
-    wanted: dict[str, Any] = {"verify_crc": True, "on_damage": "warn"}
-    ranged = range_of(changed - 1, changed + 2)
-    assert pulled(request(cluster.name_server, **wanted), ranged) == [changed - 1, changed + 1]
-    assert pulled(request(cluster.name_server, keys=["one"], **wanted), ranged) == [changed - 1, changed + 1]
-    assert f"bodies do not match their CRC: broker broker-a, queue 0, offset {changed}" in caplog.text
+    for keys in (None, ["one"]):
+        wanted = request(shared.name_server, topic, verify_crc=True, on_damage="warn", keys=keys)
+        assert pulled(wanted, changed) == [0, 2]
+    assert "bodies do not match their CRC: broker broker-a, queue 0, offset 1" in caplog.text
 
 
-def test_bodies_as_they_were_stored_pass_by_their_crc(cluster: RestartableCluster) -> None:
-    assert pulled(request(cluster.name_server, verify_crc=True), range_of(0, COUNT)) == list(range(COUNT))
+def test_bodies_as_they_were_stored_pass_by_their_crc(shared: RestartableCluster) -> None:
+    assert pulled(request(shared.name_server, verify_crc=True), range_of(0, COUNT)) == list(range(COUNT))
 
 
-def test_a_queue_that_there_is_not_is_refused_at_once(cluster: RestartableCluster) -> None:
+def test_a_queue_that_there_is_not_is_refused_at_once(shared: RestartableCluster) -> None:
     with pytest.raises(ClientError, match=r"refuses: CODE: 1 .*queueId\[7\] is illegal"):
-        pulled(request(cluster.name_server, patience=100.0), range_of(0, 5, queue_id=7))
+        pulled(request(shared.name_server), range_of(0, 5, queue_id=7))
 
 
 GOOD, BAD = "12345678", "87654321"

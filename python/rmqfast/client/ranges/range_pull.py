@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rmqfast._native import Fetched, Puller, PullerEvent
@@ -42,6 +42,7 @@ class RangePull:
         request: What is read.
         ranges: The ranges.
         address: `host:port` of the broker, where that is known; otherwise a name server is asked.
+        clock: Tells the time in seconds.
 
     Attributes:
         rows: Messages that were handed out.
@@ -53,12 +54,18 @@ class RangePull:
     Source: `DefaultLitePullConsumerImpl.PullTaskImpl`.
     """
 
-    def __init__(self, request: RangeRequest, ranges: Sequence[QueueRange], address: str | None = None) -> None:
+    def __init__(
+        self,
+        request: RangeRequest,
+        ranges: Sequence[QueueRange],
+        address: str | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         if len({wanted.queue for wanted in ranges}) < len(ranges):
             raise ArgumentError("ranges: expected one of each queue at most")
         if len({wanted.queue.broker_name for wanted in ranges}) > 1:
             raise ArgumentError("ranges: expected queues of one broker")
-        self._request, self._ranges, self._address = request, ranges, address
+        self._request, self._ranges, self._address, self._clock = request, ranges, address, clock
         self._broker_name = ranges[0].queue.broker_name if ranges else ""
         self._rows = RangeRows(request)
         self._waited = 0.0
@@ -92,12 +99,12 @@ class RangePull:
 
     def _look(self) -> Iterator[pa.RecordBatch]:
         assert self._puller is not None  # noqa: S101 - for mypy
-        began = time.monotonic()
+        began = self._clock()
         items = self._puller.take(_LOOK, max_items=_MOST)
         for event in (item for item in items if isinstance(item, PullerEvent)):
             self._note(event)
         # what Spark makes of a batch meanwhile is not the broker's time
-        self._waited += time.monotonic() - began
+        self._waited += self._clock() - began
         found = [item for item in items if not isinstance(item, PullerEvent) and self._has_rows(item)]
         if found:
             self.size += sum(item.size for item in found)
