@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from rmqfast.admin import Admin
 from rmqfast.admin.facts import tag_hash
 from rmqfast.client.instance import ClientConfig, ClientInstance
 from rmqfast.message import MessageQueue
@@ -67,3 +68,10 @@ def online(
     finally:
         instance.unregister_consumer(group)
         instance.release()
+
+
+def is_newest_kept(admin: Admin, group: str, topic: str) -> bool:
+    """Whether the broker has heard of the newest subscription of a group's members: a rebalance makes newer ones."""
+    known = admin.consumer_connections(group)
+    newest = max(admin.running_info(group, name).subscriptions[topic].sub_version for name in known.client_ids)
+    return known.subscriptions[topic].sub_version == newest

@@ -12,6 +12,7 @@ from rmqfast import EmbeddedCluster, Message, MessageQueue
 from rmqfast.admin import Admin, Outcome, TrackType
 from rmqfast.client.producer import Producer
 from rmqfast.errors import ArgumentError, ClientError, RemotingError
+from tests.waiting import until
 
 from .members import online, wants
 
@@ -151,9 +152,8 @@ def test_a_retry_that_is_due_waits_in_the_topic_of_retries_until_it_is_passed(
         passed(admin, group, topic, 1, 0)
         address = cluster.brokers[0].address
         admin._api.consumer_send_back(address, group, message.physical_offset, delay_level=1, origin_topic=topic)
-        end = time.monotonic() + 20
-        while "waits in" not in (told := admin.explain(message, group)).sentence and time.monotonic() < end:
-            time.sleep(0.1)
+        until(lambda: "waits in" in admin.explain(message, group).sentence)
+        told = admin.explain(message, group)
         assert told.sentence == f"in retry, first time, waits in {retry} queue 0 offset 0: the group is at 0"
         as_consumed = admin.query_message_by_offset(MessageQueue(retry, "broker-a", 0), 0).seen_as(topic)
         assert (as_consumed.topic, as_consumed.reconsume_times) == (topic, 1)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import Any
 
@@ -14,16 +13,12 @@ from rmqfast.admin import Admin, Outcome, TrackType
 from rmqfast.client.instance import ClientConfig
 from rmqfast.client.producer import Producer
 from rmqfast.client.push import ConsumeConcurrentlyStatus, PushConsumer, PushOptions
+from tests.waiting import until
+
+from .members import is_newest_kept
 
 TOPIC, GROUP = "article", "inconsistent"
 QUEUES = [MessageQueue(TOPIC, "broker-a", number) for number in range(4)]
-
-
-def until(condition: Callable[[], object], seconds: float = 40.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.05)
 
 
 def consumer(cluster: EmbeddedCluster, name: str, tag: str, got: list[bytes]) -> PushConsumer:
@@ -55,14 +50,13 @@ def test_who_lost_the_eight_messages_is_told_while_both_members_are_online() -> 
         producer = stack.enter_context(Producer("explained", name_server=cluster.name_server))
         for name, tag in (("C1", "TagA"), ("C2", "TagB")):
             stack.enter_context(consumer(cluster, name, tag, got[tag]))
-            time.sleep(0.5)
 
         def owners() -> list[str | None]:
             told = [admin.explain(queue, GROUP) for queue in QUEUES]
             return [part.queue.owner for part in told if part.queue is not None]
 
         until(lambda: owners() == ["10.0.0.1@C1"] * 2 + ["10.0.0.1@C2"] * 2)
-        time.sleep(1)  # each has told of its newest subscription
+        until(lambda: is_newest_kept(admin, GROUP, TOPIC))
         kept = admin.consumer_connections(GROUP).subscriptions[TOPIC].sub_string
         bodies = [b"B%d" % number for number in range(8)]
         sent = [producer.send(Message(TOPIC, body, kept), QUEUES[n % 4]) for n, body in enumerate(bodies)]

@@ -16,6 +16,7 @@ from rmqfast.client.instance import ClientConfig
 from rmqfast.client.producer import Producer
 from rmqfast.client.push import ConsumeConcurrentlyStatus, PushConsumer, PushOptions
 from rmqfast.remoting.protocol.subscription_data import SubscriptionData
+from tests.waiting import until
 
 from .members import online
 
@@ -63,9 +64,7 @@ def test_a_push_consumer_with_an_expression_gets_what_explain_says(cluster: Embe
     consumer.subscribe(topic, MessageSelector.by_sql("amount > 3"))
     consumer.register_message_listener(listen)
     with consumer:
-        end = time.monotonic() + 30
-        while admin.explain(messages[-1], group).outcome is Outcome.NOT_CONSUMED_YET and time.monotonic() < end:
-            time.sleep(0.1)
+        until(lambda: admin.explain(messages[-1], group).outcome is not Outcome.NOT_CONSUMED_YET)
         after = [admin.explain(message, group) for message in messages]
 
     assert {each.outcome for each in before} == {Outcome.NOT_CONSUMED_YET}

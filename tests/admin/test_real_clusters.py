@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from subprocess import Popen
 from threading import Thread
@@ -22,8 +22,9 @@ from rmqfast.remoting.protocol.subscription_data import SubscriptionData
 from tests.broker.interop.cluster import SCENARIO, Cluster, RealCluster, cluster_of
 from tests.broker.interop.mqadmin import Admin as MqAdmin
 from tests.interop.rocketmq import running
+from tests.waiting import until as patient
 
-from .members import online, wants
+from .members import is_newest_kept, online, wants
 
 pytestmark = [pytest.mark.long, pytest.mark.soak, pytest.mark.timeout(900)]
 
@@ -57,11 +58,8 @@ def version_of(cluster: Cluster) -> str:
     return cluster._rocketmq.version if isinstance(cluster, RealCluster) else "4.9.4"
 
 
-def until(condition: Callable[[], object], seconds: float = 90.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.2)
+#: Waits as `until` does, and longer: other programs start meanwhile, and clients ask for routes now and then.
+until = partial(patient, patience=180.0)
 
 
 def printed_track(cluster: Cluster, mqadmin: MqAdmin, message: Any) -> str:
@@ -204,7 +202,7 @@ def test_the_eight_messages_of_article_004_with_javas_consumers(
 
         until(lambda: len(online_members(admin, group)) == 2 if f"%RETRY%{group}" in admin.topics() else False)
         until(lambda: len({owner for owner in owners() if owner}) == 2 and None not in owners())
-        time.sleep(3)  # each has told of its newest subscription
+        until(lambda: is_newest_kept(admin, group, topic))
         (conflict,) = admin.subscription_conflicts(group)
         kept = admin.consumer_connections(group).subscriptions[topic].sub_string
         assert sorted(conflict.expressions.values()) == ["TagA", "TagB"]
@@ -217,7 +215,8 @@ def test_the_eight_messages_of_article_004_with_javas_consumers(
 
         lost = {m.body for m, each in zip(messages, told, strict=True) if each.outcome is Outcome.LOST}
         consumed = {m.body for m, each in zip(messages, told, strict=True) if each.outcome is Outcome.CONSUMED}
-        assert {line["msgId"] for lines in got for line in lines} == {m.msg_id for m in messages if m.body in consumed}
+        received = {message.msg_id for message in messages if message.body in consumed}
+        until(lambda: {line["msgId"] for lines in got for line in lines} == received)
         assert lost == {m.body for m in messages if held[m.queue_id] == other}
         assert (len(lost), len(consumed)) == (4, 4)
         assert other in next(each for each in told if each.outcome is Outcome.LOST).sentence

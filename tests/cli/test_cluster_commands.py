@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 from collections.abc import Iterator
 from typing import Any
 
@@ -152,9 +153,12 @@ def test_exit_codes_say_what_kind_of_trouble_it_was(cluster: EmbeddedCluster, mo
     monkeypatch.delenv("NAMESRV_ADDR", raising=False)
     result = run("topic", "list")
     assert (result.exit_code, "NAMESRV_ADDR" in result.stderr) == (2, True)
-    result = run("topic", "list", "-n", "127.0.0.1:1")
+    with socket.socket() as deaf:  # nobody else gets the port, and nobody listens there
+        deaf.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{deaf.getsockname()[1]}"
+        result = run("topic", "list", "-n", address)
     assert result.exit_code == 3
-    assert "connect to <127.0.0.1:1> failed" in result.stderr
+    assert f"connect to <{address}> failed" in result.stderr
     assert "No topic route info" in done(cluster, "topic", "show", "nowhere", code=1)
     assert "expected --id, or --topic" in done(cluster, "explain", code=2)
     assert "expected --broker and --queue" in done(cluster, "produce", "t", "x", "--queue", "1", code=2)
