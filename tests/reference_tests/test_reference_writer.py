@@ -36,13 +36,9 @@ def write_and_open(directory: str | Path, messages: Messages, options: Options =
     return open_store(write_store(Path(directory), messages, options))
 
 
-@settings(max_examples=25)
-@given(store=random_store.stores())
-def test_every_message_comes_back_as_it_was_written(store: tuple[Messages, Options]) -> None:
-    messages = [m for item in store[0] for m in ([item] if isinstance(item, Message) else item)]
-    with TemporaryDirectory() as directory:
-        written = write_store(Path(directory), *store)
-        records = open_store(written).records()
+def check_records(written: WrittenStore, records: list[Record], items: Messages) -> None:
+    """Every message comes back as it was written."""
+    messages = [m for item in items for m in ([item] if isinstance(item, Message) else item)]
     assert records == written.records
     assert [r.plain_body for r in records] == [m.body for m in messages]
     assert [(r.topic, r.queue_id, r.flag) for r in records] == [(m.topic, m.queue_id, m.flag) for m in messages]
@@ -50,32 +46,27 @@ def test_every_message_comes_back_as_it_was_written(store: tuple[Messages, Optio
     for found, message in zip(records, messages, strict=True):
         wanted = {name: value for name, value in message.properties if value}
         assert {name: value for name, value in found.properties.items() if name != "__CRC32#"} == wanted
-        assert record.verify_property_crc(record.encode(found)) == store[1].property_crc
+        assert record.verify_property_crc(record.encode(found)) == written.options.property_crc
 
 
-@settings(max_examples=25)
-@given(store=random_store.stores())
-def test_queues_and_index_lead_to_every_message_and_to_no_other(store: tuple[Messages, Options]) -> None:
-    with TemporaryDirectory() as directory:
-        opened = write_and_open(directory, *store)
+def check_queues(opened: Store) -> None:
+    """The units of the queues lead to every message that has a place, and to no other."""
     for key, units in opened.rebuilt_queues().items():
         on_disk = {offset: unit for offset, unit in opened.queues[key].units() if not unit.is_pre_blank}
         assert on_disk == units
         # a queue whose units start late has its min offset at the first of them
         assert opened.topics()[key[0]][key[1]] == (min(units), max(units) + 1)
     assert set(opened.queues) == set(opened.rebuilt_queues())
-    records = opened.records()
+
+
+def check_index(opened: Store, records: list[Record]) -> None:
     for topic, key_text in {(r.topic, key) for r in records for key in keys_of(r)}:
-        found = opened.query(topic, key_text)
         wanted = [r for r in records if r.topic == topic and key_text in keys_of(r)]
-        assert found == wanted
+        assert opened.query(topic, key_text) == wanted
 
 
-@settings(max_examples=25)
-@given(store=random_store.stores(), tags=st.sampled_from(["*", "TagA", "Aa", "BBBB || 🚀"]))
-def test_getting_a_queue_gives_each_message_whose_hash_matches_once(store: tuple[Messages, Options], tags: str) -> None:
-    with TemporaryDirectory() as directory:
-        opened = write_and_open(directory, *store)
+def check_gets(opened: Store, tags: str) -> None:
+    """To get a queue gives each message whose hash matches once."""
     codes = {java_hash(tag.strip()) for tag in tags.split("||")}
     for (topic, queue_id), units in opened.rebuilt_queues().items():
         got, (offset, end) = list[int](), opened.topics()[topic][queue_id]
@@ -92,11 +83,8 @@ def _low_32(code: int) -> int:
     return ((code + (1 << 31)) % (1 << 32)) - (1 << 31)
 
 
-@settings(max_examples=25)
-@given(store=random_store.stores(), shift=st.sampled_from([-1, 0, 1, 500]))
-def test_a_time_leads_to_the_first_message_not_before_it(store: tuple[Messages, Options], shift: int) -> None:
-    with TemporaryDirectory() as directory:
-        opened = write_and_open(directory, *store)
+def check_times(opened: Store, shift: int) -> None:
+    """A time leads to the first message not before it."""
     for (topic, queue_id), units in opened.rebuilt_queues().items():
         low, high = opened.topics()[topic][queue_id]
         times = {at: _stored_at(opened, unit.physical_offset) for at, unit in units.items()}
@@ -108,6 +96,24 @@ def test_a_time_leads_to_the_first_message_not_before_it(store: tuple[Messages, 
             assert upper == max((at for at, value in times.items() if value <= time), default=low)
             # 4.9 takes the nearest one of one file
             assert low <= opened.search_offset_4(topic, queue_id, time) < high
+
+
+@settings(max_examples=25)
+@given(
+    store=random_store.stores(),
+    tags=st.sampled_from(["*", "TagA", "Aa", "BBBB || 🚀"]),
+    shift=st.sampled_from([-1, 0, 1, 500]),
+)
+def test_what_is_written_is_found_by_each_way(store: tuple[Messages, Options], tags: str, shift: int) -> None:
+    with TemporaryDirectory() as directory:
+        written = write_store(Path(directory), *store)
+        opened = open_store(written)
+    records = opened.records()
+    check_records(written, records, store[0])
+    check_queues(opened)
+    check_index(opened, records)
+    check_gets(opened, tags)
+    check_times(opened, shift)
 
 
 def _stored_at(store: Store, physical_offset: int) -> int:

@@ -26,8 +26,11 @@ def table_of(scan: Scan) -> pa.Table:
 
 
 def rows_of(scan: Scan) -> list[Row]:
+    return plain_rows(table_of(scan))
+
+
+def plain_rows(table: pa.Table) -> list[Row]:
     """Timestamps as integers, properties as a dict, as the reference has them."""
-    table = table_of(scan)
     for name in set(TIMES) & set(table.column_names):
         at = table.column_names.index(name)
         table = table.set_column(at, name, table.column(at).cast(pa.int64()))
