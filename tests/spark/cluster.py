@@ -7,7 +7,6 @@ import os
 import signal
 import socket
 import subprocess
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
@@ -15,10 +14,10 @@ from typing import Any, Self
 
 import pyspark
 
-from tests.interop.rocketmq import free_ports
+from rmqfast.broker.ports import HeldPorts
+from tests.waiting import until
 
 _SPARK = Path(pyspark.__file__).parent
-_PATIENCE = 300.0
 
 
 class Cluster:
@@ -27,11 +26,11 @@ class Cluster:
     def __init__(self, directory: Path, workers: int = 2) -> None:
         self._directory = directory
         self._processes: list[subprocess.Popen[Any]] = []
-        (port,) = free_ports(1)
-        self.master = f"spark://127.0.0.1:{port}"
+        self._held = HeldPorts("127.0.0.1")  # nobody else gets the port before the master listens there
+        self.master = f"spark://127.0.0.1:{self._held.port}"
         try:
-            self._start("master.Master", "--port", str(port))
-            _wait_for(port)
+            self._start("master.Master", "--port", str(self._held.port))
+            until(lambda: _listens(self._held.port), patience=300)
             for n in range(workers):
                 work = directory / f"worker-{n}"
                 self._start("worker.Worker", "--cores", "1", "--memory", "1g", "--work-dir", str(work), self.master)
@@ -54,6 +53,7 @@ class Cluster:
                 process.wait(20)
             process.kill()
             process.wait()
+        self._held.release()
 
     def _start(self, role: str, *arguments: str) -> None:
         command = [str(_SPARK / "bin" / "spark-class"), f"org.apache.spark.deploy.{role}", "--host", "127.0.0.1"]
@@ -85,14 +85,9 @@ def kill_executor(application: str) -> int:
     return victim
 
 
-def _wait_for(port: int) -> None:
-    end = time.monotonic() + _PATIENCE
-    while True:
-        try:
-            socket.create_connection(("127.0.0.1", port), 1).close()
-        except OSError:
-            if time.monotonic() > end:
-                raise
-            time.sleep(0.1)
-        else:
-            return
+def _listens(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port), 1).close()
+    except OSError:
+        return False
+    return True

@@ -9,7 +9,6 @@ import json
 import os
 import sys
 import threading
-import time
 from collections.abc import Callable
 from functools import reduce
 from pathlib import Path
@@ -19,6 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from rmqfast.spark import configure, read_store
 from tests.effort import effort
+from tests.waiting import until
 
 from .cluster import executors, kill_executor
 
@@ -99,13 +99,12 @@ class Running:
     def wait_for_tasks(self, done: int) -> None:
         """Waits until so many tasks are done."""
         status = self._spark.sparkContext.statusTracker()
-        end = time.monotonic() + 60
-        while time.monotonic() < end:
+
+        def are_done() -> bool:
             stages = [status.getStageInfo(stage) for stage in status.getActiveStageIds()]
-            if any(stage is not None and stage.numCompletedTasks >= done for stage in stages):
-                return
-            time.sleep(0.02)
-        raise TimeoutError(f"expected {done} tasks to end, got none in a minute: {self._error}")
+            return any(stage is not None and stage.numCompletedTasks >= done for stage in stages)
+
+        until(are_done, lambda: f"{done} tasks to end: {self._error}", patience=300)
 
     def answer(self) -> Answer:
         """What it found."""

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-import subprocess
-import sys
 import threading
-import zipfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -18,7 +15,7 @@ from hypothesis import strategies as st
 
 from rmqfast import errors
 from rmqfast.errors import CorruptError
-from rmqfast.spark import jar_path, map_store, read_store
+from rmqfast.spark import map_store, read_store
 from rmqfast.spark.columnar import plain_error
 from rmqfast.spark.ingest import read_all
 from rmqfast.store import COLUMNS, open_store
@@ -26,7 +23,7 @@ from tests import golden_stores
 from tests.waiting import until
 
 from .conditions import PARTLY, WHOLE
-from .conftest import SHORT_LIVED, Matching
+from .conftest import Matching
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -365,48 +362,41 @@ def test_what_the_columnar_source_cannot_do_is_done_by_the_python_path_with_a_wa
     assert frame.count() == 1259
 
 
-_FALLBACK = """
-import logging, sys
-from pyspark.sql import SparkSession
-from rmqfast.spark import read_store
-
-path, java_options, bare = sys.argv[1:]
-logging.basicConfig(format="%(name)s %(levelname)s %(message)s", stream=sys.stdout)
-logging.getLogger("rmqfast.spark").setLevel("INFO")
-builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
-builder = builder.config("spark.driver.host", "127.0.0.1").config("spark.driver.bindAddress", "127.0.0.1")
-spark = builder.config("spark.driver.extraJavaOptions", java_options).getOrCreate()
-for jar in (None, bare):
-    if jar is not None:
-        spark.sql(f"ADD JAR '{jar}'")
-    for engine in ("auto", "columnar"):
-        print(engine, read_store(spark, path, "fx_q1", columns=["tags"], engine=engine).count())
-spark.stop()
-"""
+def absent(spark: SparkSession, *_: object) -> None:
+    spark.read.format("rocketmq-absent").load()
 
 
-@pytest.mark.newest
-def test_without_the_jar_or_a_library_in_it_the_python_path_reads_and_the_log_says_why(
-    golden_store: Store, tmp_path: Path
+def without_library(*_: object) -> None:
+    text = "rocketmq-columnar has no library for Linux on amd64"
+    raise RuntimeError(f"An error occurred\n: org.rmqfast.spark.StoreException: RmqError: {text}\n\tat ...")
+
+
+@pytest.mark.parametrize(
+    ("loaded", "engine", "level", "why"),
+    [
+        (absent, "auto", "INFO", "no data source rocketmq-columnar in this session"),
+        (absent, "columnar", "WARNING", "no data source rocketmq-columnar in this session"),
+        (without_library, "auto", "WARNING", "rocketmq-columnar has no library for Linux on"),
+    ],
+)
+def test_without_the_columnar_source_the_python_path_reads_and_the_log_says_why(  # noqa: PLR0917
+    spark: SparkSession,
+    golden_store: Store,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+    loaded: Callable[..., None],
+    engine: Literal["auto", "columnar"],
+    level: str,
+    why: str,
 ) -> None:
-    """Without the jar only who asked for columns is warned; a jar that does not fit the machine is always worth it."""
-    jar = jar_path()
-    assert jar is not None
-    bare = tmp_path / "bare.jar"
-    with zipfile.ZipFile(jar) as whole, zipfile.ZipFile(bare, "w") as archive:
-        for name in whole.namelist():
-            if not name.endswith(".so"):
-                archive.writestr(name, whole.read(name))
-    command = [sys.executable, "-c", _FALLBACK, str(golden_store("basic-4.9.4")), SHORT_LIVED, str(bare)]
-    output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    said = [line for line in output.splitlines() if line.startswith(("rmqfast.spark ", "auto ", "columnar "))]
-    assert said[1::2] == ["auto 1259", "columnar 1259"] * 2
-    without_jar, without_jar_asked, *without_library = said[::2]
-    assert without_jar.startswith("rmqfast.spark INFO engine arrow: no data source rocketmq-columnar in this session")
-    assert without_jar_asked.startswith("rmqfast.spark WARNING engine arrow, as rocketmq-columnar cannot be used here")
-    for line in without_library:
-        assert line.startswith("rmqfast.spark WARNING engine arrow")
-        assert "rocketmq-columnar has no library for Linux on" in line
+    """`test_fallback.py` sees the same in sessions of their own."""
+    monkeypatch.setattr("rmqfast.spark.columnar._loaded", loaded)
+    with caplog.at_level(logging.INFO, "rmqfast.spark"):
+        frame = read_store(spark, golden_store("basic-4.9.4"), "fx_q1", columns=["tags"], engine=engine)
+    assert [(r.levelname, "engine arrow" in r.getMessage(), why in r.getMessage()) for r in told(caplog)] == [
+        (level, True, True)
+    ]
+    assert frame.count() == 1259
 
 
 def test_a_function_runs_where_batches_are_made(spark: SparkSession, golden_store: Store) -> None:

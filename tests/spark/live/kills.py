@@ -17,8 +17,8 @@ from types import TracebackType
 from typing import IO, Any, Self
 
 import rmqfast
+from rmqfast.broker.ports import HeldPorts
 from rmqfast.errors import RmqError
-from tests.interop.rocketmq import free_ports
 from tests.spark import cluster as spark_cluster
 from tests.spark.live.streams import Place
 from tests.spark.live.topics import CONFIG
@@ -32,7 +32,9 @@ class Server:
     """A name server and a broker in a process of their own, which comes back on the same ports with the same store."""
 
     def __init__(self, directory: Path) -> None:
-        self._directory, self._ports = directory, free_ports(2)
+        # held for as long as this is: nobody else gets them while the server is down
+        self._directory, self._held = directory, (HeldPorts("127.0.0.1"), HeldPorts("127.0.0.1"))
+        self._ports = [held.port for held in self._held]
         (directory / "broker.conf").write_text("".join(f"{name}={value}\n" for name, value in CONFIG.items()))
         self._process: subprocess.Popen[str] | None = None
         self.start()
@@ -118,12 +120,12 @@ class Play:
 
     def kill_something(self) -> None:
         """Waits for a moment, kills what chance says, and has it come back."""
-        time.sleep(self._chance.uniform(0.5, 4))
+        time.sleep(self._chance.uniform(0.5, 4))  # noqa: TID251 - when something is killed is chance, and no matter
         kind = self._chance.choice(("task", "executor", "driver", "broker"))
         self.kills.append(kind)
         if kind == "broker":
             self.server.kill()
-            time.sleep(self._chance.uniform(0, 2))
+            time.sleep(self._chance.uniform(0, 2))  # noqa: TID251 - how long a broker is away, too
             self.server.start()
         elif kind == "driver" or not self.driver.is_running:
             self.driver.kill()

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 
 from rmqfast.spark import read_store, read_topic
+from rmqfast.spark.live.options import LiveOptions
+from rmqfast.spark.reader import store_read
 from rmqfast.store import COLUMNS
+from tests.spark.in_process import partition_rows, topic_rows
 from tests.spark.live import topics
-from tests.spark.live.conftest import MESSAGES, LiveCluster
+from tests.spark.live.conftest import LiveCluster
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-pytestmark = pytest.mark.spark
-
 Rows = list[dict[str, Any]]
+PLACE = ("broker_name", "queue_id", "queue_offset")
+OPTIONS = {"tags": "subExpression", "sql": "sql", "keys": "keys", "queue_ids": "queueIds"}
+OPTIONS |= {"columns": "columns", "verify_crc": "verifyCrc"}
 BOTH: dict[str, dict[str, Any]] = {
     "all": {},
     "tag": {"tags": "paid || refunded"},
@@ -32,8 +38,15 @@ BOTH: dict[str, dict[str, Any]] = {
 
 
 def rows_of(frame: DataFrame) -> Rows:
-    rows: Rows = [row.asDict() for row in frame.collect()]
-    return sorted(rows, key=lambda row: (row["broker_name"], row["queue_id"], row["queue_offset"]))
+    return by_place(row.asDict() for row in frame.collect())
+
+
+def text_of(value: Any) -> str:
+    return str(value) if isinstance(value, str | bool) else ",".join(map(str, value))
+
+
+def by_place(rows: Iterable[dict[str, Any]]) -> Rows:
+    return sorted(rows, key=itemgetter(*PLACE))
 
 
 def stored(spark: SparkSession, cluster: LiveCluster, **arguments: Any) -> DataFrame:
@@ -44,25 +57,48 @@ def stored(spark: SparkSession, cluster: LiveCluster, **arguments: Any) -> DataF
     return frames[0].unionByName(frames[1])
 
 
+def stored_rows(cluster: LiveCluster, **arguments: Any) -> Rows:
+    """The rows of the stores, read in this process."""
+    reads = [
+        store_read(path, "orders", broker_name=name, **arguments)
+        for name, path in topics.stores(cluster.directory).items()
+    ]
+    return by_place(row for read in reads for row in partition_rows(read))
+
+
 @pytest.mark.parametrize("arguments", BOTH.values(), ids=BOTH)
-def test_a_store_and_its_broker_give_the_same_rows(
-    spark: SparkSession, live_cluster: LiveCluster, arguments: dict[str, Any]
+def test_options_choose_from_a_cluster_what_arguments_choose_from_its_stores(
+    live_cluster: LiveCluster, arguments: dict[str, Any]
 ) -> None:
-    wanted = rows_of(stored(spark, live_cluster, **arguments))
-    assert len(wanted) > 50
-    assert rows_of(read_topic(spark, live_cluster.name_server, "orders", **arguments)) == wanted
+    options = {OPTIONS[name]: text_of(value) for name, value in arguments.items()}
+    read = LiveOptions.of({"nameServer": live_cluster.name_server, "topic": "orders"} | options)
+    rows = topic_rows(read.read(read.columns))
+    assert len(rows) > 50
+    assert by_place(rows) == stored_rows(live_cluster, **arguments)
+    assert list(rows[0]) == list(arguments.get("columns", COLUMNS))
 
 
-def test_mapping_by_pandas_gives_the_same_rows(spark: SparkSession, live_cluster: LiveCluster) -> None:
-    frame = read_topic(spark, live_cluster.name_server, "orders", engine="pandas")
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    ("engine", "name"), [("arrow", "all"), ("pandas", "all"), ("arrow", "sql and tags"), ("arrow", "keys and tags")]
+)
+def test_a_store_and_its_broker_give_the_same_rows(
+    spark: SparkSession, live_cluster: LiveCluster, engine: Literal["arrow", "pandas"], name: str
+) -> None:
+    wanted = rows_of(stored(spark, live_cluster, **BOTH[name]))
+    frame = read_topic(spark, live_cluster.name_server, "orders", engine=engine, **BOTH[name])
     assert frame.columns == list(COLUMNS)
-    assert rows_of(frame) == rows_of(stored(spark, live_cluster))
-    assert frame.count() == MESSAGES
+    assert rows_of(frame) == wanted
+    assert frame.count() == len(wanted) > 50
 
 
+@pytest.mark.spark
 def test_times_are_exact_and_half_open(spark: SparkSession, live_cluster: LiveCluster) -> None:
-    times = sorted(row[0] for row in stored(spark, live_cluster).selectExpr("unix_millis(store_timestamp)").collect())
+    times = sorted(row["store_timestamp"] for row in stored_rows(live_cluster, columns=[*PLACE, "store_timestamp"]))
     bounds = {"start_time": times[300], "end_time": times[900]}
-    wanted = rows_of(stored(spark, live_cluster, **bounds))
-    assert 500 < len(wanted) < 700
-    assert rows_of(read_topic(spark, live_cluster.name_server, "orders", **bounds)) == wanted
+    wanted = [row["store_timestamp"] for row in stored_rows(live_cluster, **bounds)]
+    assert wanted == [time for time in wanted if times[300] <= time < times[900]]
+    frame = read_topic(spark, live_cluster.name_server, "orders", **bounds)
+    found = frame.selectExpr(*PLACE, "unix_millis(store_timestamp) AS store_timestamp")
+    assert [row["store_timestamp"] for row in rows_of(found)] == wanted
+    assert wanted

@@ -16,11 +16,10 @@ from tests.examples.documents import ROOT, blocks_of
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
-
 TEXT = (ROOT / "docs" / "spark-live.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.spark
 @pytest.mark.long
 def test_the_code_of_the_document_runs_and_prints_what_stands_below_it(spark: SparkSession) -> None:
     names: dict[str, Any] = {"__name__": "spark-live.md"}

@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from rmqfast import errors
-from rmqfast.spark import read_topic
+from rmqfast.spark import RocketMQDataSource, read_topic
+from tests.spark.in_process import source_reader
 from tests.spark.live import topics
 from tests.spark.live.conftest import LiveCluster
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-pytestmark = pytest.mark.spark
 
 AT_LOAD: dict[str, tuple[dict[str, str], str]] = {
     "unknown option": ({"topik": "orders"}, "unknown option topik; did you mean topic"),
@@ -53,27 +52,45 @@ AT_READ: dict[str, tuple[dict[str, str], str]] = {
 }
 
 
+def given(cluster: LiveCluster, options: Mapping[str, str]) -> dict[str, str]:
+    return {"nameServer": cluster.name_server, "topic": "orders", **options}
+
+
 @pytest.mark.parametrize(("options", "text"), AT_LOAD.values(), ids=AT_LOAD)
-def test_what_is_wrong_is_said_by_load(
-    spark: SparkSession, live_cluster: LiveCluster, options: dict[str, str], text: str
+def test_what_is_wrong_is_said_when_spark_asks_for_the_schema(
+    live_cluster: LiveCluster, options: dict[str, str], text: str
 ) -> None:
-    given = {"nameServer": live_cluster.name_server, "topic": "orders"} | options
-    with pytest.raises(Exception) as caught:  # noqa: PT011  # Spark's own class differs by version
-        spark.read.format("rocketmq").options(**given).load()
-    assert text in str(caught.value)
+    source = RocketMQDataSource(given(live_cluster, options))
+    with pytest.raises(errors.RmqError) as caught:
+        source.schema()
+    assert text in f"{type(caught.value).__name__}: {caught.value}"
 
 
 @pytest.mark.parametrize(("options", "text"), AT_READ.values(), ids=AT_READ)
-def test_what_is_wrong_with_offsets_is_said_by_the_first_action(
-    spark: SparkSession, live_cluster: LiveCluster, options: dict[str, str], text: str
+def test_what_is_wrong_with_offsets_is_said_when_spark_asks_for_partitions(
+    live_cluster: LiveCluster, options: dict[str, str], text: str
 ) -> None:
-    given = {"nameServer": live_cluster.name_server, "topic": "orders"} | options
-    frame = spark.read.format("rocketmq").options(**given).load()
+    reader = source_reader(given(live_cluster, options))
+    with pytest.raises(errors.RmqError) as caught:
+        reader.partitions()
+    assert text in str(caught.value)
+
+
+@pytest.mark.spark
+def test_load_and_the_first_action_tell_what_the_source_says(spark: SparkSession, live_cluster: LiveCluster) -> None:
+    reader = spark.read.format("rocketmq")
+    options, text = AT_LOAD["unknown topic"]
+    with pytest.raises(Exception) as caught:  # noqa: PT011  # Spark's own class differs by version
+        reader.options(**given(live_cluster, options)).load()
+    assert text in str(caught.value)
+    options, text = AT_READ["beyond the end"]
+    frame = reader.options(**given(live_cluster, options)).load()
     with pytest.raises(Exception) as caught:  # noqa: PT011
         frame.count()
     assert text in str(caught.value)
 
 
+@pytest.mark.spark
 def test_offsets_beyond_the_ends_are_taken_for_the_ends_if_loss_is_allowed(
     spark: SparkSession, live_cluster: LiveCluster
 ) -> None:
@@ -95,6 +112,7 @@ REFUSED: dict[str, tuple[Mapping[str, Any], type[Exception], str]] = {
 }
 
 
+@pytest.mark.spark
 @pytest.mark.parametrize(("arguments", "error", "text"), REFUSED.values(), ids=REFUSED)
 def test_what_is_not_there_is_refused_by_the_call(
     spark: SparkSession,
@@ -108,14 +126,16 @@ def test_what_is_not_there_is_refused_by_the_call(
     assert text in str(caught.value)
 
 
+@pytest.mark.spark
 def test_a_name_server_that_is_down_is_said_to_be_so(spark: SparkSession) -> None:
-    with socket.socket() as taken:
+    with socket.socket() as taken:  # nobody listens there while it is
         taken.bind(("127.0.0.1", 0))
         nobody = f"127.0.0.1:{taken.getsockname()[1]}"
-    with pytest.raises(errors.ClientError, match=r"no name server answers: .*\nsee that one runs there"):
-        read_topic(spark, nobody, "orders")
+        with pytest.raises(errors.ClientError, match=r"no name server answers: .*\nsee that one runs there"):
+            read_topic(spark, nobody, "orders")
 
 
+@pytest.mark.spark
 def test_a_topic_that_nobody_may_read_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     with topics.cluster_in(tmp_path, brokers=1, enablePropertyFilter="false") as cluster:
         topics.create(cluster, "written", perm=2)

@@ -10,24 +10,17 @@ import pytest
 from rmqfast.spark import read_topic
 from rmqfast.store import COLUMNS
 from tests.spark.live.conftest import MESSAGES, LiveCluster
-from tests.spark.live.test_equal_rows import BOTH, rows_of, stored
+from tests.spark.live.test_equal_rows import BOTH, OPTIONS, rows_of, stored, text_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 pytestmark = pytest.mark.spark
 
-OPTIONS = {"tags": "subExpression", "sql": "sql", "keys": "keys", "queue_ids": "queueIds"}
-OPTIONS |= {"columns": "columns", "verify_crc": "verifyCrc"}
-
 
 def load(spark: SparkSession, cluster: LiveCluster, **options: str) -> DataFrame:
     given = {"nameServer": cluster.name_server, "topic": "orders"} | options
     return spark.read.format("rocketmq").options(**given).load()
-
-
-def text_of(value: Any) -> str:
-    return str(value) if isinstance(value, str | bool) else ",".join(map(str, value))
 
 
 # each is planned and read by Python workers of its own: what they have in common takes the time

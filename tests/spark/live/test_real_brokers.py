@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +16,7 @@ from rmqfast.spark import read_store, read_topic
 from tests.interop.rocketmq import RocketMQ
 from tests.spark.live.streams import each_once, ended, places, stream, write
 from tests.spark.live.test_equal_rows import rows_of
+from tests.waiting import until
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -63,13 +63,6 @@ def ends(real: RocketMQ) -> dict[tuple[str, int], int]:
         return {(row.broker_name, row.queue_id): row.max_offset for row in admin.topic_stats("orders")}
 
 
-def until(condition: Callable[[], bool], seconds: float = 300.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.2)
-
-
 def test_rows_are_those_of_the_store_column_by_column(spark: SparkSession, real: RocketMQ) -> None:
     times = sorted(row[0] for row in stored(spark, real).selectExpr("unix_millis(store_timestamp)").collect())
     chosen: tuple[dict[str, Any], ...] = (
@@ -106,7 +99,7 @@ def test_a_stream_stores_each_message_once_though_its_broker_is_killed(
     frame = stream(spark, real.name_server, maxOffsetsPerTrigger="3000", retryTimeoutMs="300000")
     query = write(frame, tmp_path, processingTime="100 milliseconds")
     try:
-        until(lambda: bool(query.recentProgress))
+        until(lambda: query.recentProgress, patience=300)
         first = max(ends(real).values())
         for number in range(2):
             send(real, range(first + 1000 * number, first + 1000 * (number + 1)))

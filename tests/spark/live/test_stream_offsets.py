@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from rmqfast.spark.live.stream_offsets import checkpoint_offsets
 from rmqfast.spark.live.topic_read import TopicRead
 from rmqfast.spark.live.topic_stream import StreamLimits, TopicStream
 from tests.client.ranges.clusters import RestartableCluster, request
+from tests.waiting import PATIENCE, until
 
 COUNT = 3000
 QUEUE = MessageQueue("orders", "broker-a", 0)
@@ -32,9 +33,24 @@ def cluster(tmp_path: Path) -> Iterator[RestartableCluster]:
         yield started
 
 
-def stream(cluster: RestartableCluster, limits: StreamLimits | None = None, **changes: Any) -> TopicStream:
-    read = TopicRead(request=request(cluster.name_server, **changes), start="earliest")
-    return TopicStream(read, limits or StreamLimits())
+class Clock:
+    """A clock that stands still."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def stream(
+    cluster: RestartableCluster,
+    limits: StreamLimits | None = None,
+    clock: Callable[[], float] = time.monotonic,
+    **changes: Any,
+) -> TopicStream:
+    read = TopicRead(request=request(cluster.name_server, **{"patience": PATIENCE, **changes}), start="earliest")
+    return TopicStream(read, limits or StreamLimits(), clock=clock)
 
 
 def test_a_batch_takes_what_there_is_or_as_much_as_allowed(cluster: RestartableCluster) -> None:
@@ -61,15 +77,17 @@ def test_a_trigger_for_what_is_available_now_goes_no_further(cluster: Restartabl
 
 
 def test_too_few_messages_wait_for_more_or_for_the_delay(cluster: RestartableCluster) -> None:
-    of = stream(cluster, StreamLimits(least=COUNT + 5))
+    clock = Clock()
+    of = stream(cluster, StreamLimits(least=COUNT + 5, delay=900), clock)
     assert of.end({QUEUE: 0}, is_limited=True) == {QUEUE: 0}
     assert of.end({QUEUE: 0}, is_limited=False) == {QUEUE: COUNT}
     cluster.fill("orders", 5)
     assert of.end({QUEUE: 0}, is_limited=True) == {QUEUE: COUNT + 5}
+    clock.now = 899.0
+    assert of.end({QUEUE: COUNT}, is_limited=True) == {QUEUE: COUNT}
+    clock.now = 900.0
+    assert of.end({QUEUE: COUNT}, is_limited=True) == {QUEUE: COUNT + 5}
     of.stop()
-    late = stream(cluster, StreamLimits(least=COUNT * 2, delay=0.0))
-    assert late.end({QUEUE: 0}, is_limited=True) == {QUEUE: COUNT + 5}
-    late.stop()
 
 
 def test_a_cluster_that_is_away_leaves_a_stream_where_it_is(cluster: RestartableCluster) -> None:
@@ -79,10 +97,7 @@ def test_a_cluster_that_is_away_leaves_a_stream_where_it_is(cluster: Restartable
     assert of.end({QUEUE: 100}, is_limited=True) == {QUEUE: 100}
     assert of.partitions({QUEUE: 100}, {QUEUE: 200})[0].address == cluster.broker
     cluster.start()
-    until = time.monotonic() + 60
-    while of.end({QUEUE: 100}, is_limited=True) != {QUEUE: COUNT}:
-        assert time.monotonic() < until
-        time.sleep(0.05)  # nobody tries an address again at once
+    until(lambda: of.end({QUEUE: 100}, is_limited=True) == {QUEUE: COUNT})  # nobody tries an address again at once
     of.stop()
 
 
@@ -113,12 +128,12 @@ def test_retention_that_overtakes_a_stream_fails_or_is_told_once(
 
 def test_a_queue_that_ends_before_the_stream_is_waited_for_and_then_a_loss(cluster: RestartableCluster) -> None:
     start = {QUEUE: COUNT + 50}
-    patient = stream(cluster, patience=100.0)
-    assert patient.end(start, is_limited=True) == start
-    patient.stop()
     for on_damage in ("fail", "warn"):
-        of = stream(cluster, patience=1e-9, on_damage=on_damage)
-        assert of.end(start, is_limited=True) == start
+        clock = Clock()
+        of = stream(cluster, clock=clock, on_damage=on_damage)
+        for clock.now in (1.0, 1.0 + PATIENCE):
+            assert of.end(start, is_limited=True) == start
+        clock.now += 1
         if on_damage == "fail":
             with pytest.raises(DataLossError, match=f"ends at {COUNT}, before offset {COUNT + 50}: its broker lost"):
                 of.end(start, is_limited=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +13,7 @@ from tests.spark.live import topics
 from tests.spark.live.conftest import MESSAGES, LiveCluster
 from tests.spark.live.streams import each_once, ended, places, stream, write
 from tests.spark.live.test_equal_rows import rows_of, stored
+from tests.waiting import until
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -83,9 +83,7 @@ def test_without_starting_offsets_it_begins_with_what_comes(spark: SparkSession,
         options = {"nameServer": cluster.name_server, "topic": "orders"}
         frame = spark.readStream.format("rocketmq").options(**options).load()
         query = write(frame, tmp_path, processingTime="200 milliseconds")
-        deadline = time.monotonic() + 60
-        while not query.recentProgress and time.monotonic() < deadline:
-            time.sleep(0.1)
+        until(lambda: query.recentProgress, patience=300)
         topics.fill(cluster, 60, "orders")
         query.processAllAvailable()
         query.stop()

@@ -9,8 +9,8 @@ from typing import Any, Self
 
 import rmqfast
 from rmqfast import EmbeddedCluster, open_store
+from rmqfast.broker.ports import HeldPorts
 from rmqfast.errors import UnknownTopicError
-from tests.interop.rocketmq import free_ports
 
 SMALL = {
     "mappedFileSizeCommitLog": str(32 << 20),
@@ -26,17 +26,18 @@ Row = dict[str, Any]
 
 
 class Scene:
-    """An embedded cluster whose ports and stores stay through a restart."""
+    """An embedded cluster whose stores stay through a restart, and the ports of its name server and single broker."""
 
     def __init__(self, directory: Path, config: Mapping[str, str] | None = None, brokers: int = 1) -> None:
         self._directory, self._config, self._brokers = directory, {**SMALL, **(config or {})}, brokers
-        self._ports = free_ports(1 + brokers)
+        # for as long as this is: nobody else gets them while the cluster is down
+        self._ports = HeldPorts("127.0.0.1"), HeldPorts("127.0.0.1")
         self._cluster: EmbeddedCluster | None = None
 
     @property
     def name_server(self) -> str:
         """`host:port`."""
-        return f"127.0.0.1:{self._ports[0]}"
+        return f"127.0.0.1:{self._ports[0].port}"
 
     @property
     def cluster(self) -> EmbeddedCluster:
@@ -49,8 +50,8 @@ class Scene:
         self._cluster = EmbeddedCluster(
             self._directory,
             brokers=self._brokers,
-            name_server_port=self._ports[0],
-            broker_port=self._ports[1],
+            name_server_port=self._ports[0].port,
+            broker_port=self._ports[1].port if self._brokers == 1 else 0,
             config=self._config,
         ).start()
 
@@ -86,3 +87,5 @@ class Scene:
 
     def __exit__(self, *_: object) -> None:
         self.stop()
+        for held in self._ports:
+            held.release()

@@ -20,6 +20,10 @@ SETTINGS = {
     "spark.driver.memory": "512m",
     "spark.executor.memory": "512m",
     "spark.executor.cores": "1",
+    # no task begins before both executors are there, so that each has some
+    "spark.cores.max": "2",
+    "spark.scheduler.minRegisteredResourcesRatio": "1.0",
+    "spark.scheduler.maxRegisteredResourcesWaitingTime": "300s",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
 }
@@ -29,14 +33,12 @@ def places(_batches: Iterator[Any]) -> Iterator[Any]:
     """Where an executor's worker has this package and its extension from, and which Python it is."""
     import os
     import sys
-    import time
 
     import pyarrow as pa
 
     import rmqfast
     from rmqfast.store import open_store
 
-    time.sleep(2)  # so that no executor takes two
     assert open_store is not None
     yield pa.record_batch({"place": [rmqfast.__file__], "python": [sys.executable], "directory": [os.getcwd()]})  # noqa: PTH109
 

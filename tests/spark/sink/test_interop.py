@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import json
 import threading
-import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +14,7 @@ import rmqfast
 from rmqfast.spark import write_topic
 from tests.broker.interop.cluster import SCENARIO, RealCluster
 from tests.interop.rocketmq import java
+from tests.waiting import until
 
 from .test_write_topic import all_columns, by_all, expected, found
 
@@ -54,8 +54,9 @@ def test_java_gets_what_was_sent_with_all_its_columns(spark: SparkSession, clust
     assert len({row["msgId"] for row in rows}) == 2000
     delayed = make(cluster, "delayed")
     frame = spark.range(20).selectExpr("concat('later ', id) AS body", "2 - int(id % 2) AS delay_level", "'d' AS tags")
+    before = _messages(cluster, delayed)
     assert write_topic(frame, cluster.name_server, delayed).batches == 20
-    time.sleep(6)
+    until(lambda: _messages(cluster, delayed) == before + 20, patience=300)
     bodies = sorted(row["body"].decode() for row in consumed(cluster, delayed))
     assert bodies == sorted(f"later {n}" for n in range(20))
 
@@ -68,8 +69,7 @@ def test_no_row_is_missing_after_the_broker_was_killed_and_started_again(
     before = _messages(cluster, topic)
 
     def kill_and_start() -> None:
-        while _messages(cluster, topic) < before + 10_000:
-            time.sleep(0.05)
+        until(lambda: _messages(cluster, topic) >= before + 10_000, patience=300)
         cluster.kill9()
         cluster.start()
 

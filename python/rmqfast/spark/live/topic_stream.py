@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -47,16 +47,24 @@ class TopicStream:
         read: What is read; its end is not looked at.
         limits: How much a batch takes.
         commit_group: The group for which offsets are stored; None for none.
+        clock: Seconds, never going back.
 
     Source: `KafkaMicroBatchStream` of Spark.
     """
 
-    def __init__(self, read: TopicRead, limits: StreamLimits, commit_group: str | None = None) -> None:
-        self._read, self._limits, self._group = read, limits, commit_group
+    def __init__(
+        self,
+        read: TopicRead,
+        limits: StreamLimits,
+        commit_group: str | None = None,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._read, self._limits, self._group, self._clock = read, limits, commit_group, clock
         self._cluster: TopicCluster | None = None
         self._addresses: Mapping[str, str] = {}
         self._target: dict[MessageQueue, Bounds] | None = None
-        self._last_batch = time.monotonic()
+        self._last_batch = self._clock()
         self._shorter_since: dict[MessageQueue, float] = {}
         self._told: set[tuple[MessageQueue, int]] = set()
         self.latest: Offsets = {}
@@ -106,7 +114,7 @@ class TopicStream:
         if is_limited and self._waits(found.waiting, is_same=end.keys() == start.keys()):
             return start
         if end != start:
-            self._last_batch = time.monotonic()
+            self._last_batch = self._clock()
             taken = sum(end[queue] - start[queue] for queue in start if end[queue] > start[queue])
             _LOG.info("topic %s: a batch of %d offsets, %d wait", self._read.request.topic, taken, found.waiting)
         return end
@@ -168,7 +176,7 @@ class TopicStream:
         self, start: Offsets, end: Offsets, shorter: Sequence[MessageQueue], bounds: Mapping[MessageQueue, Bounds]
     ) -> Offsets:
         """A queue may end before the stream's offset while its broker lists anew what it has; but not for ever."""
-        now = time.monotonic()
+        now = self._clock()
         self._shorter_since = {queue: self._shorter_since.get(queue, now) for queue in shorter}
         for queue, since in self._shorter_since.items():
             if now - since > self._read.request.patience:
@@ -194,4 +202,4 @@ class TopicStream:
         least = self._limits.least
         if least is None or self._target is not None or not is_same or waiting >= least:
             return False
-        return time.monotonic() - self._last_batch < self._limits.delay
+        return self._clock() - self._last_batch < self._limits.delay
