@@ -1,11 +1,11 @@
-"""Lite pull consumers of asyncio against a broker in this process."""
+"""Lite pull consumers of asyncio: what a loop adds. `tests/client/lite_pull` has what they pull."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import threading
 from collections import Counter
+from itertools import cycle
 from typing import Any
 
 import pyarrow as pa
@@ -16,12 +16,13 @@ from rmqfast import EmbeddedCluster, Message, MessageQueue, MessageSelector, aio
 from rmqfast.client.instance import ClientConfig
 from rmqfast.client.lite_pull import LitePullOptions
 from rmqfast.errors import ArgumentError, ClientError, UnknownColumnError
+from tests.waiting import PATIENCE, until_async
 
-from .loops import STILL, Ticker, run, stood_still, until
+from .loops import run
 
 
 def config(cluster: EmbeddedCluster) -> ClientConfig:
-    return ClientConfig(name_server=cluster.name_server, rebalance_interval=0.2, persist_offset_interval=0.2)
+    return ClientConfig(name_server=cluster.name_server, rebalance_interval=0.1, persist_offset_interval=0.1)
 
 
 async def filled(cluster: EmbeddedCluster, topic: str, count: int, queues: int = 2) -> list[MessageQueue]:
@@ -34,36 +35,27 @@ async def filled(cluster: EmbeddedCluster, topic: str, count: int, queues: int =
     return found
 
 
-def assigned(cluster: EmbeddedCluster, group: str = "lite", **options: Any) -> aio.LitePullConsumer:
+def made(cluster: EmbeddedCluster, group: str = "lite", **options: Any) -> aio.LitePullConsumer:
     return aio.LitePullConsumer(group, config=config(cluster), options=LitePullOptions(**options))
 
 
-def test_what_was_sent_is_polled_once_and_committed(rmqfast_cluster: EmbeddedCluster) -> None:
-    async def main() -> None:
-        await filled(rmqfast_cluster, "polled", 10)
-        async with aio.LitePullConsumer("lite", config=config(rmqfast_cluster)) as consumer:
-            await consumer.subscribe("polled", "t0")
-            bodies: list[bytes] = []
-            while len(bodies) < 5:
-                bodies += [message.body or b"" for message in await consumer.poll(10.0)]
-            assert sorted(bodies) == [b"0", b"2", b"4", b"6", b"8"]
-            queues = consumer.assignment
-            assert queues == await consumer.fetch_message_queues("polled")
-            await consumer.commit_sync()
-            assert await consumer.committed(queues[0]) == 5
-            assert await consumer.poll(0.0) == []
-        async with aio.Admin(name_server=rmqfast_cluster.name_server) as admin:
-            assert (await admin.consume_stats("lite", "polled")).of_queue(queues[0]).consumer_offset == 5  # type: ignore[union-attr]
-
-    run(main())
+async def turns(count: int) -> None:
+    """Lets the loop run so often: a task that was made gets to where it waits."""
+    for _ in range(count):
+        await asyncio.sleep(0)
 
 
-def test_queues_are_assigned_paused_sought_and_iterated(rmqfast_cluster: EmbeddedCluster) -> None:
+def threads_of_loops() -> set[threading.Thread]:
+    """Those that do what a client of a loop asks its twin for."""
+    return {thread for thread in threading.enumerate() if thread.name.startswith("rmqfast-aio")}
+
+
+def test_queues_are_assigned_sought_iterated_and_committed(rmqfast_cluster: EmbeddedCluster) -> None:
     async def main() -> None:
         queues = await filled(rmqfast_cluster, "sought", 10)
-        async with assigned(rmqfast_cluster) as consumer:
+        async with made(rmqfast_cluster) as consumer:
             await consumer.assign(queues[:1])
-            await consumer.seek_to_begin(queues[0])
+            assert consumer.assignment == queues[:1]
             seen: list[int] = []
             async for message in consumer:
                 seen.append(message.queue_offset)
@@ -71,35 +63,29 @@ def test_queues_are_assigned_paused_sought_and_iterated(rmqfast_cluster: Embedde
                     break
             assert seen == [0, 1, 2, 3, 4]
             await consumer.seek(queues[0], 3)
-            assert [message.queue_offset for message in await consumer.poll(10.0)] == [3, 4]
-            await consumer.seek_to_end(queues[0])
-            assert (await consumer.min_offset(queues[0]), await consumer.max_offset(queues[0])) == (0, 5)
-            await consumer.pause(queues)
-            assert await consumer.is_paused(queues[0])
-            await consumer.resume(queues)
-            assert not await consumer.is_paused(queues[0])
-            await consumer.seek_to_time(queues[0], 0)
-            await consumer.commit(queues, persist=True)
-            batch = pa.record_batch(await consumer.poll_arrow(10.0, ["queue_offset", "body"]))
+            assert [message.queue_offset for message in await consumer.poll(PATIENCE)] == [3, 4]
+            await consumer.commit_sync()
+            assert await consumer.committed(queues[0]) == 5
+            await consumer.seek_to_begin(queues[0])
+            batch = pa.record_batch(await consumer.poll_arrow(PATIENCE, ["queue_offset", "body"]))
             assert batch.to_pydict() == {"queue_offset": [0, 1, 2, 3, 4], "body": [b"0", b"2", b"4", b"6", b"8"]}
-            assert await consumer.poll_arrow(0.05) is None
+            assert (await consumer.poll(0.0), await consumer.poll_arrow(0.0)) == ([], None)
 
     run(main())
 
 
-def test_a_poll_that_waits_takes_no_thread_and_comes_back_with_the_message(rmqfast_cluster: EmbeddedCluster) -> None:
+def test_polls_that_wait_take_no_thread_and_one_comes_back_with_the_message(rmqfast_cluster: EmbeddedCluster) -> None:
     async def main() -> None:
         queues = await filled(rmqfast_cluster, "waited", 0, queues=1)
         async with (
             aio.Producer("late", name_server=rmqfast_cluster.name_server) as producer,
-            assigned(rmqfast_cluster) as consumer,
+            made(rmqfast_cluster) as consumer,
         ):
             await consumer.assign(queues)
-            assert await consumer.poll(0.5) == []
-            before = threading.active_count()
-            polls = [asyncio.create_task(consumer.poll(20.0)) for _ in range(50)]
-            await asyncio.sleep(0.2)
-            assert threading.active_count() <= before
+            before = threads_of_loops()
+            polls = [asyncio.create_task(consumer.poll(3600.0)) for _ in range(50)]
+            await turns(10)
+            assert threads_of_loops() <= before
             await producer.send(Message("waited", b"x"), queues[0])
             done, waiting = await asyncio.wait(polls, return_when=asyncio.FIRST_COMPLETED)
             assert [message.body for task in done for message in task.result()] == [b"x"]
@@ -114,25 +100,30 @@ def test_polls_that_are_cancelled_lose_nothing(rmqfast_cluster: EmbeddedCluster)
         queues = await filled(rmqfast_cluster, "kept", 0)
         async with (
             aio.Producer("many", name_server=rmqfast_cluster.name_server) as producer,
-            assigned(rmqfast_cluster, auto_commit_interval=1.0) as consumer,
+            made(rmqfast_cluster, auto_commit_interval=1.0) as consumer,
         ):
             await consumer.assign(queues)
 
             async def send() -> None:
-                for n in range(1000):
+                for n in range(300):
                     await producer.send(Message("kept", b"%d" % n))
 
             sending, seen, cancelled = asyncio.create_task(send()), Counter[bytes](), 0
-            while len(seen) < 1000:
+            for count in cycle(range(5)):  # at each place where a poll gives way to others
+                poll = asyncio.create_task(consumer.poll(3600.0))
+                await turns(count)
+                poll.cancel()
                 try:
-                    messages = await asyncio.wait_for(consumer.poll(20.0), 0.0005)
-                except TimeoutError:
+                    messages = await poll
+                except asyncio.CancelledError:
                     cancelled += 1
-                    messages = await consumer.poll(0.0) if sending.done() else []
+                    messages = await consumer.poll(0.05) if sending.done() else []
                 seen.update(message.body or b"" for message in messages)
+                if len(seen) == 300:
+                    break
             await sending
         assert set(seen.values()) == {1}
-        assert cancelled > 10
+        assert cancelled > 0
 
     run(main())
 
@@ -140,18 +131,17 @@ def test_polls_that_are_cancelled_lose_nothing(rmqfast_cluster: EmbeddedCluster)
 def test_an_end_wakes_who_waits(rmqfast_cluster: EmbeddedCluster) -> None:
     async def main() -> None:
         queues = await filled(rmqfast_cluster, "ended", 0)
-        consumer = assigned(rmqfast_cluster, poll_timeout=60.0)
+        consumer = made(rmqfast_cluster, poll_timeout=3600.0)
         await consumer.start()
         await consumer.assign(queues)
 
         async def iterate() -> list[Any]:
             return [message async for message in consumer]
 
-        polling, iterating = asyncio.create_task(consumer.poll(60.0)), asyncio.create_task(iterate())
-        await asyncio.sleep(0.1)
-        async with asyncio.timeout(10):
-            await consumer.shutdown()
-            assert (await polling, await iterating) == ([], [])
+        polling, iterating = asyncio.create_task(consumer.poll()), asyncio.create_task(iterate())
+        await turns(10)
+        await consumer.shutdown()
+        assert (await polling, await iterating) == ([], [])
         with pytest.raises(ClientError, match="The consumer not running, please start it first"):
             await consumer.poll()
 
@@ -159,21 +149,16 @@ def test_an_end_wakes_who_waits(rmqfast_cluster: EmbeddedCluster) -> None:
 
 
 def test_what_is_wrong_is_said_in_the_words_of_the_blocking_consumer(rmqfast_cluster: EmbeddedCluster) -> None:
+    """Where a method has its own code here; all others ask their twin, errors and all."""
+
     async def main() -> None:
-        queue = (await filled(rmqfast_cluster, "wrong", 1))[0]
-        asynchronous = assigned(rmqfast_cluster, "asynchronous")
+        asynchronous = made(rmqfast_cluster, "asynchronous")
         blocking = rmqfast.LitePullConsumer("blocking", config=config(rmqfast_cluster))
         calls: list[Any] = [
             lambda consumer: consumer.poll(-1.0),
             lambda consumer: consumer.poll_arrow(-1.0),
-            lambda consumer: consumer.subscribe(""),
-            lambda consumer: consumer.subscribe("wrong", "||"),
-            lambda consumer: consumer.assign([]),
-            lambda consumer: consumer.seek(queue, 0),
-            lambda consumer: consumer.seek(queue, 77),
-            lambda consumer: consumer.fetch_message_queues("nowhere"),
             lambda consumer: consumer.register_topic_message_queue_change_listener("wrong", None),
-            lambda consumer: consumer.max_offset(MessageQueue("wrong", "none", 0)),
+            lambda consumer: consumer.subscribe(""),
             lambda consumer: consumer.start(),
         ]
 
@@ -191,7 +176,6 @@ def test_what_is_wrong_is_said_in_the_words_of_the_blocking_consumer(rmqfast_clu
                 await compare()
                 with pytest.raises(UnknownColumnError):
                     await asynchronous.poll_arrow(0.0, ["none"])
-        del calls[2:5]  # what is wanted after the end makes no difference
         await compare()
 
     run(main())
@@ -209,45 +193,40 @@ def test_listeners_of_queues_are_told_on_the_loop(rmqfast_cluster: EmbeddedClust
         def topic_changed(topic: str, queues: frozenset[MessageQueue]) -> None:
             told.append((f"changed {topic}", len(queues), threading.get_ident()))
 
-        async with assigned(
-            rmqfast_cluster, message_queue_listener=listen, topic_metadata_check_interval=0.2
-        ) as consumer:
+        options = {"message_queue_listener": listen, "topic_metadata_check_interval": 0.1}
+        async with made(rmqfast_cluster, **options) as consumer:
             await consumer.register_topic_message_queue_change_listener("told", topic_changed)
             await consumer.subscribe("told", MessageSelector.by_tag("t0"))
-            await until(lambda: ("told", 2, here) in told)
+            await until_async(lambda: ("told", 2, here) in told)
             async with aio.Admin(name_server=rmqfast_cluster.name_server) as admin:
                 await admin.update_topic("told", queues=4)
-            await until(lambda: ("changed told", 4, here) in told)
+            await until_async(lambda: ("changed told", 4, here) in told)
 
     run(main())
 
 
-def test_the_loop_goes_on_while_a_poll_waits_and_where_there_always_is_something(
+def test_others_have_a_turn_with_each_poll_even_where_there_always_is_something(
     rmqfast_cluster: EmbeddedCluster,
 ) -> None:
-    async def main() -> float:
-        ticker = Ticker()
-        async with ticker.ticking(), assigned(rmqfast_cluster) as consumer:
+    async def main() -> None:
+        queues = await filled(rmqfast_cluster, "turns", 40, queues=1)
+        had = 0
+
+        async def have_turns() -> None:
+            nonlocal had
+            while True:
+                had += 1
+                await asyncio.sleep(0)
+
+        async with made(rmqfast_cluster, pull_batch_size=1) as consumer:
             await consumer.assign(queues)
-            assert await consumer.poll(10.0)
-            await consumer.seek_to_end(queues[0])
-            await consumer.seek_to_end(queues[1])
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(consumer.poll(20.0), 0.6)
-            for queue in queues:
-                await consumer.seek_to_begin(queue)
-            seen = 0
-            async for _ in consumer:
-                seen += 1
-                if seen == 2000:
-                    break
-        return ticker.longest
+            waits = consumer._twin._assigned
+            await until_async(lambda: sum(each.process_queue.count for each in map(waits.get, queues) if each) == 40)
+            others = asyncio.create_task(have_turns())
+            for _ in range(40):
+                before = had
+                assert await consumer.poll(0.0)
+                assert had > before
+            others.cancel()
 
-    async def fill() -> list[MessageQueue]:
-        async with aio.Producer("fills", name_server=rmqfast_cluster.name_server) as producer:
-            await producer.create_topic("ticks", 2)
-            await producer.send_many([Message("ticks", b"x")] * 2000)
-            return sorted(await producer.fetch_publish_message_queues("ticks"))
-
-    queues = run(fill())
-    assert stood_still(main) < STILL
+    run(main())

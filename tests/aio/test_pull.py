@@ -1,4 +1,4 @@
-"""Pull consumers of asyncio against a broker in this process."""
+"""Pull consumers of asyncio: what a loop adds. `tests/client/pull` has what they pull."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ from rmqfast.client.consumer import ReadOffsetType
 from rmqfast.client.instance import ClientConfig
 from rmqfast.client.pull import PullOptions
 from rmqfast.errors import RemotingTimeoutError, RmqError
+from tests.waiting import until_async
 
-from .loops import gated, run, until
+from .loops import gated, run
+from .test_lite_pull import threads_of_loops, turns
 
 
 async def filled(cluster: EmbeddedCluster, topic: str, count: int) -> MessageQueue:
@@ -35,22 +37,17 @@ def test_queues_are_pulled_and_offsets_kept(rmqfast_cluster: EmbeddedCluster) ->
             result = await consumer.pull(queue, "t1", 0, 32)
             assert (result.status, result.next_begin_offset) == (PullStatus.FOUND, 6)
             assert [message.body for message in result.messages] == [b"1", b"3", b"5"]
-            assert (await consumer.pull(queue, "*", 6, 32)).status is PullStatus.NO_NEW_MSG
-            assert await consumer.fetch_consume_offset(queue, from_store=True) == 0
             await consumer.update_consume_offset(queue, 3)
             assert await consumer.fetch_consume_offset(queue, from_store=False) == 3
             await consumer.offset_store.update_to_broker(queue, 4, oneway=False)
             assert await consumer.offset_store.read_offset(queue, ReadOffsetType.READ_FROM_STORE) == 4
-            await consumer.send_message_back(result.messages[0], 1)
             ends: list[PullResult | RmqError] = []
             awaited = consumer.pull_async(queue, "*", 0, 1)
             consumer.pull_async(queue, "*", 1, 1, ends.append)
             consumer.pull_async(MessageQueue("pulled", "none", 0), "*", 1, 1, ends.append)
             assert [message.body for message in (await awaited).messages] == [b"0"]
-            await until(lambda: len(ends) == 2)
+            await until_async(lambda: len(ends) == 2)
             assert sorted(type(end).__name__ for end in ends) == ["ClientError", "PullResult"]
-            assert await consumer.earliest_store_time(queue) > 0
-            assert await consumer.search_offset(queue, 0) == 0
             assert consumer.is_running
         assert not consumer.is_running
 
@@ -65,11 +62,11 @@ def test_a_pull_that_waits_takes_no_thread_and_ends_with_the_message(rmqfast_clu
             aio.PullConsumer("pulls", name_server=rmqfast_cluster.name_server) as consumer,
         ):
             await consumer.pull(queue, "*", 0, 1)
-            before = threading.active_count()
+            before = threads_of_loops()
             pulls = [asyncio.create_task(consumer.pull_block_if_not_found(queue, "*", 0, 32)) for _ in range(50)]
             given_up = consumer.pull_block_if_not_found_async(queue, "*", 0, 32)
-            await asyncio.sleep(0.2)
-            assert threading.active_count() <= before + 1
+            await turns(10)
+            assert threads_of_loops() <= before
             given_up.cancel()
             await producer.send(Message("waits", b"x"), queue)
             results = await asyncio.gather(*pulls)
@@ -86,9 +83,12 @@ def test_an_answer_that_does_not_come_is_a_timeout(rmqfast_cluster: EmbeddedClus
                 await consumer.pull(queue, "*", 0, 1)
                 gate.shut()
                 with pytest.raises(RemotingTimeoutError):
-                    await consumer.pull(queue, "*", 0, 1, timeout=0.2)
-                with pytest.raises(TimeoutError):
-                    await asyncio.wait_for(consumer.pull(queue, "*", 0, 1), 0.1)
+                    await consumer.pull(queue, "*", 0, 1, timeout=0.05)
+                given_up = asyncio.create_task(consumer.pull(queue, "*", 0, 1))
+                await turns(10)
+                given_up.cancel()
+                with pytest.raises(asyncio.CancelledError):
+                    await given_up
                 gate.open()
                 assert (await consumer.pull(queue, "*", 0, 1)).status is PullStatus.FOUND
 
@@ -96,6 +96,8 @@ def test_an_answer_that_does_not_come_is_a_timeout(rmqfast_cluster: EmbeddedClus
 
 
 def test_what_is_wrong_is_said_in_the_words_of_the_blocking_consumer(rmqfast_cluster: EmbeddedCluster) -> None:
+    """Pulls have their own code here; all else asks its twin, errors and all."""
+
     async def main() -> None:
         queue = await filled(rmqfast_cluster, "wrong", 1)
         name_server = rmqfast_cluster.name_server
@@ -103,15 +105,11 @@ def test_what_is_wrong_is_said_in_the_words_of_the_blocking_consumer(rmqfast_clu
         blocking = rmqfast.PullConsumer("wrong", name_server=name_server, instance_name="blocking")
         calls: list[Any] = [
             lambda one: one.pull(queue, "*", -1, 1),
-            lambda one: one.pull(queue, "*", 0, 0),
             lambda one: one.pull(None, "*", 0, 1),
-            lambda one: one.pull(queue, "||", 0, 1),
             lambda one: one.pull(MessageQueue("wrong", "none", 0), "*", 0, 1),
             lambda one: one.pull(MessageQueue("nowhere", queue.broker_name, 0), "*", 0, 1),
             lambda one: one.pull_block_if_not_found(queue, "*", -1, 1),
-            lambda one: one.fetch_message_queues_in_balance(None),
             lambda one: one.fetch_subscribe_message_queues("nowhere"),
-            lambda one: one.max_offset(MessageQueue("wrong", "none", 0)),
             lambda one: one.start(),
         ]
 
@@ -143,12 +141,12 @@ def test_registered_topics_are_shared_out_and_a_listener_is_told(rmqfast_cluster
             assert threading.current_thread() is threading.main_thread()
             told.append((topic, mine))
 
-        config = ClientConfig(name_server=rmqfast_cluster.name_server, rebalance_interval=0.2)
+        config = ClientConfig(name_server=rmqfast_cluster.name_server, rebalance_interval=0.1)
         options = PullOptions(message_queue_listener=listen)
         consumer = aio.PullConsumer("pulls", config=config, options=options)
         consumer.register_topics = frozenset({"shared"})
         async with consumer:
-            await until(lambda: told == [("shared", frozenset({queue}))])
+            await until_async(lambda: told == [("shared", frozenset({queue}))])
             assert await consumer.fetch_message_queues_in_balance("shared") == [queue]
             assert consumer.register_topics == {"shared"}
 
