@@ -24,6 +24,8 @@ pub struct Address {
     name: String,
     state: Mutex<State>,
     changed: Condvar,
+    /// Says when it may be tried again.
+    clock: fn() -> Instant,
 }
 
 #[derive(Debug, Default)]
@@ -46,7 +48,7 @@ struct Failure {
 
 impl Address {
     pub fn new(name: &str) -> Self {
-        Self { name: name.to_owned(), state: Mutex::default(), changed: Condvar::new() }
+        Self { name: name.to_owned(), state: Mutex::default(), changed: Condvar::new(), clock: Instant::now }
     }
 
     /// `host:port`.
@@ -162,14 +164,15 @@ impl Address {
             if let Some(there) = there(&state) {
                 return Ok(Some(there));
             }
-            let now = Instant::now();
-            if let Some(failure) = state.failure.as_ref().filter(|failure| now < failure.try_again_at) {
+            let is_left_alone = |failure: &&Failure| (self.clock)() < failure.try_again_at;
+            if let Some(failure) = state.failure.as_ref().filter(is_left_alone) {
                 return Err(failure.reason.repeated());
             }
             if !state.is_tried {
                 state.is_tried = true;
                 return Ok(None);
             }
+            let now = Instant::now();
             if now >= until {
                 let source = std::io::ErrorKind::TimedOut.into();
                 return Err(Error::Connect { address: self.name.clone(), source });
@@ -188,7 +191,7 @@ impl Address {
             // says nothing of the peer
             Some(Error::Interrupted) => {}
             Some(error) => {
-                let try_again_at = Instant::now() + pause(state.failures, random());
+                let try_again_at = (self.clock)() + pause(state.failures, random());
                 state.failures = state.failures.saturating_add(1);
                 state.failure = Some(Failure { reason: error.repeated(), try_again_at });
             }
@@ -226,7 +229,16 @@ fn random() -> f64 {
 mod tests {
     use super::*;
     use crate::interrupt::never;
-    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::LazyLock;
+    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+    static IS_LATER: AtomicBool = AtomicBool::new(false);
+
+    /// Stands still, then goes on by the pause after a first failure.
+    fn clock() -> Instant {
+        static START: LazyLock<Instant> = LazyLock::new(Instant::now);
+        *START + if IS_LATER.load(Ordering::Relaxed) { FIRST_PAUSE } else { Duration::ZERO }
+    }
 
     fn refused() -> Error {
         Error::Connect { address: "a:1".into(), source: std::io::ErrorKind::ConnectionRefused.into() }
@@ -243,7 +255,7 @@ mod tests {
 
     #[test]
     fn after_a_failure_others_are_told_why_at_once_and_later_one_tries_again() {
-        let address = Address::new("a:1");
+        let address = Address { clock, ..Address::new("a:1") };
         let tries = AtomicUsize::new(0);
         let attempt = || {
             address.try_once(
@@ -260,17 +272,18 @@ mod tests {
             assert_eq!(attempt().expect_err("refused").to_string(), refused().to_string());
         }
         assert_eq!(tries.load(Ordering::Relaxed), 1);
-        std::thread::sleep(FIRST_PAUSE);
+        IS_LATER.store(true, Ordering::Relaxed);
         assert!(attempt().is_err());
         assert_eq!(tries.load(Ordering::Relaxed), 2);
     }
 
     #[test]
     fn one_tries_at_a_time_and_the_others_take_what_it_brings() {
-        let (address, tries) = (Address::new("a:1"), AtomicUsize::new(0));
+        let (address, tries, came) = (Address::new("a:1"), AtomicUsize::new(0), AtomicUsize::new(0));
         std::thread::scope(|scope| {
             for _ in 0..8 {
                 scope.spawn(|| {
+                    came.fetch_add(1, Ordering::Relaxed);
                     let brought = address.try_once(
                         Duration::from_secs(20),
                         &mut never,
@@ -279,7 +292,9 @@ mod tests {
                         },
                         |_| {
                             tries.fetch_add(1, Ordering::Relaxed);
-                            std::thread::sleep(Duration::from_millis(30));
+                            while came.load(Ordering::Relaxed) < 8 {
+                                std::thread::yield_now();
+                            }
                             Ok(7)
                         },
                     );

@@ -310,15 +310,15 @@ impl Connection {
     pub(crate) fn expire(&self, now: Instant) {
         let Some(asked_at) = self.pending.expire(&self.address, now) else { return };
         let waited = now.saturating_duration_since(asked_at);
-        if waited >= HALF_OPEN && !self.has_heard_for(waited) {
+        let asked_at = now_ms().saturating_sub(waited.as_millis() as u64);
+        if waited >= HALF_OPEN && !self.has_heard_since(asked_at) {
             self.close();
         }
     }
 
-    /// Whether something came within the time before now.
-    pub(crate) fn has_heard_for(&self, time: Duration) -> bool {
-        let ago = now_ms().saturating_sub(self.watch.heard.load(Ordering::Relaxed));
-        u128::from(ago) <= time.as_millis()
+    /// Whether something came since a time of [`now_ms`].
+    pub(crate) fn has_heard_since(&self, time: u64) -> bool {
+        self.watch.heard.load(Ordering::Relaxed) >= time
     }
 
     pub(crate) fn answered(&self, response: &Command<'_>) {

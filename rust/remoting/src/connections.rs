@@ -184,8 +184,10 @@ impl Connections {
     /// As [`request`](Self::request).
     pub fn control(&self, address: &str, ask: Ask<'_>, interrupt: Interrupt<'_>) -> Result<OwnedCommand> {
         let connection = self.connection(address, interrupt)?;
+        let asked_at = now_ms();
         let answer = connection.ask(ask.code, ask.fields, ask.body, ask.timeout, interrupt);
-        if matches!(answer, Err(Error::Timeout { .. })) && !connection.has_heard_for(ask.timeout) {
+        // since it was asked, not for as long as the timeout: who waits may be woken late
+        if matches!(answer, Err(Error::Timeout { .. })) && !connection.has_heard_since(asked_at) {
             connection.close();
         }
         answer

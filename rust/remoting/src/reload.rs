@@ -5,10 +5,6 @@ use crate::accept::Acceptor;
 use crate::key_material::KeyMaterial;
 use crate::server::Shared;
 use std::sync::{Arc, Weak};
-use std::time::Duration;
-
-/// How often is looked, as `FileWatchService.WATCH_INTERVAL`.
-const INTERVAL: Duration = Duration::from_millis(500);
 
 /// What was seen of the files.
 struct Watch {
@@ -21,7 +17,8 @@ struct Watch {
 pub async fn run(shared: Weak<Shared>, acceptor: Arc<Acceptor>, loaded: KeyMaterial) {
     let mut watch = Watch { loaded, seen: None };
     loop {
-        tokio::time::sleep(INTERVAL).await;
+        let Some(interval) = shared.upgrade().map(|shared| shared.options.reload_interval) else { return };
+        tokio::time::sleep(interval).await;
         let tls = acceptor.tls.clone();
         let Ok(found) = tokio::task::spawn_blocking(move || tls.material()).await else { return };
         let Some(shared) = shared.upgrade() else { return };

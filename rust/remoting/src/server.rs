@@ -14,7 +14,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 
@@ -48,6 +48,8 @@ pub struct ServerOptions {
     pub max_write_time: Duration,
     /// How long a TLS handshake may take.
     pub max_handshake_time: Duration,
+    /// How often the files of TLS are looked at, as `FileWatchService.WATCH_INTERVAL`.
+    pub reload_interval: Duration,
     /// TLS, unless all is plain.
     pub tls: Option<ServerTls>,
 }
@@ -62,10 +64,14 @@ impl Default for ServerOptions {
             max_frame_time: Duration::from_secs(30),
             max_write_time: Duration::from_secs(60),
             max_handshake_time: Duration::from_secs(10),
+            reload_interval: Duration::from_millis(500),
             tls: None,
         }
     }
 }
+
+/// How long [`Server::close`] waits at most until nobody listens any more.
+const LAST_ACCEPT: Duration = Duration::from_secs(10);
 
 /// A server; dropped, it closes.
 #[derive(Debug)]
@@ -131,12 +137,10 @@ impl Server {
         self.wait_for_port();
     }
 
-    /// A task that is aborted ends a little later, and the port is free once it has.
+    /// A task that is aborted ends a little later, on a busy machine much later, and the port is free once it has.
     fn wait_for_port(&self) {
-        for _ in 0..200 {
-            if self.tasks.iter().all(JoinHandle::is_finished) {
-                return;
-            }
+        let until = Instant::now() + LAST_ACCEPT;
+        while !self.tasks.iter().all(JoinHandle::is_finished) && Instant::now() < until {
             std::thread::sleep(Duration::from_millis(1));
         }
     }

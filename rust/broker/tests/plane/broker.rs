@@ -20,6 +20,19 @@ pub const PULL: i32 = 11;
 pub const SEND_V2: i32 = 310;
 pub const SEND_BATCH: i32 = 320;
 
+/// Far longer than any machine needs: whoever waited for so long waited in vain.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Waits until a condition is true.
+#[track_caller]
+pub fn until(what: &str, mut condition: impl FnMut() -> bool) {
+    let end = Instant::now() + PATIENCE;
+    while !condition() {
+        assert!(Instant::now() < end, "not in time: {what}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
 /// The parts of a broker that this crate has.
 pub struct Broker {
     pub plane: Arc<DataPlane>,
@@ -47,7 +60,7 @@ pub fn broker_with(change: impl FnOnce(&mut BrokerOptions), append: AppendOption
     let mut options = options();
     change(&mut options);
     let control = Arc::new(Mailbox::new(100));
-    let flush = (append.flush, Duration::from_secs(5));
+    let flush = (append.flush, PATIENCE);
     let plane = Arc::new(DataPlane::new(appender.clone(), flush, options, control.clone()).expect("a data plane"));
     plane.ground().tables.put_topic("T", RW);
     plane.ground().tables.put_group("g", GROUP);
@@ -97,13 +110,9 @@ impl Broker {
         tables.put_subscription(group, "T", Subscription::new(expression.0, expression.1, version, codes));
     }
 
-    /// How many pulls wait, once they are as many as expected.
+    /// Waits until so many pulls do.
     pub fn wait_held(&self, expected: usize) {
-        let until = Instant::now() + Duration::from_secs(20);
-        while self.plane.ground().holds.len() != expected && Instant::now() < until {
-            std::thread::sleep(Duration::from_millis(2));
-        }
-        assert_eq!(self.plane.ground().holds.len(), expected);
+        until("so many pulls wait", || self.plane.ground().holds.len() == expected);
     }
 }
 
@@ -157,7 +166,7 @@ impl Peer {
 
     pub fn ask(&mut self, code: i32, fields: &Fields<'_>, body: &[u8]) -> OwnedCommand {
         let opaque = self.send(code, fields, body);
-        let answer = self.next(Duration::from_secs(15)).expect("an answer");
+        let answer = self.next(PATIENCE).expect("an answer");
         assert_eq!((answer.opaque, answer.flag & 1, answer.serialize_type), (opaque, 1, self.serialize_type));
         answer
     }
@@ -167,10 +176,6 @@ impl Peer {
         let answer = self.ask(SEND_V2, &short("T", queue_id, properties), body);
         assert_eq!(answer.code, 0, "{:?}", answer.remark);
         answer
-    }
-
-    pub fn is_silent(&mut self, time: Duration) -> bool {
-        self.next(time).is_none()
     }
 }
 

@@ -1,13 +1,12 @@
 //! Pulls: each check in its order, what is given, how far a group is.
 use crate::broker::{
-    Broker, COMMIT, Fields, GROUP, OWN, PULL, RW, SUSPEND, broker, broker_with, field, pull, records, with,
+    Broker, COMMIT, Fields, GROUP, OWN, PATIENCE, PULL, RW, SUSPEND, broker, broker_with, field, pull, records, with,
 };
 use rmqfast_broker::{Group, Subscription, Topic};
 use rmqfast_remoting::{SerializeType, Value};
 use rmqfast_store::format::tag::tags_code;
 use rmqfast_store::store::append::AppendOptions;
 use rmqfast_store::store::get_limits::GetLimits;
-use std::time::Duration;
 
 const FAQ: &str = "\nSee http://rocketmq.apache.org/docs/faq/ for further details.";
 const LITE_PULL: i32 = 361;
@@ -69,9 +68,9 @@ fn a_pull_that_is_ahead_of_its_heartbeat_waits_for_it() {
     peer.put(0, "", b"one");
     peer.serialize_type = SerializeType::RocketMq;
     let opaque = peer.send(PULL, &with(pull(0, 0, SUSPEND), "subVersion", Value::Number(6)), b"");
-    assert!(peer.is_silent(Duration::from_millis(50)));
+    peer.put(1, "", b"answered before the pull, which has come");
     broker.subscribe("g", ("TAG", "*"), 6, &[]);
-    let answer = peer.next(Duration::from_secs(5)).expect("an answer");
+    let answer = peer.next(PATIENCE).expect("an answer");
     assert_eq!((answer.opaque, answer.code, answer.serialize_type), (opaque, 0, SerializeType::RocketMq));
     assert_eq!(records(&answer.body)[0].0, b"one");
     // at the end of the queue it is held as any other
@@ -86,7 +85,7 @@ fn a_group_that_nobody_knows_goes_to_the_control_plane_before_all_checks() {
     broker.plane.ground().tables.set_permission(2);
     let mut peer = broker.connect();
     peer.send(PULL, &with(pull(0, 0, OWN), "consumerGroup", Value::Text("unknown")), b"");
-    assert!(broker.control.take(Duration::from_secs(5)).is_some());
+    assert!(broker.control.take(PATIENCE).is_some());
     let missing: Vec<_> = pull(0, 0, OWN).into_iter().filter(|(name, _)| *name != "commitOffset").collect();
     assert_eq!(asked(&broker, &missing).0, 1);
 }
@@ -136,7 +135,7 @@ fn who_waits_for_such_notes_is_woken_by_one() {
     waiting.send(PULL, &with(pull(0, 0, OWN | SUSPEND), "topic", Value::Text("OFFSET_MOVED_EVENT")), b"");
     broker.wait_held(1);
     assert_eq!(asked(&broker, &pull(1, 5, OWN)).0, 21);
-    assert_eq!(waiting.next(Duration::from_secs(5)).expect("an answer").code, 0);
+    assert_eq!(waiting.next(PATIENCE).expect("an answer").code, 0);
 }
 
 #[test]
@@ -213,7 +212,7 @@ fn an_offset_is_committed_by_the_first_pass_of_a_pull_that_passed_the_checks() {
     assert_eq!(committed(), Some(8), "before it is held");
     broker.plane.ground().offsets.commit("g", "T", 0, 3);
     broker.connect().put(0, "", b"x");
-    assert_eq!((peer.next(Duration::from_secs(5)).expect("woken").code, committed()), (0, Some(3)));
+    assert_eq!((peer.next(PATIENCE).expect("woken").code, committed()), (0, Some(3)));
     assert_eq!(
         (peer.ask(PULL, &with(pull(0, 0, COMMIT), "commitOffset", Value::Number(-1)), b"").code, committed()),
         (0, Some(-1))
@@ -233,10 +232,10 @@ fn large_answers_are_as_the_log_though_its_file_goes_before_they_are_taken() {
     for queue_id in (0..3).cycle().take(3 * rounds) {
         peer.send(PULL, &with(pull(queue_id, 0, OWN), "maxMsgNums", Value::Number(1024)), b"");
     }
-    let first = peer.next(Duration::from_secs(15)).expect("an answer");
+    let first = peer.next(PATIENCE).expect("an answer");
     std::fs::remove_file(broker.path().join("commitlog/00000000000000000000")).expect("removed");
     for (queue_id, n) in (0..3).cycle().zip(0..3 * rounds) {
-        let answer = if n == 0 { first.clone() } else { peer.next(Duration::from_secs(15)).expect("an answer") };
+        let answer = if n == 0 { first.clone() } else { peer.next(PATIENCE).expect("an answer") };
         let bodies: Vec<_> = records(&answer.body).into_iter().map(|(body, _)| body).collect();
         assert!(answer.code == 0 && bodies == (0..40).map(|n| body(queue_id, n)).collect::<Vec<_>>(), "answer {n}");
     }

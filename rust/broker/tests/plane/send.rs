@@ -1,7 +1,7 @@
 //! Sends, and why they are refused.
 use crate::broker::{
-    Broker, COMMIT, GROUP, PULL, RW, SEND, SEND_BATCH, SEND_V2, SUSPEND, broker, broker_with, field, long, pull,
-    records, short, sync, with,
+    Broker, COMMIT, GROUP, PATIENCE, PULL, RW, SEND, SEND_BATCH, SEND_V2, SUSPEND, broker, broker_with, field, long,
+    pull, records, short, sync, until, with,
 };
 use rmqfast_broker::Topic;
 use rmqfast_remoting::{Event, Header, ONEWAY, SerializeType, Value};
@@ -96,11 +96,9 @@ fn a_batch_does_not_go_to_who_tries_again() {
     broker.plane.ground().tables.put_topic("%RETRY%g", RW);
     let mut peer = broker.connect();
     peer.send(SEND_BATCH, &short("%RETRY%g", 0, ""), &batch(&[(0, b"a", "")]));
-    let Some(Event::Request(request, answer)) = broker.control.take(Duration::from_secs(5)) else {
-        panic!("no request")
-    };
+    let Some(Event::Request(request, answer)) = broker.control.take(PATIENCE) else { panic!("no request") };
     broker.plane.handle_again(&request, &answer, None);
-    let answer = peer.next(Duration::from_secs(5)).expect("an answer");
+    let answer = peer.next(PATIENCE).expect("an answer");
     let remark = Some("batch request does not support retry group %RETRY%g");
     assert_eq!((answer.code, answer.remark.as_deref()), (13, remark));
 }
@@ -214,20 +212,18 @@ fn what_has_to_be_made_first_goes_to_the_control_plane_and_back() {
     let broker = broker();
     let mut peer = broker.connect();
     peer.send(SEND_V2, &short("new", 0, ""), b"x");
-    let Some(Event::Request(request, answer)) = broker.control.take(Duration::from_secs(5)) else {
-        panic!("no request")
-    };
+    let Some(Event::Request(request, answer)) = broker.control.take(PATIENCE) else { panic!("no request") };
     assert_eq!((request.code, request.body.as_slice()), (SEND_V2, &b"x"[..]));
     broker.plane.handle_again(&request, &answer, None);
-    let refused = peer.next(Duration::from_secs(5)).expect("an answer");
+    let refused = peer.next(PATIENCE).expect("an answer");
     assert_eq!(refused.code, 1, "nobody made the topic");
     broker.plane.ground().tables.put_topic("new", RW);
     broker.plane.handle_again(&request, &answer, Some(("T", 3)));
-    let sent = peer.next(Duration::from_secs(5)).expect("an answer");
+    let sent = peer.next(PATIENCE).expect("an answer");
     assert_eq!((sent.code, field(&sent, "queueId"), stored(&broker, 3).len()), (0, "3", 1));
     for code in [34, 999, i32::from(i16::MIN)] {
         peer.send(code, &Vec::new(), b"");
-        let mut events = std::iter::from_fn(|| broker.control.take(Duration::from_secs(5)));
+        let mut events = std::iter::from_fn(|| broker.control.take(PATIENCE));
         assert!(events.any(|event| matches!(event, Event::Request(asked, _) if asked.code == code)));
     }
 }
@@ -265,12 +261,13 @@ fn one_way_requests_are_done_without_an_answer() {
     peer.write(&Header { flag: ONEWAY, ..Header::request(PULL, 78, &pull(0, 0, COMMIT | SUSPEND)) }, b"");
     broker.subscribe("g", ("TAG", "*"), 9, &[]);
     peer.write(&Header { flag: ONEWAY, ..Header::request(PULL, 79, &pull(1, 0, SUSPEND)) }, b"");
-    assert!(peer.is_silent(Duration::from_millis(300)));
+    // each of these answers is the next frame that comes
+    peer.put(2, "", b"behind them");
     assert_eq!(broker.plane.ground().bounds("T", 0), (0, 1));
     broker.wait_held(1);
     peer.put(1, "", b"wakes the held one");
     broker.wait_held(0);
-    assert!(peer.is_silent(Duration::from_millis(100)));
+    peer.put(2, "", b"last");
 }
 
 /// Keeps the disk from being done.
@@ -301,15 +298,13 @@ fn a_send_that_waits_for_the_disk_is_answered_once_the_disk_has_it() {
     let mut peer = broker.connect();
     let opaque = peer.send(SEND_V2, &short("T", 0, "WAIT\u{1}true"), b"waits");
     let batched = peer.send(SEND_BATCH, &short("T", 0, ""), &batch(&[(0, b"waits, too", "")]));
-    assert!(peer.is_silent(Duration::from_millis(300)));
-    assert_eq!(broker.plane.ground().bounds("T", 0), (0, 2), "who reads need not wait");
+    until("both are there: who reads need not wait", || broker.plane.ground().bounds("T", 0) == (0, 2));
     let careless = peer.send(SEND_V2, &short("T", 0, "WAIT\u{1}false"), b"does not");
-    assert_eq!(peer.next(Duration::from_secs(5)).expect("an answer").opaque, careless);
-    assert!(peer.is_silent(Duration::from_millis(100)));
+    assert_eq!(peer.next(PATIENCE).expect("an answer").opaque, careless);
     *gate.is_shut.lock().expect("no panic") = false;
     gate.changed.notify_all();
     for (number, offset) in [(opaque, "0"), (batched, "1")] {
-        let answer = peer.next(Duration::from_secs(5)).expect("an answer");
+        let answer = peer.next(PATIENCE).expect("an answer");
         assert_eq!((answer.code, answer.opaque, field(&answer, "queueOffset")), (0, number, offset));
     }
     disk::watch(None);

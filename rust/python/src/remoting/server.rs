@@ -38,6 +38,7 @@ impl PyServerOptions {
             max_write_time: seconds(self.max_write_time),
             max_handshake_time: seconds(self.max_handshake_time),
             tls: self.tls.map(PyTlsOptions::into_server).transpose()?,
+            ..ServerOptions::default()
         })
     }
 }

@@ -1,0 +1,36 @@
+//! How tests wait: until something is true, never for time to pass.
+#![allow(dead_code, reason = "each test has its own part")]
+use rustix::net::{AddressFamily, SocketType, bind, getsockname, socket, sockopt};
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
+use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
+
+/// Far longer than any machine needs: whoever waited for so long waited in vain.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Waits until a condition is true.
+#[track_caller]
+pub fn until(what: &str, mut condition: impl FnMut() -> bool) {
+    let end = Instant::now() + PATIENCE;
+    while !condition() {
+        assert!(Instant::now() < end, "not in time: {what}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// An address that the system gives to nobody else: connections are refused until a server listens there.
+pub struct HeldPort {
+    pub address: String,
+    _socket: OwnedFd,
+}
+
+impl HeldPort {
+    pub fn new() -> Self {
+        let held = socket(AddressFamily::INET, SocketType::STREAM, None).expect("a socket");
+        bind(&held, &SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0)).expect("bound");
+        // only from now on: a server is let in, and nobody had the port before
+        sockopt::set_socket_reuseaddr(&held, true).expect("set");
+        let address = SocketAddr::try_from(getsockname(&held).expect("bound")).expect("an address").to_string();
+        Self { address, _socket: held }
+    }
+}
