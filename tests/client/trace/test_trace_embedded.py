@@ -24,8 +24,8 @@ from tests.waiting import PATIENCE, until
 
 PUB, BEFORE, AFTER, END = TraceType
 SUCCESS, LATER = ConsumeConcurrentlyStatus.CONSUME_SUCCESS, ConsumeConcurrentlyStatus.RECONSUME_LATER
-#: What is to come once more comes at once.
-CONFIG = {"traceTopicEnable": "true", "messageDelayLevel": "0s " * 17 + "0s"}
+#: What is to come once more comes at once, and nobody is asked about transactions while a test runs.
+CONFIG = {"traceTopicEnable": "true", "messageDelayLevel": "0s " * 18, "transactionCheckInterval": "86400000"}
 
 
 @pytest.fixture(scope="module", autouse=True)
