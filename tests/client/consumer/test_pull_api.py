@@ -1,4 +1,4 @@
-"""Pulls against a broker in this process."""
+"""Pulls and offsets against a broker in this process."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 import rmqfast
+from rmqfast.client.consumer import ReadOffsetType, RemoteBrokerOffsetStore
 from rmqfast.client.consumer.pull_api import PullApi, PullResult, PullStatus, PullSysFlag
 from rmqfast.client.instance import ClientConfig, ClientInstance
 from rmqfast.client.producer import Producer
@@ -113,3 +114,13 @@ def test_expressions_need_a_broker_that_answered_a_heartbeat(instance: ClientIns
     sql = SubscriptionData(topic="pulled", sub_string="a > 1", expression_type="SQL92", sub_version=1)
     with pytest.raises(ClientError, match=r"The broker\[broker-a, 0\] does not upgrade to support"):
         PullApi(instance, "g").pull(target, sql, 0, 32)
+
+
+def test_an_offset_that_was_stored_without_an_answer_is_read_next(
+    instance: ClientInstance, target: MessageQueue
+) -> None:
+    store = RemoteBrokerOffsetStore(instance, "stores")
+    for offset in range(100):
+        store.update_offset(target, offset)
+        store.persist(target)
+        assert store.read_offset(target, ReadOffsetType.READ_FROM_STORE) == offset

@@ -122,7 +122,8 @@ class ClientRequests(Requests):
         if oneway:
             self.connections.send_oneway(address, RequestCode.UNLOCK_BATCH_MQ, None, body)
         else:
-            self.ask(address, RequestCode.UNLOCK_BATCH_MQ, None, body, timeout=timeout)
+            # who locks them next goes on at the offsets that were stored before
+            self.ask_behind(address, RequestCode.UNLOCK_BATCH_MQ, None, body, timeout=timeout)
 
 
 def _lock_body(group: str, client_id: str, queues: Iterable[MessageQueue]) -> bytes:

@@ -20,12 +20,14 @@ class OffsetRequests(Requests):
     ) -> int | None:
         """Where a group goes on; `None` where the broker has nothing (22).
 
+        What this client stored before without waiting for an answer is seen.
+
         Raises:
             ResponseError: Any other error of the broker.
         """
         fields = {"consumerGroup": group, **_queue(queue)}
         try:
-            answer = self.ask(address, RequestCode.QUERY_CONSUMER_OFFSET, fields, timeout=timeout)
+            answer = self.ask_behind(address, RequestCode.QUERY_CONSUMER_OFFSET, fields, timeout=timeout)
         except ResponseError as error:
             if error.code == ResponseCode.QUERY_NOT_FOUND:
                 return None
@@ -56,7 +58,7 @@ class OffsetRequests(Requests):
         if oneway:
             self.connections.send_oneway(address, RequestCode.UPDATE_CONSUMER_OFFSET, as_fields(fields))
         else:
-            self.ask(address, RequestCode.UPDATE_CONSUMER_OFFSET, fields, timeout=timeout)
+            self.ask_behind(address, RequestCode.UPDATE_CONSUMER_OFFSET, fields, timeout=timeout)
 
     def max_offset(self, address: str, queue: MessageQueue, *, timeout: float | None = None) -> int:
         """The offset behind the last message."""

@@ -51,6 +51,26 @@ class Requests:
             self.connections.request(address, code, as_fields(ext_fields or {}), body, timeout=wait), address
         )
 
+    def ask_behind(
+        self,
+        address: str,
+        code: int,
+        ext_fields: Mapping[str, object] | None = None,
+        body: bytes = b"",
+        *,
+        timeout: float | None = None,
+    ) -> Response:
+        """As `ask`, over the connection of requests that are not answered: the broker has read those before.
+
+        Raises:
+            ResponseError: As `ask`.
+            RemotingError: As `ask`.
+        """
+        wait = self.timeout if timeout is None else timeout
+        return checked(
+            self.connections.control(address, code, as_fields(ext_fields or {}), body, timeout=wait), address
+        )
+
     def ask_name_server(
         self, code: int, ext_fields: Mapping[str, object] | None = None, *, timeout: float | None = None
     ) -> Response:

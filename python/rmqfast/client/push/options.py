@@ -29,7 +29,7 @@ class PushTimings:
         lock_interval: Between confirmations of the locks of queues.
         first_lock: Until the first one.
         lock_retry: Until a queue that could not be locked is tried again.
-        unlock_patience: How long giving up a queue waits for the listener that is at work with it, before it is put off.
+        unlock_patience: How long giving up a queue waits for its listener, before it is put off.
         unlock_delay: Until the lock of a queue is given up of which there still are messages.
         longest_continuously: How long a queue is consumed in order without giving others their turn.
         reset: How long nothing is consumed before offsets are reset.
