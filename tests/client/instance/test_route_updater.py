@@ -119,6 +119,16 @@ def test_while_no_name_server_answers_the_timer_asks_once_and_complains_once(
     assert "routes are updated again" in caplog.text
 
 
+def test_an_end_that_cuts_a_round_off_is_nothing_to_warn_of(caplog: pytest.LogCaptureFixture) -> None:
+    server = Server()
+    routes, _ = updater(server, FakeConsumer("cg", "t"))
+    server.error = RemotingConnectError("the channel <a:1> is closed")
+    routes.close()
+    routes.update_all()
+    assert server.asked == ["t"]
+    assert caplog.text == ""
+
+
 def test_a_member_that_fails_does_not_keep_the_others_from_the_route(caplog: pytest.LogCaptureFixture) -> None:
     class Broken(FakeProducer):
         def update_topic_publish_info(self, topic: str, info: object) -> None:

@@ -280,6 +280,7 @@ class ClientInstance(Membership):
             self._is_closed = True
         EXITS.remove(self)
         # what waits for an answer is woken by this, so that the threads end soon
+        self._updater.close()
         self.scheduler.stop(0)
         self._rebalance.stop(0)
         self.requests.close()

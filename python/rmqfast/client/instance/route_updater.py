@@ -37,7 +37,11 @@ class RouteUpdater:
         self._routes, self._members, self._fetch = routes, members, fetch
         self._lock = threading.Lock()
         self._failures: dict[str, ResponseError] = {}
-        self._is_out = False
+        self._is_out = self._is_closed = False
+
+    def close(self) -> None:
+        """The connections are about to end: that no name server answers is nothing to warn of any more."""
+        self._is_closed = True
 
     def update(self, topic: str, *, default_topic: str | None = None, default_queue_nums: int = 4) -> bool:
         """Asks where a topic is.
@@ -75,7 +79,7 @@ class RouteUpdater:
             try:
                 self.update(topic)
             except ClientError as error:
-                (_log.debug if self._is_out else _log.warning)("routes are not updated: %s", error)
+                (_log.debug if self._is_out or self._is_closed else _log.warning)("routes are not updated: %s", error)
                 self._is_out = True
                 return
         if self._is_out:
