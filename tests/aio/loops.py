@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import threading
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 from tests.client.instance.gate import gated
 from tests.waiting import PATIENCE
-from tests.waiting import until_async as until
 
-__all__ = ["STILL", "Held", "Ticker", "gated", "run", "stood_still", "until"]
+__all__ = ["Held", "gated", "run"]
 
 T = TypeVar("T")
-#: How long a loop may stand still, in seconds.
-STILL = 0.2
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
@@ -50,39 +46,3 @@ class Held:
     def let_go(self) -> None:
         """Lets it go on, now and whenever it is called again."""
         self._may_go.set()
-
-
-def stood_still(work: Callable[[], Coroutine[Any, Any, float]]) -> float:
-    """How long a loop stood still, in seconds; what another process takes away passes, what blocks the loop stays."""
-    times: list[float] = []
-    while not times or (times[-1] > STILL and len(times) < 4):
-        times.append(run(work()))
-    return min(times)
-
-
-class Ticker:
-    """Notes how long the loop stood still at most.
-
-    Attributes:
-        longest: That, in seconds.
-    """
-
-    def __init__(self) -> None:
-        self.longest = 0.0
-
-    @contextlib.asynccontextmanager
-    async def ticking(self) -> AsyncIterator[None]:
-        """Looks while the block runs."""
-        task = asyncio.create_task(self._tick())
-        try:
-            yield
-        finally:
-            task.cancel()
-
-    async def _tick(self) -> None:
-        loop = asyncio.get_running_loop()
-        before = loop.time()
-        while True:
-            await asyncio.sleep(0.01)
-            now = loop.time()
-            self.longest, before = max(self.longest, now - before), now
