@@ -193,7 +193,7 @@ def test_listeners_of_queues_are_told_on_the_loop(rmqfast_cluster: EmbeddedClust
         def topic_changed(topic: str, queues: frozenset[MessageQueue]) -> None:
             told.append((f"changed {topic}", len(queues), threading.get_ident()))
 
-        options = {"message_queue_listener": listen, "topic_metadata_check_interval": 0.1}
+        options: dict[str, Any] = {"message_queue_listener": listen, "topic_metadata_check_interval": 0.1}
         async with made(rmqfast_cluster, **options) as consumer:
             await consumer.register_topic_message_queue_change_listener("told", topic_changed)
             await consumer.subscribe("told", MessageSelector.by_tag("t0"))
