@@ -11,19 +11,19 @@ use rmqfast_remoting::{Answer, Command, Connection, OwnedCommand};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How often a pull looks whether its subscription has come.
-pub const LOOKS: u8 = 20;
+/// How often a pull looks whether its subscription has come, unless the options say otherwise.
+pub const LOOKS: u16 = 20;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
 
 /// A pull that waits for a heartbeat.
 struct Ahead {
     answer: Answer,
     request: OwnedCommand,
-    looks: u8,
+    looks: u16,
 }
 
 /// Answers a pull later, when it may look `looks` times more. Returns false where it cannot wait.
-pub fn wait(ground: &Arc<Ground>, connection: &Arc<Connection>, request: &Command<'_>, looks: u8) -> bool {
+pub fn wait(ground: &Arc<Ground>, connection: &Arc<Connection>, request: &Command<'_>, looks: u16) -> bool {
     let kept = Command { body: b"", remark: None, ..request.clone() };
     let ahead = Ahead { answer: Answer::to(connection, request), request: OwnedCommand::from(&kept), looks };
     let ground = ground.clone();

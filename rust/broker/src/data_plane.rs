@@ -1,7 +1,6 @@
 //! Which request is answered here, and which goes to the control plane.
 //!
 //! Source: `BrokerController.registerProcessor`.
-use crate::ahead::LOOKS;
 use crate::code::{request, response};
 use crate::ground::Ground;
 use crate::hold::Message;
@@ -107,7 +106,8 @@ impl DataPlane {
             request::PULL_MESSAGE | request::LITE_PULL_MESSAGE
                 if ground.options.vip_port != Some(connection.local().port()) =>
             {
-                Pulling { ground, connection, request, is_first: true, looks: LOOKS }.answer(out)
+                let looks = ground.options.early_looks;
+                Pulling { ground, connection, request, is_first: true, looks }.answer(out)
             }
             request::QUERY_CONSUMER_OFFSET
             | request::UPDATE_CONSUMER_OFFSET

@@ -22,6 +22,8 @@ pub struct BrokerOptions {
     pub vip_port: Option<u16>,
     /// Every request goes to the control plane first, as where rights are to be checked.
     pub hands_over_all: bool,
+    /// How often a pull that is ahead of its heartbeat looks whether that has come: every 10 ms.
+    pub early_looks: u16,
     /// What may change.
     pub settings: Settings,
 }

@@ -40,7 +40,7 @@ pub struct Pulling<'a> {
     /// The request is here for the first time: it may be held, and may tell how far the group is.
     pub is_first: bool,
     /// How often it may still look whether the heartbeat has come that tells of its subscription.
-    pub looks: u8,
+    pub looks: u16,
 }
 
 impl Pulling<'_> {

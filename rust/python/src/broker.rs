@@ -86,6 +86,7 @@ impl PyDataPlaneOptions {
             max_message_size: self.max_message_size,
             vip_port: self.vip_port,
             hands_over_all: self.hands_over_all,
+            early_looks: rmqfast_broker::ahead::LOOKS,
         })
     }
 }

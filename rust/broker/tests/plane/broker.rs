@@ -1,4 +1,5 @@
 //! A data plane behind a listener, and a client at the other end of a socket.
+use rmqfast_broker::ahead::LOOKS;
 use rmqfast_broker::{BrokerOptions, DataPlane, Group, Settings, Subscription, Topic};
 use rmqfast_remoting::{
     Command, Header, Limits, Mailbox, OwnedCommand, SerializeType, Server, ServerOptions, Value, frame,
@@ -78,6 +79,7 @@ fn options() -> BrokerOptions {
         max_message_size: 4 << 20,
         vip_port: None,
         hands_over_all: false,
+        early_looks: LOOKS,
         settings: Settings {
             limits: GetLimits::of_broker(1 << 40),
             long_polling: true,

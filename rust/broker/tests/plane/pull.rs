@@ -62,7 +62,7 @@ fn checks_come_in_javas_order_with_javas_words() {
 /// A client raises the version, pulls, and only then tells.
 #[test]
 fn a_pull_that_is_ahead_of_its_heartbeat_waits_for_it() {
-    let broker = broker();
+    let broker = broker_with(|options| options.early_looks = u16::MAX, AppendOptions::default());
     broker.subscribe("g", ("TAG", "*"), 5, &[]);
     let mut peer = broker.connect();
     peer.put(0, "", b"one");
