@@ -91,7 +91,8 @@ def test_messages_are_consumed_and_the_group_goes_on_behind_those_that_were_prin
         {"queue_offset": 0, "body": "YQ=="},
         {"queue_offset": 1, "body": "Yg=="},
     ]
-    assert told(cluster, *words, "--idle", "1.5") == [{"queue_offset": 2, "body": "Yw=="}]
+    assert told(cluster, *words, "--max", "1") == [{"queue_offset": 2, "body": "Yw=="}]
+    assert told(cluster, *words, "--idle", "0.1") == []
     with Admin(name_server=cluster.name_server) as admin:
         assert admin.consume_stats("cli_eaters", topic)[0].consumer_offset == 3
 

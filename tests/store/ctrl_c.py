@@ -7,7 +7,7 @@ import signal
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from operator import call
+from operator import methodcaller
 
 import pyarrow as pa
 import pytest
@@ -25,5 +25,5 @@ def check_ends_by_ctrl_c(action: Callable[[], object]) -> None:
     returned: list[None] = []
     # Arrow raises its own error; what would suppress it is Python, which looks
     with pytest.raises(KeyboardInterrupt), suppress(pa.ArrowException):
-        list(map(call, [_send_ctrl_c, action, partial(returned.append, None)]))
+        list(map(methodcaller("__call__"), [_send_ctrl_c, action, partial(returned.append, None)]))
     assert returned == [], "it went on to its end"

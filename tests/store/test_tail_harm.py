@@ -101,7 +101,7 @@ def check_followed(store: SmallStore, end: int) -> bool:
     return not missing
 
 
-def check_scanned(store: SmallStore, way: Way, threads: int) -> None:
+def check_scanned(store: SmallStore, way: Way | None, threads: int) -> None:
     """The rows of a scan are right, however many there are."""
     by_offset = {row["physical_offset"]: row for row in store.rows}
     rows, _ = rows_and_damage(store.path, "T", way=way, verify_crc=True, threads=threads)
@@ -114,7 +114,8 @@ def check_scanned(store: SmallStore, way: Way, threads: int) -> None:
 def test_files_that_another_process_harms_give_no_signal_and_no_wrong_row(tmp_path: Path) -> None:
     store, enough = small_store(tmp_path / "s"), tmp_path / "enough"
     end = rmqfast.open_store(store.path).tail().position
-    looks, ways = 0, cycle((way, threads) for way in ("log", "queue", None) for threads in (1, 2))
+    choices: tuple[Way | None, ...] = ("log", "queue", None)
+    looks, ways = 0, cycle([(way, threads) for way in choices for threads in (1, 2)])
     with subprocess.Popen([sys.executable, "-c", HARM, str(store.path), str(HARMS), str(enough)]) as harm:
         while harm.poll() is None:
             for check in (lambda: check_followed(store, end), lambda: check_scanned(store, *next(ways))):
