@@ -26,11 +26,11 @@ class Cluster:
     def __init__(self, directory: Path, workers: int = 2) -> None:
         self._directory = directory
         self._processes: list[subprocess.Popen[Any]] = []
-        self._held = HeldPorts("127.0.0.1")  # nobody else gets the port before the master listens there
-        self.master = f"spark://127.0.0.1:{self._held.port}"
+        self._reserved = HeldPorts("127.0.0.1")  # nobody else gets the port before the master listens there
+        self.master = f"spark://127.0.0.1:{self._reserved.port}"
         try:
-            self._start("master.Master", "--port", str(self._held.port))
-            until(lambda: _listens(self._held.port), patience=300)
+            self._start("master.Master", "--port", str(self._reserved.port))
+            until(lambda: _listens(self._reserved.port), patience=300)
             for n in range(workers):
                 work = directory / f"worker-{n}"
                 self._start("worker.Worker", "--cores", "1", "--memory", "1g", "--work-dir", str(work), self.master)
@@ -53,7 +53,7 @@ class Cluster:
                 process.wait(20)
             process.kill()
             process.wait()
-        self._held.release()
+        self._reserved.release()
 
     def _start(self, role: str, *arguments: str) -> None:
         command = [str(_SPARK / "bin" / "spark-class"), f"org.apache.spark.deploy.{role}", "--host", "127.0.0.1"]

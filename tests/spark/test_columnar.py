@@ -64,8 +64,8 @@ def numbers(frame: DataFrame, condition: str) -> list[int]:
 def test_each_column_by_itself_is_that_of_the_python_path(
     spark: SparkSession, golden_store: Store, python_path: DataFrame
 ) -> None:
-    columnar = load(spark, golden_store("basic-4.9.4"), brokerName="broker-a")
-    wanted = python_path.collect()
+    columnar = load(spark, golden_store("basic-4.9.4"), topic="fx_q4", brokerName="broker-a")
+    wanted = python_path.where("topic = 'fx_q4'").collect()
     for column in COLUMNS:
         found = columnar.select("physical_offset", column).collect()
         assert texts(found) == texts([(row.physical_offset, row[column]) for row in wanted]), column
@@ -162,7 +162,7 @@ _CONDITIONS = st.one_of(
 )
 
 
-@settings(max_examples=15)
+@settings(max_examples=10)
 @given(
     columns=st.lists(st.sampled_from(COLUMNS), min_size=1, max_size=5, unique=True),
     conditions=st.lists(_CONDITIONS, max_size=4),
@@ -182,7 +182,7 @@ def test_any_columns_and_any_filters_give_the_same_rows_on_both_paths(  # noqa: 
     assert rows(frame.where(condition).select(*columns)) == rows(arrow.where(condition).select(*columns))
 
 
-@pytest.mark.parametrize("name", ["basic-4.9.4", "delaytx-5.3.3", "offsets-4.9.4"])
+@pytest.mark.parametrize("name", ["basic-4.9.4", "offsets-4.9.4"])
 def test_consume_queues_alone_tell_counts_and_extremes_of_queue_offsets(
     spark: SparkSession, golden_store: Store, name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
