@@ -23,6 +23,7 @@ def patient_clients() -> Iterator[None]:
     """Three seconds, the default of most, may pass on a busy machine."""
     with pytest.MonkeyPatch.context() as patch:
         for method, name in _TIMEOUTS.items():
-            assert method.__kwdefaults__[name] == 3.0
-            patch.setitem(method.__kwdefaults__, name, PATIENCE)
+            defaults = method.__kwdefaults__ or {}
+            assert defaults[name] == 3.0
+            patch.setitem(defaults, name, PATIENCE)
         yield

@@ -46,7 +46,7 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 
 
 @contextmanager
-def peer(behave: Callable[[socket.socket], None]) -> Iterator[str]:
+def peer(behave: Callable[[socket.socket], object]) -> Iterator[str]:
     """A peer of one thread for each connection."""
 
     def serve() -> None:

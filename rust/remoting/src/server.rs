@@ -13,6 +13,7 @@ use crate::{reload, runtime, session, sweeper};
 use std::collections::HashMap;
 use std::fmt;
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::net::{TcpListener, TcpStream};
@@ -70,7 +71,7 @@ impl Default for ServerOptions {
     }
 }
 
-/// How long [`Server::close`] waits at most until nobody listens any more.
+/// How long [`Server::close`] waits at most until nobody listens any more and all connections have ended.
 const LAST_ACCEPT: Duration = Duration::from_secs(10);
 
 /// A server; dropped, it closes.
@@ -88,6 +89,8 @@ pub(crate) struct Shared {
     pub handler: Arc<dyn Handler>,
     pub acceptor: Option<Arc<Acceptor>>,
     connections: Mutex<HashMap<u64, Arc<Connection>>>,
+    /// Takes no connection any more.
+    is_closed: AtomicBool,
 }
 
 impl fmt::Debug for Shared {
@@ -108,7 +111,13 @@ impl Server {
         let failed = |e| Error::io(format!("listening at {address}"), e);
         let listener = bound.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
-        let shared = Arc::new(Shared { options, handler, acceptor, connections: Mutex::default() });
+        let shared = Arc::new(Shared {
+            options,
+            handler,
+            acceptor,
+            connections: Mutex::default(),
+            is_closed: AtomicBool::new(false),
+        });
         let mut tasks =
             vec![runtime.spawn(accept(listener, shared.clone())), runtime.spawn(sweeper::run(Arc::downgrade(&shared)))];
         if let (Some(acceptor), Some(material)) = (&shared.acceptor, material.filter(KeyMaterial::is_of_files)) {
@@ -127,20 +136,17 @@ impl Server {
         self.shared.lock().len()
     }
 
-    /// Listens no more and ends all connections. In a fork of the process nothing happens.
+    /// Listens no more and ends all connections; has done both when it returns. In a fork of the process nothing happens.
     pub fn close(&self) {
         if self.pid != std::process::id() {
             return;
         }
         self.tasks.iter().for_each(JoinHandle::abort);
-        self.shared.connections().iter().for_each(|connection| connection.close());
-        self.wait_for_port();
-    }
-
-    /// A task that is aborted ends a little later, on a busy machine much later, and the port is free once it has.
-    fn wait_for_port(&self) {
+        self.shared.close();
+        // a task that is told to ends a little later, on a busy machine much later
         let until = Instant::now() + LAST_ACCEPT;
-        while !self.tasks.iter().all(JoinHandle::is_finished) && Instant::now() < until {
+        let is_over = || self.tasks.iter().all(JoinHandle::is_finished) && self.connections() == 0;
+        while !is_over() && Instant::now() < until {
             std::thread::sleep(Duration::from_millis(1));
         }
     }
@@ -153,6 +159,15 @@ impl Drop for Server {
 }
 
 impl Shared {
+    fn close(&self) {
+        let connections = self.lock();
+        // with the lock: one that was accepted meanwhile is among them, or sees this
+        self.is_closed.store(true, Ordering::Relaxed);
+        let open: Vec<_> = connections.values().cloned().collect();
+        drop(connections);
+        open.iter().for_each(|connection| connection.close());
+    }
+
     pub fn connections(&self) -> Vec<Arc<Connection>> {
         self.lock().values().cloned().collect()
     }
@@ -211,7 +226,7 @@ struct Open<'a> {
 impl<'a> Open<'a> {
     fn new(connection: &'a Arc<Connection>, shared: &'a Shared) -> Option<Self> {
         let mut connections = shared.lock();
-        if connections.len() >= shared.options.max_connections {
+        if connections.len() >= shared.options.max_connections || shared.is_closed.load(Ordering::Relaxed) {
             return None;
         }
         connections.insert(connection.id(), connection.clone());
