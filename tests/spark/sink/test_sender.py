@@ -7,15 +7,19 @@ import threading
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 import pytest
 
 import rmqfast
+from rmqfast.client.instance import ClientErrorCode
+from rmqfast.client.producer import RowProducer, RowRequest
 from rmqfast.errors import ClientError
+from rmqfast.message import MessageQueue
 from rmqfast.remoting import RemotingClient, RequestCode
 from rmqfast.spark.sink.options import SinkOptions
+from rmqfast.spark.sink.sender import Sender
 from rmqfast.spark.sink.task import check_topic, send_partition
 from rmqfast.spark.sink.written import Written
 from tests.broker.certificates import make_authority
@@ -312,6 +316,33 @@ def test_a_task_waits_for_a_name_server_and_gives_up_in_time(
     restart = started_once_a_sender_tried(own_scene, caplog)
     assert send(own_scene, topic, {"body": [b"x"]}).rows == 1
     restart.join()
+
+
+class Returning:
+    """A producer whose name server gives these answers, one after the other, when it is asked for queues."""
+
+    def __init__(self, *codes: ClientErrorCode | None) -> None:
+        self.left = list(codes)
+
+    def queues(self, topic: str, *, is_new: bool = False) -> list[MessageQueue]:
+        code = self.left.pop(0)
+        if code is not None:
+            raise ClientError(f"{topic}: {code.name}", response_code=code)
+        return [MessageQueue(topic, "broker-a", 0)]
+
+    def requests(self, *_: object, **__: object) -> list[RowRequest]:
+        return []
+
+
+def test_a_name_server_that_is_back_is_waited_for_until_its_brokers_are() -> None:
+    batch = pa.record_batch({"body": ["x"]})
+    options = SinkOptions(name_server="127.0.0.1:1", topic="orders")
+    down, unknown = ClientErrorCode.CONNECT_BROKER_EXCEPTION, ClientErrorCode.NOT_FOUND_TOPIC_EXCEPTION
+    returning = Returning(down, unknown, unknown, None)
+    Sender(cast("RowProducer", returning), options, 0).add(batch)
+    assert returning.left == []
+    with pytest.raises(ClientError, match="orders: NOT_FOUND_TOPIC_EXCEPTION"):
+        Sender(cast("RowProducer", Returning(unknown)), options, 0).add(batch)
 
 
 ACCOUNTS = """\

@@ -140,13 +140,15 @@ class Sender:
     def _first_queue(self, group: RowGroup) -> MessageQueue:
         """The queue to try first; waits for a name server that does not answer."""
         end, pause = self._end(), _FIRST_PAUSE
+        passing = {ClientErrorCode.CONNECT_BROKER_EXCEPTION}
         while True:
             try:
                 return self._choice.first(group.target)
             except RmqError as error:
-                is_down = getattr(error, "response_code", -1) == ClientErrorCode.CONNECT_BROKER_EXCEPTION
-                if not is_down:
+                if getattr(error, "response_code", -1) not in passing:
                     raise self._failed(group, str(error), error) from error
+                # a name server that comes back knows no topic before brokers have registered with it
+                passing.add(ClientErrorCode.NOT_FOUND_TOPIC_EXCEPTION)
                 self._wait(group, error, pause, end)
                 pause = min(2 * pause, _LONGEST_PAUSE)
 
