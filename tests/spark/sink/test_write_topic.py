@@ -12,6 +12,7 @@ import rmqfast
 from rmqfast.errors import ArgumentError, ClientError, UnknownColumnError
 from rmqfast.message import MessageQueue
 from rmqfast.spark import write_topic
+from tests.waiting import collect
 
 from .scene import Scene
 
@@ -68,11 +69,8 @@ def test_all_columns_arrive_and_a_consumer_gets_them(spark: SparkSession, scene:
         consumer.assign([MessageQueue(topic, "broker-a", queue_id) for queue_id in range(4)])
         for queue_id in range(4):
             consumer.seek(MessageQueue(topic, "broker-a", queue_id), 0)
-        got: list[dict[str, Any]] = []
-        while len(got) < 1000:
-            messages = consumer.poll(5.0)
-            assert messages
-            got += [{name: getattr(each, name) for name in (*COMPARED, "properties")} for each in messages]
+        messages = collect(lambda: consumer.poll(1.0), 1000)
+    got = [{name: getattr(each, name) for name in (*COMPARED, "properties")} for each in messages]
     assert sorted(found(got), key=by_all) == wanted
 
 
