@@ -191,3 +191,11 @@ def test_the_broker_knows_its_own_topics_in_the_order_of_java() -> None:
         "SELF_TEST_TOPIC,DefaultCluster"
     )
     assert system_topics("DefaultCluster", "broker-a") == seen.split(",")
+
+
+def test_the_data_plane_hears_of_a_topic_once_it_is_saved(plane: ControlPlane, monkeypatch: pytest.MonkeyPatch) -> None:
+    there: list[TopicConfig | None] = []
+    monkeypatch.setattr(plane.tables, "put_topic", lambda topic: there.append(saved(plane).get(topic.topic_name)))
+    made, updated = send(plane, "orders"), TopicConfig(topic_name="paid")
+    plane.topics.update(updated)
+    assert there == [made, updated]

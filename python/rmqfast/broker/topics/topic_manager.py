@@ -102,7 +102,6 @@ class TopicManager:
         """
         with self._lock:
             self._put(topic)
-            self.persist()
         self._on_change(topic)
 
     def delete(self, name: str) -> None:
@@ -139,7 +138,9 @@ class TopicManager:
         Source: `AbstractSendMessageProcessor.msgCheck`, `TopicConfigManager.createTopicInSendMessageMethod`.
         """
         refuse_not_allowed_send(validate_topic(name))
-        topic = self.get(name) or self._create_after(name, default_topic, default_queue_nums, unit_mode=unit_mode)
+        with self._lock:  # while another thread makes the topic, it is there but not saved
+            topic = self.get(name)
+        topic = topic or self._create_after(name, default_topic, default_queue_nums, unit_mode=unit_mode)
         if topic is None and name.startswith(RETRY_PREFIX):
             topic = self.create_for_send_back(name, 1, sys_flag=_UNIT_SUB if unit_mode else 0)
         if topic is None:
@@ -183,12 +184,8 @@ class TopicManager:
         """
         with self._lock:
             changed = [topic for topic in self._table.values() if topic.order != (topic.topic_name in names)]
-            version = self.data_version.next(self._now())
-            for topic in changed:
-                self._put(replace(topic, order=not topic.order))
             if changed:
-                self._table.data_version = version  # one change, however many topics
-                self.persist()
+                self._put(*(replace(topic, order=not topic.order) for topic in changed))
 
     def next_version(self) -> None:
         """Makes name servers take all topics anew, as where what the broker allows has changed."""
@@ -255,10 +252,16 @@ class TopicManager:
             except RmqError as error:
                 _log.warning("the topic %r cannot be made: %s", name[:200], error)
                 return None
-            self.persist()
         self._on_change(None)
         return topic
 
-    def _put(self, topic: TopicConfig) -> None:
-        self._table.put(topic, now=self._now())
-        self._data_plane.put_topic(topic)
+    def _put(self, *topics: TopicConfig) -> None:
+        """Saves topics as one change, then tells the data plane of them."""
+        version = self.data_version.next(self._now())
+        for topic in topics:
+            self._table.put(topic, now=self._now())
+        self._table.data_version = version
+        # Saved first: from then on messages are acknowledged, and after a kill nobody finds them without their topic.
+        self.persist()
+        for topic in topics:
+            self._data_plane.put_topic(topic)
