@@ -1,49 +1,86 @@
 # What people and continuous integration call; `make help` lists it. Nothing else has to be typed: every target sets up what
 # it needs, once, from the lock files in requirements/. CARGO_TARGET_DIR and JAVA_HOME are honoured where they are set.
+#
+# Tests run an editable build of the profile `dev`, which the Rust tests share. Only `make wheel`, the benchmarks and the tests
+# that ask for a wheel build the release, with link-time optimisation.
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 unexport PYTHONPATH PYTHONHOME SPARK_HOME PYSPARK_DRIVER_PYTHON
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export UV_PYTHON_DOWNLOADS := never
 
 PYTHON := .venv/bin/python
 # Spark starts its workers with the `python3` of the path, unless it is told which.
-pytest = PYSPARK_PYTHON=$(CURDIR)/$(1)/bin/python .ci/pytest $(1)/bin/python $(ARGS)
+pytest = PYSPARK_PYTHON=$(CURDIR)/$(1)/bin/python $(1)/bin/python -m pytest --benchmark-disable $(ARGS)
 OLD_SPARKS := .venv-spark35 .venv-spark40
 # Warnings are errors, but those that older PySparks cause themselves: 3.5 compares versions with distutils and asks pandas
 # for dtypes in an old way; both leave the socket of a result to the garbage collector.
 OLD_SPARK_WARNS := -W "ignore:distutils Version classes are deprecated:DeprecationWarning" \
 	-W "ignore:is_datetime64tz_dtype is deprecated:DeprecationWarning" -W "ignore:unclosed <socket.socket:ResourceWarning"
-PACKAGED := $(shell find Cargo.toml Cargo.lock pyproject.toml rust python -type f -not -path '*/target/*' \
-	-not -path 'rust/*/tests/*' -not -path 'rust/*/benches/*' -not -path 'rust/fuzz/*' -not -name '*.pyc' -not -name '*.so' \
-	-not -name '*.jar')
-# The jar of the columnar source: Java of jvm/, Rust of rust/jvm; package data of the wheel.
+RUST := $(shell find Cargo.toml Cargo.lock .cargo rust -type f -not -path '*/target/*' -not -path 'rust/micro/*' -not -path 'rust/fuzz/*')
+PACKAGED := $(RUST) pyproject.toml $(shell find python jvm -type f -not -name '*.pyc' -not -name '*.so' -not -name '*.jar')
+# The jar of the columnar source: Java of jvm/, Rust of rust/jvm; package data.
 JAR := python/rmqfast/spark/jars/rmqfast-columnar.jar
-IN_JAR := $(shell find Cargo.toml Cargo.lock jvm rust/jvm rust/store/src rust/store/Cargo.toml -type f)
 
-.PHONY: help demo test test-long soak faults fuzz bench lint format develop wheel lock clean tools tools-long
+.PHONY: help demo test test-rust test-quick test-spark test-fast test-real test-long soak flaky faults fuzz bench lint format \
+	develop wheel lock clean tools tools-long long-micro long-python soak-python $(OLD_SPARKS:.venv-%=long-%)
 
 help: ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r name what; do printf '  make %-10s %s\n' "$$name" "$$what"; done
 
-demo: .venv/.installed ## write a store, read it with Spark, print what came out; ARGS go to `rmqfast demo`
+demo: .venv/.editable ## write a store, read it with Spark, print what came out; ARGS go to `rmqfast demo`
 	.venv/bin/rmqfast demo $(ARGS)
 
-test: .venv/.installed ## the tests that take seconds; ARGS go to pytest
-	cargo test --locked --workspace --exclude rmqfast-python --lib --tests --bench micro
-	$(call pytest,.venv) -m "not long and not spark" -n auto --benchmark-disable
-	$(call pytest,.venv) -m "spark and not long" --benchmark-disable
+# What compiles and what is unpacked go on at the same time; a part that fails does not keep the next one from running.
+test: tools ## every test that takes seconds; ARGS go to pytest
+	+@$(MAKE) --no-print-directory -j2 $(DEBUG)/.built .venv/.locked
+	+@$(MAKE) --no-print-directory -k test-rust test-quick test-spark
 
-test-long: .venv/.installed $(OLD_SPARKS:%=%/.installed) | tools-long ## the tests that take minutes: kills, flips, older PySparks, real brokers; RMQFAST_FULL=1: in full numbers
-	$(if $(RMQFAST_FULL),,SEEDS=$${SEEDS:-1500} MUTATIONS=$${MUTATIONS:-1500}) $(MAKE) faults
+test-rust: tools
+	cargo test --locked --lib --tests
+
+test-quick: .venv/.editable
+	$(call pytest,.venv) -m "not long and not spark" -n auto
+
+test-spark: .venv/.editable
+	$(call pytest,.venv) -m "spark and not long"
+
+test-fast: .venv/.editable ## after an edit: the tests that start neither a cluster nor Spark
+	$(call pytest,.venv) -m "not long and not spark and not cluster" -n auto
+
+REAL := tests/interop tests/broker/interop/test_scenarios.py tests/broker/interop/test_mqadmin.py \
+	tests/broker/interop/test_replay.py tests/broker/interop/test_go_client.py tests/store/test_equal_bytes.py
+OLD_SPARK_PART := tests/spark/test_golden.py
+
+test-real: .venv/.editable $(OLD_SPARKS:%=%/.editable) | tools-long ## some of test-long, in minutes: real brokers, older PySparks
 	tests/interop/real-rocketmq.sh build 4.9.4 5.3.3
-	$(call pytest,.venv) -m "long and not soak" --benchmark-disable
-	for venv in $(OLD_SPARKS); do $(call pytest,$$venv) $(OLD_SPARK_WARNS) -m "spark and not long$(if $(RMQFAST_FULL),, and not newest)" tests/spark || exit; done
+	$(call pytest,.venv) -m "long and not soak" $(REAL)
+	for venv in $(OLD_SPARKS); do $(call pytest,$$venv) $(OLD_SPARK_WARNS) -m "spark and not long and not newest" $(OLD_SPARK_PART) || exit; done
 
-soak: .venv/.installed | tools-long ## clients that come, go and are killed, on this broker and on RocketMQ's; fuzz targets; tens of minutes
-	$(call pytest,.venv) -m soak --benchmark-disable
+test-long: .venv/.editable ## the tests that take minutes: kills, flips, older PySparks, real brokers; RMQFAST_FULL=1: in full numbers
+	$(PYTHON) tests/record.py test-long faults long-micro long-python $(OLD_SPARKS:.venv-%=long-%)
+
+soak: .venv/.editable ## clients that come, go and are killed, on this broker and on RocketMQ's; fuzz targets; tens of minutes
+	$(PYTHON) tests/record.py soak soak-python
+
+long-micro: tools
+	cargo bench --locked -p rmqfast-micro -- --test
+
+long-python: .venv/.editable dist/.built | tools-long
+	tests/interop/real-rocketmq.sh build 4.9.4 5.3.3
+	$(call pytest,.venv) -m "long and not soak"
+
+$(OLD_SPARKS:.venv-%=long-%): long-%: .venv-%/.editable
+	$(call pytest,.venv-$*) $(OLD_SPARK_WARNS) -m "spark and not long$(if $(RMQFAST_FULL),, and not newest)" tests/spark
+
+soak-python: .venv/.editable dist/.built | tools-long
+	$(call pytest,.venv) -m soak
+
+flaky: .venv/.editable ## the quick tests RUNS times, 20, every second time beside BUSY processes, 4; TARGET=test: all
+	$(PYTHON) tests/flaky.py --runs $${RUNS:-20} --busy $${BUSY:-4} -- make $${TARGET:-test-quick}
 
 faults: tools ## losses of power for SEEDS seeds, calls that fail, stores torn and mutated MUTATIONS times, in one table
-	RMQFAST_SEEDS=$${SEEDS:-10000} RMQFAST_MUTATIONS=$${MUTATIONS:-50000} \
+	RMQFAST_SEEDS=$${SEEDS:-$(if $(RMQFAST_FULL),10000,1500)} RMQFAST_MUTATIONS=$${MUTATIONS:-$(if $(RMQFAST_FULL),50000,1500)} \
 		"$$(.ci/python 3.11)" tests/faults.py $(ARGS)
 
 fuzz: tools ## each fuzz target for SECONDS_EACH, 20; needs cargo-fuzz
@@ -55,7 +92,7 @@ fuzz: tools ## each fuzz target for SECONDS_EACH, 20; needs cargo-fuzz
 bench: .venv/.installed $(OLD_SPARKS:%=%/.installed) | tools-long ## the benchmarks; ARGS go to benches/run.py
 	$(PYTHON) benches/run.py $(ARGS)
 
-lint: .venv/.installed ## every linter, Rust and Python; changes nothing
+lint: .venv/.editable ## every linter, Rust and Python; changes nothing
 	cargo fmt --all --check
 	cargo clippy --locked --workspace --all-targets -- -D warnings
 	.venv/bin/ruff check
@@ -69,15 +106,12 @@ format: .venv/.locked ## format Rust and Python, mend what the linters can mend
 	.venv/bin/ruff check --fix
 	.venv/bin/ruff format
 
-develop: .venv/.locked ## a quick unoptimised build, with python/ itself on the path
-	.venv/bin/maturin develop
-	jvm/build .venv/bin/python $(JAR) dev
-	rm -f .venv/.installed
+develop: .venv/.editable ## build only: the extension of the profile `dev`, with python/ itself on the path
 
 wheel: dist/.built ## the release wheel, in dist/
 
 lock: .venv/.locked ## work the lock files out anew; ARGS=--upgrade takes newer versions
-	for name in dev spark35 spark40; do UV_PYTHON_DOWNLOADS=never .venv/bin/uv pip compile --quiet --universal \
+	for name in dev spark35 spark40; do .venv/bin/uv pip compile --quiet --universal \
 		--python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-annotate \
 		--custom-compile-command "make lock" $(ARGS) requirements/$$name.in --output-file requirements/$$name.txt || exit; done
 
@@ -90,26 +124,46 @@ tools:
 tools-long: tools
 	@.ci/tools python-old-spark maven
 
+# uv installs in a quarter of pip's time; pip brings uv, by the same lock file.
+%/.locked:
+	rm -rf $(@D)
+	"$$(.ci/python 3.11 $(HIGHEST))" -m venv $(@D)
+	sed -n '/^uv==/,/[^\\]$$/p' requirements/dev.txt > $(@D)/uv.txt
+	$(@D)/bin/python -m pip install --quiet --require-hashes --requirement $(@D)/uv.txt
+	VIRTUAL_ENV=$(@D) $(@D)/bin/uv pip install --quiet --require-hashes --requirement $<
+	touch $@
+
 .venv/.locked: requirements/dev.txt | tools
-	rm -rf $(@D)
-	"$$(.ci/python 3.11)" -m venv $(@D)
-	$(@D)/bin/python -m pip install --quiet --require-hashes --requirement $<
-	touch $@
-
+$(OLD_SPARKS:%=%/.locked): HIGHEST := 3.12
 $(OLD_SPARKS:%=%/.locked): .venv-%/.locked: requirements/%.txt | tools-long
-	rm -rf $(@D)
-	"$$(.ci/python 3.11 3.12)" -m venv $(@D)
-	$(@D)/bin/python -m pip install --quiet --require-hashes --requirement $<
+
+# Where cargo builds: the extension, the JVM library and the test programs, in one go.
+DEBUG := $(or $(CARGO_TARGET_DIR),target)/debug
+$(DEBUG)/.built: $(RUST) | tools
+	cargo build --locked --lib --tests
 	touch $@
 
-$(JAR): $(IN_JAR) .venv/.locked | tools
-	jvm/build .venv/bin/python $@
+.venv/.editable: $(DEBUG)/.built pyproject.toml .ci/editable $(JAR) .venv/.locked
+	.venv/bin/python .ci/editable $(DEBUG)/lib_rmqfast.so
+	rm -f .venv/.installed
+	touch $@
 
-dist/.built: $(PACKAGED) $(JAR) .venv/.locked | tools
+# The extension is one for every Python: older PySparks find it where .venv has it.
+$(OLD_SPARKS:%=%/.editable): %/.editable: .venv/.editable %/.locked
+	echo $(CURDIR)/python > $$($(@D)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/rmqfast.pth
+	touch $@
+
+$(JAR): $(DEBUG)/.built $(shell find jvm -type f) .venv/.locked
+	jvm/build .venv/bin/python $@ dev
+
+dist/.built: $(PACKAGED) .venv/.locked | tools
 	rm -f dist/rmqfast-*.whl
+	jvm/build .venv/bin/python $(JAR) release
 	.venv/bin/maturin build --release --out dist
 	touch $@
 
+# What is measured is the wheel.
 $(patsubst %,%/.installed,.venv $(OLD_SPARKS)): %/.installed: dist/.built %/.locked
 	$(@D)/bin/python -m pip install --quiet --no-index --no-deps --force-reinstall dist/rmqfast-*.whl
+	rm -f $(@D)/.editable
 	touch $@

@@ -14,9 +14,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-# the packages of `make test`, so that what they share is not built once more with other features
-PACKAGES = ("--workspace", "--exclude", "rmqfast-python")
-COMMAND = ("cargo", "test", "--locked", *PACKAGES, "--test", "faults", "--test", "recover")
+# all crates, as `make test`, so that what they share is not built once more with other features
+COMMAND = ("cargo", "test", "--locked", "--test", "faults", "--test", "recover")
 COLUMNS = ("fault", "runs", "lost", "duplicates", "refused", "seconds")
 
 Figures = dict[str, Any]

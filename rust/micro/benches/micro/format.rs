@@ -1,5 +1,5 @@
 //! Records in memory: their lengths, and the three properties that have columns of their own.
-use crate::made_up;
+use rmqfast_micro as made_up;
 use criterion::{Criterion, Throughput};
 use rmqfast_store::format::host::Host;
 use rmqfast_store::format::message::{Item, Layout, NewMessage};

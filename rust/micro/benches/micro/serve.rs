@@ -1,5 +1,5 @@
 //! A pull of 32 messages of 1 KiB from a store that is open for appending.
-use crate::made_up::{TAG, TOPIC};
+use rmqfast_micro::{TAG, TOPIC};
 use criterion::{Criterion, Throughput};
 use rmqfast_store::store::GetLimits;
 use rmqfast_store::store::append::{AppendOptions, Appender, Messages, OwnedMessage};

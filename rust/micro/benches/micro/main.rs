@@ -1,10 +1,9 @@
-//! What the hot paths cost, each by itself, over data that is made here: `cargo bench`.
+//! What the hot paths cost, each by itself, over data that is made here: `cargo bench -p rmqfast-micro`.
 //!
-//! `cargo bench -- scan` runs those whose names hold "scan"; `--save-baseline before`, then
-//! `--baseline before`, compares two states of the code. `make test` runs each once.
+//! `-- scan` runs those whose names hold "scan"; `--save-baseline before`, then
+//! `--baseline before`, compares two states of the code. `make test-long` runs each once.
 mod append;
 mod format;
-mod made_up;
 mod scan;
 mod serve;
 

@@ -1,5 +1,5 @@
 //! A batch into a new store, the making of its files included; nothing is flushed to the disk.
-use crate::made_up;
+use rmqfast_micro as made_up;
 use criterion::{BatchSize, Criterion, Throughput};
 
 const ROWS: usize = 16_384;

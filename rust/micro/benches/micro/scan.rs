@@ -1,5 +1,5 @@
 //! A store's queue entries by tag hash, and its log as Arrow batches; the files are in the page cache.
-use crate::made_up::{self, TAG, TAGS, TOPIC};
+use rmqfast_micro::{self as made_up, TAG, TAGS, TOPIC};
 use criterion::{Criterion, Throughput};
 use rmqfast_store::filter::TagExpression;
 use rmqfast_store::scan::hits::HitCollector;
