@@ -20,6 +20,13 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Marks the tests of files that start clusters: what `make test-fast` leaves out."""
+    for item in items:
+        if hasattr(getattr(item, "module", None), "EmbeddedCluster"):
+            item.add_marker("cluster")
+
+
 @pytest.fixture(scope="session")
 def golden_store(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     """The path of a golden store by name, unpacked once per session: for readers only, never write there."""
