@@ -15,6 +15,7 @@ from tests.broker.control_plane import ControlPlane
 from tests.broker.recorded_messages import append
 from tests.broker.test_recorded_admin import shown_body
 from tests.interop.rocketmq import RocketMQ
+from tests.waiting import until
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
 ANY_TIME = {"beginTimestamp": "0", "endTimestamp": str((1 << 63) - 1)}
@@ -122,8 +123,11 @@ def sent(client: RemotingClient) -> list[bytes]:
             "reconsumeTimes": "0",
         }
         client.ask(10, header, b"x" * 10)
-        time.sleep(0.01)
-    time.sleep(1)  # until they are listed
+        stored = time.time_ns()
+        until(lambda stored=stored: time.time_ns() > stored + 1_000_000, "each has a time of its own")  # type: ignore[misc]
+    # a message is in the index after it is in its queue, and after those before it
+    last = {"topic": "tt", "key": "k4", "maxNum": "1"} | ANY_TIME
+    until(lambda: client.request(12, last).code == 0, "the last message is listed")
     records: list[bytes] = []
     for _ in range(5):
         records.append(client.ask(33, {"offset": str(sum(map(len, records)))}).body)

@@ -37,6 +37,7 @@ updateSubGroup -b {{broker}} -g adm_other
 statsAll
 statsAll -a
 statsAll -t adm
+!meet
 topicList
 topicList -c
 topicRoute -t adm

@@ -72,6 +72,16 @@ def answer_to(request: Frame, recorded: bytes) -> bytes:
     return Frame(JSON, frame.header | {"opaque": request.header["opaque"]}, frame.body).written()
 
 
+def wanting_answer(data: bytes) -> bytes:
+    """A one-way request as one that is answered once it is done."""
+    frame = Frame.read(data)
+    if frame.serialization == JSON:
+        return Frame(JSON, frame.header | {"flag": frame.header["flag"] & ~ONE_WAY}, frame.body).written()
+    at = 8 + struct.calcsize(">hBhi")
+    (flag,) = struct.unpack_from(">i", data, at)
+    return data[:at] + struct.pack(">i", flag & ~ONE_WAY) + data[at + 4 :]
+
+
 @dataclass
 class Connection:
     """A connection whose requests are frames as they are; a thread reads what comes."""

@@ -46,7 +46,7 @@ def rows(cluster: Cluster) -> dict[str, list[Any]]:
 def told(words: tuple[object, ...]) -> list[Any]:
     """The rows of one run."""
     command = [*NICE, str(build()), *map(str, words)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=90)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
     if done.returncode != 0:
         raise RuntimeError(f"{words[0]} of the Go client: {done.stderr[-1000:]}")
     lines = (line for line in done.stdout.splitlines() if line.startswith("{"))

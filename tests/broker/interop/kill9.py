@@ -11,7 +11,6 @@ import random
 import sys
 import tempfile
 import threading
-import time
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,10 +18,13 @@ from subprocess import Popen
 from typing import Any
 
 from tests.interop.rocketmq import java, running
+from tests.waiting import PATIENCE, until
 
 from .cluster import Cluster, cluster_of
 
 VERSION, TOPIC = "4.9.4", "steady"
+#: Java's clients ask for routes every 30 seconds, and take up what they dropped every 20.
+CLIENTS_PATIENCE = 3 * PATIENCE
 Place = tuple[int, int]  # queue, offset
 
 
@@ -72,7 +74,8 @@ class Lines:
 
     def end(self) -> list[dict[str, Any]]:
         """All of them, once the client has ended."""
-        self._thread.join(30)
+        self._thread.join(PATIENCE)
+        assert not self._thread.is_alive()
         return self.lines
 
 
@@ -89,35 +92,37 @@ def killed(cluster: Cluster, rounds: int, seed: int = 1) -> Outcome:
         with running(VERSION, "Steady", *to, log=log) as producer:
             sending = Lines(producer)
             for number in range(rounds):
-                wait_for(sending, random_source.randint(20, 400), 60)
+                wait_for(sending, random_source.randint(20, 400))
                 cluster.kill9()
                 cluster.start()
                 sys.stderr.write(f"killed {number + 1} times, {len(sending.lines)} acknowledged\n")
-            wait_for(sending, 200, 60)
+            wait_for(sending, 200)
             assert producer.stdin is not None
             producer.stdin.close()
-            producer.wait(30)
+            producer.wait(PATIENCE)
             *acknowledged, told = sending.end()
         outcome.failed = told["failed"]
         outcome.acknowledged = {line["name"]: (line["queueId"], line["queueOffset"]) for line in acknowledged}
-        end = time.monotonic() + 90
-        while time.monotonic() < end:
-            outcome.consumed = set(map(name_of, consuming.lines[:]))
-            if not outcome.not_consumed:
-                break
-            time.sleep(1)
+        taken = 0
+
+        def is_consumed() -> bool:
+            nonlocal taken
+            more = consuming.lines[taken:]
+            taken += len(more)
+            outcome.consumed.update(map(name_of, more))
+            return not outcome.not_consumed
+
+        until(is_consumed, lambda: f"{outcome}", patience=CLIENTS_PATIENCE)
     for line in map(json.loads, java(VERSION, "Consume", *to, "--mode", "pull", "--group", "steady_all").splitlines()):
         outcome.stored.setdefault(name_of(line), []).append((line["queueId"], line["queueOffset"]))
     return outcome
 
 
-def wait_for(lines: Lines, more: int, seconds: float) -> None:
+def wait_for(lines: Lines, more: int) -> None:
     """Until so many more were acknowledged."""
-    want, end = len(lines.lines) + more, time.monotonic() + seconds
-    while len(lines.lines) < want:
-        if time.monotonic() > end:
-            raise TimeoutError(f"{len(lines.lines)} acknowledged, expected {want}")
-        time.sleep(0.01)
+    want = len(lines.lines) + more
+    what = f"{want} acknowledged"
+    until(lambda: len(lines.lines) >= want, lambda: f"{what}, got {len(lines.lines)}", patience=CLIENTS_PATIENCE)
 
 
 def main() -> None:

@@ -9,7 +9,6 @@ import json
 import re
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -17,13 +16,17 @@ from pathlib import Path
 from subprocess import Popen
 
 from tests.interop.rocketmq import java, running
+from tests.waiting import PATIENCE, until
 
 from . import masks
 from .admin_commands import MESSAGES, SEQUENCE
 from .cluster import SCENARIO, Cluster, cluster_of
 
 VERSION = "4.9.4"
-PERSISTED = 45.0  # by then a consumer has all its queues, and has told the broker what it consumed
+LONG = 900_000
+STAY = ("--mode", "push", "--idle-ms", LONG, "--timeout-ms", LONG)
+# Java's clients tell of themselves every 30 seconds, and look for queues that are theirs every 20.
+CLIENTS_PATIENCE = 3 * PATIENCE
 STATUS = re.compile(r"^((?:<broker>)?\s*\w+?)(?:_/\S*)?(\s*:).*$")
 # Lines of getBrokerConfig whose value follows from the machine, the paths, the ports or the time.
 FIGURES = re.compile(
@@ -56,8 +59,8 @@ class Admin:
 class Play:
     """What happens beside mqadmin: messages, a consumer that has left, and a consumer and a producer that stay."""
 
-    def __init__(self, cluster: Cluster, stack: ExitStack) -> None:
-        self.cluster, self.stack = cluster, stack
+    def __init__(self, cluster: Cluster, stack: ExitStack, admin: Admin) -> None:
+        self.cluster, self.stack, self.admin = cluster, stack, admin
         self.values = {"broker": cluster.broker}
         self.log = cluster.directory / "clients.log"
 
@@ -74,16 +77,20 @@ class Play:
         """A group that has consumed some and left: what it has not seen is behind it."""
         to = ("--namesrv", self.cluster.name_server, "--topic", "adm", "--group", "adm_offline")
         java(VERSION, "Consume", *to, "--mode", "pull", "--commit")
-        java(VERSION, "Consume", *to, "--mode", "push", "--idle-ms", 23_000)  # its retry queue comes after 20 s
+        with running(VERSION, "Consume", *to, *STAY, log=self.log) as consumer:
+            await_retry_queue(self.admin, "adm_offline")
+            consumer.terminate()
+            consumer.wait(PATIENCE)
 
     def live(self) -> None:
         """A consumer and a producer, and the client id of the consumer."""
         to = ("--namesrv", self.cluster.name_server, "--topic", "adm")
-        stay = ("--idle-ms", 400_000, "--timeout-ms", 400_000)
         consumer = self.stack.enter_context(
-            running(VERSION, "Consume", *to, "--group", "adm_live", *stay, log=self.log)
+            running(VERSION, "Consume", *to, "--group", "adm_live", *STAY, log=self.log)
         )
-        words = ("--group", "adm_producer", "--queue", 0, "--linger-ms", 400_000)
+        self.values["client"] = await_retry_queue(self.admin, "adm_live")
+        # a young broker counts the last minute: from this message on it passes
+        words = ("--group", "adm_producer", "--queue", 0, "--linger-ms", LONG)
         producer = self.stack.enter_context(running(VERSION, "Produce", *to, *words, log=self.log))
         assert consumer.stdout is not None
         assert producer.stdout is not None
@@ -91,9 +98,20 @@ class Play:
         for _ in range(len(MESSAGES) + 1):
             consumer.stdout.readline()
 
+        def is_told() -> bool:
+            progress = self.admin(["consumerProgress", "-g", "adm_live"])
+            return "%RETRY%adm_live" in progress and "Diff Total: 0" in progress
+
+        until(is_told, "the broker knows what was consumed", patience=CLIENTS_PATIENCE)
+
     def sample(self) -> None:
-        """Waits until the broker, which samples its figures every ten seconds, has counted all messages."""
-        time.sleep(11)
+        """Waits until the broker, which samples its figures every ten seconds, has counted the last message."""
+        until(lambda: "adm_live" in self.admin(["statsAll", "-a"]), "the topic is active")
+
+    def meet(self) -> None:
+        """Waits until the producer has told of itself."""
+        asked = ["producerConnection", "-g", "adm_producer", "-t", "adm"]
+        until(lambda: "not exist" not in self.admin(asked), "the producer is known", patience=CLIENTS_PATIENCE)
 
     def end(self) -> None:
         """Nothing more."""
@@ -102,45 +120,35 @@ class Play:
 def ask_all(cluster: Cluster) -> Iterator[tuple[str, str]]:
     """Each command line as it stands in the sequence, and what it printed, masked."""
     with ExitStack() as stack:
-        play = Play(cluster, stack)
         # consumerStatus leaves a directory where it is called
         log, cwd = cluster.directory / "mqadmin.log", cluster.directory
         process = stack.enter_context(running(VERSION, "Admin", "--stdin", log=log, cwd=cwd))
         admin = Admin(process, cluster.name_server)
+        play = Play(cluster, stack, admin)
         for line in SEQUENCE.strip().splitlines():
             if line.startswith("!"):
                 getattr(play, line[1:])()
-                if line == "!live":
-                    play.values["client"] = client_id(admin)
-                    settle(admin, play.values["client"])
                 continue
             words = [word.format(**play.values) for word in line.split()]
             yield line, printed(admin(words), play.values, figures=STATUS if words[0] == "brokerStatus" else None)
 
 
-def client_id(admin: Admin) -> str:
-    """The client id of the consumer that stays."""
-    text = admin(["consumerConnection", "-g", "adm_live"])
-    found = re.search(r"^(?:\d+\s+)?(\S+@\S+)", text, re.MULTILINE)
-    if found is None:
-        raise RuntimeError(f"no client id in {text}")
-    return found[1]
+def await_retry_queue(admin: Admin, group: str) -> str:
+    """Waits until a group's only consumer has told of itself, and has its retry queue, too; gives its client id."""
 
+    def client() -> str | None:
+        text = admin(["consumerConnection", "-g", group])
+        found = re.search(r"^(?:\d+\s+)?(\S+@\S+)", text, re.MULTILINE)
+        return found and found[1]
 
-def settle(admin: Admin, client: str) -> None:
-    """Waits until the producer has told of itself and the consumer has its retry queue, too, and nothing before it."""
-    end = time.monotonic() + PERSISTED
-    while time.monotonic() < end:
-        if "not exist" in admin(["producerConnection", "-g", "adm_producer", "-t", "adm"]):
-            time.sleep(0.5)
-            continue
-        running_info = admin(["consumerStatus", "-g", "adm_live", "-i", client])
-        if "%RETRY%adm_live" in running_info.partition("#Consumer Offset#")[2]:
-            progress = admin(["consumerProgress", "-g", "adm_live"])
-            if "%RETRY%adm_live" in progress and re.search(r"Diff Total: 0", progress):
-                return
-        time.sleep(0.5)
-    raise RuntimeError("the consumer did not tell what it consumed")
+    def is_there(client: str) -> bool:
+        running_info = admin(["consumerStatus", "-g", group, "-i", client])
+        return f"%RETRY%{group}" in running_info.partition("#Consumer Offset#")[2]
+
+    known = until(client, f"{group} has a consumer", patience=CLIENTS_PATIENCE)
+    assert known is not None
+    until(lambda: is_there(known), f"{group} has its retry queue", patience=CLIENTS_PATIENCE)
+    return known
 
 
 def printed(text: str, values: dict[str, str], figures: re.Pattern[str] | None = None) -> str:

@@ -9,21 +9,23 @@ messages never sent back; what follows from those alone is masked and says so. W
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import json
 import re
 import sys
 import tempfile
-import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.waiting import PATIENCE, until
+
 from . import wire_masks
 from .cluster import ROOT, Cluster, cluster_of
-from .frames import Connection, Frame, answer_to
+from .frames import JSON, Connection, Frame, answer_to, wanting_answer
 from .goldens import golden
 from .moved_offsets import MovedOffsets
 
@@ -44,8 +46,12 @@ NOTIFIED, CHECKED = 40, 39
 HEARTBEAT, CONSUMERS = 34, 38
 VERSION = 401  # of 4.9.4
 BEAT_EVERY = 30  # seconds, as Java's clients; what is silent for 120 s is closed
-# Seconds after a step, until what it began is done: a message of delay level 1, the end of a transaction.
-PAUSES = {"delay": 2.5, "tx-commit": 0.7, "tx-rollback": 0.7}
+SEND, MAX_OFFSET, END_TRANSACTION = 310, 30, 37
+# Steps that store something after their answers: a message of delay level 1, the end of a transaction.
+LATER = ("delay", "tx-commit", "tx-rollback")
+# Where the end of a transaction is noted, after the message that it commits.
+ENDS = ("RMQ_SYS_TRANS_OP_HALF_TOPIC", "0")
+PENDING = "0"  # of a transaction whose end is unknown no broker says anything
 # Made when a transaction was asked about for the fifteenth time, after as many intervals: not so far here.
 LATE_TOPIC = "TRANS_CHECK_MAX_TIME_TOPIC"
 
@@ -85,6 +91,8 @@ class Replay:
         self.beats: dict[int, bytes] = {}
         self.last = {row["conn"]: number for number, row in enumerate(rows)}
         self.notified: dict[int, list[int]] = {}
+        self.settles_within = PATIENCE
+        self.awaited: dict[tuple[str, str], int] = {}
         found = re.search(r'"brokerAddrs":\{"?0"?:"([\d.:]+)"', bytes.fromhex(rows[0]["response"]).decode("latin-1"))
         assert found is not None
         self.brokers = (found[1], cluster.broker)
@@ -102,8 +110,8 @@ class Replay:
                 yield from self._check(one)
                 yield from self._leave(one)
             number = together[-1] + 1
-            if number < len(self.rows) and (step := self.rows[number - 1]["step"]) != self.rows[number]["step"]:
-                time.sleep(PAUSES.get(step, 0))
+            if number < len(self.rows) and self.rows[number - 1]["step"] != self.rows[number]["step"]:
+                self._await_stored()
             self._beat()
 
     def _leave(self, number: int) -> Iterator[Difference]:
@@ -112,7 +120,7 @@ class Replay:
         if self.last[key] != number:
             return
         for one in self.notified.pop(key, []):
-            got = self.connections[key].request(NOTIFIED, 5 if self.expected[one] else 0)
+            got = self.connections[key].request(NOTIFIED, PATIENCE if self.expected[one] else 0)
             yield from self._compare(one, got)
         if key in self.connections:
             self.connections.pop(key).close()
@@ -154,19 +162,51 @@ class Replay:
         beat = next((number for number, row in enumerate(rows) if row["code"] == HEARTBEAT), None)
         if beat and any(row["code"] in (*PULLS, CONSUMERS) for row in rows[:beat]):
             self.connections[key].send(bytes.fromhex(rows[beat]["request"]))
-            self.connections[key].response(rows[beat]["requestHeader"]["opaque"], 10)
+            self.connections[key].response(rows[beat]["requestHeader"]["opaque"], PATIENCE)
 
     def _send(self, number: int) -> None:
         row = self.rows[number]
+        if row["code"] == SEND and row["step"] in LATER:
+            sent = row["requestHeader"]["extFields"]
+            place = (sent["b"], sent["e"]) if row["step"] == "delay" else ENDS
+            self.awaited[place] = self._size(place)
         if not from_server(row) and not self._raced(number):
             self._connection(row).send(self._asked(number))
         if row["code"] == HEARTBEAT:
             self.beats[row["conn"]] = bytes.fromhex(row["request"])
-        if row["oneway"]:
-            time.sleep(0.02)  # nobody says when it was taken, and the next request may come on another connection
+        if self._takes_effect(row):
+            connection = self._connection(row)
+            taken = connection.response(row["requestHeader"]["opaque"], PATIENCE)
+            assert taken or connection.closed, f"{number}: nobody says that it was taken"
+
+    @staticmethod
+    def _takes_effect(row: Row) -> bool:
+        """Whether a one-way request changes something: the next request may come on another connection."""
+        if not row["oneway"] or from_server(row):
+            return False
+        return bool(row["code"] != END_TRANSACTION or row["requestHeader"]["extFields"]["commitOrRollback"] != PENDING)
+
+    def _size(self, place: tuple[str, str]) -> int:
+        """How many messages a queue has had."""
+        fields = dict(zip(("topic", "queueId"), place, strict=True))
+        header = {"code": MAX_OFFSET, "flag": 0, "language": "JAVA", "opaque": 1, "version": VERSION}
+        connection = Connection(("127.0.0.1", self.cluster.broker_port))
+        connection.send(Frame(JSON, header | {"extFields": fields}, b"").written())
+        answer = connection.response(1, PATIENCE)
+        connection.close()
+        assert answer is not None
+        return int(answer.fields["offset"])
+
+    def _await_stored(self) -> None:
+        """Waits until what a step stores later is there."""
+        for place, before in self.awaited.items():
+            until(lambda place=place, before=before: self._size(place) > before, f"a message in {place}")  # type: ignore[misc]
+        self.awaited.clear()
 
     def _asked(self, number: int) -> bytes:
         data = bytes.fromhex(self.rows[number]["request"])
+        if self._takes_effect(self.rows[number]):
+            data = wanting_answer(data)
         return self.moved.request(data.replace(LONG_HOLD, SHORT_HOLD) if self._held(number) else data)
 
     def _check(self, number: int) -> Iterator[Difference]:
@@ -178,7 +218,7 @@ class Replay:
             if row["code"] == NOTIFIED:
                 self.notified.setdefault(row["conn"], []).append(number)
             elif row["code"] == CHECKED:
-                yield from self._compare(number, connection.request(CHECKED, 20))
+                yield from self._compare(number, connection.request(CHECKED, PATIENCE))
             return
         if row["oneway"] or self._raced(number) or row["requestHeader"].get("extFields", {}).get("topic") == LATE_TOPIC:
             return
@@ -188,15 +228,20 @@ class Replay:
         """The name server may hear of a topic a moment later: it is asked again."""
         row = self.rows[number]
         opaque = row["requestHeader"]["opaque"]
-        for _ in range(40 if row["server"] == "namesrv" else 1):
-            got = connection.response(opaque, 30 if row["code"] in PULLS else 8)
-            differences = list(self._compare(number, got))
-            if not differences or got is None or row["server"] != "namesrv":
-                break
-            time.sleep(0.1)
+        got = connection.response(opaque, PATIENCE)
+        differences = list(self._compare(number, got))
+
+        def is_settled() -> bool:
+            nonlocal got
             connection.send(bytes.fromhex(row["request"]))
-        else:
-            connection.response(opaque, 5)
+            got = connection.response(opaque, PATIENCE)
+            differences[:] = self._compare(number, got)
+            return not differences or got is None
+
+        if differences and got is not None and row["server"] == "namesrv":
+            with contextlib.suppress(AssertionError):  # then they are told
+                until(is_settled, patience=self.settles_within)
+            self.settles_within = PATIENCE if not differences else 0.0  # it has heard by now what it will
         if got is not None and not from_server(row):
             self.moved.learn(Frame.read(bytes.fromhex(row["response"])), got)
         yield from differences

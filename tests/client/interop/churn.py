@@ -42,7 +42,7 @@ def nothing_is_lost_while_members_come_and_go_or_are_killed(scene: Scene) -> Non
                     gone.append(members.pop(chance.randrange(len(members))))
                     killed += is_killed
                     gone[-1].kill() if is_killed else gone[-1].leave()
-                time.sleep(chance.random())
+                time.sleep(chance.random())  # noqa: TID251 - members come and go at random moments
         files = [member.file for member in (*gone, *members)]
         sent = sending.acknowledged
         assert not sending.failures

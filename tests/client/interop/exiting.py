@@ -25,7 +25,7 @@ def main() -> None:
 
     def listen(_messages: Sequence[MessageView], _context: Any) -> Any:
         came.set()
-        time.sleep(5 if how == "while it listens" else 0.001)
+        time.sleep(5 if how == "while it listens" else 0.001)  # noqa: TID251 - the interpreter ends meanwhile
         return ConsumeConcurrentlyStatus.CONSUME_SUCCESS
 
     consumer = PushConsumer(group, name_server=name_server, consume_from_where="CONSUME_FROM_FIRST_OFFSET")

@@ -18,6 +18,7 @@ from rmqfast.client.producer import Producer
 from rmqfast.client.pull import PullConsumer
 from rmqfast.client.push import PushConsumer, PushOptions
 from tests.broker.interop.cluster import SCENARIO, Cluster, cluster_of
+from tests.client.push.listening import impl_of
 
 from .relay import Relay
 from .scene import Seen, until
@@ -35,21 +36,20 @@ BEGINS = {STARTS[0]: (MAX, 1), STARTS[1]: (MIN, 1), STARTS[2]: (LATER, 3)}
 def prepare(store: Path) -> str:
     """Makes a store whose log has lost its first file; gives the time of the message at LATER, `yyyyMMddHHmmss`."""
     retries = [f"%RETRY%{start}" for start in STARTS]
-    with open_store(store, mode="a", options=OPTIONS) as made:
+    # brokers find the message that is nearest to a time, and of several of one time any: each has a time of its own
+    second = int(time.time()) - 60
+    first, later = (second - 10) * 1000, second * 1000 + 50
+    times = itertools.chain(range(first, first + len(retries) + LATER), itertools.count(later))
+    with open_store(store, mode="a", options=OPTIONS, clock=times.__next__) as made:
         for topic in retries:
             made.append(Message(topic, b"gone"))
         for _ in range(LATER):
             made.append(Message(TOPIC, BODY))
-        # brokers find the message that is nearest to a time; of several of one time, any
-        time.sleep(1.2)
-        second = int(time.time()) + 1
-        time.sleep(second + 0.05 - time.time())
         for _ in range(LATER, MAX):
             made.append(Message(TOPIC, BODY))
         for topic, body in itertools.product(retries, (b"again", b"again")):
             made.append(Message(topic, body))
-    first, *_ = sorted((store / "commitlog").iterdir())
-    first.unlink()
+    min((store / "commitlog").iterdir()).unlink()
     return time.strftime("%Y%m%d%H%M%S", time.localtime(second))
 
 
@@ -145,7 +145,7 @@ def test_a_queue_whose_broker_cannot_be_asked_is_taken_once_it_can(tmp_path: Pat
         relay.down()
         config = ClientConfig(
             name_server=cluster.name_server,
-            rebalance_interval=0.5,
+            rebalance_interval=0.1,
             connect_timeout=0.5,
             translate_address=lambda address: relay.address if address == beyond else address,
         )
@@ -155,7 +155,8 @@ def test_a_queue_whose_broker_cannot_be_asked_is_taken_once_it_can(tmp_path: Pat
         consumer.register_message_listener(seen)
         with consumer:
             seen.wait(3)
-            time.sleep(1.2)  # further rounds do not take it, either
+            for _ in range(2):
+                impl_of(consumer).do_rebalance()  # further rounds do not take it, either
             assert {message.broker_name for message in seen.messages} == {"broker-a"}
             relay.up()
             seen.wait(5)

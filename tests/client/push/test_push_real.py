@@ -188,7 +188,7 @@ def test_java_and_python_share_a_group_without_a_gap(
         for _ in range(count):
             sent.append(b"%d" % len(sent))
             producer.send(Message(topic, sent[-1]), queues[len(sent) % 4])
-            time.sleep(0.005)
+            time.sleep(0.005)  # noqa: TID251 - sends steadily while Java's consumer starts and leaves
 
     # 5.x answers for an empty queue that the group is new there, so that its first message may come before its start
     one = consumer(
