@@ -37,9 +37,7 @@ def main() -> int:
         with _busy_processes(busy):
             done = run(options.command, log)
         failures.update(done.failed)
-        sys.stdout.write(
-            f"{number:4}  {busy:4}  {done.passed:6}  {len(done.failed):6}  {duration(done.seconds):>5}\n"
-        )
+        sys.stdout.write(f"{number:4}  {busy:4}  {done.passed:6}  {len(done.failed):6}  {duration(done.seconds):>5}\n")
         sys.stdout.flush()
         if not done.failed:
             log.unlink()

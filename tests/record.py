@@ -2,8 +2,8 @@
 
     python tests/record.py test-long long-faults long-python
 
-Each target runs, whatever became of the one before. The result is `tests/results/DATE-NAME.md`; the exit code is 1 if anything
-failed.
+Each target runs, whatever became of the one before. The result is `tests/results/DATE-NAME.md`; the exit code is 1 if
+anything failed.
 """
 
 from __future__ import annotations

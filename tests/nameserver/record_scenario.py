@@ -25,7 +25,7 @@ def main() -> None:
                 if step.code != -1:
                     answers.append(dataclasses.asdict(real.ask(step)))
                 elif real.close(step.connection):
-                    time.sleep(0.1)  # until the name server has seen it
+                    time.sleep(0.1)  # noqa: TID251 - no request of RocketMQ's tells whether it has seen the close
             real.close_all()
         finally:
             running.terminate()

@@ -100,7 +100,7 @@ def test_consumers_of_a_real_broker_get_each_message_of_a_slice(golden_store: Go
         cleaned = time.monotonic() + 75  # a broker removes files of queues a minute after its start
         for mode in MODES:
             if mode == MODES[-2]:  # two kinds of consumers come before, two after
-                time.sleep(max(0, cleaned - time.monotonic()))
+                time.sleep(max(0, cleaned - time.monotonic()))  # noqa: TID251 - it says nowhere that it looked
             found = sorted(
                 consumed(mode, broker.name_server, "--count", len(wanted)),
                 key=lambda line: int(line["queueOffset"]),
