@@ -16,6 +16,7 @@ from typing import Self
 
 import rmqfast
 from tests.interop.rocketmq import NICE, RocketMQ, free_ports
+from tests.waiting import PATIENCE
 
 ROOT = Path(__file__).parents[3]
 # As real-rocketmq.sh starts a broker.
@@ -41,6 +42,13 @@ SCENARIO = (
 )
 
 
+TAKEN = "Address already in use"
+
+
+class PortTakenError(RuntimeError):
+    """A server that did not start, as a port that was free when it was chosen is no more."""
+
+
 class Cluster(ABC):
     """A cluster on the loopback; `with` starts and stops it."""
 
@@ -48,6 +56,7 @@ class Cluster(ABC):
         self.directory = directory
         self.properties = properties
         self.name_server_port, self.broker_port = ports or free_ports(2)
+        self._settled = ports is not None
         self.store = directory / "store"
 
     @property
@@ -130,6 +139,16 @@ class OurCluster(Cluster):
     _reader: threading.Thread
 
     def start(self) -> None:
+        try:
+            self._start()
+        except PortTakenError:
+            if self._settled:
+                raise
+            self.name_server_port, self.broker_port = free_ports(2)  # somebody was faster
+            self._start()
+        self._settled = True
+
+    def _start(self) -> None:
         self.directory.mkdir(parents=True, exist_ok=True)
         conf = self.directory / "broker.conf"
         paths = f"rocketmqHome={self.directory}\nstorePathCommitLog={self.store}/commitlog"
@@ -144,7 +163,7 @@ class OurCluster(Cluster):
             list(map(str, command)), stdout=subprocess.PIPE, stderr=log, env={**os.environ, "PYTHONPATH": path}
         )
         log.close()
-        self._await_ready(30)
+        self._await_ready(PATIENCE)
 
     def _await_ready(self, seconds: float) -> None:
         """Reads the line with `ready`; what else is printed is read away."""
@@ -162,9 +181,10 @@ class OurCluster(Cluster):
         end = time.monotonic() + seconds
         while not ready.wait(0.005):
             if self._process.poll() is not None or time.monotonic() > end:
-                raise RuntimeError(
-                    f"the server did not become ready: {(self.directory / 'server.log').read_text()[-2000:]}"
-                )
+                self._end(signal.SIGKILL)
+                said = (self.directory / "server.log").read_text()[-2000:]
+                kind = PortTakenError if TAKEN in said else RuntimeError
+                raise kind(f"the server did not become ready: {said}")
 
     def stop(self) -> None:
         self._end(signal.SIGTERM)
@@ -177,8 +197,8 @@ class OurCluster(Cluster):
             return
         with contextlib.suppress(ProcessLookupError):
             self._process.send_signal(number)
-        self._process.wait(60)
-        self._reader.join(10)
+        self._process.wait(PATIENCE)
+        self._reader.join(PATIENCE)
         assert self._process.stdout is not None
         self._process.stdout.close()
         self._process = None
