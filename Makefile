@@ -5,7 +5,8 @@
 # that ask for a wheel build the release, with link-time optimisation.
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-unexport PYTHONPATH PYTHONHOME SPARK_HOME PYSPARK_DRIVER_PYTHON
+# The last one: hundreds of tests start interpreters, each of which would compile the package anew.
+unexport PYTHONPATH PYTHONHOME SPARK_HOME PYSPARK_DRIVER_PYTHON PYTHONDONTWRITEBYTECODE
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export UV_PYTHON_DOWNLOADS := never
 
