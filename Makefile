@@ -59,10 +59,10 @@ test-real: .venv/.editable $(OLD_SPARKS:%=%/.editable) | tools-long ## some of t
 	for venv in $(OLD_SPARKS); do $(call pytest,$$venv) $(OLD_SPARK_WARNS) -m "spark and not long and not newest" $(OLD_SPARK_PART) || exit; done
 
 test-long: .venv/.editable ## the tests that take minutes: kills, flips, older PySparks, real brokers; RMQFAST_FULL=1: in full numbers
-	$(PYTHON) tests/record.py test-long faults long-micro long-python $(OLD_SPARKS:.venv-%=long-%)
+	$(PYTHON) -m tests.record test-long faults long-micro long-python $(OLD_SPARKS:.venv-%=long-%)
 
 soak: .venv/.editable ## clients that come, go and are killed, on this broker and on RocketMQ's; fuzz targets; tens of minutes
-	$(PYTHON) tests/record.py soak soak-python
+	$(PYTHON) -m tests.record soak soak-python
 
 long-micro: tools
 	cargo bench --locked -p rmqfast-micro -- --test
@@ -78,7 +78,7 @@ soak-python: .venv/.editable dist/.built | tools-long
 	$(call pytest,.venv) -m soak
 
 flaky: .venv/.editable ## the quick tests RUNS times, 20, every second time beside BUSY processes, 4; TARGET=test: all
-	$(PYTHON) tests/flaky.py --runs $${RUNS:-20} --busy $${BUSY:-4} -- make $${TARGET:-test-quick}
+	$(PYTHON) -m tests.flaky --runs $${RUNS:-20} --busy $${BUSY:-4} -- make $${TARGET:-test-quick}
 
 faults: tools ## losses of power for SEEDS seeds, calls that fail, stores torn and mutated MUTATIONS times, in one table
 	RMQFAST_SEEDS=$${SEEDS:-$(if $(RMQFAST_FULL),10000,1500)} RMQFAST_MUTATIONS=$${MUTATIONS:-$(if $(RMQFAST_FULL),50000,1500)} \

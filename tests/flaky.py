@@ -1,6 +1,6 @@
 """Runs tests again and again, half of the runs beside busy processes, and lists what ever failed: `make flaky`.
 
-    python tests/flaky.py --runs 20 --busy 4 -- make test-quick
+    python -m tests.flaky --runs 20 --busy 4 -- make test-quick
 
 Every second run has `--busy` processes beside it that never rest. The exit code is 1 if anything failed, once.
 """
@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from tempfile import mkdtemp
 
-from runs import duration, run
+from tests.runs import duration, run
 
 _BUSY = (sys.executable, "-c", "while True: pass")
 

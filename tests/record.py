@@ -1,6 +1,6 @@
 """Runs targets of the Makefile, one after the other, and writes what came of each: `make test-long`, `make soak`.
 
-    python tests/record.py test-long long-faults long-python
+    python -m tests.record test-long long-faults long-python
 
 Each target runs, whatever became of the one before. The result is `tests/results/DATE-NAME.md`; the exit code is 1 if
 anything failed.
@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import mkdtemp
 
-from runs import Run, duration, run
+from tests.runs import Run, duration, run
 
 _RESULTS = Path(__file__).parent / "results"
 
