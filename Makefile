@@ -51,7 +51,7 @@ test-fast: .venv/.editable ## after an edit: the tests that start neither a clus
 
 REAL := tests/interop tests/broker/interop/test_scenarios.py tests/broker/interop/test_mqadmin.py \
 	tests/broker/interop/test_replay.py tests/broker/interop/test_go_client.py tests/store/test_equal_bytes.py
-OLD_SPARK_PART := tests/spark/test_golden.py
+OLD_SPARK_PART := tests/spark/test_read_store.py tests/spark/test_data_source.py tests/spark/live/test_equal_rows.py tests/spark/sink/test_write_topic.py
 
 test-real: .venv/.editable $(OLD_SPARKS:%=%/.editable) | tools-long ## some of test-long, in minutes: real brokers, older PySparks
 	tests/interop/real-rocketmq.sh build 4.9.4 5.3.3
