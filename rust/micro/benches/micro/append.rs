@@ -1,6 +1,6 @@
 //! A batch into a new store, the making of its files included; nothing is flushed to the disk.
-use rmqfast_micro as made_up;
 use criterion::{BatchSize, Criterion, Throughput};
+use rmqfast_micro as made_up;
 
 const ROWS: usize = 16_384;
 

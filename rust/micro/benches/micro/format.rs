@@ -1,6 +1,6 @@
 //! Records in memory: their lengths, and the three properties that have columns of their own.
-use rmqfast_micro as made_up;
 use criterion::{Criterion, Throughput};
+use rmqfast_micro as made_up;
 use rmqfast_store::format::host::Host;
 use rmqfast_store::format::message::{Item, Layout, NewMessage};
 use rmqfast_store::format::properties;

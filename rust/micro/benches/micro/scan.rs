@@ -1,6 +1,6 @@
 //! A store's queue entries by tag hash, and its log as Arrow batches; the files are in the page cache.
-use rmqfast_micro::{self as made_up, TAG, TAGS, TOPIC};
 use criterion::{Criterion, Throughput};
+use rmqfast_micro::{self as made_up, TAG, TAGS, TOPIC};
 use rmqfast_store::filter::TagExpression;
 use rmqfast_store::scan::hits::HitCollector;
 use rmqfast_store::scan::{Column, Plan, ScanRequest, Scanner, Way};

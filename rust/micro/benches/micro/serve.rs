@@ -1,6 +1,6 @@
 //! A pull of 32 messages of 1 KiB from a store that is open for appending.
-use rmqfast_micro::{TAG, TOPIC};
 use criterion::{Criterion, Throughput};
+use rmqfast_micro::{TAG, TOPIC};
 use rmqfast_store::store::GetLimits;
 use rmqfast_store::store::append::{AppendOptions, Appender, Messages, OwnedMessage};
 use rmqfast_store::store::serve::{Every, PullFilter, TagCodes};
