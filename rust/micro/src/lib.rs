@@ -6,21 +6,26 @@ use std::path::Path;
 use std::sync::Arc;
 use tempfile::TempDir;
 
+/// The topic of all messages.
 pub const TOPIC: &str = "orders";
 /// The tag of one message in [`TAGS`].
 pub const TAG: &str = "tag07";
+/// How many tags there are.
 pub const TAGS: usize = 100;
 const QUEUES: usize = 4;
 const BODY: usize = 128;
 
+/// The tag of the n-th message.
 pub fn tag(n: usize) -> String {
     format!("tag{:02}", n % TAGS)
 }
 
+/// The key of the n-th message.
 pub fn key(n: usize) -> String {
     format!("order-{:08}", n * 7919)
 }
 
+/// The body of the n-th message: its number, repeated.
 pub fn body(n: usize) -> Vec<u8> {
     vec![n as u8; BODY]
 }
