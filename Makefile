@@ -38,7 +38,7 @@ test: tools ## every test that takes seconds; ARGS go to pytest
 	+@$(MAKE) --no-print-directory -k test-rust test-quick test-spark
 
 test-rust: tools
-	cargo test --locked --lib --tests
+	cargo test --locked --tests
 
 test-quick: .venv/.editable
 	$(call pytest,.venv) -m "not long and not spark" -n auto
