@@ -46,8 +46,12 @@ test-quick: .venv/.editable
 test-spark: .venv/.editable
 	$(call pytest,.venv) -m "spark and not long"
 
-test-fast: .venv/.editable ## after an edit: the tests that start neither a cluster nor Spark
-	$(call pytest,.venv) -m "not long and not spark and not cluster" -n auto
+# No cluster, no Spark, no process of a command, no large store: what an edit breaks is mostly seen without.
+FAST := -m "not long and not spark and not cluster" -k "not golden and not random and not reference and not kill" \
+	--ignore tests/cli --ignore tests/examples --ignore tests/reference_tests
+
+test-fast: .venv/.editable ## after an edit: most tests, in about a minute
+	$(call pytest,.venv) $(FAST) -n auto
 
 REAL := tests/interop tests/broker/interop/test_scenarios.py tests/broker/interop/test_mqadmin.py \
 	tests/broker/interop/test_replay.py tests/broker/interop/test_go_client.py tests/store/test_equal_bytes.py
