@@ -8,6 +8,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -18,10 +19,16 @@ from tests.waiting import PATIENCE, until
 def behind_a_wait(act: Callable[[], object], within: str = "wait") -> Iterator[None]:
     """Has `act` called on another thread, once the one that runs the block is in a function that waits."""
     waits, begins = threading.get_ident(), threading.Event()
+    stat = Path(f"/proc/self/task/{threading.get_native_id()}/stat")
+
+    def is_waiting() -> bool:
+        # A thread that gave up the interpreter's lock is not asleep yet: a signal in between would not end its wait.
+        is_asleep = stat.read_text().rpartition(")")[2].split()[0] == "S"
+        return sys._current_frames()[waits].f_code.co_name == within and is_asleep
 
     def wait_and_act() -> None:
         begins.wait()  # the start of a thread is a wait, too
-        until(lambda: sys._current_frames()[waits].f_code.co_name == within)
+        until(is_waiting)
         act()
 
     thread = threading.Thread(target=wait_and_act)
