@@ -154,9 +154,9 @@ $(DEBUG)/.built: $(RUST) | tools
 	rm -f .venv/.installed
 	touch $@
 
-# The extension is one for every Python: older PySparks find it where .venv has it.
 $(OLD_SPARKS:%=%/.editable): %/.editable: .venv/.editable %/.locked
-	echo $(CURDIR)/python > $$($(@D)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/rmqfast.pth
+	$(@D)/bin/python .ci/editable $(DEBUG)/lib_rmqfast.so
+	rm -f $(@D)/.installed
 	touch $@
 
 $(JAR): $(DEBUG)/.built $(shell find jvm -type f) .venv/.locked
