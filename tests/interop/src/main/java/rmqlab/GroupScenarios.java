@@ -57,22 +57,20 @@ final class GroupScenarios {
             });
         }
         c[0].start();
-        s.row("kind", "alone", "all", Stage.until(25, () -> own(c[0], topic, 0, 1, 2, 3)));
+        s.row("kind", "alone", "all", Stage.until(() -> own(c[0], topic, 0, 1, 2, 3)));
         for (int i = 0; i < 4; i++) s.send(topic, i, "alone" + i);
-        Stage.until(10, () -> n.get() >= 4);
+        Stage.until(() -> n.get() >= 4);
         Stage.pause(300);
-        long joined = System.nanoTime();
         c[1].start();
-        s.row("kind", "both", "halves", Stage.until(15, () -> own(c[0], topic, 0, 1) && own(c[1], topic, 2, 3)), "soon", System.nanoTime() - joined < 10_000_000_000L);
+        s.row("kind", "both", "halves", Stage.until(() -> own(c[0], topic, 0, 1) && own(c[1], topic, 2, 3)));
         s.row("kind", "connections", "count", s.admin.examineConsumerConnectionInfo(s.group("")).getConnectionSet().size());
         for (int i = 0; i < 4; i++) s.send(topic, i, "both" + i);
-        Stage.until(10, () -> n.get() >= 8);
+        Stage.until(() -> n.get() >= 8);
         Stage.pause(300);
-        long left = System.nanoTime();
         c[0].shutdown();
-        s.row("kind", "left", "all", Stage.until(15, () -> own(c[1], topic, 0, 1, 2, 3)), "soon", System.nanoTime() - left < 10_000_000_000L);
+        s.row("kind", "left", "all", Stage.until(() -> own(c[1], topic, 0, 1, 2, 3)));
         for (int i = 0; i < 4; i++) s.send(topic, i, "left" + i);
-        Stage.until(10, () -> n.get() >= 12);
+        Stage.until(() -> n.get() >= 12);
         Stage.pause(500);
         s.row("kind", "count", "received", n.get());
         c[1].shutdown();
@@ -102,11 +100,11 @@ final class GroupScenarios {
             });
         }
         c[0].start();
-        Stage.until(25, () -> own(c[0], topic, 0, 1, 2, 3));
+        Stage.until(() -> own(c[0], topic, 0, 1, 2, 3));
         for (int i = 0; i < 200; i++) s.send(topic, i % 4, String.valueOf(i));
         c[1].start();
-        boolean halves = Stage.until(50, () -> own(c[0], topic, 0, 1) && own(c[1], topic, 2, 3));
-        Stage.until(25, () -> n.get() >= 200);
+        boolean halves = Stage.until(() -> own(c[0], topic, 0, 1) && own(c[1], topic, 2, 3));
+        Stage.until(() -> n.get() >= 200);
         s.row("kind", "both", "halves", halves, "received", n.get());
         for (Map.Entry<Integer, List<Integer>> e : new TreeMap<>(seen).entrySet()) {
             List<Integer> first = new ArrayList<>();
@@ -130,12 +128,12 @@ final class GroupScenarios {
         });
         c.start();
         for (int i = 0; i < 8; i++) s.send(topic, i % 2, "r" + i);
-        Stage.until(30, () -> sum(times) >= 8);
+        Stage.until(() -> sum(times) >= 8);
         s.row("kind", "persisted", "all", s.persisted(s.group(""), topic, 8));
         Map<String, Long> told = new TreeMap<>();
         s.admin.resetOffsetByTimestamp(topic, s.group(""), 0, true).forEach((q, at) -> told.put(q.getTopic() + " " + q.getQueueId(), at));
         s.row("kind", "reset", "offsets", told);
-        Stage.until(45, () -> sum(times) >= 16);
+        Stage.until(() -> sum(times) >= 16);
         Stage.pause(500);
         synchronized (times) {
             s.row("kind", "received", "times", new TreeMap<>(times));

@@ -70,7 +70,7 @@ final class SendScenarios {
             SendResult r = p.sendMessageInTransaction(m, how);
             s.row("kind", "sent", "how", how, "result", Stage.told(r), "transactionId", r.getTransactionId() != null);
         }
-        Stage.until(25, () -> resolved.get() >= 3);
+        Stage.until(() -> resolved.get() >= 3);
         s.drain("committed", topic, 3);
     }
 
@@ -98,9 +98,13 @@ final class SendScenarios {
         asking.setNamesrvAddr(s.namesrv);
         asking.start();
         s.atEnd(asking::shutdown);
-        asking.fetchPublishMessageQueues(topic); // from now on it knows the broker, and the heartbeat of its first second goes there
-        Stage.until(30, () -> GroupScenarios.owned(c, topic).size() == 1);
-        Stage.pause(1500);
+        Stage.until(() -> GroupScenarios.owned(c, topic).size() == 1);
+        var client = asking.getDefaultMQProducerImpl().getMqClientFactory();
+        client.updateTopicRouteInfoFromNameServer(topic);
+        Stage.until(() -> {
+            client.sendHeartbeatToAllBrokerWithLock(); // sends nothing while another one is being sent
+            return s.isConnected(s.group("_asks"), topic);
+        });
         for (int i = 0; i < 3; i++) {
             asking.request(Stage.message(topic, "question" + i), new RequestCallback() {
                 @Override
@@ -114,9 +118,9 @@ final class SendScenarios {
                     s.row("kind", "no reply", "exception", e.getClass().getSimpleName());
                     replies.incrementAndGet();
                 }
-            }, 8000);
+            }, 60_000);
             final int answered = i + 1;
-            Stage.until(15, () -> replies.get() >= answered);
+            Stage.until(() -> replies.get() >= answered);
         }
         Stage.pause(300);
         String deaf = s.topic("s_deaf", 1, 6);
@@ -212,7 +216,7 @@ final class SendScenarios {
     private static void autoCreate(Stage s) throws Exception {
         SendResult r = s.producer().send(Stage.message("s_auto", "made on the way"));
         s.row("kind", "sent", "status", r.getSendStatus().name(), "queueOffset", r.getQueueOffset());
-        Stage.until(20, () -> s.exists("s_auto"));
+        Stage.until(() -> s.exists("s_auto"));
         s.row("kind", "route", "queues", String.valueOf(s.admin.examineTopicRouteInfo("s_auto").getQueueDatas()));
     }
 }

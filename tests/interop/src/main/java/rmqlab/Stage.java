@@ -4,6 +4,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.Map;
 import java.util.TreeMap;
 import java.util.concurrent.ConcurrentLinkedDeque;
+import java.util.concurrent.TimeUnit;
 import java.util.function.BooleanSupplier;
 import org.apache.rocketmq.client.consumer.DefaultMQPullConsumer;
 import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
@@ -20,6 +21,9 @@ import org.apache.rocketmq.tools.admin.DefaultMQAdminExt;
 
 /** What one scenario works with: its topic and groups, clients that are shut down at its end, and the rows it tells. */
 final class Stage implements AutoCloseable {
+    // A client that leaves out a heartbeat, as another one of its is on the way, tells of its subscription 30 s later:
+    // until then its pulls are refused.
+    private static final long PATIENCE = TimeUnit.SECONDS.toNanos(90);
     final String name;
     final String namesrv;
     final String broker;
@@ -45,7 +49,7 @@ final class Stage implements AutoCloseable {
     /** A topic that name server and clients know of. */
     String topic(String topic, int queues, int perm) throws Exception {
         admin.createAndUpdateTopicConfig(broker, new TopicConfig(topic, queues, queues, perm));
-        until(20, () -> {
+        until(() -> {
             try {
                 return admin.examineTopicRouteInfo(topic) != null;
             } catch (Exception e) {
@@ -127,9 +131,9 @@ final class Stage implements AutoCloseable {
 
     /** All of a topic, read queue by queue; waits for so many. */
     void drain(String kind, String topic, int want) throws Exception {
-        until(20, () -> exists(topic));
+        until(() -> exists(topic));
         DefaultMQPullConsumer c = pull(group("_drain_" + kind));
-        until(20, () -> {
+        until(() -> {
             try {
                 long n = 0;
                 for (MessageQueue q : c.fetchSubscribeMessageQueues(topic)) n += c.maxOffset(q);
@@ -149,13 +153,22 @@ final class Stage implements AutoCloseable {
 
     /** Waits until the broker knows of so many consumed: consumers tell it every five seconds. */
     boolean persisted(String group, String topic, long sum) {
-        return until(20, () -> {
+        return until(() -> {
             try {
                 return admin.examineConsumeStats(group, topic).getOffsetTable().values().stream().mapToLong(w -> w.getConsumerOffset()).sum() == sum;
             } catch (Exception e) {
                 return false;
             }
         });
+    }
+
+    /** Whether the broker knows a producer of the group: only then can it hand over a reply. */
+    boolean isConnected(String group, String topic) {
+        try {
+            return !admin.examineProducerConnectionInfo(group, topic).getConnectionSet().isEmpty();
+        } catch (Exception e) {
+            return false;
+        }
     }
 
     boolean exists(String topic) {
@@ -188,8 +201,8 @@ final class Stage implements AutoCloseable {
     }
 
     /** Waits until something holds; says whether it did. */
-    static boolean until(double seconds, BooleanSupplier holds) {
-        long end = System.nanoTime() + (long) (seconds * 1e9);
+    static boolean until(BooleanSupplier holds) {
+        long end = System.nanoTime() + PATIENCE;
         while (!holds.getAsBoolean()) {
             if (System.nanoTime() > end) return false;
             pause(20);
