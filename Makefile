@@ -18,7 +18,7 @@ OLD_SPARKS := .venv-spark35 .venv-spark40
 # for dtypes in an old way; both leave the socket of a result to the garbage collector.
 OLD_SPARK_WARNS := -W "ignore:distutils Version classes are deprecated:DeprecationWarning" \
 	-W "ignore:is_datetime64tz_dtype is deprecated:DeprecationWarning" -W "ignore:unclosed <socket.socket:ResourceWarning"
-RUST := $(shell find Cargo.toml Cargo.lock .cargo rust -type f -not -path '*/target/*' -not -path 'rust/micro/*' -not -path 'rust/fuzz/*')
+RUST := $(shell find Cargo.toml Cargo.lock .cargo rust -type f -not -path '*/target/*' -not -path 'rust/micro/*' -not -path 'rust/fuzz/*' -not -path 'rust/*/tests/*')
 PACKAGED := $(RUST) pyproject.toml $(shell find python jvm -type f -not -name '*.pyc' -not -name '*.so' -not -name '*.jar')
 # The jar of the columnar source: Java of jvm/, Rust of rust/jvm; package data.
 JAR := python/rmqfast/spark/jars/rmqfast-columnar.jar
@@ -34,7 +34,7 @@ demo: .venv/.editable ## write a store, read it with Spark, print what came out;
 
 # What compiles and what is unpacked go on at the same time; a part that fails does not keep the next one from running.
 test: tools ## every test that takes seconds; ARGS go to pytest
-	+@$(MAKE) --no-print-directory -j2 $(DEBUG)/.built .venv/.locked
+	+@$(MAKE) --no-print-directory -j2 $(DEBUG)/.tests .venv/.locked
 	+@$(MAKE) --no-print-directory -k test-rust test-quick test-spark
 
 test-rust: tools
@@ -143,11 +143,16 @@ tools-long: tools
 $(OLD_SPARKS:%=%/.locked): HIGHEST := 3.12
 $(OLD_SPARKS:%=%/.locked): .venv-%/.locked: requirements/%.txt | tools-long
 
-# Where cargo builds: the extension, the JVM library and the test programs, in one go.
+# Where cargo builds: the extension and the JVM library.
 DEBUG := $(or $(CARGO_TARGET_DIR),target)/debug
 $(DEBUG)/.built: $(RUST) | tools
-	cargo build --locked --lib --tests
+	cargo build --locked --lib
 	touch $@
+
+# The same and the test programs: in one go, so that both cores have work to the end.
+$(DEBUG)/.tests: $(RUST) $(shell find rust/*/tests -type f) | tools
+	cargo build --locked --lib --tests
+	touch $@ $(DEBUG)/.built
 
 .venv/.editable: $(DEBUG)/.built pyproject.toml .ci/editable $(JAR) .venv/.locked
 	.venv/bin/python .ci/editable $(DEBUG)/lib_rmqfast.so

@@ -23,9 +23,9 @@ fn main() -> Result<()> {
     let (threads, messages, body) = (number(1, 64), number(2, 20_000), number(3, 1024));
     let root = Path::new(directory).join("store");
     let syncs = Arc::new(Syncs::default());
-    disk::watch(Some(syncs.clone()));
+    let watch = disk::watch(&root, syncs.clone());
     report("sync appends", messages, &root, |root| appends(root, threads, messages, body))?;
-    disk::watch(None);
+    drop(watch);
     let group = messages / syncs.0.load(Ordering::Relaxed).max(1);
     report("bare groups", messages, &root, |root| bare(root, group.max(1), messages, body))
 }

@@ -1,6 +1,6 @@
 //! Apache RocketMQ's message store in Rust: its formats, its files, its store, and a scan of it into Arrow.
 //!
-//! Layers, low to high; each names only those before it (`tests/layers.rs` holds this):
+//! Layers, low to high; each names only those before it (`tests/store/layers.rs` holds this):
 //!
 //! ```text
 //! format   bytes <-> values, pure: message, properties, consume queue, index, checkpoint, ids, config

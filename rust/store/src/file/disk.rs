@@ -3,8 +3,8 @@
 use crate::{Error, Result};
 use std::fs::{self, File};
 use std::io;
-use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 /// What is done to a file or a directory.
@@ -24,7 +24,7 @@ pub enum Call {
     Remove,
 }
 
-/// Whoever watches the calls of this process.
+/// Whoever watches calls of this process.
 pub trait Watcher: Send + Sync {
     /// Before a call; an error is its result, and nothing is done.
     ///
@@ -35,13 +35,30 @@ pub trait Watcher: Send + Sync {
     fn after(&self, call: Call, path: &Path);
 }
 
-static IS_WATCHED: AtomicBool = AtomicBool::new(false);
-static WATCHER: RwLock<Option<Arc<dyn Watcher>>> = RwLock::new(None);
+type Place = (PathBuf, Arc<dyn Watcher>);
 
-/// Lets `watcher` watch, or nobody.
-pub fn watch(watcher: Option<Arc<dyn Watcher>>) {
-    IS_WATCHED.store(watcher.is_some(), Ordering::SeqCst);
-    *WATCHER.write().unwrap_or_else(PoisonError::into_inner) = watcher;
+static WATCHERS: RwLock<Vec<Place>> = RwLock::new(Vec::new());
+// so that a call that nobody watches, as all are outside tests, asks for no lock
+static COUNT: AtomicUsize = AtomicUsize::new(0);
+
+/// Lets `watcher` watch what is done to `path` and below it, until the result is dropped.
+pub fn watch(path: &Path, watcher: Arc<dyn Watcher>) -> Watch {
+    let mut watchers = WATCHERS.write().unwrap_or_else(PoisonError::into_inner);
+    watchers.push((path.to_path_buf(), watcher.clone()));
+    COUNT.store(watchers.len(), Ordering::SeqCst);
+    Watch(watcher)
+}
+
+/// A watcher that watches.
+#[must_use = "dropped, it watches no more"]
+pub struct Watch(Arc<dyn Watcher>);
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        let mut watchers = WATCHERS.write().unwrap_or_else(PoisonError::into_inner);
+        watchers.retain(|(_, watcher)| !Arc::ptr_eq(watcher, &self.0));
+        COUNT.store(watchers.len(), Ordering::SeqCst);
+    }
 }
 
 /// Does what changes the file at `path`.
@@ -50,17 +67,19 @@ pub fn watch(watcher: Option<Arc<dyn Watcher>>) {
 /// [`Error::Io`] with the path.
 #[inline]
 pub fn call<T>(call: Call, path: &Path, action: impl FnOnce() -> io::Result<T>) -> Result<T> {
-    let done = if IS_WATCHED.load(Ordering::Relaxed) { watched(call, path, action) } else { action() };
+    let done = if COUNT.load(Ordering::Relaxed) > 0 { watched(call, path, action) } else { action() };
     done.map_err(|e| Error::io(path, e))
 }
 
 #[cold]
 fn watched<T>(call: Call, path: &Path, action: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
-    let watcher = WATCHER.read().unwrap_or_else(PoisonError::into_inner).clone();
-    let Some(watcher) = watcher else { return action() };
-    watcher.before(call, path)?;
+    let watchers = WATCHERS.read().unwrap_or_else(PoisonError::into_inner);
+    let here: Vec<_> = watchers.iter().filter(|(place, _)| path.starts_with(place)).map(|(_, w)| w.clone()).collect();
+    // a watcher may wait
+    drop(watchers);
+    here.iter().try_for_each(|watcher| watcher.before(call, path))?;
     let done = action()?;
-    watcher.after(call, path);
+    here.iter().for_each(|watcher| watcher.after(call, path));
     Ok(done)
 }
 

@@ -1,10 +1,11 @@
 //! Checkpoint, `abort`, `lock` and configuration, changed in any way: a store opens, or says why not, and its queues and its index
 //! are those of a store that nothing happened to.
-use super::figures::{Figures, Found};
 use super::{
-    Files, Mutation, append, assert_sound, chosen, differing, directory, files, index, killed, mutate, mutation_seeds,
-    mutations, options, part, records, restore,
+    Files, Mutation, append, assert_sound, chosen, differing, files, index, killed, mutate, mutation_seeds, mutations,
+    options, part, records, restore,
 };
+use crate::directory;
+use crate::figures::{Figures, Found};
 use proptest::prelude::*;
 use proptest::sample::Index;
 use rmqfast_store::format::checkpoint::Checkpoint;

@@ -1,6 +1,7 @@
 //! Stores that were torn, mutated or left behind: recovery gives every whole record up to the first that is none, and files
 //! that are those of a store that nothing happened to.
-use figures::{Figures, Found};
+use crate::directory;
+use crate::figures::{Figures, Found};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
@@ -16,8 +17,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
-mod figures;
-#[path = "recover/small_files.rs"]
 mod small_files;
 
 const TOPICS: [&str; 3] = ["orders", "clicks", "%RETRY%g"];
@@ -33,11 +32,6 @@ fn options() -> AppendOptions {
         index_entries: 40,
         ..AppendOptions::default()
     }
-}
-
-/// A directory in memory where there is one: recovery waits for the disk many times.
-fn directory() -> TempDir {
-    tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).expect("a directory")
 }
 
 fn message(n: usize) -> OwnedMessage {
@@ -398,7 +392,7 @@ fn queues_and_index_are_built_again_byte_for_byte() {
 
 /// How many mutations are tried: 50,000 by hand.
 fn mutation_seeds() -> Vec<u64> {
-    figures::seeds("RMQFAST_MUTATIONS", 300)
+    crate::figures::seeds("RMQFAST_MUTATIONS", 300)
 }
 
 /// What the strategy gives for a seed; it is shown where one seed is run alone.

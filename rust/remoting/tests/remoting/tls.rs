@@ -1,4 +1,5 @@
 //! Servers and clients with TLS, on real sockets.
+use crate::waiting::{PATIENCE, until};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa};
 use rmqfast_remoting::{
     Answer, Body, Client, ClientAuth, ClientTls, Command, Connection, Error, Event, Handler, Header, KeyPair, Mailbox,
@@ -11,9 +12,6 @@ use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-use waiting::{PATIENCE, until};
-
-mod waiting;
 
 /// A body in two pieces.
 #[derive(Debug)]

@@ -1,6 +1,8 @@
 //! A configuration that is saved while calls fail or the power goes: the old one or the new one, and never none.
-use super::figures::{Figures, Found};
-use super::{Chance, Failing, alone, directory, inode, seeds};
+use super::{Failing, inode, seeds};
+use crate::chance::Chance;
+use crate::directory;
+use crate::figures::{Figures, Found};
 use rmqfast_store::file::disk::{self, Call, Watcher};
 use rmqfast_store::store::config_files::ConfigFile;
 use rmqfast_store::store::config_save::save;
@@ -30,10 +32,10 @@ fn generation(root: &Path) -> Option<u64> {
 fn check_failing(fails_at: u64, for_good: bool) -> bool {
     let dir = directory();
     (1..3).for_each(|n| save(dir.path(), NAME, offsets(n)).expect("saved"));
-    let failing = Arc::new(Failing { root: dir.path().to_path_buf(), calls: Mutex::new(0), fails_at, for_good });
-    disk::watch(Some(failing.clone()));
+    let failing = Arc::new(Failing { calls: Mutex::new(0), fails_at, for_good });
+    let watch = disk::watch(dir.path(), failing.clone());
     let saved = save(dir.path(), NAME, offsets(3));
-    disk::watch(None);
+    drop(watch);
     let found = generation(dir.path()).expect("never none");
     assert!(found == 3 || found == 2 && saved.is_err(), "call {fails_at}: {found}, {saved:?}");
     save(dir.path(), NAME, offsets(4)).expect("saved");
@@ -44,7 +46,6 @@ fn check_failing(fails_at: u64, for_good: bool) -> bool {
 
 #[test]
 fn whatever_call_fails_the_configuration_is_the_old_one_or_the_new_one() {
-    let _alone = alone();
     let mut figures = Figures::new("a call of a save of the configuration fails");
     for for_good in [false, true] {
         let (mut fails_at, mut has_failed) = (0, true);
@@ -62,7 +63,6 @@ fn whatever_call_fails_the_configuration_is_the_old_one_or_the_new_one() {
 
 #[test]
 fn a_configuration_survives_a_loss_of_power_in_the_middle_of_a_save() {
-    let _alone = alone();
     let mut figures = Figures::new("loss of power in a save of the configuration");
     for seed in seeds(400) {
         figures.run(seed, || {
@@ -70,9 +70,9 @@ fn a_configuration_survives_a_loss_of_power_in_the_middle_of_a_save() {
             fs::create_dir(dir.path().join("config")).expect("made");
             fs::create_dir(left.path().join("config")).expect("made");
             let power = Arc::new(Power::new(dir.path(), 1 + chance.below(40)));
-            disk::watch(Some(power.clone()));
+            let watch = disk::watch(dir.path(), power.clone());
             let saved = (1..10).take_while(|n| save(dir.path(), NAME, offsets(*n)).is_ok()).count() as u64;
-            disk::watch(None);
+            drop(watch);
             power.cut(&mut chance, left.path());
             let found = generation(left.path()).unwrap_or(0);
             assert!(found <= saved + 1, "{found} of {saved} saved");

@@ -1,5 +1,4 @@
 //! How tests wait: until something is true, never for time to pass.
-#![allow(dead_code, reason = "each test has its own part")]
 use rustix::net::{AddressFamily, SocketType, bind, getsockname, socket, sockopt};
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::os::fd::OwnedFd;

@@ -1,4 +1,6 @@
 //! The live side of a store: who reads while others append gets every message once, whole and in order.
+use crate::chance::Chance;
+use crate::directory;
 use rmqfast_store::file::disk::{self, Call, Watcher};
 use rmqfast_store::filter::TagExpression;
 use rmqfast_store::filter::sql92::Sql92;
@@ -11,20 +13,15 @@ use rmqfast_store::store::time_search::TimeRule;
 use rmqfast_store::store::{GetLimits, GetMessageStatus, MessageStore, OpenOptions};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
-use tempfile::TempDir;
 
 const STORED_AT: i64 = 1_700_000_000_000;
 const YEAR_MS: i64 = 365 * 24 * 3_600_000;
 const QUEUES: [(&str, i32); 4] = [("orders", 0), ("orders", 1), ("clicks", 0), ("%RETRY%g", 0)];
-
-fn directory() -> TempDir {
-    tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).expect("a directory")
-}
 
 /// Small files, so that they roll; nothing is forced, so that how full the machine's disk is does not matter.
 fn options() -> AppendOptions {
@@ -37,18 +34,6 @@ fn options() -> AppendOptions {
         multi_dispatch: true,
         retain: Some(retain),
         ..AppendOptions::default()
-    }
-}
-
-/// Numbers that look random and are the same for the same seed (splitmix64).
-struct Chance(u64);
-
-impl Chance {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        (z ^ (z >> 31)) % bound
     }
 }
 
@@ -479,15 +464,14 @@ fn who_waits_is_told_of_each_message_in_each_queue() {
     assert_eq!(*listener.arrived.lock().expect("no panic"), wanted);
 }
 
-/// Counts how often the log of one store is waited for.
+/// Counts how often files are waited for.
 struct Syncs {
-    root: PathBuf,
     count: AtomicU64,
 }
 
 impl Watcher for Syncs {
-    fn before(&self, call: Call, path: &Path) -> io::Result<()> {
-        if call == Call::Sync && path.starts_with(&self.root) {
+    fn before(&self, call: Call, _: &Path) -> io::Result<()> {
+        if call == Call::Sync {
             self.count.fetch_add(1, Ordering::SeqCst);
         }
         Ok(())
@@ -501,8 +485,8 @@ fn one_wait_for_the_disk_serves_many_appends() {
     let dir = directory();
     let options = AppendOptions { flush: Flush::Sync, ..options() };
     let appender = Appender::open(dir.path(), options).expect("opened");
-    let syncs = Arc::new(Syncs { root: dir.path().join("commitlog"), count: AtomicU64::new(0) });
-    disk::watch(Some(syncs.clone()));
+    let syncs = Arc::new(Syncs { count: AtomicU64::new(0) });
+    let watch = disk::watch(&dir.path().join("commitlog"), syncs.clone());
     let mut places = Vec::new();
     let mut position = 0;
     for n in 0..50 {
@@ -522,7 +506,7 @@ fn one_wait_for_the_disk_serves_many_appends() {
     assert!(appender.flushed_to() >= position);
     let after = syncs.count.load(Ordering::SeqCst);
     appender.wait_flushed(position, None).expect("flushed before");
-    disk::watch(None);
+    drop(watch);
     assert!(after - before <= 1 && after > 0, "{before} {after}");
     appender.close().expect("closed");
     assert!(appender.append_unsynced(&pair, None, |_| {}).expect_err("closed").to_string().contains("closed"));

@@ -1,4 +1,5 @@
 //! A client's connections on real sockets.
+use crate::waiting::{HeldPort, PATIENCE, until};
 use rmqfast_remoting::{
     Answer, Ask, Command, Completion, Completions, Connection, Connections, ConnectionsOptions, Error, Event, Handler,
     Header, Mailbox, Outgoing, Server, ServerOptions, never,
@@ -6,9 +7,6 @@ use rmqfast_remoting::{
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use waiting::{HeldPort, PATIENCE, until};
-
-mod waiting;
 
 const ECHO: i32 = 7;
 const LATER: i32 = 8;

@@ -1,4 +1,6 @@
 //! Following a log that is written meanwhile, in whatever order its bytes show up: each message comes once, whole, in order.
+use crate::chance::Chance;
+use crate::directory;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int64Type, TimestampMillisecondType};
 use arrow_array::{Array, RecordBatch};
@@ -25,27 +27,6 @@ const TOPICS: [&str; 2] = ["orders", "clicks"];
 /// Nothing is taken or called damaged because time has passed.
 const FOR_EVER: Waits = Waits { settle: Duration::from_secs(3600), patience: Duration::from_secs(3600) };
 const NO_TIME: Waits = Waits { settle: Duration::ZERO, patience: Duration::ZERO };
-
-/// A small generator: runs are told apart and repeated by their seed.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, end: usize) -> usize {
-        (self.next() % end as u64) as usize
-    }
-
-    fn shuffle<T>(&mut self, items: &mut [T]) {
-        (1..items.len()).rev().for_each(|i| items.swap(i, self.below(i + 1)));
-    }
-}
 
 /// What a row tells: physical offset, born time, body, tags, keys.
 type Row = (i64, i64, Vec<u8>, Option<String>, Option<String>);
@@ -77,15 +58,15 @@ struct Planned {
 }
 
 /// A log of `count` messages, blanks at the ends of its files included; every ninth record is a prepared one.
-fn planned(count: usize, random: &mut Random) -> Vec<Planned> {
+fn planned(count: usize, random: &mut Chance) -> Vec<Planned> {
     let mut all = Vec::new();
     let mut offset = 0;
     let mut queue_offsets = BTreeMap::new();
     for n in 0..count {
-        let (topic, queue_id) = (TOPICS[random.below(2)], random.below(3) as i32);
+        let (topic, queue_id) = (TOPICS[random.index(2)], random.index(3) as i32);
         let prepared = n % 9 == 4;
         let next = queue_offsets.entry((topic, queue_id)).or_insert(0_i64);
-        let body = (0..random.below(400)).map(|_| random.next() as u8).collect::<Vec<_>>();
+        let body = (0..random.index(400)).map(|_| random.next() as u8).collect::<Vec<_>>();
         let nul = if n % 13 == 5 { "\0" } else { "" };
         let tag = format!("t{}", n % 4);
         let properties = format!("KEYS\u{1}k{n}{nul}\u{2}TAGS\u{1}{tag}\u{2}");
@@ -137,7 +118,7 @@ struct Writer {
 
 impl Writer {
     fn new() -> Self {
-        let dir = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).expect("a directory");
+        let dir = directory();
         fs::create_dir(dir.path().join("commitlog")).expect("made");
         Self { dir }
     }
@@ -184,7 +165,7 @@ enum Order {
 }
 
 /// Offsets and bytes of what shows up at once, one after the other.
-fn pieces(from: u64, bytes: &[u8], order: Order, random: &mut Random) -> Vec<(u64, Vec<u8>)> {
+fn pieces(from: u64, bytes: &[u8], order: Order, random: &mut Chance) -> Vec<(u64, Vec<u8>)> {
     let granule = |granule: u64| {
         let mut found: Vec<(u64, Vec<u8>)> = Vec::new();
         for (i, byte) in bytes.iter().enumerate() {
@@ -198,7 +179,7 @@ fn pieces(from: u64, bytes: &[u8], order: Order, random: &mut Random) -> Vec<(u6
     };
     let mut found = granule(match order {
         Order::Granules(size) => size,
-        _ => 1 + random.below(40) as u64,
+        _ => 1 + random.index(40) as u64,
     });
     match order {
         Order::Forwards => {}
@@ -219,9 +200,9 @@ struct Reader {
 }
 
 impl Reader {
-    fn new(writer: &Writer, waits: Waits, random: &mut Random) -> Self {
+    fn new(writer: &Writer, waits: Waits, random: &mut Chance) -> Self {
         let store = writer.store();
-        let request = ScanRequest { batch_rows: 1 + random.below(20), ..ScanRequest::default() };
+        let request = ScanRequest { batch_rows: 1 + random.index(20), ..ScanRequest::default() };
         let tail = Tail::new(&store, &request, Start::Begin).expect("a tail").with_waits(waits);
         Self { store, request, tail, waits, seen: Vec::new(), damages: 0 }
     }
@@ -253,31 +234,31 @@ fn seeds() -> u64 {
 }
 
 /// Writes up to five records at once, their bytes in `order`, and lists them in queues some time later.
-fn write_torn(writer: &Writer, log: &[Planned], order: Order, listed: bool, reader: &mut Reader, random: &mut Random) {
+fn write_torn(writer: &Writer, log: &[Planned], order: Order, listed: bool, reader: &mut Reader, random: &mut Chance) {
     let mut unlisted = 0;
     let mut next = 0;
     while next < log.len() {
-        let behind = log.len().min(next + 1 + random.below(5));
+        let behind = log.len().min(next + 1 + random.index(5));
         let file_end = (log[next].offset / FILE_SIZE + 1) * FILE_SIZE;
         let count = log[next..behind].iter().take_while(|record| record.offset < file_end).count();
         let bytes: Vec<u8> = log[next..next + count].iter().flat_map(|record| record.bytes.clone()).collect();
-        if random.below(3) == 0 {
+        if random.index(3) == 0 {
             File::create(writer.log_file(file_end)).expect("an empty file");
         }
         for (at, piece) in pieces(log[next].offset, &bytes, order, random) {
             writer.write_log(at, &piece);
-            if random.below(3) == 0 {
+            if random.index(3) == 0 {
                 reader.poll();
             }
         }
         next += count;
-        if random.below(10) == 0 {
+        if random.index(10) == 0 {
             reader.start_anew();
         }
-        while listed && unlisted < next && random.below(4) > 0 {
+        while listed && unlisted < next && random.index(4) > 0 {
             writer.list(&log[unlisted]);
             unlisted += 1;
-            if random.below(4) == 0 {
+            if random.index(4) == 0 {
                 reader.poll();
             }
         }
@@ -292,9 +273,9 @@ fn expected(log: &[Planned]) -> Vec<Row> {
 #[test]
 fn a_log_that_its_queues_list_is_followed_however_torn_it_shows_up() {
     for seed in 0..seeds() {
-        let random = &mut Random(seed);
+        let random = &mut Chance(seed);
         let log = planned(60, random);
-        let order = [Order::Forwards, Order::Backwards, Order::Granules(3), Order::Granules(64)][random.below(4)];
+        let order = [Order::Forwards, Order::Backwards, Order::Granules(3), Order::Granules(64)][random.index(4)];
         let writer = Writer::new();
         fs::create_dir_all(writer.dir.path().join("consumequeue/other/0")).expect("made");
         let mut reader = Reader::new(&writer, FOR_EVER, random);
@@ -307,8 +288,8 @@ fn a_log_that_its_queues_list_is_followed_however_torn_it_shows_up() {
 #[test]
 fn a_log_without_queues_is_followed_by_two_reads() {
     for seed in 0..seeds() {
-        let random = &mut Random(1_000_000 + seed);
-        let order = [Order::Forwards, Order::Backwards, Order::Granules(512)][random.below(3)];
+        let random = &mut Chance(1_000_000 + seed);
+        let order = [Order::Forwards, Order::Backwards, Order::Granules(512)][random.index(3)];
         let writer = Writer::new();
         let mut reader = Reader::new(&writer, Waits { settle: Duration::ZERO, ..FOR_EVER }, random);
         let log: Vec<_> = planned(60, random);
@@ -321,7 +302,7 @@ fn a_log_without_queues_is_followed_by_two_reads() {
 
 #[test]
 fn a_broken_record_is_damage_only_when_the_queues_have_passed_it() {
-    let random = &mut Random(7);
+    let random = &mut Chance(7);
     let log = planned(40, random);
     let has_body = |record: &Planned| record.row.as_ref().is_some_and(|row| row.2.len() > 50);
     let broken = 10 + log[10..].iter().position(has_body).expect("a body");
@@ -349,7 +330,7 @@ fn a_broken_record_is_damage_only_when_the_queues_have_passed_it() {
 
 #[test]
 fn zeroes_within_what_is_listed_are_damage_and_zeroes_behind_it_are_not() {
-    let random = &mut Random(8);
+    let random = &mut Chance(8);
     let log = planned(30, random);
     let writer = Writer::new();
     for record in &log {
@@ -372,7 +353,7 @@ fn zeroes_within_what_is_listed_are_damage_and_zeroes_behind_it_are_not() {
 
 #[test]
 fn what_retention_removes_before_it_was_read_is_told() {
-    let random = &mut Random(9);
+    let random = &mut Chance(9);
     let log = planned(80, random);
     let writer = Writer::new();
     let (old, new) = log.split_at(60);
@@ -403,7 +384,7 @@ fn what_retention_removes_before_it_was_read_is_told() {
 
 #[test]
 fn a_file_that_is_removed_while_it_is_read_is_read_to_its_end() {
-    let random = &mut Random(10);
+    let random = &mut Chance(10);
     let log = planned(80, random);
     let writer = Writer::new();
     for record in &log {
@@ -422,7 +403,7 @@ fn a_file_that_is_removed_while_it_is_read_is_read_to_its_end() {
 
 #[test]
 fn a_blank_that_is_written_over_while_there_is_no_next_file_is_no_end() {
-    let random = &mut Random(11);
+    let random = &mut Chance(11);
     let log = planned(30, random);
     let at = log.iter().position(|record| record.row.is_none()).expect("a blank");
     let writer = Writer::new();
@@ -462,7 +443,7 @@ fn a_blank_that_is_written_over_while_there_is_no_next_file_is_no_end() {
 
 #[test]
 fn a_file_that_takes_the_place_of_the_open_one_is_followed() {
-    let random = &mut Random(12);
+    let random = &mut Chance(12);
     let log = planned(30, random);
     let writer = Writer::new();
     let half = 4;
@@ -487,7 +468,7 @@ fn a_file_that_takes_the_place_of_the_open_one_is_followed() {
 
 #[test]
 fn a_record_that_no_queue_lists_is_taken_when_those_behind_it_are_listed() {
-    let random = &mut Random(12);
+    let random = &mut Chance(12);
     let mut log = planned(30, random);
     let last = log.iter().position(|record| record.row.is_none()).expect("a blank") - 1;
     assert!(log[last].unit.is_none(), "take another seed: a prepared record at the end of a file is wanted");
@@ -513,7 +494,7 @@ fn a_record_that_no_queue_lists_is_taken_when_those_behind_it_are_listed() {
 
 #[test]
 fn from_one_position_to_another_there_are_always_the_same_rows() {
-    let random = &mut Random(13);
+    let random = &mut Chance(13);
     let log = planned(90, random);
     let writer = Writer::new();
     let (old, new) = log.split_at(70);
@@ -547,7 +528,7 @@ fn from_one_position_to_another_there_are_always_the_same_rows() {
 
 #[test]
 fn a_start_by_time_gives_what_was_stored_from_then_on() {
-    let random = &mut Random(14);
+    let random = &mut Chance(14);
     let log = planned(60, random);
     let writer = Writer::new();
     for record in &log {
@@ -564,7 +545,7 @@ fn a_start_by_time_gives_what_was_stored_from_then_on() {
 
 #[test]
 fn the_last_messages_of_a_topic_are_found_backwards() {
-    let random = &mut Random(15);
+    let random = &mut Chance(15);
     let log = planned(120, random);
     let writer = Writer::new();
     for record in &log {

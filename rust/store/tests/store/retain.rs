@@ -1,4 +1,6 @@
 //! Retention of stores that are open: what remains is whole, wherever a run ends, and whoever reads or appends meanwhile.
+use crate::chance::Chance;
+use crate::directory;
 use rmqfast_store::Error;
 use rmqfast_store::file::disk::{self, Call, Watcher};
 use rmqfast_store::filter::TagExpression;
@@ -13,8 +15,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant, SystemTime};
 use tempfile::TempDir;
@@ -23,17 +25,6 @@ const STORED_AT: i64 = 1_700_000_000_000;
 const LOG_FILE: u64 = 4096;
 const QUEUE_FILE: u64 = 200;
 const HOUR_MS: i64 = 3_600_000;
-/// One watcher watches the process.
-static ALONE: Mutex<()> = Mutex::new(());
-
-fn alone() -> MutexGuard<'static, ()> {
-    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn directory() -> TempDir {
-    tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).expect("a directory")
-}
-
 /// Nothing is forced, so that how full the machine's disk is does not matter.
 fn retain() -> RetainOptions {
     RetainOptions { clean_forcibly: false, warning_percent: 100, ..RetainOptions::default() }
@@ -47,18 +38,6 @@ fn options() -> AppendOptions {
         index_entries: 40,
         retain: Some(retain()),
         ..AppendOptions::default()
-    }
-}
-
-/// Numbers that look random and are the same for the same seed (splitmix64).
-struct Chance(u64);
-
-impl Chance {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        (z ^ (z >> 31)) % bound
     }
 }
 
@@ -246,7 +225,6 @@ fn clean(appender: &Appender) -> Vec<Cleaned> {
 
 #[test]
 fn what_remains_of_random_stores_is_whole_and_they_go_on() {
-    let _alone = alone();
     for seed in 0..40 {
         println!("seed {seed}");
         let (dir, mut chance) = (directory(), Chance(seed));
@@ -289,7 +267,6 @@ fn what_remains_of_random_stores_is_whole_and_they_go_on() {
 
 #[test]
 fn without_options_nothing_goes() {
-    let _alone = alone();
     let dir = directory();
     let appender = Appender::open(dir.path(), AppendOptions { retain: None, ..options() }).expect("new");
     append_all(&appender, 0..100, &mut Chance(1));
@@ -301,7 +278,6 @@ fn without_options_nothing_goes() {
 
 #[test]
 fn a_closed_store_is_not_cleaned() {
-    let _alone = alone();
     let dir = directory();
     let appender = Appender::open(dir.path(), options()).expect("new");
     append_all(&appender, 0..100, &mut Chance(1));
@@ -328,7 +304,6 @@ fn other_hour() -> DeleteWhen {
 
 #[test]
 fn a_full_disk_refuses_messages_gives_up_old_files_and_heals() {
-    let _alone = alone();
     let dir = directory();
     // the real disk has no say
     let retain = RetainOptions { delete_when: other_hour(), first_look_ms: i64::MAX, ..RetainOptions::default() };
@@ -361,7 +336,6 @@ fn a_full_disk_refuses_messages_gives_up_old_files_and_heals() {
 
 #[test]
 fn a_clock_that_jumps_removes_nothing_until_it_is_confirmed() {
-    let _alone = alone();
     let dir = directory();
     let everywhen: Vec<String> = (0..24).map(|hour| hour.to_string()).collect();
     let delete_when = DeleteWhen::parse(&everywhen.join(";")).expect("hours");
@@ -391,7 +365,6 @@ fn a_clock_that_jumps_removes_nothing_until_it_is_confirmed() {
 
 #[test]
 fn a_file_of_the_future_is_not_old() {
-    let _alone = alone();
     let dir = directory();
     let young = RetainOptions { file_reserved_hours: 0, ..retain() };
     let appender = Appender::open(dir.path(), options_for(young)).expect("new");
@@ -404,7 +377,6 @@ fn a_file_of_the_future_is_not_old() {
 
 #[test]
 fn the_owners_thread_cleans_and_looks_at_the_disk_by_itself() {
-    let _alone = alone();
     let dir = directory();
     let mine = RetainOptions { disk_max_used_percent: 10, first_run_ms: 0, interval_ms: 100, ..retain() };
     let delete_when =
@@ -427,7 +399,6 @@ fn the_owners_thread_cleans_and_looks_at_the_disk_by_itself() {
 
 #[test]
 fn others_append_and_read_while_files_go() {
-    let _alone = alone();
     let dir = directory();
     let young = RetainOptions { file_reserved_hours: 0, ..retain() };
     let appender = Appender::open(dir.path(), options_for(young)).expect("new");
@@ -480,7 +451,6 @@ fn read_all(root: &Path) -> u64 {
 
 #[test]
 fn a_reader_from_before_is_told_of_retention() {
-    let _alone = alone();
     let dir = directory();
     let appender = Appender::open(dir.path(), options()).expect("new");
     append_all(&appender, 0..100, &mut Chance(1));
@@ -497,7 +467,6 @@ fn a_reader_from_before_is_told_of_retention() {
 
 /// Lets the n-th call of one thread fail, and with `for_good` all after it, too.
 struct Failing {
-    root: PathBuf,
     thread: ThreadId,
     calls: AtomicU64,
     fails_at: u64,
@@ -505,8 +474,8 @@ struct Failing {
 }
 
 impl Watcher for Failing {
-    fn before(&self, _: Call, path: &Path) -> io::Result<()> {
-        if !path.starts_with(&self.root) || self.thread != thread::current().id() {
+    fn before(&self, _: Call, _: &Path) -> io::Result<()> {
+        if self.thread != thread::current().id() {
             return Ok(());
         }
         let call = self.calls.fetch_add(1, Ordering::SeqCst) + 1;
@@ -529,17 +498,16 @@ fn aged() -> (TempDir, Appender, Vec<Stored>) {
 
 #[test]
 fn whatever_call_fails_nothing_that_is_retained_is_lost() {
-    let _alone = alone();
     for for_good in [false, true] {
         for n in 1.. {
             let (dir, appender, mut all) = aged();
-            let (root, thread, calls) = (dir.path().into(), thread::current().id(), AtomicU64::new(0));
-            let failing = Arc::new(Failing { root, thread, calls, fails_at: n, for_good });
-            disk::watch(Some(failing.clone()));
+            let (thread, calls) = (thread::current().id(), AtomicU64::new(0));
+            let failing = Arc::new(Failing { thread, calls, fails_at: n, for_good });
+            let watch = disk::watch(dir.path(), failing.clone());
             let cleaned = appender.clean(None, true);
             let has_failed = failing.calls.load(Ordering::SeqCst) >= n;
             drop(appender); // as a process that dies then
-            disk::watch(None);
+            drop(watch);
             assert_eq!(cleaned.is_err(), has_failed, "call {n}");
             let appender = Appender::open(dir.path(), options()).expect("recovered");
             let min_offset = open(dir.path()).log().min_offset();
@@ -559,22 +527,20 @@ fn whatever_call_fails_nothing_that_is_retained_is_lost() {
 
 #[test]
 fn a_file_that_cannot_be_removed_stops_a_run_and_not_the_store() {
-    let _alone = alone();
-    struct NoRemove(PathBuf);
+    struct NoRemove;
     impl Watcher for NoRemove {
-        fn before(&self, call: Call, path: &Path) -> io::Result<()> {
-            let fails = call == Call::Remove && path == self.0;
-            if fails { Err(io::Error::from_raw_os_error(1)) } else { Ok(()) }
+        fn before(&self, call: Call, _: &Path) -> io::Result<()> {
+            if call == Call::Remove { Err(io::Error::from_raw_os_error(1)) } else { Ok(()) }
         }
         fn after(&self, _: Call, _: &Path) {}
     }
     let (dir, appender, mut all) = aged();
     let third = files(dir.path(), "commitlog")[2].clone();
-    disk::watch(Some(Arc::new(NoRemove(third.clone()))));
+    let watch = disk::watch(&third, Arc::new(NoRemove));
     let error = appender.clean(None, true).expect_err("refused").to_string();
     assert!(error.contains(&*third.to_string_lossy()), "{error}");
     assert_eq!(files(dir.path(), "commitlog")[0], third);
-    disk::watch(None);
+    drop(watch);
     all.extend(append_all(&appender, 220..240, &mut Chance(8)));
     let runs = clean(&appender);
     assert_eq!(runs[0].log_files, 7);
@@ -584,7 +550,6 @@ fn a_file_that_cannot_be_removed_stops_a_run_and_not_the_store() {
 
 #[test]
 fn expired_queues_and_unused_topics_go_as_a_whole_and_begin_again() {
-    let _alone = alone();
     let dir = directory();
     let appender = Appender::open(dir.path(), options()).expect("new");
     let mut all = append_all(&appender, 0..220, &mut Chance(7));
@@ -615,7 +580,6 @@ fn expired_queues_and_unused_topics_go_as_a_whole_and_begin_again() {
 
 #[test]
 fn queues_go_while_others_append_and_flush() {
-    let _alone = alone();
     let dir = directory();
     let appender = Appender::open(dir.path(), AppendOptions { flush: Flush::Sync, ..options() }).expect("new");
     let is_over = AtomicBool::new(false);
@@ -644,7 +608,6 @@ fn queues_go_while_others_append_and_flush() {
 /// Its log has offsets twice, and some that its queue has not reached again.
 #[test]
 fn a_store_with_a_topic_that_was_removed_and_made_again_is_opened_again() {
-    let _alone = alone();
     let dir = directory();
     let all = BTreeSet::from(["other".to_owned()]);
     let put = |appender: &Appender, topic: &str| {

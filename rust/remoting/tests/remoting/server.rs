@@ -1,4 +1,5 @@
 //! A server on a real socket.
+use crate::waiting::{HeldPort, PATIENCE, until};
 use rmqfast_remoting::{
     Answer, Body, Client, Command, Connection, Error, Event, Handler, Header, Limits, Mailbox, Outgoing, SerializeType,
     Server, ServerOptions, Value, frame,
@@ -7,9 +8,6 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::Duration;
-use waiting::{HeldPort, PATIENCE, until};
-
-mod waiting;
 
 const ECHO: i32 = 7;
 const LATER: i32 = 8;

@@ -1,0 +1,3 @@
+//! What the columnar source calls, without a JVM.
+mod places_of_unsafe;
+mod task;

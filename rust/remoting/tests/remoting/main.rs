@@ -1,0 +1,5 @@
+//! Frames over real sockets.
+mod connections;
+mod server;
+mod tls;
+mod waiting;

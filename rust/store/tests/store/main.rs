@@ -1,0 +1,19 @@
+//! What a store does, as who uses the crate sees it: one program, as linking it ten times would take longer than running it.
+mod chance;
+mod export;
+mod faults;
+mod figures;
+mod follow;
+mod layers;
+mod recover;
+mod retain;
+mod scan_random;
+mod serve;
+mod sql92_golden;
+
+use tempfile::TempDir;
+
+/// A directory in memory where there is one: some tests wait for the disk many times.
+fn directory() -> TempDir {
+    tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).expect("a directory")
+}
