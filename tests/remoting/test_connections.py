@@ -5,9 +5,11 @@ from __future__ import annotations
 import logging
 import queue
 import socket
+import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import count
+from types import FrameType, MappingProxyType
 
 import pytest
 
@@ -34,14 +36,14 @@ def echo(request: Request) -> Response:
 class Server:
     """Echoes; answers `WAIT` once it is told to; asks back over the channel of `BACK`."""
 
-    def __init__(self, address: str = "127.0.0.1:0") -> None:
+    def __init__(self) -> None:
         self.go_on = threading.Event()
         self.answers: Ends = queue.Queue()
         self.channels: list[object] = []
         #: Codes of what came.
         self.requests: list[int] = []
         self.server = RemotingServer({ECHO: self.echo, WAIT: self.wait, BACK: self.back, WHO: self.who})
-        self.address = self.server.listen(address)
+        self.address = self.server.listen("127.0.0.1:0")
 
     def echo(self, request: Request) -> Response:
         self.requests.append(ECHO)
@@ -94,6 +96,37 @@ def test_every_way_to_ask_brings_the_whole_answer(server: Server) -> None:
         connections.send_oneway(server.address, ECHO, None, b"gone")
         connections.control(server.address, ECHO)
         until(lambda: len(server.requests) == 5)
+
+
+@pytest.mark.parametrize("fields", [{}, {"name": "x"}, MappingProxyType({}), MappingProxyType({"name": "x"})])
+def test_what_is_asked_with_is_taken_without_python_code(server: Server, fields: Mapping[str, str]) -> None:
+    # a daemon thread that is in Python code below Rust when the interpreter ends takes the process with it
+    native: list[object] = []
+    asked: list[str] = []
+    below: list[str] = []
+
+    def profile(frame: FrameType, event: str, what: object) -> None:
+        if event == "c_call" and getattr(what, "__name__", "") in {"request", "control", "submit"}:
+            native.append(what)
+            asked.append(what.__name__)  # type: ignore[attr-defined]
+        elif event in {"c_return", "c_exception"} and native and what is native[-1]:
+            native.pop()
+        elif event == "call" and native:
+            below.append(frame.f_code.co_qualname)
+
+    ends: Ends = queue.Queue()
+    with Connections() as connections:
+        connections.control(server.address, ECHO)
+        sys.setprofile(profile)
+        try:
+            connections.request(server.address, ECHO, fields)
+            connections.control(server.address, ECHO, fields)
+            connections.submit(server.address, ECHO, fields, b"", ends.put)
+        finally:
+            sys.setprofile(None)
+        ends.get(timeout=PATIENCE)
+    assert asked == ["request", "control", "submit"]
+    assert not below
 
 
 def test_callers_have_connections_of_their_own_and_use_them_again(server: Server) -> None:
@@ -188,63 +221,13 @@ def test_close_wakes_everyone_who_waits(server: Server) -> None:
         thread.join(PATIENCE)
 
 
-@pytest.fixture
-def address() -> Iterator[str]:
-    """Of a server that goes and comes again."""
-    with held_port() as address:
-        yield address
-
-
-def test_a_peer_that_goes_ends_what_waits_and_one_that_came_again_is_used(address: str) -> None:
-    ends: Ends = queue.Queue()
-    closed: queue.Queue[str] = queue.Queue()
-    server = Server(address)
-    with Connections(on_closed=closed.put) as connections:
-        assert connections.request(address, ECHO, None, b"a").body == b"a"
-        connections.submit(address, WAIT, None, b"", ends.put)
-        until(lambda: server.requests == [ECHO, WAIT])
-        server.server.close()
-        assert isinstance(ends.get(timeout=PATIENCE), ChannelClosedError)
-        assert closed.get(timeout=PATIENCE) == address
-        with pytest.raises(RemotingConnectError, match=address):
-            connections.request(address, ECHO)
-        again = Server(address)
-
-        def answered() -> bytes | None:
-            """None while nobody tries the address, as the last try was in vain."""
-            try:
-                return connections.request(address, ECHO, None, b"b").body
-            except RemotingConnectError:
-                return None
-
-        assert until(answered) == b"b"
-        assert connections.control(address, ECHO, None, b"c").body == b"c"
-        again.close()
-    server.close()
-
-
-def test_a_connection_whose_peer_came_again_meanwhile_is_not_used_once_more(address: str) -> None:
-    server = Server(address)
-    with Connections() as connections:
-        connections.request(address, ECHO)
-        connections.control(address, ECHO)
-        server.close()
-        again = Server(address)
-        # no error, not even one: nobody tried the address while nobody was there
-        assert connections.request(address, ECHO, None, b"a").body == b"a"
-        assert connections.control(address, ECHO, None, b"b").body == b"b"
-        assert again.requests == [ECHO] * 2
-        again.close()
-
-
-def test_after_a_failure_callers_are_told_why(address: str) -> None:
-    with Connections() as connections:
+def test_after_a_failure_callers_are_told_why() -> None:
+    with held_port() as address, Connections() as connections:
         told = set()
-        for _ in range(20):
-            for way in (connections.request, connections.control):
-                with pytest.raises(RemotingConnectError) as refused:
-                    way(address, ECHO)
-                told.add(str(refused.value))
+        for way in (connections.request, connections.control):
+            with pytest.raises(RemotingConnectError) as refused:
+                way(address, ECHO)
+            told.add(str(refused.value))
         with pytest.raises(RemotingConnectError, match=address):
             connections.submit(address, ECHO, None, b"", print)
         assert len(told) == 1

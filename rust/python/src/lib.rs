@@ -12,6 +12,7 @@ mod export;
 mod live;
 mod lookup;
 mod message;
+mod pairs;
 mod remoting;
 mod request;
 mod retain;

@@ -1,8 +1,9 @@
 //! `rmqfast.Message` objects as rows to be appended; their text and bytes are borrowed, not copied.
+use crate::pairs::{Pairs, pairs};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
-use pyo3::types::{PyDict, PyString};
+use pyo3::types::PyString;
 use rmqfast_store::format::host::Host;
 use rmqfast_store::format::properties::DELAY;
 use rmqfast_store::store::append::{Row, Rows};
@@ -17,7 +18,7 @@ struct PyMessage {
     tags: Option<PyBackedStr>,
     keys: Option<PyBackedStr>,
     #[pyo3(from_py_with = pairs)]
-    properties: Vec<(PyBackedStr, PyBackedStr)>,
+    properties: Pairs,
     delay_level: i64,
     queue_id: i64,
     flag: i64,
@@ -26,7 +27,7 @@ struct PyMessage {
 
 impl PyMessage {
     /// The properties; a delay level is one of them, and wins over a property of its name.
-    fn take_pairs(&mut self, py: Python<'_>) -> PyResult<Vec<(PyBackedStr, PyBackedStr)>> {
+    fn take_pairs(&mut self, py: Python<'_>) -> PyResult<Pairs> {
         let mut pairs = std::mem::take(&mut self.properties);
         if self.delay_level != 0 {
             pairs.retain(|(name, _)| &**name != DELAY);
@@ -51,7 +52,7 @@ pub struct Sent {
 pub struct PyMessages {
     messages: Vec<PyMessage>,
     ends: Vec<usize>,
-    pairs: Vec<(PyBackedStr, PyBackedStr)>,
+    pairs: Pairs,
     sent: Sent,
 }
 
@@ -115,15 +116,4 @@ pub fn host(what: &'static str, text: &str) -> Result<Host> {
     let address: SocketAddr =
         text.parse().map_err(|_| Error::invalid(what, "'ip:port' or '[ip6]:port'", format!("{text:?}")))?;
     Ok(address.into())
-}
-
-/// The items of any mapping.
-fn pairs(properties: &Bound<'_, PyAny>) -> PyResult<Vec<(PyBackedStr, PyBackedStr)>> {
-    if let Ok(dict) = properties.cast::<PyDict>() {
-        return dict.iter().map(|(name, value)| Ok((name.extract()?, value.extract()?))).collect();
-    }
-    if properties.len()? == 0 {
-        return Ok(Vec::new());
-    }
-    properties.call_method0("items")?.try_iter()?.map(|item| item?.extract()).collect()
 }

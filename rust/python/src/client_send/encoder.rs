@@ -1,9 +1,10 @@
 //! Makes requests of messages.
 use super::outgoing::{Body, Outgoing, Texts};
 use super::rows::{Most, batches_of};
-use super::taken::{Pairs, Taken, borrowed, number_of};
+use super::taken::{Taken, borrowed, number_of};
 use super::unique_ids::{UniqueIds, now_ms};
 use crate::error::ArgumentError;
+use crate::pairs::Pairs;
 use pyo3::prelude::*;
 use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
 use pyo3_arrow::input::AnyRecordBatch;

@@ -1,11 +1,8 @@
 //! The attributes of a `rmqfast.Message`.
+use crate::pairs::{Pairs, pairs};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
-use pyo3::types::PyDict;
-
-/// Names and values.
-pub type Pairs = Vec<(PyBackedStr, PyBackedStr)>;
 
 /// The attributes of a `rmqfast.Message`.
 pub struct Taken {
@@ -42,17 +39,6 @@ impl Taken {
             born_timestamp: message.getattr(intern!(py, "born_timestamp"))?.extract()?,
         })
     }
-}
-
-/// The items of any mapping.
-fn pairs(properties: &Bound<'_, PyAny>) -> PyResult<Pairs> {
-    if let Ok(dict) = properties.cast::<PyDict>() {
-        return dict.iter().map(|(name, value)| Ok((name.extract()?, value.extract()?))).collect();
-    }
-    if properties.len()? == 0 {
-        return Ok(Pairs::new());
-    }
-    properties.call_method0("items")?.try_iter()?.map(|item| item?.extract()).collect()
 }
 
 /// As texts.

@@ -1,15 +1,15 @@
 //! What goes over a connection, as Python's values.
 use crate::client_send::outgoing::SendFields;
+use crate::pairs::{Pairs, pairs};
 use pyo3::prelude::*;
-use pyo3::pybacked::PyBackedStr;
-use pyo3::types::{PyBytes, PyDict, PyMapping};
+use pyo3::types::{PyBytes, PyDict};
 use rmqfast_remoting::{OwnedCommand, OwnedFields, Value};
 use std::time::Duration;
 
 /// Header fields in their order.
 pub enum Fields {
     /// As they were given.
-    Pairs(Vec<(PyBackedStr, PyBackedStr)>),
+    Pairs(Pairs),
     /// Those of a send.
     Send(Py<SendFields>),
 }
@@ -21,15 +21,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Fields {
         if let Ok(send) = fields.cast::<SendFields>() {
             return Ok(Self::Send(send.to_owned().unbind()));
         }
-        if let Ok(dict) = fields.cast::<PyDict>() {
-            return dict
-                .iter()
-                .map(|(name, value)| Ok((name.extract()?, value.extract()?)))
-                .collect::<PyResult<_>>()
-                .map(Self::Pairs);
-        }
-        let items = fields.cast::<PyMapping>()?.items()?;
-        items.iter().map(|item| item.extract()).collect::<PyResult<_>>().map(Self::Pairs)
+        pairs(&fields).map(Self::Pairs)
     }
 }
 
