@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from . import golden_stores
+from .golden_stores import PathOf
 
 # how long an example takes says more about the machine than about the code
 settings.register_profile("store", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -28,7 +28,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def golden_store(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+def golden_store(tmp_path_factory: pytest.TempPathFactory) -> PathOf:
     """The path of a golden store by name, unpacked once per session: for readers only, never write there."""
     unpacked: dict[str, Path] = {}
 
@@ -41,6 +41,6 @@ def golden_store(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Pa
 
 
 @pytest.fixture
-def golden_store_copy(tmp_path: Path) -> Callable[[str], Path]:
+def golden_store_copy(tmp_path: Path) -> PathOf:
     """The path of a golden store by name, unpacked for this one test, which may write to it."""
     return lambda name: golden_stores.unpack(name, tmp_path / name)

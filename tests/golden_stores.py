@@ -8,7 +8,7 @@ import hashlib
 import ipaddress
 import json
 import subprocess
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,8 @@ GEOMETRY = Geometry(slots=1000, entries=4000)
 MAX_BODY_GIVEN = 2048
 
 Line = dict[str, Any]
+#: What the fixtures `golden_store` and `golden_store_copy` are: the path of a store by its name.
+PathOf = Callable[[str], Path]
 
 
 def unpack(name: str, directory: Path) -> Path:

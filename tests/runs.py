@@ -1,6 +1,7 @@
 """Runs a command that runs tests, and reads from what it prints what passed and what failed.
 
-The closing lines of pytest and of `cargo test` are understood; a command may run several of both.
+The closing lines of pytest and of `cargo test` are understood, and those of benchmarks that `cargo bench -- --test`
+tries once; a command may run several of each.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ from pathlib import Path
 
 _PYTEST_COUNT = re.compile(r"(\d+) (passed|failed|errors?|skipped)\b")
 _PYTEST_END = re.compile(r"^=* ?(?:\d+ [a-z]+(?:, )?)+ in [\d.]+s", re.MULTILINE)
-_PYTEST_FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+?::.+?)(?: - .*)?$", re.MULTILINE)
+_PYTEST_FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+?\.py(?:::.+?)?)(?: - .*)?$", re.MULTILINE)
 _CARGO_END = re.compile(r"^test result: \w+\. (\d+) passed; (\d+) failed", re.MULTILINE)
+_BENCH_PASSED = re.compile(r"^Success$", re.MULTILINE)
 _CARGO_FAILED = re.compile(r"^test (\S+) .*\.\.\. FAILED$", re.MULTILINE)
 
 
@@ -53,7 +55,7 @@ def passes(text: str) -> int:
     """How many tests passed, as the closing lines say."""
     counts = [match for end in _PYTEST_END.finditer(text) for match in _PYTEST_COUNT.findall(end.group())]
     of_pytest = sum(int(number) for number, what in counts if what == "passed")
-    return of_pytest + sum(int(passed) for passed, _ in _CARGO_END.findall(text))
+    return of_pytest + sum(int(passed) for passed, _ in _CARGO_END.findall(text)) + len(_BENCH_PASSED.findall(text))
 
 
 def failures(text: str) -> tuple[str, ...]:

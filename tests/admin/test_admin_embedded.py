@@ -26,18 +26,6 @@ def cluster() -> Iterator[EmbeddedCluster]:
         yield running
 
 
-@pytest.fixture(scope="module")
-def admin(cluster: EmbeddedCluster) -> Iterator[Admin]:
-    with Admin(name_server=cluster.name_server) as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def producer(cluster: EmbeddedCluster) -> Iterator[Producer]:
-    with Producer("admin_tests", name_server=cluster.name_server) as running:
-        yield running
-
-
 def queue(topic: str, queue_id: int = 0, broker_name: str = "broker-a") -> MessageQueue:
     return MessageQueue(topic, broker_name, queue_id)
 

@@ -27,12 +27,6 @@ def cluster() -> Iterator[EmbeddedCluster]:
         yield running
 
 
-@pytest.fixture(scope="module")
-def admin(cluster: EmbeddedCluster) -> Iterator[Admin]:
-    with Admin(name_server=cluster.name_server) as running:
-        yield running
-
-
 def by_sql(topic: str, expression: str, version: int = 1) -> SubscriptionData:
     return SubscriptionData(topic=topic, sub_string=expression, expression_type="SQL92", sub_version=version)
 

@@ -19,7 +19,7 @@ from rmqfast.admin import Admin, MessageTrack, Outcome, TrackType
 from rmqfast.client.producer import Producer
 from rmqfast.errors import ResponseError
 from rmqfast.remoting.protocol.subscription_data import SubscriptionData
-from tests.broker.interop.cluster import SCENARIO, Cluster, RealCluster, cluster_of
+from tests.broker.interop.cluster import SCENARIO, Cluster, cluster_of, version_of
 from tests.broker.interop.mqadmin import Admin as MqAdmin
 from tests.interop.rocketmq import running
 from tests.waiting import until as patient
@@ -51,11 +51,6 @@ def admin(cluster: Cluster) -> Iterator[Admin]:
 def producer(cluster: Cluster) -> Iterator[Producer]:
     with Producer("real_admin", name_server=cluster.name_server) as started:
         yield started
-
-
-def version_of(cluster: Cluster) -> str:
-    """The release of the tools that are used with it."""
-    return cluster._rocketmq.version if isinstance(cluster, RealCluster) else "4.9.4"
 
 
 #: Waits as `until` does, and longer: other programs start meanwhile, and clients ask for routes now and then.

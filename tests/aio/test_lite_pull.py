@@ -11,48 +11,27 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-import rmqfast
 from rmqfast import EmbeddedCluster, Message, MessageQueue, MessageSelector, aio
 from rmqfast.client.instance import ClientConfig
 from rmqfast.client.lite_pull import LitePullOptions
-from rmqfast.errors import ArgumentError, ClientError, UnknownColumnError
+from rmqfast.errors import ClientError
+from tests.client.pull.filled import fill
 from tests.waiting import PATIENCE, until_async
 
-from .loops import run
+from .loops import run, threads_of_loops, turns
 
 
 def config(cluster: EmbeddedCluster) -> ClientConfig:
     return ClientConfig(name_server=cluster.name_server, rebalance_interval=0.1, persist_offset_interval=0.1)
 
 
-async def filled(cluster: EmbeddedCluster, topic: str, count: int, queues: int = 2) -> list[MessageQueue]:
-    """Makes a topic, and sends `0`, `1`... to its queues by turns."""
-    async with aio.Producer("fills", name_server=cluster.name_server) as producer:
-        await producer.create_topic(topic, queues)
-        found = sorted(await producer.fetch_publish_message_queues(topic))
-        for n in range(count):
-            await producer.send(Message(topic, b"%d" % n, tags=f"t{n % 2}"), found[n % queues])
-    return found
-
-
 def made(cluster: EmbeddedCluster, group: str = "lite", **options: Any) -> aio.LitePullConsumer:
     return aio.LitePullConsumer(group, config=config(cluster), options=LitePullOptions(**options))
 
 
-async def turns(count: int) -> None:
-    """Lets the loop run so often: a task that was made gets to where it waits."""
-    for _ in range(count):
-        await asyncio.sleep(0)
-
-
-def threads_of_loops() -> set[threading.Thread]:
-    """Those that do what a client of a loop asks its twin for."""
-    return {thread for thread in threading.enumerate() if thread.name.startswith("rmqfast-aio")}
-
-
 def test_queues_are_assigned_sought_iterated_and_committed(rmqfast_cluster: EmbeddedCluster) -> None:
     async def main() -> None:
-        queues = await filled(rmqfast_cluster, "sought", 10)
+        queues = fill(rmqfast_cluster, "sought", 10)
         async with made(rmqfast_cluster) as consumer:
             await consumer.assign(queues[:1])
             assert consumer.assignment == queues[:1]
@@ -68,7 +47,7 @@ def test_queues_are_assigned_sought_iterated_and_committed(rmqfast_cluster: Embe
             assert await consumer.committed(queues[0]) == 5
             await consumer.seek_to_begin(queues[0])
             batch = pa.record_batch(await consumer.poll_arrow(PATIENCE, ["queue_offset", "body"]))
-            assert batch.to_pydict() == {"queue_offset": [0, 1, 2, 3, 4], "body": [b"0", b"2", b"4", b"6", b"8"]}
+            assert batch.to_pydict() == {"queue_offset": [0, 1, 2, 3, 4], "body": [b"p0", b"p2", b"p4", b"p6", b"p8"]}
             assert (await consumer.poll(0.0), await consumer.poll_arrow(0.0)) == ([], None)
 
     run(main())
@@ -76,7 +55,7 @@ def test_queues_are_assigned_sought_iterated_and_committed(rmqfast_cluster: Embe
 
 def test_polls_that_wait_take_no_thread_and_one_comes_back_with_the_message(rmqfast_cluster: EmbeddedCluster) -> None:
     async def main() -> None:
-        queues = await filled(rmqfast_cluster, "waited", 0, queues=1)
+        queues = fill(rmqfast_cluster, "waited", 0, queues=1)
         async with (
             aio.Producer("late", name_server=rmqfast_cluster.name_server) as producer,
             made(rmqfast_cluster) as consumer,
@@ -97,7 +76,7 @@ def test_polls_that_wait_take_no_thread_and_one_comes_back_with_the_message(rmqf
 
 def test_polls_that_are_cancelled_lose_nothing(rmqfast_cluster: EmbeddedCluster) -> None:
     async def main() -> None:
-        queues = await filled(rmqfast_cluster, "kept", 0)
+        queues = fill(rmqfast_cluster, "kept", 0)
         async with (
             aio.Producer("many", name_server=rmqfast_cluster.name_server) as producer,
             made(rmqfast_cluster, auto_commit_interval=1.0) as consumer,
@@ -130,7 +109,7 @@ def test_polls_that_are_cancelled_lose_nothing(rmqfast_cluster: EmbeddedCluster)
 
 def test_an_end_wakes_who_waits(rmqfast_cluster: EmbeddedCluster) -> None:
     async def main() -> None:
-        queues = await filled(rmqfast_cluster, "ended", 0)
+        queues = fill(rmqfast_cluster, "ended", 0)
         consumer = made(rmqfast_cluster, poll_timeout=3600.0)
         await consumer.start()
         await consumer.assign(queues)
@@ -148,42 +127,9 @@ def test_an_end_wakes_who_waits(rmqfast_cluster: EmbeddedCluster) -> None:
     run(main())
 
 
-def test_what_is_wrong_is_said_in_the_words_of_the_blocking_consumer(rmqfast_cluster: EmbeddedCluster) -> None:
-    """Where a method has its own code here; all others ask their twin, errors and all."""
-
-    async def main() -> None:
-        asynchronous = made(rmqfast_cluster, "asynchronous")
-        blocking = rmqfast.LitePullConsumer("blocking", config=config(rmqfast_cluster))
-        calls: list[Any] = [
-            lambda consumer: consumer.poll(-1.0),
-            lambda consumer: consumer.poll_arrow(-1.0),
-            lambda consumer: consumer.register_topic_message_queue_change_listener("wrong", None),
-            lambda consumer: consumer.subscribe(""),
-            lambda consumer: consumer.start(),
-        ]
-
-        async def compare() -> None:
-            for number, call in enumerate(calls):
-                with pytest.raises((ClientError, ArgumentError)) as expected:
-                    await asyncio.to_thread(call, blocking)
-                with pytest.raises(type(expected.value)) as raised:
-                    await call(asynchronous)
-                texts = [str(each.value).replace("asynchronous", "blocking") for each in (raised, expected)]
-                assert texts[0] == texts[1], number
-
-        async with asynchronous:
-            with blocking:
-                await compare()
-                with pytest.raises(UnknownColumnError):
-                    await asynchronous.poll_arrow(0.0, ["none"])
-        await compare()
-
-    run(main())
-
-
 def test_listeners_of_queues_are_told_on_the_loop(rmqfast_cluster: EmbeddedCluster) -> None:
     async def main() -> None:
-        await filled(rmqfast_cluster, "told", 1)
+        fill(rmqfast_cluster, "told", 1)
         here, told = threading.get_ident(), list[tuple[str, int, int]]()
 
         async def listen(topic: str, _all: object, mine: frozenset[MessageQueue]) -> None:
@@ -209,7 +155,7 @@ def test_others_have_a_turn_with_each_poll_even_where_there_always_is_something(
     rmqfast_cluster: EmbeddedCluster,
 ) -> None:
     async def main() -> None:
-        queues = await filled(rmqfast_cluster, "turns", 40, queues=1)
+        queues = fill(rmqfast_cluster, "turns", 40, queues=1)
         had = 0
 
         async def have_turns() -> None:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import multiprocessing
 import os
 import re
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import CancelledError
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -25,7 +26,7 @@ from rmqfast.errors import ChannelClosedError, ClientError, ForkError, RmqError
 from tests.client.instance.gate import gated
 from tests.waiting import PATIENCE, until_async
 
-from .loops import Held, run
+from .loops import run
 
 
 class _Commits:
@@ -52,25 +53,15 @@ KINDS: dict[str, Callable[[str], Client[Any]]] = {
 }
 
 
-async def asks(client: Client[Any]) -> None:
-    """One call of a client that is running."""
-    if isinstance(client, aio.Producer):
-        await client.send(Message("asks", b"x"))
-    elif isinstance(client, aio.PullConsumer | aio.PushConsumer):
-        await (
-            client.fetch_subscribe_message_queues("asks") if isinstance(client, aio.PullConsumer) else client.resume()
-        )
-    elif isinstance(client, aio.LitePullConsumer):
-        await client.poll(0.0)
-    else:
-        assert isinstance(client, aio.Admin)
-        await client.topics()
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[EmbeddedCluster]:
-    with EmbeddedCluster() as running:
-        yield running
+#: One call of a client that is running; the topic `asks` is there.
+CALLS: dict[str, Callable[[Any], Coroutine[Any, Any, Any]]] = {
+    "Producer": lambda client: client.send(Message("asks", b"x")),
+    "TransactionProducer": lambda client: client.send(Message("asks", b"x")),
+    "PullConsumer": lambda client: client.fetch_subscribe_message_queues("asks"),
+    "LitePullConsumer": lambda client: client.poll(0.0),
+    "PushConsumer": lambda client: client.resume(),
+    "Admin": lambda client: client.topics(),
+}
 
 
 def client_threads() -> set[threading.Thread]:
@@ -84,28 +75,25 @@ async def all_end(threads: set[threading.Thread]) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_client_belongs_to_the_loop_that_it_was_first_used_in(kind: str, cluster: EmbeddedCluster) -> None:
+    ask = CALLS[kind]
+
     async def first() -> Client[Any]:
         async with aio.Admin(name_server=cluster.name_server) as admin:
             await admin.create_topic("asks", 1)
         client = KINDS[kind](cluster.name_server)
         await client.start()
-        await asks(client)
-        in_another = await asyncio.to_thread(lambda: run(refused(client)))
-        assert in_another == f"the {kind} of rmqfast.aio belongs to another event loop"
-        await asks(client)
+        await ask(client)
+        await asyncio.to_thread(run, refused(client.start(), client.shutdown(), ask(client)))
+        await ask(client)
         return client
 
-    async def refused(client: Client[Any]) -> str:
-        for call in (client.shutdown, client.start):
-            if not client._loop or not client._loop.is_closed():
-                with pytest.raises(ClientError, match="belongs to another event loop"):
-                    await call()
-        with pytest.raises(ClientError, match="make another one for each loop") as raised:
-            await asks(client)
-        return str(raised.value).splitlines()[0]
+    async def refused(*calls: Awaitable[object]) -> None:
+        for call in calls:
+            with pytest.raises(ClientError, match=f"the {kind} of rmqfast.aio belongs to another event loop"):
+                await call
 
     async def second(client: Client[Any]) -> None:
-        await refused(client)
+        await refused(client.start(), ask(client))
         await client.shutdown()  # of a loop that is closed, somebody has to
         assert client._is_ended
 
@@ -133,12 +121,18 @@ def test_a_start_that_is_cancelled_leaves_nothing_behind(kind: str, cluster: Emb
 @pytest.mark.parametrize("kind", KINDS)
 def test_starts_and_ends_do_not_stop_the_loop(kind: str, cluster: EmbeddedCluster) -> None:
     async def main() -> None:
+        def held(method: Callable[[], None]) -> None:
+            is_held.set()
+            assert may_go_on.wait(PATIENCE), "the loop did not go on meanwhile"
+            method()
+
         client = KINDS[kind](cluster.name_server)
-        for method in ("start", "shutdown"):
-            held = Held(client._twin, method)
-            called = asyncio.create_task(getattr(client, method)())
-            await until_async(held.is_entered.is_set)
-            held.let_go()
+        for name in ("start", "shutdown"):
+            is_held, may_go_on = threading.Event(), threading.Event()
+            setattr(client._twin, name, partial(held, getattr(client._twin, name)))
+            called = asyncio.create_task(getattr(client, name)())
+            await until_async(is_held.is_set)
+            may_go_on.set()
             await called
         await client.shutdown()  # once more is nothing
 
@@ -199,11 +193,20 @@ def test_no_thread_stays_behind(cluster: EmbeddedCluster) -> None:
             await producer.create_topic("asks", 1)
         before = client_threads()
         made: set[threading.Thread] = set()
-        for kind in KINDS.values():
-            async with kind(cluster.name_server) as client:
-                await asks(client)
+        for kind, make in KINDS.items():
+            async with make(cluster.name_server) as client:
+                await CALLS[kind](client)
                 made |= client_threads() - before
         await all_end(made)
+
+    run(main())
+
+
+def test_a_plain_function_runs_on_the_thread_that_calls_it() -> None:
+    async def main() -> None:
+        on_loop = OnLoop(threading.current_thread, asyncio.get_running_loop())
+        here, there = await asyncio.to_thread(lambda: (threading.current_thread(), on_loop()))
+        assert there is here
 
     run(main())
 
@@ -240,29 +243,24 @@ def test_what_runs_on_a_loop_that_ends_ends_with_it(caplog: pytest.LogCaptureFix
     assert not caplog.records
 
 
-def test_a_fork_is_told_that_the_client_is_not_its_own(cluster: EmbeddedCluster) -> None:
-    async def start() -> None:
-        await producer.start()
-        await producer.send(Message("forks", b"x"))
+def test_a_fork_is_told_that_the_client_is_not_its_own(
+    cluster: EmbeddedCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refused() -> None:
+        for call in (producer.send(Message("forks", b"x")), producer.start()):
+            with pytest.raises(ForkError, match="is that of a parent process"):
+                await call
 
-    def child(told: Any) -> None:
-        for call in (lambda: producer.send(Message("forks", b"x")), producer.start):
-            try:
-                asyncio.run(call())
-            except ForkError as error:
-                told.send(str(error))
+    async def main() -> None:
+        await producer.start()
+        with monkeypatch.context() as fork:
+            fork.setattr("rmqfast.aio.client.os", SimpleNamespace(getpid=lambda: 0))
+            await refused()
+            await asyncio.to_thread(run, refused())  # in a loop of the child's own
+        await producer.shutdown()
 
     producer = aio.Producer("forks", name_server=cluster.name_server)
-    run(start())
-    here, there = multiprocessing.Pipe()
-    process = multiprocessing.get_context("fork").Process(target=child, args=(there,))
-    process.start()
-    expected = "the Producer of rmqfast.aio is that of a parent process: make another one in this one"
-    for _ in range(2):
-        assert here.poll(PATIENCE)
-        assert here.recv() == expected
-    process.join(PATIENCE)
-    run(producer.shutdown())
+    run(main())
 
 
 LEAVES = """

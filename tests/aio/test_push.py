@@ -13,9 +13,8 @@ from typing import Any
 import pytest
 
 import rmqfast
-from rmqfast import ConsumeConcurrentlyStatus, ConsumeOrderlyStatus, EmbeddedCluster, MessageQueue, MessageView, aio
+from rmqfast import ConsumeConcurrentlyStatus, ConsumeOrderlyStatus, EmbeddedCluster, MessageView, aio
 from rmqfast.client.push import ConsumeConcurrentlyContext, in_order
-from rmqfast.errors import ArgumentError, ClientError
 from tests.client.push.listening import PATIENT, send
 from tests.waiting import PATIENCE
 from tests.waiting import until_async as until
@@ -80,22 +79,6 @@ def test_an_async_listener_runs_on_the_loop_many_calls_at_a_time(
 
     bodies = [b"%d" % number for number in range(20)]
     send(producer, "many", bodies, queues=2)
-    run(main())
-
-
-def test_a_plain_listener_runs_on_threads(cluster: EmbeddedCluster, producer: rmqfast.Producer) -> None:
-    async def main() -> None:
-        seen: list[threading.Thread] = []
-
-        def listen(messages: Sequence[MessageView], _context: Any) -> Any:
-            seen.append(threading.current_thread())
-            return SUCCESS
-
-        async with await consumer(cluster, listen, "plain"):
-            await until(lambda: seen)
-        assert threading.main_thread() not in seen
-
-    send(producer, "plain", [b"x"])
     run(main())
 
 
@@ -179,31 +162,3 @@ def test_messages_of_a_loop_that_ends_come_to_the_next_one(
     begun = threading.Event()
     send(producer, "left", [b"x"])
     run(take_over(run(leave())))
-
-
-def test_what_is_wrong_is_said_in_the_words_of_the_blocking_consumer(cluster: EmbeddedCluster) -> None:
-    async def main() -> None:
-        name_server = cluster.name_server
-        asynchronous = aio.PushConsumer("wrong", name_server=name_server, instance_name="aio")
-        blocking = rmqfast.PushConsumer("wrong", name_server=name_server, instance_name="blocking")
-        queue = MessageQueue("wrong", "broker-a", 0)
-        calls: list[Any] = [
-            lambda one: one.subscribe(""),
-            lambda one: one.subscribe("wrong", "||"),
-            lambda one: one.register_message_listener(7),
-            lambda one: one.suspend(),
-            lambda one: one.running_info(),
-            lambda one: one.update_consume_offset(queue, 1),
-            lambda one: one.start(),
-            lambda one: one.fetch_subscribe_message_queues("wrong"),
-        ]
-        for call in calls:
-            with pytest.raises((ClientError, ArgumentError)) as expected:
-                await asyncio.to_thread(call, blocking)
-            with pytest.raises(type(expected.value)) as raised:
-                await call(asynchronous)
-            assert str(raised.value) == str(expected.value)
-        with pytest.raises(ArgumentError, match="expected options of"):
-            aio.PushConsumer("wrong", no_option=1)
-
-    run(main())

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Awaitable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from rmqfast import EmbeddedCluster, LocalTransactionState, Message, aio, open_store
 from rmqfast.client.producer import SendStatus
-from rmqfast.errors import ClientError
+from tests.client.producer.transactions import ASKS_SOON
 from tests.waiting import until_async
 
 from .loops import run
@@ -21,9 +21,7 @@ COMMIT, ROLLBACK, UNKNOWN = LocalTransactionState
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[EmbeddedCluster]:
-    """A broker that soon asks what became of a transaction, and never gives up, however slow the answers are."""
-    often = {"transactionTimeOut": "50", "transactionCheckInterval": "50", "transactionCheckMax": "1000000"}
-    with EmbeddedCluster(config=often) as running:
+    with EmbeddedCluster(config=ASKS_SOON) as running:
         yield running
 
 
@@ -74,25 +72,6 @@ def test_transactions_are_carried_out_on_the_loop_many_at_a_time(cluster: Embedd
             expected = sends.keys() - {b"no"}
             await until_async(lambda: set(bodies(cluster, "money")) == expected, lambda: bodies(cluster, "money"))
             assert (await producer.send(Message("money", b"a plain one"))).status is SendStatus.SEND_OK
-            with pytest.raises(ClientError, match="the message body length is zero"):
-                await producer.send_in_transaction(Message("money", b""))
-
-    run(main())
-
-
-def test_a_listener_of_plain_functions_is_called_on_threads(cluster: EmbeddedCluster) -> None:
-    class Plain:
-        def execute_local_transaction(self, _message: Message, _argument: Any) -> LocalTransactionState:
-            assert threading.current_thread() is not threading.main_thread()
-            return COMMIT
-
-        def check_local_transaction(self, _message: Any) -> Awaitable[LocalTransactionState | None] | None:
-            return None
-
-    async def main() -> None:
-        async with aio.TransactionProducer("bank", Plain(), name_server=cluster.name_server) as producer:
-            assert (await producer.send_in_transaction(Message("plain", b"x"))).local_state is COMMIT
-            await until_async(lambda: set(bodies(cluster, "plain")) == {b"x"}, lambda: bodies(cluster, "plain"))
 
     run(main())
 

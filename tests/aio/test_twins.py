@@ -10,7 +10,7 @@ import pytest
 import rmqfast
 from rmqfast import aio
 from rmqfast.client.consumer import OffsetStore
-from rmqfast.client.instance import ConsumerInner, ProducerInner
+from rmqfast.client.instance import ClientConfig, ConsumerInner, ProducerInner
 
 NAMES = ["Admin", "LitePullConsumer", "Producer", "PullConsumer", "PushConsumer", "TransactionProducer"]
 
@@ -27,6 +27,16 @@ INNER = {
     "TransactionProducer": _OF_PRODUCERS,
     "PullConsumer": _OF_CONSUMERS,
     "LitePullConsumer": _OF_CONSUMERS,
+}
+#: What clients are made from.
+GIVEN = {
+    "name_server": "127.0.0.1:1",
+    "instance_name": "one",
+    "namespace": "ns",
+    "config": ClientConfig(),
+    "enable_msg_trace": True,
+    "customized_trace_topic": "traces",
+    "timeout": 7.0,
 }
 MEMBERS = [
     (name, member) for name in NAMES for member in sorted(public(getattr(rmqfast, name)) - INNER.get(name, set()))
@@ -46,6 +56,22 @@ def test_the_package_has_a_twin_of_each_client() -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_a_twin_is_made_from_the_same(name: str) -> None:
     assert parameters(getattr(aio, name)) == parameters(getattr(rmqfast, name))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_blocking_twin_is_given_what_a_client_is(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    blocking, seen = getattr(rmqfast, name), list[dict[str, Any]]()
+    make, known = blocking.__init__, inspect.signature(blocking).parameters
+
+    def noted(self: Any, *args: Any, **named: Any) -> None:
+        seen.append(named)
+        make(self, *args, **named)
+
+    monkeypatch.setattr(blocking, "__init__", noted)
+    given = {each: value for each, value in GIVEN.items() if each in known}
+    of_all = {"group": "g", "listener": object()}
+    getattr(aio, name)(**given, **{each: value for each, value in of_all.items() if each in known})
+    assert given.items() <= seen[0].items()
 
 
 @pytest.mark.parametrize(("name", "member"), MEMBERS)

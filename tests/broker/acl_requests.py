@@ -8,36 +8,19 @@ from pathlib import Path
 
 from rmqfast.broker.acl import AccessValidator, AclFiles, Mode
 from rmqfast.errors import ResponseError
-from rmqfast.remoting import Request, Response
+from rmqfast.remoting import Request
 from rmqfast.remoting.credentials import Credentials
 
 from .acl_questions import Question
+from .client_doubles import Line
 
 NOW = 1_700_000_000_000
-
-
-class Peer:
-    """A connection of which only the address matters."""
-
-    def __init__(self, remote_address: str) -> None:
-        self.remote_address = remote_address
-        self.local_address = "127.0.0.1:10911"
-        self.is_open = True
-
-    def request(self, code: int, ext_fields: Mapping[str, str], body: bytes = b"", *, timeout: float = 3.0) -> Response:
-        raise NotImplementedError
-
-    def send_oneway(self, code: int, ext_fields: Mapping[str, str], body: bytes = b"") -> None:
-        raise NotImplementedError
-
-    def close(self) -> None:
-        self.is_open = False
 
 
 def request(
     code: int, fields: Mapping[str, str] | None = None, body: bytes = b"", *, peer: str = "1.2.3.4:5678"
 ) -> Request:
-    return Request(code, fields or {}, body, Peer(peer))
+    return Request(code, fields or {}, body, Line(peer))
 
 
 def signed(keys: str, code: int, fields: Mapping[str, str] | None = None, body: bytes = b"") -> Request:

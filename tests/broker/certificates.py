@@ -7,6 +7,8 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+
 NAMES = "DNS:localhost,IP:127.0.0.1,IP:::1"
 
 
@@ -79,6 +81,18 @@ def make_authority(folder: Path, name: str = "ca") -> Authority:
     added = [argument for extension in extensions for argument in ("-addext", extension)]
     _openssl("req", "-x509", "-key", pair.key, "-subj", f"/CN={name}", "-days", 2, *added, "-out", pair.certificate)
     return Authority(folder, pair)
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    """Whom both sides of a test trust."""
+    return make_authority(tmp_path_factory.mktemp("certificates"))
+
+
+@pytest.fixture(scope="module")
+def stranger(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    """Whom nobody trusts."""
+    return make_authority(tmp_path_factory.mktemp("stranger"), "stranger")
 
 
 def _make_key(path: Path) -> None:

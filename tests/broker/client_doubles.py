@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
-import rmqfast
 from rmqfast.broker.clients.client_channel import ClientChannel
+from rmqfast.broker.statistics.broker_stats import Counter
 from rmqfast.errors import ChannelClosedError
 from rmqfast.remoting import Request, Response
 from rmqfast.remoting.protocol.heartbeat_data import ConsumerData
@@ -17,7 +16,13 @@ from rmqfast.store.config import SubscriptionGroupConfig, TopicConfig
 
 
 class Line:
-    """A connection that keeps what is sent to its client, and whose client answers as it is told to."""
+    """A connection that keeps what is sent to its client.
+
+    Attributes:
+        sent: Code, fields and body of what asks for no answer.
+        asked: Code, fields, body and patience of what asks for one.
+        answer: Gives what the client answers, or raises; without it the client is gone.
+    """
 
     def __init__(self, address: str = "192.0.2.7:40001", answer: Callable[..., Response] | None = None) -> None:
         self.remote_address = address
@@ -25,13 +30,13 @@ class Line:
         self.is_open = True
         self.sent: list[tuple[int, dict[str, str], bytes]] = []
         self.asked: list[tuple[int, dict[str, str], bytes, float]] = []
-        self._answer = answer
+        self.answer = answer
 
     def request(self, code: int, ext_fields: Mapping[str, str], body: bytes = b"", *, timeout: float = 3.0) -> Response:
         self.asked.append((int(code), dict(ext_fields), body, timeout))
-        if self._answer is None:
+        if self.answer is None:
             raise ChannelClosedError(self.remote_address)
-        return self._answer()
+        return self.answer()
 
     def send_oneway(self, code: int, ext_fields: Mapping[str, str], body: bytes = b"") -> None:
         self.sent.append((int(code), dict(ext_fields), body))
@@ -55,7 +60,8 @@ class Tables:
     subscriptions: dict[tuple[str, str], tuple[str, str, int, list[int]]] = field(default_factory=dict)
     online: dict[str, str] = field(default_factory=dict)
     committed: dict[str, dict[int, int]] = field(default_factory=dict)
-    perm: int = 6
+    permission: int | None = None
+    counted: Sequence[Counter] = ()
 
     def put_topic(self, config: TopicConfig) -> None:
         self.topics[config.topic_name] = config
@@ -98,51 +104,10 @@ class Tables:
                 del self.committed[key]
 
     def set_permission(self, perm: int) -> None:
-        self.perm = perm
+        self.permission = perm
 
-    def counters(self) -> Sequence[tuple[str, str, int, int]]:
-        return []
-
-
-class StoreOfFiles:
-    """The live side of a store that nobody writes to: what a reader finds in its files."""
-
-    def __init__(self, path: Path) -> None:
-        self._store = rmqfast.open_store(path)
-        self._log = min((path / "commitlog").iterdir())
-
-    def queue_bounds(self, topic: str, queue_id: int) -> tuple[int, int]:
-        return self._store.topics().get(topic, {}).get(queue_id, (0, 0))
-
-    def unit(self, topic: str, queue_id: int, queue_offset: int) -> tuple[int, int, int] | None:
-        low, high = self.queue_bounds(topic, queue_id)
-        if not low <= queue_offset < high:
-            return None
-        message = self._store.get(topic, queue_id, queue_offset, max_messages=1).messages[0]
-        return message.physical_offset, message.store_size, 0
-
-    def record(self, physical_offset: int) -> bytes | None:
-        log = self._log.read_bytes()
-        size = int.from_bytes(log[physical_offset : physical_offset + 4], "big")
-        return log[physical_offset : physical_offset + size] if 0 < size < 1 << 20 else None
-
-    def store_time(self, topic: str, queue_id: int, queue_offset: int) -> int:
-        result = self._store.get(topic, queue_id, queue_offset, max_messages=1)
-        return result.messages[0].store_timestamp if result.messages else -1
-
-    def offset_for_time(self, topic: str, queue_id: int, when: int) -> int:
-        return self._store.offset_for_time(topic, queue_id, when, rule="4.9.4")
-
-    def query(self, topic: str, key: str, max_num: int, begin: int, end: int) -> tuple[list[bytes], int, int]:
-        raise NotImplementedError
-
-    def log_bounds(self) -> tuple[int, int]:
-        info = self._store.info()
-        return info.min_offset, info.max_offset
-
-    def earliest_store_time(self, topic: str | None, queue_id: int | None) -> int:
-        when = self._store.earliest_time(topic, queue_id)
-        return -1 if when is None else when
+    def counters(self) -> Sequence[Counter]:
+        return self.counted
 
 
 class QueuesByHand:

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+import rmqfast
+from tests.broker.certificates import authority, stranger
 from tests.broker.control_plane import ControlPlane
 from tests.remoting.patient import patient_clients
 
-__all__ = ["patient_clients", "plane", "still"]
+__all__ = ["authority", "offsets_store", "patient_clients", "plane", "still", "stranger"]
+
+
+@pytest.fixture
+def offsets_store(golden_store_copy: Callable[[str], Path]) -> Iterator[rmqfast.WritableStore]:
+    """The golden store of consumer offsets, open for appending."""
+    with rmqfast.open_store(golden_store_copy("offsets-4.9.4"), mode="a") as store:
+        yield store
 
 
 @pytest.fixture

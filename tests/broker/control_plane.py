@@ -25,7 +25,7 @@ from rmqfast.broker.queries.consume_time_span_processor import ConsumeTimeSpanPr
 from rmqfast.broker.queries.query_message_processor import QueryMessageProcessor
 from rmqfast.broker.queries.queue_bounds_processor import QueueBoundsProcessor
 from rmqfast.broker.queries.runtime_info_processor import RuntimeInfoProcessor
-from rmqfast.broker.statistics.broker_stats import BrokerStats, Counter
+from rmqfast.broker.statistics.broker_stats import BrokerStats
 from rmqfast.broker.statistics.broker_stats_processor import BrokerStatsProcessor
 from rmqfast.broker.statistics.store_stats import StoreStats
 from rmqfast.broker.topics.subscription_group_manager import SubscriptionGroupManager
@@ -35,83 +35,11 @@ from rmqfast.broker.topics.topic_processor import TopicProcessor
 from rmqfast.errors import ResponseError
 from rmqfast.remoting import Later, Processor, Request, Response, process
 from rmqfast.remoting.fastjson import decode, encode
-from rmqfast.store.config import SubscriptionGroupConfig, TopicConfig
+from rmqfast.store.config import TopicConfig
+from tests.broker.client_doubles import Line, Tables
 
 NOW = 1_795_232_100_000
 SMALL = rmqfast.AppendOptions(file_size=1 << 22, queue_file_size=20_000, index_slots=1000, index_entries=4000)
-
-
-class Peer:
-    """A connection of which only the address is asked for."""
-
-    local_address = "127.0.0.1:25010"
-    remote_address = "127.0.0.1:40000"
-    is_open = True
-
-    def request(self, code: int, ext_fields: Mapping[str, str], body: bytes = b"", *, timeout: float = 3.0) -> Response:
-        raise AssertionError("nobody is asked back")
-
-    def send_oneway(self, code: int, ext_fields: Mapping[str, str], body: bytes = b"") -> None:
-        pass
-
-    def close(self) -> None:
-        self.is_open = False
-
-
-class Tables:
-    """The tables of a data plane, and the offsets of groups."""
-
-    def __init__(self) -> None:
-        self.topics: dict[str, TopicConfig] = {}
-        self.groups: dict[str, SubscriptionGroupConfig] = {}
-        self.committed_offsets: dict[tuple[str, str], dict[int, int]] = {}
-        self.permission: int | None = None
-        self.counted: list[Counter] = []
-
-    def put_topic(self, config: TopicConfig) -> None:
-        self.topics[config.topic_name] = config
-
-    def remove_topic(self, name: str) -> None:
-        self.topics.pop(name, None)
-
-    def put_group(self, config: SubscriptionGroupConfig) -> None:
-        self.groups[config.group_name] = config
-
-    def remove_group(self, name: str) -> None:
-        self.groups.pop(name, None)
-
-    def put_subscription(  # noqa: PLR0917 - the data plane has it so
-        self, group: str, topic: str, expression_type: str, sub_string: str, sub_version: int, codes: list[int]
-    ) -> None:
-        pass
-
-    def remove_subscription(self, group: str, topic: str) -> None:
-        pass
-
-    def put_consumer_group(self, group: str, message_model: str) -> None:
-        pass
-
-    def remove_consumer_group(self, group: str) -> None:
-        pass
-
-    def commit_offset(self, group: str, topic: str, queue_id: int, offset: int) -> None:
-        self.committed_offsets.setdefault((topic, group), {})[queue_id] = offset
-
-    def offset(self, group: str, topic: str, queue_id: int) -> int:
-        return self.committed_offsets.get((topic, group), {}).get(queue_id, -1)
-
-    def offsets(self) -> dict[str, dict[int, int]]:
-        return {f"{topic}@{group}": dict(queues) for (topic, group), queues in self.committed_offsets.items()}
-
-    def remove_offsets(self, group: str, topic: str | None = None) -> None:
-        kept = {place: queues for place, queues in self.committed_offsets.items() if place[1] != group}
-        self.committed_offsets = kept if topic is None else self.committed_offsets
-
-    def set_permission(self, perm: int) -> None:
-        self.permission = perm
-
-    def counters(self) -> list[Counter]:
-        return self.counted
 
 
 class ControlPlane:
@@ -144,7 +72,7 @@ class ControlPlane:
         self.consumers = ConsumerManager(self.tables, self.filters)
         self.offsets = ConsumerOffsetManager(path, self.tables, self.store.live)
         self.clients = self._clients()
-        self.peers: defaultdict[str, Peer] = defaultdict(Peer)
+        self.lines: defaultdict[str, Line] = defaultdict(Line)
         self.stats = BrokerStats(self.tables.counters)
         self.store_stats = StoreStats(self.tables.counters, now=NOW)
         self.delay_offsets: dict[int, int] = {}
@@ -159,7 +87,7 @@ class ControlPlane:
 
     def answer(self, code: int, ext_fields: Mapping[str, str] | None = None, body: bytes = b"") -> Response:
         """What is answered to a request, at once or later."""
-        answer = process(self.processors, Request(code, ext_fields or {}, body, Peer()))
+        answer = process(self.processors, Request(code, ext_fields or {}, body, Line()))
         if isinstance(answer, Later):
             try:
                 return answer.work()
@@ -176,12 +104,12 @@ class ControlPlane:
 
     def heartbeat(self, body: bytes) -> None:
         """Hears a client; its groups and what they want are taken."""
-        peer = self.peers[decode(body)["clientID"]]
-        assert self.clients.heartbeat(Request(34, {}, body, peer)).code == 0
+        line = self.lines[decode(body)["clientID"]]
+        assert self.clients.heartbeat(Request(34, {}, body, line)).code == 0
 
     def leave(self, fields: Mapping[str, str]) -> None:
         """Hears that a client leaves a group."""
-        self.clients.unregister(Request(35, fields, b"", self.peers[fields["clientID"]]))
+        self.clients.unregister(Request(35, fields, b"", self.lines[fields["clientID"]]))
 
     def come_online(self, group: str, topic: str) -> None:
         """Has a consumer of a group want all of a topic, and nothing else."""

@@ -1,38 +1,17 @@
-"""What stands around the control plane: connections that keep what they are sent, topics and groups in a dict."""
+"""What stands around the control plane: topics, groups and offsets in a dict."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 
-from rmqfast.remoting import VERSION, Request, Response
+from rmqfast.remoting import VERSION, Request
 from rmqfast.store.config import SubscriptionGroupConfig, TopicConfig
-
-
-@dataclass(eq=False)
-class RecordingChannel:
-    """`answer` answers requests; it may raise."""
-
-    remote_address: str = "10.1.2.3:4567"
-    local_address: str = "127.0.0.1:10911"
-    is_open: bool = True
-    sent: list[tuple[int, dict[str, str], bytes]] = field(default_factory=list)
-    answer: Callable[[], Response] = Response
-
-    def request(self, code: int, ext_fields: Mapping[str, str], body: bytes = b"", *, timeout: float = 3.0) -> Response:
-        self.sent.append((code, dict(ext_fields), body))
-        return self.answer()
-
-    def send_oneway(self, code: int, ext_fields: Mapping[str, str], body: bytes = b"") -> None:
-        self.sent.append((code, dict(ext_fields), body))
-
-    def close(self) -> None:
-        self.is_open = False
+from tests.broker.client_doubles import Line
 
 
 def request(code: int, fields: Mapping[str, object], body: bytes = b"", version: int = VERSION) -> Request:
     texts = {name: str(value) for name, value in fields.items()}
-    return Request(code, texts, body, RecordingChannel(), version=version)
+    return Request(code, texts, body, Line(), version=version)
 
 
 class Topics:

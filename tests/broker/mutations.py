@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import random
 from dataclasses import dataclass
 from functools import cache
 
 from rmqfast.remoting import RequestCode
-from tests.wire_traffic import GOLDEN
+from tests.broker.interop.replay import recording
 
 #: What stands in the place of a number or a text.
 NASTY = [
@@ -57,11 +56,9 @@ class Recorded:
 @cache
 def recorded(version: str = "4.9.4") -> list[Recorded]:
     """All requests of clients."""
-    with gzip.open(GOLDEN / f"wire-{version}.jsonl.gz", "rt") as lines:
-        rows = [json.loads(line) for line in lines]
     return [
         Recorded(row["server"], row["code"], row["name"], bytes.fromhex(row["request"]))
-        for row in rows
+        for row in recording(version)
         if row["direction"] == "client-to-server"
     ]
 

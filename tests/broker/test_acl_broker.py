@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import json
 import operator
-import socket
-import struct
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +20,8 @@ from tests.waiting import PATIENCE, until
 
 from . import acl_questions, acl_requests
 from .acl_requests import request, validator
+from .live_server import Wire
+from .mutations import json_frame
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 
@@ -36,60 +35,40 @@ SENSELESS = "PlainAccessValidator.parse"
 Answer = dict[str, Any]
 
 
-class Wire:
+class Asking(Wire):
     """A connection to a broker: a request goes out, its answer comes back, or nothing in a second."""
 
     def __init__(self, port: int) -> None:
-        self._socket = socket.create_connection(("127.0.0.1", port), timeout=10, source_address=(SOURCE, 0))
+        super().__init__(f"127.0.0.1:{port}", (SOURCE, 0))
         self._opaque = 0
 
-    def ask(self, wanted: Request, *, patience: float = 1.0) -> Answer | None:
+    def request(self, wanted: Request, *, patience: float = 1.0) -> Answer | None:
         self._opaque += 1
-        members = {"code": int(wanted.code), "extFields": dict(wanted.ext_fields), "flag": 0, "language": "JAVA"}
-        members |= {"opaque": self._opaque, "serializeTypeCurrentRPC": "JSON", "version": 401}
-        header = json.dumps(members).encode()
-        length = 4 + len(header) + len(wanted.body)
-        self._socket.sendall(struct.pack(">ii", length, len(header)) + header + wanted.body)
-        self._socket.settimeout(patience)
+        self.socket.sendall(json_frame(wanted.code, dict(wanted.ext_fields), wanted.body, opaque=self._opaque))
+        self.socket.settimeout(patience)
         try:
-            while (answer := self._read())["opaque"] != self._opaque or not answer["flag"] & 1:
-                pass
+            while True:
+                header, body = self.answer()
+                if header["opaque"] == self._opaque and header["flag"] & 1:
+                    return {**header, "body": body}
         except TimeoutError:
             return None
-        return answer
-
-    def _read(self) -> Answer:
-        length, header_length = struct.unpack(">ii", self._exactly(8))
-        header = json.loads(self._exactly(header_length & 0xFFFFFF))
-        answer: Answer = {**header, "body": self._exactly(length - 4 - (header_length & 0xFFFFFF))}
-        return answer
-
-    def _exactly(self, size: int) -> bytes:
-        data = b""
-        while len(data) < size:
-            more = self._socket.recv(size - len(data))
-            assert more, "the broker closed the connection"
-            data += more
-        return data
-
-    def close(self) -> None:
-        self._socket.close()
 
 
 @pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Wire, Path]]:
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Asking, Path]]:
     home = tmp_path_factory.mktemp("acl")
     (home / "home/conf").mkdir(parents=True)
     (home / "home/conf/plain_acl.yml").write_text(RULES, encoding="utf-8")
     with (
         RocketMQ("4.9.4", home, "aclEnable=true", "mappedFileSizeCommitLog=1048576", clean=False) as cluster,
-        closing(Wire(cluster.broker_port)) as wire,
+        Asking(cluster.broker_port) as wire,
     ):
         yield wire, home
 
 
 def test_a_real_broker_refuses_what_is_refused_here_with_the_same_remark(
-    broker: tuple[Wire, Path], tmp_path: Path
+    broker: tuple[Asking, Path], tmp_path: Path
 ) -> None:
     wire, _ = broker
     ours = validator(tmp_path, {"conf/plain_acl.yml": RULES}, "java")
@@ -105,7 +84,7 @@ def test_a_real_broker_refuses_what_is_refused_here_with_the_same_remark(
             wanted = acl_requests.asked({"code": code, "ext": ext, "body": body, "address": f"{SOURCE}:1", **keys})
             remark = acl_requests.refusal(ours, wanted)
             # what passes may be answered late, or never: a pull waits, some codes have no answer
-            answer = wire.ask(wanted, patience=PATIENCE if remark else 0.05)
+            answer = wire.request(wanted, patience=PATIENCE if remark else 0.05)
             theirs = (answer or {}).get("remark") or ""
             if SENSELESS in theirs or SENSELESS in (remark or ""):
                 assert remark, wanted
@@ -118,8 +97,8 @@ def test_a_real_broker_refuses_what_is_refused_here_with_the_same_remark(
     assert refused > 300
 
 
-def both(wire: Wire, ours: AccessValidator, processor: AclProcessor, wanted: Request) -> tuple[Answer, Answer]:
-    theirs = wire.ask(wanted, patience=PATIENCE)
+def both(wire: Asking, ours: AccessValidator, processor: AclProcessor, wanted: Request) -> tuple[Answer, Answer]:
+    theirs = wire.request(wanted, patience=PATIENCE)
     assert theirs is not None, wanted
     told = {
         "code": theirs["code"],
@@ -137,10 +116,10 @@ def both(wire: Wire, ours: AccessValidator, processor: AclProcessor, wanted: Req
     return told, {"code": int(answer.code), "remark": answer.remark, "ext": ext, "body": answer.body}
 
 
-def test_a_real_broker_maintains_its_accounts_as_this_one_does(broker: tuple[Wire, Path], tmp_path: Path) -> None:
+def test_a_real_broker_maintains_its_accounts_as_this_one_does(broker: tuple[Asking, Path], tmp_path: Path) -> None:
     wire, home = broker
     ours = validator(tmp_path / "home", {"conf/plain_acl.yml": RULES}, "java")
-    port = wire._socket.getpeername()[1]
+    port = wire.socket.getpeername()[1]
     names = {"cluster_name": "DefaultCluster", "broker_name": "broker-a", "broker_address": f"127.0.0.1:{port}"}
     processor = AclProcessor(ours, **names)
     admin = Credentials("rocketmq2", "87654321")

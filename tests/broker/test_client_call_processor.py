@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-import rmqfast
+from rmqfast import WritableStore
 from rmqfast.broker.clients.client_version import version_name
 from rmqfast.errors import RemotingTimeoutError
 from rmqfast.message import MessageQueue
@@ -16,7 +16,7 @@ from rmqfast.remoting import Later, Response, process
 from rmqfast.remoting.fastjson import encode
 
 from .client_control import Control
-from .client_doubles import Line, StoreOfFiles, client, consumer, request
+from .client_doubles import Line, client, consumer, request
 
 QUEUE = MessageQueue("t", "broker-a", 0)
 
@@ -73,11 +73,10 @@ def test_how_a_call_ends(
     assert (got.code, got.remark) == expected
 
 
-def test_a_consumer_gets_the_very_record_of_a_message(tmp_path: Path, golden_store: Callable[[str], Path]) -> None:
-    path = golden_store("offsets-4.9.4")
-    control = Control(tmp_path, StoreOfFiles(path))
+def test_a_consumer_gets_the_very_record_of_a_message(tmp_path: Path, offsets_store: WritableStore) -> None:
+    control = Control(tmp_path, offsets_store.live)
     line = _online(control, Line(answer=lambda: Response(body=b'{"consumeResult":"CR_SUCCESS"}')))
-    message = rmqfast.open_store(path).get("fx_plain", 0, 3, max_messages=1).messages[0]
+    message = offsets_store.get("fx_plain", 0, 3, max_messages=1).messages[0]
     fields: dict[str, Any] = {
         "consumerGroup": "g",
         "clientId": "c",
@@ -105,9 +104,9 @@ def test_a_consumer_gets_the_very_record_of_a_message(tmp_path: Path, golden_sto
     ],
 )
 def test_a_message_that_cannot_be_consumed_directly(
-    tmp_path: Path, golden_store: Callable[[str], Path], message_id: str, remark: str
+    tmp_path: Path, offsets_store: WritableStore, message_id: str, remark: str
 ) -> None:
-    control = Control(tmp_path, StoreOfFiles(golden_store("offsets-4.9.4")))
+    control = Control(tmp_path, offsets_store.live)
     answer = control.answer(request(309, consumerGroup="g", msgId=message_id))
     assert answer.code == 1
     assert (answer.remark or "").startswith(remark)

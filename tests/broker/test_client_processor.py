@@ -50,14 +50,6 @@ def test_a_heartbeat_registers_all_its_groups_and_notifies(control: Control) -> 
     assert set(control.tables.online) == {"g", "h"}
 
 
-def test_the_same_heartbeat_again_notifies_nobody(control: Control) -> None:
-    line = Line()
-    control.answer(request(34, line, heartbeat("g")))
-    line.sent.clear()
-    control.answer(request(34, line, heartbeat("g")))
-    assert line.sent == []
-
-
 def test_the_retry_topic_has_the_groups_queues_and_the_units_flag(control: Control) -> None:
     control.groups["g"] = SubscriptionGroupConfig(group_name="g", retry_queue_nums=3)
     control.answer(request(34, Line(), heartbeat("g", unitMode=True)))

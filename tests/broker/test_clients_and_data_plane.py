@@ -20,6 +20,7 @@ from rmqfast.store.config import ConsumerOffsetTable, SubscriptionGroupConfig, T
 from tests.waiting import PATIENCE
 
 from .client_control import Control
+from .pulled import body_of, records_of
 from .socket_client import SocketClient
 
 GROUP, TOPIC = "conflict", "orders"
@@ -103,17 +104,8 @@ class PushConsumer:
             expressionType=self.expression_type,
         )
         told = header.get("extFields") or {}
-        return header["code"], header.get("remark") or "", int(told.get("nextBeginOffset", -1)), _bodies(body)
-
-
-def _bodies(records: bytes) -> list[str]:
-    """The bodies of records of hosts with four bytes."""
-    bodies = []
-    while records:
-        size, length = int.from_bytes(records[:4], "big"), int.from_bytes(records[84:88], "big")
-        bodies.append(records[88 : 88 + length].decode())
-        records = records[size:]
-    return bodies
+        bodies = [body_of(record).decode() for record in records_of(body)]
+        return header["code"], header.get("remark") or "", int(told.get("nextBeginOffset", -1)), bodies
 
 
 def test_two_consumers_of_a_group_get_what_the_newest_heartbeat_wants(broker: Broker) -> None:

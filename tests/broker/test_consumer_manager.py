@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from rmqfast.broker.clients.client_channel import MAX_GROUPS_OF_CHANNEL, GroupChange
+from rmqfast.broker.clients.client_channel import GroupChange
 from rmqfast.broker.clients.consumer_filter_manager import ConsumerFilterManager
 from rmqfast.broker.clients.consumer_manager import ConsumerManager
-from rmqfast.errors import ResponseError
 
 from .client_doubles import Line, Tables, client, consumer, subscription
 
@@ -61,10 +60,6 @@ def test_two_clients_with_other_topics_erase_each_others(consumers: ConsumerMana
     assert set(tables.subscriptions) == {("g", "u")}
     consumers.register(first, consumer("g", WANTS_T))
     assert set(tables.subscriptions) == {("g", "t")}
-
-
-def test_a_group_may_forbid_notices(consumers: ConsumerManager) -> None:
-    assert consumers.register(client(Line()), consumer("g", WANTS_T), is_notify_enabled=False) is None
 
 
 def test_the_broker_may_forbid_all_notices(tables: Tables, filters: ConsumerFilterManager) -> None:
@@ -168,13 +163,3 @@ def test_a_group_that_was_given_out_does_not_change(consumers: ConsumerManager) 
     assert before is not None
     assert list(before.clients) == [line]
     assert consumers.group("g") is None
-
-
-def test_a_connection_is_in_a_thousand_groups_at_most(consumers: ConsumerManager) -> None:
-    line = Line()
-    for number in range(MAX_GROUPS_OF_CHANNEL):
-        consumers.register(client(line), consumer(f"g{number}", WANTS_T))
-    consumers.check_room(line, ["g0", "g1"])
-    with pytest.raises(ResponseError, match="expected at most 1000, got 1001"):
-        consumers.check_room(line, ["one-more"])
-    consumers.check_room(Line(), ["one-more"])

@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from rmqfast import WritableStore
 from rmqfast.broker.offsets.consumer_offset_manager import LONG_MAX, ConsumerOffsetManager
 from rmqfast.broker.plane.live_store import LiveStore
 from rmqfast.store import GetLimits
 from rmqfast.store.config import ConsumerOffsetTable
 
-from .client_doubles import QueuesByHand, StoreOfFiles, Tables
+from .client_doubles import QueuesByHand, Tables
 
 MEMORY = GetLimits(physical_memory=1000)
 
@@ -57,11 +58,10 @@ def test_where_a_group_begins(
     assert _offsets(tmp_path, tables, store).query("g", "t", 0) == begins
 
 
-def test_a_new_group_begins_at_the_start_of_a_real_store(golden_store: Callable[[str], Path]) -> None:
-    path = golden_store("offsets-4.9.4")
-    store = StoreOfFiles(path)
-    in_memory = ConsumerOffsetManager(path, Tables(), store, limits=GetLimits(physical_memory=1 << 30))
-    on_disk = ConsumerOffsetManager(path, Tables(), store, limits=GetLimits(physical_memory=1))
+def test_a_new_group_begins_at_the_start_of_a_real_store(offsets_store: WritableStore) -> None:
+    path, live = offsets_store.path, offsets_store.live
+    in_memory = ConsumerOffsetManager(path, Tables(), live, limits=GetLimits(physical_memory=1 << 30))
+    on_disk = ConsumerOffsetManager(path, Tables(), live, limits=GetLimits(physical_memory=1))
     assert in_memory.query("new", "fx_plain", 0) == 0
     assert on_disk.query("new", "fx_plain", 0) is None
 

@@ -13,7 +13,6 @@ from rmqfast.broker.transactions.half_messages import HALF_TOPIC, OP_TOPIC, Half
 from rmqfast.errors import FlushTimeoutError, RmqError, StoreIOError
 from rmqfast.remoting import Again, Later, Response, process
 from tests.broker.doubles import request
-from tests.broker.file_store import FileStore
 from tests.broker.memory_store import MemoryStore
 from tests.broker.recorded import recorded
 
@@ -212,9 +211,8 @@ def test_the_ends_that_a_java_client_told_are_understood() -> None:
 
 def test_a_real_store_keeps_both_ends(tmp_path: Path) -> None:
     with rmqfast.open_store(tmp_path / "s", mode="a", options=SMALL) as store:
-        files = FileStore(store)
-        half = HalfMessages(files, store.append, store_host="127.0.0.1:10911", now=lambda: 999)
-        processor = EndTransactionProcessor(half, files)
+        half = HalfMessages(store.live, store.append, store_host="127.0.0.1:10911", now=lambda: 999)
+        processor = EndTransactionProcessor(half, store.live)
         for queue_offset, how in enumerate((COMMIT, ROLLBACK)):
             at = store.append(HALF, born_host="10.9.9.9:1", sys_flag=0x300).physical_offset
             fields = {"producerGroup": "p", "tranStateTableOffset": queue_offset, "commitLogOffset": at}

@@ -23,7 +23,6 @@ from .live_server import SMALL, Wire, pull_fields, send_fields
 from .mutations import NASTY, Recorded, framed, json_frame, one_of_each
 
 LISTENERS = ["broker", "vip", "namesrv"]
-DEEP = 60_000
 
 
 @pytest.fixture(scope="module")
@@ -74,33 +73,20 @@ def number(value: int) -> bytes:
 
 HEADER = b'{"code":105,"extFields":{"topic":"t"},"flag":0,"language":"JAVA","opaque":1,"version":401}'
 BINARY = b"\0\x69\0\x01\x91\0\0\0\x07\0\0\0\0\0\0\0\x01r\0\0\0\x0c\0\x05topic\0\0\0\x01t"
+#: Lengths and headers that cannot be are the matter of frame.rs, json_header.rs and binary_header.rs: some of each.
 MALFORMED = {
     "another protocol": b"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
     "TLS": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(600),
     "zeroes": bytes(64),
     "negative length": number(-1) + bytes(8),
-    "length too small for the mark": number(3) + bytes(8),
-    "length above the limit": number((16 << 20) - 3) + number(10),
     "largest length": number(0x7FFFFFFF) + number(10),
-    "header longer than the frame": number(20) + number(17) + bytes(16),
-    "header above its limit": number(1 << 20) + number((64 << 10) + 1),
-    "serialiser 2": framed(HEADER, serialize_type=2),
     "serialiser 255": framed(HEADER, serialize_type=255),
     "JSON said to be binary": framed(HEADER, serialize_type=1),
     "binary said to be JSON": framed(BINARY),
     "no header": number(4) + number(0),
-    "cut header": framed(HEADER[:-1]),
     "not UTF-8": framed(HEADER.replace(b'"t"', b'"\xff"')),
     "control character": framed(HEADER.replace(b'"t"', b'"\x01"')),
-    "a list": framed(b"[]"),
-    "deep": framed(b'{"code":105,"x":' + b"[" * DEEP),
-    "deep fields": framed(b'{"code":105,"extFields":{"a":' + b'{"a":' * (DEEP // 5)),
-    "code beyond 32 bits": framed(HEADER.replace(b"105", b"4294967401")),
-    "code is a fraction": framed(HEADER.replace(b"105", b"105.5")),
-    "code is a huge number": framed(HEADER.replace(b"105", b"9" * 60_000)),
-    "opaque is an object": framed(HEADER.replace(b'"opaque":1', b'"opaque":{}')),
-    "too many fields": framed(json.dumps({"code": 105, "extFields": {f"f{n}": "" for n in range(257)}}).encode()),
-    "binary: cut": framed(BINARY[:-1], serialize_type=1),
+    "deep fields": framed(b'{"code":105,"extFields":{"a":' + b'{"a":' * 12_000),
     "binary: remark of 2 GiB": framed(BINARY[:13] + number(0x7FFFFFFF) + BINARY[17:], serialize_type=1),
     "binary: negative remark": framed(BINARY[:13] + number(-1) + BINARY[17:], serialize_type=1),
     "binary: negative name": framed(BINARY[:22] + b"\xff\xff" + BINARY[24:], serialize_type=1),
@@ -116,19 +102,6 @@ def test_what_is_no_frame_ends_its_connection_and_no_other(cluster: EmbeddedClus
             wire.socket.sendall(MALFORMED[name])
         assert wire.is_ended()
         assert other.ask(105 if listener == "namesrv" else 30, {"topic": "t", "queueId": "0"})[0]["flag"] == 1
-
-
-@pytest.mark.parametrize("listener", LISTENERS)
-def test_a_frame_may_end_anywhere(cluster: EmbeddedCluster, listener: str) -> None:
-    frame = json_frame(310, send_fields("cut"), b"body")
-    for end in range(0, len(frame), 3):
-        with Wire(address(cluster, listener)) as wire:
-            wire.socket.sendall(frame[:end])
-    with Wire(address(cluster, listener)) as wire:
-        for at in range(len(frame)):
-            wire.socket.sendall(frame[at : at + 1])
-        if listener != "namesrv":
-            assert wire.answer()[0]["code"] == 0
 
 
 @pytest.mark.parametrize("code", [-1, 0, 9999, 32_767, 65_536, 200_050, 2**31 - 1, -(2**31)])

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
-from rmqfast.broker.clients.client_channel import MAX_GROUPS_OF_CHANNEL
 from rmqfast.broker.clients.producer_manager import ProducerManager
-from rmqfast.errors import ResponseError
 
 from .client_doubles import Line, client
 
@@ -88,25 +84,6 @@ def test_who_is_silent_for_more_than_120_seconds_is_removed() -> None:
     assert producers.scan(120_001) == [silent]
     assert producers.scan(120_002) == [alive]
     assert producers.table() == {}
-
-
-def test_the_table_of_all_producers_has_javas_form_of_an_address() -> None:
-    producers = ProducerManager()
-    producers.register(client(Line("1.1.1.1:22"), "c", now=1), "g")
-    assert producers.table() == {
-        "g": [
-            {"clientId": "c", "language": "JAVA", "lastUpdateTimestamp": 1, "remoteIP": "/1.1.1.1:22", "version": 401}
-        ]
-    }
-
-
-def test_a_connection_is_in_a_thousand_groups_at_most() -> None:
-    producers, line = ProducerManager(), Line()
-    for number in range(MAX_GROUPS_OF_CHANNEL):
-        producers.register(client(line), f"g{number}")
-    producers.check_room(line, ["g0"])
-    with pytest.raises(ResponseError, match="expected at most 1000, got 1001"):
-        producers.check_room(line, ["one-more"])
 
 
 def test_a_connection_that_said_two_ids_leaves_neither_behind() -> None:

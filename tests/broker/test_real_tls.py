@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 
 from rmqfast import EmbeddedCluster
 from tests.interop import rocketmq
 
-from .certificates import Authority, KeyPair, make_authority
+from .certificates import Authority, KeyPair
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 COUNT = 20
-
-
-@pytest.fixture(scope="module")
-def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    return make_authority(tmp_path_factory.mktemp("certificates"))
 
 
 def java(extra: dict[str, str], program: str, *arguments: str, timeout: float = 120) -> list[dict[str, object]]:
@@ -76,12 +70,12 @@ def test_an_enforcing_cluster_serves_clients_with_tls_alone(authority: Authority
         assert not is_served(cluster, {})
 
 
-def test_a_client_that_does_not_trust_the_authority_is_not_served(authority: Authority, tmp_path: Path) -> None:
+def test_a_client_that_does_not_trust_the_authority_is_not_served(authority: Authority, stranger: Authority) -> None:
     with EmbeddedCluster(config=given(authority)) as cluster:
-        assert not is_served(cluster, trusting(make_authority(tmp_path, "stranger")))
+        assert not is_served(cluster, trusting(stranger))
 
 
-def test_both_sides_show_who_they_are(authority: Authority, tmp_path: Path) -> None:
+def test_both_sides_show_who_they_are(authority: Authority, stranger: Authority) -> None:
     client = authority.client()
     required = {
         "tls.server.need.client.auth": "require",
@@ -93,4 +87,4 @@ def test_both_sides_show_who_they_are(authority: Authority, tmp_path: Path) -> N
     with EmbeddedCluster(config=given(authority) | required) as cluster:
         assert is_served(cluster, trusting(authority, client))
         assert not is_served(cluster, trusting(authority))
-        assert not is_served(cluster, trusting(authority, make_authority(tmp_path, "stranger").client()))
+        assert not is_served(cluster, trusting(authority, stranger.client()))

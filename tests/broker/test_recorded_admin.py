@@ -10,6 +10,7 @@ import pytest
 from rmqfast.remoting import RequestCode, Response
 from rmqfast.remoting.fastjson import decode
 from tests.broker.control_plane import ControlPlane
+from tests.broker.pulled import records_of
 from tests.broker.recorded_messages import append
 from tests.wire_traffic import Exchange, exchanges
 
@@ -51,11 +52,8 @@ def records() -> dict[int, bytes]:
     found: dict[int, bytes] = {}
     for exchange in exchanges("4.9.4"):
         if exchange.code in {11, 12, 33} and (exchange.response_header or {}).get("code") == 0:
-            body = exchange.response_body
-            while body:
-                size = int.from_bytes(body[:4], "big")
-                found[int.from_bytes(body[28:36], "big")] = body[:size]
-                body = body[size:]
+            for record in records_of(exchange.response_body):
+                found[int.from_bytes(record[28:36], "big")] = record
     return dict(sorted(found.items()))
 
 

@@ -16,6 +16,7 @@ from tests.wire_traffic import Exchange, exchanges
 
 from .live_server import SMALL, Wire, pull_fields, send_fields
 from .mutations import framed
+from .pulled import body_of, records_of
 
 BATCH_END = b"\x02CLUSTER\x01DefaultCluster\x02WAIT\x01true"
 #: What differs by chance in a record of an IPv4 peer and an IPv4 broker: ports, and the time when it was stored.
@@ -55,15 +56,6 @@ def masked_ids(header: dict[str, Any]) -> dict[str, str]:
     return fields
 
 
-def records(data: bytes) -> list[bytes]:
-    found = []
-    while data:
-        size = int.from_bytes(data[:4], "big")
-        found.append(data[:size])
-        data = data[size:]
-    return found
-
-
 def without(record: bytes, *parts: slice) -> bytes:
     masked = bytearray(record)
     for part in parts:
@@ -87,7 +79,7 @@ def test_recorded_sends_are_answered_alike_and_stored_in_equal_bytes(wire: Wire)
             # nothing came to these two later
             assert played(wire, row)[1] == body
         # what the recording has beyond these came in ways of its own: delayed, in transactions
-        ours, theirs = records(body), records(row.response_body)
+        ours, theirs = records_of(body), records_of(row.response_body)
         for our, their in zip(ours, theirs, strict=False):
             assert without(our, BORN_PORT, STORED) == without(their, BORN_PORT, STORED), row
         compared += len(ours)
@@ -113,9 +105,8 @@ def test_a_batch_is_stored_as_a_real_broker_stored_it(wire: Wire, golden_store: 
     compared = 0
     for row in islice(batched, 300):
         real = record(data, row)
-        length = int.from_bytes(real[84:88], "big")
-        body = real[88 : 88 + length]
-        properties = real[88 + length + 1 + len(row["topic"]) + 2 : -len(BATCH_END)]
+        body = body_of(real)
+        properties = real[88 + len(body) + 1 + len(row["topic"]) + 2 : -len(BATCH_END)]
         parts = [22 + len(body) + len(properties), 0, 0, row["flag"], len(body)]
         message = b"".join((part % (1 << 32)).to_bytes(4, "big") for part in parts)
         message += body + len(properties).to_bytes(2, "big") + properties
@@ -123,7 +114,7 @@ def test_a_batch_is_stored_as_a_real_broker_stored_it(wire: Wire, golden_store: 
         header, _ = wire.ask(320, fields, message)
         assert header["code"] == 0, header
         offset = int(header["extFields"]["queueOffset"])
-        (ours,) = records(wire.ask(11, pull_fields(row["topic"], "g", row["queue_id"], offset))[1])
+        (ours,) = records_of(wire.ask(11, pull_fields(row["topic"], "g", row["queue_id"], offset))[1])
         assert without(ours, OFFSETS, BORN, STORED) == without(real, OFFSETS, BORN, STORED)
         compared += 1
     assert compared == 300

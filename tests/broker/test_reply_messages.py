@@ -11,7 +11,8 @@ from rmqfast.broker.messages.send_header import SendHeader
 from rmqfast.errors import ChannelClosedError, RemotingTimeoutError, ResponseError, RmqError
 from rmqfast.remoting import Later, Request, Response, process
 from rmqfast.store.config import TopicConfig
-from tests.broker.doubles import RecordingChannel, request
+from tests.broker.client_doubles import Line
+from tests.broker.doubles import request
 from tests.broker.memory_store import MemoryStore
 
 TOPIC = "DefaultCluster_REPLY_TOPIC"
@@ -35,7 +36,7 @@ SHORT = dict(zip("abcdefghijk", LONG.values(), strict=True)) | {"m": "false"}
 class Broker:
     def __init__(self, *, store_replies: bool = True) -> None:
         self.store = MemoryStore(lambda: 1000)
-        self.asker = RecordingChannel()
+        self.asker = Line(answer=Response)
         self.refusal: ResponseError | None = None
         self.processor = ReplyMessageProcessor(
             self.store.append,
@@ -68,17 +69,17 @@ def test_a_reply_reaches_who_asked_and_is_kept(code: int) -> None:
         "queueId": "0",
         "queueOffset": "0",
     }
-    ((pushed, fields, body),) = broker.asker.sent
+    ((pushed, fields, body, _),) = broker.asker.asked
     assert (pushed, body) == (326, b"yes")
     properties = (
         "REPLY_TO_CLIENT\x01asker\x02PUSH_REPLY_TIME\x01999\x02TTL\x013000\x02CORRELATION_ID\x01c\x02MSG_TYPE\x01reply"
     )
     assert sorted(fields.pop("properties").split("\x02")) == sorted(properties.split("\x02"))
     wanted = {name: str(value) for name, value in LONG.items() if name != "properties"}
-    assert fields == wanted | {"bornHost": "10.1.2.3:4567", "storeHost": "127.0.0.1:10911", "storeTimestamp": "999"}
+    assert fields == wanted | {"bornHost": "192.0.2.7:40001", "storeHost": "127.0.0.1:10911", "storeTimestamp": "999"}
     (kept,) = broker.store.messages(TOPIC)
     assert (kept.property_bytes.decode(), kept.body, kept.flag, kept.sys_flag) == (PROPERTIES, b"yes", 5, 0)
-    assert (kept.born_timestamp, str(kept.born_host)) == (77, "10.1.2.3:4567")
+    assert (kept.born_timestamp, str(kept.born_host)) == (77, "192.0.2.7:40001")
 
 
 def test_without_a_store_for_replies_the_answer_has_empty_fields() -> None:
@@ -93,7 +94,7 @@ def test_a_queue_is_chosen_where_the_client_names_none() -> None:
     broker = Broker()
     queues = {(broker.send(queueId=-1).ext_fields or {})["queueId"] for _ in range(60)}
     assert queues == {"0", "1", "2", "3"}
-    assert broker.asker.sent[0][1]["queueId"] == "-1"
+    assert broker.asker.asked[0][1]["queueId"] == "-1"
 
 
 def fails(error: Exception) -> Callable[[], Response]:
@@ -130,7 +131,7 @@ def test_a_reply_that_cannot_be_kept_is_handed_on() -> None:
     broker = Broker()
     broker.store.refusals = [RmqError("full")]
     answer = broker.send()
-    assert (answer.code, (answer.ext_fields or {})["msgId"], len(broker.asker.sent)) == (0, "0", 1)
+    assert (answer.code, (answer.ext_fields or {})["msgId"], len(broker.asker.asked)) == (0, "0", 1)
 
 
 def test_what_no_message_may_be_no_reply_may_be() -> None:
@@ -138,7 +139,7 @@ def test_what_no_message_may_be_no_reply_may_be() -> None:
     broker.refusal = ResponseError(17, "no topic")
     answer = process(broker.processor.processors(), request(324, LONG))
     assert isinstance(answer, Response)
-    assert (answer.code, answer.remark, broker.asker.sent) == (17, "no topic", [])
+    assert (answer.code, answer.remark, broker.asker.asked) == (17, "no topic", [])
 
 
 @pytest.mark.parametrize(("code", "name"), [(324, "queueId"), (325, "e")])

@@ -17,7 +17,6 @@ import rmqfast
 from rmqfast import AppendOptions, Message, WritableStore
 from rmqfast.broker.delay.schedule import ScheduleMessageService
 from rmqfast.store import AppendResult
-from tests.broker.file_store import FileStore
 
 COUNT = 400
 OPTIONS = AppendOptions(file_size=1 << 20, queue_file_size=20 * COUNT, index_slots=1000, index_entries=4000)
@@ -32,9 +31,7 @@ def service_of(store: WritableStore, batch: int) -> ScheduleMessageService:
         again = Message(message.topic, message.body, properties=kept, queue_id=message.queue_id)
         return store.append(again, **sent)
 
-    return ScheduleMessageService(
-        store.path, FileStore(store), deliver, started=NOW - 2000, flush=store.flush, batch=batch
-    )
+    return ScheduleMessageService(store.path, store.live, deliver, started=NOW - 2000, flush=store.flush, batch=batch)
 
 
 def deliver_for_ever(path: Path) -> None:

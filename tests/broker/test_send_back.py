@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,6 @@ from rmqfast.errors import ArgumentError, FlushTimeoutError, RmqError, StoreNotW
 from rmqfast.remoting import Response, process
 from rmqfast.store.config import SubscriptionGroupConfig, TopicConfig
 from tests.broker.doubles import Groups, Topics, request
-from tests.broker.file_store import FileStore
 from tests.broker.memory_store import SCHEDULE_TOPIC, MemoryStore
 from tests.broker.recorded import recorded
 
@@ -23,11 +21,11 @@ SMALL = AppendOptions(file_size=1 << 20, index_slots=1000, index_entries=4000)
 
 
 class Broker:
-    """A group `g`, a message at offset 0, and what a consumer of it sends back."""
+    """A group, a message at offset 0, and what a consumer of it sends back."""
 
-    def __init__(self, **group: Any) -> None:
+    def __init__(self, name: str = "g", **group: Any) -> None:
         self.store = MemoryStore(lambda: 1000)
-        self.group = SubscriptionGroupConfig(group_name="g", **group)
+        self.group = SubscriptionGroupConfig(group_name=name, **group)
         self.topics = Topics()
         self.is_writable = True
         self.counted: list[tuple[str, str]] = []
@@ -177,9 +175,7 @@ def test_what_is_stored_and_not_yet_on_the_disk_was_sent_back() -> None:
 
 def test_what_consumers_sent_back_to_a_real_broker_is_answered_as_it_did() -> None:
     requests = recorded(36)
-    broker = Broker()
-    broker.group = replace(broker.group, group_name="wire_later")
-    broker.processor._find_group = Groups(broker.group).find
+    broker = Broker("wire_later")
     for one in requests:
         broker.store.records[int(one["fields"]["offset"])] = b""
     for one in requests:
@@ -198,7 +194,7 @@ def test_a_real_store_delays_what_is_sent_back(tmp_path: Path) -> None:
     with rmqfast.open_store(tmp_path / "s", mode="a", options=SMALL) as store:
         first = store.append(Message("orders", b"paid", tags="t"), born_host="10.1.1.1:7")
         processor = SendBackProcessor(
-            FileStore(store),
+            store.live,
             store.append,
             find_group=Groups(SubscriptionGroupConfig(group_name="g")).find,
             make_topic=Topics().make,

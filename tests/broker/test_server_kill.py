@@ -13,6 +13,7 @@ from tests.effort import effort
 from tests.waiting import PATIENCE, until
 
 from .live_server import LiveServer, Wire, pull_fields, send_fields
+from .pulled import body_of, records_of
 
 KILLS = effort("RMQFAST_KILLS", 10, 20)
 QUEUES = 4
@@ -37,7 +38,7 @@ class Clients:
         for thread in threads:
             thread.start()
         until(lambda: self.count() >= before + more or self.errors)
-        self.server.kill()
+        self.server.kill9()
         for thread in threads:
             thread.join(PATIENCE)
             assert not thread.is_alive()
@@ -87,21 +88,10 @@ class Clients:
                     if header["code"] != 0:
                         assert header["code"] in NOTHING_THERE, header
                         break
-                    stored |= dict(_bodies(messages))
+                    stored |= {int.from_bytes(each[20:28], "big"): body_of(each) for each in records_of(messages)}
                     offset = int(header["extFields"]["nextBeginOffset"])
                 lost = {at: body for at, body in acknowledged.items() if stored.get(at) != body}
                 assert not lost, (queue_id, sorted(lost)[:5], offset)
-
-
-def _bodies(messages: bytes) -> list[tuple[int, bytes]]:
-    """Queue offset and body of each record, written by an IPv4 peer."""
-    found = []
-    while messages:
-        size = int.from_bytes(messages[:4], "big")
-        length = int.from_bytes(messages[84:88], "big")
-        found.append((int.from_bytes(messages[20:28], "big"), messages[88 : 88 + length]))
-        messages = messages[size:]
-    return found
 
 
 def check_kills(directory: Path, kills: int, config: dict[str, str] | None = None) -> None:

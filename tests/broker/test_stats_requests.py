@@ -11,6 +11,7 @@ import rmqfast
 from rmqfast.message import MessageQueue
 from rmqfast.store.config import TopicConfig
 from tests.broker.control_plane import NOW, ControlPlane
+from tests.broker.pulled import records_of
 
 TAG_A = 97  # the hash of "a"
 
@@ -212,12 +213,7 @@ def query(plane: ControlPlane, key: str, count: int, topic: str = "tt", unique: 
         return []
     assert answer.ext_fields is not None
     assert answer.ext_fields["indexLastUpdateTimestamp"] == str(NOW + 4)
-    keys, body = [], answer.body
-    while body:
-        size = int.from_bytes(body[:4], "big")
-        keys.append(body[:size].split(b"UNIQ_KEY\x01")[1][:2].decode())
-        body = body[size:]
-    return keys
+    return [record.split(b"UNIQ_KEY\x01")[1][:2].decode() for record in records_of(answer.body)]
 
 
 def test_messages_are_found_by_key_in_the_order_of_the_log(full: ControlPlane) -> None:

@@ -12,12 +12,7 @@ from rmqfast.errors import ArgumentError, ChannelClosedError, TlsFileError
 from rmqfast.remoting import RemotingClient, RequestCode, TlsOptions
 from rmqfast.remoting.fastjson import decode
 
-from .certificates import Authority, make_authority
-
-
-@pytest.fixture(scope="module")
-def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    return make_authority(tmp_path_factory.mktemp("certificates"))
+from .certificates import Authority
 
 
 def mutual(authority: Authority) -> dict[str, str]:

@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 
 import rmqfast
-from rmqfast import AppendOptions, Message
+from rmqfast import AppendOptions, Message, WritableStore
 from rmqfast.broker.messages.stored_message import StoredMessage
 from rmqfast.broker.transactions.check_round import TransactionCheckOptions
 from rmqfast.broker.transactions.half_messages import HALF_TOPIC, MAX_CHECKED_TOPIC, OP_TOPIC, HalfMessages
 from rmqfast.broker.transactions.transaction_service import CHECK_GROUP, TransactionService
 from rmqfast.errors import FlushTimeoutError, RmqError
 from rmqfast.remoting import Channel
-from tests.broker.doubles import Offsets, RecordingChannel, Topics
-from tests.broker.file_store import FileStore
+from tests.broker.client_doubles import Line
+from tests.broker.doubles import Offsets, Topics
 from tests.broker.memory_store import MemoryStore, records_of
 from tests.broker.recorded import recorded
 
@@ -26,18 +26,19 @@ START = 1_800_000_000_000
 
 
 class Broker:
-    """Its clock is `now`; a round begins then."""
+    """Its clock is `now`; a round begins then. The store is in memory, unless a real one is given."""
 
-    def __init__(self, store: MemoryStore | None = None, append: Any = None, timeout: int = 6000) -> None:
+    def __init__(
+        self, store: MemoryStore | None = None, *, real: WritableStore | None = None, timeout: int = 6000
+    ) -> None:
         self.now = START
         self.seconds = 0.0
         self.store = store or MemoryStore(lambda: self.now)
         self.offsets = Offsets()
-        self.channel = RecordingChannel()
+        self.channel = Line()
         self.groups: list[str] = []
-        self.half = HalfMessages(
-            self.store, append or self.store.append, store_host="127.0.0.1:10911", now=lambda: self.now
-        )
+        live, append = (self.store, self.store.append) if real is None else (real.live, real.append)
+        self.half = HalfMessages(live, append, store_host="127.0.0.1:10911", now=lambda: self.now)
         self.topics = Topics()
         self.service = TransactionService(
             self.half,
@@ -363,7 +364,7 @@ def test_a_round_ends_after_a_minute() -> None:
 def test_a_real_store_is_checked_round_after_round(tmp_path: Path) -> None:
     now = [START - HOUR]
     with rmqfast.open_store(tmp_path / "s", mode="a", options=SMALL, clock=lambda: now[0]) as store:
-        broker = Broker(FileStore(store), store.append)
+        broker = Broker(real=store)
         broker.now = now[0]
         for n in range(3):
             properties = {"REAL_TOPIC": "orders", "UNIQ_KEY": f"U{n}", "PGROUP": "p", "REAL_QID": "3"}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tarfile
 from collections import Counter
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from importlib import resources
 from pathlib import Path
@@ -18,8 +17,7 @@ from rmqfast.errors import ArgumentError, StoreIOError
 from rmqfast.store import open_store
 from tests import golden_stores
 from tests.cli.command_line import run, run_process
-
-Path_of = Callable[[str], Path]
+from tests.golden_stores import PathOf
 
 
 def test_the_store_that_the_demo_ships_is_the_golden_one() -> None:
@@ -99,7 +97,7 @@ def test_a_full_disk_is_found_before_anything_is_written(tmp_path: Path) -> None
     assert not (tmp_path / "demo").exists()
 
 
-def test_the_broker_store_reads_as_the_golden_one(tmp_path: Path, golden_store: Path_of) -> None:
+def test_the_broker_store_reads_as_the_golden_one(tmp_path: Path, golden_store: PathOf) -> None:
     demo.unpack_brokers_store(tmp_path)
     with open_store(tmp_path / "store") as mine, open_store(golden_store(demo.BROKERS_STORE)) as theirs:
         assert mine.scan().to_arrow().equals(theirs.scan().to_arrow())

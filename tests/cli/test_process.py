@@ -6,15 +6,14 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 import rmqfast
 from tests.cli.command_line import COMMAND, run_on_terminal, run_process
-
-Path_of = Callable[[str], Path]
+from tests.golden_stores import PathOf
 
 
 def start(*arguments: str | Path) -> subprocess.Popen[bytes]:
@@ -22,9 +21,13 @@ def start(*arguments: str | Path) -> subprocess.Popen[bytes]:
     return subprocess.Popen([*COMMAND, *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
-@pytest.mark.parametrize("form", ["table", "json", "jsonl", "csv"])
-def test_a_closed_pipe_ends_the_command_quietly(form: str, golden_store: Path_of) -> None:
-    with start("store", "scan", golden_store("basic-4.9.4"), "-o", form) as process:
+WRITERS = [*(("scan", "-o", form) for form in ("table", "json", "jsonl", "csv")), ("export", "-")]
+
+
+@pytest.mark.parametrize("words", WRITERS, ids=" ".join)
+def test_a_closed_pipe_ends_the_command_quietly(words: Sequence[str], golden_store: PathOf) -> None:
+    command, *more = words
+    with start("store", command, golden_store("basic-4.9.4"), *more) as process:
         assert process.stdout is not None
         assert process.stderr is not None
         process.stdout.read(1)
@@ -33,7 +36,7 @@ def test_a_closed_pipe_ends_the_command_quietly(form: str, golden_store: Path_of
 
 
 @pytest.mark.parametrize("command", ["info", "verify"])
-def test_a_pipe_that_was_closed_before_the_first_word_is_no_trouble_either(command: str, golden_store: Path_of) -> None:
+def test_a_pipe_that_was_closed_before_the_first_word_is_no_trouble_either(command: str, golden_store: PathOf) -> None:
     with start("store", command, golden_store("basic-4.9.4"), "-o", "json") as process:
         assert process.stdout is not None
         assert process.stderr is not None
@@ -41,7 +44,7 @@ def test_a_pipe_that_was_closed_before_the_first_word_is_no_trouble_either(comma
         assert (process.stderr.read(), process.wait()) == (b"", 0)
 
 
-def test_ctrl_c_ends_the_command_with_130_and_no_traceback(golden_store: Path_of) -> None:
+def test_ctrl_c_ends_the_command_with_130_and_no_traceback(golden_store: PathOf) -> None:
     with start("store", "scan", golden_store("basic-4.9.4"), "-o", "jsonl") as process:
         assert process.stdout is not None
         assert process.stderr is not None
@@ -75,7 +78,7 @@ def test_without_the_extra_one_line_says_what_to_type(library: str, tmp_path: Pa
     assert result.stderr == f"the command line needs {library}: pip install 'rmqfast[cli]'\n"
 
 
-def test_a_command_that_needs_pyarrow_says_so_and_others_do_without(golden_store: Path_of, tmp_path: Path) -> None:
+def test_a_command_that_needs_pyarrow_says_so_and_others_do_without(golden_store: PathOf, tmp_path: Path) -> None:
     store, environment = golden_store("basic-4.9.4"), without("pyarrow", tmp_path)
     assert run_process("store", "info", store, **environment).returncode == 0
     result = run_process("store", "scan", store, "--topic", "fx_q1", "-o", "jsonl", **environment)
@@ -85,7 +88,7 @@ def test_a_command_that_needs_pyarrow_says_so_and_others_do_without(golden_store
     assert result.stderr.count("\n") == 1
 
 
-def test_without_pyspark_one_line_says_what_to_type(golden_store: Path_of, tmp_path: Path) -> None:
+def test_without_pyspark_one_line_says_what_to_type(golden_store: PathOf, tmp_path: Path) -> None:
     arguments = ("ingest", golden_store("offsets-4.9.4"), "--out", tmp_path / "out")
     result = run_process(*arguments, **without("pyspark", tmp_path))
     assert (result.returncode, result.stdout) == (3, "")
@@ -98,7 +101,7 @@ def test_the_version_is_that_of_the_package() -> None:
     assert (result.returncode, result.stdout) == (0, f"rmqfast {rmqfast.__version__}\n")
 
 
-def test_a_terminal_gets_a_bold_header_and_lines_of_its_width(golden_store: Path_of) -> None:
+def test_a_terminal_gets_a_bold_header_and_lines_of_its_width(golden_store: PathOf) -> None:
     _, written = run_on_terminal("stdout", "store", "scan", golden_store("offsets-4.9.4"), "--limit", "3")
     assert b"\x1b[1m" in written
     _, plain = run_on_terminal("stdout", "store", "scan", golden_store("offsets-4.9.4"), "--limit", "3", NO_COLOR="1")

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import threading
 import time
+from pathlib import Path
 
 from rmqfast import EmbeddedCluster
+from rmqfast.broker import BrokerConfig
 from rmqfast.remoting import RemotingClient, RequestCode, Response
 from rmqfast.remoting.fastjson import decode
 from tests.waiting import PATIENCE, until
 
 __all__ = [
+    "SMALL",
     "Clock",
     "address_of",
+    "broker_config",
     "broker_threads",
     "pull",
     "pull_fields",
@@ -23,6 +27,14 @@ __all__ = [
 ]
 
 SUSPEND, SUBSCRIPTION = 2, 4
+#: Short files, so that a store is small.
+SMALL = {"mappedFileSizeCommitLog": "1048576", "maxHashSlotNum": "1000", "maxIndexNum": "4000"}
+
+
+def broker_config(root: Path, **values: str) -> BrokerConfig:
+    """A broker's with a small store, at any port."""
+    own = {"storePathRootDir": str(root), "listenPort": "0", "brokerName": "broker-a"}
+    return BrokerConfig(SMALL | own | values)
 
 
 def send(address: str, topic: str, body: bytes, *, tries: int = 0, **properties: str) -> Response:

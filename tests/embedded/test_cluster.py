@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from rmqfast import EmbeddedCluster, Message, open_store
-from rmqfast.broker import Broker, BrokerConfig
+from rmqfast.broker import Broker
 from rmqfast.broker.registration import registrar
 from rmqfast.broker.registration.name_servers import NameServers
 from rmqfast.errors import ArgumentError, ForkError, RemotingError, StoreBusyError
@@ -20,16 +20,9 @@ from rmqfast.nameserver import NameServer, NamesrvConfig
 from rmqfast.remoting import RemotingClient, Request, RequestCode
 from rmqfast.remoting import server as remoting_server
 from rmqfast.store.config import TopicConfig
-from tests.embedded.client import address_of, broker_threads, pull, pull_fields, route, send
+from tests.embedded.client import SMALL, address_of, broker_config, broker_threads, pull, pull_fields, route, send
 from tests.remoting.held_port import held_port
 from tests.waiting import PATIENCE, until
-
-SMALL = {"mappedFileSizeCommitLog": "1048576", "maxHashSlotNum": "1000", "maxIndexNum": "4000"}
-
-
-def config(root: Path, **values: str) -> BrokerConfig:
-    own = {"storePathRootDir": str(root), "listenPort": "0", "brokerName": "broker-a"}
-    return BrokerConfig(SMALL | own | values)
 
 
 def knows_both(name_server: str) -> bool:
@@ -103,7 +96,7 @@ def test_a_port_that_is_taken_is_told_before_anything_is_made(tmp_path: Path) ->
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(RemotingError, match=f"127.0.0.1:{port}: "):
-            Broker(config(tmp_path / "store", listenPort=str(port))).start()
+            Broker(broker_config(tmp_path / "store", listenPort=str(port))).start()
         with pytest.raises(RemotingError, match=str(port)):
             EmbeddedCluster(tmp_path / "other", name_server_port=port).start()
         with pytest.raises(RemotingError, match=str(port)):
@@ -114,9 +107,9 @@ def test_a_port_that_is_taken_is_told_before_anything_is_made(tmp_path: Path) ->
 
 
 def test_a_store_that_somebody_has_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
-    with Broker(config(tmp_path)) as owner:
+    with Broker(broker_config(tmp_path)) as owner:
         before = broker_threads()
-        second = Broker(config(tmp_path))
+        second = Broker(broker_config(tmp_path))
         with pytest.raises(StoreBusyError):
             second.start()
         until(lambda: broker_threads() <= before)
@@ -126,13 +119,13 @@ def test_a_store_that_somebody_has_is_refused_and_left_as_it_is(tmp_path: Path) 
 
 
 def test_a_start_that_fails_late_gives_the_store_back(tmp_path: Path) -> None:
-    with Broker(config(tmp_path)):
+    with Broker(broker_config(tmp_path)):
         pass
     for name in ("subscriptionGroup.json", "subscriptionGroup.json.bak"):
         (tmp_path / "config" / name).write_text("{broken")
     before = broker_threads()
     with pytest.raises(Exception, match=r"subscriptionGroup\.json"):
-        Broker(config(tmp_path)).start()
+        Broker(broker_config(tmp_path)).start()
     assert not (tmp_path / "abort").exists()
     until(lambda: broker_threads() <= before)
     with open_store(tmp_path, mode="a") as store:
@@ -152,7 +145,7 @@ def who_does_not_read(address: str) -> socket.socket:
 
 
 def test_a_broker_under_load_closes(tmp_path: Path) -> None:
-    broker = Broker(config(tmp_path, brokerPermission="6"))
+    broker = Broker(broker_config(tmp_path, brokerPermission="6"))
     address = broker.start()
     assert send(address, "orders", b"x" * 1000).code == 0
     at_work = threading.Semaphore(0)
@@ -192,7 +185,7 @@ def test_a_request_that_never_ends_does_not_hold_the_end_up(tmp_path: Path, monk
         stuck.release()
         ended.wait()
 
-    broker = Broker(config(tmp_path), check=check)
+    broker = Broker(broker_config(tmp_path), check=check)
     address = broker.start()
     clients = [RemotingClient(address) for _ in range(8)]
     for client in clients:
@@ -208,7 +201,7 @@ def test_a_name_server_that_is_down_is_told_later(tmp_path: Path, monkeypatch: p
     with (
         held_port() as down,
         NameServer(NamesrvConfig(kv_config_path=str(tmp_path / "kv-1.json"), listen_port=0)) as up,
-        Broker(config(tmp_path / "store", namesrvAddr=f"{down};{up.address}")) as broker,
+        Broker(broker_config(tmp_path / "store", namesrvAddr=f"{down};{up.address}")) as broker,
     ):
         assert "broker-a" in route(up.address, "TBW102")
         port = int(down.rpartition(":")[2])
@@ -226,7 +219,7 @@ def test_a_name_server_that_never_answers_holds_the_start_up_once_and_nothing_el
         NameServer(NamesrvConfig(kv_config_path=str(tmp_path / "kv.json"), listen_port=0)) as up,
     ):
         addresses = f"127.0.0.1:{silent.getsockname()[1]};{up.address}"
-        own = config(tmp_path / "store", namesrvAddr=addresses, registerBrokerTimeoutMills="200")
+        own = broker_config(tmp_path / "store", namesrvAddr=addresses, registerBrokerTimeoutMills="200")
         with Broker(own) as broker:
             # whoever waited for it from now on would wait for ever
             monkeypatch.setattr(NameServers, "_timeout", lambda _: 3600.0)
@@ -241,7 +234,7 @@ def test_a_name_server_that_forgot_all_is_told_all_again_with_one_topic(tmp_path
         names = NamesrvConfig(kv_config_path=str(tmp_path / "kv.json"), listen_port=int(address.rpartition(":")[2]))
         first = NameServer(names)
         first.start()
-        with Broker(config(tmp_path / "store", namesrvAddr=address)) as broker:
+        with Broker(broker_config(tmp_path / "store", namesrvAddr=address)) as broker:
             first.stop()
             topics = broker.tables.topics
             topics.update(TopicConfig(topic_name="unheard"))

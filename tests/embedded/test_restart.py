@@ -13,15 +13,14 @@ from typing import Any
 import pytest
 
 from rmqfast import AppendOptions, EmbeddedCluster, Message, WritableStore, open_store
-from rmqfast.broker import Broker, BrokerConfig
+from rmqfast.broker import Broker
 from rmqfast.broker.internal_appends import InternalAppends
 from rmqfast.remoting import RemotingClient, RequestCode
 from rmqfast.remoting.fastjson import decode
 from rmqfast.store import AppendResult
-from tests.embedded.client import Clock, pull, send
+from tests.embedded.client import SMALL, Clock, broker_config, pull, send
 from tests.waiting import PATIENCE, until
 
-SMALL = {"mappedFileSizeCommitLog": "1048576", "maxHashSlotNum": "1000", "maxIndexNum": "4000"}
 KILLED = """
 import sys
 from rmqfast import EmbeddedCluster
@@ -37,8 +36,7 @@ HOUR = 3_600_000
 
 
 def broker(root: Path, *, now: Clock, **config: str) -> Broker:
-    own = {"storePathRootDir": str(root), "listenPort": "0"}
-    return Broker(BrokerConfig(SMALL | own | config), now=now)
+    return Broker(broker_config(root, **config), now=now)
 
 
 def half_offset(address: str) -> int:

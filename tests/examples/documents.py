@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+from rmqfast import errors
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
@@ -37,6 +41,37 @@ def blocks_of(document: str) -> Iterator[Block]:
             after = found[number + 1] if number + 1 < len(found) else None
             printed = after[2] if after is not None and after[1] == "text" else ""
             yield Block(text.count("\n", 0, match.start()) + 2, match[2], printed)
+
+
+def check_code(document: str) -> None:
+    """Runs the code of a document, and compares what it prints with what stands below it."""
+    names: dict[str, Any] = {"__name__": document}
+    try:
+        for block in blocks_of(document):
+            printed = io.StringIO()
+            # the line numbers of a traceback are those of the document
+            code = compile("\n" * (block.line - 1) + block.code, f"docs/{document}", "exec")
+            with contextlib.redirect_stdout(printed):
+                exec(code, names)  # noqa: S102 - that is what is tested
+            assert printed.getvalue() == block.printed, f"docs/{document}:{block.line} prints\n{printed.getvalue()}"
+    finally:
+        if "cluster" in names:
+            names["cluster"].stop()
+
+
+def check_errors(document: str) -> None:
+    """Looks whether the code has the words and the kinds of the errors in a document's table."""
+    text = (ROOT / "docs" / document).read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (`.*?`) \| (.*?) \| .+ \|$", text.split("## Errors")[1], re.MULTILINE)
+    assert len(rows) > 10
+    paths = [*(ROOT / "python" / "rmqfast").rglob("*.py"), *(ROOT / "rust").rglob("src/**/*.rs")]
+    sources = "\n".join(path.read_text(encoding="utf-8") for path in paths)
+    joined = re.sub(r'"\s*\n\s*f?"', "", sources)
+    for words, kind in rows:
+        for part in re.findall(r"`(.+?)`", words):
+            assert part in joined, part
+        for name in re.findall(r"`(\w+Error)`", kind):
+            assert issubclass(getattr(errors, name), errors.RmqError)
 
 
 def outputs() -> dict[str, str]:

@@ -97,4 +97,3 @@ def with_nothing_in_memory(cluster: Cluster, script: str, *words: object) -> str
 def test_masks_leave_what_an_example_shows() -> None:
     assert masked("t2_19a2b3c4d5e@cpg_19a2b3c4d5e: log offset 5654, size 177") == "t2@cpg: log offset N, size N"
     assert masked("consumequeue, entry 32, 20 bytes from byte 640") == "consumequeue, entry 32, 20 bytes from byte 640"
-    assert Path(EXAMPLES / "place.py").exists()

@@ -7,7 +7,8 @@ from typing import Any
 
 from rmqfast.nameserver import NameServer
 from rmqfast.remoting import Response, fastjson
-from tests.nameserver.connection import Connection, ask
+from tests.broker.client_doubles import Line
+from tests.nameserver.asking import ask
 
 
 def identity(name: str = "broker-a", broker_id: int = 0, cluster: str = "c", address: str = "") -> dict[str, str]:
@@ -33,7 +34,7 @@ def body(*topics: dict[str, Any], counter: int = 1, filters: list[str] | None = 
 
 
 def register(
-    server: NameServer, *topics: dict[str, Any], channel: Connection | None = None, counter: int = 1, **who: Any
+    server: NameServer, *topics: dict[str, Any], channel: Line | None = None, counter: int = 1, **who: Any
 ) -> Response:
     answer = ask(server, 103, identity(**who), body(*topics, counter=counter), channel=channel)
     assert answer.code == 0, answer

@@ -5,12 +5,12 @@ from __future__ import annotations
 import itertools
 import json
 import random
-import socket
 import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from tests.broker.interop.frames import JSON, Connection, Frame
 from tests.waiting import PATIENCE
 
 CLUSTERS = ["c-one", "c-two", "DefaultCluster"]
@@ -165,23 +165,22 @@ class RealNameServer:
 
     def __init__(self, port: int) -> None:
         self._port = port
-        self._connections: dict[int, socket.socket] = {}
+        self._connections: dict[int, Connection] = {}
         self._opaque = itertools.count()
 
     def ask(self, step: Step) -> Answer:
         connection = self._connections.get(step.connection)
         if connection is None:
-            connection = self._connections[step.connection] = socket.create_connection(
-                ("127.0.0.1", self._port), PATIENCE
-            )
+            connection = self._connections[step.connection] = Connection(("127.0.0.1", self._port))
+        opaque = next(self._opaque)
         header = {
-            "code": step.code, "flag": 0, "language": "JAVA", "opaque": next(self._opaque),
-            "serializeTypeCurrentRPC": "JSON", "version": step.version, "extFields": dict(step.ext_fields),
+            "code": step.code, "flag": 0, "language": "JAVA", "opaque": opaque,
+            "serializeTypeCurrentRPC": JSON, "version": step.version, "extFields": dict(step.ext_fields),
         }  # fmt: skip
-        head = json.dumps(header).encode()
-        frame = len(head).to_bytes(4, "big") + head + step.body
-        connection.sendall(len(frame).to_bytes(4, "big") + frame)
-        return self._answer(connection)
+        connection.send(Frame(JSON, header, step.body).written())
+        answer = connection.response(opaque, PATIENCE)
+        assert answer is not None, step
+        return Answer(answer.code, answer.header.get("remark"), answer.header.get("extFields"), answer.body.decode())
 
     def close(self, number: int) -> bool:
         connection = self._connections.pop(number, None)
@@ -192,18 +191,3 @@ class RealNameServer:
     def close_all(self) -> None:
         for number in list(self._connections):
             self.close(number)
-
-    def _answer(self, connection: socket.socket) -> Answer:
-        data = _received(connection, int.from_bytes(_received(connection, 4), "big"))
-        length = int.from_bytes(data[1:4], "big")
-        header = json.loads(data[4 : 4 + length])
-        return Answer(header["code"], header.get("remark"), header.get("extFields"), data[4 + length :].decode())
-
-
-def _received(connection: socket.socket, size: int) -> bytes:
-    data = b""
-    while len(data) < size:
-        part = connection.recv(size - len(data))
-        assert part, "the name server closed the connection"
-        data += part
-    return data

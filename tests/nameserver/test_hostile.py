@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from rmqfast.nameserver import NameServer, broker_table, liveness, register_body, topic_queues
 from rmqfast.remoting import Response
-from tests.nameserver.connection import ask
+from tests.nameserver.asking import ask
 from tests.nameserver.registration import body, brokers, identity, register, topic, topics
 
 NAMES = ["../x", "..", ".", "a/b", "a\\b", "", "a\nb", "\x00", "\x1b[2J", "n" * 256, "\u202e", "\ud800"]

@@ -9,7 +9,7 @@ import pytest
 
 from rmqfast.errors import CorruptError, ResponseError
 from rmqfast.nameserver import KVConfigManager, NameServer, NamesrvConfig, kv_config
-from tests.nameserver.connection import ask
+from tests.nameserver.asking import ask
 
 
 @pytest.fixture

@@ -8,7 +8,8 @@ import pytest
 
 from rmqfast.nameserver import NameServer
 from rmqfast.store.config import TopicConfig, built_in_topics
-from tests.nameserver.connection import Connection, ask
+from tests.broker.client_doubles import Line
+from tests.nameserver.asking import ask
 from tests.wire_traffic import Exchange, exchanges
 
 BUILT_IN = {topic.topic_name: topic for topic in built_in_topics("DefaultCluster", "broker-a")}
@@ -24,7 +25,7 @@ class Broker:
 
     def __init__(self, server: NameServer, address: str) -> None:
         self._server, self._address = server, address
-        self._channel = Connection()
+        self._channel = Line()
         self._counter = 0
         self.topics: set[str] = set()
 

@@ -8,8 +8,9 @@ import zlib
 import pytest
 
 from rmqfast.nameserver import NameServer
+from tests.broker.client_doubles import Line
+from tests.nameserver.asking import ask
 from tests.nameserver.conftest import Clock
-from tests.nameserver.connection import Connection, ask
 from tests.nameserver.registration import body, brokers, identity, register, topic, topics
 
 
@@ -141,10 +142,10 @@ def test_the_checksum_is_compared_where_there_is_one(server: NameServer, checksu
 
 
 def test_a_broker_goes_with_its_connection(server: NameServer) -> None:
-    master, slave = Connection(), Connection()
+    master, slave = Line(), Line()
     register(server, topic("t"), channel=master)
     register(server, broker_id=1, channel=slave)
-    server.channel_closed(Connection())
+    server.channel_closed(Line())
     assert brokers(server) == {"broker-a": {0: "127.0.0.1:10910", 1: "127.0.0.1:10911"}}
     server.channel_closed(master)
     assert brokers(server) == {"broker-a": {1: "127.0.0.1:10911"}}
@@ -153,14 +154,14 @@ def test_a_broker_goes_with_its_connection(server: NameServer) -> None:
 
 
 def test_a_connection_that_ended_before_its_registration_keeps_nothing(server: NameServer) -> None:
-    channel = Connection()
+    channel = Line()
     channel.close()
     register(server, topic("t"), channel=channel)
     assert (brokers(server), topics(server)) == ({}, set())
 
 
 def test_the_end_of_an_old_connection_spares_a_broker_that_came_back(server: NameServer) -> None:
-    old, new = Connection(), Connection()
+    old, new = Line(), Line()
     register(server, topic("t"), channel=old)
     register(server, topic("t"), channel=new)
     server.channel_closed(old)
@@ -168,7 +169,7 @@ def test_the_end_of_an_old_connection_spares_a_broker_that_came_back(server: Nam
 
 
 def test_silent_brokers_are_forgotten_after_two_minutes(server: NameServer, clock: Clock) -> None:
-    silent, loud = Connection(), Connection()
+    silent, loud = Line(), Line()
     register(server, topic("t"), channel=silent)
     register(server, topic("u"), name="broker-b", address="127.0.0.1:2", channel=loud)
     clock.now += 120_000
@@ -189,7 +190,7 @@ def test_a_broker_that_asks_for_its_version_is_alive(server: NameServer, clock: 
 
 
 def test_an_address_that_moved_does_not_end_the_connection_of_the_new_one(server: NameServer, clock: Clock) -> None:
-    channel = Connection()
+    channel = Line()
     register(server, topic("t"), address="127.0.0.1:1", channel=channel)
     clock.now += 60_000
     register(server, topic("t"), address="127.0.0.1:2", channel=channel)

@@ -14,9 +14,10 @@ from pathlib import Path
 import pytest
 
 from rmqfast.nameserver import NameServer, NamesrvConfig
+from tests.broker.client_doubles import Line
 from tests.interop import rocketmq
 from tests.interop.rocketmq import free_ports
-from tests.nameserver.connection import Connection, ask
+from tests.nameserver.asking import ask
 from tests.nameserver.scenario import Answer, RealNameServer, Step, steps
 from tests.waiting import until
 
@@ -32,10 +33,10 @@ class OurNameServer:
     def __init__(self, directory: Path) -> None:
         path = str(directory / "kvConfig.json")
         self._server = NameServer(NamesrvConfig(kv_config_path=path, order_message_enable=True))
-        self._connections: dict[int, Connection] = {}
+        self._connections: dict[int, Line] = {}
 
     def ask(self, step: Step) -> Answer:
-        channel = self._connections.setdefault(step.connection, Connection())
+        channel = self._connections.setdefault(step.connection, Line())
         answer = ask(self._server, step.code, step.ext_fields, step.body, version=step.version, channel=channel)
         fields = None if answer.ext_fields is None else dict(answer.ext_fields)
         return Answer(int(answer.code), answer.remark, fields, answer.body.decode())

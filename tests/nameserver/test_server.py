@@ -5,7 +5,6 @@ from __future__ import annotations
 import signal
 import threading
 from collections.abc import Iterator
-from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -16,8 +15,6 @@ from rmqfast.nameserver import server as server_module
 from rmqfast.remoting import Channel, RemotingClient, Request
 from tests.nameserver.conftest import Clock
 from tests.nameserver.registration import body, identity, topic
-from tests.nameserver.scenario import RealNameServer, steps
-from tests.nameserver.test_scenario import compare
 from tests.waiting import PATIENCE, until
 
 
@@ -34,21 +31,8 @@ class Counting(NameServer):
 @pytest.fixture
 def running(config: NamesrvConfig, clock: Clock) -> Iterator[Counting]:
     config.listen_port = 0
-    config.order_message_enable = True
     with Counting(config, now=clock) as server:
         yield server
-
-
-def test_the_scenario_over_connections_begins_as_rocketmq_says(running: Counting) -> None:
-    client = RealNameServer(int(running.address.rpartition(":")[2]))
-
-    def close(number: int) -> None:
-        before = running.ended
-        if client.close(number):
-            until(lambda: running.ended > before)
-
-    assert compare(client.ask, close, islice(steps(), 400)) > 300
-    client.close_all()
 
 
 def test_a_broker_is_forgotten_when_its_connection_ends(running: Counting) -> None:

@@ -26,19 +26,16 @@ from rmqfast.client.push import ConsumeConcurrentlyStatus, PushConsumer
 from rmqfast.errors import ArgumentError, RemotingTimeoutError, ResponseError
 from rmqfast.otel import instrument
 from tests.client.instance.gate import gated
-from tests.client.push.listening import SHORT, Seen
+from tests.client.producer.transactions import ASKS_SOON, UNASKED, Bank
+from tests.client.push.listening import Seen, consumer
 from tests.waiting import PATIENCE, until
 
 SUCCESS, LATER = ConsumeConcurrentlyStatus.CONSUME_SUCCESS, ConsumeConcurrentlyStatus.RECONSUME_LATER
-#: Of a message of which the broker asks nobody, or it might do so before it is told how the transaction ended.
-UNASKED = {"CHECK_IMMUNITY_TIME_IN_SECONDS": "3600"}
 
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[EmbeddedCluster]:
-    # a broker that soon asks what became of a transaction, and never gives up, however slow the answers are
-    often = {"transactionTimeOut": "50", "transactionCheckInterval": "50", "transactionCheckMax": "1000000"}
-    with EmbeddedCluster(config={"messageDelayLevel": "0s " * 17 + "0s", **often}) as running:
+    with EmbeddedCluster(config={"messageDelayLevel": "0s " * 17 + "0s", **ASKS_SOON}) as running:
         yield running
 
 
@@ -93,16 +90,7 @@ def attributes(span: ReadableSpan) -> dict[str, Any]:
 
 
 def push(cluster: EmbeddedCluster, spans: Spans, topic: str, listener: Any, **options: Any) -> PushConsumer:
-    made = PushConsumer(
-        f"{topic}-g",
-        name_server=cluster.name_server,
-        timings=SHORT,
-        consume_from_where="CONSUME_FROM_FIRST_OFFSET",
-        await_termination_millis_when_shutdown=60_000,
-        **options,
-    )
-    made.subscribe(topic)
-    made.register_message_listener(listener)
+    made = consumer(cluster, f"{topic}-g", listener, topic, **options)
     instrument(made, spans.provider)
     return made
 
@@ -117,9 +105,9 @@ def test_a_message_is_processed_within_the_span_that_published_it(
     with spans.tracer.start_as_current_span("outer"):
         sent = producer.send(Message("one", b"body", tags="t", keys="k1 k2", properties={"own": "x"}), timeout=PATIENCE)
     seen = Seen(answer)
-    with push(cluster, spans, "one", seen) as consumer:
+    with push(cluster, spans, "one", seen) as one:
         seen.wait(1)
-        consumer_id = consumer.client_id
+        consumer_id = one.client_id
         (processed,) = spans("one process")
     (outer,), (inner,) = spans("outer"), spans("inner")
     published = spans._named("one publish")[-1]  # on a slow machine it may be the second attempt
@@ -282,14 +270,6 @@ def test_a_send_that_there_is_no_room_for_has_an_end(cluster: EmbeddedCluster, s
     assert ended == [StatusCode.UNSET, StatusCode.ERROR, StatusCode.UNSET]
 
 
-class Bank:
-    def execute_local_transaction(self, message: Message, argument: Any) -> Any:
-        return argument or LocalTransactionState.COMMIT_MESSAGE
-
-    def check_local_transaction(self, message: Any) -> Any:
-        return LocalTransactionState.COMMIT_MESSAGE
-
-
 def test_transactions_and_namespaces(cluster: EmbeddedCluster, spans: Spans) -> None:
     config = ClientConfig(name_server=cluster.name_server, namespace="ns")
     with TransactionProducer("bank", Bank(), config=config) as producer:
@@ -301,11 +281,7 @@ def test_transactions_and_namespaces(cluster: EmbeddedCluster, spans: Spans) -> 
     assert (told["rocketmq.message.type"], told["rocketmq.namespace"]) == ("transaction", "ns")
     assert (told["destination.name"], told["rocketmq.client_group"]) == ("money", "bank")
     seen = Seen()
-    consumer = PushConsumer("money-g", config=config, timings=SHORT, consume_from_where="CONSUME_FROM_FIRST_OFFSET")
-    consumer.subscribe("money")
-    consumer.register_message_listener(seen)
-    instrument(consumer, spans.provider)
-    with consumer:
+    with push(cluster, spans, "money", seen, config=config):
         seen.wait(1)
         (processed,) = spans("money process")
     assert parent(processed) == ids(published)

@@ -37,7 +37,3 @@ class Checkpoint:
     @property
     def min_timestamp(self) -> int:
         return max(0, min(self.physic_msg_timestamp, self.logics_msg_timestamp) - SAFETY_MILLIS)
-
-    @property
-    def min_timestamp_index(self) -> int:
-        return min(self.min_timestamp, self.index_msg_timestamp)

@@ -13,7 +13,6 @@ import zstandard
 COMPRESSED = 0x1
 TYPE_MASK = 0x700
 LZ4, ZSTD, ZLIB = 0x100, 0x200, 0x300
-KINDS = {"lz4": LZ4, "zstd": ZSTD, "zlib": ZLIB}
 
 
 def compress(body: bytes, kind: str) -> tuple[bytes, int]:

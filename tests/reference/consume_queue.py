@@ -125,14 +125,6 @@ class ConsumeQueue:
         units = self.files[start][: max(0, self.max_offset - first)]
         return list(enumerate(units, first))[offset - first :]
 
-    def truncated(self, end_physical_offset: int) -> ConsumeQueue:
-        """The queue without the units that point at or past the end of the commit log, as recovery leaves it."""
-        kept = {
-            start: [u if u.is_pre_blank or u.physical_offset < end_physical_offset else Unit(0, 0, 0) for u in units]
-            for start, units in self.files.items()
-        }
-        return ConsumeQueue(self.topic, self.queue_id, self.file_size, kept, self.mtimes)
-
 
 def read(directory: Path, topic: str, queue_id: int) -> ConsumeQueue:
     """The queue whose files are in `directory`."""

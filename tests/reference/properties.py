@@ -10,7 +10,6 @@ from collections.abc import Iterable
 
 NAME_VALUE_SEPARATOR = "\x01"
 PROPERTY_SEPARATOR = "\x02"
-MAX_BYTES = 32767
 
 KEYS = "KEYS"
 TAGS = "TAGS"

@@ -123,8 +123,8 @@ def _batch(draw: st.DrawFn, first: Message) -> tuple[Message, ...]:
 
 
 @st.composite
-def options(draw: st.DrawFn, extensions_of_5: bool = True) -> Options:
-    """Options for files of 2 KiB; those that only 5.x knows can be left out."""
+def options(draw: st.DrawFn) -> Options:
+    """Options for files of 2 KiB."""
     starts = st.dictionaries(st.tuples(st.sampled_from(TOPICS), st.integers(0, 2)), st.integers(0, 12), max_size=3)
     return Options(
         commitlog_file_size=FILE_SIZE,
@@ -133,8 +133,8 @@ def options(draw: st.DrawFn, extensions_of_5: bool = True) -> Options:
         commitlog_dirs=draw(st.sampled_from([("commitlog",), ("commitlog", "commitlog-b"), ("a", "b", "c")])),
         first_file=draw(st.sampled_from([0, 0, 1, 5])),
         first_queue_offsets=draw(starts),
-        v2=extensions_of_5 and draw(st.booleans()),
-        property_crc=extensions_of_5 and draw(st.booleans()),
+        v2=draw(st.booleans()),
+        property_crc=draw(st.booleans()),
         trailing_separator=draw(st.booleans()),
         dirty_blanks=draw(st.booleans()),
         preallocated=draw(st.booleans()),
@@ -143,7 +143,6 @@ def options(draw: st.DrawFn, extensions_of_5: bool = True) -> Options:
 
 
 @st.composite
-def stores(draw: st.DrawFn, extensions_of_5: bool = True) -> tuple[list[Message | tuple[Message, ...]], Options]:
-    """What `write_store` takes; with topics of more than 127 bytes where 5.x is allowed."""
-    topics = TOPICS + LONG_TOPICS if extensions_of_5 else TOPICS
-    return draw(message_lists(topics)), draw(options(extensions_of_5))
+def stores(draw: st.DrawFn) -> tuple[list[Message | tuple[Message, ...]], Options]:
+    """What `write_store` takes, with topics of more than 127 bytes among it."""
+    return draw(message_lists(TOPICS + LONG_TOPICS)), draw(options())

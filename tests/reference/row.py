@@ -33,11 +33,11 @@ COLUMNS = (
 Row = dict[str, Any]
 
 
-def row_of(record: Record, broker_name: str | None = None) -> Row:
+def row_of(record: Record) -> Row:
     """Timestamps are integers, in milliseconds since 1970 UTC; `properties` is a dict."""
     return {
         "topic": record.topic,
-        "broker_name": broker_name,
+        "broker_name": None,
         "queue_id": record.queue_id,
         "queue_offset": record.queue_offset,
         "physical_offset": record.physical_offset,

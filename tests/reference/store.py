@@ -64,9 +64,9 @@ class Store:
     def records(self) -> list[Record]:
         return [found for found in self.walk() if isinstance(found, Record)]
 
-    def rows(self, broker_name: str | None = None) -> list[Row]:
+    def rows(self) -> list[Row]:
         """Every message of the commit log as a row, in physical order."""
-        return [row_of(found, broker_name) for found in self.records()]
+        return [row_of(found) for found in self.records()]
 
     def topics(self) -> dict[str, dict[int, tuple[int, int]]]:
         """Topic to queue id to (min offset, max offset), from the consume queues on disk."""

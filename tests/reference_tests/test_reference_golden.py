@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
 from tests import golden_stores
-from tests.golden_stores import NAMES
+from tests.golden_stores import NAMES, PathOf
 from tests.reference import config_json
 from tests.reference.get_message import Status
 from tests.reference.record import Blank
@@ -25,7 +24,7 @@ def stores() -> dict[str, Store]:
 
 
 @pytest.fixture
-def open_golden(stores: dict[str, Store], golden_store: Callable[[str], Path]) -> Callable[[str], Store]:
+def open_golden(stores: dict[str, Store], golden_store: PathOf) -> Callable[[str], Store]:
     def of(name: str) -> Store:
         if name not in stores:
             stores[name] = Store.open(golden_store(name), geometry=golden_stores.GEOMETRY)
@@ -165,7 +164,7 @@ def test_config_files_say_what_rocketmq_reads(name: str, open_golden: OpenGolden
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if golden_stores.version(name) < "5.4"])
-def test_config_files_are_written_back_byte_for_byte(name: str, golden_store: Callable[[str], Path]) -> None:
+def test_config_files_are_written_back_byte_for_byte(name: str, golden_store: PathOf) -> None:
     paths = list((golden_store(name) / "config").glob("*.json"))
     assert paths
     for path in paths:

@@ -144,14 +144,6 @@ def test_a_delayed_message_has_its_time_of_delivery_for_a_tags_code() -> None:
     assert [code("1"), code("18"), code("99"), code("0")] == [1_001_000, 8_200_000, 8_200_000, 2598919]
 
 
-def test_a_unique_key_falls_into_its_parts() -> None:
-    text = "FD0000000000000000000000000000026A635FFD2B2767B6EA920000"
-    key = message_id.UniqueKey.decode(text)
-    assert (key.ip, key.pid, key.counter) == ("fd00::2", 0x6A63, 0)
-    assert key.encode() == text
-    assert message_id.UniqueKey.decode("0A000001" + text[32:]).ip == "10.0.0.1"
-
-
 def test_integer_keys_are_told_from_texts_that_look_like_them() -> None:
     text = '{\n\t"a{0:1}":{0:5,1:7\n\t},\n\t"b":{"0":"{3:4}"}\n}'
     assert config_json.loads(text) == {"a{0:1}": {0: 5, 1: 7}, "b": {"0": "{3:4}"}}

@@ -29,7 +29,7 @@ from rmqfast.errors import (
     TooManyRequestsError,
 )
 from rmqfast.remoting import Connections, RemotingServer, Request, Response, ServerOptions, TlsOptions
-from tests.broker.certificates import Authority, make_authority
+from tests.broker.certificates import Authority
 from tests.waiting import PATIENCE, until
 
 ECHO = 7
@@ -38,11 +38,6 @@ Ends = queue.Queue[Response | RemotingError]
 
 def echo(request: Request) -> Response:
     return Response(0, None, request.ext_fields, request.body)
-
-
-@pytest.fixture(scope="module")
-def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    return make_authority(tmp_path_factory.mktemp("certificates"))
 
 
 @contextmanager
@@ -247,7 +242,7 @@ def test_a_peer_that_takes_nothing_holds_back_only_who_asks_it() -> None:
         is_over.set()
 
 
-def test_tls_plain_verified_refused(authority: Authority) -> None:
+def test_tls_plain_verified_refused(authority: Authority, stranger: Authority) -> None:
     pair = authority.server()
     tls = TlsOptions(certificate=pair.certificate, key=pair.key)
     ends: Ends = queue.Queue()
@@ -268,7 +263,7 @@ def test_tls_plain_verified_refused(authority: Authority) -> None:
                 connections.request(address, ECHO)
     with RemotingServer({ECHO: echo}, options=ServerOptions(tls=tls)) as server:
         address = server.listen("127.0.0.1:0")
-        with Connections(tls=TlsOptions(trust=make_stranger(authority))) as connections:
+        with Connections(tls=TlsOptions(trust=stranger.certificate)) as connections:
             for way in (connections.request, connections.control):
                 with pytest.raises(TlsError, match="certificate"):
                     way(address, ECHO)
@@ -276,12 +271,6 @@ def test_tls_plain_verified_refused(authority: Authority) -> None:
             for way in (connections.request, connections.control):
                 with pytest.raises(ChannelClosedError):
                     way(address, ECHO)
-
-
-def make_stranger(authority: Authority) -> Path:
-    folder = authority.folder / "stranger"
-    folder.mkdir()
-    return make_authority(folder, "stranger").certificate
 
 
 def test_a_fork_may_not_use_its_parents_connections() -> None:

@@ -21,22 +21,12 @@ from rmqfast.errors import (
     TlsFileError,
 )
 from rmqfast.remoting import Channel, RemotingClient, RemotingServer, Response, ServerOptions, TlsMode, TlsOptions
-from tests.broker.certificates import Authority, KeyPair, make_authority
+from tests.broker.certificates import Authority, KeyPair
 from tests.waiting import PATIENCE, until
 
 #: Request 7 without fields and body, opaque 3, and how its answer begins: after two lengths.
 HEADER = b'{"code":7,"flag":0,"language":"JAVA","opaque":3,"serializeTypeCurrentRPC":"JSON","version":401}'
 FRAME = (4 + len(HEADER)).to_bytes(4, "big") + len(HEADER).to_bytes(4, "big") + HEADER
-
-
-@pytest.fixture(scope="module")
-def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    return make_authority(tmp_path_factory.mktemp("certificates"))
-
-
-@pytest.fixture(scope="module")
-def stranger(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    return make_authority(tmp_path_factory.mktemp("stranger"), "stranger")
 
 
 def of(pair: KeyPair, **more: object) -> TlsOptions:

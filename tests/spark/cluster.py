@@ -17,6 +17,24 @@ import pyspark
 from rmqfast.broker.ports import HeldPorts
 from tests.waiting import until
 
+Settings = dict[str, bool | float | int | str | None]
+
+#: Settings of a driver that nobody else can reach, and that shows nothing.
+ALONE: Settings = {
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+}
+#: Settings of a job that two executors of one core share: no task begins before both are there, so that each has some.
+SHARED: Settings = {
+    "spark.driver.memory": "512m",
+    "spark.executor.memory": "512m",
+    "spark.executor.cores": "1",
+    "spark.cores.max": "2",
+    "spark.scheduler.minRegisteredResourcesRatio": "1.0",
+    "spark.scheduler.maxRegisteredResourcesWaitingTime": "300s",
+}
 _SPARK = Path(pyspark.__file__).parent
 
 

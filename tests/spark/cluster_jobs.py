@@ -20,7 +20,7 @@ from rmqfast.spark import configure, read_store
 from tests.effort import effort
 from tests.waiting import until
 
-from .cluster import executors, kill_executor
+from .cluster import ALONE, Settings, executors, kill_executor
 
 Answer = dict[str, Any]
 TASKS = effort("RMQFAST_TASKS", 1_250, 10_000)
@@ -153,9 +153,8 @@ JOBS: dict[str, Callable[..., Answer]] = {
 
 def session(master: str, job: str) -> SparkSession:
     """A driver with executors of one core; where it reads by itself, all of its heap is there from the start."""
-    settings = {
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.host": "127.0.0.1",
+    settings: Settings = {
+        **ALONE,
         "spark.driver.memory": "768m",
         "spark.driver.extraJavaOptions": "-Xms768m -XX:+AlwaysPreTouch" if job == "memory" else "",
         "spark.executor.memory": "512m",
@@ -165,13 +164,9 @@ def session(master: str, job: str) -> SparkSession:
         "spark.speculation.multiplier": "1.01",
         "spark.speculation.interval": "20ms",
         "spark.speculation.minTaskRuntime": "1ms",
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
     }
     builder = configure(SparkSession.builder.master(master).appName(f"rmqfast {job}"))
-    for name, value in settings.items():
-        builder = builder.config(name, value)
-    spark = builder.getOrCreate()
+    spark = builder.config(map=settings).getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     return spark
 

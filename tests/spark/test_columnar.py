@@ -20,6 +20,7 @@ from rmqfast.spark.columnar import plain_error
 from rmqfast.spark.ingest import read_all
 from rmqfast.store import COLUMNS, open_store
 from tests import golden_stores
+from tests.golden_stores import PathOf
 from tests.waiting import until
 
 from .conditions import PARTLY, WHOLE
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 pytestmark = pytest.mark.spark
-
-Store = Callable[[str], Path]
 
 
 def load(spark: SparkSession, path: Path, **options: str) -> DataFrame:
@@ -62,7 +61,7 @@ def numbers(frame: DataFrame, condition: str) -> list[int]:
 
 
 def test_each_column_by_itself_is_that_of_the_python_path(
-    spark: SparkSession, golden_store: Store, python_path: DataFrame
+    spark: SparkSession, golden_store: PathOf, python_path: DataFrame
 ) -> None:
     columnar = load(spark, golden_store("basic-4.9.4"), topic="fx_q4", brokerName="broker-a")
     wanted = python_path.where("topic = 'fx_q4'").collect()
@@ -72,7 +71,7 @@ def test_each_column_by_itself_is_that_of_the_python_path(
 
 
 def test_without_generated_code_rows_are_the_same(
-    spark: SparkSession, golden_store: Store, python_path: DataFrame
+    spark: SparkSession, golden_store: PathOf, python_path: DataFrame
 ) -> None:
     wanted = rows(python_path)
     spark.conf.set("spark.sql.codegen.wholeStage", "false")
@@ -83,7 +82,7 @@ def test_without_generated_code_rows_are_the_same(
 
 
 @pytest.mark.newest
-def test_values_outlive_their_batch(spark: SparkSession, golden_store: Store, python_path: DataFrame) -> None:
+def test_values_outlive_their_batch(spark: SparkSession, golden_store: PathOf, python_path: DataFrame) -> None:
     """What sorts, joins, groups or caches keeps rows while the vectors are filled anew."""
     columnar = load(spark, golden_store("basic-4.9.4"), topic="fx_q1", minPartitions="6", brokerName="broker-a")
     arrow = python_path.where("topic = 'fx_q1'")
@@ -100,7 +99,7 @@ def test_values_outlive_their_batch(spark: SparkSession, golden_store: Store, py
 
 
 def test_only_the_columns_that_a_query_uses_are_read(
-    spark: SparkSession, golden_store: Store, capsys: pytest.CaptureFixture[str]
+    spark: SparkSession, golden_store: PathOf, capsys: pytest.CaptureFixture[str]
 ) -> None:
     frame = load(spark, golden_store("basic-4.9.4"), topic="fx_q1")
     checked = load(spark, golden_store("basic-4.9.4"), topic="fx_q1", verifyCrc="true")
@@ -109,22 +108,20 @@ def test_only_the_columns_that_a_query_uses_are_read(
     assert checked.count() == 1259
 
 
-def test_a_schema_of_the_users_chooses_columns_in_its_order(spark: SparkSession, golden_store: Store) -> None:
+def test_a_schema_of_the_users_chooses_columns_in_its_order(spark: SparkSession, golden_store: PathOf) -> None:
     reader = spark.read.format("rocketmq-columnar").schema("tags string, queue_offset bigint")
     frame = reader.option("topic", "fx_q1").load(str(golden_store("basic-4.9.4")))
     wanted = read_store(spark, golden_store("basic-4.9.4"), "fx_q1", columns=["tags", "queue_offset"], engine="arrow")
     assert frame.columns == ["tags", "queue_offset"]
     assert rows(frame) == rows(wanted)
-    with pytest.raises(
-        Exception, match="schema: expected the columns of the option columns, tags, got tags, queue_offset"
-    ):
+    with pytest.raises(Exception, match=r"schema: expected .* tags, got tags, queue_offset"):
         reader.option("columns", "tags").load(str(golden_store("basic-4.9.4")))
 
 
 @pytest.mark.parametrize("condition", [*WHOLE, *PARTLY])
 def test_a_filter_is_gone_from_the_plan_where_a_scan_does_it_exactly(
     spark: SparkSession,
-    golden_store: Store,
+    golden_store: PathOf,
     matching: Matching,
     capsys: pytest.CaptureFixture[str],
     condition: str,
@@ -136,7 +133,7 @@ def test_a_filter_is_gone_from_the_plan_where_a_scan_does_it_exactly(
 
 @pytest.mark.parametrize("condition", ["topic IS NULL", "broker_name IS NULL", "broker_name IS NOT NULL"])
 def test_nulls_that_cannot_be_are_known_before_anything_is_read(
-    spark: SparkSession, golden_store: Store, capsys: pytest.CaptureFixture[str], condition: str
+    spark: SparkSession, golden_store: PathOf, capsys: pytest.CaptureFixture[str], condition: str
 ) -> None:
     frame = load(spark, golden_store("basic-4.9.4"))
     assert " Filter " not in plan(frame.where(condition), capsys)
@@ -170,7 +167,7 @@ _CONDITIONS = st.one_of(
 )
 def test_any_columns_and_any_filters_give_the_same_rows_on_both_paths(  # noqa: PLR0917 - fixtures and what is drawn
     spark: SparkSession,
-    golden_store: Store,
+    golden_store: PathOf,
     python_path: DataFrame,
     columns: list[str],
     conditions: list[str],
@@ -184,7 +181,7 @@ def test_any_columns_and_any_filters_give_the_same_rows_on_both_paths(  # noqa: 
 
 @pytest.mark.parametrize("name", ["basic-4.9.4", "offsets-4.9.4"])
 def test_consume_queues_alone_tell_counts_and_extremes_of_queue_offsets(
-    spark: SparkSession, golden_store: Store, name: str, capsys: pytest.CaptureFixture[str]
+    spark: SparkSession, golden_store: PathOf, name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     asked = ["count(*)", "min(queue_offset)", "max(queue_offset)", "count(1)"]
     with open_store(golden_store(name)) as store:
@@ -209,7 +206,7 @@ def test_consume_queues_alone_tell_counts_and_extremes_of_queue_offsets(
     "condition", ["tags = 'TagA'", "store_timestamp > '2020-01-01'", "keys IS NOT NULL", "length(body) > 0"]
 )
 def test_what_queues_do_not_list_is_counted_by_reading(
-    spark: SparkSession, golden_store: Store, condition: str, capsys: pytest.CaptureFixture[str]
+    spark: SparkSession, golden_store: PathOf, condition: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     frame = load(spark, golden_store("basic-4.9.4"), topic="fx_q1").where(condition)
     assert "LocalTableScan [listed_0" not in plan(frame.selectExpr("count(*)"), capsys)
@@ -217,7 +214,7 @@ def test_what_queues_do_not_list_is_counted_by_reading(
 
 
 def test_a_crashed_store_is_counted_by_reading(
-    spark: SparkSession, golden_store: Store, capsys: pytest.CaptureFixture[str]
+    spark: SparkSession, golden_store: PathOf, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """No queue is known to list the end of its log."""
     name = next(name for name in golden_stores.NAMES if name.startswith("crash"))
@@ -231,7 +228,7 @@ def test_a_crashed_store_is_counted_by_reading(
 
 
 def test_a_limit_goes_into_the_scan(
-    spark: SparkSession, golden_store: Store, capsys: pytest.CaptureFixture[str]
+    spark: SparkSession, golden_store: PathOf, capsys: pytest.CaptureFixture[str]
 ) -> None:
     frame = load(spark, golden_store("basic-4.9.4"), minPartitions="8")
     limited = frame.where("tags = 'TagA'").limit(10)
@@ -244,7 +241,7 @@ def test_a_limit_goes_into_the_scan(
 
 @pytest.mark.newest
 def test_small_partitions_are_a_task_each_and_share_no_message(
-    spark: SparkSession, golden_store: Store, python_path: DataFrame
+    spark: SparkSession, golden_store: PathOf, python_path: DataFrame
 ) -> None:
     for condition, tags in (("topic = 'fx_q4'", "*"), ("topic = 'fx_q4' AND tags = 'Aa'", "Aa")):
         frame = load(spark, golden_store("basic-4.9.4"), topic="fx_q4", partitionBytes="4000", tags=tags)
@@ -252,19 +249,16 @@ def test_small_partitions_are_a_task_each_and_share_no_message(
         assert frame.rdd.getNumPartitions() > 20
 
 
-def test_a_job_plans_anew_and_a_call_of_read_store_does_not(spark: SparkSession, golden_store_copy: Store) -> None:
+def test_each_job_plans_anew(spark: SparkSession, golden_store_copy: PathOf) -> None:
     path = golden_store_copy("basic-4.9.4")
-    by_option = load(spark, path)
-    by_call = read_store(spark, path, None, engine="columnar")
+    frame = load(spark, path)
     (path / "commitlog" / "00000000000000000000").unlink()
     left = [r for r in golden_stores.expected_rows("basic-4.9.4") if r["physical_offset"] >= 1 << 20]
-    assert by_option.count() == len(left)
-    with pytest.raises(Exception, match="at offset 0, 1048576 bytes: the log held this when the read was planned"):
-        by_call.count()
+    assert frame.count() == len(left)
 
 
 def test_a_log_that_is_cut_off_while_it_is_read_ends_the_job_and_not_the_jvm(
-    spark: SparkSession, golden_store_copy: Store
+    spark: SparkSession, golden_store_copy: PathOf
 ) -> None:
     path = golden_store_copy("basic-4.9.4")
     whole = len(golden_stores.expected_rows("basic-4.9.4"))
@@ -312,7 +306,7 @@ def test_a_log_that_is_cut_off_while_it_is_read_ends_the_job_and_not_the_jvm(
 
 
 @pytest.mark.newest
-def test_tasks_leave_no_file_open(spark: SparkSession, golden_store: Store) -> None:
+def test_tasks_leave_no_file_open(spark: SparkSession, golden_store: PathOf) -> None:
     """Whole ones, those that a limit ends early, and those that fail: what Rust holds is freed with each task."""
     frame = load(spark, golden_store("basic-4.9.4"), partitionBytes="200000")
     damaged = load(spark, golden_store("damaged-4.9.4"), partitionBytes="200000")
@@ -332,13 +326,13 @@ def _open_logs(spark: SparkSession) -> int:
     return sum("/commitlog/" in os.path.realpath(link) for link in descriptors.iterdir())
 
 
-def test_damage_that_shall_not_end_the_job_leaves_the_other_rows(spark: SparkSession, golden_store: Store) -> None:
+def test_damage_that_shall_not_end_the_job_leaves_the_other_rows(spark: SparkSession, golden_store: PathOf) -> None:
     frame = load(spark, golden_store("damaged-4.9.4"), failOnDataLoss="false")
     assert frame.count() == len(golden_stores.expected_rows("damaged-4.9.4"))
 
 
 def test_damage_is_an_error_of_this_package_where_it_reads_for_the_user(
-    spark: SparkSession, golden_store: Store
+    spark: SparkSession, golden_store: PathOf
 ) -> None:
     with pytest.raises(CorruptError, match=r"^store .* 1 damaged places: .* at offset 1508364, 24117"):
         read_all(spark, golden_store("damaged-4.9.4"), None, engine="columnar")
@@ -346,7 +340,7 @@ def test_damage_is_an_error_of_this_package_where_it_reads_for_the_user(
 
 @pytest.mark.parametrize("engine", ["auto", "columnar"])
 def test_the_log_says_that_it_is_columnar(
-    spark: SparkSession, golden_store: Store, caplog: pytest.LogCaptureFixture, engine: Literal["auto", "columnar"]
+    spark: SparkSession, golden_store: PathOf, caplog: pytest.LogCaptureFixture, engine: Literal["auto", "columnar"]
 ) -> None:
     with caplog.at_level(logging.INFO, "rmqfast.spark"):
         read_store(spark, golden_store("basic-4.9.4"), "fx_q1", engine=engine)
@@ -354,7 +348,7 @@ def test_the_log_says_that_it_is_columnar(
 
 
 def test_what_the_columnar_source_cannot_do_is_done_by_the_python_path_with_a_warning(
-    spark: SparkSession, golden_store: Store, caplog: pytest.LogCaptureFixture
+    spark: SparkSession, golden_store: PathOf, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.INFO, "rmqfast.spark"):
         frame = read_store(spark, golden_store("basic-4.9.4"), "fx_q1", engine="columnar", io="mmap")
@@ -381,7 +375,7 @@ def without_library(*_: object) -> None:
 )
 def test_without_the_columnar_source_the_python_path_reads_and_the_log_says_why(  # noqa: PLR0917
     spark: SparkSession,
-    golden_store: Store,
+    golden_store: PathOf,
     caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
     loaded: Callable[..., None],
@@ -399,7 +393,7 @@ def test_without_the_columnar_source_the_python_path_reads_and_the_log_says_why(
     assert frame.count() == 1259
 
 
-def test_a_function_runs_where_batches_are_made(spark: SparkSession, golden_store: Store) -> None:
+def test_a_function_runs_where_batches_are_made(spark: SparkSession, golden_store: PathOf) -> None:
     from collections.abc import Iterator
 
     def counted(batches: Iterator[Any]) -> Iterator[Any]:

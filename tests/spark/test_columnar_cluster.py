@@ -20,6 +20,7 @@ from rmqfast.spark import read_store
 from rmqfast.spark.columnar import plain_error
 from tests import golden_stores
 from tests.effort import effort
+from tests.golden_stores import PathOf
 
 from .cluster import Cluster
 from .cluster_jobs import COPIES, TASKS
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(900)]
 
-Store = Callable[[str], Path]
 MESSAGES, BODY = 10_000, 4096
 HARMS = effort("RMQFAST_HARMS", 100, 500)
 HARM: dict[str, Callable[[Path], None]] = {"truncate": lambda file: os.truncate(file, 40_000), "unlink": Path.unlink}
@@ -63,13 +63,13 @@ def run(master: str, job: str, *paths: Path) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def read(cluster: Cluster, golden_store: Store) -> dict[str, Any]:
+def read(cluster: Cluster, golden_store: PathOf) -> dict[str, Any]:
     """What executors read of each store, by its path; one driver asks for all."""
     return run(cluster.master, "rows", *map(golden_store, SOUND))
 
 
 @pytest.mark.parametrize("name", SOUND)
-def test_executors_give_the_rows_of_every_golden_store(read: dict[str, Any], golden_store: Store, name: str) -> None:
+def test_executors_give_the_rows_of_every_golden_store(read: dict[str, Any], golden_store: PathOf, name: str) -> None:
     found = read[str(golden_store(name))]
     with open_store(golden_store(name)) as store:
         rows = store.scan(columns=["physical_offset", "msg_id", "tags", "body"]).to_arrow().to_pylist()
@@ -108,7 +108,7 @@ def test_thousands_of_tasks_leave_no_memory_behind(large: Path) -> None:
 
 @pytest.mark.parametrize("harm", HARM)
 def test_a_file_that_shrinks_or_goes_while_it_is_read_never_ends_the_jvm(
-    spark: SparkSession, golden_store_copy: Store, harm: str
+    spark: SparkSession, golden_store_copy: PathOf, harm: str
 ) -> None:
     """Five hundred times with RMQFAST_FULL=1, or as RMQFAST_HARMS says: right rows, or an error of this package."""
     path = golden_store_copy("basic-4.9.4")

@@ -12,13 +12,13 @@ import pytest
 import rmqfast
 from rmqfast.store import COLUMNS
 from tests import golden_stores
+from tests.golden_stores import PathOf
 
 from .in_process import column, source_reader, source_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-Store = Callable[[str], Path]
 Rows = Callable[["DataFrame"], list[golden_stores.Line]]
 CHOSEN: dict[str, tuple[dict[str, str], dict[str, Any]]] = {
     "tags": ({"tags": "Aa || BB"}, {"tags": "Aa || BB"}),
@@ -44,7 +44,7 @@ def load(spark: SparkSession, path: Path, **options: str) -> DataFrame:
 
 @pytest.mark.spark
 def test_a_golden_store_gives_the_rows_that_rocketmq_gives(
-    spark: SparkSession, golden_store: Store, rows_of: Rows
+    spark: SparkSession, golden_store: PathOf, rows_of: Rows
 ) -> None:
     frame = load(spark, golden_store("basic-4.9.4"))
     assert list(golden_stores.differences(rows_of(frame), golden_stores.expected_rows("basic-4.9.4"))) == []
@@ -53,7 +53,7 @@ def test_a_golden_store_gives_the_rows_that_rocketmq_gives(
 
 @pytest.mark.parametrize(("options", "arguments"), CHOSEN.values(), ids=CHOSEN)
 def test_options_choose_what_a_scan_chooses(
-    golden_store: Store, options: dict[str, str], arguments: Mapping[str, Any]
+    golden_store: PathOf, options: dict[str, str], arguments: Mapping[str, Any]
 ) -> None:
     path = golden_store("basic-4.9.4")
     with rmqfast.open_store(path) as store:
@@ -63,7 +63,7 @@ def test_options_choose_what_a_scan_chooses(
     assert 0 < len(wanted) < 451
 
 
-def test_a_time_range_is_half_open(golden_store: Store) -> None:
+def test_a_time_range_is_half_open(golden_store: PathOf) -> None:
     times = column(golden_stores.expected_rows("basic-4.9.4"), "store_timestamp")
     start, end = times[len(times) // 3], times[2 * len(times) // 3]
     options = {"startingTimestamp": str(start), "endingTimestamp": str(end)}
@@ -71,28 +71,31 @@ def test_a_time_range_is_half_open(golden_store: Store) -> None:
     assert column(rows, "store_timestamp") == [t for t in times if start <= t < end]
 
 
-def test_the_words_for_offsets_read_all_or_nothing(golden_store: Store) -> None:
+def test_the_words_for_offsets_read_all_or_nothing(golden_store: PathOf) -> None:
     whole = {"storePath": str(golden_store("basic-4.9.4")), "topic": "fx_q4"}
     assert len(source_rows(whole | {"startingOffsets": "earliest", "endingOffsets": "latest"})) == 451
     assert source_rows(whole | {"startingOffsets": "latest"}) == []
     assert source_rows(whole | {"endingOffsets": "earliest"}) == []
 
 
-def test_the_option_columns_prunes_in_its_order(golden_store: Store) -> None:
+def test_the_option_columns_prunes_in_its_order(golden_store: PathOf) -> None:
     options = {"storePath": str(golden_store("basic-4.9.4")), "topic": "fx_q1", "columns": "tags, queue_offset"}
     (row,) = [row for row in source_rows(options) if row["queue_offset"] == 1]
     assert list(row.items()) == [("tags", "BBBB"), ("queue_offset", 1)]
 
 
-def test_partitions_are_as_many_as_asked_for(golden_store: Store) -> None:
-    options = {"storePath": str(golden_store("basic-4.9.4")), "columns": "topic"}
+def test_partitions_are_as_many_and_as_small_as_asked_for_and_share_no_message(golden_store: PathOf) -> None:
+    options = {"storePath": str(golden_store("basic-4.9.4")), "columns": "physical_offset"}
     assert len(source_reader(options).partitions()) == 1
-    assert len(source_reader(options | {"minPartitions": "8"}).partitions()) >= 8
-    assert len(source_rows(options | {"minPartitions": "8"})) == 2779
+    wanted = column(golden_stores.expected_rows("basic-4.9.4"), "physical_offset")
+    for name, value, count in (("minPartitions", "8", 8), ("partitionBytes", "100000", 15)):
+        cut = options | {name: value}
+        assert len(source_reader(cut).partitions()) >= count
+        assert column(source_rows(cut), "physical_offset") == wanted
 
 
 @pytest.mark.spark
-def test_a_schema_of_the_users_prunes_in_its_order(spark: SparkSession, golden_store: Store) -> None:
+def test_a_schema_of_the_users_prunes_in_its_order(spark: SparkSession, golden_store: PathOf) -> None:
     reader = spark.read.format("rocketmq").option("topic", "fx_q1")
     frame = reader.schema("body binary, queue_offset bigint, properties map<string,string>").load(
         str(golden_store("basic-4.9.4"))
@@ -102,24 +105,14 @@ def test_a_schema_of_the_users_prunes_in_its_order(spark: SparkSession, golden_s
 
 
 @pytest.mark.spark
-def test_sql_reads_a_store_as_a_view(spark: SparkSession, golden_store: Store) -> None:
+def test_sql_reads_a_store_as_a_view(spark: SparkSession, golden_store: PathOf) -> None:
     path = golden_store("basic-4.9.4")
     spark.sql(f"CREATE OR REPLACE TEMP VIEW fx USING rocketmq OPTIONS (storePath '{path}', topic 'fx_q1')")
     assert spark.sql("SELECT count(*) FROM fx WHERE tags = 'TagA'").first() == (105,)
 
 
 @pytest.mark.spark
-def test_small_partitions_are_a_task_each_and_share_no_message(
-    spark: SparkSession, golden_store: Store, rows_of: Rows
-) -> None:
-    frame = load(spark, golden_store("basic-4.9.4"), columns="physical_offset", partitionBytes="100000")
-    wanted = [row["physical_offset"] for row in golden_stores.expected_rows("basic-4.9.4")]
-    assert [row["physical_offset"] for row in rows_of(frame)] == wanted
-    assert frame.rdd.getNumPartitions() > 15
-
-
-@pytest.mark.spark
-def test_nothing_to_read_is_an_empty_frame(spark: SparkSession, golden_store: Store) -> None:
+def test_nothing_to_read_is_an_empty_frame(spark: SparkSession, golden_store: PathOf) -> None:
     assert load(spark, golden_store("basic-4.9.4"), topic="fx_q1", tags="nobody").collect() == []
 
 
@@ -130,13 +123,7 @@ def test_a_store_without_any_message_has_no_rows(tmp_path: Path) -> None:
 
 
 @pytest.mark.spark
-def test_queries_without_columns_count_rows(spark: SparkSession, golden_store: Store) -> None:
-    frame = load(spark, golden_store("basic-4.9.4"), topic="fx_q1")
-    assert (frame.count(), frame.selectExpr("1").count()) == (1259, 1259)
-
-
-@pytest.mark.spark
-def test_pushdown_gives_the_same_rows_where_spark_pushes_nothing(spark: SparkSession, golden_store: Store) -> None:
+def test_pushdown_gives_the_same_rows_where_spark_pushes_nothing(spark: SparkSession, golden_store: PathOf) -> None:
     spark.conf.set("spark.sql.python.filterPushdown.enabled", "false")
     try:
         frame = load(spark, golden_store("basic-4.9.4"), topic="fx_q1", pushdown="true")

@@ -1,4 +1,4 @@
-"""The examples in the docstrings of `rmqfast.spark` run as they stand."""
+"""The examples in the docstrings of `rmqfast.spark`, but for those of live topics, run as they stand."""
 
 from __future__ import annotations
 
@@ -9,10 +9,13 @@ import pytest
 
 from .conftest import collect_ignore
 
-MODULES = ["columnar", "frames", "offsets", "options", "partitions", "pushdown", "schema", "task"]
+MODULES = ["columnar", "frames", "garbage", "local", "offsets", "options", "pushdown", "schema", "zips"]
+MODULES += [f"sink.{name}" for name in ("columns", "lanes", "options", "row_batches", "row_groups", "written")]
 if not collect_ignore:
-    MODULES += ["filters", "live.topic_filter", "pushed_filters"]
-WITH_A_SESSION = ["mapping", "reader", "session"] + ([] if collect_ignore else ["source"])
+    MODULES += ["live.topic_filter", "pushed_filters"]
+WITH_A_SESSION = ["damage", "mapping", "reader", "session", "sink.write_topic"]
+if not collect_ignore:
+    WITH_A_SESSION += ["source"]
 
 
 @pytest.mark.parametrize("name", [*MODULES, *(pytest.param(m, marks=pytest.mark.spark) for m in WITH_A_SESSION)])
@@ -20,3 +23,4 @@ def test_examples_run(name: str, request: pytest.FixtureRequest) -> None:
     module = importlib.import_module(f"rmqfast.spark.{name}")
     result = doctest.testmod(module, extraglobs={"getfixture": request.getfixturevalue})
     assert result.failed == 0
+    assert result.attempted

@@ -5,12 +5,12 @@ from __future__ import annotations
 import subprocess
 import sys
 import zipfile
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from rmqfast.spark import jar_path
+from tests.golden_stores import PathOf
 
 from .conftest import SHORT_LIVED
 
@@ -37,7 +37,7 @@ spark.stop()
 
 
 def test_without_the_jar_or_a_library_in_it_the_python_path_reads_and_the_log_says_why(
-    golden_store: Callable[[str], Path], tmp_path: Path
+    golden_store: PathOf, tmp_path: Path
 ) -> None:
     """Without the jar only who asked for columns is warned; a jar that does not fit the machine is always worth it."""
     jar = jar_path()

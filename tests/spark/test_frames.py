@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
-
 import pyarrow as pa
 import pytest
 
 import rmqfast
 from rmqfast.spark.frames import arrow_frame
+from tests.golden_stores import PathOf
 
-Store = Callable[[str], Path]
 
-
-def test_every_column_goes_through_a_frame_as_the_very_same_bytes(golden_store: Store) -> None:
+def test_every_column_goes_through_a_frame_as_the_very_same_bytes(golden_store: PathOf) -> None:
     with rmqfast.open_store(golden_store("basic-4.9.4")) as store:
         batch = next(iter(store.scan(None).batches()))
     frame = arrow_frame(batch)

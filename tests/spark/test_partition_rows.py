@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,15 +14,14 @@ import rmqfast
 from rmqfast.spark.partitions import plan_partitions
 from rmqfast.spark.reader import store_read
 from tests import golden_stores
+from tests.golden_stores import PathOf
 
 from .conditions import ARGUMENTS
 from .in_process import column, partition_rows
 
-Store = Callable[[str], Path]
-
 
 @pytest.mark.parametrize("name", golden_stores.NAMES)
-def test_a_golden_store_gives_the_rows_that_rocketmq_gives(golden_store: Store, name: str) -> None:
+def test_a_golden_store_gives_the_rows_that_rocketmq_gives(golden_store: PathOf, name: str) -> None:
     read = store_read(golden_store(name), None, on_damage="warn" if name.startswith("damaged") else "fail")
     wanted = golden_stores.expected_rows(name)
     assert list(golden_stores.differences(partition_rows(read), wanted)) == []
@@ -31,7 +29,7 @@ def test_a_golden_store_gives_the_rows_that_rocketmq_gives(golden_store: Store, 
 
 
 @pytest.mark.parametrize("arguments", ARGUMENTS.values(), ids=ARGUMENTS)
-def test_arguments_choose_what_a_scan_chooses(golden_store: Store, arguments: Mapping[str, Any]) -> None:
+def test_arguments_choose_what_a_scan_chooses(golden_store: PathOf, arguments: Mapping[str, Any]) -> None:
     path = golden_store("basic-4.9.4")
     with rmqfast.open_store(path) as store:
         wanted = store.scan("fx_q4", columns=["physical_offset"], **arguments).to_arrow().column(0).to_pylist()
@@ -40,7 +38,7 @@ def test_arguments_choose_what_a_scan_chooses(golden_store: Store, arguments: Ma
     assert 0 < len(wanted) < 451
 
 
-def test_small_partitions_share_no_message(golden_store: Store) -> None:
+def test_small_partitions_share_no_message(golden_store: PathOf) -> None:
     whole = store_read(golden_store("basic-4.9.4"), "fx_q1", columns=["physical_offset"])
     for tags in ("*", "TagA || TagB || Aa"):
         read = replace(whole, request=replace(whole.request, tags=tags))

@@ -25,6 +25,7 @@ from rmqfast import ScanRequest
 from rmqfast.spark.filters import ReadFilter
 from rmqfast.spark.partitions import StoreRead
 from rmqfast.spark.reader import store_read
+from tests.golden_stores import PathOf
 
 from .conditions import PARTLY
 from .conftest import Matching
@@ -33,9 +34,9 @@ from .in_process import Row, partition_rows
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-Store = Callable[[str], Path]
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 MS = int(AT.timestamp() * 1000)
+BETWEEN = AT + timedelta(microseconds=300)
 #: Filters as PySpark hands them to a source, and what they mean.
 TAKEN: dict[str, tuple[list[Filter], Callable[[Row], bool]]] = {
     "a tag": ([IsNotNull(("tags",)), EqualTo(("tags",), "TagA")], lambda row: row["tags"] == "TagA"),
@@ -92,7 +93,7 @@ def rows(frame: DataFrame, condition: str) -> list[int]:
 )
 def test_a_filter_is_gone_from_the_plan_where_a_scan_does_it_exactly(
     spark: SparkSession,
-    golden_store: Store,
+    golden_store: PathOf,
     matching: Matching,
     capsys: pytest.CaptureFixture[str],
     condition: str,
@@ -105,7 +106,7 @@ def test_a_filter_is_gone_from_the_plan_where_a_scan_does_it_exactly(
 
 @pytest.mark.parametrize(("filters", "means"), TAKEN.values(), ids=TAKEN)
 def test_filters_that_are_taken_leave_the_rows_that_they_mean(
-    golden_store: Store, filters: list[Filter], means: Callable[[Row], bool]
+    golden_store: PathOf, filters: list[Filter], means: Callable[[Row], bool]
 ) -> None:
     whole = store_read(golden_store("basic-4.9.4"), None, columns=["topic", "queue_id", "queue_offset", "tags"])
     taken = ReadFilter(whole)
@@ -115,7 +116,7 @@ def test_filters_that_are_taken_leave_the_rows_that_they_mean(
 
 
 @pytest.mark.spark
-def test_pushed_filters_and_options_both_hold(spark: SparkSession, golden_store: Store) -> None:
+def test_pushed_filters_and_options_both_hold(spark: SparkSession, golden_store: PathOf) -> None:
     options = {"topic": "fx_q4", "queueIds": "0,1", "endingOffsets": '{"fx_q4":{"*":{"0":50}}}'}
     condition = "queue_id IN (0, 3) AND queue_offset > 9 AND tags = 'Aa'"
     narrowed = rows(load(spark, golden_store("basic-4.9.4"), pushdown="true", **options), condition)
@@ -124,35 +125,26 @@ def test_pushed_filters_and_options_both_hold(spark: SparkSession, golden_store:
 
 
 @pytest.mark.parametrize(
-    ("condition", "start", "end"),
+    ("kind", "time", "start", "end"),
     [
-        (EqualTo(("store_timestamp",), AT), MS, MS + 1),
-        (GreaterThanOrEqual(("store_timestamp",), AT), MS, None),
-        (GreaterThan(("store_timestamp",), AT), MS + 1, None),
-        (LessThan(("store_timestamp",), AT), None, MS),
-        (LessThanOrEqual(("store_timestamp",), AT), None, MS + 1),
+        (EqualTo, AT, MS, MS + 1),
+        (GreaterThanOrEqual, AT, MS, None),
+        (GreaterThan, AT, MS + 1, None),
+        (LessThan, AT, None, MS),
+        (LessThanOrEqual, AT, None, MS + 1),
+        (EqualTo, BETWEEN, MS + 1, MS + 1),
+        (GreaterThanOrEqual, BETWEEN, MS + 1, None),
+        (GreaterThan, BETWEEN, MS + 1, None),
+        (LessThan, BETWEEN, None, MS + 1),
+        (LessThanOrEqual, BETWEEN, None, MS + 1),
     ],
 )
-def test_times_are_bounded_to_the_millisecond(condition: Filter, start: int | None, end: int | None) -> None:
-    whole = narrowed(condition).read.request
-    assert (whole.start_time, whole.end_time) == (start, end)
-
-
-@pytest.mark.parametrize(
-    ("kind", "start", "end"),
-    [
-        (EqualTo, MS + 1, MS + 1),
-        (GreaterThanOrEqual, MS + 1, None),
-        (GreaterThan, MS + 1, None),
-        (LessThan, None, MS + 1),
-        (LessThanOrEqual, None, MS + 1),
-    ],
-)
-def test_times_between_milliseconds_leave_neither_too_much_nor_too_little(
-    kind: Callable[[tuple[str], datetime], Filter], start: int | None, end: int | None
+def test_times_leave_neither_too_much_nor_too_little(
+    kind: Callable[[tuple[str], datetime], Filter], time: datetime, start: int | None, end: int | None
 ) -> None:
-    between = narrowed(kind(("store_timestamp",), AT + timedelta(microseconds=300))).read.request
-    assert (between.start_time, between.end_time) == (start, end)
+    taken = ReadFilter(StoreRead(path="/store", request=ScanRequest()))
+    assert list(taken.rest_of([kind(("store_timestamp",), time)])) == []
+    assert (taken.read.request.start_time, taken.read.request.end_time) == (start, end)
 
 
 @pytest.mark.parametrize(
@@ -191,9 +183,3 @@ def test_offsets_by_queue_of_an_option_are_not_overruled() -> None:
     read = StoreRead(path="/store", request=ScanRequest(topic="t", start_offset={0: 5}))
     condition = GreaterThan(("queue_offset",), 7)
     assert list(ReadFilter(read).rest_of([condition])) == [condition]
-
-
-def narrowed(condition: Filter) -> ReadFilter:
-    taken = ReadFilter(StoreRead(path="/store", request=ScanRequest()))
-    assert list(taken.rest_of([condition])) == []
-    return taken

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from rmqfast import errors
 from rmqfast.spark import read_store
+from tests.golden_stores import PathOf
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.spark
 
-Store = Callable[[str], Path]
 REFUSED: dict[str, tuple[Mapping[str, Any], type[Exception], str]] = {
     "topic": ({"topic": "fx_q"}, errors.UnknownTopicError, "unknown topic 'fx_q'; did you mean fx_q1"),
     "column": ({"columns": ["bdy"]}, errors.UnknownColumnError, "unknown column 'bdy'"),
@@ -38,7 +37,7 @@ REFUSED: dict[str, tuple[Mapping[str, Any], type[Exception], str]] = {
 
 @pytest.mark.parametrize(("arguments", "error", "text"), REFUSED.values(), ids=REFUSED)
 def test_what_is_not_there_is_refused_by_the_call(
-    spark: SparkSession, golden_store: Store, arguments: Mapping[str, Any], error: type[Exception], text: str
+    spark: SparkSession, golden_store: PathOf, arguments: Mapping[str, Any], error: type[Exception], text: str
 ) -> None:
     with pytest.raises(error) as caught:
         read_store(spark, **{"path": golden_store("basic-4.9.4"), "topic": "fx_q1", **arguments})

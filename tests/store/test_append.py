@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import itertools
 import json
-import multiprocessing
 import os
 import resource
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,7 +24,6 @@ import rmqfast
 from rmqfast import AppendOptions, Message
 from rmqfast.errors import (
     ArgumentError,
-    ForkError,
     StoreBusyError,
     StoreIOError,
     StoreNotWritableError,
@@ -33,10 +31,11 @@ from rmqfast.errors import (
     UnsupportedStoreError,
 )
 from tests import golden_stores
-from tests.interop.rocketmq import java
+from tests.golden_stores import PathOf
 from tests.reference import writer
 from tests.reference.index_file import Geometry
 from tests.reference.store import Store
+from tests.store.dumped import check_keys
 
 NOW = 1_700_000_000_000
 TINY = AppendOptions(file_size=4096, queue_file_size=100, index_slots=10, index_entries=8, zone_offset_ms=0)
@@ -58,13 +57,6 @@ messages = st.builds(
 )
 
 
-def append_all(path: Path, batches: Batches, options: AppendOptions = TINY) -> None:
-    clock = itertools.count(NOW, 1500)
-    with rmqfast.open_store(path, mode="a", options=options, clock=lambda: next(clock)) as store:
-        for batch in batches:
-            store.append_many(batch)
-
-
 def reference_message(message: Message, store_timestamp: int) -> writer.Message:
     given = [("KEYS", message.keys), ("TAGS", message.tags), *message.properties.items()]
     return writer.Message(
@@ -78,11 +70,10 @@ def reference_message(message: Message, store_timestamp: int) -> writer.Message:
     )
 
 
-def write_reference(path: Path, batches: Batches, options: AppendOptions = TINY) -> None:
+def write_reference(path: Path, batches: Batches) -> None:
     stored = [reference_message(m, NOW + 1500 * n) for n, batch in enumerate(batches) for m in batch]
-    geometry = Geometry(options.index_slots, options.index_entries)
-    sizes = writer.Options(options.file_size, options.queue_file_size, geometry)
-    writer.write_store(path, stored, sizes)
+    geometry = Geometry(TINY.index_slots, TINY.index_entries)
+    writer.write_store(path, stored, writer.Options(TINY.file_size, TINY.queue_file_size, geometry))
 
 
 def tree(path: Path) -> dict[str, bytes]:
@@ -112,30 +103,22 @@ def file_size_limit(size: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
-@settings(max_examples=25)
-@given(batches=st.lists(st.lists(messages, min_size=1, max_size=12), min_size=1, max_size=6))
-def test_a_store_has_the_bytes_that_the_reference_writer_gives_it(batches: Batches) -> None:
-    with TemporaryDirectory() as directory:
-        append_all(Path(directory) / "ours", batches)
-        write_reference(Path(directory) / "reference", batches)
-        ours, reference = tree(Path(directory) / "ours"), tree(Path(directory) / "reference")
-        assert sorted(ours) == sorted(reference)
-        assert [name for name in ours if ours[name] != reference[name]] == []
-
-
-@settings(max_examples=10)
-@given(batches=st.lists(st.lists(messages, min_size=1, max_size=12), min_size=2, max_size=4))
-def test_a_store_that_is_opened_for_every_batch_is_the_same(batches: Batches) -> None:
+@settings(max_examples=30)
+@given(
+    batches=st.lists(st.lists(messages, min_size=1, max_size=12), min_size=1, max_size=6),
+    is_opened_for_each=st.booleans(),
+)
+def test_a_store_has_the_bytes_that_the_reference_writer_gives_it(batches: Batches, is_opened_for_each: bool) -> None:
+    clock = itertools.count(NOW, 1500)
     with TemporaryDirectory() as directory:
         path = Path(directory) / "ours"
-        clock = itertools.count(NOW, 1500)
-        for batch in batches:
+        for together in [[batch] for batch in batches] if is_opened_for_each else [batches]:
             with rmqfast.open_store(path, mode="a", options=TINY, clock=lambda: next(clock)) as store:
-                assert store.append_many(batch) == len(batch)
+                assert [store.append_many(batch) for batch in together] == [len(batch) for batch in together]
         write_reference(Path(directory) / "reference", batches)
         ours, reference = tree(path), tree(Path(directory) / "reference")
-        assert [name for name in reference if ours[name] != reference[name]] == []
         assert sorted(ours) == sorted(reference)
+        assert [name for name in ours if ours[name] != reference[name]] == []
 
 
 def table_of(batch: Sequence[Message]) -> pa.Table:
@@ -186,7 +169,7 @@ def test_a_result_says_where_the_message_is(tmp_path: Path) -> None:
     assert results[-1].physical_offset > SMALL.file_size
 
 
-def test_a_scan_of_one_store_is_appended_to_another(golden_store: Callable[[str], Path], tmp_path: Path) -> None:
+def test_a_scan_of_one_store_is_appended_to_another(golden_store: PathOf, tmp_path: Path) -> None:
     source = rmqfast.open_store(golden_store("basic-4.9.4"))
     with rmqfast.open_store(tmp_path / "s", mode="a", options=AppendOptions(file_size=1 << 22)) as store:
         count = store.append_many(source.scan("fx_q1"))
@@ -360,26 +343,6 @@ def test_a_java_lock_on_the_first_byte_keeps_out(tmp_path: Path) -> None:
         assert subprocess.run([sys.executable, "-c", lock, str(tmp_path / "s" / "lock")], check=False).returncode == 1
 
 
-def append_in_fork(store: rmqfast.WritableStore, answers: Any) -> None:
-    try:
-        store.append(Message("T", b""))
-    except ForkError as error:
-        answers.put(str(error))
-
-
-@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
-def test_a_fork_may_not_append(tmp_path: Path) -> None:
-    fork = multiprocessing.get_context("fork")
-    with rmqfast.open_store(tmp_path / "s", mode="a", options=TINY) as store:
-        answers = fork.Queue()
-        child = fork.Process(target=append_in_fork, args=(store, answers))
-        child.start()
-        assert f"process {os.getpid()}" in answers.get()
-        child.join()
-        assert (tmp_path / "s" / "abort").exists()
-        assert store.append(Message("T", b"")).queue_offset == 0
-
-
 def test_a_file_that_cannot_be_created_refuses_the_batch_and_nothing_else(tmp_path: Path) -> None:
     # an index file has 84,040 bytes, which the limit does not allow; files of the log and the queues it does
     with rmqfast.open_store(tmp_path / "s", mode="a", options=SMALL) as store:
@@ -432,7 +395,7 @@ def test_stores_of_other_kinds_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["basic-4.9.4", "basic-5.3.3", "delaytx-4.9.4", "offsets-4.9.4"])
-def test_a_real_brokers_store_goes_on(golden_store_copy: Callable[[str], Path], name: str) -> None:
+def test_a_real_brokers_store_goes_on(golden_store_copy: PathOf, name: str) -> None:
     path = golden_store_copy(name)
     before = rows(path)
     topics = Store.open(path, geometry=golden_stores.GEOMETRY).topics()
@@ -447,26 +410,6 @@ def test_a_real_brokers_store_goes_on(golden_store_copy: Callable[[str], Path], 
     assert [r.physical_offset for r in reopened.query(topic, "new")] == [r.physical_offset for r in results[-64:]]
 
 
-def dump(path: Path) -> dict[str, list[golden_stores.Line]]:
-    """What the real 4.9.4 says of a store with the index geometry of the golden ones; it must find it sound."""
-    flags = ["--slots", str(golden_stores.GEOMETRY.slots), "--index-num", str(golden_stores.GEOMETRY.entries)]
-    return golden_stores.by_kind(java("4.9.4", "DumpStore", path, *flags).splitlines())
-
-
-def check_dump(path: Path) -> None:
-    lines = dump(path)
-    assert lines["store"][0]["loaded"] is True
-    found = [dict(row, properties=dict(row["properties"])) for row in rows(path)]
-    wanted = golden_stores.rows_of(lines["msg"], "4.9.4")
-    for row in found:
-        row["born_timestamp"] = round(row["born_timestamp"].timestamp() * 1000)
-        row["store_timestamp"] = round(row["store_timestamp"].timestamp() * 1000)
-    assert list(golden_stores.differences(found, wanted)) == []
-    assert all(line["leadsToMessage"] for line in lines["cq"])
-    indexed = {(line["topic"], line["key"]): line for line in lines["index"]}
-    assert {(row["topic"], key) for row in found for key in (row["keys"] or "").split()} <= set(indexed)
-
-
 @pytest.mark.long
 def test_the_real_rocketmq_opens_a_store_of_ours(tmp_path: Path) -> None:
     options = AppendOptions(file_size=1 << 20, queue_file_size=2000, index_slots=1000, index_entries=4000)
@@ -476,13 +419,13 @@ def test_the_real_rocketmq_opens_a_store_of_ours(tmp_path: Path) -> None:
         store.append_many(
             [Message("late", b"x", properties={"DELAY": "2"}), Message("中".encode().hex(), b"", tags="订单")]
         )
-    check_dump(tmp_path / "s")
+    check_keys(tmp_path / "s")
 
 
 @pytest.mark.long
-def test_the_real_rocketmq_opens_its_own_store_that_we_appended_to(golden_store_copy: Callable[[str], Path]) -> None:
+def test_the_real_rocketmq_opens_its_own_store_that_we_appended_to(golden_store_copy: PathOf) -> None:
     path = golden_store_copy("basic-4.9.4")
     with rmqfast.open_store(path, mode="a") as store:
         store.append_many([Message("fx_q1", b"x" * n, tags="TagA", keys=f"new{n}") for n in range(2000)])
         store.append_many([Message("brand_new", b"y", keys=json.dumps([n]), queue_id=n % 3) for n in range(500)])
-    check_dump(path)
+    check_keys(path)

@@ -31,10 +31,6 @@ TOPICS = tuple(topic for topic in random_store.TOPICS if topic != SCHEDULE_TOPIC
 Sent = writer.Message | tuple[writer.Message, ...]
 
 
-def text_of(host: Host) -> str:
-    return f"[{host.ip}]:{host.port}" if ":" in host.ip else f"{host.ip}:{host.port}"
-
-
 def message_of(sent: writer.Message) -> Message:
     return Message(
         sent.topic,
@@ -59,7 +55,7 @@ def append_sent(store: rmqfast.WritableStore, sent: Sent) -> None:
         return
     store.append(
         message_of(sent),
-        born_host=text_of(sent.born_host),
+        born_host=str(sent.born_host),
         sys_flag=sent.sys_flag,
         reconsume_times=sent.reconsume_times,
         prepared_transaction_offset=sent.prepared_transaction_offset,
@@ -83,7 +79,7 @@ def test_what_is_sent_has_the_bytes_that_the_reference_writer_gives_it(
         as_batch(one, store_host) if isinstance(one, tuple) else plain(one, store_host) for one in sent
     ]
     times = [one[0].store_timestamp if isinstance(one, tuple) else one.store_timestamp for one in sent]
-    options = replace(TINY, store_host=text_of(store_host), property_crc=property_crc)
+    options = replace(TINY, store_host=str(store_host), property_crc=property_crc)
     with TemporaryDirectory() as directory:
         clock = iter(times)
         with rmqfast.open_store(

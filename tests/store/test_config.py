@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import random
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -26,6 +26,7 @@ from rmqfast.store import (
     built_in_topics,
 )
 from tests import golden_stores
+from tests.golden_stores import PathOf
 
 Table = TopicConfigTable | SubscriptionGroupTable | ConsumerOffsetTable | DelayOffsetTable | ConsumerFilterTable
 TABLES: tuple[type[Table], ...] = (
@@ -35,7 +36,6 @@ TABLES: tuple[type[Table], ...] = (
     DelayOffsetTable,
     ConsumerFilterTable,
 )
-Path_of = Callable[[str], Path]
 # 5.4 has another fastjson, which formats in another way
 OF_FASTJSON_1 = [name for name in golden_stores.NAMES if not name.endswith("5.4.0")]
 
@@ -61,7 +61,7 @@ def backup_of(root: Path) -> Path:
 
 
 @pytest.mark.parametrize("name", OF_FASTJSON_1)
-def test_what_a_broker_wrote_is_written_again_byte_for_byte(name: str, golden_store: Path_of, tmp_path: Path) -> None:
+def test_what_a_broker_wrote_is_written_again_byte_for_byte(name: str, golden_store: PathOf, tmp_path: Path) -> None:
     store = golden_store(name)
     compared = 0
     for table in TABLES:
@@ -74,7 +74,7 @@ def test_what_a_broker_wrote_is_written_again_byte_for_byte(name: str, golden_st
 
 @pytest.mark.parametrize("table", TABLES)
 def test_what_5_4_wrote_has_the_same_values_after_a_round_trip(
-    table: type[Table], golden_store: Path_of, tmp_path: Path
+    table: type[Table], golden_store: PathOf, tmp_path: Path
 ) -> None:
     read = table.load(golden_store("basic-5.4.0"))
     read.save(tmp_path)
@@ -82,7 +82,7 @@ def test_what_5_4_wrote_has_the_same_values_after_a_round_trip(
 
 
 def test_topics_and_groups_that_are_added_in_any_order_have_the_bytes_of_a_broker(
-    golden_store: Path_of, tmp_path: Path
+    golden_store: PathOf, tmp_path: Path
 ) -> None:
     store = golden_store("offsets-4.9.4")
     topics, groups = TopicConfigTable.load(store), SubscriptionGroupTable.load(store)
@@ -95,7 +95,7 @@ def test_topics_and_groups_that_are_added_in_any_order_have_the_bytes_of_a_broke
         assert file_of(tmp_path, name).read_bytes() == file_of(store, name).read_bytes()
 
 
-def test_the_topics_and_groups_that_every_broker_has_are_those_of_a_real_one(golden_store: Path_of) -> None:
+def test_the_topics_and_groups_that_every_broker_has_are_those_of_a_real_one(golden_store: PathOf) -> None:
     topics = TopicConfigTable.load(golden_store("offsets-4.9.4"))
     groups = SubscriptionGroupTable.load(golden_store("offsets-4.9.4"))
     assert {t: topics[t] for t in topics if not t.startswith(("fx_", "%RETRY%", "RMQ_SYS_TRANS"))} == {
@@ -176,7 +176,7 @@ def test_an_offset_that_rocketmq_cannot_hold_is_refused_and_nothing_is_written(t
     assert not file_of(tmp_path).exists()
 
 
-def test_a_subscription_is_dead_after_a_restart_and_forgotten_after_a_day(golden_store: Path_of) -> None:
+def test_a_subscription_is_dead_after_a_restart_and_forgotten_after_a_day(golden_store: PathOf) -> None:
     table = ConsumerFilterTable.load(golden_store("offsets-4.9.4"))
     key = ("fx_plain", "fx_sql")
     now = table[key].dead_time
@@ -273,7 +273,7 @@ def check_cuts(table: type[Table], store: Path, cuts: Sequence[int]) -> None:
 
 
 @pytest.mark.parametrize("table", TABLES)
-def test_a_file_that_was_cut_gives_its_backup_or_an_error(table: type[Table], golden_store_copy: Path_of) -> None:
+def test_a_file_that_was_cut_gives_its_backup_or_an_error(table: type[Table], golden_store_copy: PathOf) -> None:
     store = golden_store_copy("offsets-4.9.4")
     size = file_of(store, table.FILE_NAME).stat().st_size
     cuts = {*range(size - 1, 0, -31), *range(size - 1, size - 20, -1), *range(20)}
@@ -282,7 +282,7 @@ def test_a_file_that_was_cut_gives_its_backup_or_an_error(table: type[Table], go
 
 @pytest.mark.long
 @pytest.mark.parametrize("table", TABLES)
-def test_a_file_cut_at_any_byte_gives_its_backup_or_an_error(table: type[Table], golden_store_copy: Path_of) -> None:
+def test_a_file_cut_at_any_byte_gives_its_backup_or_an_error(table: type[Table], golden_store_copy: PathOf) -> None:
     store = golden_store_copy("offsets-4.9.4")
     check_cuts(table, store, range(file_of(store, table.FILE_NAME).stat().st_size - 1, -1, -1))
 
@@ -347,7 +347,7 @@ def test_whatever_is_swapped_and_damaged_between_saves_the_newest_sound_file_is_
             assert loaded(tmp_path) == (sound[0] if sound else None)
 
 
-def test_a_store_tells_its_topics_and_the_offsets_of_its_groups(golden_store: Path_of) -> None:
+def test_a_store_tells_its_topics_and_the_offsets_of_its_groups(golden_store: PathOf) -> None:
     store = rmqfast.open_store(golden_store("offsets-4.9.4"))
     assert store.consumer_offsets()["fx_plain", "fx_sql"] == {0: 11, 1: 15, 2: 15, 3: 15}
     assert len(store.consumer_offsets()) == 13

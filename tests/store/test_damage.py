@@ -10,7 +10,6 @@ import sys
 import tempfile
 import time
 import zlib
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ import pytest
 from rmqfast import errors
 from rmqfast.store import ScanRequest
 from rmqfast.store.reader import Way
+from tests.golden_stores import PathOf
 from tests.reference import record as record_format
 from tests.reference.row import row_of
 from tests.reference.writer import Message, Options, write_store
@@ -326,7 +326,7 @@ def test_directories_of_hostile_names_hide_no_topic(store: SmallStore) -> None:
     assert rows_and_damage(store.path, "T", way="queue") == (store.rows, [])
 
 
-def test_unknown_names_come_with_names_like_them(store: SmallStore, golden_store: Callable[[str], Path]) -> None:
+def test_unknown_names_come_with_names_like_them(store: SmallStore, golden_store: PathOf) -> None:
     with pytest.raises(errors.UnknownTopicError, match="unknown topic 'fx_q11'; did you mean fx_q1"):
         scanned(golden_store("basic-4.9.4"), "fx_q11")
     with pytest.raises(errors.UnknownColumnError, match=r"boddy.*body"):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import random
 import shutil
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,11 +14,10 @@ import pytest
 
 from rmqfast.message import Damage
 from tests.effort import effort
+from tests.golden_stores import PathOf
 from tests.reference.commit_log import CommitLog
 from tests.reference.record import BORN_HOST_V6, STORE_HOST_V6, Record
 from tests.store.scanned import scanned
-
-Store = Callable[[str], Path]
 
 COLUMNS = ["topic", "queue_id", "queue_offset", "physical_offset", "tags", "store_size", "body_crc"]
 FILE_SIZE = 1 << 20
@@ -70,7 +68,7 @@ def end_of(record: Record) -> int:
 @pytest.mark.parametrize("filled", [False, True], ids=["short", "zeroes"])
 @pytest.mark.parametrize("name", ["offsets-4.9.4", "delaytx-5.3.3", "basic-5.4.0"])
 def test_a_log_cut_at_any_byte_of_its_last_two_records_has_all_records_before_the_cut(
-    golden_store: Store, tmp_path: Path, name: str, filled: bool
+    golden_store: PathOf, tmp_path: Path, name: str, filled: bool
 ) -> None:
     whole = Log.of(golden_store(name)).last_file(tmp_path / "whole")
     rows, damage = whole.scan()
@@ -109,14 +107,14 @@ def check_cut(log: Log, cut: int, rows: pa.Table, stored: bytes, *, filled: bool
 
 
 @pytest.mark.parametrize("name", SMALL + LARGE)
-def test_a_flipped_bit_is_found_or_lies_where_nothing_can_find_it(golden_store_copy: Store, name: str) -> None:
+def test_a_flipped_bit_is_found_or_lies_where_nothing_can_find_it(golden_store_copy: PathOf, name: str) -> None:
     check_flips(Log.of(golden_store_copy(name)), 250, random.Random(name))
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", SMALL + LARGE)
 def test_each_of_thousands_of_flipped_bits_is_found_or_lies_where_nothing_can_find_it(
-    golden_store_copy: Store, name: str
+    golden_store_copy: PathOf, name: str
 ) -> None:
     """20,000 of each store with RMQFAST_FULL=1, or as RMQFAST_FLIPS says."""
     check_flips(Log.of(golden_store_copy(name)), effort("RMQFAST_FLIPS", 5_000, 20_000), random.Random(f"long {name}"))

@@ -14,6 +14,8 @@ import pytest
 import rmqfast
 from rmqfast import AppendOptions, Message
 from tests.interop.rocketmq import java
+from tests.reference.consume_queue import java_hash
+from tests.reference.host import Host
 
 from .test_append import rows
 
@@ -33,9 +35,7 @@ Line = dict[str, Any]
 
 
 def java_bucket(name: str) -> int:
-    code = 0
-    for unit in memoryview(name.encode("utf-16-le", "surrogatepass")).cast("H"):
-        code = (31 * code + unit) & 0xFFFF_FFFF
+    code = java_hash(name)
     return (code ^ code >> 16) & 15
 
 
@@ -104,17 +104,13 @@ def message(spec: Line) -> Message:
     )
 
 
-def host(pair: list[Any]) -> str:
-    return f"[{pair[0]}]:{pair[1]}" if ":" in pair[0] else f"{pair[0]}:{pair[1]}"
-
-
 def append(store: rmqfast.WritableStore, spec: Line) -> None:
     if "batch" in spec:
         store.append_batch([message(one) for one in spec["batch"]])
         return
     store.append(
         message(spec),
-        born_host=host(spec["bornHost"]),
+        born_host=str(Host(*spec["bornHost"])),
         sys_flag=spec["sysFlag"],
         reconsume_times=spec["reconsumeTimes"],
         prepared_transaction_offset=spec["preparedTransactionOffset"],
@@ -143,7 +139,7 @@ def test_equal_input_gives_equal_bytes(store_host: list[Any], tmp_path: Path) ->
     lines = think_up(store_host)
     put_by_rocketmq(tmp_path / "theirs", lines)
     times = iter(store_times(tmp_path / "theirs", lines))
-    options = replace(OPTIONS, store_host=host(store_host))
+    options = replace(OPTIONS, store_host=str(Host(*store_host)))
     with rmqfast.open_store(tmp_path / "ours", mode="a", options=options, clock=lambda: next(times)) as store:
         for spec in lines:
             append(store, spec)

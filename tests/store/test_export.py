@@ -6,7 +6,6 @@ import io
 import json
 import shutil
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from hypothesis import strategies as st
 import rmqfast
 from rmqfast.errors import ArgumentError, StoreBusyError, StoreNotFoundError, UnknownTopicError
 from tests import golden_stores
-from tests.golden_stores import NAMES
+from tests.golden_stores import NAMES, PathOf
 from tests.reference import random_store
 from tests.reference.config_json import loads
 from tests.reference.record import Record, encode, verify_property_crc
@@ -26,7 +25,6 @@ from tests.reference.writer import Message, Options, write_store
 from tests.store.scanned import opened, rows_and_damage, rows_of
 from tests.store.small_store import small_store
 
-GoldenStore = Callable[[str], Path]
 Thought = tuple[list[Message | tuple[Message, ...]], Options]
 
 MOVED = ("physical_offset", "offset_msg_id")
@@ -80,7 +78,7 @@ def check_sound(path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if not name.startswith("damaged")])
-def test_a_whole_golden_store_is_exported_row_by_row(name: str, golden_store: GoldenStore, tmp_path: Path) -> None:
+def test_a_whole_golden_store_is_exported_row_by_row(name: str, golden_store: PathOf, tmp_path: Path) -> None:
     store = opened(golden_store(name))
     report = store.export(tmp_path / "out")
     assert (report.rows, report.unlisted, report.ok) == (len(golden_stores.expected_rows(name)), 0, True)
@@ -96,7 +94,7 @@ def test_a_whole_golden_store_is_exported_row_by_row(name: str, golden_store: Go
 
 
 @pytest.mark.parametrize("name", ["basic-4.9.4", "basic-5.4.0", "delaytx-5.3.3"])
-def test_the_export_of_an_export_is_the_same_bytes(name: str, golden_store: GoldenStore, tmp_path: Path) -> None:
+def test_the_export_of_an_export_is_the_same_bytes(name: str, golden_store: PathOf, tmp_path: Path) -> None:
     opened(golden_store(name)).export(tmp_path / "one")
     opened(tmp_path / "one").export(tmp_path / "two")
     assert files_of(tmp_path / "one") == files_of(tmp_path / "two")
@@ -174,7 +172,7 @@ def check_gets(store: rmqfast.MessageStore, topic: str, wanted: list[dict[str, A
         assert found == of_queue
 
 
-def test_several_topics_go_along_in_the_order_of_the_log(golden_store: GoldenStore, tmp_path: Path) -> None:
+def test_several_topics_go_along_in_the_order_of_the_log(golden_store: PathOf, tmp_path: Path) -> None:
     store = opened(golden_store("basic-4.9.4"))
     report = store.export(tmp_path / "out", ["fx_q1", "fx_plain"])
     rows = [row for row in rows_of(store.scan()) if row["topic"] in {"fx_q1", "fx_plain"}]
@@ -195,9 +193,7 @@ def test_a_topic_without_configuration_gets_one_with_its_queues(tmp_path: Path) 
     assert (entry["readQueueNums"], entry["writeQueueNums"], entry["perm"]) == (3, 3, 6)
 
 
-def test_delayed_messages_keep_the_time_to_deliver_and_how_far_that_is(
-    golden_store: GoldenStore, tmp_path: Path
-) -> None:
+def test_delayed_messages_keep_the_time_to_deliver_and_how_far_that_is(golden_store: PathOf, tmp_path: Path) -> None:
     path, topic = golden_store("delaytx-4.9.4"), "SCHEDULE_TOPIC_XXXX"
     opened(path).export(tmp_path / "out")
     before, after = (Store.open(store, geometry=golden_stores.GEOMETRY) for store in (path, tmp_path / "out"))
@@ -209,7 +205,7 @@ def test_delayed_messages_keep_the_time_to_deliver_and_how_far_that_is(
     assert files_of(tmp_path / "out" / "config")["delayOffset.json"] == (path / "config/delayOffset.json").read_bytes()
 
 
-def test_json_lines_are_those_of_the_rows(golden_store: GoldenStore, tmp_path: Path) -> None:
+def test_json_lines_are_those_of_the_rows(golden_store: PathOf, tmp_path: Path) -> None:
     store, stream, told = opened(golden_store("basic-4.9.4")), io.StringIO(), list[tuple[int, int]]()
     report = store.export(tmp_path / "out.jsonl", "fx_q1", tags="Aa || BB", progress=lambda *at: told.append(at))
     text = (tmp_path / "out.jsonl").read_text()
@@ -237,7 +233,7 @@ def test_damage_is_left_out_and_told(tmp_path: Path, kind: Any) -> None:
         assert opened(tmp_path / "out").verify().ok
 
 
-def test_a_log_that_ends_in_half_a_record_is_exported_up_to_there(golden_store: GoldenStore, tmp_path: Path) -> None:
+def test_a_log_that_ends_in_half_a_record_is_exported_up_to_there(golden_store: PathOf, tmp_path: Path) -> None:
     report = opened(golden_store("damaged-4.9.4")).export(tmp_path / "out")
     assert [damage.offset for damage in report.damage] == [
         golden_stores.expected("damaged-4.9.4")["end"][0]["commitLogOffset"]
@@ -275,7 +271,7 @@ def test_a_broken_queue_offset_fills_no_disk(tmp_path: Path) -> None:
     assert opened(tmp_path / "out").topics() == {"T": {0: (0, 60)}}
 
 
-def test_files_of_queues_have_the_times_of_their_last_messages(golden_store: GoldenStore, tmp_path: Path) -> None:
+def test_files_of_queues_have_the_times_of_their_last_messages(golden_store: PathOf, tmp_path: Path) -> None:
     opened(golden_store("basic-4.9.4")).export(tmp_path / "out", "fx_q1", tags="Aa || BB")
     times = {row["queue_offset"]: row["store_timestamp"] for row in rows_of(opened(tmp_path / "out").scan("fx_q1"))}
     files = sorted((tmp_path / "out/consumequeue/fx_q1/0").iterdir())
@@ -285,7 +281,7 @@ def test_files_of_queues_have_the_times_of_their_last_messages(golden_store: Gol
         assert round(file.stat().st_mtime * 1000) == times[last]
 
 
-def test_a_store_without_queues_gets_some(golden_store_copy: GoldenStore, tmp_path: Path) -> None:
+def test_a_store_without_queues_gets_some(golden_store_copy: PathOf, tmp_path: Path) -> None:
     path = golden_store_copy("basic-4.9.4")
     before = {topic: queues for topic, queues in opened(path).topics().items() if topic.startswith("fx_")}
     shutil.rmtree(path / "consumequeue")
@@ -306,7 +302,7 @@ def test_a_place_in_a_log_that_is_elsewhere_is_refused(tmp_path: Path) -> None:
     assert opened(small.path, [tmp_path / "log"]).export(tmp_path / "out").rows == 60
 
 
-def test_queues_that_are_lost_are_listed_again_as_they_were(golden_store: GoldenStore, tmp_path: Path) -> None:
+def test_queues_that_are_lost_are_listed_again_as_they_were(golden_store: PathOf, tmp_path: Path) -> None:
     opened(golden_store("basic-4.9.4")).export(tmp_path / "out", tags="Aa || BB")
     before = files_of(tmp_path / "out" / "consumequeue")
     shutil.rmtree(tmp_path / "out" / "consumequeue")

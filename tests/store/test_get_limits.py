@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +12,12 @@ import pytest
 
 import rmqfast
 from rmqfast.errors import ArgumentError, UnknownTopicError
-from tests.golden_stores import unpack
+from tests.golden_stores import PathOf, unpack
 from tests.interop.rocketmq import java
 from tests.reference.writer import Message, Options, write_store
 from tests.store.scanned import opened
 from tests.store.small_store import small_store
 
-GoldenStore = Callable[[str], Path]
 Question = dict[str, Any]
 
 
@@ -62,7 +61,7 @@ def test_bytes_are_capped_but_for_the_first_message(tmp_path: Path) -> None:
     assert store.get("T", 0, 0).suggest_pulling_from_slave is False
 
 
-def test_nothing_is_on_the_disk_where_there_is_no_message(golden_store: GoldenStore) -> None:
+def test_nothing_is_on_the_disk_where_there_is_no_message(golden_store: PathOf) -> None:
     store, all_on_disk = opened(golden_store("basic-4.9.4")), rmqfast.GetLimits(physical_memory=0)
     high = store.topics()["fx_q1"][0][1]
     offsets = (-1, 0, high - 1, high, 1 << 40)

@@ -9,7 +9,7 @@ import pytest
 
 from tests.interop.rocketmq import RocketMQ, java
 
-from .test_append import check_dump
+from .dumped import check_keys
 from .test_recover import Acknowledged, check_acknowledged, kill_while_appending
 
 GEOMETRY = (
@@ -47,4 +47,4 @@ def test_five_hand_overs_to_a_real_broker_and_back_lose_nothing(tmp_path: Path) 
         acknowledged += lend(tmp_path / "mq", turn)
     check_acknowledged(store, acknowledged)
     assert len(acknowledged) > 1000
-    check_dump(store)
+    check_keys(store)

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 import rmqfast
 from rmqfast import AppendOptions, AppendResult, Message, RetentionOptions, WritableStore
-from rmqfast.errors import ForkError
-from rmqfast.store import LiveStore
 from tests import golden_stores
 from tests.waiting import until
 
@@ -135,65 +131,11 @@ def test_bounds_go_on_when_retention_removes_and_the_rest_stays(store: WritableS
     assert [store.live.record(p.physical_offset) is None for p in places] == [p.physical_offset < begin for p in places]
 
 
-def test_a_queue_that_goes_is_empty_and_begins_anew(store: WritableStore) -> None:
-    append(store, 10)
-    store.clean_unused_topics([])
-    assert store.live.queue_bounds("orders", 0) == (0, 0)
-    append(store, 4)
-    assert store.live.queue_bounds("orders", 0) == (0, 2)
-
-
-def test_records_are_whole_while_others_append(store: WritableStore) -> None:
-    def read(live: LiveStore) -> int:
-        seen = 0
-        while seen < 300:
-            while seen < live.queue_bounds("orders", 0)[1]:
-                unit = live.unit("orders", 0, seen)
-                assert unit is not None
-                record = live.record(unit[0])
-                assert record is not None
-                assert len(record) == unit[1]
-                assert b"%d" % (2 * seen) * 20 in record
-                seen += 1
-        return seen
-
-    with ThreadPoolExecutor(3) as pool:
-        readers = [pool.submit(read, store.live) for _ in range(2)]
-        pool.submit(append, store, 600).result()
-        assert [reader.result() for reader in readers] == [300, 300]
-
-
 def test_what_a_closed_store_left_is_shown(store: WritableStore) -> None:
     (place,) = append(store, 1)
     live = store.live
     store.close()
     assert live.record(place.physical_offset) == in_file(store.path, place.physical_offset)
-
-
-def test_a_fork_is_refused(store: WritableStore) -> None:
-    append(store, 1)
-    live = store.live
-
-    def ask() -> None:
-        try:
-            live.queue_bounds("orders", 0)
-        except ForkError:
-            os._exit(7)
-        os._exit(0)
-
-    child = multiprocessing.get_context("fork").Process(target=ask)
-    child.start()
-    child.join()
-    assert child.exitcode == 7
-
-
-def test_what_was_there_before_is_shown(tmp_path: Path) -> None:
-    path = tmp_path / "store"
-    with rmqfast.open_store(path, mode="a", options=SMALL) as store:
-        places = append(store, 100)
-    with rmqfast.open_store(path, mode="a", options=SMALL) as store:
-        assert store.live.queue_bounds("orders", 1) == (0, 50)
-        assert store.live.record(places[99].physical_offset) == in_file(path, places[99].physical_offset)
 
 
 @pytest.mark.parametrize("name", ["basic-4.9.4", "delaytx-4.9.4", "offsets-4.9.4"])

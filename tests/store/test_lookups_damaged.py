@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import struct
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,13 +11,13 @@ import pytest
 import rmqfast
 from rmqfast import GetMessageStatus, errors
 from tests import golden_stores
+from tests.golden_stores import PathOf
 
 NAME = "basic-4.9.4"
-GoldenStore = Callable[[str], Path]
 
 
 @pytest.fixture
-def path(golden_store_copy: GoldenStore) -> Path:
+def path(golden_store_copy: PathOf) -> Path:
     return golden_store_copy(NAME)
 
 

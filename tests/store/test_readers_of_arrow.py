@@ -2,34 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
-
 import duckdb
 import polars as pl
 import pyarrow as pa
 
 import rmqfast
+from tests.golden_stores import PathOf
 
 COLUMNS = ["queue_offset", "tags", "body", "store_timestamp"]
 
 
-def scan(golden_store: Callable[[str], Path]) -> rmqfast.Scan:
+def scan(golden_store: PathOf) -> rmqfast.Scan:
     return rmqfast.open_store(golden_store("basic-4.9.4")).scan("fx_q1", columns=COLUMNS)
 
 
-def test_polars_reads_what_pyarrow_reads(golden_store: Callable[[str], Path]) -> None:
+def test_polars_reads_what_pyarrow_reads(golden_store: PathOf) -> None:
     frame = scan(golden_store).to_polars()
     assert isinstance(frame, pl.DataFrame)
     assert frame.to_dicts() == scan(golden_store).to_arrow().to_pylist()
 
 
-def test_pandas_reads_what_pyarrow_reads(golden_store: Callable[[str], Path]) -> None:
+def test_pandas_reads_what_pyarrow_reads(golden_store: PathOf) -> None:
     frame = scan(golden_store).to_pandas()
     assert frame["body"].tolist() == scan(golden_store).to_arrow()["body"].to_pylist()
 
 
-def test_duckdb_queries_the_stream(golden_store: Callable[[str], Path]) -> None:
+def test_duckdb_queries_the_stream(golden_store: PathOf) -> None:
     stream = pa.RecordBatchReader.from_stream(scan(golden_store))
     connection = duckdb.connect()
     connection.register("messages", stream)

@@ -20,9 +20,9 @@ from rmqfast import AppendOptions, Message
 from rmqfast.errors import CorruptError
 from tests import golden_stores
 from tests.effort import effort
+from tests.golden_stores import PathOf
 
 SMALL = AppendOptions(file_size=1 << 16, queue_file_size=2000, index_slots=1000, index_entries=4000, zone_offset_ms=0)
-Copy = Callable[[str], Path]
 Acknowledged = list[tuple[str, int, int]]  # name, queue, queue offset
 
 
@@ -37,7 +37,7 @@ def bodies(path: Path) -> list[bytes]:
 
 
 @pytest.mark.parametrize("name", ["crash-4.9.4", "damaged-4.9.4"])
-def test_a_crashed_broker_s_store_is_recovered_as_rocketmq_recovers_it(golden_store_copy: Copy, name: str) -> None:
+def test_a_crashed_broker_s_store_is_recovered_as_rocketmq_recovers_it(golden_store_copy: PathOf, name: str) -> None:
     path = golden_store_copy(name)
     expected = golden_stores.expected(name, started=True)
     sizes = AppendOptions(index_slots=golden_stores.GEOMETRY.slots, index_entries=golden_stores.GEOMETRY.entries)

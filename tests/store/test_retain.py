@@ -140,18 +140,6 @@ def test_a_disk_that_is_too_full_takes_no_message_and_can_be_read(tmp_path: Path
         store.flush()
 
 
-def test_queues_go_as_a_whole_and_begin_again(tmp_path: Path) -> None:
-    with opened(tmp_path / "s") as store:
-        fill(store, range(300))
-        age(tmp_path / "s", 5)
-        store.clean(manual=True)
-        assert store.clean_expired_queues() == [("early", n) for n in range(3)]
-        assert "early" not in store.topics()
-        assert store.append(Message("early", b"again")).queue_offset == 0
-        assert {topic for topic, _ in store.clean_unused_topics({"T0", "early"})} == {"T1"}
-        assert {topic.name for topic in (tmp_path / "s" / "consumequeue").iterdir()} == {"T0", "early"}
-
-
 WRONG = [
     ({"delete_when": "25"}, "delete_when: expected hours from 00 to 23"),
     ({"force_ratio": 0}, "force_ratio: expected 1 to 100 percent, got 0"),

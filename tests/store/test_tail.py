@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, nullcontext
 from datetime import UTC, datetime
@@ -18,16 +16,14 @@ import pytest
 
 import rmqfast
 from rmqfast import AppendOptions, Message, Tail, WritableStore
-from rmqfast.errors import ArgumentError, DamageWarning, ExpressionError, ForkError, UnknownTopicError
+from rmqfast.errors import ArgumentError, DamageWarning, ExpressionError, UnknownTopicError
 from rmqfast.store import Retained
+from tests.golden_stores import PathOf
 from tests.store.ctrl_c import check_ends_by_ctrl_c
 from tests.store.small_store import small_store
 from tests.waiting import collect, until
 
-Path_of = Callable[[str], Path]
-
 NOW = 1_700_000_000_000
-SMALL = AppendOptions(file_size=1 << 16, queue_file_size=2000, index_slots=1000, index_entries=4000)
 
 
 def numbers(tail: Tail, most: int | None = None) -> list[int]:
@@ -67,7 +63,7 @@ def filled(tmp_path: Path) -> Iterator[WritableStore]:
     ],
 )
 def test_a_tail_from_the_beginning_gives_what_a_scan_gives(
-    topic: str | None, options: dict[str, Any], golden_store: Path_of
+    topic: str | None, options: dict[str, Any], golden_store: PathOf
 ) -> None:
     store = rmqfast.open_store(golden_store("basic-4.9.4"), broker_name="b")
     rows = [row for batch in store.tail(topic, start="begin", stop="end", **options) for row in batch.to_pylist()]
@@ -77,7 +73,7 @@ def test_a_tail_from_the_beginning_gives_what_a_scan_gives(
 
 @pytest.mark.parametrize("name", ["delaytx-4.9.4", "delaytx-5.3.3", "crash-4.9.4", "damaged-4.9.4", "basic-5.4.0"])
 def test_every_record_of_a_real_store_comes_half_messages_of_transactions_included(
-    name: str, golden_store: Path_of
+    name: str, golden_store: PathOf
 ) -> None:
     store = rmqfast.open_store(golden_store(name))
     expected = store.scan(way="log")
@@ -116,15 +112,6 @@ def test_a_position_leads_on_without_gap_or_repeat(filled: WritableStore) -> Non
         fill(filled, 100 + turn, 101 + turn)
     seen += numbers(filled.tail("T", start=position, tags="t1 || t2", stop="end"))
     assert seen == [n for n in range(112) if n % 3]
-
-
-def test_between_two_positions_there_are_always_the_same_rows(filled: WritableStore) -> None:
-    middle = filled.tail(start="begin", batch_rows=40)
-    next(middle)
-    end = filled.tail().position
-    before = numbers(filled.tail("T", start=middle.position, stop=end))
-    fill(filled, 100, 150)
-    assert numbers(filled.tail("T", start=middle.position, stop=end, batch_rows=9)) == before == list(range(40, 100))
 
 
 def test_the_last_messages_come_first_and_then_those_that_follow(filled: WritableStore) -> None:
@@ -193,20 +180,6 @@ def test_other_threads_run_while_a_tail_waits_and_end_the_wait_by_closing(filled
         until(ending.running)
         tail.close()
         assert ending.result() == list(tail) == []
-
-
-def test_a_fork_may_not_use_the_tail_of_its_parent(filled: WritableStore) -> None:
-    tail = filled.tail("T")
-    reader, writer = multiprocessing.Pipe()
-    child = os.fork()
-    if child == 0:
-        try:
-            tail.poll()
-        except ForkError as error:
-            writer.send(str(error))
-        os._exit(0)
-    os.waitpid(child, 0)
-    assert "not in its fork" in reader.recv()
 
 
 def test_ctrl_c_ends_the_wait(filled: WritableStore) -> None:

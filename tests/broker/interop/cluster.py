@@ -9,7 +9,6 @@ import subprocess
 import sys
 import threading
 import time
-from abc import ABC, abstractmethod
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -49,8 +48,26 @@ class PortTakenError(RuntimeError):
     """A server that did not start, as a port that was free when it was chosen is no more."""
 
 
-class Cluster(ABC):
-    """A cluster on the loopback; `with` starts and stops it."""
+class RealCluster(RocketMQ):
+    """RocketMQ of one version; `with` starts and stops it."""
+
+    def __init__(
+        self,
+        version: str,
+        directory: Path,
+        properties: tuple[str, ...] = (),
+        ports: tuple[int, int] | None = None,
+        heap: str = "-Xms256m -Xmx1g",
+    ) -> None:
+        more = ("timerWheelEnable=false",) if version.startswith("5") else ()
+        super().__init__(version, directory, *properties, *more, ports=ports, heap=heap)
+
+
+class OurCluster:
+    """Name server and broker in one process; `with` starts and stops it."""
+
+    _process: subprocess.Popen[bytes] | None = None
+    _reader: threading.Thread
 
     def __init__(self, directory: Path, properties: tuple[str, ...] = (), ports: tuple[int, int] | None = None) -> None:
         self.directory = directory
@@ -69,76 +86,8 @@ class Cluster(ABC):
         """`host:port`."""
         return f"127.0.0.1:{self.broker_port}"
 
-    @abstractmethod
     def start(self) -> None:
         """Starts it and waits until it serves; a stopped one goes on with what it stored."""
-
-    @abstractmethod
-    def stop(self) -> None:
-        """Ends it cleanly."""
-
-    @abstractmethod
-    def kill9(self) -> None:
-        """Ends the process of the broker as a crash would."""
-
-    @property
-    @abstractmethod
-    def pid(self) -> int:
-        """The process of the broker."""
-
-    def __enter__(self) -> Self:
-        try:
-            self.start()
-        except BaseException:
-            self.stop()
-            raise
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.stop()
-
-
-class RealCluster(Cluster):
-    """RocketMQ of one version."""
-
-    def __init__(
-        self,
-        version: str,
-        directory: Path,
-        properties: tuple[str, ...] = (),
-        ports: tuple[int, int] | None = None,
-        heap: str = "-Xms256m -Xmx1g",
-    ) -> None:
-        more = ("timerWheelEnable=false",) if version.startswith("5") else ()
-        self.version = version
-        self._rocketmq = RocketMQ(version, directory, *properties, *more, ports=ports, heap=heap)
-        chosen = self._rocketmq.name_server_port, self._rocketmq.broker_port
-        super().__init__(directory, (*properties, *more), chosen)
-
-    def start(self) -> None:
-        self._rocketmq.start()
-        self.name_server_port, self.broker_port = self._rocketmq.name_server_port, self._rocketmq.broker_port
-
-    def stop(self) -> None:
-        self._rocketmq.stop()
-
-    def kill9(self) -> None:
-        self._rocketmq.kill9()
-
-    @property
-    def pid(self) -> int:
-        return self._rocketmq.pid
-
-
-class OurCluster(Cluster):
-    """Name server and broker in one process."""
-
-    _process: subprocess.Popen[bytes] | None = None
-    _reader: threading.Thread
-
-    def start(self) -> None:
         try:
             self._start()
         except PortTakenError:
@@ -186,29 +135,55 @@ class OurCluster(Cluster):
                 kind = PortTakenError if TAKEN in said else RuntimeError
                 raise kind(f"the server did not become ready: {said}")
 
-    def stop(self) -> None:
-        self._end(signal.SIGTERM)
+    def stop(self) -> int:
+        """Ends it cleanly; how it ended."""
+        return self._end(signal.SIGTERM)
 
     def kill9(self) -> None:
+        """Ends the process of the broker as a crash would."""
         self._end(signal.SIGKILL)
 
-    def _end(self, number: signal.Signals) -> None:
+    def _end(self, number: signal.Signals) -> int:
         if self._process is None:
-            return
+            return 0
         with contextlib.suppress(ProcessLookupError):
             self._process.send_signal(number)
-        self._process.wait(PATIENCE)
+        code = self._process.wait(PATIENCE)
         self._reader.join(PATIENCE)
         assert self._process.stdout is not None
         self._process.stdout.close()
         self._process = None
+        return code
 
     @property
     def pid(self) -> int:
+        """The process of the broker."""
         assert self._process is not None
         return self._process.pid
+
+    def __enter__(self) -> Self:
+        try:
+            self.start()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+
+#: Either; both have the same face.
+Cluster = RealCluster | OurCluster
 
 
 def cluster_of(name: str, directory: Path, properties: tuple[str, ...] = ()) -> Cluster:
     """`ours`, or RocketMQ by its version."""
     return OurCluster(directory, properties) if name == "ours" else RealCluster(name, directory, properties)
+
+
+def version_of(cluster: Cluster) -> str:
+    """The release of the tools that are used with it."""
+    return cluster.version if isinstance(cluster, RealCluster) else "4.9.4"

@@ -95,6 +95,7 @@ class Connection:
     def __post_init__(self) -> None:
         self._socket = socket.create_connection(self.address, 10)
         self._socket.settimeout(None)
+        self.local_address = "{}:{}".format(*self._socket.getsockname())
         self._sent_at = time.monotonic()
         self._arrived = threading.Condition()
         self._thread = threading.Thread(target=self._read, daemon=True)

@@ -31,7 +31,10 @@ def rebalance_of(instance: FakeInstance, **settings: Any) -> FakeRebalance:
 
 @pytest.fixture
 def rebalance(instance: FakeInstance) -> FakeRebalance:
-    return rebalance_of(instance)
+    """That of a consumer that wants a topic with these queues."""
+    made = rebalance_of(instance)
+    made.subscribed(*Q)
+    return made
 
 
 def dispatched(rebalance: FakeRebalance) -> list[MessageQueue]:
@@ -40,7 +43,6 @@ def dispatched(rebalance: FakeRebalance) -> list[MessageQueue]:
 
 
 def test_a_member_alone_gets_all_queues_and_begins_where_it_is_told(rebalance: FakeRebalance) -> None:
-    rebalance.subscribed(*Q)
     rebalance.begin = lambda queue: queue.queue_id * 10
     rebalance.do_rebalance()
     assert rebalance.dispatched == [
@@ -51,7 +53,6 @@ def test_a_member_alone_gets_all_queues_and_begins_where_it_is_told(rebalance: F
 
 
 def test_nothing_changes_where_nothing_has_changed(rebalance: FakeRebalance) -> None:
-    rebalance.subscribed(*Q)
     rebalance.do_rebalance()
     before = dict(rebalance.process_queues)
     rebalance.do_rebalance()
@@ -61,7 +62,6 @@ def test_nothing_changes_where_nothing_has_changed(rebalance: FakeRebalance) -> 
 
 
 def test_who_comes_gets_queues_that_are_given_up_here(instance: FakeInstance, rebalance: FakeRebalance) -> None:
-    rebalance.subscribed(*Q)
     rebalance.do_rebalance()
     given_up = [rebalance.process_queues[queue] for queue in Q[4:]]
     instance.members = ["c2", "c1"]
@@ -74,7 +74,6 @@ def test_who_comes_gets_queues_that_are_given_up_here(instance: FakeInstance, re
 
 
 def test_who_leaves_leaves_queues_that_are_taken_here(instance: FakeInstance, rebalance: FakeRebalance) -> None:
-    rebalance.subscribed(*Q)
     instance.members = ["c1", "c2"]
     rebalance.do_rebalance()
     instance.members = ["c1"]
@@ -86,7 +85,6 @@ def test_who_leaves_leaves_queues_that_are_taken_here(instance: FakeInstance, re
 def test_a_queue_that_must_be_kept_stays_dropped_until_it_may_go(
     instance: FakeInstance, rebalance: FakeRebalance
 ) -> None:
-    rebalance.subscribed(*Q)
     rebalance.do_rebalance()
     instance.members = ["c1", "c2"]
     rebalance.may_remove = False
@@ -101,7 +99,6 @@ def test_a_queue_that_must_be_kept_stays_dropped_until_it_may_go(
 
 
 def test_a_queue_that_nobody_pulls_for_is_taken_anew(rebalance: FakeRebalance) -> None:
-    rebalance.subscribed(*Q)
     rebalance.do_rebalance()
     stuck = rebalance.process_queues[Q[3]]
     stuck.is_expired = True
@@ -114,7 +111,6 @@ def test_a_queue_that_nobody_pulls_for_is_taken_anew(rebalance: FakeRebalance) -
 
 
 def test_a_queue_that_is_stuck_and_must_be_kept_is_not_taken_anew(rebalance: FakeRebalance) -> None:
-    rebalance.subscribed(*Q)
     rebalance.do_rebalance()
     stuck = rebalance.process_queues[Q[3]]
     stuck.is_expired, rebalance.may_remove = True, False
@@ -139,7 +135,6 @@ def test_whoever_pulls_by_itself_may_pause_as_long_as_it_likes(instance: FakeIns
 def test_what_was_known_of_a_queue_is_forgotten_before_it_is_asked_where_to_begin(
     instance: FakeInstance, rebalance: FakeRebalance
 ) -> None:
-    rebalance.subscribed(*Q)
     store = rebalance.offset_store
     store.update_offset(Q[0], 99)
     store.update_offset(OTHER, 5)
@@ -160,7 +155,6 @@ def test_a_queue_that_cannot_be_begun_waits_for_the_next_time(
             return failure
         return 0
 
-    rebalance.subscribed(*Q)
     rebalance.begin = begin
     rebalance.do_rebalance()
     others = [queue for queue in Q if queue != Q[3]]
@@ -188,7 +182,6 @@ def test_a_queue_that_was_taken_meanwhile_is_not_taken_twice(rebalance: FakeReba
 
 
 def test_who_consumes_in_order_takes_only_what_it_has_locked(instance: FakeInstance, rebalance: FakeRebalance) -> None:
-    rebalance.subscribed(*Q)
     instance.api.locked_by_others = {Q[1], Q[2]}
     rebalance.offset_store.update_offset(Q[1], 7)
     rebalance.do_rebalance(is_ordered=True)
@@ -202,7 +195,6 @@ def test_who_consumes_in_order_takes_only_what_it_has_locked(instance: FakeInsta
 
 
 def test_nothing_is_locked_for_who_does_not_consume_in_order(instance: FakeInstance, rebalance: FakeRebalance) -> None:
-    rebalance.subscribed(*Q)
     rebalance.do_rebalance()
     assert instance.api.asked == []
 
@@ -237,7 +229,6 @@ def test_a_topic_without_a_route_keeps_what_there_is(
 def test_who_does_not_know_the_members_keeps_what_it_has(
     instance: FakeInstance, rebalance: FakeRebalance, caplog: pytest.LogCaptureFixture
 ) -> None:
-    rebalance.subscribed(*Q)
     rebalance.do_rebalance()
     instance.members = None
     rebalance.do_rebalance()
@@ -246,7 +237,6 @@ def test_who_does_not_know_the_members_keeps_what_it_has(
 
 
 def test_who_is_not_in_the_group_any_more_gives_all_up(instance: FakeInstance, rebalance: FakeRebalance) -> None:
-    rebalance.subscribed(*Q)
     rebalance.do_rebalance()
     instance.members = ["c2"]
     rebalance.do_rebalance()
@@ -315,7 +305,6 @@ def test_queues_of_topics_that_nobody_subscribes_to_any_more_are_dropped_and_not
 
 
 def test_one_queue_is_given_up_and_taken_again_the_next_time(rebalance: FakeRebalance) -> None:
-    rebalance.subscribed(*Q)
     rebalance.do_rebalance()
     first = rebalance.process_queues[Q[0]]
     rebalance.may_remove = False
@@ -328,7 +317,6 @@ def test_one_queue_is_given_up_and_taken_again_the_next_time(rebalance: FakeReba
 
 
 def test_the_end_drops_all_and_stores_nothing(rebalance: FakeRebalance) -> None:
-    rebalance.subscribed(*Q)
     rebalance.do_rebalance()
     all_of_them = list(rebalance.process_queues.values())
     rebalance.drop_all()
@@ -338,7 +326,6 @@ def test_the_end_drops_all_and_stores_nothing(rebalance: FakeRebalance) -> None:
 
 
 def test_a_queue_that_comes_after_the_end_is_not_taken(rebalance: FakeRebalance) -> None:
-    rebalance.subscribed(*Q)
 
     def begin(queue: MessageQueue) -> int:
         if queue == Q[1]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from rmqfast.client.consumer import NO_OFFSET, UNREACHABLE, OffsetStore, ReadOffsetType, RemoteBrokerOffsetStore
+from rmqfast.client.consumer import NO_OFFSET, UNREACHABLE, ReadOffsetType, RemoteBrokerOffsetStore
 from rmqfast.client.consumer.offset_store import OffsetTable
 from rmqfast.errors import ClientError, RemotingConnectError, RemotingTimeoutError, ResponseError
 from rmqfast.message import MessageQueue
@@ -26,12 +26,6 @@ def instance() -> FakeInstance:
 @pytest.fixture
 def store(instance: FakeInstance) -> RemoteBrokerOffsetStore:
     return RemoteBrokerOffsetStore(instance.as_instance, "g")
-
-
-def test_it_is_an_offset_store(store: RemoteBrokerOffsetStore) -> None:
-    protocol: OffsetStore = store
-    protocol.load()
-    assert protocol.clone() == {}
 
 
 def test_memory_is_not_asked_of_the_broker(instance: FakeInstance, store: RemoteBrokerOffsetStore) -> None:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import doctest
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import cast
 
@@ -12,7 +11,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rmqfast import EmbeddedCluster
 from rmqfast.client.consumer import build_subscription_data, subscription_conflicts
 from rmqfast.client.consumer.subscription import MessageSelector
 from rmqfast.client.consumer.subscription_conflicts import (
@@ -33,7 +31,7 @@ from tests.broker.interop.cluster import SCENARIO, cluster_of
 from tests.client.instance.doubles import FakeConsumer
 from tests.embedded.client import send
 from tests.interop.rocketmq import running
-from tests.waiting import PATIENCE, until
+from tests.waiting import until
 
 GROUP = "g"
 RETRY = "%RETRY%g"
@@ -49,10 +47,6 @@ def by_topic(*subscriptions: SubscriptionData) -> dict[str, SubscriptionData]:
 
 def expressions(conflicts: list[SubscriptionConflict]) -> dict[str, dict[str, str]]:
     return {conflict.topic: dict(conflict.expressions) for conflict in conflicts}
-
-
-def test_the_examples_run() -> None:
-    assert doctest.testmod(subscription_conflicts).failed == 0
 
 
 @pytest.mark.parametrize(
@@ -231,39 +225,6 @@ def test_a_group_that_is_not_there_yet_and_a_broker_that_fails_say_nothing() -> 
     assert len(watcher.look()) == 1
     group.table = SubscriptionData(topic="", sub_version=1)  # what no broker sends
     assert len(watcher.look()) == 1
-
-
-@pytest.fixture
-def members(rmqfast_cluster: EmbeddedCluster) -> Iterator[dict[str, tuple[ClientInstance, FakeConsumer]]]:
-    """Two members of a group at a cluster in this process, with different tags."""
-    send(rmqfast_cluster.brokers[0].address, "t", b"x")
-    made = {}
-    for name, tag in (("one", "A"), ("two", "B")):
-        config = ClientConfig(name_server=rmqfast_cluster.name_server, instance_name=name, request_timeout=PATIENCE)
-        instance, consumer = ClientInstance.of(config, config.client_id()), FakeConsumer(GROUP, "t")
-        consumer.wanted = [wants(tag, 1 if name == "one" else 2)]
-        instance.register_consumer(GROUP, consumer)
-        instance.start()
-        instance.update_route("t")
-        assert instance.send_heartbeats()
-        made[name] = instance, consumer
-    yield made
-    for instance, _ in made.values():
-        instance.unregister_consumer(GROUP)
-        instance.release()
-
-
-def test_both_members_at_a_broker_hear_of_each_other_until_they_agree(
-    members: dict[str, tuple[ClientInstance, FakeConsumer]],
-) -> None:
-    ids = {name: instance.client_id for name, (instance, _) in members.items()}
-    watchers = [SubscriptionWatcher(instance, GROUP, consumer.subscriptions) for instance, consumer in members.values()]
-    for watcher in watchers:
-        assert expressions(list(watcher.look())) == {"t": {ids["one"]: "A", ids["two"]: "B"}}
-    two, wishes = members["two"]
-    wishes.wanted = [wants("A", 3)]
-    assert two.send_heartbeats()
-    assert [watcher.look() for watcher in watchers] == [(), ()]
 
 
 @pytest.mark.parametrize("size", [2, 200])

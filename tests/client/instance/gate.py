@@ -39,6 +39,8 @@ class Gate:
         host, _, port = target.rpartition(":")
         self._target = host, int(port)
         if is_first:
+            # connections that linger shall not keep the port from `up`
+            self._listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             self._listening.listen()
             self._start(self._accept)
 
@@ -49,6 +51,18 @@ class Gate:
     def open(self) -> None:
         """What was held back, and what comes, gets through."""
         self._open.set()
+
+    def down(self) -> None:
+        """Ends all connections, and takes no others until it is `up`."""
+        self.close()
+        self._sockets.clear()
+
+    def up(self) -> None:
+        """Takes connections again, on the same port."""
+        host, _, port = self.address.rpartition(":")
+        self._listening = socket.create_server((host, int(port)))
+        self._sockets.append(self._listening)
+        self._start(self._accept)
 
     def close(self) -> None:
         """Ends all connections."""

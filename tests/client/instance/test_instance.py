@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -63,19 +62,15 @@ def consuming(instance: ClientInstance, cluster: EmbeddedCluster, group: str = "
     return consumer
 
 
-def test_clients_of_one_id_share_an_instance_until_the_last_one_goes(make: Callable[..., ClientInstance]) -> None:
-    first, second, other = make("same"), make("same"), make("other")
-    assert first is second
-    assert first is not other
-    second.start()
-    second.start()
-
-
-def test_an_instance_is_shut_down_with_its_last_user_and_made_anew(rmqfast_cluster: EmbeddedCluster) -> None:
+def test_clients_of_one_id_share_an_instance_that_ends_with_its_last_user_and_is_made_anew(
+    rmqfast_cluster: EmbeddedCluster,
+) -> None:
     config = ClientConfig(name_server=rmqfast_cluster.name_server, instance_name="users")
     one, two = (ClientInstance.of(config, config.client_id()) for _ in range(2))
+    assert one is two
     before = set(threading.enumerate())
     one.start()
+    two.start()
     started = {
         each for each in threading.enumerate() if each.name.startswith(("rmqfast-timer", "rmqfast-reb"))
     } - before
@@ -121,39 +116,6 @@ def test_a_heartbeat_makes_a_member_and_leaving_unmakes_it(
         assert fastjson.decode(answer.body)["connectionSet"][0]["clientId"] == instance.client_id
     instance.unregister_consumer("cg")
     assert clients_of(rmqfast_cluster, "cg") == []
-
-
-def test_the_release_of_the_broker_is_known_after_a_heartbeat(
-    make: Callable[..., ClientInstance], rmqfast_cluster: EmbeddedCluster
-) -> None:
-    instance = make()
-    consuming(instance, rmqfast_cluster)
-    (name,) = instance.routes.brokers()
-    found = instance.subscribe_address(name)
-    assert found is not None
-    assert (found.address, found.is_slave, found.version) == (address_of(rmqfast_cluster), False, 401)
-    assert instance.publish_address(name) == address_of(rmqfast_cluster)
-
-
-def test_timers_find_the_route_and_send_the_first_heartbeat_by_themselves(
-    make: Callable[..., ClientInstance], rmqfast_cluster: EmbeddedCluster
-) -> None:
-    send(address_of(rmqfast_cluster), "t", b"x")
-    instance = make(heartbeat_interval=0.02, poll_name_server_interval=0.02, persist_offset_interval=0.02)
-    consumer = FakeConsumer("cg", "t")
-    instance.register_consumer("cg", consumer)
-    instance.start()
-    until(lambda: consumer.queues.get("t"))
-    until(lambda: clients_of(rmqfast_cluster, "cg") == [instance.client_id])
-    until(lambda: consumer.persisted >= 2)
-
-
-def test_a_topic_that_is_not_there_has_no_route_and_an_error_that_says_so(make: Callable[..., ClientInstance]) -> None:
-    instance = make()
-    assert not instance.update_route("nowhere")
-    assert instance.find_consumer_ids("nowhere", "cg") is None
-    assert instance.no_route_error("nowhere").response_code == 10005
-    assert instance.update_route("nowhere", default_topic="TBW102", default_queue_nums=4)
 
 
 def test_who_comes_and_who_goes_wakes_the_rebalance_of_the_others(
@@ -289,68 +251,6 @@ def test_an_operator_has_one_message_consumed_now(
     assert (message.body, message.tags, message.broker_name, broker_name) == (b"looked at", "a", "broker-a", "broker-a")
 
 
-def test_a_broker_asks_for_the_end_of_a_transaction() -> None:
-    # it must not give up before this test, however slow, has answered
-    often = {"transactionTimeOut": "50", "transactionCheckInterval": "50", "transactionCheckMax": "1000000"}
-    with EmbeddedCluster(config=often) as cluster:
-        config = ClientConfig(name_server=cluster.name_server, instance_name="transactions")
-        instance = ClientInstance.of(config, config.client_id())
-        producer, address = FakeProducer("t"), address_of(cluster)
-        instance.register_producer("pg", producer)
-        instance.start()
-        instance.update_route("t", default_topic="TBW102")
-        until(instance.send_heartbeats)
-        properties = {"TRAN_MSG": "true", "PGROUP": "pg", "UNIQ_KEY": "0A0000010000000000000000000000AA"}
-        fields = {"a": "pg", "b": "t", "c": "TBW102", "d": "4", "e": "1", "f": "4", "h": "0", "k": "false"}
-        fields |= {"i": "\x02".join(f"{name}\x01{value}" for name, value in properties.items())}
-        fields |= {"g": str(int(time.time() * 1000))}  # a half message that is too old is given up
-        instance.api.ask(address, RequestCode.SEND_MESSAGE_V2, fields, b"half")
-        until(lambda: producer.checked)
-        asked_by, message, header = producer.checked[0]
-        assert (message.topic, message.queue_id, message.body) == ("t", 1, b"half")
-        assert message.transaction_id == properties["UNIQ_KEY"]
-        instance.api.end_transaction(
-            asked_by,
-            "pg",
-            queue_offset=int(header["tranStateTableOffset"]),
-            physical_offset=int(header["commitLogOffset"]),
-            end=8,
-            message_id=message.msg_id,
-            from_check=True,
-        )
-        until(lambda: instance.api.max_offset(address, MessageQueue("t", "broker-a", 1)) == 1)
-        instance.unregister_producer("pg")
-        instance.release()
-
-
-def test_a_reply_that_a_broker_pushes_ends_the_request_that_waits_for_it(
-    make: Callable[..., ClientInstance], rmqfast_cluster: EmbeddedCluster
-) -> None:
-    instance, replies = make(), list[Any]()
-    correlation_id = instance.requests.open(replies.append)
-    consuming(instance, rmqfast_cluster)
-    fields = {
-        "a": "P",
-        "b": "DefaultCluster_REPLY_TOPIC",
-        "c": "TBW102",
-        "d": "4",
-        "e": "0",
-        "f": "0",
-        "g": "1",
-        "h": "0",
-    }
-    properties = {"REPLY_TO_CLIENT": instance.client_id, "CORRELATION_ID": correlation_id}
-    fields |= {"i": "\x02".join(f"{name}\x01{value}" for name, value in properties.items()), "k": "false"}
-    instance.register_producer("cg", FakeProducer())
-    until(instance.send_heartbeats)
-    instance.api.ask(address_of(rmqfast_cluster), RequestCode.SEND_REPLY_MESSAGE_V2, fields, b"reply")
-    until(lambda: replies)
-    assert replies[0].body == b"reply"
-    assert replies[0].topic == "DefaultCluster_REPLY_TOPIC"
-    assert "ARRIVE_TIME" in replies[0].properties
-    assert len(instance.requests) == 0
-
-
 def test_no_name_server_is_said_before_anything_starts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NAMESRV_ADDR", raising=False)
     config = ClientConfig(instance_name="nowhere")
@@ -361,11 +261,15 @@ def test_no_name_server_is_said_before_anything_starts(monkeypatch: pytest.Monke
     instance.release()
 
 
-def test_a_name_server_that_comes_later_heals_everything(rmqfast_cluster: EmbeddedCluster) -> None:
+def test_timers_do_all_by_themselves_once_there_is_a_name_server(rmqfast_cluster: EmbeddedCluster) -> None:
     gate = Gate()
     send(address_of(rmqfast_cluster), "t", b"x")
     config = ClientConfig(
-        name_server=gate.address, instance_name="early", poll_name_server_interval=0.02, heartbeat_interval=0.02
+        name_server=gate.address,
+        instance_name="early",
+        poll_name_server_interval=0.02,
+        heartbeat_interval=0.02,
+        persist_offset_interval=0.02,
     )
     instance = ClientInstance.of(config, config.client_id())
     consumer = FakeConsumer("cg", "t")
@@ -376,14 +280,7 @@ def test_a_name_server_that_comes_later_heals_everything(rmqfast_cluster: Embedd
     gate.lead_to(rmqfast_cluster.name_server)
     until(lambda: consumer.queues.get("t"))
     until(lambda: clients_of(rmqfast_cluster, "cg") == [instance.client_id])
+    until(lambda: consumer.persisted >= 2)
     instance.unregister_consumer("cg")
     instance.release()
     gate.close()
-
-
-def test_of_two_name_servers_one_is_enough(rmqfast_cluster: EmbeddedCluster) -> None:
-    config = ClientConfig(name_server=["127.0.0.1:1", rmqfast_cluster.name_server], instance_name="two")
-    instance = ClientInstance.of(config, config.client_id())
-    for _ in range(4):
-        assert instance.api.cluster_info().brokers
-    instance.release()

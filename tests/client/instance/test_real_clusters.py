@@ -12,7 +12,7 @@ from rmqfast.client.instance import ClientConfig, ClientInstance
 from rmqfast.errors import ClientError, ResponseError
 from rmqfast.message import MessageQueue
 from rmqfast.remoting.protocol.subscription_data import SubscriptionData
-from tests.broker.interop.cluster import SCENARIO, Cluster, RealCluster, cluster_of
+from tests.broker.interop.cluster import SCENARIO, Cluster, cluster_of, version_of
 from tests.broker.interop.mqadmin import Admin
 from tests.client.instance.doubles import FakeConsumer, FakeProducer
 from tests.embedded.client import send
@@ -44,11 +44,6 @@ def instance(cluster: Cluster) -> Iterator[ClientInstance]:
     made.unregister_consumer("cg")
     made.unregister_producer("pg")
     made.release()
-
-
-def version_of(cluster: Cluster) -> str:
-    """The release of the tools that are used with it."""
-    return cluster.version if isinstance(cluster, RealCluster) else "4.9.4"
 
 
 def consuming(cluster: Cluster, instance: ClientInstance) -> FakeConsumer:

@@ -14,18 +14,11 @@ from rmqfast.message import MessageQueue
 from rmqfast.remoting import RemotingClient, RequestCode, TlsOptions
 from rmqfast.remoting.credentials import Credentials
 from tests.broker.certificates import Authority, make_authority
+from tests.client.accounts import SECRET, guarded_cluster
 from tests.client.instance.doubles import FakeConsumer
-from tests.embedded.client import send
 from tests.waiting import until
 
-ACCOUNTS = """\
-accounts:
-- accessKey: consumer1
-  secretKey: "12345678"
-  defaultTopicPerm: PUB|SUB
-  defaultGroupPerm: PUB|SUB
-"""
-GOOD, BAD = "12345678", "87654321"
+BAD = "87654321"
 
 
 @pytest.fixture(scope="module")
@@ -53,13 +46,11 @@ def started() -> Iterator[Callable[[ClientConfig], ClientInstance]]:
 def test_an_account_signs_all_requests_and_another_secret_is_refused(
     tmp_path: Path, started: Callable[[ClientConfig], ClientInstance], caplog: pytest.LogCaptureFixture
 ) -> None:
-    (tmp_path / "conf").mkdir()
-    (tmp_path / "conf/plain_acl.yml").write_text(ACCOUNTS)
-    with EmbeddedCluster(config={"aclEnable": "true", "rocketmqHome": str(tmp_path)}) as cluster:
+    with guarded_cluster(tmp_path, consumer1="PUB|SUB") as cluster:
         address = cluster.brokers[0].address
         fields = {"a": "P", "b": "t", "c": "TBW102", "d": "4", "e": "0", "f": "0", "g": "1", "h": "0", "k": "false"}
         with RemotingClient(address) as client:
-            client.ask(RequestCode.SEND_MESSAGE_V2, Credentials("consumer1", GOOD).signed(fields, b"x"), b"x")
+            client.ask(RequestCode.SEND_MESSAGE_V2, Credentials("consumer1", SECRET).signed(fields, b"x"), b"x")
 
         def instance(name: str, secret: str) -> ClientInstance:
             return started(
@@ -68,7 +59,7 @@ def test_an_account_signs_all_requests_and_another_secret_is_refused(
                 )
             )
 
-        good, bad = instance("good@STREAM", GOOD), instance("bad", BAD)
+        good, bad = instance("good@STREAM", SECRET), instance("bad", BAD)
         queue = MessageQueue("t", "broker-a", 0)
         for each in (good, bad):
             until(lambda each=each: each.routes.get("t"))  # type: ignore[misc]
@@ -109,23 +100,3 @@ def test_connections_with_tls_verify_whom_they_talk_to(
             with pytest.raises(ClientError, match=name_server):
                 bad.update_route("t")
         good.unregister_consumer("cg")
-
-
-def test_addresses_of_routes_are_reached_where_they_are_translated_to(
-    rmqfast_cluster: EmbeddedCluster, started: Callable[[ClientConfig], ClientInstance]
-) -> None:
-    real = rmqfast_cluster.brokers[0].address
-    send(real, "t", b"x")
-    seen: set[str] = set()
-
-    def translate(address: str) -> str:
-        seen.add(address)
-        return address.replace("127.0.0.1", "localhost")
-
-    config = ClientConfig(name_server=rmqfast_cluster.name_server, instance_name="nat", translate_address=translate)
-    instance = started(config)
-    until(lambda: instance.routes.get("t"))
-    until(instance.send_heartbeats)
-    assert seen == {real}
-    assert instance.publish_address("broker-a") == real.replace("127.0.0.1", "localhost")
-    assert instance.find_consumer_ids("t", "cg") == [instance.client_id]

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable
+from contextlib import closing
 
 import pytest
 
@@ -15,13 +16,13 @@ from rmqfast.client.producer import Producer, ProducerOptions
 from rmqfast.client.pull import PullConsumer
 from rmqfast.client.push import PushConsumer
 from rmqfast.errors import ArgumentError, ClientError, ResponseError, RmqError
+from tests.client.instance.gate import Gate
 from tests.effort import effort
 
 from .exiting import WAYS
 from .member import GROUPS, group_of
 from .notes import Notes
 from .processes import MemberProcess, Sending, python
-from .relay import Relay
 from .scene import FIRST, Scene, Seen, scene, until
 
 _EXITS = effort("RMQFAST_EXITS", 20, 1000)
@@ -51,24 +52,24 @@ def clients_go_on_while_a_name_server_is_down(scene_: Scene) -> None:
     topic, seen = "nameless", Seen()
     queues = scene_.topic(topic)
     with (
-        Relay(scene_.name_server) as relay,
-        Producer("nameless", name_server=relay.address, instance_name="nameless") as producer,
+        closing(Gate(scene_.name_server)) as gate,
+        Producer("nameless", name_server=gate.address, instance_name="nameless") as producer,
     ):
-        consumer = PushConsumer("nameless_too", name_server=relay.address, consume_from_where=FIRST)
+        consumer = PushConsumer("nameless_too", name_server=gate.address, consume_from_where=FIRST)
         consumer.subscribe(topic)
         consumer.register_message_listener(seen)
         with consumer, Sending(producer, queues, 50) as sending:
             until(lambda: len(seen.messages) > 50, "it runs")
-            relay.down()
+            gate.down()
             began = time.monotonic()
             while time.monotonic() - began < _DOWN:
                 before = len(seen.messages)
                 until(lambda before=before: len(seen.messages) > before + 20, "messages come")  # type: ignore[misc]
             assert not sending.failures
-            with pytest.raises(ClientError, match=f"connect to <{relay.address}> failed") as caught:
+            with pytest.raises(ClientError, match=f"connect to <{gate.address}> failed") as caught:
                 producer.fetch_publish_message_queues("nameless_new")
             assert "see that a name server runs there" in str(caught.value)
-            relay.up()
+            gate.up()
             until(lambda: producer.fetch_publish_message_queues(topic), "routes are asked for again")
             sending.__exit__()
             until(lambda: set(seen.places) >= sending.acknowledged, "all is consumed")

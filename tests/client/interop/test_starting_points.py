@@ -18,9 +18,9 @@ from rmqfast.client.producer import Producer
 from rmqfast.client.pull import PullConsumer
 from rmqfast.client.push import PushConsumer, PushOptions
 from tests.broker.interop.cluster import SCENARIO, Cluster, cluster_of
+from tests.client.instance.gate import Gate
 from tests.client.push.listening import impl_of
 
-from .relay import Relay
 from .scene import Seen, until
 
 TOPIC = "beginnings"
@@ -141,13 +141,13 @@ def test_a_queue_whose_broker_cannot_be_asked_is_taken_once_it_can(tmp_path: Pat
             for queue, number in itertools.product((a, b), range(3)):
                 producer.send(Message(topic, b"%d" % number), queue)
         admin.reset_offset(group, b, 1, force=True)
-        relay = Relay(beyond)
-        relay.down()
+        gate = Gate(beyond)
+        gate.down()
         config = ClientConfig(
             name_server=cluster.name_server,
             rebalance_interval=0.1,
             connect_timeout=0.5,
-            translate_address=lambda address: relay.address if address == beyond else address,
+            translate_address=lambda address: gate.address if address == beyond else address,
         )
         seen = Seen()
         consumer = PushConsumer(group, config=config, options=PushOptions(consume_from_where=STARTS[1]))
@@ -158,9 +158,9 @@ def test_a_queue_whose_broker_cannot_be_asked_is_taken_once_it_can(tmp_path: Pat
             for _ in range(2):
                 impl_of(consumer).do_rebalance()  # further rounds do not take it, either
             assert {message.broker_name for message in seen.messages} == {"broker-a"}
-            relay.up()
+            gate.up()
             seen.wait(5)
-        relay.down()
+        gate.close()
         assert sorted((m.broker_name or "", m.queue_offset) for m in seen.messages) == [
             *(("broker-a", offset) for offset in range(3)),
             *(("broker-b", offset) for offset in (1, 2)),

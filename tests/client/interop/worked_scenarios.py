@@ -10,6 +10,7 @@ from rmqfast.admin import Outcome, TrackType
 from rmqfast.client.consumer.pull_api import PullStatus
 from rmqfast.client.lite_pull import LitePullConsumer, LitePullOptions
 from rmqfast.client.pull import PullConsumer
+from rmqfast.client.push import PushConsumer
 from rmqfast.errors import ClientError
 
 from .scene import Scene, Seen, until
@@ -53,6 +54,19 @@ def a_lite_pull_consumer_polls_a_batch_of_one_queue_and_commits_it(scene: Scene)
         assert len(set(rest)) == len(rest)
 
 
+def _until_tag_b_is_kept(scene: Scene, group: str, topic: str, member: PushConsumer) -> None:
+    """The newest subscription is that of the whole group: whoever told its own last has the say."""
+    until(lambda: len(scene.admin.subscription_conflicts(group)) == 1, "both are known to want different tags")
+
+    def is_kept() -> bool:
+        kept = scene.admin.consumer_connections(group).subscriptions[topic].sub_string
+        if kept != "TagB":
+            member.subscribe(topic, "TagB")
+        return kept == "TagB"
+
+    until(is_kept, "the broker filters by TagB", every=1)
+
+
 def of_eight_messages_of_a_tag_those_on_the_queues_of_the_other_member_are_lost(scene: Scene) -> None:
     """Article 004: two members of a group, one that wants TagA and one that wants TagB."""
     topic, group = "article", "inconsistent"
@@ -63,16 +77,7 @@ def of_eight_messages_of_a_tag_those_on_the_queues_of_the_other_member_are_lost(
     with one, other:
         shares = {one.client_id: [0, 1], other.client_id: [2, 3]}
         until(lambda: scene.owned(group, topic) == shares, f"{shares}")
-        # the newest subscription is that of the whole group: whoever told its own last has the say
-        until(lambda: len(scene.admin.subscription_conflicts(group)) == 1, "both are known to want different tags")
-
-        def is_b_kept() -> bool:
-            kept = scene.admin.consumer_connections(group).subscriptions[topic].sub_string
-            if kept != "TagB":
-                other.subscribe(topic, "TagB")
-            return kept == "TagB"
-
-        until(is_b_kept, "the broker filters by TagB", every=1)
+        _until_tag_b_is_kept(scene, group, topic, other)
         sent = scene.send(queues, [b"B%d" % number for number in range(8)], tags="TagB")
         assert [result.queue.queue_id for result in sent] == [0, 1, 2, 3, 0, 1, 2, 3]
         until(lambda: scene.offsets(group, topic) == [2, 2, 2, 2], "the long polls have ended, and told the offsets")
@@ -107,15 +112,7 @@ def tracks_of_two_tags_say_what_the_offset_passed_and_not_what_was_processed(sce
     with one, other:
         shares = {one.client_id: [0, 1], other.client_id: [2, 3]}
         until(lambda: scene.owned(group, topic) == shares, f"{shares}")
-        until(lambda: len(scene.admin.subscription_conflicts(group)) == 1, "both are known to want different tags")
-
-        def is_b_kept() -> bool:
-            kept = scene.admin.consumer_connections(group).subscriptions[topic].sub_string
-            if kept != "TagB":
-                other.subscribe(topic, "TagB")
-            return kept == "TagB"
-
-        until(is_b_kept, "the broker filters by TagB", every=1)
+        _until_tag_b_is_kept(scene, group, topic, other)
         for number in range(8):
             tag = "AB"[number % 2]
             (result,) = scene.send([queues[number % 4]], [b"%s%d" % (tag.encode(), number)], tags=f"Tag{tag}")

@@ -47,11 +47,14 @@ class FakePuller:
 
     def __init__(self) -> None:
         self.told: list[Any] = []
+        #: With what the last assignment came.
+        self.wanted: dict[str, Any] = {}
         self.epoch = 0
         self.is_closed = threading.Event()
 
     def assign(self, topic: str, queue_id: int, offset: int, **wanted: Any) -> int:
         self.told.append(("assign", queue_id, offset, wanted["expression"], *["paused"] * wanted["paused"]))
+        self.wanted = wanted
         self.epoch += 1
         return self.epoch
 
@@ -294,6 +297,8 @@ def test_what_is_pulled_waits_and_a_full_queue_is_asked_for_no_more() -> None:
     cache = queues_of(A, pull_threshold_for_queue=3)
     puller, native, _ = puller_of(cache)
     begin(puller, cache, A, "x || y")
+    assert (native.wanted["expression_type"], native.wanted["sub_version"]) == ("TAG", 0)
+    assert native.wanted["tags"] == {"x", "y"}, "which are told apart from others of their hash"
     puller.take(Answer(A, 1, 0, 2))  # type: ignore[arg-type]
     assert native.told == [("assign", 0, 0, "x || y")]
     puller.take(Answer(A, 1, 2, 4))  # type: ignore[arg-type]
@@ -360,12 +365,13 @@ def test_a_queue_of_which_nothing_is_wanted_is_not_asked_for_once_wherever_it_be
     assert native.told[2:] == [("resume", 0)]
 
 
-def test_an_offset_that_is_not_there_is_followed_and_what_is_old_is_left() -> None:
+def test_an_offset_that_is_not_there_is_followed_and_what_is_old_is_left(caplog: pytest.LogCaptureFixture) -> None:
     cache = queues_of(A)
     puller, native, suggested = puller_of(cache)
     begin(puller, cache, A)
     puller.take(Answer(A, 1, 500, 7, 0, "OFFSET_ILLEGAL"))  # type: ignore[arg-type]
     assert native.told[1:] == [("seek", 0, 7)]
+    assert "does not have the offset 500" in caplog.text
     puller.take(Answer(A, 1, 0, 2))  # type: ignore[arg-type]
     assert cache.take(0) == [], "that came from before"
     puller.take(Answer(A, 2, 7, 9))  # type: ignore[arg-type]
@@ -406,12 +412,13 @@ class World:
         self.opened: dict[str, FakePuller] = {}
         self.begins: list[int] = []
         self.subscription: SubscriptionData | None = build_subscription_data("t", "*")
+        self.on_find: Callable[[], object] = lambda: None
         context = PullContext(
             cache=self.cache,
             threads=self,  # type: ignore[arg-type]
             subscription=lambda _topic: self.subscription,
             begin=self._begin,
-            find=lambda name, broker_id: self.brokers.get((name, broker_id)),
+            find=self._find,
             update_route=lambda _topic: False,
             open=self._open,
         )
@@ -434,6 +441,10 @@ class World:
         if not self.begins:
             raise ClientError(f"the broker of {queue} does not answer")
         return self.begins.pop(0)
+
+    def _find(self, name: str, broker_id: int) -> FoundBroker | None:
+        self.on_find()
+        return self.brokers.get((name, broker_id))
 
     def _open(self, address: str, _broker_name: str) -> FakePuller:
         return self.opened.setdefault(address, FakePuller())
@@ -488,6 +499,8 @@ def test_sql92_waits_until_the_brokers_release_is_known() -> None:
     world.brokers["broker-a", 0] = FoundBroker("a:1", False, 401)
     world.run()
     assert world.opened["a:1"].told == [("assign", 0, 0, "a > 1")]
+    wanted = world.opened["a:1"].wanted
+    assert (wanted["expression_type"], wanted["sub_version"], wanted["tags"]) == ("SQL92", 9, None)
 
 
 def test_a_queue_goes_on_at_the_slave_that_its_master_suggests() -> None:
@@ -514,6 +527,8 @@ def test_a_broker_that_is_lost_is_followed_to_its_new_address() -> None:
     world = World(A)
     world.begins = [0]
     world.started().run()
+    world.pullers._look_after(("broker-a", "a:1"))
+    assert world.due == [], "it is nowhere else yet"
     world.brokers["broker-a", 0] = FoundBroker("a:9", False, 401)
     world.pullers._look_after(("broker-a", "a:1"))
     world.run()
@@ -531,6 +546,32 @@ def test_a_queue_that_is_gone_is_not_begun(world: World) -> None:
     world.subscription = None
     world.started().run()
     assert len(world.opened["a:1"].told) == 1
+
+
+def test_a_queue_that_is_sought_while_its_broker_is_looked_for_is_begun_there() -> None:
+    world = World(A)
+    world.begins = [0]
+
+    def seek() -> None:
+        world.on_find = lambda: None
+        sought = world.cache.seek(A, 50)
+        assert sought is not None
+        world.pullers.start([sought])
+
+    world.on_find = seek
+    world.started().run()
+    assert world.opened["a:1"].told == []
+    world.run()
+    assert world.opened["a:1"].told == [("assign", 0, 50, "*")]
+
+
+def test_after_the_end_nothing_is_begun() -> None:
+    world = World(A)
+    world.begins = [0]
+    world.started()
+    world.pullers.close()
+    world.run()
+    assert world.opened == {}
 
 
 def test_threads_do_what_is_due_while_others_are_busy() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import subprocess
 import sys
 import threading
@@ -19,8 +18,9 @@ from rmqfast.broker import Broker, BrokerConfig
 from rmqfast.client.instance import ClientConfig
 from rmqfast.client.lite_pull import ConsumeFromWhere, LitePullConsumer, LitePullOptions, MessageSelector, pullers
 from rmqfast.client.producer import Producer
-from rmqfast.errors import ArgumentError, ClientError, ForkError, UnknownColumnError
+from rmqfast.errors import ArgumentError, ClientError, UnknownColumnError
 from rmqfast.nameserver import NameServer, NamesrvConfig
+from tests.client.accounts import SECRET, guarded_cluster
 from tests.client.consumer.watching import Watcher
 from tests.client.pull.filled import bodies, fill, fresh, send
 from tests.client.pull.waiters import behind_a_wait
@@ -91,21 +91,9 @@ def test_the_quick_start_polls_and_commits(cluster: EmbeddedCluster) -> None:
         assert sorted(polled(again, 4)) == ["p100", "p101", "p102", "p103"]
 
 
-KEYS = "consumer1", "12345678"
-ACCOUNTS = f"""\
-accounts:
-- accessKey: {KEYS[0]}
-  secretKey: "{KEYS[1]}"
-  defaultTopicPerm: PUB|SUB
-  defaultGroupPerm: PUB|SUB
-"""
-
-
 def test_an_account_signs_what_is_pulled_in_the_background(tmp_path: Path) -> None:
-    (tmp_path / "conf").mkdir()
-    (tmp_path / "conf/plain_acl.yml").write_text(ACCOUNTS)
-    with EmbeddedCluster(config={"aclEnable": "true", "rocketmqHome": str(tmp_path)}) as cluster:
-        account = ClientConfig(name_server=cluster.name_server, access_key=KEYS[0], secret_key=KEYS[1])
+    with guarded_cluster(tmp_path, consumer1="PUB|SUB") as cluster:
+        account = ClientConfig(name_server=cluster.name_server, access_key="consumer1", secret_key=SECRET)
         with Producer("signed", config=account) as producer:
             queue = producer.send(Message("signed", b"x")).queue
         with LitePullConsumer("signs", config=account) as consumer:
@@ -114,36 +102,27 @@ def test_an_account_signs_what_is_pulled_in_the_background(tmp_path: Path) -> No
             assert polled(consumer, 1) == ["x"]
 
 
-def test_what_the_last_poll_returned_comes_once_more_unless_it_was_committed(cluster: EmbeddedCluster) -> None:
-    topic = fresh("last")
-    fill(cluster, topic, 40, queues=1)
+def test_iteration_commits_a_batch_with_the_next_one_so_that_the_last_one_comes_once_more(
+    cluster: EmbeddedCluster,
+) -> None:
+    topic = fresh("iterated")
+    (queue,) = fill(cluster, topic, 40, queues=1)
     first = made(cluster, auto_commit=True)
     first.subscribe(topic)
+    found = []
     with first:
-        assert len(first.poll(PATIENCE)) == 32
-        first._next_commit = 0.0
-        assert len(first.poll(PATIENCE)) == 8
+        for message in first:
+            found.append(message.queue_offset)
+            first._next_commit = 0.0
+            if message.queue_offset == 35:
+                assert first.committed(queue) == 32
+            if len(found) == 40:
+                first.shutdown()
+    assert found == list(range(40))
     second = made(cluster, first.group)
     second.subscribe(topic)
     with second:
         assert polled(second, 8) == [f"p{n}" for n in range(32, 40)]
-
-
-def test_iteration_gives_messages_and_commits_as_poll_does(cluster: EmbeddedCluster) -> None:
-    topic = fresh("iterated")
-    queue = fill(cluster, topic, 40, queues=1)[0]
-    consumer = made(cluster, auto_commit=True)
-    consumer.subscribe(topic)
-    found = []
-    with consumer:
-        for message in consumer:
-            found.append(message.queue_offset)
-            consumer._next_commit = 0.0
-            if message.queue_offset == 35:
-                assert consumer.committed(queue) == 32
-            if len(found) == 40:
-                consumer.shutdown()
-    assert found == list(range(40))
 
 
 def test_a_seek_throws_away_what_waits_and_goes_on_there(cluster: EmbeddedCluster) -> None:
@@ -203,27 +182,6 @@ def test_a_paused_queue_gives_what_waits_and_nothing_new(cluster: EmbeddedCluste
         until(lambda: waiting(consumer) == 8)
         consumer.pause([queue])
         assert polled(consumer, 8) == [f"p{n}" for n in range(4, 20, 2)]
-
-
-def test_tags_are_compared_by_hash_there_and_whole_here(cluster: EmbeddedCluster) -> None:
-    topic = fresh("tags")
-    fill(cluster, topic, 100, queues=4)
-    consumer = made(cluster)
-    consumer.subscribe(topic, "t1 || t3")
-    with consumer:
-        assert sorted(polled(consumer, 40)) == sorted(f"p{n}" for n in range(100) if n % 5 in {1, 3})
-
-
-def test_trailing_messages_that_are_left_out_are_not_committed(cluster: EmbeddedCluster) -> None:
-    topic = fresh("trailing")
-    queue = fill(cluster, topic, 10, queues=1)[0]
-    consumer = made(cluster)
-    consumer.subscribe(topic, "t1")
-    with consumer:
-        assert polled(consumer, 2) == ["p1", "p6"]
-        until(lambda: consumer._assigned._queues[queue].pull_offset == 10, "the end was looked through")
-        consumer.commit_sync()
-        assert consumer.committed(queue) == 7
 
 
 def test_sql92_is_evaluated_by_the_broker(cluster: EmbeddedCluster) -> None:
@@ -286,47 +244,6 @@ def test_members_share_queues_and_lose_none_while_messages_wait(cluster: Embedde
         with Producer("more", name_server=cluster.name_server) as producer:
             send(producer, topic, queues, range(200, 204))
         assert sorted(polled(first, 4)) == ["p200", "p201", "p202", "p203"]
-
-
-def test_an_offset_that_the_queue_does_not_have_is_corrected(
-    cluster: EmbeddedCluster, caplog: pytest.LogCaptureFixture
-) -> None:
-    topic = fresh("illegal")
-    queue = fill(cluster, topic, 10, queues=1)[0]
-    group = fresh("lg")
-    with Producer("more", name_server=cluster.name_server) as producer:
-        first = made(cluster, group)
-        with first:
-            first.offset_store.update_to_broker(queue, 1000, oneway=False)
-        consumer = made(cluster, group)
-        consumer.subscribe(topic)
-        with consumer:
-            until(lambda: "does not have the offset 1000" in caplog.text)
-            send(producer, topic, [queue], [10])
-            assert bodies(consumer.poll(PATIENCE)) == ["p10"]
-
-
-@pytest.mark.parametrize(
-    ("where", "stored", "begins"),
-    [
-        (ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET, None, 0),
-        (ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET, None, 0),
-        (ConsumeFromWhere.CONSUME_FROM_TIMESTAMP, None, 0),
-        (ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET, 7, 7),
-    ],
-)
-def test_a_group_on_a_young_topic_begins_at_its_first_message(
-    cluster: EmbeddedCluster, where: ConsumeFromWhere, stored: int | None, begins: int
-) -> None:
-    topic, group = fresh("begun"), fresh("lg")
-    queue = fill(cluster, topic, 10, queues=1)[0]
-    if stored is not None:
-        with made(cluster, group) as before:
-            before.offset_store.update_to_broker(queue, stored, oneway=False)
-    consumer = made(cluster, group, consume_from_where=where)
-    consumer.subscribe(topic)
-    with consumer:
-        assert consumer.poll(PATIENCE)[0].queue_offset == begins
 
 
 def test_commit_of_some_queues_stores_them_if_asked(cluster: EmbeddedCluster) -> None:
@@ -462,10 +379,7 @@ def test_a_topic_that_is_not_there_yet_is_polled_once_it_is(cluster: EmbeddedClu
         assert sorted(polled(consumer, 2)) == all_of(2)
 
 
-def test_a_wrong_name_server_is_one_clear_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("NAMESRV_ADDR", raising=False)
-    with pytest.raises(ClientError, match=r"No name server address, please set it\."):
-        LitePullConsumer("lost").start()
+def test_a_wrong_name_server_is_one_clear_error() -> None:
     consumer = LitePullConsumer("lost", name_server="127.0.0.1:1")
     consumer.subscribe("t")
     with pytest.raises(ClientError, match=r"connect to <127\.0\.0\.1:1> failed"):
@@ -483,7 +397,10 @@ def test_a_namespace_stands_before_topic_and_group_and_nobody_sees_it(cluster: E
         assert {message.topic for message in messages} == {topic}
         assert {queue.topic for queue in consumer.assignment} == {topic}
         consumer.commit_sync()
-        assert consumer.committed(consumer.assignment[0]) == 4
+        (queue,) = consumer.assignment
+        assert consumer.committed(queue) == 4
+        consumer.seek_to_begin(queue)
+        assert {row["topic"] for row in arrow_polled(consumer, 4)} == {topic}
 
 
 def test_broadcasting_members_get_all_messages_each_and_keep_offsets_in_a_file(
@@ -544,34 +461,6 @@ def test_administrators_see_what_it_is(cluster: EmbeddedCluster) -> None:
         assert [each["subString"] for each in info["subscriptionSet"]] == ["A || B"]
         assert info["properties"]["pull_batch_size"] == "32"
         assert consumer.consume_from_where == "CONSUME_FROM_LAST_OFFSET"
-
-
-def test_a_fork_says_that_it_has_no_consumer(cluster: EmbeddedCluster) -> None:
-    topic = fresh("forked")
-    fill(cluster, topic, 4)
-    context = multiprocessing.get_context("fork")
-    receiver, sender = context.Pipe(duplex=False)
-    consumer = made(cluster)
-    consumer.subscribe(topic)
-
-    def child() -> None:
-        try:
-            consumer.poll(1)
-        except ForkError as error:
-            consumer.shutdown()
-            sender.send(str(error))
-        else:
-            sender.send("polled")
-
-    with consumer:
-        assert consumer.poll(PATIENCE)
-        process = context.Process(target=child)
-        process.start()
-        assert receiver.poll(PATIENCE)
-        assert "fork of the process" in receiver.recv()
-        process.join(PATIENCE)
-        consumer.seek_to_begin(consumer.assignment[0])
-        assert consumer.poll(PATIENCE), "the parent's goes on"
 
 
 SCRIPT = """
@@ -641,15 +530,6 @@ def test_poll_arrow_gives_the_columns_that_are_asked_for(cluster: EmbeddedCluste
             consumer.poll_arrow(-1)
 
 
-def test_poll_arrow_shows_topics_without_their_namespace(cluster: EmbeddedCluster) -> None:
-    topic = fresh("spaced")
-    fill(cluster, f"space%{topic}", 4, queues=1)
-    consumer = made(cluster, namespace="space")
-    consumer.subscribe(topic)
-    with consumer:
-        assert {row["topic"] for row in arrow_polled(consumer, 4)} == {topic}
-
-
 def test_what_does_not_fit_into_one_arrow_batch_comes_with_the_next(cluster: EmbeddedCluster) -> None:
     topic = fresh("large")
     (queue,) = fill(cluster, topic, 0, queues=1)
@@ -669,29 +549,12 @@ def test_what_does_not_fit_into_one_arrow_batch_comes_with_the_next(cluster: Emb
     assert offsets == list(range(40))
 
 
-def test_two_brokers_are_pulled_at_once_and_a_batch_is_of_one(tmp_path: Path) -> None:
-    with EmbeddedCluster(tmp_path, brokers=2) as cluster:
-        queues = fill(cluster, "t", 200, queues=2)
-        assert len({queue.broker_name for queue in queues}) == 2
-        consumer = made(cluster)
-        consumer.subscribe("t")
-        with consumer:
-            assert sorted(polled(consumer, 200)) == all_of(200)
-            for queue in queues:
-                consumer.seek_to_begin(queue)
-            rows = arrow_polled(consumer, 200)
-            assert sorted(row["body"].decode() for row in rows) == all_of(200)
-            for queue in queues:
-                consumer.seek_to_begin(queue)
-            batch = pa.record_batch(consumer.poll_arrow(PATIENCE))
-            assert len(set(batch.column("broker_name").to_pylist())) == 1
-
-
 def test_a_broker_that_comes_back_elsewhere_is_found_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pullers, "_WITHOUT_BROKER", 0.05)
     with NameServer(NamesrvConfig(listen_port=0)) as name_server:
-        config = BrokerConfig(SMALL | {"storePathRootDir": str(tmp_path), "namesrvAddr": name_server.address})
-        with Broker(config), Producer("filler", name_server=name_server.address) as producer:
+        anywhere = {"storePathRootDir": str(tmp_path), "namesrvAddr": name_server.address, "listenPort": "0"}
+        config = BrokerConfig(SMALL | anywhere)
+        with Broker(config) as first, Producer("filler", name_server=name_server.address) as producer:
             producer.create_topic("t", 2)
             queues = producer.fetch_publish_message_queues("t")
             send(producer, "t", queues, range(10))
@@ -699,7 +562,8 @@ def test_a_broker_that_comes_back_elsewhere_is_found_there(tmp_path: Path, monke
             consumer.assign(queues)
             consumer.start()
             assert sorted(polled(consumer, 10)) == all_of(10)
-        with Broker(config), Producer("more", name_server=name_server.address) as producer:
+        with Broker(config) as second, Producer("more", name_server=name_server.address) as producer:
+            assert second.address != first.address
             send(producer, "t", queues, range(10, 14))
             assert sorted(polled(consumer, 4)) == ["p10", "p11", "p12", "p13"]
             consumer.shutdown()

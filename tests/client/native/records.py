@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -23,8 +22,3 @@ def golden_rows(name: str) -> tuple[list[Line], list[bytes]]:
 def _record(files: dict[int, bytes], offset: int, size: int) -> bytes:
     base = max(base for base in files if base <= offset)
     return files[base][offset - base : offset - base + size]
-
-
-def body_of(records: Iterable[bytes]) -> bytes:
-    """The body of an answer to a pull that found these."""
-    return b"".join(records)

@@ -11,7 +11,7 @@ from rmqfast.errors import RemotingProtocolError
 from rmqfast.message import MessageExt, MessageQueue
 from tests.golden_stores import NAMES, differences
 
-from .records import body_of, golden_rows
+from .records import golden_rows
 
 BASIC = "basic-4.9.4"
 
@@ -19,7 +19,7 @@ BASIC = "basic-4.9.4"
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "damaged-4.9.4"])
 def test_each_value_is_what_rocketmq_reads_from_the_same_record(name: str) -> None:
     rows, records = golden_rows(name)
-    views = decode_pull(body_of(records), broker_name=None)
+    views = decode_pull(b"".join(records), broker_name=None)
     read = [{column: getattr(view, column) for column in COLUMNS} for view in views]
     assert list(differences(read, rows)) == []
     assert len(rows) > 5
@@ -28,7 +28,7 @@ def test_each_value_is_what_rocketmq_reads_from_the_same_record(name: str) -> No
 
 def test_a_view_becomes_a_message_ext_of_the_same_values() -> None:
     rows, records = golden_rows(BASIC)
-    for row, view in zip(rows, decode_pull(body_of(records), broker_name="b", verify_crc=True), strict=True):
+    for row, view in zip(rows, decode_pull(b"".join(records), broker_name="b", verify_crc=True), strict=True):
         message = view.to_message_ext()
         assert isinstance(message, MessageExt)
         assert not list(differences([{c: getattr(message, c) for c in COLUMNS}], [row | {"broker_name": "b"}]))
@@ -40,10 +40,10 @@ def test_tags_leave_messages_whose_whole_tag_is_one_of_them() -> None:
     assert len(tags) > 1, "the store has several tags"
     assert any(row["tags"] is None for row in rows)
     for wanted in (frozenset(tags[:1]), frozenset(tags[1:]), frozenset({"none has it"})):
-        views = decode_pull(body_of(records), broker_name=None, tags=wanted)
+        views = decode_pull(b"".join(records), broker_name=None, tags=wanted)
         assert [view.msg_id for view in views] == [row["msg_id"] for row in rows if row["tags"] in wanted]
     for every in (None, frozenset[str]()):
-        assert len(decode_pull(body_of(records), broker_name=None, tags=every)) == len(rows)
+        assert len(decode_pull(b"".join(records), broker_name=None, tags=every)) == len(rows)
 
 
 def test_the_bounds_of_the_queue_are_properties_as_in_java() -> None:
@@ -71,7 +71,7 @@ def test_a_message_can_be_seen_as_another_topics_and_stays_itself() -> None:
 
 def test_messages_are_equal_where_broker_topic_queue_and_offset_are() -> None:
     _, records = golden_rows(BASIC)
-    views = decode_pull(body_of(records), broker_name="b")
+    views = decode_pull(b"".join(records), broker_name="b")
     assert len(set(views)) == len(views) == len(records)
     assert decode_pull(records[0], broker_name="b")[0] == views[0]
     assert decode_pull(records[0], broker_name="c")[0] != views[0]
@@ -80,7 +80,7 @@ def test_messages_are_equal_where_broker_topic_queue_and_offset_are() -> None:
 
 def test_a_view_survives_pickling_with_all_that_it_shows() -> None:
     _, records = golden_rows(BASIC)
-    view = decode_pull(body_of(records), broker_name="b", bounds=(0, 9))[1].seen_as(topic="x", reconsume_times=2)
+    view = decode_pull(b"".join(records), broker_name="b", bounds=(0, 9))[1].seen_as(topic="x", reconsume_times=2)
     copy = pickle.loads(pickle.dumps(view))  # noqa: S301
     assert (copy, copy.topic, copy.reconsume_times, copy.max_offset) == (view, "x", 2, 9)
     assert copy.to_message_ext() == view.to_message_ext()
@@ -116,7 +116,7 @@ def test_a_body_that_does_not_decompress_or_grows_too_large_is_none() -> None:
 
 def test_what_is_no_record_is_an_error_that_says_where() -> None:
     _, records = golden_rows(BASIC)
-    body = body_of(records[:3])
+    body = b"".join(records[:3])
     second = len(records[0])
     with pytest.raises(RemotingProtocolError, match=f"at byte {second}: expected a record of {len(records[1])} bytes"):
         decode_pull(body[: second + 50], broker_name=None)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 
@@ -11,11 +10,12 @@ import pytest
 
 from rmqfast import EmbeddedCluster
 from rmqfast._native import Fetched, MessageView, Puller, PullerEvent, fetched_to_arrow, messages_to_arrow
-from rmqfast.errors import ChannelClosedError, ForkError, UnknownColumnError
+from rmqfast.errors import ChannelClosedError, UnknownColumnError
 from rmqfast.message import MessageQueue
+from tests.client.forks import refused_in_a_fork
 from tests.client.pull.waiters import check_ends_by_ctrl_c
 from tests.remoting.held_port import held_port
-from tests.waiting import PATIENCE, collect, until
+from tests.waiting import collect, until
 
 from .senders import bodies, send_batch
 
@@ -262,18 +262,6 @@ def test_a_closed_puller_says_so_and_a_wait_ends(cluster: EmbeddedCluster) -> No
         puller.take(1.0)
 
 
-def _in_a_fork(puller: Puller, told: object) -> None:
-    try:
-        puller.take(0.1)
-    except ForkError as error:
-        told.put(str(error))  # type: ignore[attr-defined]
-
-
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_a_fork_is_told_to_open_its_own(puller: Puller) -> None:
-    context = multiprocessing.get_context("fork")
-    told = context.Queue()
-    child = context.Process(target=_in_a_fork, args=(puller, told))
-    child.start()
-    assert "not in its fork" in told.get(timeout=PATIENCE)
-    child.join(PATIENCE)
+    assert "not in its fork" in refused_in_a_fork(lambda: puller.take(0.1))

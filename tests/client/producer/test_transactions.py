@@ -17,20 +17,19 @@ from rmqfast.client.producer import (
     SendStatus,
     TransactionProducer,
 )
+from rmqfast.client.producer.transaction_checks import TransactionChecks
 from rmqfast.errors import ClientError
 from rmqfast.message import MessageQueue
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
+
+from .transactions import ASKS_SOON, UNASKED
 
 COMMIT, ROLLBACK, UNKNOWN = LocalTransactionState
-#: A broker that soon asks what became of a transaction, and never gives up, however slow the answers are.
-SHORT = {"transactionTimeOut": "50", "transactionCheckInterval": "50", "transactionCheckMax": "1000000"}
-#: Of a message of which the broker asks nobody while a test runs, however slow that is.
-UNASKED = {"CHECK_IMMUNITY_TIME_IN_SECONDS": "3600"}
 
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[EmbeddedCluster]:
-    with EmbeddedCluster(config=SHORT) as running:
+    with EmbeddedCluster(config=ASKS_SOON) as running:
         yield running
 
 
@@ -119,6 +118,34 @@ def test_a_check_that_fails_is_asked_again(cluster: EmbeddedCluster) -> None:
         producer.send_in_transaction(Message("again", b"sent later", properties=UNASKED))
         until(lambda: bodies(cluster, "again"))
     assert bodies(cluster, "again") == {b"sent later"}
+
+
+def test_a_question_that_comes_after_the_end_is_dropped(
+    cluster: EmbeddedCluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    listener = Listener()
+    with TransactionProducer("ended", listener, name_server=cluster.name_server) as producer:
+        pass
+    producer.check_transaction_state(cluster.brokers[0].address, Message("t", b"x"), {})
+    assert "of group ended is dropped" in caplog.text
+    assert listener.asked == []
+
+
+def test_questions_that_wait_at_the_end_are_dropped() -> None:
+    is_asked, may_answer, answered = threading.Event(), threading.Event(), list[str]()
+
+    def answer_slowly() -> None:
+        is_asked.set()
+        may_answer.wait(PATIENCE)
+
+    checks = TransactionChecks("checks")
+    checks.submit(answer_slowly)
+    assert is_asked.wait(PATIENCE)
+    checks.submit(lambda: answered.append("what waited"))
+    checks.close(0.0)
+    may_answer.set()
+    checks.close(PATIENCE)
+    assert answered == []
 
 
 def test_another_member_of_the_group_answers_for_one_that_is_gone(cluster: EmbeddedCluster) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import multiprocessing
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,8 +15,9 @@ from rmqfast.client.consumer.strategies import AllocateMessageQueueByConfig
 from rmqfast.client.instance import ClientConfig
 from rmqfast.client.producer import Producer
 from rmqfast.client.pull import MessageSelector, PullConsumer, PullOptions, PullResult, PullStatus
-from rmqfast.errors import ArgumentError, ClientError, ForkError, ResponseError, RmqError
+from rmqfast.errors import ArgumentError, ClientError, ResponseError, RmqError
 from tests.client.consumer.watching import Watcher
+from tests.client.forks import refused_in_a_fork
 from tests.waiting import PATIENCE, until
 
 from .filled import bodies, fill, fresh, send
@@ -51,15 +51,17 @@ def test_what_a_pull_brings_is_said_by_its_status(cluster: EmbeddedCluster, cons
     assert told(consumer.pull(queue, "t2 || t4", 0, 32)) == ("FOUND", 5, 0, 5, ["p2", "p4"])
     assert told(consumer.pull(queue, MessageSelector.by_tag("t1"), 0, 32)) == ("FOUND", 5, 0, 5, ["p6"])
     assert told(consumer.pull(queue, "none", 0, 32)) == ("NO_MATCHED_MSG", 5, 0, 5, [])
-    message = consumer.pull(queue, None, 0, 1).messages[0]
+    found = consumer.pull(queue, None, 0, 2)
+    assert found.size == sum(message.store_size for message in found.messages)
+    message = found.messages[0]
     assert (message.queue, message.queue_offset, message.property("n")) == (queue, 0, "0")
-    assert (message.min_offset, message.max_offset) == (0, 5)
+    assert (message.min_offset, message.max_offset, message.property("MAX_OFFSET")) == (0, 5, "5")
 
 
 def test_sql92_is_pulled_once_the_brokers_release_is_known(cluster: EmbeddedCluster, consumer: PullConsumer) -> None:
     queue = fill(cluster, fresh("sql"), 10)[0]
     wanted = MessageSelector.by_sql("n > 3")
-    with pytest.raises(ClientError, match="does not upgrade to support for filter message by SQL92"):
+    with pytest.raises(ClientError, match=r"The broker\[broker-a, 0\] does not upgrade to support .* by SQL92"):
         consumer.pull(queue, wanted, 0, 32)
     # the route that the pull has loaded has heartbeats go out
     until(lambda: consumer._instance.subscribe_address(queue.broker_name).version)  # type: ignore[union-attr]
@@ -113,8 +115,9 @@ def test_asynchronous_pulls_are_told_to_a_callback_or_a_future(
         send(producer, topic, queues, [11])
     assert told(blocked.result(PATIENCE)) == ("FOUND", 6, 0, 6, ["p11"])
     nowhere = MessageQueue(topic, queues[0].broker_name, 99)
-    with pytest.raises(ResponseError, match=r"queueId\[99\] is illegal"):
+    with pytest.raises(ResponseError, match=r"queueId\[99\] is illegal.* BROKER: 127\.0\.0\.1:"):
         consumer.pull_async(nowhere, "*", 0, 32).result(PATIENCE)
+    assert len(ends) == 1, "it has not ended once more"
 
 
 def test_what_is_wrong_with_a_pull_is_said_in_javas_words(cluster: EmbeddedCluster, consumer: PullConsumer) -> None:
@@ -124,10 +127,13 @@ def test_what_is_wrong_with_a_pull_is_said_in_javas_words(cluster: EmbeddedClust
         ((queue, "*", -1, 1), "^offset < 0"),
         ((queue, "*", 0, 0), "^maxNums <= 0$"),
         ((queue, "||", 0, 1), "^parse subscription error"),
-        ((MessageQueue(queue.topic, "none", 0), "*", 0, 1), r"^The broker\[none\] not exist"),
     ]:
         with pytest.raises(ClientError, match=text):
             consumer.pull(*arguments)  # type: ignore[arg-type]
+    nowhere = MessageQueue(queue.topic, "none", 0)
+    with pytest.raises(ClientError, match=rf"^The broker\[none\] not exist\n.* topic {queue.topic}:") as unknown:
+        consumer.pull(nowhere, "*", 0, 1)
+    assert unknown.value.response_code == 10003
     with pytest.raises(ResponseError, match=r"topic\[nowhere\] not exist, apply first please!"):
         consumer.pull(MessageQueue("nowhere", queue.broker_name, 0), "*", 0, 1)
     with pytest.raises(ClientError, match=r"^Can not find Message Queue for this topic, nowhere"):
@@ -212,24 +218,12 @@ def test_offsets_are_read_from_memory_first_or_from_the_broker(
     assert consumer.fetch_consume_offset(queue, from_store=False) == 0, "what the store says stands in memory, too"
     consumer.offset_store.update_to_broker(queue, 4, oneway=False)
     assert consumer.fetch_consume_offset(queue, from_store=True) == 4
-    consumer.update_consume_offset(queue, 2)
-    consumer.offset_store.persist(queue)
-    until(lambda: consumer.fetch_consume_offset(queue, from_store=True) == 2)
-
-
-def test_no_offset_is_minus_one_and_a_broker_out_of_reach_minus_two(tmp_path: Path) -> None:
-    with EmbeddedCluster() as cluster, PullConsumer("away", name_server=cluster.name_server) as consumer:
-        queue = fill(cluster, "t", 2)[0]
-        consumer.pull(queue, "*", 0, 1)
-        cluster.stop()
-        assert consumer.fetch_consume_offset(queue, from_store=True) == -2
-    options, config = PullOptions(message_model="BROADCASTING"), ClientConfig(local_offset_dir=tmp_path)
-    with (
-        EmbeddedCluster() as cluster,
-        PullConsumer("news", name_server=cluster.name_server, config=config, options=options) as consumer,
-    ):
-        queue = fill(cluster, "t", 2)[0]
-        assert consumer.fetch_consume_offset(queue, from_store=True) == -1
+    for offset in range(100):  # what is stored without an answer is read next
+        consumer.update_consume_offset(queue, offset)
+        consumer.offset_store.persist(queue)
+        assert consumer.fetch_consume_offset(queue, from_store=True) == offset
+    nowhere = MessageQueue(queue.topic, "none", 0)
+    assert consumer.fetch_consume_offset(nowhere, from_store=True) == -2, "nobody can be asked"
 
 
 def test_registered_topics_are_shared_out_and_offsets_of_others_forgotten(cluster: EmbeddedCluster) -> None:
@@ -321,12 +315,8 @@ def test_a_message_that_is_sent_back_comes_from_the_retry_topic(cluster: Embedde
         assert (sent.property("ORIGIN_MESSAGE_ID"), sent.property("RECONSUME_TIME")) == (second.msg_id, "1")
         consumer.send_message_back(first, -1)
         dead = MessageQueue(f"%DLQ%{group}", queue.broker_name, 0)
-        until(lambda: consumer._instance.api.max_offset(_address(cluster), dead))
+        until(lambda: consumer._instance.api.max_offset(cluster.brokers[0].address, dead))
         assert bodies(consumer.pull(dead, "*", 0, 1).messages) == ["p0"]
-
-
-def _address(cluster: EmbeddedCluster) -> str:
-    return cluster.brokers[0].address
 
 
 def test_a_namespace_stands_before_topic_and_group_and_nobody_sees_it(cluster: EmbeddedCluster) -> None:
@@ -357,24 +347,8 @@ def test_administrators_see_what_it_is(cluster: EmbeddedCluster, consumer: PullC
 
 def test_a_fork_says_that_it_has_no_consumer(cluster: EmbeddedCluster, consumer: PullConsumer) -> None:
     queue = fill(cluster, fresh("forked"), 2)[0]
-    context = multiprocessing.get_context("fork")
-    receiver, sender = context.Pipe(duplex=False)
-
-    def child() -> None:
-        try:
-            consumer.pull(queue, "*", 0, 1)
-        except ForkError as error:
-            consumer.shutdown()
-            sender.send(str(error))
-        else:
-            sender.send("pulled")
-
     consumer.pull(queue, "*", 0, 1)
-    process = context.Process(target=child)
-    process.start()
-    assert receiver.poll(PATIENCE)
-    assert "fork of the process" in receiver.recv()
-    process.join(PATIENCE)
+    assert "fork of the process" in refused_in_a_fork(lambda: consumer.pull(queue, "*", 0, 1), consumer.shutdown)
     assert consumer.pull(queue, "*", 0, 1).messages, "the parent's goes on"
 
 

@@ -17,7 +17,7 @@ import pytest
 from rmqfast import EmbeddedCluster, Message, MessageQueue
 from rmqfast._native import MessageView
 from rmqfast.client.producer import Producer
-from rmqfast.client.push import ConsumeOrderlyContext, ConsumeOrderlyStatus, in_order
+from rmqfast.client.push import ConsumeOrderlyContext, ConsumeOrderlyStatus
 from tests.waiting import PATIENCE, until
 
 from .listening import PATIENT, Seen, consumer, impl_of, position, send, until_committed
@@ -49,36 +49,6 @@ def test_each_queue_comes_in_its_order_and_its_lock_is_given_up_at_the_end(
     until(lambda: not any(locks.holder("g-ordered", queue) for queue in queues))
 
 
-def test_what_is_not_consumed_comes_again_before_all_others(cluster: EmbeddedCluster, producer: Producer) -> None:
-    wrong: list[Any] = [SUSPEND, None, "SUCCESS", SystemExit(1)]
-
-    @in_order
-    def listen(messages: Sequence[MessageView], context: ConsumeOrderlyContext) -> Any:
-        seen(messages, context)
-        context.suspend_current_queue_time = 0.01
-        times = messages[0].reconsume_times
-        if messages[0].queue_offset == 1 and times < len(wrong):
-            if isinstance(wrong[times], BaseException):
-                raise wrong[times]
-            return wrong[times]
-        return SUCCESS
-
-    seen = Seen(lambda *_: None)
-    send(producer, "again", [b"0", b"1", b"2"])
-    with consumer(cluster, "g-again", listen, "again"):
-        seen.wait(7)
-    assert [(m.queue_offset, m.reconsume_times) for m in seen.messages] == [
-        (0, 0),
-        (1, 0),
-        (1, 1),
-        (1, 2),
-        (1, 3),
-        (1, 4),
-        (2, 0),
-    ]
-    until_committed(cluster, "g-again", "again", {0: 3})
-
-
 def test_what_comes_too_often_is_a_dead_letter_and_the_queue_goes_on(
     cluster: EmbeddedCluster, producer: Producer
 ) -> None:
@@ -90,25 +60,6 @@ def test_what_comes_too_often_is_a_dead_letter_and_the_queue_goes_on(
         assert cluster.brokers[0].tables.topics.get("%DLQ%g-stuck")
     assert [(m.body, m.reconsume_times) for m in seen.messages] == [(b"0", 0), (b"0", 1), (b"0", 2), (b"1", 0)]
     until_committed(cluster, "g-stuck", "stuck", {0: 2})
-
-
-def test_without_auto_commit_the_listener_says_how_far_it_is(cluster: EmbeddedCluster, producer: Producer) -> None:
-    offsets: list[int] = []
-
-    def answer(messages: Sequence[MessageView], context: ConsumeOrderlyContext) -> Any:
-        context.auto_commit, context.suspend_current_queue_time = False, 0.01
-        offsets.append(position(one, queue))
-        return (SUCCESS, SUCCESS, ROLLBACK, SUCCESS, SUCCESS, COMMIT, SUCCESS)[len(seen.messages) - 1]
-
-    (queue,) = send(producer, "manual", [b"0", b"1", b"2", b"3"])
-    seen = Seen(answer)
-    one = consumer(cluster, "g-manual", seen, "manual", orderly=True)
-    with one:
-        seen.wait(7)
-    assert by_queue(seen.messages) == {0: [0, 1, 2, 0, 1, 2, 3]}
-    assert max(offsets[:6]) <= 0
-    assert offsets[6] == 3
-    until_committed(cluster, "g-manual", "manual", {0: 3})  # 3 was not committed
 
 
 class Hands:

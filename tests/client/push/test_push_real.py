@@ -18,7 +18,7 @@ from rmqfast._native import MessageView
 from rmqfast.client.instance import ClientConfig
 from rmqfast.client.producer import Producer
 from rmqfast.client.push import ConsumeConcurrentlyStatus, ConsumeOrderlyStatus, PushConsumer, PushTimings
-from tests.broker.interop.cluster import SCENARIO, Cluster, RealCluster, cluster_of
+from tests.broker.interop.cluster import SCENARIO, Cluster, cluster_of, version_of
 from tests.broker.interop.mqadmin import Admin
 from tests.interop.rocketmq import running
 from tests.waiting import PATIENCE, until
@@ -40,10 +40,6 @@ def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 def producer(cluster: Cluster) -> Iterator[Producer]:
     with Producer("sends", name_server=cluster.name_server) as started:
         yield started
-
-
-def version_of(cluster: Cluster) -> str:
-    return cluster.version if isinstance(cluster, RealCluster) else "4.9.4"
 
 
 def consumer(cluster: Cluster, group: str, listener: Any, topic: str, tags: str = "*", **options: Any) -> PushConsumer:

@@ -130,6 +130,7 @@ class Scene:
             return answer(given, context)
 
         self.counters, self.hooks = ConsumeCounters(lambda: self.time.now), ConsumeHooks()
+        self.with_room: list[ProcessQueue] = []
         self.service = kind(
             "g",
             listen,
@@ -141,6 +142,7 @@ class Scene:
             scheduler=self.time,
             clock=lambda: self.time.now,
             hooks=self.hooks,
+            on_room=self.with_room.append,
         )
         self.service._workers = Now(self.service.run)
 
@@ -153,31 +155,46 @@ def concurrently(answer: Callable[..., Any], count: int = 4, **options: Any) -> 
     return scene, process_queue
 
 
+def answered(answer: Any) -> Any:
+    """What a listener answers, or raises."""
+    if isinstance(answer, BaseException):
+        raise answer
+    return answer
+
+
+def assert_failures_are_logged(caplog: pytest.LogCaptureFixture, count: int) -> None:
+    """Each of the first messages once, with the group and the queue."""
+    failures = [record.getMessage() for record in caplog.records if "the listener" in record.getMessage()]
+    assert len(failures) == count
+    for text, message in zip(failures, messages(8), strict=False):
+        assert text.startswith(f"group g, {QUEUE}: ")
+        assert message.msg_id in text
+
+
 def test_batches_are_cut_and_offsets_only_grow() -> None:
     scene, process_queue = concurrently(lambda *_: SUCCESS, 8, consume_message_batch_max_size=3)
     assert [[offset for offset, _ in call] for call in scene.calls] == [[0, 1, 2], [3, 4, 5], [6, 7]]
     assert scene.offsets.updates == [(3, True), (6, True), (8, True)]
-    assert process_queue.count == 0
+    assert (process_queue.count, scene.with_room) == (0, [])
     status = scene.counters.status("t")
     assert (status["consumeOKTPS"], status["consumeFailedMsgs"]) == (8 / 60, 0)
 
 
 @pytest.mark.parametrize("answer", [LATER, None, 1, True, "CONSUME_SUCCESS", ConsumeOrderlyStatus.SUCCESS])
-def test_all_but_success_goes_back_to_the_broker(answer: Any) -> None:
+def test_all_but_success_goes_back_to_the_broker(answer: Any, caplog: pytest.LogCaptureFixture) -> None:
     scene, process_queue = concurrently(lambda *_: answer, 2)
     assert scene.broker.taken == [(0, 0, 0, "broker-a"), (1, 0, 0, "broker-a")]
     assert scene.offsets.updates == [(1, True), (2, True)]
     assert process_queue.count == 0
     assert scene.counters.status("t")["consumeFailedMsgs"] == 2
+    assert_failures_are_logged(caplog, 0 if answer is LATER else 2)
 
 
 @pytest.mark.parametrize("error", [ValueError("x"), SystemExit(), KeyboardInterrupt(), GeneratorExit()])
-def test_whatever_a_listener_raises_is_a_retry(error: BaseException) -> None:
-    def fail(*_: Any) -> Any:
-        raise error
-
-    scene, _ = concurrently(fail, 1)
+def test_whatever_a_listener_raises_is_a_retry(error: BaseException, caplog: pytest.LogCaptureFixture) -> None:
+    scene, _ = concurrently(lambda *_: answered(error), 1)
     assert scene.broker.taken == [(0, 0, 0, "broker-a")]
+    assert_failures_are_logged(caplog, 1)
 
 
 @pytest.mark.parametrize(
@@ -210,6 +227,14 @@ def test_what_no_broker_takes_is_consumed_here_again_and_holds_the_offset() -> N
     assert scene.calls[3] == [(0, 2), (1, 2)]
     assert scene.offsets.updates[-1] == (4, True)
     assert process_queue.count == 0
+
+
+def test_a_queue_whose_pulls_wait_for_room_is_told_of_when_messages_are_done() -> None:
+    scene = Scene(ConsumeMessageConcurrentlyService, lambda *_: SUCCESS, consume_message_batch_max_size=2)
+    process_queue = ProcessQueue()
+    process_queue.is_parked = True
+    scene.service.submit(process_queue.put(messages(8)[:4]), process_queue, QUEUE)
+    assert scene.with_room == [process_queue] * 2
 
 
 def test_a_broadcast_drops_what_was_consumed_in_vain() -> None:
@@ -263,7 +288,11 @@ def orderly(answer: Callable[..., Any], count: int = 4, **options: Any) -> tuple
 
 
 def test_in_order_a_batch_is_committed_after_the_other() -> None:
-    scene, process_queue, _ = orderly(lambda *_: ConsumeOrderlyStatus.SUCCESS, consume_message_batch_max_size=3)
+    def answer(*_: Any) -> Any:
+        scene.service.submit([], process_queue, QUEUE)  # it has its turn already
+        return ConsumeOrderlyStatus.SUCCESS
+
+    scene, process_queue, _ = orderly(answer, consume_message_batch_max_size=3)
     scene.service.submit([], process_queue, QUEUE)
     assert [[offset for offset, _ in call] for call in scene.calls] == [[0, 1, 2], [3]]
     assert scene.offsets.updates == [(3, False), (4, False)]
@@ -281,6 +310,31 @@ def test_in_order_a_queue_is_suspended_for_as_long_as_the_listener_says(wanted: 
     scene.time.pass_(delay)
     assert scene.calls == [[(0, 0)], [(0, 1)], [(1, 0)]]
     assert scene.offsets.updates == [(1, False), (2, False)]
+
+
+@pytest.mark.parametrize("answer", [SUSPEND, None, "SUCCESS", SystemExit(1)])
+def test_in_order_all_but_success_comes_again_before_all_others(answer: Any) -> None:
+    answers = iter([ConsumeOrderlyStatus.SUCCESS, answer, answer])
+    scene, process_queue, _ = orderly(lambda *_: answered(next(answers, ConsumeOrderlyStatus.SUCCESS)), 3)
+    scene.service.submit([], process_queue, QUEUE)
+    scene.time.pass_(2)
+    assert scene.calls == [[(0, 0)], [(1, 0)], [(1, 1)], [(1, 2)], [(2, 0)]]
+    assert scene.offsets.updates == [(1, False), (2, False), (3, False)]
+
+
+def test_in_order_without_auto_commit_the_listener_says_how_far_it_is() -> None:
+    success = ConsumeOrderlyStatus.SUCCESS
+    answers = [success, success, ConsumeOrderlyStatus.ROLLBACK, success, success, ConsumeOrderlyStatus.COMMIT, success]
+
+    def answer(_: Any, context: Any) -> Any:
+        context.auto_commit = False
+        return answers[len(scene.calls) - 1]
+
+    scene, process_queue, _ = orderly(answer, 4)
+    scene.service.submit([], process_queue, QUEUE)
+    scene.time.pass_(1)
+    assert [offset for call in scene.calls for offset, _ in call] == [0, 1, 2, 0, 1, 2, 3]
+    assert scene.offsets.updates == [(3, False)], "3 was not committed"
 
 
 def test_in_order_a_queue_without_a_lock_is_locked_before_its_turn() -> None:
@@ -342,3 +396,25 @@ def test_in_order_a_dropped_queue_is_not_consumed() -> None:
     process_queue.is_dropped = True
     scene.service.run(OrderlyRequest(process_queue, QUEUE))
     assert (scene.calls, scene.time.delays) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("kind", "answer", "result"),
+    [
+        (ConsumeMessageConcurrentlyService, SUCCESS, "CR_SUCCESS"),
+        (ConsumeMessageConcurrentlyService, LATER, "CR_LATER"),
+        (ConsumeMessageConcurrentlyService, None, "CR_RETURN_NULL"),
+        (ConsumeMessageConcurrentlyService, 7, "CR_RETURN_NULL"),
+        (ConsumeMessageConcurrentlyService, ValueError("mine"), "CR_THROW_EXCEPTION"),
+        (ConsumeMessageOrderlyService, ConsumeOrderlyStatus.COMMIT, "CR_COMMIT"),
+        (ConsumeMessageOrderlyService, SUSPEND, "CR_LATER"),
+    ],
+)
+def test_a_message_may_be_consumed_directly_without_any_effect_on_offsets(
+    kind: type[Any], answer: Any, result: str
+) -> None:
+    scene = Scene(kind, lambda *_: answered(answer))
+    told = scene.service.consume_directly(messages(8)[0], "broker-a")
+    assert (told["consumeResult"], told["remark"]) == (result, "ValueError: mine" if "THROW" in result else None)
+    assert (told["order"], told["autoCommit"]) == (kind is ConsumeMessageOrderlyService, True)
+    assert (scene.calls, scene.offsets.updates, scene.broker.taken) == ([[(0, 0)]], [], [])

@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
 from rmqfast import Message
 from rmqfast.admin import Admin, TraceType, TraceView
-from rmqfast.client.producer import LocalTransactionState, MessageType, Producer, TransactionProducer
+from rmqfast.client.producer import MessageType, Producer, TransactionProducer
 from rmqfast.client.push import ConsumeConcurrentlyStatus, PushConsumer
-from tests.broker.interop.cluster import SCENARIO, Cluster, RealCluster, cluster_of
+from tests.broker.interop.cluster import SCENARIO, Cluster, cluster_of, version_of
 from tests.broker.interop.mqadmin import Admin as MqAdmin
+from tests.client.producer.transactions import Bank
 from tests.client.push.listening import Seen
 from tests.interop.rocketmq import java, running
 from tests.waiting import until
@@ -46,10 +46,6 @@ def admin(cluster: Cluster) -> Iterator[Admin]:
 def mqadmin(cluster: Cluster) -> Iterator[MqAdmin]:
     with running(version_of(cluster), "Admin", "--stdin", log=cluster.directory / "mqadmin.log") as process:
         yield MqAdmin(process, cluster.name_server)
-
-
-def version_of(cluster: Cluster) -> str:
-    return cluster.version if isinstance(cluster, RealCluster) else "4.9.4"
 
 
 def steps(admin: Admin, message_id: str, count: int) -> list[TraceView]:
@@ -133,14 +129,6 @@ def own_steps(admin: Admin, message_id: str) -> list[TraceView]:
 
     views: list[TraceView] = until(found)
     return views
-
-
-class Bank:
-    def execute_local_transaction(self, message: Message, argument: Any) -> Any:
-        return LocalTransactionState.COMMIT_MESSAGE
-
-    def check_local_transaction(self, message: Any) -> Any:
-        return LocalTransactionState.COMMIT_MESSAGE
 
 
 def test_a_transaction_has_the_same_steps_from_both(cluster: Cluster, admin: Admin) -> None:

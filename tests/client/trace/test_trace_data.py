@@ -26,35 +26,41 @@ ENCODED = [row for row in ROWS if "text" not in row]
 DECODED = [row for row in ROWS if "text" in row]
 
 
+#: What a context says, by Java's names and those here.
+CONTEXT = {
+    "timeStamp": "timestamp",
+    "regionId": "region_id",
+    "groupName": "group_name",
+    "costTime": "cost_time",
+    "success": "is_success",
+    "requestId": "request_id",
+    "contextCode": "context_code",
+}
+#: What a bean says.
+BEAN = {
+    "topic": "topic",
+    "msgId": "msg_id",
+    "offsetMsgId": "offset_msg_id",
+    "tags": "tags",
+    "keys": "keys",
+    "storeHost": "store_host",
+    "retryTimes": "retry_times",
+    "bodyLength": "body_length",
+    "transactionId": "transaction_id",
+    "transactionState": "transaction_state",
+    "fromTransactionCheck": "from_transaction_check",
+}
+
+
 def context_of(row: Row) -> TraceContext:
-    return TraceContext(
-        trace_type=TraceType(row["traceType"]),
-        timestamp=row["timeStamp"],
-        region_id=row["regionId"],
-        group_name=row["groupName"],
-        cost_time=row["costTime"],
-        is_success=row["success"],
-        request_id=row["requestId"],
-        context_code=row["contextCode"],
-        beans=[bean_of(bean) for bean in row["beans"]],
-    )
+    said = {name: row[java] for java, name in CONTEXT.items()}
+    beans = [bean_of(bean) for bean in row["beans"]]
+    return TraceContext(trace_type=TraceType(row["traceType"]), beans=beans, **said)
 
 
 def bean_of(row: Row) -> TraceBean:
-    return TraceBean(
-        topic=row["topic"],
-        msg_id=row["msgId"],
-        offset_msg_id=row["offsetMsgId"],
-        tags=row["tags"],
-        keys=row["keys"],
-        store_host=row["storeHost"],
-        retry_times=row["retryTimes"],
-        body_length=row["bodyLength"],
-        msg_type=MessageType(row["msgType"]),
-        transaction_id=row["transactionId"],
-        transaction_state=row["transactionState"],
-        from_transaction_check=row["fromTransactionCheck"],
-    )
+    said = {name: row[java] for java, name in BEAN.items()}
+    return TraceBean(msg_type=MessageType(row["msgType"]), **said)
 
 
 def told(context: TraceContext) -> Row:
@@ -62,25 +68,9 @@ def told(context: TraceContext) -> Row:
     (bean,) = context.beans
     return {
         "traceType": context.trace_type.value,
-        "timeStamp": context.timestamp,
-        "regionId": context.region_id,
-        "groupName": context.group_name,
-        "costTime": context.cost_time,
-        "success": context.is_success,
-        "requestId": context.request_id,
-        "contextCode": context.context_code,
-        "topic": bean.topic,
-        "msgId": bean.msg_id,
-        "offsetMsgId": bean.offset_msg_id,
-        "tags": bean.tags,
-        "keys": bean.keys,
-        "storeHost": bean.store_host,
-        "retryTimes": bean.retry_times,
-        "bodyLength": bean.body_length,
         "msgType": bean.msg_type and bean.msg_type.value,
-        "transactionId": bean.transaction_id,
-        "transactionState": bean.transaction_state,
-        "fromTransactionCheck": bean.from_transaction_check,
+        **{java: getattr(context, name) for java, name in CONTEXT.items()},
+        **{java: getattr(bean, name) for java, name in BEAN.items()},
     }
 
 

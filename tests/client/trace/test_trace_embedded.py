@@ -15,11 +15,12 @@ from rmqfast.admin import Admin, TraceType, TraceView
 from rmqfast.client.instance import ClientConfig
 from rmqfast.client.lite_pull import ConsumeFromWhere, LitePullConsumer, LitePullOptions
 from rmqfast.client.producer import LocalTransactionState, MessageType, Producer, SendResult, TransactionProducer
-from rmqfast.client.push import ConsumeConcurrentlyStatus, ConsumeOrderlyStatus, PushConsumer
+from rmqfast.client.push import ConsumeConcurrentlyStatus, ConsumeOrderlyStatus
 from rmqfast.client.trace import TRACE_TOPIC, ConsumeReturnType
 from rmqfast.errors import ResponseError
 from tests.cli.command_line import run
-from tests.client.push.listening import SHORT, Seen
+from tests.client.producer.transactions import Bank
+from tests.client.push.listening import Seen, consumer
 from tests.waiting import PATIENCE, until
 
 PUB, BEFORE, AFTER, END = TraceType
@@ -65,21 +66,6 @@ def traces(admin: Admin, message_id: str, count: int, **more: Any) -> list[Trace
     until(are_there, lambda: found)
     assert len(found) == count, found
     return found
-
-
-def push(cluster: EmbeddedCluster, group: str, topic: str, listener: Any, **options: Any) -> PushConsumer:
-    orderly = options.pop("orderly", None)
-    made = PushConsumer(
-        group,
-        name_server=cluster.name_server,
-        timings=SHORT,
-        enable_msg_trace=True,
-        consume_from_where="CONSUME_FROM_FIRST_OFFSET",
-        **options,
-    )
-    made.subscribe(topic)
-    made.register_message_listener(listener, orderly=orderly)
-    return made
 
 
 def test_the_broker_has_a_topic_for_traces_with_one_queue(admin: Admin) -> None:
@@ -130,7 +116,7 @@ def test_each_time_that_a_message_is_consumed_is_told(
 
     seen = Seen(answer)
     sent = producer.send(Message("retried", b"x", keys="k"))
-    with push(cluster, "retries", "retried", seen, await_termination_millis_when_shutdown=60_000):
+    with consumer(cluster, "retries", seen, "retried", enable_msg_trace=True):
         seen.wait(3)
     views = traces(admin, sent.msg_id, 7)
     assert [view.trace_type for view in views] == [PUB, BEFORE, AFTER, BEFORE, AFTER, BEFORE, AFTER]
@@ -149,7 +135,8 @@ def test_in_order_and_several_at_once(cluster: EmbeddedCluster, producer: Produc
     producer.create_topic("ordered", 1)
     results = [producer.send(Message("ordered", b"%d" % number)) for number in range(4)]
     seen = Seen(lambda *_: ConsumeOrderlyStatus.SUCCESS)
-    with push(cluster, "orderly", "ordered", seen, orderly=True, consume_message_batch_max_size=4):
+    options: dict[str, Any] = {"orderly": True, "consume_message_batch_max_size": 4, "enable_msg_trace": True}
+    with consumer(cluster, "orderly", seen, "ordered", **options):
         seen.wait(4)
     views = [traces(admin, result.msg_id, 3) for result in results]
     assert [[view.trace_type for view in each] for each in views] == [[PUB, BEFORE, AFTER]] * 4
@@ -162,22 +149,14 @@ def test_polled_messages_are_told(cluster: EmbeddedCluster, producer: Producer, 
     sent = producer.send(Message("polled", b"x"))
     options = LitePullOptions(consume_from_where=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET)
     config = ClientConfig(name_server=cluster.name_server, heartbeat_interval=0.05)
-    with LitePullConsumer("polls", config=config, options=options, enable_msg_trace=True) as consumer:
-        consumer.subscribe("polled")
-        assert len(consumer.poll(PATIENCE)) == 1
+    with LitePullConsumer("polls", config=config, options=options, enable_msg_trace=True) as polls:
+        polls.subscribe("polled")
+        assert len(polls.poll(PATIENCE)) == 1
     assert [(view.trace_type, view.group) for view in traces(admin, sent.msg_id, 3)] == [
         (PUB, "traced"),
         (BEFORE, "polls"),
         (AFTER, "polls"),
     ]
-
-
-class Bank:
-    def execute_local_transaction(self, message: Message, argument: Any) -> Any:
-        return argument
-
-    def check_local_transaction(self, message: Any) -> Any:
-        return LocalTransactionState.COMMIT_MESSAGE
 
 
 def test_the_ends_of_transactions_are_told(cluster: EmbeddedCluster, admin: Admin) -> None:
@@ -197,19 +176,10 @@ def test_the_ends_of_transactions_are_told(cluster: EmbeddedCluster, admin: Admi
 def test_another_topic_and_a_namespace(cluster: EmbeddedCluster, admin: Admin) -> None:
     config = ClientConfig(name_server=cluster.name_server, namespace="ns")
     seen = Seen()
-    with Producer("spaced", config=config, enable_msg_trace=True, customized_trace_topic="my-traces") as producer:
+    traced: dict[str, Any] = {"config": config, "enable_msg_trace": True, "customized_trace_topic": "my-traces"}
+    with Producer("spaced", **traced) as producer:
         sent = producer.send(Message("spaced", b"x"))
-        consumer = PushConsumer(
-            "spaced",
-            config=config,
-            timings=SHORT,
-            enable_msg_trace=True,
-            customized_trace_topic="my-traces",
-            consume_from_where="CONSUME_FROM_FIRST_OFFSET",
-        )
-        consumer.subscribe("spaced")
-        consumer.register_message_listener(seen)
-        with consumer:
+        with consumer(cluster, "spaced", seen, "spaced", **traced):
             seen.wait(1)
     views = traces(admin, sent.msg_id, 3, trace_topic="my-traces")
     assert {view.group for view in views} == {"spaced"}
@@ -222,7 +192,7 @@ def test_traces_are_not_traced(cluster: EmbeddedCluster, producer: Producer, adm
     by_hand = producer.send(Message(TRACE_TOPIC, b"no trace"))
     traces(admin, sent.msg_id, 1)
     seen = Seen()
-    with push(cluster, "reads-traces", TRACE_TOPIC, seen, await_termination_millis_when_shutdown=60_000):
+    with consumer(cluster, "reads-traces", seen, TRACE_TOPIC, enable_msg_trace=True):
         seen.wait(2)
     # a consumer that has ended has sent what it had to tell
     for message in seen.messages:

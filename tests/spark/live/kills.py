@@ -55,6 +55,11 @@ class Server:
         self._process.kill()
         _closed(self._process)
 
+    def close(self) -> None:
+        self.kill()
+        for held in self._held:
+            held.release()
+
 
 class Driver:
     """The stream's driver in a process of its own."""
@@ -115,7 +120,7 @@ class Play:
         self._is_over.set()
         self._producer.join(PATIENCE)
         self.driver.kill()
-        self.server.kill()
+        self.server.close()
         self._spark.close()
 
     def kill_something(self) -> None:

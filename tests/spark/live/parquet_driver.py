@@ -11,24 +11,10 @@ import sys
 from typing import TYPE_CHECKING
 
 from rmqfast.spark import RocketMQDataSource, configure
-from tests.spark.cluster import executors
+from tests.spark.cluster import ALONE, SHARED, executors
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-SETTINGS = {
-    "spark.ui.enabled": "false",
-    "spark.ui.showConsoleProgress": "false",
-    "spark.driver.bindAddress": "127.0.0.1",
-    "spark.driver.host": "127.0.0.1",
-    "spark.driver.memory": "512m",
-    "spark.executor.memory": "512m",
-    "spark.executor.cores": "1",
-    # no task begins before all executors are there, so that each has some
-    "spark.cores.max": "2",
-    "spark.scheduler.minRegisteredResourcesRatio": "1.0",
-    "spark.scheduler.maxRegisteredResourcesWaitingTime": "120s",
-}
 
 
 def main(master: str, name_server: str, topic: str, directory: str) -> None:
@@ -36,9 +22,7 @@ def main(master: str, name_server: str, topic: str, directory: str) -> None:
     from pyspark.sql import SparkSession
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    builder = SparkSession.Builder().master(master).appName("topic into Parquet")
-    for key, value in SETTINGS.items():
-        builder = builder.config(key, value)
+    builder = SparkSession.Builder().master(master).appName("topic into Parquet").config(map=ALONE | SHARED)
     spark: SparkSession = configure(builder).getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     spark.dataSource.register(RocketMQDataSource)

@@ -9,15 +9,13 @@ import threading
 from typing import TYPE_CHECKING
 
 from rmqfast.spark import RocketMQDataSource, configure
+from tests.spark.cluster import ALONE, Settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-SETTINGS = {
-    "spark.ui.enabled": "false",
-    "spark.ui.showConsoleProgress": "false",
-    "spark.driver.bindAddress": "127.0.0.1",
-    "spark.driver.host": "127.0.0.1",
+SETTINGS: Settings = {
+    **ALONE,
     "spark.sql.session.timeZone": "UTC",
     "spark.executor.memory": "512m",
     "spark.task.maxFailures": "20",
@@ -30,9 +28,7 @@ def main(directory: str, master: str, options: dict[str, str]) -> None:
     from pyspark.sql import SparkSession
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    builder = SparkSession.Builder().master(master)
-    for key, value in SETTINGS.items():
-        builder = builder.config(key, value)
+    builder = SparkSession.Builder().master(master).config(map=SETTINGS)
     spark: SparkSession = configure(builder).getOrCreate()
     spark.sparkContext.setLogLevel("FATAL")
     spark.dataSource.register(RocketMQDataSource)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -24,16 +25,15 @@ from rmqfast.client.instance import ClientConfig
 from rmqfast.client.ranges import RangeRequest
 from rmqfast.errors import DataLossError
 from rmqfast.spark.live.range_cut import RangeCut
-from rmqfast.spark.live.task import read_topic_partition
 from rmqfast.spark.live.topic_filter import TopicFilter
 from rmqfast.spark.live.topic_read import TopicRead, plan_topic
+from tests.spark.in_process import Row, topic_rows
 from tests.spark.live.conftest import MESSAGES, LiveCluster
-from tests.spark.live.test_equal_rows import rows_of, stored
+from tests.spark.live.test_equal_rows import by_place, rows_of, stored
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-Row = dict[str, Any]
 EACH = MESSAGES // 8
 COLUMNS = ("broker_name", "queue_id", "queue_offset", "tags", "store_timestamp")
 #: Filters, and what they mean.
@@ -106,9 +106,11 @@ def topic_read(name_server: str = "127.0.0.1:1", topic: str = "orders", **change
 
 
 def rows(read: TopicRead) -> list[Row]:
-    batches = (batch for part in plan_topic(read) for batch in read_topic_partition(read, part))
-    found = [row for batch in batches for row in batch.to_pylist()]
-    return sorted(found, key=lambda row: (row["broker_name"], row["queue_id"], row["queue_offset"]))
+    return by_place(topic_rows(read))
+
+
+def stored_at(row: Row) -> datetime:
+    return datetime.fromtimestamp(row["store_timestamp"] / 1000, UTC)
 
 
 @pytest.mark.parametrize(("filters", "means"), TAKEN.values(), ids=TAKEN)
@@ -122,23 +124,26 @@ def test_filters_that_are_taken_leave_the_rows_that_they_mean(
     assert ([] if taken.is_empty else rows(taken.read)) == wanted
 
 
-@pytest.mark.parametrize("kind", [EqualTo, GreaterThan, GreaterThanOrEqual, LessThan, LessThanOrEqual])
-def test_times_are_exact_to_the_microsecond(live_cluster: LiveCluster, kind: Any) -> None:
+@pytest.mark.parametrize(
+    ("kind", "holds"),
+    [
+        (EqualTo, operator.eq),
+        (GreaterThan, operator.gt),
+        (GreaterThanOrEqual, operator.ge),
+        (LessThan, operator.lt),
+        (LessThanOrEqual, operator.le),
+    ],
+)
+def test_times_are_exact_to_the_microsecond(
+    live_cluster: LiveCluster, kind: Any, holds: Callable[[datetime, datetime], bool]
+) -> None:
     whole = topic_read(live_cluster.name_server)
     all_rows = rows(whole)
-    middle: datetime = sorted(row["store_timestamp"].replace(tzinfo=UTC) for row in all_rows)[MESSAGES // 2]
-    holds: dict[Any, Callable[[datetime, datetime], bool]] = {
-        EqualTo: lambda stored, value: stored == value,
-        GreaterThan: lambda stored, value: stored > value,
-        GreaterThanOrEqual: lambda stored, value: stored >= value,
-        LessThan: lambda stored, value: stored < value,
-        LessThanOrEqual: lambda stored, value: stored <= value,
-    }
+    middle = sorted(map(stored_at, all_rows))[MESSAGES // 2]
     for value in (middle, middle + timedelta(microseconds=300), middle - timedelta(days=1)):
         taken = TopicFilter(whole)
         assert list(taken.rest_of([kind(("store_timestamp",), value)])) == []
-        wanted = [row for row in all_rows if holds[kind](row["store_timestamp"].replace(tzinfo=UTC), value)]
-        assert rows(taken.read) == wanted
+        assert rows(taken.read) == [row for row in all_rows if holds(stored_at(row), value)]
 
 
 @pytest.mark.parametrize("condition", LEFT)
@@ -191,12 +196,3 @@ def test_a_filter_that_is_taken_is_gone_from_the_plan(
     frame.explain()
     assert capsys.readouterr().out.count("Filter (") == filters
     assert rows_of(frame) == rows_of(stored(spark, live_cluster).where(condition))
-
-
-@pytest.mark.spark
-def test_where_spark_pushes_nothing_the_rows_are_the_same(spark: SparkSession, live_cluster: LiveCluster) -> None:
-    spark.conf.set("spark.sql.python.filterPushdown.enabled", "false")
-    try:
-        assert load(spark, live_cluster, pushdown="true").where("queue_id = 1").count() == 2 * EACH
-    finally:
-        spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")

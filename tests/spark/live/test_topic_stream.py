@@ -33,16 +33,6 @@ def test_a_stream_of_what_there_is_equals_a_batch(
     assert rows_of(spark.read.parquet(str(tmp_path / "out"))) == rows_of(stored(spark, live_cluster))
 
 
-def test_a_stream_of_keys_equals_a_batch_of_them(
-    spark: SparkSession, live_cluster: LiveCluster, tmp_path: Path
-) -> None:
-    keys = [f"key-{number}" for number in range(100)]
-    ended(write(stream(spark, live_cluster.name_server, keys=",".join(keys), verifyCrc="true"), tmp_path))
-    wanted = rows_of(stored(spark, live_cluster, keys=keys))
-    assert len(wanted) > 50
-    assert rows_of(spark.read.parquet(str(tmp_path / "out"))) == wanted
-
-
 @pytest.mark.newest
 def test_a_batch_takes_as_many_as_allowed_and_available_now_takes_all(
     spark: SparkSession, live_cluster: LiveCluster, tmp_path: Path
@@ -105,29 +95,3 @@ def test_a_group_has_the_offsets_of_the_stream_if_asked_for(spark: SparkSession,
         assert sorted(rows) == sorted(ends(cluster.name_server))
         # Spark tells of a batch when the next one begins: of the last one nobody hears
         assert all(before[queue] <= row.consumer_offset <= row.broker_offset for queue, row in rows.items()), rows
-
-
-def test_the_checkpoint_of_another_topic_is_refused(
-    spark: SparkSession, live_cluster: LiveCluster, tmp_path: Path
-) -> None:
-    with topics.cluster_in(tmp_path / "cluster", brokers=1) as cluster:
-        topics.create(cluster, "bills", queues=1)
-        topics.fill(cluster, 10, "bills")
-        ended(write(stream(spark, cluster.name_server, "bills"), tmp_path))
-    with pytest.raises(Exception, match=r"checkpoint: expected one topic, 'orders', .*'bills'.*checkpointLocation of"):
-        ended(write(stream(spark, live_cluster.name_server), tmp_path))
-
-
-def test_spark_pushes_no_filters_to_a_stream(spark: SparkSession, live_cluster: LiveCluster, tmp_path: Path) -> None:
-    with pytest.raises(Exception, match="option pushdown: Spark pushes no filters to a stream"):
-        ended(write(stream(spark, live_cluster.name_server, pushdown="true"), tmp_path))
-
-
-@pytest.mark.parametrize(
-    ("option", "value"), [("endingOffsets", "earliest"), ("endingTimestamp", "2030-01-01T00:00:00")]
-)
-def test_a_stream_has_no_end(
-    spark: SparkSession, live_cluster: LiveCluster, tmp_path: Path, option: str, value: str
-) -> None:
-    with pytest.raises(Exception, match=f"option {option}: a stream has no end"):
-        ended(write(stream(spark, live_cluster.name_server, **{option: value}), tmp_path))

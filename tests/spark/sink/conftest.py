@@ -12,7 +12,7 @@ from .scene import Scene
 
 collect_ignore: list[str] = []
 if importlib.util.find_spec("pyspark.sql.datasource") is None:
-    collect_ignore += ["test_topic_writer.py", "test_stream_writer.py", "test_document.py"]
+    collect_ignore += ["test_topic_writer.py", "test_stream_writer.py"]
 
 
 @pytest.fixture(scope="module")

@@ -13,20 +13,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 import rmqfast.spark
-
-SETTINGS = {
-    "spark.driver.bindAddress": "127.0.0.1",
-    "spark.driver.host": "127.0.0.1",
-    "spark.driver.memory": "512m",
-    "spark.executor.memory": "512m",
-    "spark.executor.cores": "1",
-    # no task begins before both executors are there, so that each has some
-    "spark.cores.max": "2",
-    "spark.scheduler.minRegisteredResourcesRatio": "1.0",
-    "spark.scheduler.maxRegisteredResourcesWaitingTime": "300s",
-    "spark.ui.enabled": "false",
-    "spark.ui.showConsoleProgress": "false",
-}
+from tests.spark.cluster import ALONE, SHARED
 
 
 def places(_batches: Iterator[Any]) -> Iterator[Any]:
@@ -46,11 +33,9 @@ def places(_batches: Iterator[Any]) -> Iterator[Any]:
 def main() -> None:
     """Runs the job."""
     master, name_server, topic, rows, *more = sys.argv[1:]
-    settings = SETTINGS | dict(setting.split("=", 1) for setting in more)
+    settings = ALONE | SHARED | dict(setting.split("=", 1) for setting in more)
     builder = rmqfast.spark.configure(SparkSession.builder.master(master).appName("shipped"))
-    for name, value in settings.items():
-        builder = builder.config(name, value)
-    spark = builder.getOrCreate()
+    spark = builder.config(map=settings).getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     seen = spark.range(0, 4, 1, 4).mapInArrow(places, "place string, python string, directory string").distinct()
     answer: dict[str, Any] = {"places": [row.asDict() for row in seen.collect()]}

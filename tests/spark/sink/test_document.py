@@ -1,21 +1,13 @@
-"""The code in `docs/spark-sink.md` runs and prints what stands below it; the tables name what there is."""
+"""The tables in `docs/spark-sink.md` name what there is."""
 
 from __future__ import annotations
 
-import contextlib
-import io
 import re
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any
-
-import pytest
 
 from rmqfast.spark.sink.columns import SINK_COLUMNS
 from rmqfast.spark.sink.options import SINK_OPTION_NAMES, SinkOptions
-from tests.examples.documents import ROOT, blocks_of
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from tests.examples.documents import ROOT
 
 TEXT = (ROOT / "docs" / "spark-sink.md").read_text(encoding="utf-8")
 
@@ -25,23 +17,6 @@ def rows_of(section: str) -> list[list[str]]:
     lines = TEXT.split(f"## {section}\n")[1].split("\n## ")[0].splitlines()
     table = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("|")]
     return table[2:]
-
-
-@pytest.mark.spark
-@pytest.mark.long
-def test_the_code_of_the_document_runs_and_prints_what_stands_below_it(spark: SparkSession) -> None:
-    names: dict[str, Any] = {"__name__": "spark-sink.md"}
-    try:
-        for block in blocks_of("spark-sink.md"):
-            printed = io.StringIO()
-            # the line numbers of a traceback are those of the document
-            code = compile("\n" * (block.line - 1) + block.code, "docs/spark-sink.md", "exec")
-            with contextlib.redirect_stdout(printed):
-                exec(code, names)  # noqa: S102 - that is what is tested
-            assert printed.getvalue() == block.printed, f"docs/spark-sink.md:{block.line}"
-    finally:
-        if "cluster" in names:
-            names["cluster"].stop()
 
 
 def test_the_table_of_columns_is_that_of_the_sink() -> None:

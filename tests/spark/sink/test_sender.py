@@ -169,6 +169,7 @@ def test_a_null_topic_and_a_topic_of_each_row(scene: Scene) -> None:
     given = {"body": [b"a", b"b", b"c"], "topic": [one, two, one]}
     assert send(scene, None, given).rows == 3
     assert [[row["body"] for row in scene.stored(topic)] for topic in (one, two)] == [[b"a", b"c"], [b"b"]]
+    check_topic(SinkOptions(name_server=scene.name_server), list(given))
     assert "row 1 {body: 1 bytes b'b'}: expected a topic, got null" in refused(
         scene, None, {"body": [b"a", b"b"], "topic": [one, None]}
     )
@@ -197,7 +198,7 @@ def test_what_a_broker_refuses_is_told_with_its_code_and_its_words(strict: Scene
     text = refused(strict, "missing", {"body": [b"x"] * 3})
     assert "partition 0, row 0 {topic: 'missing', body: 1 bytes b'x'} and 2 more with it: " in text
     assert "No route info of this topic: missing\ncreate the topic" in text
-    with pytest.raises(ClientError, match="No route info of this topic: missing"):
+    with pytest.raises(ClientError, match="No route info of this topic: missing\ncreate the topic"):
         check_topic(SinkOptions(name_server=strict.name_server, topic="missing"), ["body"])
 
 

@@ -72,7 +72,7 @@ def test_a_name_server_is_needed_as_the_environment_of_executors_is_another_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("NAMESRV_ADDR", "10.0.0.9:9876")
-    with pytest.raises(ArgumentError, match="option nameServer: expected host:port of a name server, got none"):
+    with pytest.raises(ArgumentError, match=r"option nameServer: .* got none"):
         SinkOptions.of({"topic": "orders"})
 
 

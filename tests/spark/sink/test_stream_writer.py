@@ -98,24 +98,8 @@ def test_a_stream_whose_query_failed_goes_on_after_it_was_mended(
     stream.add("b", range(100, 200))
     wrong = ("CASE WHEN value = '150' THEN '' ELSE value END AS body",)
     query = stream.start(columns=wrong)
-    with pytest.raises(
-        Exception, match=r"row 50 \{topic: 'sink-\d+', body: 0 bytes b''\}: expected a body of one byte"
-    ):
+    with pytest.raises(Exception, match=rf"row 50 \{{topic: '{stream.topic}', body: 0 bytes b''\}}"):
         query.awaitTermination(120)
     assert stream.start(columns=COLUMNS[:1]).awaitTermination(120)
     assert set(stream.bodies()) == set(range(200))
     assert sorted(stream.bodies())[:100] == list(range(100))
-
-
-def test_what_is_wrong_with_a_stream_is_said_by_its_query(stream: Stream) -> None:
-    stream.add("a", range(10))
-    for options, text in (
-        ({"topik": "x"}, "unknown option topik; did you mean topic"),
-        ({"columns": ("value AS bdy",)}, "unknown column 'bdy'; did you mean body"),
-    ):
-        with pytest.raises(Exception, match=text):
-            _run(stream, options)
-
-
-def _run(stream: Stream, options: dict[str, Any]) -> None:
-    stream.start(**options).awaitTermination(120)

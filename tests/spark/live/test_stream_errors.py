@@ -1,0 +1,45 @@
+"""What a stream cannot do is refused when its reader is made, and the checkpoint of another; no Spark is needed."""
+
+from __future__ import annotations
+
+import pytest
+
+from rmqfast.errors import ArgumentError
+from rmqfast.spark.live.topic_stream_reader import topic_stream_reader
+from rmqfast.spark.store_stream import store_stream_reader
+from rmqfast.store import COLUMNS
+
+LIVE = {"nameServer": "127.0.0.1:1", "topic": "orders"}
+STORE = {"storePath": "/data/store", "topic": "orders"}
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"endingOffsets": "earliest"}, "option endingOffsets: a stream has no end"),
+        ({"endingTimestamp": "2030-01-01"}, "option endingTimestamp: a stream has no end"),
+        ({"pushdown": "true"}, "option pushdown: Spark pushes no filters to a stream"),
+    ],
+)
+def test_what_the_stream_of_a_topic_cannot_do_is_refused(options: dict[str, str], text: str) -> None:
+    with pytest.raises(ArgumentError, match=text):
+        topic_stream_reader(LIVE | options, COLUMNS)
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"endingTimestamp": "2030-01-01"}, "option endingTimestamp: a stream has no end"),
+        ({"startingOffsets": '{"orders":{"*":{"0":3}}}'}, "begins at earliest, latest or starting"),
+    ],
+)
+def test_what_the_stream_of_a_store_cannot_do_is_refused(options: dict[str, str], text: str) -> None:
+    with pytest.raises(ArgumentError, match=text):
+        store_stream_reader(STORE | options, COLUMNS)
+
+
+def test_the_checkpoint_of_another_kind_of_stream_is_refused() -> None:
+    """What a stream of a topic makes of others is in `test_stream_offsets.py`."""
+    stream = store_stream_reader(STORE, COLUMNS)
+    with pytest.raises(ArgumentError, match=r"checkpoint: expected .*'orders'.*checkpointLocation of its own"):
+        stream.partitions({"orders": {"broker-a": {"0": 7}}}, {"log": 7})

@@ -1,0 +1,59 @@
+"""`rmqfast ingest` in a session that is there: what was written stays, damage is left out and told."""
+
+from __future__ import annotations
+
+import json
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests import golden_stores
+from tests.cli.command_line import run
+from tests.cli.test_ingest import STORE, day, written
+from tests.golden_stores import PathOf
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture(autouse=True)
+def _session(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command line takes this session for its own."""
+    monkeypatch.setattr("rmqfast.spark.local.session", lambda *_, **__: nullcontext(spark))
+
+
+def test_append_adds_messages_of_some_topics_and_tags(golden_store: PathOf, tmp_path: Path) -> None:
+    filters = ("--topic", "fx_q1", "--topic", "fx_q4", "--tags", "Aa")
+    for engine in ("pandas", "arrow"):
+        more = ("--out", tmp_path / "out", "--mode", "append", "--engine", engine)
+        assert run("ingest", golden_store(STORE), *filters, *more).exit_code == 0
+    wanted = [r for r in golden_stores.expected_rows(STORE) if r["topic"] in {"fx_q1", "fx_q4"} and r["tags"] == "Aa"]
+    assert wanted
+    twice = sorted(wanted + wanted, key=lambda row: row["physical_offset"])
+    assert not list(golden_stores.differences(written(tmp_path / "out"), twice))
+
+
+def test_what_damage_leaves_is_written_and_the_places_end_the_ingest_with_code_1(
+    golden_store: PathOf, tmp_path: Path
+) -> None:
+    store, out = golden_store("damaged-4.9.4"), tmp_path / "out"
+    result = run("ingest", store, "--out", out, "--on-damage", "warn", "-o", "json")
+    wanted = golden_stores.expected_rows("damaged-4.9.4")
+    assert (result.exit_code, json.loads(result.stdout)[0]["rows"]) == (1, len(wanted))
+    assert not list(golden_stores.differences(written(out), [row | {"day": day(row)} for row in wanted]))
+    damage, place = result.stderr.splitlines()
+    assert damage == "damage in 1 place, 24,117 bytes not read"
+    assert place.startswith(f"  {store}/commitlog/00000000000001048576 offset 1508364, 24117 bytes: ")
+
+
+def test_a_bar_is_told_of_the_progress(golden_store: PathOf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[tuple[int, int]] = []
+    monkeypatch.setattr("rmqfast.cli.ingest.bar", lambda _: nullcontext(lambda *at: told.append(at)))
+    monkeypatch.setattr("rmqfast.spark.ingest.POLL_SECONDS", 0.001)
+    run("ingest", golden_store(STORE), "--out", tmp_path / "out")
+    assert told
+    assert all(0 <= done <= total for done, total in told)
