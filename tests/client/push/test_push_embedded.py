@@ -17,6 +17,7 @@ import pytest
 
 from rmqfast import EmbeddedCluster, Message, MessageQueue
 from rmqfast._native import MessageView
+from rmqfast.client.consumer.subscription_watcher import SubscriptionWatcher
 from rmqfast.client.producer import Producer
 from rmqfast.client.push import ConsumeConcurrentlyContext, ConsumeConcurrentlyStatus, PushConsumer
 from rmqfast.client.push.send_back import SendBack
@@ -411,6 +412,28 @@ def test_offsets_may_be_set_and_queues_be_looked_at(cluster: EmbeddedCluster, pr
     until_committed(cluster, "g-set", "set", {0: 1, 1: 0})
     with pytest.raises(ClientError, match="The consumer is not in running status, SHUTDOWN_ALREADY"):
         one.update_consume_offset(queues[1], 0)
+
+
+def test_a_listener_uses_its_consumer_before_the_start_is_over(
+    cluster: EmbeddedCluster, producer: Producer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    send(producer, "early", [b"0"])
+    told, was_told = list[str](), threading.Event()
+
+    def answer(_messages: Sequence[MessageView], _context: Any) -> ConsumeConcurrentlyStatus:
+        try:
+            told.append(one.client_id)
+            told.append(one.running_info()["properties"]["consumerGroup"])
+        finally:
+            was_told.set()
+        return SUCCESS
+
+    # the last step of a start
+    monkeypatch.setattr(SubscriptionWatcher, "start", lambda *_: was_told.wait(PATIENCE))
+    one = consumer(cluster, "g-early", Seen(answer), "early")
+    with one:
+        assert told == [one.client_id, "g-early"]
+    assert one.client_id == told[0]
 
 
 def test_a_namespace_stands_before_topics_and_groups_and_no_listener_sees_it(cluster: EmbeddedCluster) -> None:

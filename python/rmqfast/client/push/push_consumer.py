@@ -120,9 +120,9 @@ class PushConsumer:
         """What brokers know this client as.
 
         Raises:
-            ClientError: It is not started.
+            ClientError: It was never started.
         """
-        return self._running().instance.client_id
+        return self._begun().instance.client_id
 
     def subscribe(self, topic: str, expression: str | MessageSelector | None = "*") -> None:
         """Wants messages of a topic; of one that it wants already, the newer expression counts.
@@ -146,7 +146,7 @@ class PushConsumer:
         except RmqError as error:
             raise ClientError("subscription exception", next_step=f"{topic!r}, {expression!r}: {error}") from error
         self._wanted[wrapped] = subscription
-        if self._impl is not None and self._state == "RUNNING":
+        if self._impl is not None and self._impl.is_running:
             self._impl.subscribe(subscription)
 
     def unsubscribe(self, topic: str) -> None:
@@ -319,11 +319,21 @@ class PushConsumer:
         self.shutdown()
 
     def _running(self) -> PushConsumerImpl:
+        # the listener is called, and may use the consumer, before start() is over
+        impl = self._begun()
+        if not impl.is_running:
+            raise self._not_running()
+        return impl
+
+    def _begun(self) -> PushConsumerImpl:
         if os.getpid() != self._pid:
             raise ForkError(f"the consumer [{self.group}] is that of a parent process: make another one in this one")
-        if self._impl is None or self._state != "RUNNING":
-            raise ClientError(f"The consumer is not in running status, {self._state}", next_step="start it first")
+        if self._impl is None:
+            raise self._not_running()
         return self._impl
+
+    def _not_running(self) -> ClientError:
+        return ClientError(f"The consumer is not in running status, {self._state}", next_step="start it first")
 
     def _check_config(self) -> Callable[..., Any]:
         """Says what is not as it has to be; the listener.
