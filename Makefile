@@ -101,7 +101,7 @@ bench: .venv/.installed $(OLD_SPARKS:%=%/.installed) | tools-long ## the benchma
 lint: .venv/.editable ## every linter, Rust and Python; changes nothing
 	cargo fmt --all --check
 	cargo clippy --locked --workspace --all-targets -- -D warnings
-	cargo fetch --quiet --locked --manifest-path rust/fuzz/Cargo.toml
+	cargo check --locked --manifest-path rust/fuzz/Cargo.toml --target-dir $(DEBUG)/fuzz
 	.venv/bin/ruff check
 	.venv/bin/ruff format --check
 	.venv/bin/mypy

@@ -4,7 +4,7 @@
 //! Read in this order: [`DataPlane`] says which request goes where; `send` and `pull` answer; `hold` keeps pulls that found nothing;
 //! [`Tables`] is what the control plane writes.
 pub mod ahead;
-mod batch_body;
+pub mod batch_body;
 mod code;
 mod counters;
 mod data_plane;
