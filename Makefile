@@ -66,7 +66,7 @@ test-real: .venv/.editable $(OLD_SPARKS:%=%/.editable) | tools-long ## some of t
 test-long: .venv/.editable ## the tests that take minutes: kills, flips, older PySparks, real brokers; RMQFAST_FULL=1: in full numbers
 	$(PYTHON) -m tests.record test-long faults long-micro long-python $(OLD_SPARKS:.venv-%=long-%)
 
-soak: .venv/.editable ## clients that come, go and are killed, on this broker and on RocketMQ's; fuzz targets; tens of minutes
+soak: .venv/.editable ## clients that come, go and are killed, on this broker and on RocketMQ's; fuzz targets; two hours
 	$(PYTHON) -m tests.record soak soak-python
 
 long-micro: tools
