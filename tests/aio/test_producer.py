@@ -23,11 +23,6 @@ from tests.waiting import PATIENCE, until_async
 from .loops import run, threads_of_loops
 
 
-def in_flight(producer: aio.Producer) -> int:
-    """How many sends have no answer yet."""
-    return producer._twin._in_flight.count
-
-
 def stored(cluster: EmbeddedCluster, topic: str) -> list[dict[str, Any]]:
     """The messages of a topic as the store has them, queue by queue."""
     rows = open_store(cluster.brokers[0].tables.root).scan(topic).to_arrow().to_pylist()
@@ -106,7 +101,7 @@ def test_a_thousand_sends_at_once_take_no_thread_and_leave_other_tasks_their_tur
                     asyncio.create_task(producer.send(Message("thousand", b"%d" % n), timeout=PATIENCE))
                     for n in range(1000)
                 ]
-                await until_async(lambda: in_flight(producer) == 1000)
+                await until_async(lambda: producer.in_flight == 1000)
                 assert threads_of_loops() <= before
                 gate.open()
                 results = await asyncio.gather(*tasks)
@@ -142,10 +137,10 @@ def test_no_more_is_on_its_way_than_may_be_and_all_arrives(cluster: EmbeddedClus
         with gated(cluster) as (gate, config):
             async with aio.Producer("pressed", config=config, options=options) as producer:
                 await producer.send(Message("pressed", b"first"))
-                await producer.register_send_hook(Before(lambda _: on_their_way.append(in_flight(producer))))
+                await producer.register_send_hook(Before(lambda _: on_their_way.append(producer.in_flight)))
                 gate.shut()
                 sends = [producer.send_async(Message("pressed", b"%d" % n), timeout=PATIENCE) for n in range(300)]
-                await until_async(lambda: in_flight(producer) == 3)
+                await until_async(lambda: producer.in_flight == 3)
                 gate.open()
                 await asyncio.gather(*sends)
         assert max(on_their_way) == 3
@@ -164,7 +159,7 @@ def test_where_there_never_is_room_the_time_is_over_some_day(cluster: EmbeddedCl
                 gate.shut()
                 first = producer.send_async(Message("full", b"waits"), timeout=PATIENCE)
                 queue = (await producer.fetch_publish_message_queues("full"))[0]
-                await until_async(lambda: in_flight(producer) == 1)
+                await until_async(lambda: producer.in_flight == 1)
                 with pytest.raises(RemotingTimeoutError, match="semaphoreAsync timeout"):
                     await producer.send(Message("full", b"no room"), queue, timeout=0.05)
                 gate.open()
@@ -185,18 +180,18 @@ def test_a_send_that_is_cancelled_harms_no_other_one(
                     asyncio.create_task(producer.send(Message("cancelled", b"%d" % n), timeout=PATIENCE))
                     for n in range(9)
                 ]
-                await until_async(lambda: in_flight(producer) == 9)
+                await until_async(lambda: producer.in_flight == 9)
                 for task in tasks[::2]:
                     task.cancel()
                 await asyncio.sleep(0)
                 assert [task.cancelled() for task in tasks] == [True, False] * 4 + [True]
                 given_up = asyncio.create_task(producer.send(Message("cancelled", b"given up"), timeout=PATIENCE))
-                await until_async(lambda: in_flight(producer) == 10)
+                await until_async(lambda: producer.in_flight == 10)
                 with pytest.raises(TimeoutError):
                     await asyncio.wait_for(given_up, 0.01)
                 gate.open()
                 assert [(await task).status for task in tasks[1::2]] == [SendStatus.SEND_OK] * 4
-                await until_async(lambda: in_flight(producer) == 0)
+                await until_async(lambda: producer.in_flight == 0)
 
     with caplog.at_level(logging.ERROR):
         run(main())
@@ -213,13 +208,13 @@ def test_an_answer_that_comes_after_the_end_of_the_loop_harms_nobody(
         await producer.send(Message("late", b"first"))
         gate.shut()
         producer.send_async(Message("late", b"second"), timeout=PATIENCE)
-        await until_async(lambda: in_flight(producer) == 1)
+        await until_async(lambda: producer.in_flight == 1)
         return producer
 
     with caplog.at_level(logging.ERROR), gated(cluster) as (gate, config):
         producer = run(main())  # which cancels what is not awaited
         gate.open()
-        run(until_async(lambda: in_flight(producer) == 0))
+        run(until_async(lambda: producer.in_flight == 0))
         run(producer.shutdown())  # its own loop is closed
     assert not caplog.records
     assert len(stored(cluster, "late")) == 2

@@ -109,6 +109,11 @@ class Producer(Member[StepwiseProducer]):
         """How it sends."""
         return self._twin.options
 
+    @property
+    def in_flight(self) -> int:
+        """Sends that have no answer yet; `max_in_flight` of the options at most."""
+        return self._twin.in_flight
+
     async def send(
         self,
         message: Message,

@@ -69,7 +69,7 @@ def ends_of(producer: Producer, body: bytes, times: int = 3) -> list[SendResult 
         before = len(ends)
         producer.send_async(Message("ends", body), ends.append, queue, PATIENCE)
         until(lambda before=before: len(ends) > before)  # type: ignore[misc]
-    assert producer._in_flight.count == 0
+    assert producer.in_flight == 0
     return ends
 
 

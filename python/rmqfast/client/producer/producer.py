@@ -88,6 +88,11 @@ class Producer(PublishTopics):
             self._trace = AsyncTraceDispatcher(group, "PRODUCE", customized_trace_topic)
             self.hooks.add(SendTraceHook(self._trace))
 
+    @property
+    def in_flight(self) -> int:
+        """Asynchronous sends that have no answer yet; `max_in_flight` of the options at most."""
+        return self._in_flight.count
+
     def start(self) -> None:
         """Starts it: from now on brokers know it, and it may send.
 
