@@ -9,7 +9,9 @@ from typing import Any
 from rmqfast.admin import Admin
 from rmqfast.admin.facts import tag_hash
 from rmqfast.client.instance import ClientConfig, ClientInstance
+from rmqfast.errors import ResponseError
 from rmqfast.message import MessageQueue
+from rmqfast.remoting import ResponseCode
 from rmqfast.remoting.protocol.subscription_data import SubscriptionData
 from tests.client.instance.doubles import FakeConsumer
 
@@ -75,3 +77,13 @@ def is_newest_kept(admin: Admin, group: str, topic: str) -> bool:
     known = admin.consumer_connections(group)
     newest = max(admin.running_info(group, name).subscriptions[topic].sub_version for name in known.client_ids)
     return known.subscriptions[topic].sub_version == newest
+
+
+def online_members(admin: Admin, group: str) -> list[str]:
+    """The client ids of those of a group that its broker has; none where nobody is online."""
+    try:
+        return admin.consumer_connections(group).client_ids
+    except ResponseError as error:
+        if error.code == ResponseCode.CONSUMER_NOT_ONLINE:
+            return []
+        raise

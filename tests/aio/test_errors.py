@@ -105,17 +105,19 @@ def test_where_no_broker_is_left_the_sends_that_were_tried_are_counted(rmqfast_c
     run(main())
 
 
-def test_a_request_that_nobody_replies_to_ends_as_that_of_the_blocking_producer() -> None:
+def test_a_request_that_nobody_replies_to_ends_as_that_of_the_blocking_producer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Without a broker: a send may take longer than a short time, and fail otherwise."""
 
     async def main() -> None:
         asynchronous = aio.Producer("silence", name_server="127.0.0.1:1")
-        asynchronous._twin.request_async = over  # type: ignore[assignment, method-assign]
         with pytest.raises(RequestTimeoutError, match=r"<unheard>.* 500 ms"):
             await asynchronous.request(Message("unheard", b"x"), timeout=0.5)
         await asynchronous.shutdown()
 
-    def over(_message: Message, on_done: Callable[[Any], object], *_: Any, **_named: Any) -> None:
+    def over(_producer: object, _message: Message, on_done: Callable[[Any], object], *_: Any, **_named: Any) -> None:
         on_done(RequestTimeoutError("request timeout, no reply message."))
 
+    monkeypatch.setattr(rmqfast.Producer, "request_async", over)
     run(main())

@@ -11,7 +11,7 @@ import sys
 import threading
 from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import CancelledError
-from functools import partial
+from functools import partial, partialmethod
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -22,6 +22,7 @@ import rmqfast
 from rmqfast import EmbeddedCluster, Message, aio
 from rmqfast.aio.client import Client
 from rmqfast.aio.on_loop import OnLoop
+from rmqfast.client.producer.stepwise import StepwiseProducer, StepwiseTransactionProducer
 from rmqfast.errors import ChannelClosedError, ClientError, ForkError, RmqError
 from tests.client.instance.gate import gated
 from tests.waiting import PATIENCE, until_async
@@ -37,18 +38,12 @@ class _Commits:
         return None
 
 
-def _listening(name_server: str) -> aio.PushConsumer:
-    consumer = aio.PushConsumer("push", name_server=name_server)
-    consumer._twin.register_message_listener(lambda *_: rmqfast.ConsumeConcurrentlyStatus.CONSUME_SUCCESS)
-    return consumer
-
-
 KINDS: dict[str, Callable[[str], Client[Any]]] = {
     "Producer": lambda name_server: aio.Producer("p", name_server=name_server),
     "TransactionProducer": lambda name_server: aio.TransactionProducer("t", _Commits(), name_server=name_server),
     "PullConsumer": lambda name_server: aio.PullConsumer("c", name_server=name_server),
     "LitePullConsumer": lambda name_server: aio.LitePullConsumer("l", name_server=name_server),
-    "PushConsumer": _listening,
+    "PushConsumer": lambda name_server: aio.PushConsumer("push", name_server=name_server),
     "Admin": lambda name_server: aio.Admin(name_server=name_server),
 }
 
@@ -62,6 +57,25 @@ CALLS: dict[str, Callable[[Any], Coroutine[Any, Any, Any]]] = {
     "PushConsumer": lambda client: client.resume(),
     "Admin": lambda client: client.topics(),
 }
+
+
+#: What each of them asks, on threads.
+BLOCKING: dict[str, type] = {
+    "Producer": StepwiseProducer,
+    "TransactionProducer": StepwiseTransactionProducer,
+    "PullConsumer": rmqfast.PullConsumer,
+    "LitePullConsumer": rmqfast.LitePullConsumer,
+    "PushConsumer": rmqfast.PushConsumer,
+    "Admin": rmqfast.Admin,
+}
+
+
+async def made(kind: str, cluster: EmbeddedCluster) -> Client[Any]:
+    """A client that may be started."""
+    client = KINDS[kind](cluster.name_server)
+    if isinstance(client, aio.PushConsumer):
+        await client.register_message_listener(lambda *_: rmqfast.ConsumeConcurrentlyStatus.CONSUME_SUCCESS)
+    return client
 
 
 def client_threads() -> set[threading.Thread]:
@@ -80,7 +94,7 @@ def test_a_client_belongs_to_the_loop_that_it_was_first_used_in(kind: str, clust
     async def first() -> Client[Any]:
         async with aio.Admin(name_server=cluster.name_server) as admin:
             await admin.create_topic("asks", 1)
-        client = KINDS[kind](cluster.name_server)
+        client = await made(kind, cluster)
         await client.start()
         await ask(client)
         await asyncio.to_thread(run, refused(client.start(), client.shutdown(), ask(client)))
@@ -95,8 +109,9 @@ def test_a_client_belongs_to_the_loop_that_it_was_first_used_in(kind: str, clust
     async def second(client: Client[Any]) -> None:
         await refused(client.start(), ask(client))
         await client.shutdown()  # of a loop that is closed, somebody has to
-        assert client._is_ended
+        await all_end(client_threads() - before)
 
+    before = client_threads()
     run(second(run(first())))
 
 
@@ -104,32 +119,33 @@ def test_a_client_belongs_to_the_loop_that_it_was_first_used_in(kind: str, clust
 def test_a_start_that_is_cancelled_leaves_nothing_behind(kind: str, cluster: EmbeddedCluster) -> None:
     async def main() -> None:
         before = client_threads()
-        client = KINDS[kind](cluster.name_server)
+        client = await made(kind, cluster)
         starting = asyncio.create_task(client.start())
         await asyncio.sleep(0)
         starting.cancel()
         with pytest.raises(asyncio.CancelledError):
             await starting
-        await until_async(lambda: client._is_ended)
+        await all_end(client_threads() - before)
         with pytest.raises(ClientError):
             await client.start()
-        await all_end(client_threads() - before)
 
     run(main())
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_starts_and_ends_do_not_stop_the_loop(kind: str, cluster: EmbeddedCluster) -> None:
+def test_starts_and_ends_do_not_stop_the_loop(
+    kind: str, cluster: EmbeddedCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def main() -> None:
-        def held(method: Callable[[], None]) -> None:
+        def held(method: Callable[[Any], None], blocking: object) -> None:
             is_held.set()
             assert may_go_on.wait(PATIENCE), "the loop did not go on meanwhile"
-            method()
+            method(blocking)
 
-        client = KINDS[kind](cluster.name_server)
+        client = await made(kind, cluster)
         for name in ("start", "shutdown"):
             is_held, may_go_on = threading.Event(), threading.Event()
-            setattr(client._twin, name, partial(held, getattr(client._twin, name)))
+            monkeypatch.setattr(BLOCKING[kind], name, partialmethod(partial(held, getattr(BLOCKING[kind], name))))
             called = asyncio.create_task(getattr(client, name)())
             await until_async(is_held.is_set)
             may_go_on.set()
@@ -158,7 +174,7 @@ def test_calls_that_wait_at_the_end_are_told(cluster: EmbeddedCluster, monkeypat
             queue = (await producer.send(Message("ends", b"first"))).queue
             gate.shut()
             sends = [asyncio.create_task(producer.send(Message("ends", b"x"), queue, PATIENCE)) for _ in range(5)]
-            await until_async(lambda: producer._twin._in_flight.count == 5)
+            await until_async(lambda: producer.in_flight == 5)
             asked = asyncio.create_task(producer.create_topic("ends", 4))
             await producer.shutdown()
             ends = await asyncio.gather(*sends, asked, return_exceptions=True)
@@ -175,6 +191,7 @@ def test_calls_that_wait_at_the_end_are_told(cluster: EmbeddedCluster, monkeypat
 
 def test_an_end_that_is_cancelled_goes_on(cluster: EmbeddedCluster) -> None:
     async def main() -> None:
+        before = client_threads()
         producer = aio.Producer("ends", name_server=cluster.name_server)
         await producer.start()
         ending = asyncio.create_task(producer.shutdown())
@@ -182,7 +199,7 @@ def test_an_end_that_is_cancelled_goes_on(cluster: EmbeddedCluster) -> None:
         ending.cancel()
         with pytest.raises(asyncio.CancelledError):
             await ending
-        await until_async(lambda: producer._is_ended)
+        await all_end(client_threads() - before)
 
     run(main())
 
@@ -192,12 +209,12 @@ def test_no_thread_stays_behind(cluster: EmbeddedCluster) -> None:
         async with aio.Producer("makes", name_server=cluster.name_server) as producer:
             await producer.create_topic("asks", 1)
         before = client_threads()
-        made: set[threading.Thread] = set()
-        for kind, make in KINDS.items():
-            async with make(cluster.name_server) as client:
+        theirs: set[threading.Thread] = set()
+        for kind in KINDS:
+            async with await made(kind, cluster) as client:
                 await CALLS[kind](client)
-                made |= client_threads() - before
-        await all_end(made)
+                theirs |= client_threads() - before
+        await all_end(theirs)
 
     run(main())
 

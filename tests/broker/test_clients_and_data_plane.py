@@ -14,7 +14,7 @@ import rmqfast
 from rmqfast._native import RemotingServer as Listener
 from rmqfast.broker.plane.data_plane_options import DataPlaneOptions
 from rmqfast.broker.plane.native_data_plane import NativeDataPlane
-from rmqfast.remoting import RemotingServer, ServerOptions
+from rmqfast.remoting import Channel, RemotingServer, ServerOptions
 from rmqfast.remoting.fastjson import decode, encode
 from rmqfast.store.config import ConsumerOffsetTable, SubscriptionGroupConfig, TopicConfig
 from tests.waiting import PATIENCE
@@ -45,16 +45,19 @@ class Broker:
 def broker(tmp_path: Path) -> Iterator[Broker]:
     """Two messages in each of four queues, of tag A and of tag B; queue 4 is empty."""
     root = tmp_path / "store"
+
+    def closed(channel: Channel) -> None:
+        control.clients.closed(channel)
+
     with rmqfast.open_store(root, mode="a", options=SMALL) as store:
         for number in range(8):
             store.append(rmqfast.Message(TOPIC, b"%d" % number, tags="AB"[number % 2], queue_id=number // 2))
         processors: dict[int, Any] = {}
         options = DataPlaneOptions("broker-a", "c", "127.0.0.1:10911", property_filter=True)
-        with RemotingServer(processors) as server:
-            plane = NativeDataPlane(store._appender, server.mailbox, options)
+        with RemotingServer(processors, closed=closed) as server:
+            plane = NativeDataPlane(store.appender, server.mailbox, options)
             control = Control(root, store.live, data_plane=plane)
             processors |= control.processors
-            server._dispatcher._closed = control.clients.closed
             plane.put_topic(TopicConfig(topic_name=TOPIC, read_queue_nums=5, write_queue_nums=5))
             listener = Listener.bind("127.0.0.1:0", plane.native, ServerOptions())
             broker = Broker(control, listener.address, root)

@@ -57,7 +57,7 @@ class Replay:
             self.send_back(wanted, key)
             return "retry" if wanted.topic == SCHEDULE_TOPIC else "dead letter"
         if "DELAY" in wanted.properties and wanted.topic != SCHEDULE_TOPIC:
-            assert self.schedule._deliver_due(int(wanted.properties["DELAY"]), self.now)[0] == 1
+            assert self.schedule.deliver_due(int(wanted.properties["DELAY"]), self.now)[0] == 1
             return "delivery"
         return None
 

@@ -25,6 +25,7 @@ class Broker:
         self.store = MemoryStore(lambda: self.now)
         self.options = options
         self.flushed = 0
+        self.is_disk_full = False
         self.start()
 
     def start(self) -> None:
@@ -39,6 +40,8 @@ class Broker:
         )
 
     def flush(self) -> None:
+        if self.is_disk_full:
+            raise RmqError("full")
         self.flushed += 1
 
     def delay(self, level: int, body: str, **properties: str) -> None:
@@ -206,11 +209,7 @@ def test_a_disk_that_refuses_keeps_the_old_progress(tmp_path: Path) -> None:
     broker = Broker(tmp_path)
     broker.delay(1, "a")
     broker.run(after=2000)
-
-    def refuse() -> None:
-        raise RmqError("full")
-
-    broker.service._flush = refuse
+    broker.is_disk_full = True
     with pytest.raises(RmqError, match="full"):
         broker.service.persist()
     assert dict(DelayOffsetTable.load(tmp_path)) == {}

@@ -49,12 +49,12 @@ class Spans:
 
     def __call__(self, name: str, count: int = 1) -> list[ReadableSpan]:
         """The spans of a name, once there are so many."""
-        until(lambda: len(self._named(name)) >= count)
-        found = self._named(name)
+        until(lambda: len(self.named(name)) >= count)
+        found = self.named(name)
         assert len(found) == count, [span.name for span in self._exporter.get_finished_spans()]
         return found
 
-    def _named(self, name: str) -> list[ReadableSpan]:
+    def named(self, name: str) -> list[ReadableSpan]:
         return [span for span in self._exporter.get_finished_spans() if span.name == name]
 
 
@@ -110,7 +110,7 @@ def test_a_message_is_processed_within_the_span_that_published_it(
         consumer_id = one.client_id
         (processed,) = spans("one process")
     (outer,), (inner,) = spans("outer"), spans("inner")
-    published = spans._named("one publish")[-1]  # on a slow machine it may be the second attempt
+    published = spans.named("one publish")[-1]  # on a slow machine it may be the second attempt
     assert (parent(published), parent(processed), parent(inner)) == (ids(outer), ids(published), ids(processed))
     assert (published.kind, processed.kind) == (SpanKind.PRODUCER, SpanKind.CONSUMER)
     assert {published.status.status_code, processed.status.status_code} == {StatusCode.UNSET}
@@ -213,7 +213,7 @@ def test_several_messages_at_once_have_links_to_their_publishers(
     seen = Seen()
     with push(cluster, spans, "several", seen, consume_message_batch_max_size=5):
         seen.wait(5)
-    found = spans._named("several process")  # a shutdown waits for the listener
+    found = spans.named("several process")  # a shutdown waits for the listener
     assert sum(attributes(span).get("batch.message_count", 1) for span in found) == 5
     linked = [each for span in found for each in [*links(span), parent(span)] if each]
     assert sorted(linked) == sorted(ids(span) for span in spans("several publish", 4))
@@ -334,7 +334,7 @@ def test_how_a_transaction_ended_stands_below_its_message(cluster: EmbeddedClust
 
 def of_message(spans: Spans, name: str) -> dict[str, ReadableSpan]:
     """The newest span of a name for each message."""
-    return {attributes(span)["message.id"]: span for span in spans._named(name)}
+    return {attributes(span)["message.id"]: span for span in spans.named(name)}
 
 
 def test_a_client_is_instrumented_once_and_only_clients_are(producer: Producer, spans: Spans) -> None:

@@ -140,7 +140,7 @@ def application(spark: SparkSession) -> str:
 
 
 def resident(spark: SparkSession) -> int:
-    jvm: Any = spark._jvm
+    jvm: Any = spark._jvm  # noqa: SLF001 - PySpark has no other way to its JVM
     jvm.java.lang.System.gc()
     pages = Path(f"/proc/{jvm.java.lang.ProcessHandle.current().pid()}/statm").read_text().split()[1]
     return int(pages) * os.sysconf("SC_PAGE_SIZE")

@@ -321,7 +321,7 @@ def test_tasks_leave_no_file_open(spark: SparkSession, golden_store: PathOf) -> 
 
 def _open_logs(spark: SparkSession) -> int:
     """Files of a commit log that the JVM has open: a task that is not freed keeps its file."""
-    jvm: Any = spark._jvm
+    jvm: Any = spark._jvm  # noqa: SLF001 - PySpark has no other way to its JVM
     descriptors = Path(f"/proc/{jvm.java.lang.ProcessHandle.current().pid()}/fd")
     return sum("/commitlog/" in os.path.realpath(link) for link in descriptors.iterdir())
 

@@ -25,7 +25,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "threads": {"threads": 2, "way": "log"},
 }
 CALLS: dict[str, Callable[[rmqfast.store.Scan], Callable[[], object]]] = {
-    "batch": lambda scan: scan._native.next_batch,
+    "batch": lambda scan: scan._native.next_batch,  # noqa: SLF001 - no Python may run in it: that looks by itself
     "stream": lambda scan: pa.RecordBatchReader.from_stream(scan).read_all,
 }
 
@@ -55,5 +55,5 @@ def test_ctrl_c_ends_an_export_and_leaves_nothing(store: rmqfast.MessageStore, t
     # of C, as the signal: it keeps the export busy for as long as it does not look
     sleeping = partial(ctypes.CDLL(None).usleep, round(INTERVAL * 1e6))
     options = (ScanRequest(), str(tmp_path / "out"))
-    check_ends_by_ctrl_c(partial(store._native.export, *options, sizes=(None, 0), progress=sleeping))
+    check_ends_by_ctrl_c(partial(store._native.export, *options, sizes=(None, 0), progress=sleeping))  # noqa: SLF001 - as above
     assert list(tmp_path.iterdir()) == []

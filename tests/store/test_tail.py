@@ -183,7 +183,7 @@ def test_other_threads_run_while_a_tail_waits_and_end_the_wait_by_closing(filled
 
 
 def test_ctrl_c_ends_the_wait(filled: WritableStore) -> None:
-    check_ends_by_ctrl_c(partial(filled.tail(poll_interval=3600)._native.next_batch, wait=True))
+    check_ends_by_ctrl_c(partial(filled.tail(poll_interval=3600)._native.next_batch, wait=True))  # noqa: SLF001 - no Python may run in it: that looks by itself
 
 
 APPENDER = """

@@ -121,7 +121,7 @@ class Replay:
             return
         for one in self.notified.pop(key, []):
             got = self.connections[key].request(NOTIFIED, PATIENCE if self.expected[one] else 0)
-            yield from self._compare(one, got)
+            yield from self.compare(one, got)
         if key in self.connections:
             self.connections.pop(key).close()
 
@@ -218,7 +218,7 @@ class Replay:
             if row["code"] == NOTIFIED:
                 self.notified.setdefault(row["conn"], []).append(number)
             elif row["code"] == CHECKED:
-                yield from self._compare(number, connection.request(CHECKED, PATIENCE))
+                yield from self.compare(number, connection.request(CHECKED, PATIENCE))
             return
         if row["oneway"] or self._raced(number) or row["requestHeader"].get("extFields", {}).get("topic") == LATE_TOPIC:
             return
@@ -229,13 +229,13 @@ class Replay:
         row = self.rows[number]
         opaque = row["requestHeader"]["opaque"]
         got = connection.response(opaque, PATIENCE)
-        differences = list(self._compare(number, got))
+        differences = list(self.compare(number, got))
 
         def is_settled() -> bool:
             nonlocal got
             connection.send(bytes.fromhex(row["request"]))
             got = connection.response(opaque, PATIENCE)
-            differences[:] = self._compare(number, got)
+            differences[:] = self.compare(number, got)
             return not differences or got is None
 
         if differences and got is not None and row["server"] == "namesrv":
@@ -246,7 +246,7 @@ class Replay:
             self.moved.learn(Frame.read(bytes.fromhex(row["response"])), got)
         yield from differences
 
-    def _compare(self, number: int, got: Frame | None) -> Iterator[Difference]:
+    def compare(self, number: int, got: Frame | None) -> Iterator[Difference]:
         row, recorded = self.rows[number], self.expected[number]
 
         def differs(what: str, one: Any, other: Any) -> Iterator[Difference]:

@@ -41,11 +41,11 @@ class Answers(Replay):
         got = connection.response(row["requestHeader"]["opaque"], 30)
         if got is not None:
             self.moved.learn(Frame.read(bytes.fromhex(row["response"])), got)
-        yield from self._compare(number, got)
+        yield from self.compare(number, got)
 
-    def _compare(self, number: int, got: Frame | None) -> Iterator[Difference]:
+    def compare(self, number: int, got: Frame | None) -> Iterator[Difference]:
         self.got[number] = got
-        yield from super()._compare(number, got)
+        yield from super().compare(number, got)
 
     def kept(self, number: int) -> list[Any] | None:
         """What came for a row: serialization, header, body; None where nothing did."""

@@ -34,7 +34,7 @@ def test_what_clients_of_5_get_from_4_9_4_differs_as_listed_from_what_they_got_f
         (comparison.rows[number]["server"], difference.code, difference.what)
         for number, kept in enumerate(comparison.expected)
         if kept is not None
-        for difference in comparison._compare(number, comparison.recorded[number])
+        for difference in comparison.compare(number, comparison.recorded[number])
     }
     assert {one for one in found if one[2] != "version"} == set(brokers_of_5.ANSWERS)
 
@@ -78,8 +78,8 @@ def test_the_masks_do_not_hide_a_change_of(what: str, tmp_path_factory: pytest.T
     number = next(pulls)
     answer = Frame.read(bytes.fromhex(rows[number]["response"]))
     comparison = Replay(rows, OurCluster(tmp_path_factory.mktemp("none")))
-    assert list(comparison._compare(number, answer)) == []
-    told = [difference.what for difference in comparison._compare(number, CHANGES[what](answer))]
+    assert list(comparison.compare(number, answer)) == []
+    told = [difference.what for difference in comparison.compare(number, CHANGES[what](answer))]
     assert told == [what]
 
 

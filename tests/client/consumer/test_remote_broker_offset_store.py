@@ -178,7 +178,7 @@ class Interrupted(dict[MessageQueue, int]):
 def test_an_offset_does_not_shrink_although_two_threads_raise_it_at_once() -> None:
     table = OffsetTable()
     other = threading.Thread(target=lambda: table.update(Q0, 20, increase_only=True))
-    table._offsets = Interrupted(other)
+    table._offsets = Interrupted(other)  # noqa: SLF001 - the other thread comes between two lines
     table.update(Q0, 10, increase_only=True)
     other.join(5)
     assert table.get(Q0) == 20

@@ -17,6 +17,7 @@ from rmqfast.client.instance import ClientConfig
 from rmqfast.client.producer import Producer
 from rmqfast.client.pull import PullConsumer
 from rmqfast.client.push import PushConsumer, PushOptions
+from tests.admin.members import online_members
 from tests.broker.interop.cluster import SCENARIO, Cluster, cluster_of
 from tests.client.instance.gate import Gate
 from tests.client.push.listening import impl_of
@@ -90,7 +91,7 @@ def test_a_group_begins_where_it_is_told_where_the_first_messages_are_gone(begun
                 first = _consumer(cluster, group, seen[f"{group}-first"], "elsewhere", PushOptions())
                 with first:
                     until(lambda g=group: admin.consumer_connections(g).client_ids, "the group is known")  # type: ignore[misc]
-                until(lambda g=group: not admin._known_members(cluster.broker, g), "it is gone")  # type: ignore[misc]
+                until(lambda g=group: not online_members(admin, g), "it is gone")  # type: ignore[misc]
                 admin.reset_offset(group, queue, stored, force=True)
             seen[group] = Seen()
             options = PushOptions(consume_from_where=start, consume_timestamp=later)

@@ -12,6 +12,7 @@ from rmqfast.client.lite_pull import LitePullConsumer, LitePullOptions
 from rmqfast.client.pull import PullConsumer
 from rmqfast.client.push import PushConsumer
 from rmqfast.errors import ClientError
+from tests.admin.members import online_members
 
 from .scene import Scene, Seen, until
 
@@ -154,7 +155,7 @@ def _store(scene: Scene, group: str, queue: MessageQueue, offset: int) -> None:
     """Gives a group an offset; to 5.x, it is a group once it was seen."""
     with scene.push(group, "elsewhere", Seen()):
         until(lambda: scene.admin.consumer_connections(group).client_ids, f"{group} is known")
-    until(lambda: not scene.admin._known_members(scene.cluster.broker, group), f"{group} is gone")
+    until(lambda: not online_members(scene.admin, group), f"{group} is gone")
     scene.admin.reset_offset(group, queue, offset, force=True)
 
 

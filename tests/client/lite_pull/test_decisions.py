@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from queue import Queue
 from typing import Any
 
 import pytest
 
 from rmqfast import MessageQueue
+from rmqfast._native import Puller, PullerEvent
 from rmqfast.client.consumer import build_subscription_data
 from rmqfast.client.instance import FoundBroker
 from rmqfast.client.lite_pull.assigned_queues import AssignedQueues
@@ -46,6 +48,8 @@ class FakePuller:
     """Notes what it is told."""
 
     def __init__(self) -> None:
+        self._answers: Queue[list[Any] | None] = Queue()
+        self._is_at_work = False
         self.told: list[Any] = []
         #: With what the last assignment came.
         self.wanted: dict[str, Any] = {}
@@ -76,12 +80,22 @@ class FakePuller:
         return True
 
     def take(self, timeout: float, *, max_items: int = 64) -> list[Any]:
-        assert max_items
-        self.is_closed.wait(timeout)
-        raise ChannelClosedError("closed")
+        if self._is_at_work:
+            self._answers.task_done()
+        answers = self._answers.get()
+        self._is_at_work = answers is not None
+        if answers is None:
+            raise ChannelClosedError("closed")
+        return answers
+
+    def hand_out(self, *answers: object) -> None:
+        """Gives answers to the thread that takes, and waits until it has done what they mean."""
+        self._answers.put(list(answers))
+        until(lambda: not self._answers.unfinished_tasks)
 
     def close(self) -> None:
         self.is_closed.set()
+        self._answers.put(None)
 
 
 def queues_of(*queues: MessageQueue, **options: Any) -> AssignedQueues:
@@ -321,15 +335,13 @@ def test_a_queue_that_a_poll_empties_while_it_is_found_full_is_asked_for_again(m
 
 
 def test_what_a_seek_throws_away_makes_room_for_other_queues() -> None:
-    world = World(A, B)
-    world.cache._options = LitePullOptions(pull_threshold_for_all=1, pull_batch_size=1)
+    world = World(A, B, pull_threshold_for_all=1, pull_batch_size=1)
     world.begins = [0, 0]
     world.started().run()
     for queue, address in ((A, "a:1"), (A, "a:1"), (B, "b:1")):
         assigned = world.cache.get(queue)
         assert assigned is not None
-        puller = world.pullers._pullers[queue.broker_name, address]
-        puller.take(Answer(queue, 1, assigned.pull_offset, assigned.pull_offset + 1))  # type: ignore[arg-type]
+        world.opened[address].hand_out(Answer(queue, 1, assigned.pull_offset, assigned.pull_offset + 1))
     assert world.opened["b:1"].told[1:] == [("pause", 1)]
     sought = world.cache.seek(A, 50)
     assert sought is not None
@@ -401,8 +413,8 @@ def test_a_beginning_that_a_seek_has_overtaken_does_nothing() -> None:
 class World:
     """Brokers that are there, and work that is done when the test says so."""
 
-    def __init__(self, *queues: MessageQueue) -> None:
-        self.cache = queues_of(*queues)
+    def __init__(self, *queues: MessageQueue, **options: int) -> None:
+        self.cache = queues_of(*queues, **options)
         self.brokers: dict[tuple[str, int], FoundBroker] = {
             ("broker-a", 0): FoundBroker("a:1", False, 401),
             ("broker-a", 1): FoundBroker("a:2", True, 401),
@@ -507,30 +519,40 @@ def test_a_queue_goes_on_at_the_slave_that_its_master_suggests() -> None:
     world = World(A)
     world.begins = [0]
     world.started().run()
-    puller = world.pullers._pullers["broker-a", "a:1"]
-    answer = Answer(A, 1, 0, 2)
+    master, answer = world.opened["a:1"], Answer(A, 1, 0, 2)
     answer.suggested_broker_id = 1
-    puller.take(answer)  # type: ignore[arg-type]
+    master.hand_out(answer)
     world.run()
-    assert world.opened["a:1"].told[1:] == [("remove", 0)]
+    assert master.told[1:] == [("remove", 0)]
     assert world.opened["a:2"].told == [("assign", 0, 2, "*")]
-    puller.take(Answer(A, 1, 2, 4))  # type: ignore[arg-type]
+    master.hand_out(Answer(A, 1, 2, 4))
     assert len(world.cache.take(0, most_messages=9, most_bytes=9999)) == 1, "the master's answers are of no use now"
-    back = Answer(A, 1, 2, 4)
-    world.pullers._pullers["broker-a", "a:2"].take(back)  # type: ignore[arg-type]
+    world.opened["a:2"].hand_out(Answer(A, 1, 2, 4))
     world.run()
-    assert world.opened["a:1"].told[2:] == [("assign", 0, 4, "*")]
+    assert master.told[2:] == [("assign", 0, 4, "*")]
     world.pullers.close(5)
+
+
+def lost() -> PullerEvent:
+    """What a puller says whose broker is not there."""
+    puller = Puller("127.0.0.1:1", consumer_group="g")
+    puller.assign("t", 0, 0)
+    event = until(lambda: puller.take(1.0))[0]
+    puller.close()
+    assert isinstance(event, PullerEvent)
+    return event
 
 
 def test_a_broker_that_is_lost_is_followed_to_its_new_address() -> None:
     world = World(A)
     world.begins = [0]
     world.started().run()
-    world.pullers._look_after(("broker-a", "a:1"))
+    world.opened["a:1"].hand_out(lost())
+    assert world.run() == [1.0]
     assert world.due == [], "it is nowhere else yet"
     world.brokers["broker-a", 0] = FoundBroker("a:9", False, 401)
-    world.pullers._look_after(("broker-a", "a:1"))
+    world.opened["a:1"].hand_out(lost())
+    world.run()  # looks where it is
     world.run()
     assert world.opened["a:9"].told == [("assign", 0, 0, "*")]
     assert world.opened["a:1"].told[1:] == [("remove", 0)]
@@ -577,6 +599,9 @@ def test_after_the_end_nothing_is_begun() -> None:
 def test_threads_do_what_is_due_while_others_are_busy() -> None:
     threads, go, done = TaskThreads("test", 3), threading.Event(), list[int]()
 
+    def of_test() -> list[threading.Thread]:
+        return [thread for thread in threading.enumerate() if thread.name.startswith("test-")]
+
     def wait() -> None:
         go.wait(20)
 
@@ -591,10 +616,10 @@ def test_threads_do_what_is_due_while_others_are_busy() -> None:
     threads.later(0.0, fail)
     threads.later(0.0, lambda: done.append(3))
     until(lambda: 3 in done)
-    assert len(threads._threads) <= 3
+    assert len(of_test()) <= 3
     go.set()
     threads.close(10)
-    assert not any(thread.is_alive() for thread in threads._threads)
+    assert not of_test()
     threads.later(0.0, lambda: done.append(4))
     assert 4 not in done
 

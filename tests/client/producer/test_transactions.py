@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -13,13 +13,12 @@ from rmqfast.client.instance import ClientConfig
 from rmqfast.client.producer import (
     EndTransactionContext,
     LocalTransactionState,
-    SendResult,
     SendStatus,
     TransactionProducer,
 )
 from rmqfast.client.producer.transaction_checks import TransactionChecks
 from rmqfast.errors import ClientError
-from rmqfast.message import MessageQueue
+from rmqfast.remoting import RemotingServer, Request, RequestCode, Response, ResponseCode
 from tests.waiting import PATIENCE, until
 
 from .transactions import ASKS_SOON, UNASKED
@@ -168,11 +167,30 @@ def test_a_delay_is_left_out_and_a_send_that_fails_executes_nothing(cluster: Emb
         assert len(listener.seen) == 1
 
 
-def test_a_message_that_is_stored_less_safely_is_rolled_back() -> None:
+def test_a_message_that_is_stored_less_safely_is_rolled_back(cluster: EmbeddedCluster) -> None:
+    with TransactionProducer("makes", Listener(), name_server=cluster.name_server) as producer:
+        producer.create_topic("unsafe")
+    ends: list[str | None] = []
+
+    def end(request: Request) -> None:
+        ends.append(request.ext_fields.get("commitOrRollback"))
+
+    stored = {"msgId": "7F00000100006342000000000000032D", "queueId": "0", "queueOffset": "0"}
+    answers: dict[int, Callable[[Request], Response | None]] = {
+        RequestCode.SEND_MESSAGE_V2: lambda _: Response(ResponseCode.FLUSH_DISK_TIMEOUT, None, stored),
+        RequestCode.END_TRANSACTION: end,
+        RequestCode.HEART_BEAT: lambda _: Response(),
+        RequestCode.UNREGISTER_CLIENT: lambda _: Response(),
+    }
     listener = Listener()
-    producer = TransactionProducer("unsafe", listener, name_server="127.0.0.1:1")
-    sent = SendResult(SendStatus.FLUSH_DISK_TIMEOUT, "ID", "0" * 32, MessageQueue("t", "b", 0), 0)
-    assert producer._execute(Message("t", b"x"), None, sent) == (ROLLBACK, None)
+    with RemotingServer(answers) as server:
+        broker = server.listen("127.0.0.1:0")
+        config = ClientConfig(name_server=cluster.name_server, translate_address=lambda _: broker)
+        with TransactionProducer("unsafe", listener, config=config) as producer:
+            result = producer.send_in_transaction(Message("unsafe", b"x"))
+            until(lambda: ends)
+    assert (result.send_result.status, result.local_state) == (SendStatus.FLUSH_DISK_TIMEOUT, ROLLBACK)
+    assert ends == ["12"]
     assert listener.seen == []
 
 

@@ -24,7 +24,7 @@ def behind_a_wait(act: Callable[[], object], within: str = "wait") -> Iterator[N
     def is_waiting() -> bool:
         # A thread that gave up the interpreter's lock is not asleep yet: a signal in between would not end its wait.
         is_asleep = stat.read_text().rpartition(")")[2].split()[0] == "S"
-        return sys._current_frames()[waits].f_code.co_name == within and is_asleep
+        return sys._current_frames()[waits].f_code.co_name == within and is_asleep  # noqa: SLF001 - a function of Python's manual
 
     def wait_and_act() -> None:
         begins.wait()  # the start of a thread is a wait, too

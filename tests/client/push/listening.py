@@ -69,9 +69,10 @@ def consumer(cluster: EmbeddedCluster, group: str, listener: Any, *topics: str, 
 
 
 def impl_of(one: PushConsumer) -> PushConsumerImpl:
-    """What is behind a consumer that was started."""
-    assert one._impl is not None
-    return one._impl
+    """What is behind a consumer that was started: the one way of the tests to what it does inside."""
+    impl = one._impl  # noqa: SLF001 - rounds of the rebalance and locks have no public face
+    assert impl is not None
+    return impl
 
 
 def position(one: PushConsumer, queue: MessageQueue) -> int:

@@ -95,8 +95,8 @@ class Scene:
     def pass_(self, seconds: float) -> None:
         """Time passes, and what is put to the thread of pulls is done."""
         self.time.pass_(seconds)
-        while not self.service._work.empty():
-            work = self.service._work.get()
+        while not self.service._work.empty():  # noqa: SLF001 - the thread of pulls is this one
+            work = self.service._work.get()  # noqa: SLF001 - the thread of pulls is this one
             assert work is not None
             work()
 

@@ -144,7 +144,7 @@ class Scene:
             hooks=self.hooks,
             on_room=self.with_room.append,
         )
-        self.service._workers = Now(self.service.run)
+        self.service._workers = Now(self.service.run)  # noqa: SLF001 - what is submitted runs at once
 
 
 def concurrently(answer: Callable[..., Any], count: int = 4, **options: Any) -> tuple[Scene, ProcessQueue]:
@@ -266,7 +266,7 @@ def test_messages_whose_time_is_over_go_back_to_where_they_are_stored() -> None:
     process_queue = ProcessQueue()
     runs = process_queue.put(messages(8)[:3])
     (run,) = runs
-    scene.service._workers = Now(lambda _: None)
+    scene.service._workers = Now(lambda _: None)  # noqa: SLF001 - what is submitted runs at once
     scene.service.submit(runs, process_queue, QUEUE)
     scene.service.clean_expired(process_queue, QUEUE)
     assert scene.broker.taken == [], "nobody has begun"
@@ -282,7 +282,7 @@ def orderly(answer: Callable[..., Any], count: int = 4, **options: Any) -> tuple
     process_queue, locks = OrderlyProcessQueue(clock=lambda: scene.time.now), Locks()
     locks.process_queue = process_queue
     process_queue.is_locked = True
-    scene.service.locks, scene.service._lock_timer = locks, scene.time
+    scene.service.locks, scene.service._lock_timer = locks, scene.time  # noqa: SLF001 - the time of locks is the test's
     process_queue.put(messages(8)[:count])
     return scene, process_queue, locks
 
