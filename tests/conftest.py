@@ -10,10 +10,13 @@ from hypothesis import HealthCheck, settings
 
 from . import golden_stores
 from .golden_stores import PathOf
+from .patient_clients import make_patient
 
 # how long an example takes says more about the machine than about the code
 settings.register_profile("store", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("store")
+
+make_patient()
 
 # what a shell starts in its background is deaf to interrupts, and so would be all that tests start
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -10,9 +10,8 @@ import pytest
 import rmqfast
 from tests.broker.certificates import authority, stranger
 from tests.broker.control_plane import ControlPlane
-from tests.remoting.patient import patient_clients
 
-__all__ = ["authority", "offsets_store", "patient_clients", "plane", "still", "stranger"]
+__all__ = ["authority", "offsets_store", "plane", "still", "stranger"]
 
 
 @pytest.fixture

@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from rmqfast.broker import housekeeping
-from tests.remoting.patient import patient_clients
 
-__all__ = ["early_deliveries", "patient_clients"]
+__all__ = ["early_deliveries"]
 
 
 @pytest.fixture

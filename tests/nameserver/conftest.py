@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from rmqfast.nameserver import NameServer, NamesrvConfig
-from tests.remoting.patient import patient_clients
 
-__all__ = ["Clock", "clock", "config", "patient_clients", "server"]
+__all__ = ["Clock", "clock", "config", "server"]
 
 
 class Clock:

@@ -2,6 +2,4 @@
 
 from tests.broker.certificates import authority, stranger
 
-from .patient import patient_clients
-
-__all__ = ["authority", "patient_clients", "stranger"]
+__all__ = ["authority", "stranger"]
