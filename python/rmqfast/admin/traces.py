@@ -42,7 +42,7 @@ class Traces(Messages):
             >>> import time, rmqfast
             >>> from rmqfast.admin import Admin
             >>> from rmqfast.client.producer import Producer
-            >>> with rmqfast.EmbeddedCluster() as cluster:
+            >>> with rmqfast.EmbeddedCluster(config={"traceTopicEnable": "true"}) as cluster:
             ...     with Producer("shop", name_server=cluster.name_server, enable_msg_trace=True) as producer:
             ...         sent = producer.send(rmqfast.Message("orders", b"paid", tags="paid"))
             ...     with Admin(name_server=cluster.name_server) as admin:
