@@ -185,7 +185,8 @@ def until(condition: Callable[[], object], what: str = "", seconds: float = PATI
 def scene(kind: str, directory: Path, properties: Sequence[str] = ()) -> Iterator[Scene]:
     """A cluster of a kind, fresh, while the block runs."""
     with (
-        cluster_of(kind, directory / "cluster", (*SCENARIO, *properties)) as cluster,
+        # a broker refuses a send that waited for 200 ms: five plays at a time may keep it busy for longer
+        cluster_of(kind, directory / "cluster", (*SCENARIO, "waitTimeMillsInSendQueue=20000", *properties)) as cluster,
         Admin(name_server=cluster.name_server, instance_name=f"admin-{id(cluster)}", timeout=20) as admin,
         Producer("plays", name_server=cluster.name_server, instance_name=f"producer-{id(cluster)}") as producer,
     ):
