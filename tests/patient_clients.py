@@ -17,7 +17,7 @@ from rmqfast.remoting import Connections, RemotingClient
 from tests.waiting import PATIENCE
 
 _LONGEST_CHOSEN = 1.0
-#: What waits, by its name and that of its timeout.
+#: Methods that wait, and the name of the timeout of each.
 _WAITS: dict[type, dict[str, str]] = {
     RemotingClient: {"__init__": "timeout"},
     Connections: {"__init__": "connect_timeout", "request": "timeout", "control": "timeout", "submit": "timeout"},

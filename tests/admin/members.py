@@ -80,7 +80,7 @@ def is_newest_kept(admin: Admin, group: str, topic: str) -> bool:
 
 
 def online_members(admin: Admin, group: str) -> list[str]:
-    """The client ids of those of a group that its broker has; none where nobody is online."""
+    """The client ids of the members of a group that are online."""
     try:
         return admin.consumer_connections(group).client_ids
     except ResponseError as error:

@@ -55,6 +55,7 @@ class Spans:
         return found
 
     def named(self, name: str) -> list[ReadableSpan]:
+        """The spans of a name that have ended so far."""
         return [span for span in self._exporter.get_finished_spans() if span.name == name]
 
 

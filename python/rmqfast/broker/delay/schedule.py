@@ -125,7 +125,7 @@ class ScheduleMessageService:
 
     def _run_level(self, level: int, now: int) -> int:
         try:
-            delivered, is_more = self.deliver_due(level, now)
+            delivered, is_more = self._deliver_due(level, now)
         except Exception:  # noqa: BLE001 - whatever it is, the level is tried again, and the others go on
             _log.exception("delay level %d at offset %d", level, self._next[level])
             self._due[level] = now + _AFTER_AN_ERROR
@@ -133,7 +133,7 @@ class ScheduleMessageService:
         self._due[level] = now if is_more else now + _SOON
         return delivered
 
-    def deliver_due(self, level: int, now: int) -> tuple[int, bool]:
+    def _deliver_due(self, level: int, now: int) -> tuple[int, bool]:
         """Delivers in order until one is not due, cannot be stored, or the batch is full; says whether it is full."""
         low, high = self._live.queue_bounds(SCHEDULE_TOPIC, level - 1)
         offset = min(max(self._next[level], low), high)
