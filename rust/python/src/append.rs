@@ -1,6 +1,6 @@
 //! A store that this process owns and appends to.
 use crate::append_options::PyAppendOptions;
-use crate::error::{ForkError, to_python};
+use crate::error::{ForkError, object, to_python};
 use crate::live;
 use crate::message::{PyMessages, Sent, host};
 use crate::retain::{PyRetentionOptions, Report, report};
@@ -255,10 +255,10 @@ impl Appender {
 /// The error of an append: a broker's name for it goes along.
 fn with_status(error: Error) -> PyErr {
     let status = PutMessageStatus::of(&error).name();
-    let raised = to_python(error);
     Python::attach(|py| {
+        let raised = object(py, to_python(error));
         // an interrupt is none of ours, and has no place for it
-        let _ = raised.value(py).setattr("put_status", status);
-    });
-    raised
+        let _ = raised.setattr("put_status", status);
+        PyErr::from_value(raised.into_any())
+    })
 }

@@ -1,5 +1,5 @@
 //! Rust's errors as the classes of `rmqfast.errors`: the one place where they meet.
-use pyo3::exceptions::PyKeyboardInterrupt;
+use pyo3::exceptions::{PyBaseException, PyKeyboardInterrupt};
 use pyo3::import_exception;
 use pyo3::prelude::*;
 use rmqfast_store::Error;
@@ -62,6 +62,15 @@ pub fn remoting(error: rmqfast_remoting::Error) -> PyErr {
         E::Forked => ForkError::new_err(text),
         E::Io { .. } => RemotingError::new_err(text),
     }
+}
+
+/// The exception as an object, for whoever gives it to somebody instead of raising it.
+///
+/// `PyErr::value` makes it too, but lets go of the GIL meanwhile, and panics where the interpreter has ended by then.
+#[expect(clippy::disallowed_methods, reason = "what was fetched is made already")]
+pub fn object(py: Python<'_>, error: PyErr) -> Bound<'_, PyBaseException> {
+    error.restore(py);
+    PyErr::fetch(py).into_value(py).into_bound(py)
 }
 
 /// Whoever interrupts raises; without a pending exception it was Ctrl-C.

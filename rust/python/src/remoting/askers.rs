@@ -1,6 +1,6 @@
 //! Who is told how requests ended that nobody waits for.
 use super::command::answered;
-use crate::error::remoting;
+use crate::error::{object, remoting};
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use rmqfast_remoting::{Completion, OwnedCommand, Result};
@@ -34,7 +34,7 @@ impl Asker for Callable {
 pub fn as_it_is(py: Python<'_>, outcome: Result<OwnedCommand>) -> PyResult<Bound<'_, PyAny>> {
     match outcome {
         Ok(answer) => answered(py, answer)?.into_bound_py_any(py),
-        Err(error) => Ok(remoting(error).into_value(py).into_bound(py).into_any()),
+        Err(error) => Ok(object(py, remoting(error)).into_any()),
     }
 }
 
