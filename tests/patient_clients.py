@@ -12,6 +12,7 @@ from inspect import isfunction
 from typing import Any
 
 from rmqfast import Producer, TransactionProducer, aio
+from rmqfast.client.instance.route_updater import RouteUpdater
 from rmqfast.client.producer.producer import SEND_TIMEOUT
 from rmqfast.remoting import Connections, RemotingClient
 from tests.waiting import PATIENCE
@@ -19,6 +20,7 @@ from tests.waiting import PATIENCE
 _LONGEST_CHOSEN = 1.0
 #: Methods that wait, and the name of the timeout of each.
 _WAITS: dict[type, dict[str, str]] = {
+    RouteUpdater: {"__init__": "timeout"},
     RemotingClient: {"__init__": "timeout"},
     Connections: {"__init__": "connect_timeout", "request": "timeout", "control": "timeout", "submit": "timeout"},
 }

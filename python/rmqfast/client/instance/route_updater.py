@@ -31,10 +31,18 @@ class RouteUpdater:
         routes: Where they are kept.
         members: Whom they are told.
         fetch: Asks a name server where a topic is.
+        timeout: How long to wait for whoever asks already, in seconds; 3, as Java.
     """
 
-    def __init__(self, routes: RouteTable, members: Members, fetch: Callable[[str], TopicRouteData]) -> None:
-        self._routes, self._members, self._fetch = routes, members, fetch
+    def __init__(
+        self,
+        routes: RouteTable,
+        members: Members,
+        fetch: Callable[[str], TopicRouteData],
+        *,
+        timeout: float = _WAIT_FOR_LOCK,
+    ) -> None:
+        self._routes, self._members, self._fetch, self._timeout = routes, members, fetch, timeout
         self._lock = threading.Lock()
         self._failures: dict[str, ResponseError] = {}
         self._is_out = self._is_closed = False
@@ -57,7 +65,7 @@ class RouteUpdater:
         Raises:
             ClientError: There is no name server, or none answers.
         """
-        if not self._lock.acquire(timeout=_WAIT_FOR_LOCK):
+        if not self._lock.acquire(timeout=self._timeout):
             _log.warning("the route of topic %s is not updated: another one is still waited for", topic)
             return False
         try:
