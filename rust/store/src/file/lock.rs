@@ -57,6 +57,15 @@ impl StoreLock {
         Ok(lock)
     }
 
+    /// Whether a process has the store below `root`, be it this one: its last record may be in the making then.
+    pub fn is_held(root: &Path) -> bool {
+        let Ok(meta) = root.metadata() else { return false };
+        let ours = Owned { device: meta.dev(), inode: meta.ino(), process: std::process::id() };
+        // held to the end: a lock that is taken meanwhile would go with the file that is closed here
+        let list = OWNED.lock().unwrap_or_else(PoisonError::into_inner);
+        list.contains(&ours) || File::open(root.join(NAME)).is_ok_and(|file| holder(&file).is_some())
+    }
+
     /// Writes the four letters that RocketMQ leaves in the file.
     ///
     /// # Errors
@@ -90,11 +99,16 @@ fn busy(path: &Path, owner: &str) -> Error {
 
 /// The holder in words; the kernel does not tell the id of a process in another container.
 fn owner(file: &File) -> String {
-    let wanted = Flock { start: 0, length: 1, pid: None, typ: FlockType::WriteLock, offset_type: FlockOffsetType::Set };
-    match fcntl_getlk(file, &wanted) {
-        Ok(Some(Flock { pid: Some(pid), .. })) => format!("process {}", pid.as_raw_nonzero()),
+    match holder(file) {
+        Some(Flock { pid: Some(pid), .. }) => format!("process {}", pid.as_raw_nonzero()),
         _ => "another process".to_owned(),
     }
+}
+
+/// The lock of another process.
+fn holder(file: &File) -> Option<Flock> {
+    let wanted = Flock { start: 0, length: 1, pid: None, typ: FlockType::WriteLock, offset_type: FlockOffsetType::Set };
+    fcntl_getlk(file, &wanted).ok().flatten()
 }
 
 #[cfg(test)]
@@ -109,7 +123,9 @@ mod tests {
         let error = StoreLock::acquire(dir.path()).expect_err("owned");
         assert!(error.to_string().contains(&std::process::id().to_string()), "{error}");
         assert!(StoreLock::acquire(dir.path()).is_err());
+        assert!(StoreLock::is_held(dir.path()));
         drop(lock);
+        assert!(!StoreLock::is_held(dir.path()));
         StoreLock::acquire(dir.path()).expect("free again");
         assert_eq!(std::fs::read(dir.path().join(NAME)).expect("read"), b"lock");
     }

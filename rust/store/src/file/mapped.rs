@@ -38,6 +38,11 @@ impl Mapped {
         &self.file
     }
 
+    /// Whether a write is a copy, and no system call.
+    pub fn is_mapped(&self) -> bool {
+        self.map.is_some()
+    }
+
     /// Writes all of `bytes` at `at`; a reader that finds those of `last` finds all.
     ///
     /// # Errors

@@ -2,11 +2,11 @@
 //!
 //! Source: `CommitLog`, `MappedFileQueue.findMappedFileByOffset`.
 use super::damage::Damage;
-use crate::file::{Io, Segment, Segments};
+use crate::file::{Io, Segment, Segments, StoreLock};
 use crate::format::message::{Item, Layout, Message};
 use crate::{Error, Result};
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 /// Most records fit into a page: the first read of one.
@@ -15,6 +15,7 @@ const FIRST_READ: usize = 4096;
 /// The files of a commit log, as they were listed.
 #[derive(Debug)]
 pub struct CommitLog {
+    root: PathBuf,
     segments: Segments,
     io: Io,
     /// Mapped files stay mapped: what faults a page in is dearer than what reads it.
@@ -22,12 +23,17 @@ pub struct CommitLog {
 }
 
 impl CommitLog {
-    /// Lists the files of all its directories.
+    /// Lists the files of all its directories; the store is the one below `root`.
     ///
     /// # Errors
     /// [`Error::Io`] for a directory that cannot be read.
-    pub fn list(directories: &[PathBuf], io: Io) -> Result<Self> {
-        Ok(Self { segments: Segments::list(directories)?, io, mapped: Mutex::default() })
+    pub fn list(root: &Path, directories: &[PathBuf], io: Io) -> Result<Self> {
+        Ok(Self { root: root.to_path_buf(), segments: Segments::list(directories)?, io, mapped: Mutex::default() })
+    }
+
+    /// Whether a broker has the store: what its last bytes are no record yet is one in the making.
+    pub fn has_writer(&self) -> bool {
+        StoreLock::is_held(&self.root)
     }
 
     /// Its files.

@@ -204,7 +204,7 @@ impl LogWalk {
         stop
     }
 
-    /// Goes on behind damage at the position: waits for a record in the making, else finds the next sound one.
+    /// Goes on behind damage at the position: finds the next sound record, unless one in the making ends the log.
     /// Records of the window before it are given out first.
     fn broken(&mut self, index: usize, reason: String, damage: &mut DamageLog) -> Result<()> {
         if !self.records.is_empty() {
@@ -214,14 +214,12 @@ impl LogWalk {
         let (base, end) = (file.base, file.end());
         let Some((_, segment)) = &mut self.segment else { return Ok(()) };
         match resync(&self.log, index, segment, self.position - base)? {
-            Resync::At(_)
-                if self.retries < self.max_retries && is_start(segment, self.position - base, base, end - base)? =>
-            {
-                // The record was finished meanwhile.
-                self.retries += 1;
-            }
+            // The record was finished meanwhile.
+            Resync::At(_) if is_start(segment, self.position - base, base, end - base)? => {}
             Resync::At(at) => self.skip_to(base + at, reason, damage),
             Resync::Nowhere(_) if self.log.continues_behind(index) => self.skip_to(end, reason, damage),
+            // However long its writer takes: who looks later finds it.
+            Resync::Nowhere(_) if self.max_retries > 0 && self.log.has_writer() => self.end = self.position,
             Resync::Nowhere(_) if self.retries < self.max_retries => {
                 self.retries += 1;
                 std::thread::sleep(TAIL_WAIT);

@@ -74,7 +74,7 @@ impl MessageStore {
             return Err(Error::Unsupported { path: root.to_path_buf(), reason: reason.into() });
         }
         Ok(Self {
-            log: Arc::new(CommitLog::list(&options.log_dirs(root), options.io)?),
+            log: Arc::new(CommitLog::list(root, &options.log_dirs(root), options.io)?),
             kind: queue_kind(&root.join("consumequeue"))?,
             root: root.to_path_buf(),
             options: options.clone(),
@@ -98,7 +98,7 @@ impl MessageStore {
     /// # Errors
     /// [`Error::Io`].
     pub fn log_now(&self) -> Result<Arc<CommitLog>> {
-        CommitLog::list(&self.options.log_dirs(&self.root), self.options.io).map(Arc::new)
+        CommitLog::list(&self.root, &self.options.log_dirs(&self.root), self.options.io).map(Arc::new)
     }
 
     /// Its directory.

@@ -1,4 +1,5 @@
 //! What a store does, as who uses the crate sees it: one program, as linking it ten times would take longer than running it.
+mod beside;
 mod chance;
 mod export;
 mod faults;

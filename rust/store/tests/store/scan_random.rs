@@ -135,7 +135,7 @@ struct Walked {
 }
 
 fn walk(directory: &Path, io: Io) -> Walked {
-    let log = Arc::new(CommitLog::list(&[directory.to_path_buf()], io).expect("listed"));
+    let log = Arc::new(CommitLog::list(directory, &[directory.to_path_buf()], io).expect("listed"));
     let mut walk = LogWalk::new(log, 0, u64::MAX, 0);
     let (mut damage, mut records) = (DamageLog::default(), Vec::new());
     while walk.advance(&mut damage).expect("read") {

@@ -254,8 +254,12 @@ impl LogWriter {
     /// [`crate::Error::Io`]; then part of it may be in the file.
     pub fn write(&mut self) -> Result<()> {
         if let Some(current) = self.current.as_mut().filter(|_| !self.buffer.is_empty()) {
-            let at = self.position - self.buffer.len() as u64 - current.base;
-            current.file.write(&self.buffer, at, SIZE_WORD)?;
+            let mut at = self.position - self.buffer.len() as u64 - current.base;
+            // one after the other, as Java's: who walks the file meanwhile finds no record behind one in the making
+            for record in records(&self.buffer, current.file.is_mapped()) {
+                current.file.write(record, at, SIZE_WORD)?;
+                at += record.len() as u64;
+            }
             self.dirty = true;
             self.live.publish(self.position);
         }
@@ -274,6 +278,19 @@ impl LogWriter {
         }
         self.position - self.buffer.len() as u64
     }
+}
+
+/// The parts of the buffer that are written one by one: its records, or all of it where each write is a system call, which
+/// copies the bytes in their order.
+fn records(mut rest: &[u8], one_by_one: bool) -> impl Iterator<Item = &[u8]> {
+    std::iter::from_fn(move || {
+        let size = rest.first_chunk().map_or(0, |word| u32::from_be_bytes(*word) as usize);
+        // of a blank record only the head is in the buffer
+        let len = if one_by_one { size.clamp(SIZE_WORD.end, rest.len().max(SIZE_WORD.end)) } else { rest.len() };
+        let (record, behind) = rest.split_at(len.min(rest.len()));
+        rest = behind;
+        (!record.is_empty()).then_some(record)
+    })
 }
 
 #[cfg(test)]

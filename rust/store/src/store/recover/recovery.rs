@@ -198,7 +198,8 @@ impl<'a> Recovery<'a> {
         let (log, directory) = (self.store.log(), self.store.consume_queue_dir());
         let mut queues = QueueRepair::anew(log.clone(), table(self.store, self.queue_file_size), &directory, lagging)?
             .with_delay_levels(self.delay_levels);
-        let mut walk = LogWalk::new(log.clone(), log.min_offset(), end, u64::MAX).with_block_len(BLOCK_LEN);
+        let walk = LogWalk::new(log.clone(), log.min_offset(), end, u64::MAX);
+        let mut walk = walk.without_waiting().with_block_len(BLOCK_LEN);
         while walk.advance(&mut DamageLog::default())? {
             let block = walk.block();
             for record in block.records {
