@@ -109,6 +109,25 @@ def test_all_are_stored_without_waiting_and_queues_of_others_forgotten(
     assert store.clone() == {Q0: 1}
 
 
+def test_what_is_noted_while_all_are_stored_is_neither_forgotten_nor_followed_by_what_was_before(
+    instance: FakeInstance, store: RemoteBrokerOffsetStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for queue, offset in ((Q0, 1), (Q1, 2), (Q2, 3)):
+        store.update_offset(queue, offset)
+    update = instance.api.update_consumer_offset
+
+    def slow(*args: Any, **named: Any) -> None:
+        if not instance.api.asked:  # listeners go on meanwhile, with a queue that this member has just got, too
+            store.update_offset(Q1, 20)
+            store.update_offset(Q2, 30)
+        update(*args, **named)
+
+    monkeypatch.setattr(instance.api, "update_consumer_offset", slow)
+    store.persist_all([Q0, Q1])
+    assert [row[3:5] for row in instance.api.asked] == [(Q0, 1), (Q1, 20)]
+    assert store.clone() == {Q0: 1, Q1: 20, Q2: 30}
+
+
 def test_nothing_is_stored_or_forgotten_where_there_are_no_queues(
     instance: FakeInstance, store: RemoteBrokerOffsetStore
 ) -> None:

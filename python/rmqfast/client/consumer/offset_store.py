@@ -6,7 +6,7 @@ Source: `OffsetStore`, `ReadOffsetType`.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from enum import Enum
 from typing import Protocol
 
@@ -81,16 +81,12 @@ class OffsetTable:
         """Forgets a queue."""
         self._offsets.pop(queue, None)
 
-    def of(self, queues: Iterable[MessageQueue]) -> dict[MessageQueue, int]:
-        """Those of these queues that there are."""
-        return {queue: offset for queue in queues if (offset := self._offsets.get(queue)) is not None}
-
-    def keep_only(self, queues: Iterable[MessageQueue]) -> None:
-        """Forgets all other queues."""
-        kept = set(queues)
-        for queue in self._offsets.copy():
-            if queue not in kept:
-                self._offsets.pop(queue, None)
+    def forget(self, offsets: Mapping[MessageQueue, int]) -> None:
+        """Forgets queues, but for those whose offset is another by now: somebody has taken them meanwhile."""
+        with self._lock:
+            for queue, offset in offsets.items():
+                if self._offsets.get(queue) == offset:
+                    del self._offsets[queue]
 
     def clone(self, topic: str | None = None) -> dict[MessageQueue, int]:
         """A copy, of one topic or of all."""

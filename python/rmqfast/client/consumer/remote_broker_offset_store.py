@@ -6,6 +6,7 @@ Source: `RemoteBrokerOffsetStore`.
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Iterable
 
 from rmqfast.client.consumer.offset_store import NO_OFFSET, UNREACHABLE, OffsetTable, ReadOffsetType
@@ -28,6 +29,8 @@ class RemoteBrokerOffsetStore:
     def __init__(self, instance: ClientInstance, group: str) -> None:
         self._instance, self._group = instance, group
         self._table = OffsetTable()
+        # is held while an offset is read and sent: an older one never follows a newer one
+        self._sending = threading.Lock()
 
     def load(self) -> None:
         """Nothing is kept on this machine."""
@@ -48,17 +51,18 @@ class RemoteBrokerOffsetStore:
 
     def persist(self, queue: MessageQueue) -> None:
         """Tells the broker how far one queue is; does not wait for an answer."""
-        for known, offset in self._table.of([queue]).items():
-            self._told(known, offset)
+        self._told(queue)
 
     def persist_all(self, queues: Iterable[MessageQueue]) -> None:
         """Tells brokers how far these queues are, and forgets others; nothing where there are none."""
-        mine = list(queues)
+        # in this order: what was noted before `queues` are looked at, and is of none of them, was given up
+        others, mine = self._table.clone(), list(queues)
         if not mine:
             return
-        for queue, offset in self._table.of(mine).items():
-            self._told(queue, offset)
-        self._table.keep_only(mine)
+        for queue in mine:
+            others.pop(queue, None)
+            self._told(queue)
+        self._table.forget(others)
 
     def remove_offset(self, queue: MessageQueue) -> None:
         """Forgets a queue; the broker does not."""
@@ -92,11 +96,17 @@ class RemoteBrokerOffsetStore:
         self._table.update(queue, offset, increase_only=False)
         return offset
 
-    def _told(self, queue: MessageQueue, offset: int) -> None:
-        try:
-            self.update_to_broker(queue, offset)
-        except (ClientError, RemotingError) as error:
-            _log.warning("group %s: the broker does not get the offset %d of %s: %s", self._group, offset, queue, error)
+    def _told(self, queue: MessageQueue) -> None:
+        with self._sending:
+            offset = self._table.get(queue)
+            if offset is None:
+                return
+            try:
+                self.update_to_broker(queue, offset)
+            except (ClientError, RemotingError) as error:
+                _log.warning(
+                    "group %s: the broker does not get the offset %d of %s: %s", self._group, offset, queue, error
+                )
 
     def _address(self, queue: MessageQueue) -> str:
         found = self._instance.subscribe_address(queue.broker_name, 0, only_this=True)

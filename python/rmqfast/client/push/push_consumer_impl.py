@@ -224,7 +224,7 @@ class PushConsumerImpl:
 
     def persist_consumer_offset(self) -> None:
         """Stores offsets of the queues that it has."""
-        self.offsets.persist_all(set(self.rebalance.process_queues))
+        self.offsets.persist_all(self.rebalance.process_queues)
 
     def update_topic_subscribe_info(self, topic: str, queues: Sequence[MessageQueue]) -> None:
         """Takes the queues of a topic."""
