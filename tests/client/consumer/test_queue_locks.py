@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import pytest
 
@@ -103,3 +104,47 @@ def test_locks_are_given_up(instance: FakeInstance, locks: QueueLocks, process_q
         ("b:0", frozenset([B0]), False),
     ]
     assert not any(process_queue.is_locked for process_queue in process_queues.values())
+
+
+def test_what_is_given_up_is_unlocked_later_unless_it_is_locked_anew(instance: FakeInstance, locks: QueueLocks) -> None:
+    for queue in (A0, A1, B0):
+        locks.give_up(queue)
+    locks.lock(A0)
+    instance.api.asked.clear()
+    locks.unlock_given_up(A0)
+    assert instance.api.asked == []
+    locks.unlock_given_up(B0)
+    locks.unlock_given_up()
+    locks.unlock_given_up()
+    assert [(row[0], row[4], row[5]) for row in instance.api.asked] == [
+        ("unlock", frozenset([B0]), True),
+        ("unlock", frozenset([A1]), True),
+    ]
+
+
+def test_what_is_unlocked_while_all_locks_are_renewed_is_unlocked_again(
+    instance: FakeInstance, locks: QueueLocks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lock_batch = instance.api.lock_batch
+
+    def slow(address: str, *args: Any, **named: Any) -> set[MessageQueue]:
+        if address == "a:0":  # a rebalance gives a queue up, before the broker sees this
+            locks.unlock(A0)
+        return lock_batch(address, *args, **named)
+
+    monkeypatch.setattr(instance.api, "lock_batch", slow)
+    locks.lock_all()
+    asked = [(row[0], row[4]) for row in instance.api.asked]
+    assert asked == [
+        ("unlock", frozenset([A0])),
+        ("lock", frozenset([A0, A1])),
+        ("lock", frozenset([B0])),
+        ("unlock", frozenset([A0])),
+    ]
+    monkeypatch.undo()
+    instance.api.asked.clear()
+    locks.lock_all()
+    assert {row[4] for row in instance.api.asked} == {frozenset([A1]), frozenset([B0])}, "it is on its way out"
+    assert locks.lock(A0)
+    locks.lock_all()
+    assert instance.api.asked[-2][4] == frozenset([A0, A1])

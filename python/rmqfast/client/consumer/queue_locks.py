@@ -6,6 +6,7 @@ Source: `RebalanceImpl.lock`, `lockAll`, `unlock`, `unlockAll`.
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -42,19 +43,50 @@ class QueueLocks:
 
     def __init__(self, instance: ClientInstance, group: str, process_queues: Mapping[MessageQueue, Lockable]) -> None:
         self._instance, self._group, self._process_queues = instance, group, process_queues
+        self._given_up: set[MessageQueue] = set()
+        self._unlocked_here: set[MessageQueue] = set()
+        # is held until an unlock is sent: the lock that follows is behind it
+        self._unlocking = threading.RLock()
 
     def lock(self, queue: MessageQueue) -> bool:
         """Has one queue locked; False where another member has it, or the broker does not answer."""
+        with self._unlocking:
+            self._given_up.discard(queue)
+            self._unlocked_here.discard(queue)
         return queue in self._locked(queue.broker_name, [queue])
 
     def lock_all(self) -> None:
         """Has all queues locked that this member has, or their locks renewed."""
-        for broker_name, queues in _by_broker(list(self._process_queues)).items():
+        with self._unlocking:
+            mine = [queue for queue in list(self._process_queues) if queue not in self._unlocked_here]
+        for broker_name, queues in _by_broker(mine).items():
             self._locked(broker_name, queues)
+        with self._unlocking:
+            # what was unlocked while the broker was asked may be locked again, and would be nobody's for a minute
+            for queue in self._unlocked_here.intersection(mine):
+                self.unlock(queue)
 
     def unlock(self, queue: MessageQueue, *, oneway: bool = True) -> None:
         """Gives a lock up."""
-        self._unlocked(queue.broker_name, [queue], oneway=oneway)
+        with self._unlocking:
+            self._unlocked_here.add(queue)
+            if oneway:
+                self._unlocked(queue.broker_name, [queue], oneway=True)
+                return
+        self._unlocked(queue.broker_name, [queue], oneway=False)
+
+    def give_up(self, queue: MessageQueue) -> None:
+        """Notes a queue that `unlock_given_up` is to unlock, unless it is locked anew before."""
+        with self._unlocking:
+            self._given_up.add(queue)
+
+    def unlock_given_up(self, *queues: MessageQueue) -> None:
+        """Unlocks those of these queues that are given up still; all that are where none is named."""
+        with self._unlocking:
+            due = self._given_up.intersection(queues) if queues else self._given_up.copy()
+            self._given_up -= due
+            for queue in sorted(due):
+                self.unlock(queue)
 
     def unlock_all(self, *, oneway: bool = False) -> None:
         """Gives all locks up."""

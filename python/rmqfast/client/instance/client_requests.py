@@ -95,7 +95,8 @@ class ClientRequests(Requests):
             Those that it has locked now.
         """
         body = _lock_body(group, client_id, queues)
-        answer = self.ask(address, RequestCode.LOCK_BATCH_MQ, None, body, timeout=timeout)
+        # what this client has unlocked before without waiting for an answer is not unlocked after this
+        answer = self.ask_behind(address, RequestCode.LOCK_BATCH_MQ, None, body, timeout=timeout)
         return set(JsonObject.of_body(answer.body).queues("lockOKMQSet", most=_MOST))
 
     def unlock_batch(

@@ -347,7 +347,8 @@ class PushConsumerImpl:
     def _unlock_queues(self) -> None:
         """Lets other members have the queues, but for those that a listener is at work with."""
         if isinstance(self.service, ConsumeMessageOrderlyService) and self.is_in_order:
-            self.rebalance.unlock_given_up()
+            # the lock of a member that is gone would keep others away for a minute
+            self.rebalance.locks.unlock_given_up()
             for queue, process_queue in list(self.rebalance.process_queues.items()):
                 if not self.service.is_at_work(process_queue):
                     self.rebalance.locks.unlock(queue, oneway=False)

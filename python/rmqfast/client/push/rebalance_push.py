@@ -67,7 +67,6 @@ class RebalancePush(Rebalance[ProcessQueue]):
         super().__init__(instance, group, options.message_model, strategy, offsets)
         self._options, self._timings, self._pulls = options, timings, pulls
         self._dispatched: list[PullRequest[ProcessQueue]] = []
-        self._unlocking: set[MessageQueue] = set()
         self._thresholds, self._make, self._in_order, self._wall_clock = thresholds, make, in_order, wall_clock
 
     @property
@@ -157,22 +156,9 @@ class RebalancePush(Rebalance[ProcessQueue]):
             for request in dispatched:
                 self._pulls.submit(request)
 
-    def unlock_given_up(self) -> None:
-        """Unlocks at once what was given up and would be unlocked later.
-
-        The lock of a member that is gone would keep others away for a minute.
-        """
-        for queue in list(self._unlocking):
-            self._unlock(queue)
-
     def _store(self, queue: MessageQueue) -> None:
         self.offset_store.persist(queue)
         self.offset_store.remove_offset(queue)
-
-    def _unlock(self, queue: MessageQueue) -> None:
-        self._unlocking.discard(queue)
-        if queue not in self.process_queues:  # or it came back, and was locked anew
-            self.locks.unlock(queue)
 
     def _unlock_soon(self, queue: MessageQueue, process_queue: ProcessQueue) -> None:
         """Gives a lock up; where there are messages, somebody may still be at work, and it takes a while.
@@ -180,8 +166,8 @@ class RebalancePush(Rebalance[ProcessQueue]):
         Source: `RebalancePushImpl.unlockDelay`.
         """
         if process_queue.count:
-            self._unlocking.add(queue)
-            self._pulls.later(self._timings.unlock_delay, lambda: self._unlock(queue))
+            self.locks.give_up(queue)
+            self._pulls.later(self._timings.unlock_delay, lambda: self.locks.unlock_given_up(queue))
         else:
             self.locks.unlock(queue)
 
