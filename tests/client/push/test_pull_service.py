@@ -136,18 +136,21 @@ def test_offsets_are_corrected_where_nothing_is_left_to_do() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "offset", "flag"),
+    ("options", "offset", "in_order", "flag"),
     [
-        ({}, 5, 3),
-        ({}, 0, 2),
-        ({"message_model": "BROADCASTING"}, 5, 2),
-        ({"post_subscription_when_pull": True}, 5, 7),
-        ({"post_subscription_when_pull": True}, -1, 6),
+        ({}, 5, False, 3),
+        ({}, 0, False, 2),
+        ({}, 5, True, 2),
+        ({"message_model": "BROADCASTING"}, 5, False, 2),
+        ({"post_subscription_when_pull": True}, 5, False, 7),
+        ({"post_subscription_when_pull": True}, -1, False, 6),
     ],
 )
-def test_flags_say_what_else_the_broker_is_to_do(options: dict[str, Any], offset: int, flag: int) -> None:
+def test_flags_say_what_else_the_broker_is_to_do(
+    options: dict[str, Any], offset: int, in_order: bool, flag: int
+) -> None:
     scene = Scene(**options)
-    scene.consumer.offset = offset
+    scene.consumer.offset, scene.consumer.is_in_order = offset, in_order
     scene.answer(PullStatus.NO_NEW_MSG, 3)
     assert (scene.api.asked[-1]["sys_flag"], scene.api.asked[-1]["commit_offset"]) == (flag, offset if flag & 1 else 0)
 
