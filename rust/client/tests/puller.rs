@@ -3,6 +3,7 @@ use rmqfast_client::puller::{Assignment, Fetched, Gather, Item, PullStatus, Pull
 use rmqfast_remoting::{Command, Header, Limits, Value, frame};
 use rmqfast_store::format::host::Host;
 use rmqfast_store::format::message::NewMessage;
+use rmqfast_waiting::{HeldPort, PATIENCE, deadline};
 use std::collections::HashMap;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -133,7 +134,7 @@ fn record(topic: &str, queue_offset: i64, out: &mut Vec<u8>) {
 
 fn options() -> PullerOptions {
     let retry = Duration::from_millis(20);
-    PullerOptions { consumer_group: "g".into(), retry, timeout: Duration::from_secs(5), ..PullerOptions::default() }
+    PullerOptions { consumer_group: "g".into(), retry, timeout: PATIENCE, ..PullerOptions::default() }
 }
 
 fn queue(topic: &str) -> Queue {
@@ -143,7 +144,7 @@ fn queue(topic: &str) -> Queue {
 /// Takes until each topic's end; how many messages each had, and how often the connection was lost.
 fn drain(puller: &Puller, topics: &[&str]) -> (HashMap<String, i64>, usize) {
     let (mut got, mut ended, mut lost) = (HashMap::new(), 0, 0);
-    let until = Instant::now() + Duration::from_secs(60);
+    let until = deadline();
     while ended < topics.len() {
         let items = puller.take(until, 16).expect("open");
         assert!(!items.is_empty(), "no end in time: {got:?}");
@@ -197,7 +198,7 @@ fn who_gathers_takes_much_at_a_time_and_the_rest_at_the_end() {
     puller.assign(queue("a"), Assignment { end: Some(5000), ..Assignment::default() });
     let (mut sizes, mut next) = (Vec::new(), 0);
     while next < 5000 {
-        let items = puller.take(Instant::now() + Duration::from_secs(60), 1000).expect("open");
+        let items = puller.take(deadline(), 1000).expect("open");
         let fetched =
             items.iter().filter_map(|item| if let Item::Fetched(fetched) = item { Some(fetched) } else { None });
         sizes.push(fetched.inspect(|fetched| note(fetched, &mut next)).map(|fetched| fetched.bytes()).sum::<usize>());
@@ -230,7 +231,7 @@ fn a_broker_that_says_nothing_is_left_for_a_new_connection() {
     let timeout = Duration::from_millis(200);
     let puller = Puller::open(&fake.address, PullerOptions { timeout, ..options() }).expect("open");
     puller.assign(queue("a"), Assignment::default());
-    let until = Instant::now() + Duration::from_secs(20);
+    let until = deadline();
     let mut seen = (false, false);
     while seen != (true, true) {
         assert!(Instant::now() < until);
@@ -252,14 +253,12 @@ fn a_broker_that_says_nothing_is_left_for_a_new_connection() {
 
 #[test]
 fn nobody_at_the_address_is_told_and_tried_again() {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("listening");
-    let address = listener.local_addr().expect("an address").to_string();
-    drop(listener);
-    let puller = Puller::open(&address, options()).expect("open");
+    let held = HeldPort::new();
+    let puller = Puller::open(&held.address, options()).expect("open");
     puller.assign(queue("a"), Assignment::default());
-    let items = puller.take(Instant::now() + Duration::from_secs(10), 1).expect("open");
+    let items = puller.take(deadline(), 1).expect("open");
     assert!(matches!(&items[..], [Item::Disconnected(reason)] if reason.starts_with("connect to <127.0.0.1:")));
-    let listener = TcpListener::bind(&address).expect("listening again");
+    let listener = TcpListener::bind(&held.address).expect("listening");
     listener.accept().expect("it was tried again");
 }
 
@@ -277,7 +276,7 @@ fn a_signature_is_in_each_request_and_a_signer_that_fails_is_told() {
     });
     let puller = Puller::open(&fake.address, PullerOptions { sign: Some(sign), ..options() }).expect("open");
     puller.assign(queue("a"), Assignment { end: Some(40), ..Assignment::default() });
-    let items = puller.take(Instant::now() + Duration::from_secs(10), 1).expect("open");
+    let items = puller.take(deadline(), 1).expect("open");
     assert!(matches!(&items[..], [Item::Fetched(f)] if f.remark == "signing a pull failed: no key"));
     assert_eq!(drain(&puller, &["a"]).0["a"], 40);
     assert!(calls.load(Ordering::Relaxed) >= 3);

@@ -194,6 +194,7 @@ impl Completions {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rmqfast_waiting::PATIENCE;
     use std::sync::mpsc::channel;
     use std::thread;
 
@@ -204,7 +205,7 @@ mod tests {
         thread::scope(|scope| {
             for _ in 0..2 {
                 let (told, completions) = (told.clone(), &completions);
-                scope.spawn(move || told.send(completions.take(64, Duration::from_secs(20)).map(|all| all.len())));
+                scope.spawn(move || told.send(completions.take(64, PATIENCE).map(|all| all.len())));
             }
             while completions.lock().idle < 2 {
                 thread::yield_now();
@@ -216,8 +217,7 @@ mod tests {
             drop(state);
             // as for the first of them alone: the others came before anybody took it
             completions.arrived.notify_one();
-            let mut counts: Vec<_> =
-                (0..2).map(|_| taken.recv_timeout(Duration::from_secs(10)).expect("woken")).collect();
+            let mut counts: Vec<_> = (0..2).map(|_| taken.recv_timeout(PATIENCE).expect("woken")).collect();
             counts.sort();
             assert_eq!(counts, [Some(1), Some(2)]);
         });

@@ -8,6 +8,7 @@ use rmqfast_store::format::host::Host;
 use rmqfast_store::format::message::Message;
 use rmqfast_store::store::append::{AppendOptions, Appender, Flush};
 use rmqfast_store::store::get_limits::GetLimits;
+use rmqfast_waiting::{PATIENCE, until};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
 use std::sync::Arc;
@@ -20,19 +21,6 @@ pub const SEND: i32 = 10;
 pub const PULL: i32 = 11;
 pub const SEND_V2: i32 = 310;
 pub const SEND_BATCH: i32 = 320;
-
-/// Far longer than any machine needs: whoever waited for so long waited in vain.
-pub const PATIENCE: Duration = Duration::from_secs(60);
-
-/// Waits until a condition is true.
-#[track_caller]
-pub fn until(what: &str, mut condition: impl FnMut() -> bool) {
-    let end = Instant::now() + PATIENCE;
-    while !condition() {
-        assert!(Instant::now() < end, "not in time: {what}");
-        std::thread::sleep(Duration::from_millis(2));
-    }
-}
 
 /// The parts of a broker that this crate has.
 pub struct Broker {

@@ -1,12 +1,13 @@
 //! Pulls: each check in its order, what is given, how far a group is.
 use crate::broker::{
-    Broker, COMMIT, Fields, GROUP, OWN, PATIENCE, PULL, RW, SUSPEND, broker, broker_with, field, pull, records, with,
+    Broker, COMMIT, Fields, GROUP, OWN, PULL, RW, SUSPEND, broker, broker_with, field, pull, records, with,
 };
 use rmqfast_broker::{Group, Subscription, Topic};
 use rmqfast_remoting::{SerializeType, Value};
 use rmqfast_store::format::tag::tags_code;
 use rmqfast_store::store::append::AppendOptions;
 use rmqfast_store::store::get_limits::GetLimits;
+use rmqfast_waiting::PATIENCE;
 
 const FAQ: &str = "\nSee http://rocketmq.apache.org/docs/faq/ for further details.";
 const LITE_PULL: i32 = 361;

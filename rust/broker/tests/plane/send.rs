@@ -1,12 +1,13 @@
 //! Sends, and why they are refused.
 use crate::broker::{
-    Broker, COMMIT, GROUP, PATIENCE, PULL, RW, SEND, SEND_BATCH, SEND_V2, SUSPEND, broker, broker_with, field, long,
-    pull, records, short, sync, until, with,
+    Broker, COMMIT, GROUP, PULL, RW, SEND, SEND_BATCH, SEND_V2, SUSPEND, broker, broker_with, field, long, pull,
+    records, short, sync, with,
 };
 use rmqfast_broker::Topic;
 use rmqfast_remoting::{Event, Header, ONEWAY, SerializeType, Value};
 use rmqfast_store::file::disk::{self, Call, Watcher};
 use rmqfast_store::store::append::AppendOptions;
+use rmqfast_waiting::{PATIENCE, until};
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;

@@ -1,9 +1,9 @@
 //! A client's connections on real sockets.
-use crate::waiting::{HeldPort, PATIENCE, until};
 use rmqfast_remoting::{
     Answer, Ask, Command, Completion, Completions, Connection, Connections, ConnectionsOptions, Error, Event, Handler,
     Header, Mailbox, Outgoing, Server, ServerOptions, never,
 };
+use rmqfast_waiting::{HeldPort, PATIENCE, until};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -2,4 +2,3 @@
 mod connections;
 mod server;
 mod tls;
-mod waiting;

@@ -1,9 +1,9 @@
 //! A server on a real socket.
-use crate::waiting::{HeldPort, PATIENCE, until};
 use rmqfast_remoting::{
     Answer, Body, Client, Command, Connection, Error, Event, Handler, Header, Limits, Mailbox, Outgoing, SerializeType,
     Server, ServerOptions, Value, frame,
 };
+use rmqfast_waiting::{HeldPort, PATIENCE, until};
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::sync::Arc;

@@ -1,10 +1,10 @@
 //! Servers and clients with TLS, on real sockets.
-use crate::waiting::{PATIENCE, until};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa};
 use rmqfast_remoting::{
     Answer, Body, Client, ClientAuth, ClientTls, Command, Connection, Error, Event, Handler, Header, KeyPair, Mailbox,
     Outgoing, Server, ServerOptions, ServerTls, TlsMode, Trust,
 };
+use rmqfast_waiting::{PATIENCE, until};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use std::io::{Read, Write};

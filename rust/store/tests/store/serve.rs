@@ -11,13 +11,14 @@ use rmqfast_store::store::retain::RetainOptions;
 use rmqfast_store::store::serve::{Arrival, ArrivalListener, Every, Live, LiveQueue, PullFilter, TagCodes};
 use rmqfast_store::store::time_search::TimeRule;
 use rmqfast_store::store::{GetLimits, GetMessageStatus, MessageStore, OpenOptions};
+use rmqfast_waiting::{PATIENCE, deadline};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 const STORED_AT: i64 = 1_700_000_000_000;
 const YEAR_MS: i64 = 365 * 24 * 3_600_000;
@@ -151,7 +152,7 @@ fn readers_get_every_message_once_and_in_order_while_others_append() {
                 let live = &live;
                 scope.spawn(move || {
                     let mut consumers = QUEUES.map(|queue| Consumer::new(live, queue));
-                    let until = Instant::now() + Duration::from_secs(30);
+                    let until = deadline();
                     while consumers.iter().any(|consumer| consumer.seen.len() < each as usize) {
                         assert!(Instant::now() < until, "messages are missing");
                         consumers.iter_mut().for_each(|consumer| _ = consumer.pull());
@@ -502,7 +503,7 @@ fn one_wait_for_the_disk_serves_many_appends() {
     let before = syncs.count.load(Ordering::SeqCst);
     // the thread that flushes may have come once
     assert!(before <= 2, "{before}");
-    appender.wait_flushed(position, Some(Duration::from_secs(60))).expect("flushed");
+    appender.wait_flushed(position, Some(PATIENCE)).expect("flushed");
     assert!(appender.flushed_to() >= position);
     let after = syncs.count.load(Ordering::SeqCst);
     appender.wait_flushed(position, None).expect("flushed before");

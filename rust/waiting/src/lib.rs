@@ -1,4 +1,4 @@
-//! How tests wait: until something is true, never for time to pass.
+//! How tests wait: until something is true, never for time to pass. `tests/waiting.py` is the same for Python.
 use rustix::net::{AddressFamily, SocketType, bind, getsockname, socket, sockopt};
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::os::fd::OwnedFd;
@@ -8,22 +8,36 @@ use std::time::{Duration, Instant};
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Waits until a condition is true.
+///
+/// # Panics
+/// It does not become true in a minute; `what` says what was waited for.
 #[track_caller]
 pub fn until(what: &str, mut condition: impl FnMut() -> bool) {
-    let end = Instant::now() + PATIENCE;
+    let end = deadline();
     while !condition() {
         assert!(Instant::now() < end, "not in time: {what}");
         std::thread::sleep(Duration::from_millis(2));
     }
 }
 
+/// When whoever begins to wait now has waited in vain.
+pub fn deadline() -> Instant {
+    Instant::now() + PATIENCE
+}
+
 /// An address that the system gives to nobody else: connections are refused until a server listens there.
 pub struct HeldPort {
+    /// `host:port`.
     pub address: String,
     _socket: OwnedFd,
 }
 
 impl HeldPort {
+    /// Takes a free port of the loopback interface.
+    ///
+    /// # Panics
+    /// None is free.
+    #[expect(clippy::new_without_default, reason = "who takes a port says so")]
     pub fn new() -> Self {
         let held = socket(AddressFamily::INET, SocketType::STREAM, None).expect("a socket");
         bind(&held, &SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0)).expect("bound");
