@@ -50,6 +50,8 @@ pub struct LogWalk {
     segment: Option<(usize, Segment)>,
     window: (u64, usize),
     records: Vec<RecordAt>,
+    /// The record that was read once more, as it had been finished meanwhile.
+    finished: Option<u64>,
     retries: u32,
     max_retries: u32,
     block_len: usize,
@@ -79,6 +81,7 @@ impl LogWalk {
             segment: None,
             window: (0, 0),
             records: Vec::new(),
+            finished: None,
             retries: 0,
             max_retries: TAIL_RETRIES,
             block_len: BLOCK_LEN,
@@ -214,8 +217,13 @@ impl LogWalk {
         let (base, end) = (file.base, file.end());
         let Some((_, segment)) = &mut self.segment else { return Ok(()) };
         match resync(&self.log, index, segment, self.position - base)? {
-            // The record was finished meanwhile.
-            Resync::At(_) if is_start(segment, self.position - base, base, end - base)? => {}
+            // The record was finished meanwhile. Once: who reads files that others harm comes to an end, too.
+            Resync::At(_)
+                if self.finished != Some(self.position)
+                    && is_start(segment, self.position - base, base, end - base)? =>
+            {
+                self.finished = Some(self.position);
+            }
             Resync::At(at) => self.skip_to(base + at, reason, damage),
             Resync::Nowhere(_) if self.log.continues_behind(index) => self.skip_to(end, reason, damage),
             // However long its writer takes: who looks later finds it.

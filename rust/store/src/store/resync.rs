@@ -33,7 +33,8 @@ pub fn resync(log: &CommitLog, index: usize, segment: &mut Segment, from: u64) -
     let mut step = FIRST_STEP;
     while at < file.len {
         at = segment.next_data(at, file.len).saturating_sub(OVERLAP as u64).max(at);
-        let window = segment.window(at, step + OVERLAP)?.to_vec();
+        let left = file.len.saturating_sub(at);
+        let window = segment.window(at, left.min((step + OVERLAP) as u64) as usize)?.to_vec();
         if window.is_empty() {
             break;
         }
@@ -60,13 +61,14 @@ fn candidates(window: &[u8]) -> impl Iterator<Item = usize> {
     })
 }
 
-/// Whether a sound record or the blank that ends the file stands at a position of it.
+/// Whether a sound record or the blank that ends the file stands at a position of it; `len` is what the file had when it was
+/// listed, and bytes behind are none of it, as for who reads it.
 ///
 /// # Errors
 /// [`crate::Error::Io`].
 pub fn is_start(segment: &Segment, at: u64, base: u64, len: u64) -> Result<bool> {
     let mut bytes = Vec::new();
-    segment.read_into(at, HEAD_LEN, &mut bytes)?;
+    segment.read_into(at, len.saturating_sub(at).min(HEAD_LEN as u64) as usize, &mut bytes)?;
     match Layout::decode(&bytes) {
         Ok(Item::Blank(size)) => Ok(at + size as u64 == len),
         Ok(Item::Message(l)) => Ok(sound(&bytes, l, base + at, true).is_none()),

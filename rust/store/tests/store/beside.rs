@@ -23,11 +23,14 @@ fn append(appender: &Appender, count: u64) {
     appender.append(&Messages::new((0..count).map(message).collect()), None, 0).expect("appended");
 }
 
+fn store(root: &Path) -> MessageStore {
+    MessageStore::open(root, &OpenOptions::default()).expect("opened")
+}
+
 /// How many records a walk finds by now, and the first damage.
 fn walked(root: &Path) -> (u64, Option<Damage>) {
-    let store = MessageStore::open(root, &OpenOptions::default()).expect("opened");
     let (mut walk, mut damage, mut count) =
-        (LogWalk::new(store.log().clone(), 0, u64::MAX, 0), DamageLog::default(), 0);
+        (LogWalk::new(store(root).log().clone(), 0, u64::MAX, 0), DamageLog::default(), 0);
     while walk.advance(&mut damage).expect("read") {
         count += walk.block().records.len() as u64;
     }
@@ -56,14 +59,37 @@ fn a_reader_beside_a_writer_sees_ever_more_records_and_no_damage() {
 }
 
 #[test]
+fn a_file_that_was_short_when_it_was_listed_and_is_whole_again_is_read_to_where_it_was_cut() {
+    let dir = directory();
+    let appender = Appender::open(dir.path(), options()).expect("new");
+    // short ones: all of the third is in the first bytes that are looked at
+    let message = || OwnedMessage { topic: "T".into(), body: b"x".to_vec(), ..Default::default() };
+    appender.append(&Messages::new(vec![message(), message(), message(), message()]), None, 0).expect("appended");
+    appender.close().expect("closed");
+    let path = dir.path().join("commitlog/00000000000000000000");
+    let whole = std::fs::read(&path).expect("read");
+    let mut walk = LogWalk::new(store(dir.path()).log().clone(), 0, u64::MAX, 0);
+    assert!(walk.advance(&mut DamageLog::default()).expect("read"));
+    let third = u64::from(walk.block().records[2].at);
+    std::fs::File::options().write(true).open(&path).and_then(|file| file.set_len(third + 60)).expect("cut");
+    let mut walk = LogWalk::new(store(dir.path()).log().clone(), 0, u64::MAX, 0);
+    std::fs::write(&path, whole).expect("whole again");
+    let (mut damage, mut count) = (DamageLog::default(), 0);
+    while walk.advance(&mut damage).expect("read") {
+        count += walk.block().records.len();
+    }
+    let places: Vec<_> = damage.entries().iter().map(|damage| (damage.offset, damage.length)).collect();
+    assert_eq!((count, places), (2, vec![(third, 60)]));
+}
+
+#[test]
 fn a_record_in_the_making_ends_the_log_while_a_broker_has_the_store_and_is_damage_afterwards() {
     let dir = directory();
     let appender = Appender::open(dir.path(), options()).expect("new");
     append(&appender, 3);
     appender.close().expect("closed");
     let file = std::fs::File::options().write(true).open(dir.path().join("commitlog/00000000000000000000"));
-    let end =
-        MessageStore::open(dir.path(), &OpenOptions::default()).expect("opened").unlisted().expect("read").log_end();
+    let end = store(dir.path()).unlisted().expect("read").log_end();
     // all but the size of the next record, which is written last
     file.expect("there").write_all_at(&[0x55; 100], end + 4).expect("written");
     let broker = StoreLock::acquire(dir.path()).expect("free");
