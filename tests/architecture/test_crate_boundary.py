@@ -13,10 +13,18 @@ ROOT = Path(__file__).parents[2]
 
 @cache
 def dependencies() -> dict[str, set[str]]:
-    """The crates of the workspace, each with the names of its own dependencies, those for tests and builds included."""
+    """The crates of the workspace, each with the names of its own dependencies, those of builds and of tests included.
+
+    The one by which tests wait is left out, where it is a dependency of tests alone.
+    """
     command = ["cargo", "metadata", "--no-deps", "--offline", "--format-version", "1"]
     metadata: dict[str, Any] = json.loads(subprocess.run(command, cwd=ROOT, capture_output=True, check=True).stdout)
-    return {crate["name"]: {d["name"] for d in crate["dependencies"]} for crate in metadata["packages"]}
+    return {
+        crate["name"]: {
+            d["name"] for d in crate["dependencies"] if (d["name"], d["kind"]) != ("rmqfast-waiting", "dev")
+        }
+        for crate in metadata["packages"]
+    }
 
 
 def test_only_the_binding_names_pyo3() -> None:
