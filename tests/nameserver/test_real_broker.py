@@ -73,7 +73,7 @@ def test_a_real_broker_is_known_is_administered_and_goes(lab: Lab) -> None:
     assert '"readQueueNums":3' in lab.admin("topicRoute", "-t", "wire")
 
     def is_wiped() -> bool:
-        # what the broker was about to register gives it the right back, on RocketMQ's name server as well
+        # a registration that was on its way may have given it the right back
         return "OK, " in lab.admin("wipeWritePerm", "-b", "broker-a") and '"perm":4' in lab.admin(
             "topicRoute", "-t", "wire"
         )
