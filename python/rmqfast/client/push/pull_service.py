@@ -189,10 +189,10 @@ class PullMessageService:
 
     def _ask(self, request: PullRequest[ProcessQueue], subscription: SubscriptionData) -> None:
         options, flag, commit, began = self._options, _SUSPEND, 0, self._clock()
-        # a pull goes over another connection than what is stored when a queue is given up: it may come to the broker
-        # behind that, and have the next member begin where this one was; only in order that matters
-        is_told = options.is_clustering and not self._consumer.is_in_order
-        if is_told and (offset := self._consumer.memory_offset(request.queue)) > 0:
+        # A pull and the offset stored when a queue is given up use different connections. If the broker reads the pull
+        # later, the group goes back to the pull's offset: in order, messages would be consumed twice.
+        commits = options.is_clustering and not self._consumer.is_in_order
+        if commits and (offset := self._consumer.memory_offset(request.queue)) > 0:
             flag, commit = flag | _COMMIT, offset
         if options.post_subscription_when_pull and not subscription.class_filter_mode:
             flag |= _SUBSCRIPTION

@@ -61,7 +61,7 @@ impl StoreLock {
     pub fn is_held(root: &Path) -> bool {
         let Ok(meta) = root.metadata() else { return false };
         let ours = Owned { device: meta.dev(), inode: meta.ino(), process: std::process::id() };
-        // held to the end: a lock that is taken meanwhile would go with the file that is closed here
+        // The list stays locked until the file is closed: closing any descriptor of a file drops this process's lock on it.
         let list = OWNED.lock().unwrap_or_else(PoisonError::into_inner);
         list.contains(&ours) || File::open(root.join(NAME)).is_ok_and(|file| holder(&file).is_some())
     }

@@ -50,7 +50,7 @@ pub struct LogWalk {
     segment: Option<(usize, Segment)>,
     window: (u64, usize),
     records: Vec<RecordAt>,
-    /// The record that was read once more, as it had been finished meanwhile.
+    /// Position of the last record that was read again because its writer had finished it meanwhile.
     finished: Option<u64>,
     retries: u32,
     max_retries: u32,
@@ -217,7 +217,7 @@ impl LogWalk {
         let (base, end) = (file.base, file.end());
         let Some((_, segment)) = &mut self.segment else { return Ok(()) };
         match resync(&self.log, index, segment, self.position - base)? {
-            // The record was finished meanwhile. Once: who reads files that others harm comes to an end, too.
+            // The record was finished meanwhile. Once at each position, or a harmed file could keep the walk here for ever.
             Resync::At(_)
                 if self.finished != Some(self.position)
                     && is_start(segment, self.position - base, base, end - base)? =>

@@ -61,8 +61,8 @@ fn candidates(window: &[u8]) -> impl Iterator<Item = usize> {
     })
 }
 
-/// Whether a sound record or the blank that ends the file stands at a position of it; `len` is what the file had when it was
-/// listed, and bytes behind are none of it, as for who reads it.
+/// Whether a sound record, or the blank that ends the file, starts at position `at`. `len` is the file's length when it was
+/// listed; bytes behind it are not read, as a walk does not read them either.
 ///
 /// # Errors
 /// [`crate::Error::Io`].
