@@ -305,6 +305,20 @@ def test_it_looks_once_a_heartbeat_until_it_is_stopped() -> None:
     assert handle.is_cancelled
 
 
+def test_a_look_that_is_under_way_when_it_is_stopped_tells_nobody(caplog: pytest.LogCaptureFixture) -> None:
+    group, heard = Group(), list[SubscriptionConflict]()
+    group.members["c2"] = group.table = wants("B", 2)
+    watcher: SubscriptionWatcher
+
+    def mine() -> list[SubscriptionData]:
+        watcher.stop()  # meanwhile, as a consumer that shuts down
+        return [wants("A")]
+
+    watcher = SubscriptionWatcher(group, GROUP, mine, heard.append)
+    assert len(watcher.look()) == 1
+    assert (heard, watcher.warnings, caplog.text) == ([], 0, "")
+
+
 @pytest.mark.long
 @pytest.mark.soak
 @pytest.mark.timeout(400)

@@ -91,6 +91,9 @@ class SubscriptionWatcher:
         self._stale: set[str] = set()
         self._attempts: dict[str, int] = {}
         self._handle: Handle | None = None
+        #: Held while conflicts are told; whoever is told may stop this.
+        self._telling = threading.RLock()
+        self._is_stopped = False
 
     def start(self, scheduler: Scheduler, interval: float) -> None:
         """Looks after each heartbeat from now on; nothing where it does so already.
@@ -103,7 +106,9 @@ class SubscriptionWatcher:
             self._handle = scheduler.every(min(LATER, interval), interval, self.look_soon)
 
     def stop(self) -> None:
-        """Looks no more by itself."""
+        """Looks no more by itself; a look that is under way tells of nothing."""
+        with self._telling:
+            self._is_stopped = True
         if self._handle is not None:
             self._handle.cancel()
             self._handle = None
@@ -211,14 +216,21 @@ class SubscriptionWatcher:
                 _log.info("group %s: its members subscribe alike to %s again", self._group, conflict.topic)
         for conflict in found:
             if conflict not in before:
-                self.warnings += 1
-                _log.warning("%s; messages get lost: give each expression a group of its own", conflict)
                 self._tell(conflict)
 
     def _tell(self, conflict: SubscriptionConflict) -> None:
-        if self._on_conflict is None:
-            return
+        with self._telling:
+            if self._is_stopped:
+                return
+            self.warnings += 1
+            _log.warning("%s; messages get lost: give each expression a group of its own", conflict)
+            if self._on_conflict is not None:
+                self._tell_application(self._on_conflict, conflict)
+
+    def _tell_application(
+        self, on_conflict: Callable[[SubscriptionConflict], None], conflict: SubscriptionConflict
+    ) -> None:
         try:
-            self._on_conflict(conflict)
+            on_conflict(conflict)
         except Exception:  # noqa: BLE001 - it is the application's
             _log.exception("group %s: who is told of conflicts fails", self._group)
