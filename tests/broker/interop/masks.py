@@ -25,7 +25,7 @@ PROPERTIES = {
 TEXTS = (
     (re.compile(r"127\.0\.0\.1:\d+"), "<address>"),
     (re.compile(r"\b[0-9A-F]{56}\b|\b[0-9A-F]{32}\b"), "<id>"),
-    (re.compile(r"\b1[789]\d{11}\b"), "<ms>"),
+    (re.compile(r"(?<!#)\b1[789]\d{11}\b"), "<ms>"),  # behind # a client id has how long the machine has run, in ns
     (re.compile(r"20\d\d-\d\d-\d\d[ ,T]\d\d:\d\d:\d\d([,.]\d{3})?"), "<time>"),
     (re.compile(r"cost \d+ ?ms"), "cost <ms>"),
 )
@@ -52,7 +52,7 @@ PRINTED = (
     (re.compile(r"^(\S+\s+\d+\s+(?:V4_9_4\s+PUSH\s+CLUSTERING|OFFLINE)\s+)\d+(\s+\d+)$"), r"\1<tps>\2"),
     (re.compile(r"^(broker-a\s+)\d+(\s+SEND_OK)"), r"\1<queue>\2"),  # the first send goes to any queue
     (re.compile(r"^(broker-a\s+\d+\s+true\s+)\d+$"), r"\1<ms>"),
-    (re.compile(r"\b20\d{12}\b"), "<time>"),
+    (re.compile(r"(?<!#)\b20\d{12}\b"), "<time>"),
     (re.compile(r"\d{1,3}(\.\d{1,3}){3}@\d+(#\d+)?(@STREAM)?|[\w.:-]+@\d+#\d+(@STREAM)?"), "<client>"),
     (re.compile(r"@[0-9a-f]{5,8}\b|\$\$Lambda\S*"), "<object>"),
     (re.compile(r"\b\d{17,}\b"), "<digits>"),
