@@ -25,7 +25,7 @@ PROPERTIES = {
 TEXTS = (
     (re.compile(r"127\.0\.0\.1:\d+"), "<address>"),
     (re.compile(r"\b[0-9A-F]{56}\b|\b[0-9A-F]{32}\b"), "<id>"),
-    (re.compile(r"(?<!#)\b1[789]\d{11}\b"), "<ms>"),  # behind # a client id has how long the machine has run, in ns
+    (re.compile(r"(?<!#)\b1[789]\d{11}\b"), "<ms>"),  # a client id ends in # and the uptime in ns
     (re.compile(r"20\d\d-\d\d-\d\d[ ,T]\d\d:\d\d:\d\d([,.]\d{3})?"), "<time>"),
     (re.compile(r"cost \d+ ?ms"), "cost <ms>"),
 )

@@ -106,7 +106,7 @@ class SubscriptionWatcher:
             self._handle = scheduler.every(min(LATER, interval), interval, self.look_soon)
 
     def stop(self) -> None:
-        """Looks no more by itself; a look that is under way tells of nothing."""
+        """Looks no more by itself; a look that is under way reports no conflict."""
         with self._telling:
             self._is_stopped = True
         if self._handle is not None:
