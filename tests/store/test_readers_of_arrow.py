@@ -34,3 +34,13 @@ def test_duckdb_queries_the_stream(golden_store: PathOf) -> None:
     [found] = connection.execute("SELECT count(*), max(queue_offset) FROM messages").fetchall()
     table = scan(golden_store).to_arrow()
     assert found == (table.num_rows, max(table["queue_offset"].to_pylist()))
+
+
+def test_each_reading_of_a_scan_starts_anew(golden_store: PathOf) -> None:
+    messages = scan(golden_store)
+    connection = duckdb.connect()
+    next(messages.batches())  # a reading that is given up
+    assert connection.execute("SELECT queue_offset FROM messages LIMIT 1").fetchall()
+    for _ in range(2):
+        assert connection.execute("SELECT count(*) FROM messages").fetchall() == [(1259,)]
+        assert len(messages.to_pandas()) == len(messages.to_polars()) == messages.to_arrow().num_rows == 1259

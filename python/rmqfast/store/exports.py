@@ -6,6 +6,7 @@ import fcntl
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Literal, TextIO, get_args
 
@@ -118,7 +119,7 @@ class Exports(Lookups):
     def _export_lines(
         self, out: str | os.PathLike[str] | TextIO, request: ScanRequest, progress: Progress | None
     ) -> ExportReport:
-        found = Scan(self._native.scan(request, way=None, threads=1))
+        found = Scan(partial(self._native.scan, request, way=None, threads=1))
         if isinstance(out, str | os.PathLike):
             path = os.fspath(out)
             with _new_file(Path(path)) as file:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Literal, Self
 
@@ -112,7 +113,7 @@ class MessageStore(Exports):
             verify_crc=verify_crc,
             max_body_bytes=max_body_bytes,
         )
-        return Scan(self._native.scan(request, way=way, threads=threads))
+        return Scan(partial(self._native.scan, request, way=way, threads=threads))
 
     def plan(
         self, request: ScanRequest, *, cut_bytes: int, readers: int = 1, way: Way | None = None
@@ -148,7 +149,7 @@ class MessageStore(Exports):
 
         Source: as `scan`.
         """
-        return Scan(self._native.scan_pieces(request, list(pieces)))
+        return Scan(partial(self._native.scan_pieces, request, list(pieces)))
 
     def tail(
         self,

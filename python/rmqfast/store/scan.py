@@ -1,9 +1,9 @@
-"""A scan in progress: an Arrow stream, and its shortcuts to the libraries that read one."""
+"""A scan: an Arrow stream that starts anew for each reader, and its shortcuts to the libraries that read one."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from rmqfast import _native
@@ -19,34 +19,36 @@ __all__ = ["Scan", "imported"]
 
 
 class Scan:
-    """Messages of a store as a stream of Arrow record batches, once through.
+    """Messages of a store as a stream of Arrow record batches. Each reading starts anew.
 
     Anything that knows the Arrow PyCapsule interface reads it: `pyarrow.RecordBatchReader.from_stream(scan)`,
-    `polars.DataFrame(scan)`, `duckdb.sql("from scan")` over the former. Memory is bounded by the batch size.
+    `polars.DataFrame(scan)`, `duckdb.sql("from scan")`. Memory is bounded by the batch size.
 
     Example:
         >>> import rmqfast
         >>> store = rmqfast.open_store(getfixture("golden_store")("basic-4.9.4"))
-        >>> store.scan("fx_q1", columns=["queue_offset"]).to_arrow().num_rows
-        1259
+        >>> scan = store.scan("fx_q1", columns=["queue_offset"])
+        >>> scan.to_arrow().num_rows, scan.to_arrow().num_rows
+        (1259, 1259)
     """
 
-    def __init__(self, native: _native.Scan) -> None:
-        self._native = native
-        self._warned = False
+    def __init__(self, start: Callable[[], _native.Scan]) -> None:
+        self._start = start
+        self._latest = start()  # at once: who asks for what cannot be read hears of it where he asked
+        self._is_taken = False
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """The Arrow C stream; whoever takes it takes the rest of the scan."""
-        return self._native.__arrow_c_stream__(requested_schema)
+        """The Arrow C stream of a new reading."""
+        return self._reading().__arrow_c_stream__(requested_schema)
 
     def __arrow_c_schema__(self) -> object:
         """The Arrow C schema of the batches."""
-        return self._native.__arrow_c_schema__()
+        return self._latest.__arrow_c_schema__()
 
     @property
     def damage(self) -> list[Damage]:
-        """What the scan could not use so far, at most 10,000 entries."""
-        return [Damage(*entry) for entry in self._native.damage[0]]
+        """What the latest reading could not use so far, at most 10,000 entries."""
+        return [Damage(*entry) for entry in self._latest.damage[0]]
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yields pyarrow record batches.
@@ -56,9 +58,10 @@ class Scan:
             StoreError: The store cannot be read.
         """
         pa = imported("pyarrow", "arrow")
-        while (batch := self._native.next_batch()) is not None:
+        reading = self._reading()
+        while (batch := reading.next_batch()) is not None:
             yield pa.record_batch(batch)
-        self._warn_of_damage()
+        _warn_of_damage(reading)
 
     def to_arrow(self) -> pa.Table:
         """All rows as a pyarrow table."""
@@ -75,16 +78,23 @@ class Scan:
         """All rows as a Polars data frame."""
         polars = imported("polars", "polars")
         frame: pl.DataFrame = polars.DataFrame(self)
-        self._warn_of_damage()
+        _warn_of_damage(self._latest)
         return frame
 
-    def _warn_of_damage(self) -> None:
-        entries, more = self._native.damage
-        if entries and not self._warned:
-            self._warned = True
-            first = Damage(*entries[0])
-            text = f"{len(entries) + more} damaged places, the first in {first.file} at offset {first.offset}: "
-            warnings.warn(f"{text}{first.reason}; Scan.damage lists them", DamageWarning, stacklevel=3)
+    def _reading(self) -> _native.Scan:
+        """The scan that was started when this was made, once; then new ones."""
+        if self._is_taken:
+            self._latest = self._start()
+        self._is_taken = True
+        return self._latest
+
+
+def _warn_of_damage(reading: _native.Scan) -> None:
+    entries, more = reading.damage
+    if entries:
+        first = Damage(*entries[0])
+        text = f"{len(entries) + more} damaged places, the first in {first.file} at offset {first.offset}: "
+        warnings.warn(f"{text}{first.reason}; Scan.damage lists them", DamageWarning, stacklevel=3)
 
 
 def imported(module: str, extra: str) -> Any:
