@@ -39,6 +39,14 @@ def test_what_is_no_option_or_no_value_says_what_is(name: str, text: str, messag
     assert message in str(caught.value)
 
 
+def test_an_end_before_the_start_is_refused() -> None:
+    times = {"endingTimestamp": "1000", "startingTimestamp": "1970-01-01T00:00:02"}
+    with pytest.raises(
+        ArgumentError, match="option endingTimestamp: expected option startingTimestamp, 2000, or later"
+    ):
+        SourceOptions.of({"storePath": "/data/store"} | times)
+
+
 def test_without_a_store_there_is_nothing_to_read() -> None:
     with pytest.raises(ArgumentError, match=r"option storePath: .* got none"):
         SourceOptions.of({"topic": "orders"})

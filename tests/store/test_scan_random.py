@@ -96,7 +96,8 @@ def check_filters(store: MessageStore, topic: str, rows: Sequence[Row], data: st
         keys=keys,
     )
 
-    low, high = data.draw(times), data.draw(times)
+    low = data.draw(times)
+    high = data.draw(times.filter(lambda time: time is None or time >= (low or 0)))
     picked(lambda row: (low or 0) <= row["store_timestamp"] < (high or 1 << 60), start_time=low, end_time=high)
 
 

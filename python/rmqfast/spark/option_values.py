@@ -8,15 +8,17 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from rmqfast.errors import ArgumentError
-from rmqfast.store import milliseconds
+from rmqfast.store import milliseconds, time_range
 
 __all__ = [
     "body_bytes_of",
+    "check_times",
     "flag_of",
     "io_of",
     "list_of",
     "names_a_cluster",
     "number_of",
+    "one_topic_of",
     "option_name",
     "partitions_of",
     "queue_ids_of",
@@ -83,6 +85,22 @@ def values_of(
     return values
 
 
+def check_times(values: Mapping[str, Any]) -> None:
+    """Refuses times of which the last is before the first.
+
+    Args:
+        values: What `values_of` gave.
+
+    Raises:
+        ArgumentError: `endingTimestamp` is before `startingTimestamp`.
+
+    Example:
+        >>> check_times({"starting_timestamp": 1, "ending_timestamp": 1})
+    """
+    names = ("option startingTimestamp", "option endingTimestamp")
+    time_range(values.get("starting_timestamp"), values.get("ending_timestamp"), names=names)
+
+
 def names_a_cluster(options: Mapping[str, str]) -> bool:
     """Whether options are those of a live cluster, not of a store directory.
 
@@ -105,6 +123,13 @@ def topic_of(name: str, text: str) -> str:
     """The name of one topic."""
     if "," in text:
         raise ArgumentError(f"option {name}: expected one topic, or no such option for all of them, got {text!r}")
+    return text_of(name, text.strip())
+
+
+def one_topic_of(name: str, text: str) -> str:
+    """The name of one topic, where all of them is no choice."""
+    if "," in text:
+        raise ArgumentError(f"option {name}: expected one topic, got {text!r}; read each alone, and take the union")
     return text_of(name, text.strip())
 
 

@@ -10,6 +10,7 @@ from rmqfast.errors import ArgumentError
 from rmqfast.spark.offsets import Offsets, check_not_expired, offset_bounds, parse_offsets
 from rmqfast.spark.option_values import (
     body_bytes_of,
+    check_times,
     flag_of,
     io_of,
     list_of,
@@ -85,6 +86,7 @@ class SourceOptions:
         values = values_of(options, _PARSERS, _CLUSTER)
         if "store_path" not in values:
             raise ArgumentError("option storePath: expected the directory of a store, got none")
+        check_times(values)
         return cls(**values)
 
     def read(self, columns: Sequence[str] | None) -> StoreRead:

@@ -13,7 +13,7 @@ from rmqfast.spark.offsets import check_not_expired
 from rmqfast.spark.partitions import Partition, StoreRead, plan_partitions
 from rmqfast.spark.schema import row_schema
 from rmqfast.spark.task import read_numbered, read_partition
-from rmqfast.store import ScanRequest, milliseconds
+from rmqfast.store import ScanRequest, time_range
 from rmqfast.store.request import MAX_BODY_BYTES, Time
 
 if TYPE_CHECKING:
@@ -169,6 +169,7 @@ def store_read(
 
     Source: as `read_store`.
     """
+    first_time, last_time = time_range(start_time, end_time)
     request = ScanRequest(
         topic=topic,
         queue_ids=queue_ids,
@@ -177,8 +178,8 @@ def store_read(
         keys=keys,
         start_offset=start_offset,
         end_offset=end_offset,
-        start_time=milliseconds(start_time),
-        end_time=milliseconds(end_time),
+        start_time=first_time,
+        end_time=last_time,
         columns=columns,
         microseconds=True,
         broker_name=broker_name,

@@ -19,7 +19,7 @@ from rmqfast.store.live import LiveStore
 from rmqfast.store.opening import open_store, repair
 from rmqfast.store.reader import MessageStore
 from rmqfast.store.report import ExportReport, IndexFile, StoreInfo, VerifyReport
-from rmqfast.store.request import COLUMNS, ScanRequest, milliseconds
+from rmqfast.store.request import COLUMNS, ScanRequest, milliseconds, time_range
 from rmqfast.store.retention import CleanedFile, CleanReport, RetentionOptions, plan_clean
 from rmqfast.store.scan import Scan
 from rmqfast.store.tail import Retained, Tail
@@ -61,4 +61,5 @@ __all__ = [
     "open_store",
     "plan_clean",
     "repair",
+    "time_range",
 ]

@@ -16,7 +16,7 @@ from rmqfast.store.append_options import AppendOptions, zone_offset_ms
 from rmqfast.store.json_lines import json_lines, plain_rows
 from rmqfast.store.lookups import Lookups
 from rmqfast.store.report import ExportReport
-from rmqfast.store.request import COLUMNS, ScanRequest, Time, milliseconds
+from rmqfast.store.request import COLUMNS, ScanRequest, Time, one_or_several, time_range
 from rmqfast.store.scan import Scan
 
 __all__ = ["ExportFormat", "Exports"]
@@ -90,17 +90,19 @@ class Exports(Lookups):
 
         Source: `CommitLog.DefaultAppendMessageCallback.doAppend`, `ConsumeQueue.fillPreBlank`.
         """
+        one_topic, several = one_or_several(topic)
+        first_time, last_time = time_range(start_time, end_time)
         request = ScanRequest(
-            topic=topic if isinstance(topic, str) else None,
-            among=None if isinstance(topic, str) else topic,
+            topic=one_topic,
+            among=several,
             queue_ids=queue_ids,
             tags=tags,
             sql=sql,
             keys=keys,
             start_offset=start_offset,
             end_offset=end_offset,
-            start_time=milliseconds(start_time),
-            end_time=milliseconds(end_time),
+            start_time=first_time,
+            end_time=last_time,
             broker_name=self._broker_name,
             verify_crc=True,
         )

@@ -14,7 +14,7 @@ from rmqfast.message import Damage
 from rmqfast.store.config import ConsumerOffsetTable, TopicConfig, TopicConfigTable
 from rmqfast.store.exports import Exports
 from rmqfast.store.report import IndexFile, StoreInfo, VerifyReport
-from rmqfast.store.request import BATCH_BYTES, BATCH_ROWS, MAX_BODY_BYTES, ScanRequest, Time, milliseconds
+from rmqfast.store.request import BATCH_BYTES, BATCH_ROWS, MAX_BODY_BYTES, ScanRequest, Time, one_or_several, time_range
 from rmqfast.store.scan import Scan
 from rmqfast.store.tail import Tail, start_of
 
@@ -44,7 +44,7 @@ class MessageStore(Exports):
 
     def scan(
         self,
-        topic: str | None = None,
+        topic: str | Sequence[str] | None = None,
         *,
         queue_ids: Sequence[int] | None = None,
         tags: str = "*",
@@ -65,7 +65,7 @@ class MessageStore(Exports):
         """Streams messages as Arrow record batches.
 
         Args:
-            topic: Only this topic; without it every record of the commit log.
+            topic: Only this topic, or these; without it every record of the commit log.
             queue_ids: Only these queues.
             tags: Tag expression, as "A || B"; "*" is all. Compared by hash first, then exactly.
             sql: SQL92 condition over the properties, as "a > 3 AND region IN ('eu')".
@@ -96,16 +96,19 @@ class MessageStore(Exports):
 
         Source: `DefaultMessageStore.getMessage`, `ExpressionMessageFilter`.
         """
+        one_topic, several = one_or_several(topic)
+        first_time, last_time = time_range(start_time, end_time)
         request = ScanRequest(
-            topic=topic,
+            topic=one_topic,
+            among=several,
             queue_ids=queue_ids,
             tags=tags,
             sql=sql,
             keys=keys,
             start_offset=start_offset,
             end_offset=end_offset,
-            start_time=milliseconds(start_time),
-            end_time=milliseconds(end_time),
+            start_time=first_time,
+            end_time=last_time,
             columns=columns,
             broker_name=self._broker_name,
             batch_rows=batch_rows,
@@ -175,7 +178,7 @@ class MessageStore(Exports):
         messages in memory of its own for up to 200 ms: they come as much later.
 
         Args:
-            topic: Only this topic; without it every record of the commit log.
+            topic: Only this topic, or these; without it every record of the commit log.
             queue_ids: Only these queues.
             tags: Tag expression, as in `scan`.
             sql: SQL92 condition over the properties.

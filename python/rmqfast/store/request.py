@@ -5,11 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import overload
 
 from rmqfast._native import COLUMNS
 from rmqfast.errors import ArgumentError, UnknownColumnError
 
-__all__ = ["BATCH_BYTES", "BATCH_ROWS", "COLUMNS", "MAX_BODY_BYTES", "ScanRequest", "Time", "milliseconds"]
+__all__ = [
+    "BATCH_BYTES",
+    "BATCH_ROWS",
+    "COLUMNS",
+    "MAX_BODY_BYTES",
+    "ScanRequest",
+    "Time",
+    "milliseconds",
+    "one_or_several",
+    "time_range",
+]
 
 Time = int | float | str | datetime
 """Milliseconds since 1970, an ISO 8601 text, or a datetime; without a zone both are UTC."""
@@ -59,6 +70,8 @@ class ScanRequest:
             value = getattr(self, name)
             if not 1 <= value <= most:
                 raise ArgumentError(f"{name}: expected 1 to {most}, got {value}")
+        if not isinstance(self.topic, str | None):  # a list of them would mean another scan where it is handed on
+            raise ArgumentError(f"topic: expected the name of one topic, got {self.topic!r}")
         for name in ("among", "keys", "columns", "queue_ids"):
             value = getattr(self, name)
             if isinstance(value, str | bytes):
@@ -76,6 +89,27 @@ class ScanRequest:
         unknown = [c for c in self.columns if c not in COLUMNS]
         if unknown:
             raise UnknownColumnError(f"unknown column {unknown[0]!r}; the columns are {', '.join(COLUMNS)}")
+
+
+def one_or_several(topic: str | Sequence[str] | None) -> tuple[str | None, Sequence[str] | None]:
+    """A topic as `ScanRequest.topic`, several as its `among`.
+
+    Args:
+        topic: One topic, several, or None for all.
+
+    Example:
+        >>> one_or_several("orders"), one_or_several(["orders", "refunds"])
+        (('orders', None), (None, ['orders', 'refunds']))
+    """
+    return (topic, None) if topic is None or isinstance(topic, str) else (None, topic)
+
+
+@overload
+def milliseconds(when: Time) -> int: ...
+
+
+@overload
+def milliseconds(when: None) -> None: ...
 
 
 def milliseconds(when: Time | None) -> int | None:
@@ -99,6 +133,29 @@ def milliseconds(when: Time | None) -> int | None:
         return milliseconds(_parsed(when))
     aware = when if when.tzinfo else when.replace(tzinfo=UTC)
     return int(aware.timestamp() * 1000)
+
+
+def time_range(
+    start: Time | None, end: Time | None, *, names: tuple[str, str] = ("start_time", "end_time")
+) -> tuple[int | None, int | None]:
+    """Both ends of a range of times, as `milliseconds` gives them.
+
+    Args:
+        start: The first time.
+        end: The time behind the last.
+        names: What errors call them.
+
+    Raises:
+        ArgumentError: A text that is no time, an end before the start.
+
+    Example:
+        >>> time_range("1970-01-01T00:00:01", None)
+        (1000, None)
+    """
+    first, last = milliseconds(start), milliseconds(end)
+    if first is not None and last is not None and last < first:
+        raise ArgumentError(f"{names[1]}: expected {names[0]}, {start}, or later, got {end}")
+    return first, last
 
 
 def _parsed(text: str) -> int | datetime:

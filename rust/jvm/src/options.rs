@@ -88,6 +88,12 @@ impl Options {
             seen.push(field);
             options.set(field, name, text)?;
         }
+        if let (Some(start), Some(end)) = (options.starting_timestamp, options.ending_timestamp)
+            && end < start
+        {
+            let text = format!("expected option startingTimestamp, {start}, or later, got {end}");
+            return Err(Failure::argument(format!("option endingTimestamp: {text}")));
+        }
         if options.store_path.is_empty() {
             return Err(Failure::argument("option storePath: expected the directory of a store, got none"));
         }
@@ -328,7 +334,7 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_said() {
-        let cases: [(&[(&str, &str)], &str); 9] = [
+        let cases: [(&[(&str, &str)], &str); 10] = [
             (&[], "option storePath: expected the directory of a store, got none"),
             (&[("storePath", "/s"), ("path", "/s")], "option path: given twice, the other time as its alias"),
             (
@@ -342,6 +348,10 @@ mod tests {
             (
                 &[("startingTimestamp", "x")],
                 "option startingTimestamp: time: expected ISO 8601 as 2026-11-21T09:00:00, or milliseconds, got 'x'",
+            ),
+            (
+                &[("endingTimestamp", "1000"), ("startingTimestamp", "1970-01-01T00:00:02")],
+                "option endingTimestamp: expected option startingTimestamp, 2000, or later, got 1000",
             ),
             (
                 &[("io", "mmap")],

@@ -47,6 +47,7 @@ TEXTS = {
 }
 REFUSED = {
     "pullBatchSize": ("0", "option pullBatchSize: expected a number from 1 to 65536, got '0'"),
+    "topic": ("a,b", "option topic: expected one topic, got 'a,b'; read each alone, and take the union"),
     "retryTimeoutMs": ("1m", "option retryTimeoutMs: expected a number from 1 to 86400000, got '1m'"),
     "partitionBytes": ("1", "option partitionBytes: is of a store directory; this read has nameServer, a live cluster"),
 }
@@ -82,6 +83,13 @@ def test_what_is_no_option_or_no_value_says_what_is(name: str, text: str, messag
     with pytest.raises(ArgumentError) as caught:
         LiveOptions.of({**NEEDED, name: text})
     assert message in str(caught.value)
+
+
+def test_an_end_before_the_start_is_refused() -> None:
+    with pytest.raises(
+        ArgumentError, match="option endingTimestamp: expected option startingTimestamp, 2, or later, got 1"
+    ):
+        LiveOptions.of({**NEEDED, "startingTimestamp": "2", "endingTimestamp": "1"})
 
 
 def test_a_topic_and_a_name_server_are_needed() -> None:

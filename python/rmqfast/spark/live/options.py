@@ -14,14 +14,15 @@ from rmqfast.spark.live.offsets import parse_offsets
 from rmqfast.spark.live.topic_read import MAX_ROWS, TopicRead
 from rmqfast.spark.option_values import (
     body_bytes_of,
+    check_times,
     flag_of,
     list_of,
     number_of,
+    one_topic_of,
     partitions_of,
     queue_ids_of,
     text_of,
     time_of,
-    topic_of,
     values_of,
 )
 from rmqfast.store.request import MAX_BODY_BYTES
@@ -91,6 +92,7 @@ class LiveOptions(ClusterOptions):
                 raise ArgumentError(f"option {name}: a live cluster is read by topic; expected one, got none")
         if values.get("commit_offsets") and "group" not in values:
             raise ArgumentError("option commitOffsets: needs the option group, which has no other consumers")
+        check_times(values)
         return cls(**values)
 
     def read(
@@ -159,7 +161,7 @@ _STORE = dict.fromkeys(
 )
 _PARSERS: dict[str, tuple[str, Callable[[str, str], Any]]] = {
     "nameServer": ("name_server", text_of),
-    "topic": ("topic", topic_of),
+    "topic": ("topic", one_topic_of),
     "group": ("group", text_of),
     "tags": ("tags", text_of),
     "subExpression": ("tags", text_of),

@@ -16,7 +16,7 @@ from rmqfast.spark.live.task import read_numbered_topic, read_topic_partition
 from rmqfast.spark.live.topic_read import MAX_ROWS, TopicPartition, TopicRead, plan_topic
 from rmqfast.spark.reader import task_numbers
 from rmqfast.spark.schema import row_schema
-from rmqfast.store import milliseconds
+from rmqfast.store import time_range
 from rmqfast.store.request import MAX_BODY_BYTES, Time
 
 if TYPE_CHECKING:
@@ -98,6 +98,7 @@ def read_topic(
     if engine not in _ENGINES:
         raise ArgumentError(f"engine: expected {', '.join(map(repr, _ENGINES))}, got {engine!r}")
     schema = row_schema(columns)
+    first_time, last_time = time_range(start_time, end_time)
     request = RangeRequest(
         config=_config(name_server, config),
         topic=topic,
@@ -106,8 +107,8 @@ def read_topic(
         sql=sql,
         keys=keys,
         columns=None if columns is None else tuple(columns),
-        start_time=milliseconds(start_time),
-        end_time=milliseconds(end_time),
+        start_time=first_time,
+        end_time=last_time,
         microseconds=True,
         verify_crc=verify_crc,
         on_damage=on_damage,
