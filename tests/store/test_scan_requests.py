@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import rmqfast
 from rmqfast.errors import ArgumentError
+from rmqfast.store import milliseconds
 from tests.golden_stores import PathOf
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @pytest.fixture
 def store(golden_store: PathOf) -> rmqfast.MessageStore:
     return rmqfast.open_store(golden_store("basic-4.9.4"))
+
+
+@given(st.integers(-(10**13), 4 * 10**13))
+def test_a_datetime_is_the_milliseconds_that_it_was_made_of(when: int) -> None:
+    made = EPOCH + timedelta(milliseconds=when)
+    assert milliseconds(made) == milliseconds(made.replace(tzinfo=None)) == when
+    assert milliseconds(made.astimezone(timezone(timedelta(hours=8))).isoformat()) == when
 
 
 def test_several_topics_are_scanned_as_one_is(store: rmqfast.MessageStore) -> None:

@@ -15,6 +15,7 @@ from rmqfast.errors import ArgumentError, ClientError, ResponseError
 from rmqfast.message import MessageQueue
 from rmqfast.remoting import RequestCode, ResponseCode
 from rmqfast.remoting.protocol.json_object import JsonObject
+from rmqfast.store import milliseconds
 
 #: The time that stands for the end of a queue.
 END = -1
@@ -178,7 +179,7 @@ def _milliseconds(when: datetime | int) -> int:
     if isinstance(when, datetime):
         if when.tzinfo is None:
             raise ArgumentError(f"when: expected a time with a zone, got {when.isoformat()}")
-        return int(when.timestamp() * 1000)
+        return milliseconds(when)
     if when < END:
         raise ArgumentError(f"when: expected milliseconds since 1970, or -1 for the end, got {when}")
     return when

@@ -10,6 +10,8 @@ from itertools import accumulate
 from math import pi, sin
 from typing import TYPE_CHECKING
 
+from rmqfast.store import milliseconds
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -37,7 +39,7 @@ def tables(rows: int, *, ends_at: datetime) -> Iterator[pa.Table]:
     """
     chance = random.Random(SEED)  # noqa: S311  (made-up data)
     minutes = _minutes()
-    first = int(ends_at.astimezone(UTC).timestamp() * 1000) - MINUTES * 60_000
+    first = milliseconds(ends_at.astimezone(UTC)) - MINUTES * 60_000
     padding = "".join(chance.choices("abcdefghijklmnopqrstuvwxyz ", k=64 * BODY_BYTES))
     for start in range(0, rows, ROWS):
         numbers = range(start, min(start + ROWS, rows))
