@@ -50,6 +50,20 @@ def test_a_heartbeat_registers_all_its_groups_and_notifies(control: Control) -> 
     assert set(control.tables.online) == {"g", "h"}
 
 
+def test_a_heartbeat_of_numbers_and_texts_registers_what_java_reads_in_it(control: Control) -> None:
+    """Enums as ordinals, as librocketmq writes them; numbers as texts."""
+    subscription = {"topic": "t", "subString": "A", "subVersion": "5", "tagsSet": ["A"], "codeSet": ["65"]}
+    wanted = heartbeat("g", consumeType=1, messageModel=1, consumeFromWhere=4, subscriptionDataSet=[subscription])
+    assert control.answer(request(34, Line(), wanted)) == Response()
+    group = control.consumers.group("g")
+    assert group is not None
+    assert (group.consume_type, group.message_model) == ("CONSUME_PASSIVELY", "CLUSTERING")
+    assert group.consume_from_where == "CONSUME_FROM_FIRST_OFFSET"
+    kept = control.consumers.subscription("g", "t")
+    assert kept is not None
+    assert (kept.sub_string, kept.sub_version, kept.code_set) == ("A", 5, (65,))
+
+
 def test_the_retry_topic_has_the_groups_queues_and_the_units_flag(control: Control) -> None:
     control.groups["g"] = SubscriptionGroupConfig(group_name="g", retry_queue_nums=3)
     control.answer(request(34, Line(), heartbeat("g", unitMode=True)))

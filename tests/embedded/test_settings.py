@@ -37,7 +37,8 @@ def cluster() -> Iterator[EmbeddedCluster]:
         yield running
 
 
-ASKED = re.compile(r"(?:number|flag|text|percent)\(\s*['\"]([\w.]+)['\"]|\[['\"](\w+)['\"]\]")
+# members of a body are asked for in the same way, and are none
+ASKED = re.compile(r"(?<!members\.)(?:number|flag|text|percent)\(\s*['\"]([\w.]+)['\"]|\[['\"](\w+)['\"]\]")
 
 
 def asked_for() -> set[str]:

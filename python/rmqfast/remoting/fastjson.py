@@ -74,7 +74,7 @@ def decode(data: bytes) -> Any:
 
     Source: `RemotingSerializable.decode`.
     """
-    text = data.decode("utf-8", "replace")
+    text = data.decode("utf-8", "replace").removeprefix("\ufeff")
     if not text.strip():
         return None
     if text.count(",") + text.count("[") + text.count("{") > MAX_VALUES:

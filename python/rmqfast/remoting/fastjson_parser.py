@@ -1,4 +1,4 @@
-"""Reads fastjson's dialect where the standard parser cannot: bare numbers and objects as keys.
+"""Reads fastjson's dialect where the standard parser cannot: single quotes; bare words, numbers and objects as keys.
 
 Source: `DefaultJSONParser` of fastjson 1.2.69.
 """
@@ -18,6 +18,9 @@ MAX_DEPTH = 64
 
 _BLANK = re.compile(r"[ \t\r\n]*")
 _NUMBER = re.compile(r"(-?[0-9]{1,4000})(\.[0-9]+)?([eE][+-]?[0-9]+)?(?![0-9.])")
+_BARE_KEY = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*")
+_SINGLE_QUOTED = re.compile(r"'((?:[^'\\]|\\.)*)'", re.DOTALL)
+_IN_QUOTES = re.compile(r'\\.|"', re.DOTALL)
 _INTEGER = re.compile(r"-?[0-9]{1,19}(?![0-9.eE])")
 _TEXT = JSONDecoder(strict=False)  # ends of lines may stand in a text
 _WORDS = {"true": True, "false": False, "null": None}
@@ -49,7 +52,7 @@ class Parser:
             if depth >= MAX_DEPTH:
                 self._fail(f"no more than {MAX_DEPTH} objects in one another")
             return self._object(depth + 1) if opening == "{" else self._array(depth + 1)
-        if opening == '"':
+        if opening in {'"', "'"}:
             return self._string()
         return self._scalar()
 
@@ -77,12 +80,15 @@ class Parser:
 
     def _key(self, depth: int) -> str | int | MessageQueue:
         opening = self._peek()
-        if opening == '"':
+        if opening in {'"', "'"}:
             return self._text_key(self._string())
         if opening == "{":
             start = self._at
             queue = _as_queue(self._value(depth))
             return self._fail("a queue as key", start) if queue is None else queue
+        if match := _BARE_KEY.match(self._text, self._at):
+            self._at = match.end()
+            return match[0]
         match = _INTEGER.match(self._text, self._at)
         if match is None:
             self._fail("a key")
@@ -99,6 +105,9 @@ class Parser:
             return key
 
     def _string(self) -> str:
+        if match := _SINGLE_QUOTED.match(self._text, self._at):
+            self._at = match.end()
+            return str(Parser(f'"{_IN_QUOTES.sub(_in_double_quotes, match[1])}"').document())
         try:
             text, self._at = _TEXT.raw_decode(self._text, self._at)
         except ValueError:
@@ -133,6 +142,10 @@ class Parser:
         at = self._at if at is None else at
         got = repr(self._text[at : at + 20]) if at < len(self._text) else "the end"
         raise RemotingProtocolError(f"no json at character {at}: expected {expected}, got {got}")
+
+
+def _in_double_quotes(match: re.Match[str]) -> str:
+    return {"\\'": "'", '"': '\\"'}.get(match[0], match[0])
 
 
 def _as_queue(value: Any) -> MessageQueue | None:

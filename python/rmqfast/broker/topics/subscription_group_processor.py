@@ -6,26 +6,21 @@ Source: `AdminBrokerProcessor`.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
-from dataclasses import fields
-from typing import Any
+from collections.abc import Callable
 
 from rmqfast.broker.clients.consumers import CommittedOffsets
 from rmqfast.broker.configuration.config import BrokerConfig
 from rmqfast.broker.statistics.broker_stats import BrokerStats
 from rmqfast.broker.topics.subscription_group_manager import SubscriptionGroupManager
-from rmqfast.errors import RemotingProtocolError, ResponseError
+from rmqfast.errors import ResponseError
 from rmqfast.remoting import Header, Processor, Request, RequestCode, Response, ResponseCode
-from rmqfast.remoting.fastjson import decode, encode
+from rmqfast.remoting.fastjson import encode
+from rmqfast.remoting.protocol.json_object import INT, JsonObject
 from rmqfast.store.config import SubscriptionGroupConfig
-from rmqfast.store.config.value import java_name
 
 _log = logging.getLogger(__name__)
 GET_SUBSCRIPTIONGROUP_CONFIG = 352
 MAX_RETRY_QUEUES = 65_536
-_LONG = 1 << 63
-_INT = 1 << 31
-_LONGEST = 20
 
 
 class SubscriptionGroupProcessor:
@@ -121,38 +116,21 @@ def group_of(body: bytes) -> SubscriptionGroupConfig:
         >>> group_of(b'{"groupName":"g","retryMaxTimes":"7"}').retry_max_times
         7
     """
-    try:
-        members = decode(body)
-    except RemotingProtocolError as error:
-        raise _wrong(f"the body is no consumer group: {error}") from None
-    if not isinstance(members, Mapping):
-        raise _wrong("the body is no consumer group: expected an object")
-    group = SubscriptionGroupConfig.from_json({"groupName": ""} | _checked(members))
-    if not 0 <= group.retry_queue_nums <= MAX_RETRY_QUEUES:
-        raise _wrong(f"retryQueueNums: expected 0 to {MAX_RETRY_QUEUES}, got {group.retry_queue_nums}")
-    return group
-
-
-def _checked(members: Mapping[Any, Any]) -> dict[str, Any]:
-    """The members that are known, of the types that they must have."""
-    known = {java_name(field.name): field.type for field in fields(SubscriptionGroupConfig) if field.name != "other"}
-    given = {name: members[name] for name in known if members.get(name) is not None}
-    return {name: _typed(name, str(known[name]), value) for name, value in given.items()}
-
-
-def _typed(name: str, wanted: str, value: Any) -> Any:
-    if wanted == "str" and isinstance(value, str):
-        return value
-    if wanted == "bool" and (isinstance(value, bool) or str(value).lower() in {"true", "false"}):
-        return str(value).lower() == "true"
-    if wanted == "int" and not isinstance(value, bool):
-        digits = str(value).removeprefix("-")
-        limit = _LONG if name in {"brokerId", "whichBrokerWhenConsumeSlowly"} else _INT
-        if digits.isascii() and digits.isdigit() and len(digits) < _LONGEST and -limit <= int(value) < limit:
-            return int(value)
-    kinds = {"str": "a text", "bool": "true or false", "int": "a whole number"}
-    raise _wrong(f"{name}: expected {kinds[wanted]}, got {str(value)[:40]!r}")
-
-
-def _wrong(remark: str) -> ResponseError:
-    return ResponseError(ResponseCode.SYSTEM_ERROR, remark)
+    members = JsonObject.of_body(body)
+    default = SubscriptionGroupConfig(group_name="")
+    within_int = (-INT, INT - 1)
+    return SubscriptionGroupConfig(
+        group_name=members.optional_text("groupName") or "",
+        consume_enable=members.flag("consumeEnable", default=default.consume_enable),
+        consume_from_min_enable=members.flag("consumeFromMinEnable", default=default.consume_from_min_enable),
+        consume_broadcast_enable=members.flag("consumeBroadcastEnable", default=default.consume_broadcast_enable),
+        notify_consumer_ids_changed_enable=members.flag(
+            "notifyConsumerIdsChangedEnable", default=default.notify_consumer_ids_changed_enable
+        ),
+        retry_queue_nums=members.number_within("retryQueueNums", 0, MAX_RETRY_QUEUES, default=default.retry_queue_nums),
+        retry_max_times=members.number_within("retryMaxTimes", *within_int, default=default.retry_max_times),
+        broker_id=members.number("brokerId", default.broker_id),
+        which_broker_when_consume_slowly=members.number(
+            "whichBrokerWhenConsumeSlowly", default.which_broker_when_consume_slowly
+        ),
+    )

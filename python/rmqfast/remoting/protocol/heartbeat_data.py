@@ -22,17 +22,16 @@ MAX_GROUP_NAME = 255
 MAX_TOPIC_NAME = len("%RETRY%") + MAX_GROUP_NAME
 _NAME = re.compile(r"[%|a-zA-Z0-9_-]+")
 
-CONSUME_TYPES = frozenset({"CONSUME_ACTIVELY", "CONSUME_PASSIVELY"})
-MESSAGE_MODELS = frozenset({"BROADCASTING", "CLUSTERING"})
-CONSUME_FROM_WHERE = frozenset(
-    {
-        "CONSUME_FROM_LAST_OFFSET",
-        "CONSUME_FROM_LAST_OFFSET_AND_FROM_MIN_WHEN_BOOT_FIRST",
-        "CONSUME_FROM_MIN_OFFSET",
-        "CONSUME_FROM_MAX_OFFSET",
-        "CONSUME_FROM_FIRST_OFFSET",
-        "CONSUME_FROM_TIMESTAMP",
-    }
+# Enums by ordinal: Java's clients write names, librocketmq and others numbers.
+CONSUME_TYPES = ("CONSUME_ACTIVELY", "CONSUME_PASSIVELY")
+MESSAGE_MODELS = ("BROADCASTING", "CLUSTERING")
+CONSUME_FROM_WHERE = (
+    "CONSUME_FROM_LAST_OFFSET",
+    "CONSUME_FROM_LAST_OFFSET_AND_FROM_MIN_WHEN_BOOT_FIRST",
+    "CONSUME_FROM_MIN_OFFSET",
+    "CONSUME_FROM_MAX_OFFSET",
+    "CONSUME_FROM_FIRST_OFFSET",
+    "CONSUME_FROM_TIMESTAMP",
 )
 
 
@@ -149,9 +148,9 @@ def _consumer(members: JsonObject, now: int) -> ConsumerData:
     subscriptions = members.objects("subscriptionDataSet", most=MAX_SUBSCRIPTIONS)
     return ConsumerData(
         group_name=checked_name("group", members.text("groupName"), MAX_GROUP_NAME),
-        consume_type=_known(members, "consumeType", CONSUME_TYPES),
-        message_model=_known(members, "messageModel", MESSAGE_MODELS),
-        consume_from_where=_known(members, "consumeFromWhere", CONSUME_FROM_WHERE),
+        consume_type=members.word("consumeType", CONSUME_TYPES),
+        message_model=members.word("messageModel", MESSAGE_MODELS),
+        consume_from_where=members.word("consumeFromWhere", CONSUME_FROM_WHERE),
         subscriptions=tuple(_subscription(item, now) for item in subscriptions),
         unit_mode=members.flag("unitMode"),
     )
@@ -161,12 +160,6 @@ def _subscription(members: JsonObject, now: int) -> SubscriptionData:
     subscription = SubscriptionData.from_json(members, now=now)
     checked_name("topic", subscription.topic, MAX_TOPIC_NAME)
     return subscription
-
-
-def _known(members: JsonObject, name: str, words: frozenset[str]) -> str | None:
-    """A word of an enum; as Java reads it, one of a later release is none."""
-    word = members.optional_text(name)
-    return word if word in words else None
 
 
 def _wrong(remark: str) -> ResponseError:

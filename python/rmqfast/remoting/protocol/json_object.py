@@ -1,13 +1,18 @@
-"""An object of a request's body, read member by member: what is of another type than Java's is answered with 1."""
+"""An object of a body, read member by member and as leniently as fastjson reads it.
+
+Clients in other languages write enums as ordinals, numbers as texts and texts as numbers. What fastjson refuses is
+answered with 1.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
 from rmqfast.errors import RemotingProtocolError, ResponseError
 from rmqfast.message import MessageQueue
-from rmqfast.remoting.fastjson import decode
+from rmqfast.remoting.fastjson import decode, encode
 from rmqfast.remoting.response_code import ResponseCode
 
 INT = 1 << 31
@@ -15,9 +20,14 @@ LONG = 1 << 63
 #: Bytes of a body that are looked at: clients send a few hundred, and Python reads 10 MiB in a second.
 MAX_BODY_BYTES = 4 << 20
 
+_WHOLE = re.compile("[+-]?[0-9]{1,20}")
+#: Texts that fastjson takes for null where a number or a flag is wanted.
+_NOTHING = {"", "null", "NULL"}
+_FLAGS = {"true": True, "1": True, "Y": True, "T": True, "false": False, "0": False, "N": False, "F": False}
+
 
 class JsonObject:
-    """Members by name; one that is missing or null has its default, as with fastjson.
+    """Members by name, in any case, with `_` or `-` or without; one that is missing or null has its default.
 
     Example:
         >>> body = JsonObject.of_body(b'{"group":"g","version":"7","list":[{"flag":true}]}')
@@ -28,7 +38,7 @@ class JsonObject:
             ...
         rmqfast.errors.ResponseError: CODE: 1  DESC: body.group: expected a list, got a text
 
-    Source: `RemotingSerializable.decode`, `TypeUtils` of fastjson.
+    Source: `TypeUtils`, `EnumDeserializer`, `JavaBeanDeserializer.smartMatch` of fastjson 1.2.69.
     """
 
     def __init__(self, value: Any, path: str = "body") -> None:
@@ -36,6 +46,7 @@ class JsonObject:
         if not isinstance(value, Mapping):
             self._fail("", "an object", value)
         self._members: Mapping[Any, Any] = value
+        self._by_plain_name: dict[str, Any] | None = None
 
     @classmethod
     def of_body(cls, body: bytes, *, most: int = MAX_BODY_BYTES) -> JsonObject:
@@ -63,22 +74,45 @@ class JsonObject:
         return text
 
     def optional_text(self, name: str) -> str | None:
-        """A text, or nothing."""
-        value = self._members.get(name)
+        """A text, or nothing; another value is the text that it has in JSON."""
+        value = self._value(name)
+        return None if value is None else _as_text(value)
+
+    def word(self, name: str, words: Sequence[str]) -> str | None:
+        """A word of an enum by its name, in any case, or its ordinal; a name of a later release is none.
+
+        Args:
+            name: The member.
+            words: The enum's words by ordinal.
+
+        Raises:
+            ResponseError: No text, and no ordinal of the enum.
+
+        Example:
+            >>> item = JsonObject({"a": 1, "b": "clustering", "c": "LITE"})
+            >>> [item.word(name, ("BROADCASTING", "CLUSTERING")) for name in "abcd"]
+            ['CLUSTERING', 'CLUSTERING', None, None]
+        """
+        value = self._value(name)
+        if type(value) is int and 0 <= value < len(words):
+            return words[value]
         if value is not None and not isinstance(value, str):
-            self._fail(name, "a text", value)
-        return value
+            self._fail(name, f"one of {', '.join(words)}, or its ordinal", value)
+        return next((word for word in words if value is not None and word.lower() == value.lower()), None)
 
     def number(self, name: str, default: int | None = None) -> int:
         """A whole number of 64 bits, which may stand as a text; without a default it must be there."""
-        value = self._members.get(name)
-        if value is None and default is not None:
-            return default
-        return self._whole(name, value, LONG)
+        number = self._whole(name, self._value(name), LONG)
+        if number is not None:
+            return number
+        return self._fail(name, "a whole number", None) if default is None else default
 
     def number_within(self, name: str, low: int, high: int, *, default: int | None = None) -> int:
         """A whole number from `low` to `high`, both included."""
-        number = self.number(name, default)
+        is_int = -INT <= low <= high < INT
+        number = self._whole(name, self._value(name), INT if is_int else LONG)
+        if number is None:
+            number = self._fail(name, "a whole number", None) if default is None else default
         if not low <= number <= high:
             raise ResponseError(
                 ResponseCode.SYSTEM_ERROR, f"{self._path}.{name}: expected {low} to {high}, got {number}"
@@ -87,19 +121,22 @@ class JsonObject:
 
     def fraction(self, name: str) -> float:
         """A number, 0.0 where it is not there."""
-        value = self._members.get(name)
-        if isinstance(value, float):
-            return value
-        return float(0 if value is None else self._whole(name, value, LONG))
+        value = self._value(name)
+        return value if isinstance(value, float) else float(self._whole(name, value, LONG) or 0)
 
     def flag(self, name: str, *, default: bool = False) -> bool:
-        """Yes or no; no where it is not there, unless the default is another."""
-        value = self._members.get(name)
-        if value is None or isinstance(value, bool):
-            return default if value is None else value
-        if isinstance(value, str) and value.lower() in {"true", "false", ""}:
-            return value.lower() == "true"
-        return bool(self._whole(name, value, INT))
+        """Yes or no; no where it is not there, unless the default is another. Of numbers only 1 is yes."""
+        value = self._value(name)
+        if value is None:
+            value = self._value(f"is_{name}")
+        if isinstance(value, bool):
+            return value
+        if isinstance(value, str):
+            return default if value in _NOTHING else self._flag_of_text(name, value)
+        if value is not None and not isinstance(value, int | float):
+            self._fail(name, "true or false", value)
+        number = self._whole(name, value, INT)
+        return default if number is None else number == 1
 
     def names(self) -> list[str]:
         """The names of its members."""
@@ -107,29 +144,27 @@ class JsonObject:
 
     def member(self, name: str) -> JsonObject:
         """An object that must be there."""
-        return JsonObject(self._members.get(name), f"{self._path}.{name}")
+        return JsonObject(self._value(name), f"{self._path}.{name}")
 
     def object(self, name: str) -> JsonObject | None:
         """An object, or nothing."""
-        value = self._members.get(name)
-        return None if value is None else JsonObject(value, f"{self._path}.{name}")
+        value = self._value(name)
+        return None if value in (None, "", []) else JsonObject(value, f"{self._path}.{name}")
 
     def objects(self, name: str, *, most: int) -> list[JsonObject]:
-        """A list of objects, none where it is not there."""
-        items = self._list(name, most)
+        """A list of objects, none where it is not there; one by itself is a list, too."""
+        value = self._value(name)
+        items = [value] if isinstance(value, Mapping) else self._list(name, most)
         return [JsonObject(item, f"{self._path}.{name}[{at}]") for at, item in enumerate(items)]
 
     def texts(self, name: str, *, most: int) -> tuple[str, ...]:
         """A list of texts, none where it is not there."""
-        items = self._list(name, most)
-        for item in items:
-            if not isinstance(item, str):
-                self._fail(name, "texts", item)
-        return tuple(items)
+        return tuple(_as_text(item) for item in self._list(name, most) if item is not None)
 
     def integers(self, name: str, *, most: int) -> tuple[int, ...]:
         """A list of whole numbers of 32 bits, none where it is not there."""
-        return tuple(self._whole(name, item, INT) for item in self._list(name, most))
+        numbers = (self._whole(name, item, INT) for item in self._list(name, most))
+        return tuple(number for number in numbers if number is not None)
 
     def texts_by_number(self, *, most: int) -> dict[int, str]:
         """This object as texts by whole numbers, which may stand as texts.
@@ -141,7 +176,7 @@ class JsonObject:
             raise ResponseError(
                 ResponseCode.SYSTEM_ERROR, f"{self._path}: expected at most {most} members, got {len(self._members)}"
             )
-        return {self._whole(str(key), key, LONG): self._text(str(key), value) for key, value in self._members.items()}
+        return {self._there(str(key), key): self._text(str(key), value) for key, value in self._members.items()}
 
     def texts_by_text(self) -> dict[str, str]:
         """This object as texts by texts."""
@@ -149,14 +184,14 @@ class JsonObject:
 
     def numbers_by_queue(self, name: str, *, most: int) -> dict[MessageQueue, int]:
         """A map of whole numbers by queues, none where it is not there."""
-        members = self._members.get(name)
+        members = self._value(name)
         if members is None:
             return {}
         if not isinstance(members, dict) or len(members) > most:
             self._fail(name, f"an object of at most {most} queues", members)
         if not all(isinstance(queue, MessageQueue) for queue in members):
             self._fail(name, "queues as keys", members)
-        return {queue: self._whole(name, value, LONG) for queue, value in members.items()}
+        return {queue: self._there(name, value) for queue, value in members.items()}
 
     def objects_by_queue(self, name: str, *, most: int) -> dict[MessageQueue, JsonObject]:
         """A map of objects by queues, none where it is not there.
@@ -167,7 +202,7 @@ class JsonObject:
             ...  JsonObject.of_body(body).objects_by_queue("t", most=9).items()}
             {3: 5}
         """
-        members = self._members.get(name)
+        members = self._value(name)
         if members is None:
             return {}
         if not isinstance(members, dict) or len(members) > most:
@@ -181,12 +216,25 @@ class JsonObject:
         return [item.queue() for item in self.objects(name, most=most)]
 
     def queue(self) -> MessageQueue:
-        """This object as a queue."""
-        queue_id = self._whole("queueId", self._members.get("queueId"), INT)
+        """This object as a queue; without an id it is queue 0."""
+        queue_id = self._whole("queueId", self._value("queueId"), INT) or 0
         return MessageQueue(self.text("topic"), self.text("brokerName"), queue_id)
 
-    def _list(self, name: str, most: int) -> list[Any]:
+    def _value(self, name: str) -> Any:
+        """A member by its name, or by one that differs in case, `_` and `-` only."""
         value = self._members.get(name)
+        if value is not None or name in self._members:
+            return value
+        if self._by_plain_name is None:
+            self._by_plain_name = {_plain(key): item for key, item in self._members.items() if isinstance(key, str)}
+        return self._by_plain_name.get(_plain(name))
+
+    def _flag_of_text(self, name: str, text: str) -> bool:
+        flag = _FLAGS.get(text if len(text) == 1 else text.lower())
+        return self._fail(name, "true or false", text) if flag is None else flag
+
+    def _list(self, name: str, most: int) -> list[Any]:
+        value = self._value(name)
         if value is None:
             return []
         if not isinstance(value, list):
@@ -200,21 +248,40 @@ class JsonObject:
     def _text(self, name: str, value: Any) -> str:
         return value if isinstance(value, str) else self._fail(name, "a text", value)
 
-    def _whole(self, name: str, value: Any, limit: int) -> int:
-        if isinstance(value, str) and len(value) <= 20 and value.removeprefix("-").isdecimal() and value.isascii():
-            value = int(value)
-        if not isinstance(value, int) or isinstance(value, bool):
+    def _there(self, name: str, value: Any) -> int:
+        """A whole number of 64 bits that must be there."""
+        number = self._whole(name, value, LONG)
+        return self._fail(name, "a whole number", value) if number is None else number
+
+    def _whole(self, name: str, value: Any, limit: int) -> int | None:
+        """A whole number from many things, none from nothing: fractions lose theirs, texts may have commas."""
+        if isinstance(value, str):
+            digits = value.replace(",", "")
+            value = None if value in _NOTHING else int(digits) if _WHOLE.fullmatch(digits) else value
+        if value is None:
+            return None
+        if not isinstance(value, int | float) or (isinstance(value, bool) and limit == LONG):
             self._fail(name, "a whole number", value)
-        if not -limit <= value < limit:
+        number = int(value)
+        if not -limit <= number < limit:
             raise ResponseError(
                 ResponseCode.SYSTEM_ERROR,
-                f"{self._path}.{name}: expected {-limit} to {limit - 1}, got {str(value)[:40]}",
+                f"{self._path}.{name}: expected {-limit} to {limit - 1}, got {str(number)[:40]}",
             )
-        return value
+        return number
 
     def _fail(self, name: str, expected: str, got: Any) -> NoReturn:
         where = f"{self._path}.{name}" if name else self._path
         raise ResponseError(ResponseCode.SYSTEM_ERROR, f"{where}: expected {expected}, got {_kind(got)}")
+
+
+def _as_text(value: Any) -> str:
+    """A value as fastjson makes a text of it: its JSON."""
+    return value if isinstance(value, str) else encode(value).decode()
+
+
+def _plain(name: str) -> str:
+    return name.lower().replace("_", "").replace("-", "")
 
 
 def _kind(value: Any) -> str:
