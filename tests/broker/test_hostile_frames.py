@@ -90,7 +90,7 @@ MALFORMED = {
     "binary: remark of 2 GiB": framed(BINARY[:13] + number(0x7FFFFFFF) + BINARY[17:], serialize_type=1),
     "binary: negative remark": framed(BINARY[:13] + number(-1) + BINARY[17:], serialize_type=1),
     "binary: negative name": framed(BINARY[:22] + b"\xff\xff" + BINARY[24:], serialize_type=1),
-    "binary: many empty fields": framed(BINARY[:18] + number(6 * 300) + bytes(6 * 300), serialize_type=1),
+    "binary: many empty fields": framed(BINARY[:18] + number(6 * 5000) + bytes(6 * 5000), serialize_type=1),
 }
 
 

@@ -132,7 +132,7 @@ mod tests {
 
     #[test]
     fn lengths_that_cannot_be_are_refused_before_the_frame_is_there() {
-        let limits = Limits::default();
+        let limits = Limits { header: 1 << 16, ..Limits::default() };
         for wrong in [
             bytes(-1, 0, b""),
             bytes(3, 0, b""),

@@ -14,7 +14,8 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { frame: 16 << 20, header: 64 << 10, fields: 256 }
+        // RocketMQ bounds a header by its frame alone: properties of 32 KiB may take 200 KiB in it, with each separator escaped
+        Self { frame: 16 << 20, header: (1 << 24) - 1, fields: 4096 }
     }
 }
 

@@ -68,6 +68,19 @@ def test_a_message_is_stored_as_it_was_given(cluster: EmbeddedCluster, producer:
     assert before <= round(row["born_timestamp"].timestamp() * 1000) <= after
 
 
+def test_a_header_is_as_long_as_its_properties_need_and_too_many_are_refused_by_name(
+    cluster: EmbeddedCluster, producer: Producer
+) -> None:
+    """Each separator of properties takes six bytes of a JSON header: 31 KiB of them become 79 KiB."""
+    many = {f"p{n}": "v" for n in range(4000)}
+    assert producer.send(Message("properties", b"x", properties=many)).status is SendStatus.SEND_OK
+    [row] = stored(cluster, "properties")
+    assert many.items() <= row["properties"].items()
+    with pytest.raises(ResponseError, match="CODE: 13"):
+        producer.send(Message("properties", b"x", properties={f"p{n}": "v" * 10 for n in range(4000)}))
+    assert producer.send(Message("properties", b"goes on")).status is SendStatus.SEND_OK
+
+
 def test_a_topic_that_is_not_there_is_made_with_four_queues_and_walked(
     cluster: EmbeddedCluster, producer: Producer
 ) -> None:
