@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+import subprocess
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,7 +15,7 @@ from rmqfast import EmbeddedCluster, MessageQueue
 from rmqfast.admin import Admin
 from rmqfast.cli.app import app
 from tests.admin.members import online, wants
-from tests.cli.command_line import run, run_process
+from tests.cli.command_line import COMMAND, run, run_process
 
 
 @pytest.fixture(scope="module")
@@ -80,6 +81,18 @@ def test_lines_of_standard_input_are_messages(cluster: EmbeddedCluster) -> None:
     assert [row["queue_offset"] for row in rows] == [0, 1]
     assert len({row["queue_id"] for row in rows}) == 1
     assert "the message body length is zero" in result.stderr
+
+
+def test_all_lines_are_sent_though_nobody_reads_what_is_printed(cluster: EmbeddedCluster) -> None:
+    done(cluster, "topic", "create", "cli_head", "--queues", "1")
+    words = [*COMMAND, "produce", "cli_head", "-n", cluster.name_server, "-o", "jsonl"]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.close()
+        _, said = process.communicate(b"".join(b"%d\n" % n for n in range(200)))
+    assert (said, process.returncode) == (b"", 0)
+    (row,) = told(cluster, "topic", "show", "cli_head")
+    assert row["max_offset"] == 200
 
 
 def test_messages_are_consumed_and_the_group_goes_on_behind_those_that_were_printed(cluster: EmbeddedCluster) -> None:

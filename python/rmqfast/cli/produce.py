@@ -50,7 +50,13 @@ def produce(
             yield [[at.topic, at.broker_name, at.queue_id, sent.queue_offset, *ids]]
 
     with Producer(group, name_server=checked_name_server(name_server)) as producer:
-        write(output, COLUMNS, rows(producer))
+        sent = rows(producer)
+        try:
+            write(output, COLUMNS, sent)
+        except BrokenPipeError:
+            for _ in sent:  # who reads has seen enough; what was given is sent all the same
+                pass
+            raise
 
 
 def _bodies(given: list[str] | None) -> Iterator[bytes]:
