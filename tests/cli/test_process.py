@@ -76,6 +76,7 @@ def test_without_the_extra_one_line_says_what_to_type(library: str, tmp_path: Pa
     result = run_process("store", "info", tmp_path, **without(library, tmp_path))
     assert (result.returncode, result.stdout) == (3, "")
     assert result.stderr == f"the command line needs {library}: pip install 'rmqfast[cli]'\n"
+    assert run_process("--version", **without(library, tmp_path)).stdout == f"rmqfast {rmqfast.__version__}\n"
 
 
 def test_a_command_that_needs_pyarrow_says_so_and_others_do_without(golden_store: PathOf, tmp_path: Path) -> None:
@@ -110,9 +111,7 @@ def test_a_terminal_gets_a_bold_header_and_lines_of_its_width(golden_store: Path
     assert max(map(len, plain.decode().splitlines())) <= 80
 
 
-def test_the_module_and_the_command_are_the_same() -> None:
-    command = str(Path(sys.executable).with_name("rmqfast"))
-    assert (
-        subprocess.run([command, "--help"], capture_output=True, check=True).stdout
-        == subprocess.run([*COMMAND, "--help"], capture_output=True, check=True).stdout
-    )
+def test_the_modules_and_the_command_are_the_same() -> None:
+    commands = [[str(Path(sys.executable).with_name("rmqfast"))], [sys.executable, "-m", "rmqfast"], COMMAND]
+    helped = [subprocess.run([*command, "--help"], capture_output=True, check=True).stdout for command in commands]
+    assert helped[0] == helped[1] == helped[2] != b""

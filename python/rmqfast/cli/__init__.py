@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 
+from rmqfast import __version__
+
 __all__ = ["main"]
 
 NEEDED = ("typer", "rich")
@@ -27,6 +29,9 @@ def main() -> None:
     except ImportError as error:
         if (error.name or "").partition(".")[0] not in NEEDED:
             raise
+        if sys.argv[1:] == ["--version"]:
+            print(f"rmqfast {__version__}")
+            return
         print(f"the command line needs {error.name}: pip install 'rmqfast[cli]'", file=sys.stderr)
         raise SystemExit(3) from None
     app(prog_name="rmqfast")
