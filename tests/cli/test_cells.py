@@ -79,9 +79,9 @@ def test_a_body_cut_within_a_character_is_still_text() -> None:
 
 
 def test_times_are_utc_with_milliseconds() -> None:
-    assert time_text(1_795_231_240_967) == "2026-11-21 03:20:40.967"
-    assert table_cell("store_timestamp", 1_795_231_240_967) == "2026-11-21 03:20:40.967"
-    assert time_text(-1) == "1969-12-31 23:59:59.999"
+    assert time_text(1_795_231_240_967) == "2026-11-21 03:20:40.967Z"
+    assert table_cell("store_timestamp", 1_795_231_240_967) == "2026-11-21 03:20:40.967Z"
+    assert time_text(-1) == "1969-12-31 23:59:59.999Z"
 
 
 def test_a_time_that_no_calendar_has_is_shown_as_its_number() -> None:

@@ -17,12 +17,12 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
-def table_cell(column: str, value: object) -> str:
-    """A value for people: one line, no control characters, bodies as a preview."""
+def table_cell(column: str, value: object, *, whole: bool = False) -> str:
+    """A value for people: one line, no control characters; of bodies the beginning, unless all of it is wanted."""
     if value is None or value == []:
         return "-"
     if isinstance(value, bytes):
-        return _preview(value)
+        return _text_of(value, None if whole else PREVIEW_BYTES)
     if isinstance(value, list | Mapping):
         return one_line("; ".join(value) if isinstance(value, list) else " ".join(f"{k}={v}" for k, v in value.items()))
     if isinstance(value, bool):
@@ -54,7 +54,7 @@ def time_text(milliseconds: int) -> str:
         when = EPOCH + timedelta(milliseconds=milliseconds)
     except OverflowError:
         return str(milliseconds)
-    return f"{when:%Y-%m-%d %H:%M:%S}.{milliseconds % 1000:03d}"
+    return f"{when:%Y-%m-%d %H:%M:%S}.{milliseconds % 1000:03d}Z"
 
 
 def size_text(size: float) -> str:
@@ -75,9 +75,9 @@ def _is_visible(character: str) -> bool:
     return unicodedata.category(character) not in {"Cc", "Cf", "Cs", "Zl", "Zp"}
 
 
-def _preview(body: bytes) -> str:
-    head = body[:PREVIEW_BYTES]
+def _text_of(body: bytes, most: int | None) -> str:
     try:
-        return one_line(codecs.getincrementaldecoder("utf-8")().decode(head))
+        return one_line(codecs.getincrementaldecoder("utf-8")().decode(body[:most]))
     except UnicodeDecodeError:
-        return f"0x{head[:32].hex()} ({size_text(len(body))})"
+        head = body if most is None else body[: most // 5]
+        return f"0x{head.hex()} ({size_text(len(body))})"

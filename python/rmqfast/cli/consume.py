@@ -58,7 +58,7 @@ def consume(
     consumer = LitePullConsumer(group, name_server=checked_name_server(name_server), options=options)
     consumer.subscribe(topic, tags if sql is None else MessageSelector.by_sql(sql))
     with consumer:
-        write(output, names, _batches(consumer, names, most, idle))
+        write(output, names, _batches(consumer, names, most, idle), whole=columns is not None)
 
 
 def _batches(

@@ -27,15 +27,21 @@ class Form(StrEnum):
     CSV = "csv"
 
 
-def write(form: Form, columns: Sequence[str], chunks: Chunks) -> None:
+def write(form: Form, columns: Sequence[str], chunks: Chunks, *, whole: bool = False) -> None:
     """Writes rows to standard output.
 
     Args:
         form: Table, JSON (an array), JSON lines or CSV.
         columns: Names of the columns.
         chunks: Rows, some at a time; each is written before the next is asked for.
+        whole: Whether the columns were asked for, so that a terminal gets all of a body, too.
     """
-    WRITERS[form](sys.stdout, columns, chunks)
+    if form is Form.TABLE:
+        from rmqfast.cli import screen  # what makes no tables starts sooner without rich
+
+        screen.print_table(sys.stdout, columns, chunks, whole=whole)
+    else:
+        WRITERS[form](sys.stdout, columns, chunks)
     sys.stdout.flush()
 
 
@@ -74,14 +80,7 @@ def _write_csv(stream: TextIO, columns: Sequence[str], chunks: Chunks) -> None:
         writer.writerows([csv_cell(value) for value in row] for row in rows)
 
 
-def _write_table(stream: TextIO, columns: Sequence[str], chunks: Chunks) -> None:
-    from rmqfast.cli import screen  # what makes no tables starts sooner without rich
-
-    screen.print_table(stream, columns, chunks)
-
-
 WRITERS: dict[Form, Callable[[TextIO, Sequence[str], Chunks], None]] = {
-    Form.TABLE: _write_table,
     Form.JSON: _write_json,
     Form.JSONL: _write_json_lines,
     Form.CSV: _write_csv,

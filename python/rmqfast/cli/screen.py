@@ -1,4 +1,4 @@
-"""What is shown with rich: tables, whose first rows decide the widths."""
+"""Tables and facts for people, with a bold header where a terminal shows it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TextIO
 
-from rich.cells import cell_len
+from rich.cells import cell_len, set_cell_size
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -18,10 +18,12 @@ __all__ = ["console", "print_facts", "print_table"]
 
 Row = Sequence[object]
 
-NARROWEST = {"topic": 16, "tags": 8, "keys": 16}  # later rows may be longer than those that decide
-WIDEST = {"body": 60, "properties": 60, "reason": 120, "file": 120}
-WIDE = 40
-TABLE_ROWS = 500  # lines that share their widths
+#: Widths to begin with: later rows may be longer than those that decide.
+NARROWEST = {"topic": 16, "tags": 8, "keys": 16}
+#: What a terminal gets the beginning of, unless it was asked for.
+PREVIEWED = frozenset({"body", "properties"})
+PREVIEW = 40
+GAP = "  "
 
 
 class Screen(Console):
@@ -48,37 +50,62 @@ def print_facts(facts: Mapping[str, object]) -> None:
     console().print(grid)
 
 
-def print_table(stream: TextIO, columns: Sequence[str], chunks: Iterable[Sequence[Row]]) -> None:
-    """Prints rows; the first ones decide the widths, so that the table can begin before the last row is known."""
+def print_table(
+    stream: TextIO, columns: Sequence[str], chunks: Iterable[Sequence[Row]], *, whole: bool = False
+) -> None:
+    """Prints a line for each row; the first rows decide where columns begin, as the last one is not known yet.
+
+    No value is cut, a longer one moves the rest of its line. Only bodies and properties that nobody asked for end where
+    the line of a terminal does.
+
+    Args:
+        stream: Where to.
+        columns: Their names.
+        chunks: Rows, some at a time.
+        whole: Whether bodies and properties were asked for.
+    """
+    whole = whole or not stream.isatty()
     screen = console(stream)
     widths: list[int] = []
-    for rows in _cut(chunks, TABLE_ROWS):
-        cells = [[table_cell(column, value) for column, value in zip(columns, row, strict=True)] for row in rows]
-        first = not widths
-        widths = widths or _widths(columns, cells)
-        screen.print(_table(columns, cells, widths, header=first))
+    for rows in chunks:
+        cells = [
+            [table_cell(column, value, whole=whole) for column, value in zip(columns, row, strict=True)] for row in rows
+        ]
+        if not widths:
+            widths = _widths(columns, cells)
+            _print_header(screen, columns, widths)
+        previews = {} if whole else _previews(columns, widths, screen.width)
+        stream.writelines(_line(row, widths, previews) for row in cells)
+        stream.flush()
     if not widths:
-        screen.print(_table(columns, [], _widths(columns, []), header=True))
-
-
-def _cut(chunks: Iterable[Sequence[Row]], rows: int) -> Iterable[Sequence[Row]]:
-    for chunk in chunks:
-        for start in range(0, len(chunk), rows):
-            yield chunk[start : start + rows]
+        _print_header(screen, columns, _widths(columns, []))
 
 
 def _widths(columns: Sequence[str], cells: Sequence[Sequence[str]]) -> list[int]:
     by_column = zip(*cells, strict=True) if cells else [()] * len(columns)
-    return [
-        min(max(NARROWEST.get(name, 0), *map(cell_len, (name, *values))), WIDEST.get(name, WIDE))
+    most = [
+        max(NARROWEST.get(name, 0), *map(cell_len, (name, *values)))
         for name, values in zip(columns, by_column, strict=True)
     ]
+    return [min(width, PREVIEW) if name in PREVIEWED else width for name, width in zip(columns, most, strict=True)]
 
 
-def _table(columns: Sequence[str], cells: Sequence[Sequence[str]], widths: Sequence[int], *, header: bool) -> Table:
-    table = Table(box=None, show_header=header, header_style="bold", padding=(0, 2, 0, 0), pad_edge=False)
-    for name, width in zip(columns, widths, strict=True):
-        table.add_column(name, no_wrap=True, overflow="ellipsis", width=width)
-    for row in cells:
-        table.add_row(*map(Text, row))
-    return table
+def _previews(columns: Sequence[str], widths: Sequence[int], width: int) -> dict[int, int]:
+    """How wide the cells of columns may be that are previews: the last column has what is left of the line."""
+    rest = width - sum(widths[:-1]) - len(GAP) * (len(widths) - 1)
+    last = len(columns) - 1
+    return {at: max(rest, PREVIEW) if at == last else PREVIEW for at, name in enumerate(columns) if name in PREVIEWED}
+
+
+def _print_header(screen: Console, columns: Sequence[str], widths: Sequence[int]) -> None:
+    header = Text(_line(columns, widths, {}).rstrip("\n"), style="bold")
+    screen.print(header, no_wrap=True, overflow="ignore", crop=False)
+
+
+def _line(cells: Sequence[str], widths: Sequence[int], previews: Mapping[int, int]) -> str:
+    shown = [
+        set_cell_size(cell, previews[at] - 1) + "…" if cell_len(cell) > previews.get(at, cell_len(cell)) else cell
+        for at, cell in enumerate(cells)
+    ]
+    padded = [cell + " " * (width - cell_len(cell)) for cell, width in zip(shown, widths, strict=True)]
+    return GAP.join(padded).rstrip() + "\n"

@@ -81,7 +81,7 @@ def scan(
             threads=threads,
             verify_crc=verify_crc,
         )
-        write(output, names, scan_rows(found, limit))
+        write(output, names, scan_rows(found, limit), whole=columns is not None)
     end_with_damage(found.damage)
 
 

@@ -55,11 +55,11 @@ def tail(
         ) as found,
     ):
         if not follow:
-            write(output, names, tail_rows(found))
+            write(output, names, tail_rows(found), whole=columns is not None)
             end_with_damage(found.damage)
             return
         try:
-            write(output, names, tail_rows(found))
+            write(output, names, tail_rows(found), whole=columns is not None)
         except KeyboardInterrupt:
             raise typer.Exit(0) from None
 
