@@ -379,6 +379,15 @@ def test_a_topic_that_is_not_there_yet_is_polled_once_it_is(cluster: EmbeddedClu
         assert sorted(polled(consumer, 2)) == all_of(2)
 
 
+def test_who_has_started_is_a_member_and_does_not_wait_for_a_heartbeat(cluster: EmbeddedCluster) -> None:
+    topic = fresh("joined")
+    fill(cluster, topic, 2, queues=1)
+    with LitePullConsumer(fresh("lg"), name_server=cluster.name_server) as consumer:
+        consumer.subscribe(topic)
+        with Admin(name_server=cluster.name_server) as admin:
+            assert len(admin.consumer_connections(consumer.group).client_ids) == 1
+
+
 def test_a_wrong_name_server_is_one_clear_error() -> None:
     consumer = LitePullConsumer("lost", name_server="127.0.0.1:1")
     consumer.subscribe("t")

@@ -127,6 +127,7 @@ class LitePullConsumerImpl(ActiveConsumer):
             self._pullers.start(filter(None, map(self._assigned.get, self._assigned.queues())))
         self._watch.fetch_all()
         self._instance.check_client_in_broker()
+        self._join()
         self._watcher = SubscriptionWatcher(self._instance, self.group, self.subscriptions)
         self._watcher.start(self._instance.scheduler, self._instance.config.heartbeat_interval)
         if self._trace is not None:
@@ -162,8 +163,14 @@ class LitePullConsumerImpl(ActiveConsumer):
         """Source: `DefaultLitePullConsumerImpl.subscribe`."""
         self._subscriptions[subscription.topic] = subscription
         if self.is_running:
-            self._instance.send_heartbeats()
             self._update_routes()
+            self._join()
+
+    def _join(self) -> None:
+        """Tells the brokers what it wants, and takes its queues; Java's waits up to a second for a heartbeat."""
+        if self._type is SubscriptionType.SUBSCRIBE:
+            self._instance.send_heartbeats()
+            self._instance.rebalance_immediately()
 
     def _drop_subscription(self, topic: str) -> None:
         """Source: `DefaultLitePullConsumerImpl.unsubscribe`."""
