@@ -41,6 +41,8 @@ class ClientConfig:
         security_token: Goes along with it.
         heartbeat_interval: Between heartbeats.
         poll_name_server_interval: Between looks at the routes.
+        missing_route_interval: Between looks for topics that consumers want and that are not there yet; ten times as
+            long once they have been missing for a minute.
         persist_offset_interval: Between stores of consumers' offsets.
         rebalance_interval: Between rebalances that nobody asked for.
         request_timeout: How long answers are waited for.
@@ -72,6 +74,7 @@ class ClientConfig:
     security_token: str | None = field(default=None, repr=False)
     heartbeat_interval: float = 30.0
     poll_name_server_interval: float = 30.0
+    missing_route_interval: float = 0.1
     persist_offset_interval: float = 5.0
     rebalance_interval: float = 20.0
     request_timeout: float = 3.0
@@ -155,6 +158,7 @@ class ClientConfig:
 _INTERVALS = (
     "heartbeat_interval",
     "poll_name_server_interval",
+    "missing_route_interval",
     "persist_offset_interval",
     "rebalance_interval",
     "request_timeout",

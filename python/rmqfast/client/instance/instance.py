@@ -20,6 +20,7 @@ from rmqfast.client.instance.heartbeats import Heartbeats
 from rmqfast.client.instance.inner_producer import InnerProducer
 from rmqfast.client.instance.membership import Membership
 from rmqfast.client.instance.message_decoder import decode_message
+from rmqfast.client.instance.missing_routes import MissingRoutes
 from rmqfast.client.instance.name_servers import NameServers
 from rmqfast.client.instance.rebalance_service import RebalanceService
 from rmqfast.client.instance.reconnects import Reconnects
@@ -69,6 +70,7 @@ class ClientInstance(Membership):
         )
         self.api = ClientApi(self.connections, NameServers(names, self.connections), timeout=config.request_timeout)
         self._updater = RouteUpdater(self.routes, self._members, self.api.topic_route)
+        self._missing = MissingRoutes(self._members, self._updater.update)
         self._heartbeats = Heartbeats(client_id, self._members, self.routes, self.api, on_failed=self._connection_lost)
         self._reconnects = Reconnects(self.scheduler, self._heartbeats.send, config.heartbeat_interval)
         self._lock, self._inner_producer = threading.RLock(), InnerProducer()
@@ -251,10 +253,16 @@ class ClientInstance(Membership):
     def _start_timers(self) -> None:
         config, every = self.config, self.scheduler.every
         every(0.01, config.poll_name_server_interval, self._updater.update_all)
+        every(config.missing_route_interval, config.missing_route_interval, self._look_for_missing_routes)
         every(min(1.0, config.heartbeat_interval), config.heartbeat_interval, self._heartbeat_round)
         every(
             min(10.0, config.persist_offset_interval * 2), config.persist_offset_interval, self.persist_consumer_offsets
         )
+
+    def _look_for_missing_routes(self) -> None:
+        if self._missing.look():
+            self._heartbeats.send()  # its broker may be one that knows nothing of the group yet
+            self._rebalance.wake()
 
     def _heartbeat_round(self) -> None:
         for address in self.routes.clean_offline_brokers():

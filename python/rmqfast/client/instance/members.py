@@ -66,18 +66,26 @@ class Members:
 
     def topics(self) -> list[str]:
         """The topics that any of them needs the routes of, each once."""
-        subscribed = [s.topic for consumer in self.consumers().values() for s in consumer.subscriptions()]
         published = [topic for producer in self.producers().values() for topic in producer.publish_topics()]
-        return list(dict.fromkeys([*subscribed, *published]))
+        return list(dict.fromkeys([*self.subscribed_topics(), *published]))
+
+    def subscribed_topics(self) -> list[str]:
+        """The topics that consumers want, each once."""
+        wanted = (s.topic for consumer in self.consumers().values() for s in consumer.subscriptions())
+        return list(dict.fromkeys(wanted))
 
     def need_update(self, topic: str) -> bool:
         """Whether one of them lacks the queues of a topic.
 
         Source: `MQClientInstance.isNeedUpdateTopicRouteInfo`.
         """
-        return any(producer.is_publish_topic_need_update(topic) for producer in self.producers().values()) or any(
-            consumer.is_subscribe_topic_need_update(topic) for consumer in self.consumers().values()
+        return self.lacks_queues(topic) or any(
+            producer.is_publish_topic_need_update(topic) for producer in self.producers().values()
         )
+
+    def lacks_queues(self, topic: str) -> bool:
+        """Whether a consumer wants a topic and knows no queues of it."""
+        return any(consumer.is_subscribe_topic_need_update(topic) for consumer in self.consumers().values())
 
 
 def _taken(kind: str, group: str) -> ClientError:
