@@ -6,6 +6,7 @@ The layers, high to low; a module imports only what stands below it (a test hold
     > _native | errors
 """
 
+import logging
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -49,6 +50,9 @@ if TYPE_CHECKING:
     from rmqfast.client.pull import PullConsumer
     from rmqfast.client.push import ConsumeConcurrentlyStatus, ConsumeOrderlyStatus, PushConsumer
     from rmqfast.embedded import EmbeddedCluster
+
+# what is logged is the application's to show: without this, warnings would go to standard error of who shows nothing
+logging.getLogger("rmqfast").addHandler(logging.NullHandler())
 
 __version__ = "0.1.0"
 

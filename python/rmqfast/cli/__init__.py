@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 
 from rmqfast import __version__
@@ -34,4 +35,5 @@ def main() -> None:
             return
         print(f"the command line needs {error.name}: pip install 'rmqfast[cli]'", file=sys.stderr)
         raise SystemExit(3) from None
+    logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
     app(prog_name="rmqfast")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import signal
 import threading
 from collections.abc import Iterator
@@ -122,8 +121,7 @@ _LOOK = 1.0
 
 @contextmanager
 def _until_told() -> Iterator[None]:
-    """SIGTERM and Ctrl-C end the wait, and so close what serves; warnings are shown."""
-    logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
+    """SIGTERM and Ctrl-C end the wait, and so close what serves."""
     _told.clear()
     before = {number: signal.signal(number, lambda *_: _told.set()) for number in (signal.SIGTERM, signal.SIGINT)}
     try:

@@ -114,7 +114,7 @@ class RouteUpdater:
             route = self._fetch(topic if default_topic is None else default_topic)
         except ResponseError as error:
             if not topic.startswith(RETRY_PREFIX) and topic != AUTO_CREATE_TOPIC:
-                _log.warning("no route of topic %s: %s", topic, error)
+                _log.info("no route of topic %s: %s", topic, error)
             self._failures[topic] = error
             return None
         except RemotingError as error:
