@@ -97,6 +97,14 @@ def test_without_pyspark_one_line_says_what_to_type(golden_store: PathOf, tmp_pa
     assert result.stderr.count("\n") == 1
 
 
+def test_the_data_source_without_pyspark_says_what_to_type(tmp_path: Path) -> None:
+    program = "import rmqfast.spark; rmqfast.spark.RocketMQDataSource"
+    env = os.environ | without("pyspark", tmp_path)
+    done = subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, text=True, check=False)
+    said = "rmqfast.errors.MissingExtraError: the data source needs pyspark: pip install 'rmqfast[spark]'"
+    assert done.stderr.splitlines()[-1] == said
+
+
 def test_the_version_is_that_of_the_package() -> None:
     result = run_process("--version")
     assert (result.returncode, result.stdout) == (0, f"rmqfast {rmqfast.__version__}\n")

@@ -29,5 +29,8 @@ def __getattr__(name: str) -> Any:
     try:
         from rmqfast.spark.source import RocketMQDataSource
     except ImportError as error:
+        if not (error.name or "").startswith("pyspark."):
+            text = f"the data source needs {error.name}: pip install 'rmqfast[spark]'"
+            raise MissingExtraError(text, name=error.name) from None
         raise MissingExtraError(f"the data source needs PySpark 4.0 or newer; use read_store: {error}") from error
     return RocketMQDataSource

@@ -246,7 +246,7 @@ def test_members_share_queues_and_lose_none_while_messages_wait(cluster: Embedde
         assert sorted(polled(first, 4)) == ["p200", "p201", "p202", "p203"]
 
 
-def test_commit_of_some_queues_stores_them_if_asked(cluster: EmbeddedCluster) -> None:
+def test_commit_of_some_queues_or_all_stores_them_if_asked(cluster: EmbeddedCluster) -> None:
     topic = fresh("some")
     one, two = fill(cluster, topic, 20)
     config = ClientConfig(name_server=cluster.name_server, heartbeat_interval=0.1, persist_offset_interval=60.0)
@@ -257,6 +257,8 @@ def test_commit_of_some_queues_stores_them_if_asked(cluster: EmbeddedCluster) ->
         assert len(polled(consumer, 20)) == 20
         consumer.commit([one, MessageQueue(topic, "none", 0)], persist=False)
         assert (consumer.committed(one), consumer.committed(two)) == (10, 0)
+        consumer.commit()
+        assert (consumer.committed(one), consumer.committed(two)) == (10, 10)
         assert stored(cluster, consumer, one) == 0
         consumer.commit([two], persist=True)
         until(lambda: stored(cluster, consumer, two) == 10)

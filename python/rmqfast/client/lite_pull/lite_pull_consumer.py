@@ -279,12 +279,12 @@ class LitePullConsumer(LitePullConsumerImpl):
         self._check_process()
         self._commit()
 
-    def commit(self, queues: Iterable[MessageQueue], *, persist: bool) -> None:
-        """Notes in memory where it is in some of its queues.
+    def commit(self, queues: Iterable[MessageQueue] | None = None, *, persist: bool = False) -> None:
+        """Notes in memory where it is in its queues; brokers are told every five seconds, and at the end.
 
         Args:
-            queues: The queues; those that it does not have are passed over.
-            persist: Whether to store, too, what is noted of all its queues.
+            queues: Only these; those that it does not have are passed over.
+            persist: Whether to store at once, too, what is noted of all its queues.
 
         Raises:
             ClientError: It is not running.
@@ -292,8 +292,8 @@ class LitePullConsumer(LitePullConsumerImpl):
         Source: `DefaultLitePullConsumer.commit`.
         """
         self._check_running()
-        wanted = list(map(self._wrapped, queues))
-        if not wanted:
+        wanted = None if queues is None else list(map(self._wrapped, queues))
+        if wanted == []:
             return
         self._commit(wanted)
         if persist:
