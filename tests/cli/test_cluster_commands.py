@@ -110,6 +110,17 @@ def test_messages_are_consumed_and_the_group_goes_on_behind_those_that_were_prin
         assert admin.consume_stats("cli_eaters", topic)[0].consumer_offset == 3
 
 
+def test_a_group_that_was_made_and_has_no_member_yet_is_listed_and_shown(cluster: EmbeddedCluster) -> None:
+    done(cluster, "group", "create", "cli_new")
+    rows = {row["group"]: row for row in told(cluster, "group", "list")}
+    assert (rows["cli_new"]["members"], rows["cli_new"]["diff_total"]) == (0, None)
+    assert "TOOLS_CONSUMER" not in rows
+    result = run("group", "show", "cli_new", "-n", cluster.name_server)
+    assert result.exit_code == 0, result.output
+    assert "no member of it has come yet" in result.stderr
+    assert "%RETRY%cli_none" in done(cluster, "group", "show", "cli_none", code=1)
+
+
 def test_a_group_is_listed_shown_set_back_and_explained(cluster: EmbeddedCluster) -> None:
     topic, group = "cli_group", "cli_consumers"
     done(cluster, "topic", "create", topic, "--queues", "1")

@@ -13,7 +13,8 @@ from rmqfast.cli.cluster_access import Cluster, NameServer, Yes, administration
 from rmqfast.cli.options import Output
 from rmqfast.cli.output import Form, Row, say, write
 from rmqfast.errors import ClientError, ResponseError
-from rmqfast.store import milliseconds
+from rmqfast.remoting import ResponseCode
+from rmqfast.store import built_in_groups, milliseconds
 
 __all__ = ["app"]
 
@@ -35,10 +36,12 @@ app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Consumer gr
 
 @app.command("list")
 def list_groups(*, name_server: NameServer = None, output: Output = Form.TABLE) -> None:
-    """Prints the groups that have a topic of retries, who is online, and how far they are behind."""
+    """Prints the groups, who is online, and how far they are behind."""
     with administration(name_server) as admin:
         prefix = "%RETRY%"
-        groups = [topic.removeprefix(prefix) for topic in admin.topics() if topic.startswith(prefix)]
+        began = {topic.removeprefix(prefix) for topic in admin.topics() if topic.startswith(prefix)}
+        made = admin.groups().keys() - {group.group_name for group in built_in_groups()}
+        groups = sorted(began | made)
         write(output, LIST_COLUMNS, ([_group_row(admin, group)] for group in groups))
 
 
@@ -46,7 +49,14 @@ def list_groups(*, name_server: NameServer = None, output: Output = Form.TABLE) 
 def show(group: Group, *, name_server: NameServer = None, output: Output = Form.TABLE) -> None:
     """Prints how far a group is, queue by queue, and who has it. Exit code 1: members subscribe differently."""
     with administration(name_server) as admin:
-        told = admin.explain(group)
+        try:
+            told = admin.explain(group)
+        except ResponseError as error:
+            if error.code != ResponseCode.TOPIC_NOT_EXIST or group not in admin.groups():
+                raise
+            write(output, SHOW_COLUMNS, [])
+            say(f"group {group} is there, and no member of it has come yet: it has no offsets, and no topic of retries")
+            return
         stats = admin.consume_stats(group)
         conflicts = admin.subscription_conflicts(group)
     owners = {part.queue.queue: part.queue.owner for part in told.parts if part.queue is not None}
