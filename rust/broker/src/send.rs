@@ -9,7 +9,7 @@ use crate::flush_wait::Stored;
 use crate::ground::Ground;
 use crate::reply::Reply;
 use crate::send_header::SendHeader;
-use crate::sent::{DELAY, HALF_TOPIC, Sent, SentBatch, TRAN_MSG, WAIT, value, with_cluster, without_wait};
+use crate::sent::{DELAY, HALF_TOPIC, Property, Sent, SentBatch, TRAN_MSG, WAIT, value, with_cluster, without_wait};
 use crate::tables::Topic;
 use rmqfast_remoting::{Answer, Command, Connection, Outgoing};
 use rmqfast_store::Error;
@@ -20,6 +20,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 const RETRY: &str = "%RETRY%";
+/// When a message shall be delivered, to the millisecond, as 5.x has it.
+const TIMER: [&[u8]; 3] = [b"TIMER_DELIVER_MS", b"TIMER_DELAY_MS", b"TIMER_DELAY_SEC"];
 const MULTI_TAG: i32 = 2;
 const SCHEDULE_TOPIC: &str = "SCHEDULE_TOPIC_XXXX";
 /// Topics that the broker itself writes to.
@@ -123,6 +125,7 @@ impl Sending<'_> {
 
     fn store_one(&self, header: SendHeader<'_>) -> Result<Option<Stored>, Refusal> {
         let properties = with_cluster(&header, &self.ground.options.cluster_name);
+        check_timer(&properties)?;
         let waits = value(&properties, WAIT) != Some(b"false");
         let is_half = value(&properties, TRAN_MSG).is_some_and(|text| text.eq_ignore_ascii_case(b"true"))
             && !(header.reconsume_times > 0 && value(&properties, DELAY).is_some());
@@ -241,6 +244,18 @@ impl Sending<'_> {
 fn check_batch(topic: &str) -> Result<(), Refusal> {
     if topic.starts_with(RETRY) {
         return Err((response::MESSAGE_ILLEGAL, format!("batch request does not support retry group {topic}")));
+    }
+    Ok(())
+}
+
+/// No timer of 5.x keeps messages here. 4.9 delivers them at once; whoever asked for a delay is told instead.
+///
+/// Source: `HookUtils.handleScheduleMessage`, `checkIfTimerMessage` of 5.x.
+fn check_timer(properties: &[Property<'_>]) -> Result<(), Refusal> {
+    let is_timed = TIMER.iter().any(|name| value(properties, name).is_some());
+    if is_timed && !value(properties, DELAY).is_some_and(is_level) {
+        let remark = "accurate timer message is not enabled, timerWheelEnable is false";
+        return Err((response::SYSTEM_ERROR, remark.into()));
     }
     Ok(())
 }
