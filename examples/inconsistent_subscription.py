@@ -5,6 +5,9 @@ keeps one subscription of a group: the newest, here TagB. Eight messages with Ta
 The broker lets all of them through; but those of queues 0 and 1 come to the first member, which compares their tag with
 its own subscription and drops them. The offsets pass over them as soon as a pull has ended without messages, which is
 after the 15 seconds for which a broker holds it; it takes half a minute in all.
+
+Then the second member stops. The first takes its queues over, and the broker keeps the first one's subscription, which
+is newer than the messages: neither what members want now nor who has a queue now tells what became of them.
 """
 
 from __future__ import annotations
@@ -64,12 +67,19 @@ def main(place: Place) -> None:
         for member in members:
             print(f"{member.name} consumed {sorted(member.consumed)}")
         print(f"offsets of queues 0 to 3: {offsets(admin, group, queues)}")
-        for result in sent:
-            message = admin.view_message(result.offset_msg_id)
+        messages = [admin.view_message(result.offset_msg_id) for result in sent]
+        for message in messages:
             track = next(each for each in admin.message_track(message) if each.group == group)
             told = admin.explain(message, group)
             print(f"{message.body.decode()}: {track.track_type}; {told.outcome}: {why(told)}")
-    print("B0, B1, B4, B5: offsets passed them, message_track says CONSUMED, and no listener saw them")
+        print("B0, B1, B4, B5: offsets passed them, message_track says CONSUMED, and no listener saw them")
+
+        second.consumer.shutdown()
+        until(lambda: kept(admin, group, topic) == members[0].tag)
+        print(f"{second.name} stops: the broker takes the whole group to want {kept(admin, group, topic)}")
+        for message in messages[:3:2]:
+            print(f"{message.body.decode()}: {admin.explain(message, group).outcome}")
+    print("B0 was lost and B2 consumed: what members want and have now does not tell any more, a trace would")
 
 
 def start(place: Place, stack: ExitStack) -> tuple[Member, Member]:

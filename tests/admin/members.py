@@ -79,6 +79,15 @@ def is_newest_kept(admin: Admin, group: str, topic: str) -> bool:
     return known.subscriptions[topic].sub_version == newest
 
 
+def is_settled(admin: Admin, group: str, topic: str) -> bool:
+    """Whether each queue has an owner, and the broker has the subscription of the rebalance that gave it."""
+    if not online_members(admin, group):
+        return False
+    queues = [row.queue for row in admin.topic_stats(topic)]
+    facts = [admin.explain(queue, group).queue for queue in queues]
+    return all(each is not None and each.owner for each in facts) and is_newest_kept(admin, group, topic)
+
+
 def online_members(admin: Admin, group: str) -> list[str]:
     """The client ids of the members of a group that are online."""
     try:

@@ -18,7 +18,7 @@ from rmqfast.client.push import ConsumeConcurrentlyStatus, PushConsumer, PushOpt
 from rmqfast.remoting.protocol.subscription_data import SubscriptionData
 from tests.waiting import until
 
-from .members import online
+from .members import is_settled, online
 
 
 @pytest.fixture(scope="module")
@@ -46,8 +46,6 @@ def test_a_push_consumer_with_an_expression_gets_what_explain_says(cluster: Embe
     topic, group = "orders", "sql_push"
     got: list[int] = []
     admin.create_topic(topic, queues=1)
-    messages = sent(cluster, admin, topic, "5", "1", None, "7", "seven")
-    before = [admin.explain(message, group) for message in messages]
     config = ClientConfig(name_server=cluster.name_server, persist_offset_interval=0.2)
     consumer = PushConsumer(group, config=config, options=PushOptions(pull_suspend_millis=500))
 
@@ -58,10 +56,11 @@ def test_a_push_consumer_with_an_expression_gets_what_explain_says(cluster: Embe
     consumer.subscribe(topic, MessageSelector.by_sql("amount > 3"))
     consumer.register_message_listener(listen)
     with consumer:
+        until(lambda: is_settled(admin, group, topic))
+        messages = sent(cluster, admin, topic, "5", "1", None, "7", "seven")
         until(lambda: admin.explain(messages[-1], group).outcome is not Outcome.NOT_CONSUMED_YET)
         after = [admin.explain(message, group) for message in messages]
 
-    assert {each.outcome for each in before} == {Outcome.NOT_CONSUMED_YET}
     consumed = [
         message.queue_offset for message, told in zip(messages, after, strict=True) if told.outcome == "CONSUMED"
     ]

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import gzip
+import json
+import re
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,11 +28,13 @@ from rmqfast.admin.delivery import passes_broker, passes_member
 from rmqfast.admin.outcome import verdict_of
 from rmqfast.admin.sql_answer import names_in
 from rmqfast.admin.standing import group_sentences, queue_sentences
+from rmqfast.client.trace import TraceType, TraceView
 from rmqfast.message import MessageQueue
 from rmqfast.remoting.protocol.subscription_data import SubscriptionData
 
 from .members import wants
 
+GOLDEN = Path(__file__).parents[1] / "golden"
 QUEUE = MessageQueue("t", "b", 0)
 UNKNOWN = "passed by the offset: whether anybody processed it is not known, as "
 RETRY, DELAYED, DEAD = (
@@ -232,18 +239,116 @@ def test_a_member_that_does_not_answer_is_named() -> None:
     verdict = verdict_of(message("TagB"), queue(owner=None), group("TagB", silent, B_B, version=2))
     assert verdict.outcome is Outcome.UNKNOWN
     assert "A may have got it and does not tell what it wants" in verdict.sentences[0]
-    assert verdict.sentences[1] == "not known: what A wants and has: CODE: 207  DESC: Timeout"
+    assert verdict.sentences[-1] == "not known: what A wants and has: CODE: 207  DESC: Timeout"
 
 
-def test_a_subscription_newer_than_the_message_is_a_reservation() -> None:
-    late = group("TagA", member("A", "TagA", 0, version=9500), version=9500)
-    verdict = verdict_of(message(stored=9000), queue(), late)
-    assert verdict.sentences[1:] == [
+NEWER = (
+    "passed by the offset: whether anybody processed it is not known, as the group's subscription {} is of "
+    "1970-01-01 00:00:09.500 UTC, the message of 1970-01-01 00:00:09.000 UTC: another subscription may have counted, "
+    "and another member had the queue"
+)
+UNTRACED = "a trace of the group g would decide it, and there is none: members write it where tracing is on"
+
+
+@pytest.mark.parametrize(
+    ("tags", "members", "kept", "today"),
+    [
+        ("TagA", (member("A", "TagA", 0, version=9500),), "TagA", "today A would get it, which wants TagA"),
         (
-            "the subscription is of 1970-01-01 00:00:09.500 UTC, the message of 1970-01-01 00:00:09.000 UTC: another "
-            "one may have counted when it was passed"
-        )
+            "TagB",
+            (member("A", "TagA", 0, version=9500),),
+            "TagA",
+            (
+                "today the broker would filter it: its tag TagB is not in the group's subscription TagA (set by member "
+                "A at 1970-01-01 00:00:09.500 UTC)"
+            ),
+        ),
+        (
+            "TagB",
+            (A_A, member("B", "TagB", 1, version=9500)),
+            "TagB",
+            (
+                "today A's tag check would drop it: its tag TagB is not in A's own subscription TagA, while the broker "
+                "filters by TagB for the whole group, set by B"
+            ),
+        ),
+    ],
+)
+def test_members_that_changed_since_the_message_do_not_decide(
+    tags: str, members: tuple[MemberFacts, ...], kept: str, today: str
+) -> None:
+    verdict = verdict_of(message(tags, stored=9000), queue(), group(kept, *members, version=9500))
+    assert verdict.outcome is Outcome.UNKNOWN
+    assert list(verdict.sentences) == [NEWER.format(kept), today, UNTRACED]
+
+
+def test_a_subscription_of_the_messages_own_millisecond_decides() -> None:
+    whole = group("TagA", member("A", "TagA", 0, version=9000), version=9000)
+    assert verdict_of(message(stored=9000), queue(), whole).outcome is Outcome.CONSUMED
+
+
+def step(kind: TraceType, of: str | None, *, is_success: bool | None = None) -> TraceView:
+    return TraceView(
+        trace_type=kind, message_id="ID", group=of, client_host="10.0.0.7", timestamp=9100, is_success=is_success
+    )
+
+
+def test_a_trace_of_the_group_decides_what_its_members_of_today_cannot() -> None:
+    whole = group("TagA", member("A", "TagA", 0, version=9500), version=9500)
+    others = [
+        step(TraceType.PUB, "g", is_success=True),
+        step(TraceType.SUB_BEFORE, "g"),
+        step(TraceType.SUB_AFTER, "another", is_success=True),
+        step(TraceType.SUB_AFTER, None, is_success=True),
+        step(TraceType.SUB_AFTER, "g", is_success=False),
     ]
+    undecided = verdict_of(message(stored=9000), queue(), whole, (), others)
+    assert (undecided.outcome, undecided.sentences[-1]) == (Outcome.UNKNOWN, UNTRACED)
+    traces = [*others, step(TraceType.SUB_AFTER, "g", is_success=True)]
+    told = "consumed: by its trace 10.0.0.7 processed it at 1970-01-01 00:00:09.100 UTC"
+    for facts in (whole, group(None)):
+        assert verdict_of(message(stored=9000), queue(), facts, (), traces) == (Outcome.CONSUMED, [told])
+
+
+def recorded(number: str) -> dict[str, list[dict[str, Any]]]:
+    """What RocketMQ 4.9.4 and two consumers of Java told: lines by their kind, of one of two experiments."""
+    packed = GOLDEN / "offsets-4.9.4.tagconflict.jsonl.gz"
+    lines = [json.loads(line) for line in gzip.decompress(packed.read_bytes()).splitlines()]
+    starts = [at for at, line in enumerate(lines) if line["kind"] == "subscription"]
+    own = lines[starts[0] : starts[1]] if number == "1" else lines[starts[1] :]
+    return {kind: [line for line in own if line["kind"] == kind] for kind in {line["kind"] for line in own}}
+
+
+@pytest.mark.parametrize("number", ["1", "2"])
+def test_no_verdict_contradicts_what_javas_consumers_were_seen_to_take(number: str) -> None:
+    """In the first experiment both members stay, in the second the first one stops behind the messages.
+
+    The recording has the subscription of before: with the stop the other's becomes newer than the messages.
+    """
+    lines = recorded(number)
+    subscription = lines["brokerSubscription"][0]["table"]
+    version = int(re.findall(r"subString=tagB.*?subVersion=(\d+)", subscription)[0])
+    stored = version + 1
+    held = lines["allocation"][0]["queues"]
+    taken = {text.partition("@")[0] for text in lines["consumed"][-1]["by"]["consumer2"]}
+    one, two = (member(f"consumer{n}", f"tag{tag}", *held[f"consumer{n}"]) for n, tag in ((1, "A"), (2, "B")))
+    if number == "1":
+        whole = group("tagB", one, two, version=version)
+    else:
+        whole = group("tagB", member("consumer2", "tagB", 0, 1, 2, 3, version=stored + 1), version=stored + 1)
+    outcomes = {}
+    for sent in lines["sent"]:
+        where = MessageQueue("t", "b", sent["queueId"])
+        owner = next(m.client_id for m in whole.members if where in (m.queues or ()))
+        facts = QueueFacts(queue=where, min_offset=0, max_offset=2, consumer_offset=2, owner=owner)
+        asked = replace(message("tagB", sent["queueOffset"], stored), queue=where)
+        outcomes[sent["body"]] = verdict_of(asked, facts, whole).outcome
+    if number == "1":
+        assert outcomes == {body: Outcome.CONSUMED if body in taken else Outcome.LOST for body in outcomes}
+        assert len(taken) == 4
+    else:
+        assert set(outcomes.values()) == {Outcome.UNKNOWN}
+        assert taken == set(outcomes)
 
 
 def test_tags_with_one_hash_are_told_apart_by_the_member_only() -> None:

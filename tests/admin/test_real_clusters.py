@@ -182,9 +182,10 @@ def test_the_eight_messages_of_article_004_with_javas_consumers(
     queues = [MessageQueue(topic, "broker-a", number) for number in range(4)]
     with ExitStack() as stack:
         words = ("--topic", topic, "--group", group)
+        members = {tag: stack.enter_context(ExitStack()) for tag in ("TagA", "TagB")}
         got = [
-            java_consumer(cluster, stack, tmp_path / tag, *words, "--expr", tag, "--instance", f"wants_{tag}")
-            for tag in ("TagA", "TagB")
+            java_consumer(cluster, own, tmp_path / tag, *words, "--expr", tag, "--instance", f"wants_{tag}")
+            for tag, own in members.items()
         ]
 
         def owners() -> list[str | None]:
@@ -224,6 +225,12 @@ def test_the_eight_messages_of_article_004_with_javas_consumers(
         assert admin.explain(message, group).outcome is Outcome.LOST
         assert track_of(admin, message, group).track_type is TrackType.CONSUMED_BUT_FILTERED
         assert "CONSUMED_BUT_FILTERED" in printed_track(cluster, mqadmin, message)
+
+        members[
+            kept
+        ].close()  # it takes what it had consumed with it: the other's subscription is the group's, and newer
+        until(lambda: owners() == [other] * 4 and is_newest_kept(admin, group, topic))
+        assert {admin.explain(message, group).outcome for message in messages} == {Outcome.UNKNOWN}
     until(lambda: not online_members(admin, group))
     assert track_of(admin, messages[0], group).track_type is TrackType.NOT_ONLINE
     assert "NOT_ONLINE" in printed_track(cluster, mqadmin, messages[0])

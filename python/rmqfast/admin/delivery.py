@@ -43,7 +43,7 @@ class Delivery(NamedTuple):
 def delivery_of(message: MessageFacts, queue: QueueFacts, group: GroupFacts) -> Delivery:
     """Where the way of a message ends with what members want now."""
     owner = group.member(queue.owner)
-    kept = _filter_of(group, owner)
+    kept = filter_of(group, owner)
     if not group.is_online:
         return Delivery(Way.UNKNOWN, f"nobody of the group {group.group} is online, and with it goes its subscription")
     if kept is None:
@@ -64,7 +64,7 @@ def _by_sql(message: MessageFacts, kept: SubscriptionData, group: GroupFacts, ow
     return _at_member(message, kept, group, owner)._replace(passed_by=f"{expression_of(kept)} ({answer.values_text})")
 
 
-def _filter_of(group: GroupFacts, owner: MemberFacts | None) -> SubscriptionData | None:
+def filter_of(group: GroupFacts, owner: MemberFacts | None) -> SubscriptionData | None:
     """By what the broker filters: what pull consumers tell with each pull, for others what it keeps for the group."""
     if group.pulls and owner is not None and owner.subscription is not None:
         return owner.subscription

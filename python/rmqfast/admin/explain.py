@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rmqfast.admin.copies import Copies
-from rmqfast.admin.explanation import Explanation
+from rmqfast.admin.explanation import Explanation, Outcome
 from rmqfast.admin.facts import GroupFacts, MessageFacts, QueueFacts
 from rmqfast.admin.members import owner_of
 from rmqfast.admin.outcome import verdict_of
@@ -17,6 +17,7 @@ from rmqfast.admin.sql_answer import SqlAnswer
 from rmqfast.admin.sql_filters import SqlFilters
 from rmqfast.admin.standing import group_sentences, queue_sentences
 from rmqfast.client.instance.topic_publish_info import subscribe_queues_of
+from rmqfast.client.trace import TraceView
 from rmqfast.errors import ArgumentError, ResponseError
 from rmqfast.message import MessageQueue
 from rmqfast.remoting import ResponseCode
@@ -29,8 +30,9 @@ class Explanations(Copies, SqlFilters):
         """Says in sentences what happened to a message, or how a queue or a group stands, and what is not known.
 
         It joins tag and hash, offsets, what the broker takes the group to want, what each member wants itself and
-        which queues it has, and the copies of messages that were sent back. What the broker's filter makes of a message
-        and an expression of SQL92 is asked of the broker itself. Nothing is changed.
+        which queues it has, and the copies of messages that were sent back. Where members have changed since the
+        message was stored, its traces decide, or nothing does. What the broker's filter makes of a message and an
+        expression of SQL92 is asked of the broker itself. Nothing is changed.
 
         Args:
             what: A message that was stored, a `MessageQueue`, or the name of a group.
@@ -80,6 +82,8 @@ class Explanations(Copies, SqlFilters):
         message = _message_facts(what, queue, self._sql_answers(what, queue, address, facts))
         copies = self._copies(what, group) if what.msg_id else []
         verdict = verdict_of(message, progress, facts, copies)
+        if verdict.outcome is Outcome.UNKNOWN:
+            verdict = verdict_of(message, progress, facts, copies, self._traces_of(what.msg_id))
         return Explanation(
             subject=subject,
             sentences=tuple(verdict.sentences),
@@ -111,6 +115,15 @@ class Explanations(Copies, SqlFilters):
         whole = next(iter(topics.values()), None) or self._group_facts(first, group, f"%RETRY%{group}")
         told = group_sentences(whole, [part.queue for part in parts if part.queue is not None], conflicts)
         return Explanation(subject=f"group {group}", sentences=tuple(told), group=whole, parts=tuple(parts))
+
+    def _traces_of(self, message_id: str | None) -> list[TraceView]:
+        """What clients wrote about a message into the trace topic, where there is one."""
+        try:
+            return self.query_msg_trace_by_id(message_id) if message_id else []
+        except ResponseError as error:
+            if error.code == ResponseCode.TOPIC_NOT_EXIST:
+                return []
+            raise
 
     def _stats_if_any(self, group: str) -> list[Any]:
         return [row for broker in self._brokers_of_group(group) for row in self._stats_at(broker, group)]

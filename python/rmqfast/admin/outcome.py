@@ -8,11 +8,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from rmqfast.admin.delivery import Way, delivery_of
+from rmqfast.admin.delivery import Delivery, Way, delivery_of, filter_of
 from rmqfast.admin.explanation import Outcome, ordinal, time_text
 from rmqfast.admin.facts import CopyFacts, CopyKind, GroupFacts, MessageFacts, QueueFacts
+from rmqfast.client.consumer.subscription_conflicts import expression_of
+from rmqfast.client.trace import TraceType, TraceView
 
 NOBODY = "nobody processed it"
+PASSED_UNKNOWN = "passed by the offset: whether anybody processed it is not known"
 
 
 class Verdict(NamedTuple):
@@ -28,7 +31,11 @@ class Verdict(NamedTuple):
 
 
 def verdict_of(
-    message: MessageFacts, queue: QueueFacts, group: GroupFacts, copies: Sequence[CopyFacts] = ()
+    message: MessageFacts,
+    queue: QueueFacts,
+    group: GroupFacts,
+    copies: Sequence[CopyFacts] = (),
+    traces: Sequence[TraceView] = (),
 ) -> Verdict:
     """What became of a message in a group.
 
@@ -37,6 +44,7 @@ def verdict_of(
         queue: Its queue, and how far the group is in it.
         group: The group, as the queue's broker knows it.
         copies: What members sent back of the message.
+        traces: The steps of the message that clients wrote into the trace topic.
     """
     if group.is_broadcasting:
         text = "broadcast: each member has its own offsets, and no broker knows them"
@@ -45,7 +53,7 @@ def verdict_of(
         return _of_copies(copies, group)
     if queue.consumer_offset is None or message.queue_offset >= queue.consumer_offset:
         return _not_passed(message, queue, group)
-    return _passed(message, queue, group)
+    return _passed(message, queue, group, traces)
 
 
 def _of_copies(copies: Sequence[CopyFacts], group: GroupFacts) -> Verdict:
@@ -94,35 +102,70 @@ def _not_passed(message: MessageFacts, queue: QueueFacts, group: GroupFacts) -> 
     return Verdict(Outcome.NOT_CONSUMED_YET, sentences)
 
 
-def _passed(message: MessageFacts, queue: QueueFacts, group: GroupFacts) -> Verdict:
+def _passed(message: MessageFacts, queue: QueueFacts, group: GroupFacts, traces: Sequence[TraceView]) -> Verdict:
     delivery = delivery_of(message, queue, group)
+    if delivery.way is Way.UNKNOWN:
+        verdict = Verdict(Outcome.UNKNOWN, [f"{PASSED_UNKNOWN}, as {delivery.reason}"])
+    elif (doubt := _newer_than(message, queue, group)) is not None:
+        verdict = Verdict(Outcome.UNKNOWN, [f"{PASSED_UNKNOWN}, as {doubt}", f"today {_by_today(delivery, queue)}"])
+    else:
+        verdict = _decided(delivery, queue)
+    if verdict.outcome is Outcome.UNKNOWN:
+        verdict = _by_traces(verdict, group, traces)
+    return Verdict(verdict.outcome, [*verdict.sentences, *_reservations(queue, group)])
+
+
+def _newer_than(message: MessageFacts, queue: QueueFacts, group: GroupFacts) -> str | None:
+    """Why what members want and have now need not be what counted when the message was passed.
+
+    Each member's rebalance makes the subscription anew: one that is no newer than the message says that neither tags
+    nor owners of queues have changed since.
+    """
+    kept = filter_of(group, group.member(queue.owner))
+    if kept is None or not kept.sub_version > message.store_timestamp > 0:
+        return None
+    return (
+        f"the group's subscription {expression_of(kept)} is of {time_text(kept.sub_version)}, the message of "
+        f"{time_text(message.store_timestamp)}: another subscription may have counted, and another member had the queue"
+    )
+
+
+def _by_today(delivery: Delivery, queue: QueueFacts) -> str:
+    who = queue.owner or "a member"
+    if delivery.way is Way.FILTERED:
+        return f"the broker would filter it: {delivery.reason}"
+    if delivery.way is Way.DROPPED:
+        return f"{who}'s tag check would drop it: {delivery.reason}"
+    return f"{who} would get it, {delivery.reason}"
+
+
+def _decided(delivery: Delivery, queue: QueueFacts) -> Verdict:
     lost = Outcome.LOST if delivery.is_loss else Outcome.FILTERED
     who = queue.owner or "a member"
     filtered = "" if delivery.passed_by is None else f"passed by the broker's filter {delivery.passed_by}, "
     way = f"passed by the offset, {filtered}delivered to {who}"
     if delivery.way is Way.FILTERED:
-        verdict = Verdict(lost, [f"passed by the offset, filtered by the broker: {delivery.reason}: {NOBODY}"])
-    elif delivery.way is Way.DROPPED:
-        text = f"{way}, dropped by {who}'s tag check: {NOBODY}"
-        verdict = Verdict(lost, [text, delivery.reason])
-    elif delivery.way is Way.TAKEN:
-        text = f"consumed: {way}, {delivery.reason}, and never sent back"
-        verdict = Verdict(Outcome.CONSUMED, [text])
-    else:
-        text = f"passed by the offset: whether anybody processed it is not known, as {delivery.reason}"
-        verdict = Verdict(Outcome.UNKNOWN, [text])
-    return Verdict(verdict.outcome, [*verdict.sentences, *_reservations(message, queue, group)])
+        return Verdict(lost, [f"passed by the offset, filtered by the broker: {delivery.reason}: {NOBODY}"])
+    if delivery.way is Way.DROPPED:
+        return Verdict(lost, [f"{way}, dropped by {who}'s tag check: {NOBODY}", delivery.reason])
+    return Verdict(Outcome.CONSUMED, [f"consumed: {way}, {delivery.reason}, and never sent back"])
 
 
-def _reservations(message: MessageFacts, queue: QueueFacts, group: GroupFacts) -> list[str]:
-    """What may have been otherwise when the message was passed."""
+def _by_traces(unknown: Verdict, group: GroupFacts, traces: Sequence[TraceView]) -> Verdict:
+    """What members wrote into the trace topic decides where offsets and subscriptions do not."""
+    for step in traces:
+        if step.trace_type is TraceType.SUB_AFTER and step.group == group.group and step.is_success:
+            text = f"consumed: by its trace {step.client_host} processed it at {time_text(step.timestamp)}"
+            return Verdict(Outcome.CONSUMED, [text])
+    text = (
+        f"a trace of the group {group.group} would decide it, and there is none: members write it where tracing is on"
+    )
+    return Verdict(Outcome.UNKNOWN, [*unknown.sentences, text])
+
+
+def _reservations(queue: QueueFacts, group: GroupFacts) -> list[str]:
+    """What is taken for granted or not known."""
     found = []
-    kept = group.subscription
-    if kept is not None and kept.sub_version > message.store_timestamp > 0:
-        found.append(
-            f"the subscription is of {time_text(kept.sub_version)}, "
-            f"the message of {time_text(message.store_timestamp)}: another one may have counted when it was passed"
-        )
     if queue.owner is not None and queue.owner_is_assumed:
         found.append(f"{queue.owner} does not tell which queues it has: that it has this one is worked out")
     found += [f"not known: what {m.client_id} wants and has: {m.problem}" for m in group.members if m.problem]

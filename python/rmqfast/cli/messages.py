@@ -27,7 +27,7 @@ Broker = Annotated[str | None, typer.Option(help="Name of the broker; needed whe
 Queue = Annotated[int | None, typer.Option(help="The queue, with --topic.")]
 Offset = Annotated[int | None, typer.Option(help="Queue offset of the message, with --queue.")]
 #: Outcomes that are problems.
-PROBLEMS = {Outcome.LOST, Outcome.DEAD_LETTER, Outcome.EXPIRED}
+PROBLEMS = {Outcome.LOST, Outcome.DEAD_LETTER, Outcome.EXPIRED, Outcome.UNKNOWN}
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Single messages of a cluster.")
 
@@ -105,7 +105,8 @@ def explain(
     """Says in sentences what became of a message, or how a queue or a group stands, and why.
 
     A message: --id, or --topic, --queue and --offset. A queue: --topic and --queue. A group: --group. JSON has all that
-    was asked for; JSON lines and CSV have the outcomes. Exit code 1: the message is lost, expired or a dead letter.
+    was asked for; JSON lines and CSV have the outcomes. Exit code 1: the message is lost, expired or a dead letter, or
+    nobody knows whether it was processed.
     """
     with administration(name_server) as admin:
         told = admin.explain(_subject(admin, message_id, topic, (broker, queue, offset), group), group)
