@@ -317,6 +317,75 @@ def test_ctrl_c_ends_a_wait(way: str) -> None:
         is_over.set()
 
 
+def requests_of(data: bytes) -> int:
+    """How many frames there are, all of them whole."""
+    count = at = 0
+    while at < len(data):
+        at += 4 + int.from_bytes(data[at : at + 4], "big")
+        count += 1
+    assert at == len(data)
+    return count
+
+
+def test_the_end_waits_for_a_peer_that_takes_what_was_sent_slowly() -> None:
+    may_read, got = threading.Event(), queue.Queue[bytes]()
+
+    def slow(connection: socket.socket) -> None:
+        may_read.wait(PATIENCE)
+        data = b""
+        while some := connection.recv(256 << 10):
+            data += some
+            threading.Event().wait(0.01)  # what makes it slow: at this pace all of it takes longer than half a second
+        got.put(data)
+
+    with peer(slow) as address:
+        with Connections() as connections:
+            for _ in range(64):
+                connections.send_oneway(address, ECHO, None, b"x" * (256 << 10))
+            may_read.set()
+        assert requests_of(got.get(timeout=PATIENCE)) == 64
+
+
+def test_one_way_requests_that_a_peer_never_took_are_told_of(caplog: pytest.LogCaptureFixture) -> None:
+    may_go = threading.Event()
+
+    def goes(connection: socket.socket) -> None:
+        connection.recv(10)
+        may_go.wait(PATIENCE)
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+    with peer(goes) as address, Connections() as connections:
+        for _ in range(12):
+            connections.send_oneway(address, ECHO, None, b"x" * (1 << 20))
+        may_go.set()
+        until(lambda: caplog.messages)
+        lost = re.match(
+            rf"up to (\d+) one-way requests to <{address}> are lost: the connection ended", caplog.messages[0]
+        )
+        assert lost is not None
+        assert 0 < int(lost[1]) <= 12
+
+
+def test_ctrl_c_ends_the_wait_for_a_peer_that_takes_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    here, is_over = threading.get_ident(), threading.Event()
+    connections = Connections()
+
+    def interrupts() -> None:
+        until(lambda: sys._current_frames()[here].f_code.co_name == "_end")  # noqa: SLF001 - where the main thread is
+        signal.pthread_kill(here, signal.SIGINT)
+
+    with peer(lambda _: is_over.wait(PATIENCE)) as address:
+        for _ in range(12):
+            connections.send_oneway(address, ECHO, None, b"x" * (1 << 20))
+        threading.Thread(target=interrupts, daemon=True).start()
+        with pytest.raises(KeyboardInterrupt):
+            connections.close()
+        is_over.set()
+    assert re.fullmatch(
+        rf"up to \d+ one-way requests to <{address}> are lost: it took no more of .*", caplog.messages[0]
+    )
+
+
 def open_sockets() -> set[str]:
     files = Path("/proc/self/fd")
     links = set()

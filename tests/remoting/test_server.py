@@ -60,7 +60,10 @@ def test_an_answer_that_takes_time_keeps_nobody_waiting() -> None:
             assert answers[0].remark == "late"
 
 
-def test_a_request_that_waited_too_long_is_told_so() -> None:
+DROPPED = "{} one-way requests are dropped: too many wait, or they waited for too long"
+
+
+def test_a_request_that_waited_too_long_is_told_so(caplog: pytest.LogCaptureFixture) -> None:
     entered, release = threading.Event(), threading.Event()
 
     def blocking(_: Request) -> Response:
@@ -82,15 +85,21 @@ def test_a_request_that_waited_too_long_is_told_so() -> None:
             for thread in asking:
                 thread.start()
             until(lambda: len(server.mailbox) == 2)
+            for _ in range(3):
+                first.send_oneway(2)
+            until(lambda: len(server.mailbox) == 5)
             release.set()
             for thread in asking:
                 thread.join(PATIENCE)
             assert answers[3].code == 7, "it may wait for longer"
             assert answers[2].code == ResponseCode.SYSTEM_BUSY
             assert str(answers[2].remark).startswith("[TIMEOUT_CLEAN_QUEUE]broker busy")
+    # a warning at once for the first, then for all that came meanwhile: nobody else hears of one-way requests
+    assert sum(int(text.partition(" ")[0]) for text in caplog.messages) == 3
+    assert caplog.messages[0] == DROPPED.format(1)
 
 
-def test_more_requests_than_may_wait_are_told_so() -> None:
+def test_more_requests_than_may_wait_are_told_so(caplog: pytest.LogCaptureFixture) -> None:
     begun, release = threading.Event(), threading.Event()
 
     def blocking(_: Request) -> Response:
@@ -103,8 +112,10 @@ def test_more_requests_than_may_wait_are_told_so() -> None:
             client.send_oneway(1)
             assert begun.wait(PATIENCE), "the only worker is at work"
             client.send_oneway(1)
+            client.send_oneway(1)
             answer = client.request(1)
             release.set()
+            until(lambda: caplog.messages == [DROPPED.format(1)])
         assert (answer.code, answer.remark) == (2, "[OVERLOAD]system busy, start flow control for a while")
 
 

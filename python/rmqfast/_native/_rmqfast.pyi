@@ -213,6 +213,8 @@ class Mailbox:
 
     def __new__(cls, capacity: int) -> Mailbox: ...
     def take(self, timeout: float) -> Call | tuple[Channel, str | None] | str | None: ...
+    def dropped(self) -> None:
+        """Counts a one-way request that is not done: a warning says how many there were."""
     @property
     def is_closed(self) -> bool: ...
     def __len__(self) -> int: ...
@@ -276,7 +278,10 @@ class Connections:
         """Who is called, and with what: an answer as a tuple, an error, or what was made of an answer."""
     @property
     def in_flight(self) -> int: ...
-    def close(self) -> None: ...
+    def drain(self) -> None:
+        """Takes no further requests; waits until those are written that nobody waits for, while peers take of them."""
+    def close(self) -> list[tuple[str, int]]:
+        """Ends all; how many requests that are not answered were never written, by address."""
 
 @final
 class DataPlane:

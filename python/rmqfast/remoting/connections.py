@@ -5,6 +5,7 @@ Source: `NettyRemotingClient`.
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 import weakref
@@ -21,6 +22,8 @@ from rmqfast.remoting.peer import Peer, answer_of
 from rmqfast.remoting.processor import Processor
 from rmqfast.remoting.response import Response
 from rmqfast.remoting.tls_options import TlsOptions
+
+_log = logging.getLogger(__name__)
 
 #: Further header fields of a request, of its code, its fields and its body: who asks, and the signature.
 Sign: TypeAlias = Callable[[int, Mapping[str, str], bytes], Mapping[str, str]]
@@ -194,7 +197,8 @@ class Connections:
     def close(self) -> None:
         """Ends all connections: whoever waits is told.
 
-        Waits half a second for what was sent and is not written, three for callbacks and processors, at most.
+        Waits for what was sent and is not written, until peers have taken nothing of it for three seconds; a warning
+        says how many one-way requests are lost then. Callbacks and processors have three seconds as well.
         """
         self._end()
         if os.getpid() == self._pid:
@@ -249,4 +253,10 @@ def _end(pid: int, native: NativeConnections, mailbox: Mailbox) -> None:
     # a fork may not touch what its parent's threads may have held
     if os.getpid() == pid:
         mailbox.close()
-        native.close()
+        try:
+            native.drain()
+        finally:
+            for address, count in native.close():
+                _log.warning(
+                    "up to %d one-way requests to <%s> are lost: it took no more of what was sent", count, address
+                )

@@ -96,7 +96,7 @@ class Dispatcher:
     def _answer(self, call: Call) -> None:
         request = _request(call)
         if call.age > self._max_ages.get(request.code, call.age):
-            _reply(call, self._too_old(call))
+            self._refuse(call, request, self._too_old(call))
             return
         try:
             self._send(call, request, self._processed(request))
@@ -108,13 +108,20 @@ class Dispatcher:
             case Response():
                 _reply(call, answer)
             case Later() if not self._later.acquire(blocking=False):
-                _reply(call, Response(ResponseCode.SYSTEM_BUSY, _OVERLOAD))
+                self._refuse(call, request, Response(ResponseCode.SYSTEM_BUSY, _OVERLOAD))
             case Later():
                 self._start(call, request, answer)
             case Again() if self._again is not None:
                 self._again(call, answer.target)
             case _:
                 pass
+
+    def _refuse(self, call: Call, request: Request, answer: Response) -> None:
+        """Answers that it is not done; who waits for no answer would never hear of it: a warning counts those."""
+        if request.is_oneway:
+            self._mailbox.dropped()
+        else:
+            _reply(call, answer)
 
     def _start(self, call: Call, request: Request, later: Later) -> None:
         thread = threading.Thread(target=self._reply_later, args=(call, request, later), daemon=True)

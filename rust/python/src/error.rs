@@ -53,7 +53,7 @@ pub fn remoting(error: rmqfast_remoting::Error) -> PyErr {
     match error {
         E::Malformed { .. } | E::TooLarge { .. } => RemotingProtocolError::new_err(text),
         E::Connect { .. } => RemotingConnectError::new_err(text),
-        E::Closed { .. } => ChannelClosedError::new_err(text),
+        E::Closed { .. } | E::OnewayLost { .. } => ChannelClosedError::new_err(text),
         E::Timeout { .. } => RemotingTimeoutError::new_err(text),
         E::TlsFile { .. } => TlsFileError::new_err(text),
         E::Tls { .. } => TlsError::new_err(text),

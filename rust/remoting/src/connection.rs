@@ -44,6 +44,7 @@ pub struct Connection {
     /// The session writes what was gathered here.
     is_writing: AtomicBool,
     pending: Pending,
+    oneway: Oneway,
     is_open: AtomicBool,
     pub(crate) sent: Notify,
     pub(crate) closing: Notify,
@@ -61,6 +62,19 @@ pub(crate) struct Watch {
     pub frame_began: AtomicU64,
     /// A write began that is not done; 0 where none has.
     pub write_began: AtomicU64,
+    /// Bytes that were written in all.
+    pub written: AtomicU64,
+}
+
+/// How many requests that are not answered there were: nobody else would know of those that were never written.
+#[derive(Debug, Default)]
+struct Oneway {
+    /// Gathered. Changes under the lock of what is gathered, as `taken` does.
+    told: AtomicU64,
+    /// Taken by the session, to be written.
+    taken: AtomicU64,
+    /// With the operating system, or spoken of as lost.
+    settled: AtomicU64,
 }
 
 impl Watch {
@@ -85,6 +99,7 @@ impl Connection {
             taken: Condvar::new(),
             is_writing: AtomicBool::new(false),
             pending: Pending::new(),
+            oneway: Oneway::default(),
             is_open: AtomicBool::new(true),
             sent: Notify::new(),
             closing: Notify::new(),
@@ -166,6 +181,7 @@ impl Connection {
         }
         self.is_writing.store(true, Ordering::Release);
         out.append(&mut outgoing);
+        self.oneway.taken.store(self.oneway.told.load(Ordering::Relaxed), Ordering::Relaxed);
         drop(outgoing);
         self.taken.notify_all();
     }
@@ -173,6 +189,7 @@ impl Connection {
     /// What was taken is with the operating system; the memory is for what comes next, unless it is much.
     pub(crate) fn wrote(&self, written: &mut Outgoing) {
         written.clear();
+        self.oneway.settled.fetch_max(self.oneway.taken.load(Ordering::Relaxed), Ordering::Relaxed);
         if written.frames().capacity() <= self.kept {
             let mut outgoing = self.outgoing();
             if outgoing.frames().capacity() == 0 {
@@ -185,6 +202,12 @@ impl Connection {
     /// Whether nothing waits to be written, or can be.
     pub(crate) fn is_drained(&self) -> bool {
         !self.is_open() || self.outgoing().is_empty() && !self.is_writing.load(Ordering::Acquire)
+    }
+
+    /// How many requests that are not answered were never written; to be asked at the end, and once: each is told of once.
+    pub(crate) fn lost_oneway(&self) -> u64 {
+        let told = self.oneway.told.load(Ordering::Relaxed);
+        told - self.oneway.settled.fetch_max(told, Ordering::Relaxed).min(told)
     }
 
     /// Sends a request that is not answered.
@@ -281,6 +304,7 @@ impl Connection {
         let mut outgoing = self.room_for(body.len(), until, interrupt)?;
         let header = Header { flag: ONEWAY, ..Header::request(code, self.pending.opaque(), fields) };
         header.write(body, outgoing.frames());
+        self.oneway.told.fetch_add(1, Ordering::Relaxed);
         drop(outgoing);
         self.sent.notify_one();
         Ok(())

@@ -20,6 +20,7 @@ use crate::{runtime, session};
 use std::collections::HashMap;
 use std::fmt;
 use std::net::{Shutdown, TcpStream};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 use tokio::task::AbortHandle;
@@ -32,8 +33,8 @@ const ROUND: Duration = Duration::from_secs(1);
 /// Memory for requests that the connection of both sides keeps.
 const KEPT: usize = 1 << 20;
 
-/// How long the end waits for what was sent and is not written.
-const LAST_WORDS: Duration = Duration::from_millis(500);
+/// How long the end waits for peers that take nothing of what is to be written.
+const LAST_WORDS: Duration = Duration::from_secs(3);
 
 /// How a client treats its peers.
 #[derive(Clone, Debug)]
@@ -258,18 +259,46 @@ impl Connections {
         Ok(connection)
     }
 
-    /// Ends all connections, and whoever waits for something; what was sent and not written has half a second to get out. In a
-    /// fork of the process nothing happens.
-    pub fn close(&self) {
+    /// Takes no further requests, and waits until those are written that nobody waits for, as long as peers take of them.
+    ///
+    /// # Errors
+    /// [`Error::Interrupted`].
+    pub fn drain(&self, interrupt: Interrupt<'_>) -> Result<()> {
         if self.pid != std::process::id() {
-            return;
+            return Ok(());
+        }
+        let mut state = self.shared.lock();
+        state.is_closed = true;
+        let shared: Vec<_> = state.addresses.values().filter_map(|address| address.shared()).collect();
+        drop(state);
+        let written = || shared.iter().map(|connection| connection.watch.written.load(Ordering::Relaxed)).sum::<u64>();
+        let (mut seen, mut until) = (written(), Instant::now() + LAST_WORDS);
+        while !shared.iter().all(|connection| connection.is_drained()) && Instant::now() < until {
+            interrupt()?;
+            std::thread::sleep(Duration::from_millis(1));
+            if written() != seen {
+                (seen, until) = (written(), Instant::now() + LAST_WORDS);
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends all connections, and whoever waits for something. In a fork of the process nothing happens.
+    ///
+    /// Returns how many requests that are not answered were never written, by address; none after [`drain`](Self::drain), unless
+    /// a peer took nothing.
+    pub fn close(&self) -> Vec<(String, u64)> {
+        if self.pid != std::process::id() {
+            return Vec::new();
         }
         let mut state = self.shared.lock();
         state.is_closed = true;
         let (addresses, sockets) = (std::mem::take(&mut state.addresses), std::mem::take(&mut state.sockets));
         let housekeeping = state.housekeeping.take();
         drop(state);
-        drain(&addresses);
+        let shared = addresses.values().filter_map(|address| address.shared());
+        let lost = shared.map(|connection| (connection.address().to_owned(), connection.lost_oneway()));
+        let lost = lost.filter(|(_, count)| *count > 0).collect();
         addresses.values().for_each(|address| address.close());
         for socket in sockets.iter().filter_map(Weak::upgrade) {
             // it may have ended by itself
@@ -277,6 +306,7 @@ impl Connections {
         }
         self.shared.completions.close();
         housekeeping.inspect(AbortHandle::abort);
+        lost
     }
 
     fn address(&self, name: &str) -> Result<Arc<Address>> {
@@ -364,15 +394,6 @@ impl Shared {
     }
 }
 
-/// Waits until requests that nobody waits for are written, as those that are not answered.
-fn drain(addresses: &HashMap<String, Arc<Address>>) {
-    let until = Instant::now() + LAST_WORDS;
-    let shared: Vec<_> = addresses.values().filter_map(|address| address.shared()).collect();
-    while !shared.iter().all(|connection| connection.is_drained()) && Instant::now() < until {
-        std::thread::sleep(Duration::from_millis(1));
-    }
-}
-
 /// A connection while its session runs.
 struct Open {
     connection: Arc<Connection>,
@@ -383,6 +404,10 @@ struct Open {
 impl Drop for Open {
     fn drop(&mut self) {
         self.connection.close();
+        let count = self.connection.lost_oneway();
+        if count > 0 {
+            self.handler.warned(&Error::OnewayLost { address: self.connection.address().to_owned(), count });
+        }
         self.handler.closed(&self.connection, self.reason.as_ref());
     }
 }

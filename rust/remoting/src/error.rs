@@ -70,6 +70,14 @@ pub enum Error {
         /// Who refused what.
         reason: String,
     },
+    /// A connection ended before requests that are not answered were written.
+    #[error("up to {count} one-way requests to <{address}> are lost: the connection ended before they were written")]
+    OnewayLost {
+        /// The peer.
+        address: String,
+        /// How many.
+        count: u64,
+    },
     /// The process is a fork of the one that opened this.
     #[error("used in a fork of the process that opened it")]
     Forked,
@@ -119,6 +127,7 @@ impl Error {
             Self::TooManyRequests { address, limit } => {
                 Self::TooManyRequests { address: address.clone(), limit: *limit }
             }
+            Self::OnewayLost { address, count } => Self::OnewayLost { address: address.clone(), count: *count },
             Self::Forked => Self::Forked,
             Self::Interrupted => Self::Interrupted,
             Self::Io { what, source } => Self::Io { what: what.clone(), source: again(source) },

@@ -84,6 +84,9 @@ pub enum Event {
 /// Bytes of the requests that wait, at most: a single one may have 16 MiB.
 const MAX_BYTES: usize = 256 << 20;
 
+/// How long at least between two warnings of requests that were dropped.
+const WARNINGS: Duration = Duration::from_secs(1);
+
 /// Events in the order in which they happened, as many as a limit allows.
 #[derive(Debug)]
 pub struct Mailbox {
@@ -97,7 +100,24 @@ struct Events {
     queue: VecDeque<Event>,
     /// Of the requests in the queue.
     bytes: usize,
+    /// One-way requests that nobody was told of: no answer says so to who asked.
+    dropped: u64,
+    warned_at: Option<Instant>,
     is_closed: bool,
+}
+
+impl Events {
+    fn warning(&mut self) -> Option<Event> {
+        let is_recent = self.warned_at.is_some_and(|at| at.elapsed() < WARNINGS);
+        if self.dropped == 0 || is_recent && !self.is_closed {
+            return None;
+        }
+        self.warned_at = Some(Instant::now());
+        let count = std::mem::take(&mut self.dropped);
+        Some(Event::Warning(format!(
+            "{count} one-way requests are dropped: too many wait, or they waited for too long"
+        )))
+    }
 }
 
 impl Mailbox {
@@ -111,6 +131,7 @@ impl Mailbox {
         let mut events = self.lock();
         let bytes = events.bytes + command.body.len();
         if events.is_closed || events.queue.len() >= self.capacity || bytes > MAX_BYTES {
+            events.dropped += u64::from(command.is_oneway());
             return false;
         }
         events.bytes = bytes;
@@ -118,6 +139,12 @@ impl Mailbox {
         drop(events);
         self.arrived.notify_one();
         true
+    }
+
+    /// Counts a one-way request that is not done; `take` warns of how many there were.
+    pub fn dropped(&self) {
+        self.lock().dropped += 1;
+        self.arrived.notify_one();
     }
 
     /// Tells that a connection is gone.
@@ -137,6 +164,9 @@ impl Mailbox {
         let until = Instant::now() + timeout;
         let mut events = self.lock();
         loop {
+            if let Some(warning) = events.warning() {
+                return Some(warning);
+            }
             if let Some(event) = events.queue.pop_front() {
                 if let Event::Request(request, _) = &event {
                     events.bytes -= request.body.len();

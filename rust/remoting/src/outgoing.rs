@@ -5,6 +5,7 @@
 use std::cell::RefCell;
 use std::fmt;
 use std::io::{self, IoSlice};
+use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 
 /// Bytes that are gathered for one write. Measured with pulls of 1.2 MiB: half as many cost more calls, twice as many more cache.
@@ -72,13 +73,13 @@ impl Outgoing {
         self.bodies = Vec::new();
     }
 
-    /// Writes all of it.
+    /// Writes all of it; `written` counts the bytes as they go.
     ///
     /// # Errors
     /// Those of the socket.
-    pub(crate) async fn write(&self, io: &mut (impl AsyncWrite + Unpin)) -> io::Result<()> {
+    pub(crate) async fn write(&self, io: &mut (impl AsyncWrite + Unpin), written: &AtomicU64) -> io::Result<()> {
         if self.bodies.is_empty() {
-            return io.write_all(&self.frames).await;
+            return write_both(io, &self.frames, &[], written).await;
         }
         let mut gathered = GATHERED.take();
         let mut slices = self.slices();
@@ -89,7 +90,7 @@ impl Outgoing {
                 GATHERED.set(gathered);
                 return Ok(());
             }
-            write_both(io, &gathered, direct).await?;
+            write_both(io, &gathered, direct, written).await?;
         }
     }
 
@@ -116,14 +117,22 @@ fn gather<'a>(slices: &mut impl Iterator<Item = &'a [u8]>, gathered: &mut Vec<u8
     None
 }
 
-async fn write_both(io: &mut (impl AsyncWrite + Unpin), first: &[u8], second: &[u8]) -> io::Result<()> {
+async fn write_both(
+    io: &mut (impl AsyncWrite + Unpin),
+    first: &[u8],
+    second: &[u8],
+    written: &AtomicU64,
+) -> io::Result<()> {
     let mut slices = [IoSlice::new(first), IoSlice::new(second)];
     let mut left = &mut slices[..];
     IoSlice::advance_slices(&mut left, 0); // passes what is empty
     while !left.is_empty() {
         match io.write_vectored(left).await? {
             0 => return Err(io::ErrorKind::WriteZero.into()),
-            written => IoSlice::advance_slices(&mut left, written),
+            count => {
+                written.fetch_add(count as u64, Ordering::Relaxed);
+                IoSlice::advance_slices(&mut left, count);
+            }
         }
     }
     Ok(())
@@ -164,7 +173,7 @@ mod tests {
             let (mut near, mut far) = tokio::io::duplex(room);
             let mut arrived = Vec::new();
             let write = async {
-                outgoing.write(&mut near).await.expect("written");
+                outgoing.write(&mut near, &AtomicU64::new(0)).await.expect("written");
                 drop(near);
             };
             let ((), read) = tokio::join!(write, far.read_to_end(&mut arrived));
@@ -210,6 +219,6 @@ mod tests {
         let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
         let (mut near, far) = tokio::io::duplex(10);
         drop(far);
-        runtime.block_on(outgoing.write(&mut near)).expect_err("nobody reads");
+        runtime.block_on(outgoing.write(&mut near, &AtomicU64::new(0))).expect_err("nobody reads");
     }
 }

@@ -153,7 +153,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Session<'_, S> {
         let watch = &self.connection.watch;
         watch.write_began.store(now_ms(), Ordering::Relaxed);
         let written = async {
-            self.out.write(&mut self.io).await?;
+            self.out.write(&mut self.io, &watch.written).await?;
             self.io.flush().await
         };
         written.await.map_err(|e| self.failed("write", e))?;

@@ -141,8 +141,14 @@ impl Connections {
         self.inner.completions().in_flight()
     }
 
-    fn close(&self, py: Python<'_>) {
-        py.detach(|| self.inner.close());
+    /// Takes no further requests, and waits until those are written that nobody waits for, as long as peers take of them.
+    fn drain(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| self.inner.drain(&mut signals::waiting())).map_err(remoting)
+    }
+
+    /// Ends all; gives how many requests that are not answered were never written, by address.
+    fn close(&self, py: Python<'_>) -> Vec<(String, u64)> {
+        py.detach(|| self.inner.close())
     }
 }
 

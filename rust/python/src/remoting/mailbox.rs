@@ -43,6 +43,11 @@ impl Mailbox {
         }
     }
 
+    /// Counts a one-way request that is not done: a warning says how many there were.
+    fn dropped(&self) {
+        self.0.0.dropped();
+    }
+
     #[getter]
     fn is_closed(&self) -> bool {
         self.0.0.is_closed()
