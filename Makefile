@@ -105,6 +105,7 @@ lint: .venv/.editable ## every linter, Rust and Python; changes nothing
 	.venv/bin/ruff check
 	.venv/bin/ruff format --check
 	.venv/bin/mypy
+	.venv/bin/basedpyright
 	.venv/bin/stubtest rmqfast._native._rmqfast
 	PYTHONPATH=python .venv/bin/lint-imports --no-logo
 

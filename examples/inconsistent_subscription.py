@@ -35,7 +35,7 @@ class Member:
         self.consumer.register_message_listener(self.listen)
 
     def listen(self, messages: Sequence[Any], _context: ConsumeConcurrentlyContext) -> ConsumeConcurrentlyStatus:
-        self.consumed += [(message.body or b"").decode() for message in messages]
+        self.consumed += [message.body.decode() for message in messages]
         return ConsumeConcurrentlyStatus.CONSUME_SUCCESS
 
     def queues(self) -> list[int]:

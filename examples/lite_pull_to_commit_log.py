@@ -43,10 +43,9 @@ def filled(place: Place, admin: Admin, topic: str) -> MessageQueue:
     admin.create_topic(topic, queues=1)
     with Producer("example", name_server=place.name_server) as producer:
         until(lambda: len(producer.fetch_publish_message_queues(topic)) == 1)
-        for number in range(40):
-            sent = producer.send(Message(topic, b"message %d" % number, tags="paid"))
-    print("1. sent: 40 messages, queue 0 has offsets 0 to", sent.queue_offset)
-    return sent.queue
+        sent = [producer.send(Message(topic, b"message %d" % number, tags="paid")) for number in range(40)]
+    print("1. sent: 40 messages, queue 0 has offsets 0 to", sent[-1].queue_offset)
+    return sent[-1].queue
 
 
 @contextmanager

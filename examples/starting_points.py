@@ -86,9 +86,8 @@ def fill(producer: Producer, topic: str) -> tuple[MessageQueue, str]:
         producer.send(Message(topic, b"message %d" % number))
     when = int(time.time()) + 3  # whole seconds are all that a consumer can be told
     time.sleep(when + 0.05 - time.time())  # of messages of one millisecond 4.9 finds any
-    for number in range(60, 100):
-        sent = producer.send(Message(topic, b"message %d" % number))
-    return sent.queue, datetime.fromtimestamp(when).strftime("%Y%m%d%H%M%S")  # noqa: DTZ006 - local, as RocketMQ has it
+    sent = [producer.send(Message(topic, b"message %d" % number)) for number in range(60, 100)]
+    return sent[-1].queue, datetime.fromtimestamp(when).strftime("%Y%m%d%H%M%S")  # noqa: DTZ006 - local, as RocketMQ has it
 
 
 if __name__ == "__main__":

@@ -427,7 +427,7 @@ class SendFields:
 class MessageView:
     """A message that a client got; its values are read from the answer's bytes when they are asked for.
 
-    It has the row's names, as `rmqfast.MessageExt`. A body that does not decompress is None. Two views are equal if
+    It has the row's names, as `rmqfast.MessageExt`. Two views are equal if
     broker, topic, queue and queue offset are, whatever topic they are shown with.
 
     Args:
@@ -474,7 +474,8 @@ class MessageView:
     @builtins.property
     def keys(self) -> str | None: ...
     @builtins.property
-    def body(self) -> bytes | None: ...
+    def body(self) -> bytes:
+        """The body, decompressed; a `CorruptError` where it does not decompress to `max_body_bytes` at most."""
     @builtins.property
     def properties(self) -> dict[str, str]: ...
     @builtins.property

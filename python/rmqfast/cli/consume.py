@@ -70,7 +70,8 @@ def _batches(
     while most is None or count < most:
         messages = consumer.poll(POLL_SECONDS)
         if messages:
-            yield [[_plain(getattr(message, column)) for column in columns] for message in messages]
+            rows = [message.to_message_ext() for message in messages]
+            yield [[_plain(getattr(row, column)) for column in columns] for row in rows]
             consumer.commit_sync()
             count, last = count + len(messages), time.monotonic()
         elif not consumer.assignment and time.monotonic() < patience:

@@ -46,6 +46,11 @@ pub fn to_python(error: Error) -> PyErr {
     }
 }
 
+/// The Python exception for bytes of a store that contradict the format.
+pub fn corrupt(text: String) -> PyErr {
+    CorruptError::new_err(text)
+}
+
 /// The Python exception for an error of a connection.
 pub fn remoting(error: rmqfast_remoting::Error) -> PyErr {
     use rmqfast_remoting::Error as E;

@@ -7,7 +7,7 @@ import pickle
 import pytest
 
 from rmqfast._native import COLUMNS, MessageView, decode_pull
-from rmqfast.errors import RemotingProtocolError
+from rmqfast.errors import CorruptError, RemotingProtocolError
 from rmqfast.message import MessageExt, MessageQueue
 from tests.golden_stores import NAMES, differences
 
@@ -103,14 +103,21 @@ def test_a_body_and_properties_are_made_once() -> None:
     assert view.properties is view.properties
 
 
-def test_a_body_that_does_not_decompress_or_grows_too_large_is_none() -> None:
+def test_a_body_that_does_not_decompress_or_grows_too_large_is_an_error() -> None:
     rows, records = golden_rows(BASIC)
     at = next(i for i, row in enumerate(rows) if row["sys_flag"] & 1)
     small = len(rows[at]["body"]) - 1 if isinstance(rows[at]["body"], bytes) else 100
-    assert decode_pull(records[at], broker_name=None, max_body_bytes=small)[0].body is None
+    too_large = decode_pull(records[at], broker_name=None, max_body_bytes=small)[0]
+    with pytest.raises(
+        CorruptError, match=rf"expected compressed bytes that become at most {small}, got \d+ that do not"
+    ):
+        _ = too_large.body
+    assert too_large.to_message_ext().body is None
     broken = records[at][:100] + bytes(10) + records[at][110:]
     (view,) = decode_pull(broken, broker_name=None)
-    assert view.body is None
+    where = rf"offset {view.queue_offset} of queue {view.queue_id} of {view.topic}: expected compressed bytes"
+    with pytest.raises(CorruptError, match=where):
+        _ = view.body
     assert view.to_message_ext().body is None
 
 

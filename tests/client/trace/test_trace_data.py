@@ -114,7 +114,7 @@ def test_a_trace_without_a_message_is_refused() -> None:
 
 @dataclass
 class Stored:
-    body: bytes | None
+    body: bytes
     born_host: str = "10.0.0.7:5555"
 
 
@@ -143,7 +143,7 @@ def test_views_tell_the_way_of_one_message_in_order() -> None:
     messages = [
         Stored((encode_trace(after).text + encode_trace(before).text).encode(), "[::1]:80"),
         Stored(encode_trace(sent).text.encode()),
-        Stored(None),
+        Stored(b""),
     ]
     pub, begun, ended = trace_views("b", messages)
     assert (pub.trace_type, pub.message_id, pub.group, pub.client_host, pub.status) == (

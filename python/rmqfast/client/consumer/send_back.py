@@ -88,5 +88,5 @@ def retry_message(message: MessageView, topic: str, group: str, max_reconsume_ti
         "RECONSUME_TIME": str(message.reconsume_times + 1),
         "MAX_RECONSUME_TIMES": str(max_reconsume_times),
     }
-    delay_level, body = 3 + message.reconsume_times, message.body or b""
+    delay_level, body = 3 + message.reconsume_times, message.body
     return Message(RETRY_PREFIX + group, body, properties=properties, delay_level=delay_level, flag=message.flag)

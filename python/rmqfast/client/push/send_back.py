@@ -101,7 +101,7 @@ class SendBack:
         }
         return Message(
             RETRY_PREFIX + self._group,
-            message.body or b"",
+            message.body,
             properties=properties,
             delay_level=FIRST_DELAY_LEVEL + message.reconsume_times,
             flag=message.flag,

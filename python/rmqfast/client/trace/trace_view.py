@@ -19,7 +19,7 @@ class TraceMessage(Protocol):
     """A message of the trace topic, as an administrator gets it."""
 
     @property
-    def body(self) -> bytes | None:
+    def body(self) -> bytes:
         """The traces."""
 
     @property
@@ -97,7 +97,7 @@ def trace_views(message_id: str, messages: Iterable[TraceMessage]) -> list[Trace
     found = [
         (context, _host(message.born_host))
         for message in messages
-        for context in decode_trace((message.body or b"").decode("utf-8", "replace"))
+        for context in decode_trace(message.body.decode("utf-8", "replace"))
         if message_id in (context.beans[0].msg_id or "").split(",") or context.beans[0].msg_id == message_id
     ]
     groups = {each.request_id: each.group_name for each, _ in found if each.trace_type is TraceType.SUB_BEFORE}

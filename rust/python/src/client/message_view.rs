@@ -1,5 +1,5 @@
 //! A message that a client got: its values are read from the answer's bytes when they are asked for.
-use crate::error::{client, to_python};
+use crate::error::{client, corrupt, to_python};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
@@ -92,6 +92,26 @@ impl MessageView {
         message.ok_or_else(|| PyTypeError::new_err("a view of bytes in which it was not found"))
     }
 
+    /// `None` where the body does not decompress.
+    fn body_if_any<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        let message = self.message()?;
+        let body = self
+            .body
+            .get_or_init(py, || message.body(self.source.max_body_bytes).map(|body| PyBytes::new(py, &body).unbind()));
+        Ok(body.as_ref().map(|body| body.bind(py).clone()))
+    }
+
+    fn no_body(&self) -> PyResult<PyErr> {
+        let (message, max) = (self.message()?, self.source.max_body_bytes);
+        let record = message.record();
+        let (topic, queue, offset) = (message.topic(), record.queue_id(), record.queue_offset());
+        let got = record.body().len();
+        Ok(corrupt(format!(
+            "body of the message at offset {offset} of queue {queue} of {topic}: expected compressed bytes that become at most \
+             {max}, got {got} that do not decompress so; to_message_ext() gives the message with the body None"
+        )))
+    }
+
     fn identity(&self) -> PyResult<(Option<&str>, &[u8], i32, i64)> {
         let record = self.message()?.record();
         Ok((self.source.broker_name.as_deref(), record.topic(), record.queue_id(), record.queue_offset()))
@@ -167,12 +187,11 @@ impl MessageView {
     }
 
     #[getter]
-    fn body<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
-        let message = self.message()?;
-        let body = self
-            .body
-            .get_or_init(py, || message.body(self.source.max_body_bytes).map(|body| PyBytes::new(py, &body).unbind()));
-        Ok(body.as_ref().map(|body| body.bind(py).clone()))
+    fn body<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        match self.body_if_any(py)? {
+            Some(body) => Ok(body),
+            None => Err(self.no_body()?),
+        }
     }
 
     #[getter]
@@ -297,7 +316,11 @@ impl MessageView {
         let class = CLASS.import(slf.py(), "rmqfast.message", "MessageExt")?;
         let values = PyDict::new(slf.py());
         for name in crate::request::column_names() {
-            values.set_item(name, slf.getattr(name)?)?;
+            if name == "body" {
+                values.set_item(name, slf.get().body_if_any(slf.py())?)?;
+            } else {
+                values.set_item(name, slf.getattr(name)?)?;
+            }
         }
         class.call((), Some(&values))
     }

@@ -1,0 +1,1 @@
+"""Programs as users write them: type checkers take them without a complaint."""
