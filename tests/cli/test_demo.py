@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import re
+import sys
 import tarfile
 from collections import Counter
 from datetime import UTC, datetime, timedelta
@@ -61,6 +64,24 @@ def test_the_made_up_store_is_sound_and_of_the_size_that_was_asked_for(tmp_path:
         report = store.verify()
         assert (report.ok, report.messages, report.unlisted) == (True, (8 << 20) // demo.RECORD_BYTES, 0)
         assert report.log_bytes == pytest.approx(8 << 20, rel=0.1)
+
+
+def test_the_expression_of_the_readme_finds_something_in_the_made_up_store(tmp_path: Path) -> None:
+    readme = (Path(__file__).parents[2] / "README.md").read_text()
+    (expression,) = re.findall(r'store\.scan\("orders", sql="(.*?)"', readme)
+    demo.make_store(tmp_path / "shop", 1)
+    with open_store(tmp_path / "shop") as store:
+        orders = store.scan("orders", columns=["body", "properties"]).to_arrow().to_pylist()
+        wanted = [m for m in map(json.loads, (m["body"] for m in orders)) if m["amount"] > 1000 and m["region"] != "ap"]
+        assert store.scan("orders", sql=expression).to_arrow().num_rows == len(wanted) > 0
+
+
+def test_without_pyspark_nothing_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyspark", None)
+    result = run("demo", "--dir", tmp_path / "demo")
+    assert (result.exit_code, result.stdout) == (3, "")
+    assert "pip install 'rmqfast[spark]'" in result.stderr
+    assert not (tmp_path / "demo").exists()
 
 
 def test_a_directory_that_somebody_else_made_is_left_alone(tmp_path: Path) -> None:

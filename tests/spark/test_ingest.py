@@ -54,6 +54,9 @@ def test_a_bar_is_told_of_the_progress(golden_store: PathOf, tmp_path: Path, mon
     told: list[tuple[int, int]] = []
     monkeypatch.setattr("rmqfast.cli.ingest.bar", lambda _: nullcontext(lambda *at: told.append(at)))
     monkeypatch.setattr("rmqfast.spark.ingest.POLL_SECONDS", 0.001)
+    monkeypatch.setattr("rmqfast.spark.ingest.TASK_BYTES", 1 << 20)  # a store of 3 MiB
     run("ingest", golden_store(STORE), "--out", tmp_path / "out")
-    assert told
     assert all(0 <= done <= total for done, total in told)
+    done, total = told[-1]
+    assert done == total > 1
+    assert any(0 < done < total for done, total in told)

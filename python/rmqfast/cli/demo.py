@@ -50,6 +50,9 @@ def demo(
     keep: Annotated[bool, typer.Option("--keep", help="Leave the directory behind.")] = False,
 ) -> None:
     """Shows what rmqfast does: writes a store, reads it and a real broker's with Spark, writes Parquet."""
+    from rmqfast.spark.local import check_pyspark
+
+    check_pyspark()
     check_space(directory, size_mib)
     with workplace(directory, keep=keep):
         unpack_brokers_store(directory / "broker")
@@ -169,4 +172,7 @@ def what_next(directory: Path, *, keep: bool) -> None:
         print("  rmqfast demo --keep                 leaves the stores and the Parquet files behind, then")
     print(f"  rmqfast store info {directory}/shop")
     print(f"  rmqfast store scan {directory}/shop --topic orders --tags 'cancelled || shipped' --limit 20")
+    print(
+        f"  rmqfast store scan {directory}/shop --topic orders --sql \"amount > 9000 AND region IN ('eu')\" --limit 20"
+    )
     print(f"  rmqfast ingest {directory}/shop --topic orders --out {directory}/orders")

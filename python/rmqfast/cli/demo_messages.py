@@ -23,6 +23,7 @@ TOPICS = (
     ("orders", 25, {"paid": 70, "shipped": 25, "cancelled": 5}),
     ("payments", 15, {"card": 80, "invoice": 15, "refund": 5}),
 )
+REGIONS = ("eu", "us", "ap")
 QUEUES = 4
 BODY_BYTES = 1000
 ROWS = 20_000
@@ -53,20 +54,24 @@ def _table(chance: random.Random, numbers: range, born: list[int], padding: str)
     picked = chance.choices(TOPICS, weights=[share for _, share, _ in TOPICS], k=len(numbers))
     tags = [chance.choices(list(shares), weights=list(shares.values()))[0] for _, _, shares in picked]
     topics = [topic for topic, _, _ in picked]
+    sales = [(chance.choice(REGIONS), chance.randrange(10_000)) for _ in numbers]
+    properties = pa.map_(pa.string(), pa.string())
     columns = {
         "topic": pa.array(topics, pa.string()),
         "queue_id": pa.array([n % QUEUES for n in numbers], pa.int32()),
         "tags": pa.array(tags, pa.string()),
         "keys": pa.array([f"{topic}-{n}" for topic, n in zip(topics, numbers, strict=True)], pa.string()),
-        "body": pa.array([_body(n, chance, padding) for n in numbers], pa.binary()),
+        "body": pa.array(
+            [_body(n, *sale, chance, padding) for n, sale in zip(numbers, sales, strict=True)], pa.binary()
+        ),
+        "properties": pa.array([[("region", region), ("amount", str(amount))] for region, amount in sales], properties),
         "born_timestamp": pa.array(born, pa.timestamp("ms", tz="UTC")),
     }
     return pa.table(columns)
 
 
-def _body(number: int, chance: random.Random, padding: str) -> bytes:
+def _body(number: int, region: str, amount: int, chance: random.Random, padding: str) -> bytes:
     start = chance.randrange(len(padding) - BODY_BYTES)
-    region, amount = chance.choice(("eu", "us", "ap")), chance.randrange(10_000)
     head = f'{{"number": {number}, "region": "{region}", "amount": {amount}, "note": "'
     return f'{head}{padding[start : start + BODY_BYTES - len(head) - 2]}"}}'.encode()
 

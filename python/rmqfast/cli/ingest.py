@@ -61,12 +61,15 @@ def ingest(
     output: Output = Form.TABLE,
 ) -> None:
     """Writes messages to Parquet, by day (of store_timestamp, UTC) and topic, with Spark on this machine."""
+    from rmqfast.spark.local import check_pyspark, session
+
+    check_pyspark()
     check_store(directory, topic, tags)
     check_free(out, mode)
     from rmqfast.spark.ingest import ingest as ingest_store
-    from rmqfast.spark.local import session
 
-    with session("rmqfast ingest", master=master) as spark, bar("writing Parquet") as progress:
+    # the bar first: a JVM takes seconds to start
+    with bar("writing Parquet with Spark") as progress, session("rmqfast ingest", master=master) as spark:
         done = ingest_store(
             spark,
             directory,

@@ -15,6 +15,7 @@ from rmqfast.errors import ArgumentError, CorruptError, StoreError
 from rmqfast.message import Damage
 from rmqfast.spark.columnar import plain_error
 from rmqfast.spark.reader import read_store
+from rmqfast.store import open_store
 
 if TYPE_CHECKING:
     from pyspark.accumulators import Accumulator
@@ -26,6 +27,10 @@ Progress = Callable[[int, int], None]
 """Called now and then with the tasks that are done, and all tasks that are known."""
 
 POLL_SECONDS = 0.2
+#: A task reads so many bytes of the log at least; where the log is that large, each core has so many tasks: all cores
+#: have something to write, and a person sees how far it is.
+TASK_BYTES = 16 << 20
+TASKS_PER_CORE = 4
 DAY_MS = 86_400_000
 
 
@@ -80,6 +85,7 @@ def ingest(
     from pyspark.sql import functions as f
 
     damage = _damage(spark, **options)
+    options = {"min_partitions": _tasks(spark, path, **options), **options}
     # whole days by arithmetic: a cast to date would ask for the time zone of the session
     day = f.date_from_unix_date(f.floor(f.unix_millis("store_timestamp") / f.lit(DAY_MS)).cast("int"))
     frame = _united([read_store(spark, path, topic, damage=damage, **options) for topic in topics or (None,)])
@@ -121,6 +127,19 @@ def read_all(
         counted.write.format("noop").mode("overwrite").save()
 
     return _counted(spark, read_store(spark, path, topic, **options), drop, progress)
+
+
+def _tasks(
+    spark: SparkSession,
+    path: str | os.PathLike[str],
+    commit_log_dirs: Sequence[str | os.PathLike[str]] = (),
+    **_: Any,
+) -> int:
+    """How many tasks write the files of a store."""
+    with open_store(path, commit_log_dirs=commit_log_dirs) as store:
+        told = store.info()
+    at_most = TASKS_PER_CORE * spark.sparkContext.defaultParallelism
+    return max(1, min((told.max_offset - told.min_offset) // TASK_BYTES, at_most))
 
 
 def _damage(spark: SparkSession, on_damage: str = "fail", **_: Any) -> Accumulator[frozenset[Damage]] | None:
@@ -192,8 +211,10 @@ def _watched(spark: SparkSession, progress: Progress | None) -> Iterator[None]:
 def _watch(spark: SparkSession, progress: Progress, over: threading.Event) -> None:
     tracker = spark.sparkContext.statusTracker()
     stages: dict[int, tuple[int, int]] = {}
-    while not over.wait(POLL_SECONDS):
-        for stage in tracker.getActiveStageIds():
+    is_over = False
+    while not is_over:
+        is_over = over.wait(POLL_SECONDS)
+        for stage in {*stages, *tracker.getActiveStageIds()}:
             info = tracker.getStageInfo(stage)
             if info is not None:
                 stages[stage] = (info.numCompletedTasks, info.numTasks)

@@ -6,6 +6,7 @@ import logging
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,7 @@ from rmqfast.errors import MissingExtraError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["session"]
+__all__ = ["check_pyspark", "session"]
 
 Settings = dict[str, bool | float | int | str | None]
 QUIET = Path(__file__).with_name("log4j2-quiet.properties")
@@ -46,10 +47,9 @@ def session(name: str, *, master: str = "local[*]") -> Iterator[SparkSession]:
         >>> session("counts").gen.gi_running
         False
     """
-    try:
-        from pyspark.sql import SparkSession
-    except ImportError:
-        raise MissingExtraError("pyspark is needed for this: pip install 'rmqfast[spark]'", name="pyspark") from None
+    check_pyspark()
+    from pyspark.sql import SparkSession
+
     from rmqfast.spark.session import configure
 
     _prepare_environment()
@@ -64,6 +64,12 @@ def session(name: str, *, master: str = "local[*]") -> Iterator[SparkSession]:
     finally:
         logging.disable(logging.NOTSET)
         spark.stop()
+
+
+def check_pyspark() -> None:
+    """Raises MissingExtraError where pyspark is not installed, before work is done that would be for nothing."""
+    if find_spec("pyspark") is None:
+        raise MissingExtraError("pyspark is needed for this: pip install 'rmqfast[spark]'", name="pyspark")
 
 
 def _prepare_environment() -> None:
