@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import rmqfast
-from rmqfast.errors import ArgumentError, CorruptError, StoreIOError
+from rmqfast.errors import ArgumentError, CorruptError, StoreIOError, UnsupportedStoreError
 from rmqfast.store import (
     ConsumerFilterTable,
     ConsumerOffsetTable,
@@ -353,3 +353,43 @@ def test_a_store_tells_its_topics_and_the_offsets_of_its_groups(golden_store: Pa
     assert len(store.consumer_offsets()) == 13
     assert store.topic_configs()["%RETRY%fx_sql"].write_queue_nums == 1
     assert rmqfast.open_store(golden_store("basic-4.9.4")).consumer_offsets() == {}
+
+
+@pytest.mark.parametrize("version", ["v1", "v2"])
+def test_a_configuration_that_5_keeps_in_rocksdb_is_an_error_and_a_note(
+    golden_store_copy: PathOf, version: str
+) -> None:
+    path = golden_store_copy("basic-5.3.3")
+    names = {
+        "topics.json": "topics",
+        "consumerOffset.json": "consumerOffsets",
+        "subscriptionGroup.json": "subscriptionGroups",
+    }
+    for file, directory in names.items():
+        database = file_of(path, directory if version == "v1" else "rdb")
+        database.mkdir(exist_ok=True)
+        (database / "CURRENT").write_text("MANIFEST-000005\n")
+        file_of(path, file).unlink()
+        file_of(path, f"{file}.bak").unlink(missing_ok=True)
+    store = rmqfast.open_store(path)
+    step = "rocksDBConfigToJson -b BROKER" if version == "v1" else "rmqfast topic"
+    for table, read in (("topics", store.topic_configs), ("consumerOffsets", store.consumer_offsets)):
+        directory = table if version == "v1" else "rdb"
+        with pytest.raises(UnsupportedStoreError, match=f"config/{directory}: .*RocksDB.*{step}"):
+            read()
+    notes = [note for note in store.info().notes if "RocksDB" in note]
+    assert [name for name in names if any(name in note for note in notes)] == list(names)
+
+
+def test_a_file_beside_such_a_database_is_taken_and_the_database_told(
+    golden_store_copy: PathOf, caplog: pytest.LogCaptureFixture
+) -> None:
+    """`rocksDBConfigToJson` has a broker write one."""
+    path = golden_store_copy("offsets-4.9.4")
+    file_of(path, "consumerOffsets").mkdir()
+    (file_of(path, "consumerOffsets") / "CURRENT").write_text("MANIFEST-000005\n")
+    store = rmqfast.open_store(path)
+    assert store.consumer_offsets()["fx_plain", "fx_orderly"] == {3: 12}
+    assert "config/consumerOffsets: a broker of 5.x" in caplog.text
+    [note] = store.verify().notes
+    assert "the file, which may be older, is taken" in note

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 import rmqfast
-from rmqfast import AppendOptions, Message
+from rmqfast import Admin, AppendOptions, Message
+from rmqfast.errors import UnsupportedStoreError
 from rmqfast.store import (
     BloomFilterData,
     ConsumerFilterData,
@@ -112,3 +113,35 @@ def check_written(store: Path, tmp_path: Path) -> None:
     for table in (TopicConfigTable, SubscriptionGroupTable, DelayOffsetTable, ConsumerFilterTable):
         made, found = (path / "config" / table.FILE_NAME for path in (tmp_path, store))
         assert made.read_text() == found.read_text()
+
+
+@pytest.mark.long
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize(
+    ("setting", "databases", "written"),
+    [
+        ("storeType=defaultRocksDB", ("topics", "consumerOffsets"), True),
+        ("configManagerVersion=v2", ("rdb", "rdb"), False),
+    ],
+)
+def test_what_a_real_5_keeps_in_rocksdb_is_told_and_had_from_the_broker(
+    tmp_path: Path, setting: str, databases: tuple[str, str], written: bool
+) -> None:
+    kinds = "topics;subscriptionGroups;consumerOffsets"
+    with RocketMQ("5.3.3", tmp_path / "mq", *GEOMETRY, setting, clean=False) as broker:
+        broker.create_topic("T", 2)
+        store = rmqfast.open_store(broker.store)
+        for database, read in zip(databases, (store.topic_configs, store.consumer_offsets), strict=True):
+            with pytest.raises(UnsupportedStoreError, match=f"config/{database}: "):
+                read()
+        assert len([note for note in store.info().notes if f"config/{databases[0]}: " in note]) == (1 if written else 3)
+        # what the error names: a broker of the second kind says that it is done, and writes nothing
+        java("5.3.3", "Admin", "rocksDBConfigToJson", "-b", broker.broker, "-t", kinds)
+        if written:
+            assert store.topic_configs()["T"].read_queue_nums == 2
+            assert store.consumer_offsets() == {}
+        else:
+            with Admin(name_server=broker.name_server) as admin:
+                assert "T" in admin.topics()
+            with pytest.raises(UnsupportedStoreError):
+                store.topic_configs()

@@ -254,6 +254,7 @@ class MessageStore(Exports):
 
         Raises:
             CorruptError: The file is there, and neither it nor its `.bak` can be read.
+            UnsupportedStoreError: A broker of 5.x keeps its topics in RocksDB, and has no such file.
 
         Example:
             >>> import rmqfast
@@ -270,6 +271,7 @@ class MessageStore(Exports):
 
         Raises:
             CorruptError: `config/consumerOffset.json` is there, and neither it nor its `.bak` can be read.
+            UnsupportedStoreError: A broker of 5.x keeps its offsets in RocksDB, and has no such file.
 
         Example:
             >>> import rmqfast

@@ -8,11 +8,11 @@ use std::path::PathBuf;
 
 /// The file `name` of the store at `path` or its backup, as JSON, and what a person should know of where it is from.
 #[pyfunction]
-pub fn load_config(py: Python<'_>, path: PathBuf, name: &str) -> PyResult<(Option<String>, Option<String>)> {
+pub fn load_config(py: Python<'_>, path: PathBuf, name: &str) -> PyResult<(Option<String>, Vec<String>)> {
     py.detach(|| {
         let file = ConfigFile::load(&path, name);
         let text = file.required()?.map(ToString::to_string);
-        Ok((text, file.note))
+        Ok((text, file.notes()))
     })
     .map_err(to_python)
 }

@@ -34,8 +34,8 @@ class ConfigFile(ABC):
     @classmethod
     def read(cls, root: StorePath) -> dict[str, Any]:
         """The members of the file below `root`, or of its backup; none where neither is there."""
-        text, note = load_config(os.fspath(root), cls.FILE_NAME)
-        if note is not None:
+        text, notes = load_config(os.fspath(root), cls.FILE_NAME)
+        for note in notes:
             _LOG.warning("%s", note)
         members: dict[str, Any] = {} if text is None else json.loads(text)
         return members
@@ -49,6 +49,7 @@ class ConfigFile(ABC):
 
         Raises:
             CorruptError: The file is there, and neither it nor its `.bak` can be read.
+            UnsupportedStoreError: Neither is there, as a broker of 5.x keeps the configuration in RocksDB.
 
         Source: `ConfigManager.load`.
         """

@@ -11,6 +11,11 @@ use std::{fmt, fs};
 
 /// Where topics are configured.
 pub const TOPICS: &str = "topics.json";
+/// Files in whose place 5.x may have a RocksDB database (`storeType=defaultRocksDB`), and its directory.
+const DATABASES: [(&str, &str); 3] =
+    [(TOPICS, "topics"), ("subscriptionGroup.json", "subscriptionGroups"), ("consumerOffset.json", "consumerOffsets")];
+/// The database in place of all three (`configManagerVersion=v2`).
+const DATABASE_V2: &str = "rdb";
 
 /// What a file, or its backup, says.
 #[derive(Clone, Debug, Default)]
@@ -25,11 +30,17 @@ pub struct ConfigFile {
     pub backup_fault: Option<String>,
     /// What a person should know of where the value is from.
     pub note: Option<String>,
+    /// The RocksDB database in which a broker of 5.x keeps what the file says otherwise; it is not read.
+    pub database: Option<PathBuf>,
 }
 
 impl ConfigFile {
     /// Reads the file `name` below the `config/` of a store, or its `.bak` where that is missing, empty or garbage.
     pub fn load(root: &Path, name: &str) -> Self {
+        Self { database: database(root, name), ..Self::load_file(root, name) }
+    }
+
+    fn load_file(root: &Path, name: &str) -> Self {
         let path = root.join("config").join(name);
         let fault = match read(&path, name) {
             Ok((_, value)) => return Self { path, value: Some(value), ..Self::default() },
@@ -47,7 +58,7 @@ impl ConfigFile {
             (fault, Err(other)) => {
                 let note = Some(format!("{shown}: {fault}; {name}.bak: {other}"));
                 let (fault, other) = (fault.to_string(), other.to_string());
-                Self { path, value: None, fault: Some(fault), backup_fault: Some(other), note }
+                Self { path, value: None, fault: Some(fault), backup_fault: Some(other), note, database: None }
             }
         }
     }
@@ -56,13 +67,37 @@ impl ConfigFile {
     ///
     /// # Errors
     /// [`Error::Corrupt`] where one is there and neither can be read: what is saved then would take the place of what they hold.
+    /// [`Error::Unsupported`] where there is no file, as a broker of 5.x keeps the configuration in a database.
     pub fn required(&self) -> Result<Option<&Value>> {
         if let (None, Some(fault), Some(other)) = (&self.value, &self.fault, &self.backup_fault) {
             let name = self.path.file_name().unwrap_or_default().to_string_lossy();
             let reason = format!("{fault}; {name}.bak: {other}; mend one of them, or remove both");
             return Err(Error::Corrupt { path: self.path.clone(), offset: 0, reason });
         }
+        if let (None, Some(path)) = (&self.value, &self.database) {
+            let reason = format!("{}; {}", self.kept_elsewhere(), way_out(path));
+            return Err(Error::Unsupported { path: path.clone(), reason });
+        }
         Ok(self.value.as_ref())
+    }
+
+    /// What a person should know: that a backup was read, that a database was not.
+    pub fn notes(&self) -> Vec<String> {
+        self.note.clone().into_iter().chain(self.database_note()).collect()
+    }
+
+    fn database_note(&self) -> Option<String> {
+        let path = self.database.as_ref()?;
+        let rest = match self.value {
+            Some(_) => "the file, which may be older, is taken".to_owned(),
+            None => way_out(path),
+        };
+        Some(format!("{}: {}; {rest}", path.display(), self.kept_elsewhere()))
+    }
+
+    fn kept_elsewhere(&self) -> String {
+        let name = self.path.file_name().unwrap_or_default().to_string_lossy();
+        format!("a broker of 5.x keeps in this RocksDB database what {name} says otherwise, and it is not read here")
     }
 
     /// The names in `topicConfigTable`.
@@ -70,6 +105,22 @@ impl ConfigFile {
         let table = self.value.as_ref().and_then(|value| value.get("topicConfigTable")).and_then(Value::as_object);
         table.into_iter().flat_map(|table| table.keys().map(String::as_str))
     }
+}
+
+/// Where the database is that takes the place of the file `name`; RocksDB has a file `CURRENT` in each.
+fn database(root: &Path, name: &str) -> Option<PathBuf> {
+    let (_, own) = DATABASES.iter().find(|(file, _)| *file == name)?;
+    let paths = [DATABASE_V2, own].map(|directory| root.join("config").join(directory));
+    paths.into_iter().find(|path| path.join("CURRENT").is_file())
+}
+
+/// How the configuration is had all the same: `mqadmin` writes the files for databases of the first kind only.
+fn way_out(database: &Path) -> String {
+    if database.ends_with(DATABASE_V2) {
+        return "ask the running broker for it (`rmqfast topic`, `rmqfast group`)".to_owned();
+    }
+    let kinds = DATABASES.map(|(_, directory)| directory).join(";");
+    format!("`mqadmin rocksDBConfigToJson -b BROKER -t '{kinds}'` has the running broker write the files")
 }
 
 /// Why a file gives no configuration.
@@ -123,11 +174,12 @@ impl MessageStore {
         self.topics_config.get_or_init(|| ConfigFile::load(self.root(), TOPICS))
     }
 
-    /// What a person should know: a configuration read from its backup, files that do not belong here.
+    /// What a person should know: a configuration read from its backup or kept in a database, files that do not belong here.
     pub fn notes(&self) -> Vec<String> {
+        let databases = DATABASES.map(|(name, _)| ConfigFile::load(self.root(), name).database_note());
         let strays = self.log().segments().strays().iter();
         let strays =
             strays.map(|path| format!("{}: no segment; a 4.9.4 broker does not start beside it", path.display()));
-        self.topics_config().note.clone().into_iter().chain(strays).collect()
+        self.topics_config().note.clone().into_iter().chain(databases.into_iter().flatten()).chain(strays).collect()
     }
 }
