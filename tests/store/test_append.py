@@ -30,6 +30,7 @@ from rmqfast.errors import (
     UnknownColumnError,
     UnsupportedStoreError,
 )
+from rmqfast.store import repair
 from tests import golden_stores
 from tests.golden_stores import PathOf
 from tests.reference import writer
@@ -392,6 +393,25 @@ def test_stores_of_other_kinds_are_refused(tmp_path: Path) -> None:
         with pytest.raises(UnsupportedStoreError):
             rmqfast.open_store(path, mode="a")
         assert not (path / "abort").exists()
+
+
+def test_a_store_with_the_timer_wheel_of_5_is_refused_by_name_and_its_export_goes_on(
+    golden_store_copy: PathOf, tmp_path: Path
+) -> None:
+    path = golden_store_copy("basic-5.3.3")
+    (path / "timerwheel").touch()
+    named = 'timerwheel: timers of RocketMQ 5.x .*mode "r".*`rmqfast store export DIR OUT`'
+    for change in (lambda: rmqfast.open_store(path, mode="a"), lambda: repair(path)):
+        with pytest.raises(UnsupportedStoreError, match=named):
+            change()
+    with rmqfast.open_store(path) as store:
+        assert store.verify().ok
+        store.export(tmp_path / "out")
+    before = rows(tmp_path / "out")
+    with rmqfast.open_store(tmp_path / "out", mode="a") as copy:
+        assert copy.recovery is None
+        copy.append(Message("fy_q1", b"new"))
+    assert [row["body"] for row in rows(tmp_path / "out")[len(before) :]] == [b"new"]
 
 
 @pytest.mark.parametrize("name", ["basic-4.9.4", "basic-5.3.3", "delaytx-4.9.4", "offsets-4.9.4"])

@@ -144,7 +144,9 @@ def repair(
 ) -> None:
     """Builds consume queues and index from the log, and cuts half a record at its end. Shows what is wrong before.
 
-    Nobody else may own the store. Exit code 1: without --yes, there is damage.
+    Nobody else may own the store. A store of RocketMQ 5.x with its defaults has a timer wheel and is not changed: a
+    broker of 5.x recovers it when it starts, and `rmqfast store export` makes a new store of its messages. Exit code 1:
+    without --yes, there is damage.
     """
     if not yes:
         with open_store(directory) as store, bar("checking") as progress:

@@ -84,8 +84,9 @@ def open_store(
 
     Raises:
         StoreNotFoundError: No such directory.
-        UnsupportedStoreError: No RocketMQ store, or a DLedger one; for mode "a" also one of the kinds of 5.x that keep
-            messages elsewhere, too: RocksDB, batch queues, timers.
+        UnsupportedStoreError: No RocketMQ store, or a DLedger one; for mode "a" also one that is kept in files, too,
+            that are not written here: RocksDB, batch queues, timers. A broker of 5.x has a timer wheel unless
+            `timerWheelEnable=false`; an export of such a store (`MessageStore.export`) can be appended to.
         StoreBusyError: Mode "a": another process owns the store.
         CorruptError: Mode "a": the log is damaged where it had been flushed, or gone: recovery would lose messages.
         ArgumentError: A mode, io or flush that does not exist, or an argument of the other mode.
@@ -119,7 +120,8 @@ def repair(
 ) -> RecoveryReport:
     """Makes a store whole by its log: mends the consume queues, builds the index, cuts half a record at the end.
 
-    Messages are neither changed nor moved.
+    Messages are neither changed nor moved. A store that a broker of 5.x made with its defaults is refused, as its timer
+    wheel would be left behind: a broker of 5.x recovers it when it starts, and an export of it needs no repair.
 
     Args:
         path: The store's directory; nobody else may own it.

@@ -23,14 +23,16 @@ use std::path::{Path, PathBuf};
 
 /// Directories of a store.
 pub const DIRECTORIES: [&str; 3] = ["commitlog", "consumequeue", "index"];
-/// What tells a store of 5.x that is kept in other files, too, which this would leave behind.
+/// What tells a store that is kept in other files, too, which this would leave behind.
 const OTHER_KINDS: [(&str, &str); 5] = [
-    ("consumequeue_ext", "a store with consume-queue extensions (enableConsumeQueueExt=true)"),
-    ("timerwheel", "a store with timer messages of 5.x (timerWheelEnable=true)"),
-    ("timerlog", "a store with timer messages of 5.x (timerWheelEnable=true)"),
-    ("batchconsumequeue", "a store with batch consume queues of 5.x"),
-    ("rocksdbstore", "a store with a RocksDB database of 5.x"),
+    ("consumequeue_ext", "consume-queue extensions (enableConsumeQueueExt=true)"),
+    ("timerwheel", TIMERS),
+    ("timerlog", TIMERS),
+    ("batchconsumequeue", "batch consume queues of RocketMQ 5.x"),
+    ("rocksdbstore", "a RocksDB database of RocketMQ 5.x"),
 ];
+/// RocketMQ 5.x has it unless told otherwise, also where no message was ever timed.
+const TIMERS: &str = "timers of RocketMQ 5.x (timerWheelEnable=true, its default; those that wait fire in no export)";
 
 /// Next queue offsets, by topic and queue.
 type Offsets = HashMap<String, HashMap<i32, i64>>;
@@ -82,7 +84,10 @@ pub fn resume(root: &Path, options: &AppendOptions) -> Result<Writers> {
 /// [`Error::Unsupported`].
 pub fn refuse_other_kinds(root: &Path) -> Result<()> {
     if root.join("consumequeue").join("CURRENT").is_file() {
-        return Err(unsupported(&root.join("consumequeue"), "a store with consume queues in RocksDB"));
+        return Err(unsupported(
+            &root.join("consumequeue"),
+            "consume queues in RocksDB (RocketMQ 5.x, storeType=defaultRocksDB)",
+        ));
     }
     for (name, what) in OTHER_KINDS {
         if root.join(name).exists() {
@@ -91,13 +96,16 @@ pub fn refuse_other_kinds(root: &Path) -> Result<()> {
     }
     let topics = root.join("config").join("topics.json");
     if fs::read(&topics).is_ok_and(|text| memchr::memmem::find(&text, b"BatchCQ").is_some()) {
-        return Err(unsupported(&topics, "a store with batch consume queues of 5.x (queue.type=BatchCQ)"));
+        return Err(unsupported(&topics, "batch consume queues of RocketMQ 5.x (queue.type=BatchCQ)"));
     }
     Ok(())
 }
 
 fn unsupported(path: &Path, what: &str) -> Error {
-    let reason = format!("{what}; it can be read with mode \"r\", not appended to");
+    let reason = format!(
+        "{what}, which this package does not write; read the store with mode \"r\", or have its messages in a new one \
+         that can be changed: `rmqfast store export DIR OUT`, MessageStore.export"
+    );
     Error::Unsupported { path: path.to_path_buf(), reason }
 }
 
