@@ -72,6 +72,34 @@ def test_topics_groups_offsets_delayed_and_half_messages_outlive_a_restart(tmp_p
         until(lambda: b"late" in pull(address, "orders", offset=1).body)
 
 
+def test_a_start_without_the_offsets_of_its_groups_warns_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    def warnings() -> list[str]:
+        found = [
+            record.getMessage() for record in caplog.records if "each begins as a new group" in record.getMessage()
+        ]
+        caplog.clear()
+        return found
+
+    with broker(tmp_path, now=Clock()) as first:
+        assert send(first.address, "orders", b"x").code == 0
+        with RemotingClient(first.address, timeout=PATIENCE) as client:
+            body = json.dumps({"groupName": "G"}).encode()
+            assert client.request(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, body=body).code == 0
+    with broker(tmp_path, now=Clock()):
+        assert warnings() == []  # of a group that has consumed nothing
+    for file in (tmp_path / "config").glob("consumerOffset.json*"):
+        file.unlink()
+    with open_store(tmp_path) as store:
+        [note] = store.info().notes
+        assert store.verify().notes == [note]
+    with broker(tmp_path, now=Clock()):
+        assert warnings() == [note]
+    assert f"{tmp_path}/config/consumerOffset.json: missing" in note
+    assert "groups (G)" in note
+    with broker(tmp_path, now=Clock()):
+        assert warnings() == []
+
+
 @pytest.mark.usefixtures("early_deliveries")
 def test_delay_levels_of_ones_own_count_for_messages_that_are_sent(tmp_path: Path) -> None:
     clock = Clock()

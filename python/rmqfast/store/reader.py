@@ -12,6 +12,7 @@ from rmqfast import _native
 from rmqfast.errors import ArgumentError
 from rmqfast.message import Damage
 from rmqfast.store.config import ConsumerOffsetTable, TopicConfig, TopicConfigTable
+from rmqfast.store.config.lost_offsets import lost_offsets_note
 from rmqfast.store.exports import Exports
 from rmqfast.store.report import IndexFile, StoreInfo, VerifyReport
 from rmqfast.store.request import BATCH_BYTES, BATCH_ROWS, MAX_BODY_BYTES, ScanRequest, Time, one_or_several, time_range
@@ -308,7 +309,7 @@ class MessageStore(Exports):
         """
         report = self._native.verify(crc=crc, progress=progress)
         report["damage"] = [Damage(*entry) for entry in report["damage"]]
-        return VerifyReport(**report)
+        return VerifyReport(**report | {"notes": self._with_lost_offsets(report["notes"])})
 
     def info(self) -> StoreInfo:
         """What this store is, at a glance.
@@ -326,4 +327,8 @@ class MessageStore(Exports):
         """
         found = self._native.info()
         found["index_files"] = [IndexFile(*file) for file in found["index_files"]]
-        return StoreInfo(path=str(self.path), **found)
+        return StoreInfo(path=str(self.path), **found | {"notes": self._with_lost_offsets(found["notes"])})
+
+    def _with_lost_offsets(self, notes: list[str]) -> list[str]:
+        lost = lost_offsets_note(self.path)
+        return notes if lost is None else [*notes, lost]

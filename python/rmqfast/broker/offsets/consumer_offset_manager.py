@@ -8,12 +8,14 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from threading import Lock
 
 from rmqfast.broker.plane.data_plane import DataPlane
 from rmqfast.broker.plane.live_store import LiveStore
 from rmqfast.store import GetLimits
 from rmqfast.store.config import ConsumerOffsetTable
+from rmqfast.store.config.lost_offsets import lost_offsets_note
 
 INT_MAX = (1 << 31) - 1
 LONG_MAX = (1 << 63) - 1
@@ -43,10 +45,11 @@ class ConsumerOffsetManager:
         self._memory = int((limits.physical_memory or 0) * (limits.access_ratio / 100))
         self._file_lock = Lock()
         self._saved = ConsumerOffsetTable()
+        self._is_saved = True
         self._unnamed: dict[str, Mapping[int, int]] = {}
 
     def load(self) -> None:
-        """Reads the file into the data plane.
+        """Reads the file into the data plane; warns where it should be there and is not.
 
         Raises:
             CorruptError: The file is there, and neither it nor its `.bak` can be read.
@@ -54,7 +57,11 @@ class ConsumerOffsetManager:
         Source: `ConfigManager.load`.
         """
         with self._file_lock:
+            lost = lost_offsets_note(self._root)
+            if lost is not None:
+                _log.warning("%s", lost)
             self._saved = ConsumerOffsetTable.load(self._root)
+            self._is_saved = (Path(self._root) / "config" / ConsumerOffsetTable.FILE_NAME).exists()
             named = {f"{topic}@{group}" for topic, group in self._saved}
             table = self._saved.to_json()["offsetTable"]
             self._unnamed = {key: queues for key, queues in table.items() if key not in named}
@@ -63,7 +70,7 @@ class ConsumerOffsetManager:
                     self._data_plane.commit_offset(group, topic, queue_id, offset)
 
     def persist(self) -> None:
-        """Writes the file if an offset changed.
+        """Writes the file if an offset changed, or if there is none yet: one that is missing later was removed.
 
         Raises:
             StoreIOError: The operating system refused.
@@ -74,9 +81,9 @@ class ConsumerOffsetManager:
             table = ConsumerOffsetTable()
             table.take({"offsetTable": dict(sorted((self._unnamed | self._storable()).items()))})
             table.other = self._saved.other
-            if table.to_json() != self._saved.to_json():
+            if not self._is_saved or table.to_json() != self._saved.to_json():
                 table.save(self._root)
-                self._saved = table
+                self._saved, self._is_saved = table, True
 
     def query(self, group: str, topic: str, queue_id: int, *, is_zero_wanted: bool = True) -> int | None:
         """Where a client of the group begins; None where it has to decide that itself.

@@ -1,0 +1,62 @@
+"""Offsets that should be there: a store whose groups have consumed, without `config/consumerOffset.json`."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from rmqfast.errors import StoreError
+from rmqfast.store.config.consumer_offsets import ConsumerOffsetTable
+from rmqfast.store.config.groups import SubscriptionGroupTable, built_in_groups
+
+__all__ = ["lost_offsets_note"]
+
+RETRY_PREFIX = "%RETRY%"
+SYSTEM_PREFIX = "CID_RMQ_SYS_"
+NAMED = 10
+
+
+def lost_offsets_note(root: str | os.PathLike[str]) -> str | None:
+    """What to tell of a store that has messages and groups, but no offsets of them; None for any other store.
+
+    A broker writes the file with its first save, offsets or not: without it somebody removed it, or the broker was
+    killed in its first seconds.
+
+    Args:
+        root: The store's directory.
+
+    Example:
+        >>> path = getfixture("golden_store_copy")("offsets-4.9.4")
+        >>> lost_offsets_note(path) is None
+        True
+        >>> for file in (path / "config").glob("consumerOffset.json*"):
+        ...     file.unlink()
+        >>> "each begins as a new group" in lost_offsets_note(path)
+        True
+
+    Source: `ConfigManager.load`, which starts with an empty table and says nothing.
+    """
+    path = Path(root) / "config" / ConsumerOffsetTable.FILE_NAME
+    queues = Path(root) / "consumequeue"
+    if path.exists() or path.with_name(f"{path.name}.bak").exists() or not queues.is_dir():
+        return None
+    topics = [entry.name for entry in queues.iterdir()]
+    groups = _configured(root) | {name.removeprefix(RETRY_PREFIX) for name in topics if name.startswith(RETRY_PREFIX)}
+    if not topics or not groups:
+        return None
+    named = ", ".join(sorted(groups)[:NAMED]) + (f" and {len(groups) - NAMED} more" if len(groups) > NAMED else "")
+    return (
+        f"{path}: missing, and so is its .bak, but the store has messages and groups ({named}): each begins as a new "
+        "group, and gets messages once more or misses some; put the file of a backup in its place before a broker "
+        "starts, or set offsets with `rmqfast group reset`"
+    )
+
+
+def _configured(root: str | os.PathLike[str]) -> set[str]:
+    """The groups of users; none where the file cannot be read, which others tell of."""
+    try:
+        names = set(SubscriptionGroupTable.load(root))
+    except StoreError:
+        return set()
+    own = {group.group_name for group in built_in_groups()}
+    return {name for name in names - own if not name.startswith(SYSTEM_PREFIX)}
