@@ -46,6 +46,21 @@ def test_mqadmin_and_the_java_producer_find_two_brokers_and_two_name_servers() -
         assert produced(addresses, ["1", "2", "3"]) == ["SEND_OK"] * 3
 
 
+def test_real_broker_forgets_no_deleted_topic(tmp_path: Path) -> None:
+    """What `test_messages_of_a_deleted_topic_are_nobodys_when_it_is_made_again` has otherwise."""
+    place = {"topic": "orders", "queueId": "0"}
+    with RocketMQ("4.9.4", tmp_path, *(f"{key}={value}" for key, value in SMALL.items()), clean=False) as real:
+        with RemotingClient(real.broker) as client:
+            real.create_topic("orders", 1)
+            assert [send(real.broker, "orders", b"old").code for _ in range(3)] == [0] * 3
+            client.ask(RequestCode.DELETE_TOPIC_IN_BROKER, {"topic": "orders"})
+            assert client.ask(RequestCode.GET_MAX_OFFSET, place).ext_fields == {"offset": "0"}
+        real.kill9()
+        real.start()
+        with RemotingClient(real.broker) as client:
+            until(lambda: client.ask(RequestCode.GET_MAX_OFFSET, place).ext_fields == {"offset": "3"})
+
+
 def test_the_real_broker_goes_on_with_the_store_and_gives_it_back(tmp_path: Path) -> None:
     store = tmp_path / "store"
     with EmbeddedCluster(store, config=SMALL) as cluster:

@@ -72,6 +72,29 @@ def test_topics_groups_offsets_delayed_and_half_messages_outlive_a_restart(tmp_p
         until(lambda: b"late" in pull(address, "orders", offset=1).body)
 
 
+@pytest.mark.parametrize("is_crashed", [False, True])
+def test_messages_of_a_deleted_topic_are_nobodys_when_it_is_made_again(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, *, is_crashed: bool
+) -> None:
+    """A real 4.9.4 gives them to the new one: `test_real_broker_forgets_no_deleted_topic`."""
+    place = {"topic": "orders", "queueId": "0"}
+    with broker(tmp_path, now=Clock()) as first:
+        for _ in range(3):
+            assert send(first.address, "orders", b"old").code == 0
+        with RemotingClient(first.address, timeout=PATIENCE) as client:
+            client.ask(RequestCode.DELETE_TOPIC_IN_BROKER, {"topic": "orders"})
+    if is_crashed:
+        (tmp_path / "abort").touch()
+    with broker(tmp_path, now=Clock()) as second:
+        assert ("it was not closed" in caplog.text) is is_crashed
+        with RemotingClient(second.address, timeout=PATIENCE) as client:
+            assert client.ask(RequestCode.GET_MAX_OFFSET, place).ext_fields == {"offset": "0"}
+        assert send(second.address, "orders", b"new").code == 0
+        answer = pull(second.address, "orders")
+        assert (b"new" in answer.body, b"old" in answer.body) == (True, False)
+        assert (answer.ext_fields or {})["maxOffset"] == "1"
+
+
 def test_a_start_without_the_offsets_of_its_groups_warns_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     def warnings() -> list[str]:
         found = [

@@ -88,8 +88,8 @@ class Cleaning(MessageStore):
     def clean_unused_topics(self, configured: Collection[str]) -> list[tuple[str, int]]:
         """Removes the consume queues of topics that are not configured, but those of the broker itself.
 
-        Their next offsets are forgotten. Their messages stay in the log until they are old; a recovery of the store
-        lists them again.
+        Their next offsets are forgotten. Their messages stay in the log until they are old, but no recovery lists them
+        again: `config/removedTopics.json` says where the log ended.
 
         Args:
             configured: The topics that stay.

@@ -20,6 +20,7 @@ pub mod pull;
 pub mod query;
 pub mod queue_view;
 pub mod recover;
+pub mod removed_topics;
 pub mod resync;
 pub mod retain;
 pub mod serve;

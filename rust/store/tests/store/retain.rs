@@ -629,3 +629,48 @@ fn a_store_with_a_topic_that_was_removed_and_made_again_is_opened_again() {
         }
     }
 }
+
+/// A broker of RocketMQ lists it again after a crash, or where its messages are the last of the log.
+#[test]
+fn a_topic_that_was_removed_stays_away_and_begins_anew() {
+    let dir = directory();
+    let put_at = |appender: &Appender, topic: &str, store_ms: Option<i64>| {
+        let message = OwnedMessage { topic: topic.into(), body: b"x".to_vec(), ..OwnedMessage::default() };
+        let done = appender.append(&Messages::new(vec![message]), store_ms, 0).expect("appended");
+        done.last.expect("one").queue_offset
+    };
+    let put = |appender: &Appender, topic: &str| put_at(appender, topic, None);
+    let bounds = |appender: &Appender, topic: &str| appender.live().queue(topic, 0).map(|queue| queue.bounds());
+    let appender = Appender::open(dir.path(), options()).expect("new");
+    assert_eq!([(); 2].map(|()| put(&appender, "other")), [0, 1]);
+    assert_eq!([(); 3].map(|()| put(&appender, "gone")), [0, 1, 2]);
+    assert_eq!(appender.clean_unused_topics(&BTreeSet::from(["other".to_owned()])).expect("cleaned").len(), 1);
+    appender.close().expect("closed");
+
+    let appender = Appender::open(dir.path(), options()).expect("opened again");
+    assert_eq!((appender.recovered(), bounds(&appender, "gone")), (None, None));
+    drop(appender); // as a kill
+
+    let appender = Appender::open(dir.path(), options()).expect("recovered");
+    assert_eq!(bounds(&appender, "gone"), None);
+    assert_eq!([(); 2].map(|()| put(&appender, "gone")), [0, 1]);
+    appender.close().expect("closed");
+
+    fs::remove_dir_all(dir.path().join("consumequeue")).expect("removed");
+    let appender = Appender::open(dir.path(), options()).expect("listed again");
+    assert_eq!(appender.recovered().expect("recovered").units, 4);
+    assert_eq!(["gone", "other"].map(|topic| bounds(&appender, topic)), [Some((0, 2)); 2]);
+    appender.close().expect("closed");
+
+    // the configuration stays, a new log begins: offsets are those of removed messages, times are not
+    for directory in ["commitlog", "consumequeue", "index"].map(|name| dir.path().join(name)) {
+        fs::remove_dir_all(&directory).expect("removed");
+        fs::create_dir(&directory).expect("made");
+    }
+    fs::remove_file(dir.path().join("checkpoint")).expect("removed");
+    let appender = Appender::open(dir.path(), options()).expect("new");
+    assert_eq!(put_at(&appender, "gone", Some(i64::MAX >> 20)), 0);
+    drop(appender);
+    let appender = Appender::open(dir.path(), options()).expect("recovered");
+    assert_eq!(bounds(&appender, "gone"), Some((0, 1)));
+}

@@ -1,8 +1,9 @@
 //! Retention of an open store: runs while others append, and queues that go as a whole.
 //!
 //! Source: `DefaultMessageStore.cleanFilesPeriodically`, `cleanExpiredConsumerQueue`, `cleanUnusedTopic`.
-use super::appender::{Appender, OwnedStore};
+use super::appender::{Appender, Open, OwnedStore, now};
 use crate::Result;
+use crate::store::removed_topics::{Removal, RemovedTopics};
 use crate::store::retain::clean_plan::InUse;
 use crate::store::retain::retention::Owner;
 use crate::store::retain::{Cleaned, QueueName, Situation, whole_queues};
@@ -46,22 +47,22 @@ impl Appender {
     /// # Errors
     /// [`crate::Error::NotWritable`] where the store is closed, [`crate::Error::Io`].
     pub fn clean_expired_queues(&self) -> Result<Vec<QueueName>> {
-        self.store.remove_queues(&whole_queues::is_expired)
+        self.store.remove_expired_queues()
     }
 
     /// Removes the queues of topics that are not among those `configured` (`cleanUnusedTopic`), but those of the broker itself.
-    /// Returns them. Their next offsets are forgotten; their messages stay in the log, and recovery lists them again.
+    /// Returns them. Their next offsets are forgotten. Their messages stay in the log until they are old, and are not listed again.
     ///
     /// # Errors
     /// As [`clean_expired_queues`](Self::clean_expired_queues).
     pub fn clean_unused_topics(&self, configured: &BTreeSet<String>) -> Result<Vec<QueueName>> {
-        self.store.remove_queues(&|queue, _| Ok(whole_queues::is_unused(queue.topic(), configured)))
+        self.store.remove_topics(&|topic| whole_queues::is_unused(topic, configured))
     }
 }
 
 impl OwnedStore {
-    /// Removes all queues for which `goes`, each while nobody appends.
-    fn remove_queues(&self, goes: &dyn Fn(&ConsumeQueue, u64) -> Result<bool>) -> Result<Vec<QueueName>> {
+    /// Removes the queues of which no message is left, each while nobody appends.
+    fn remove_expired_queues(&self) -> Result<Vec<QueueName>> {
         let _no_run = self.retention.runner();
         self.flush()?;
         let mut removed = Vec::new();
@@ -71,18 +72,48 @@ impl OwnedStore {
             let is_gone = self.flusher.alone(|| {
                 self.with(|open| {
                     let now = ConsumeQueue::list(queue.topic(), queue.queue_id(), queue.directory())?;
-                    if !goes(&now, store.log().min_offset())? {
+                    if !whole_queues::is_expired(&now, store.log().min_offset())? {
                         return Ok(false);
                     }
-                    whole_queues::remove_files(&now)?;
-                    open.writers.queues.remove(now.topic(), now.queue_id());
-                    whole_queues::remove_directory(&now).map(|()| true)
+                    remove_queue(open, &now).map(|()| true)
                 })
             })?;
             removed.extend(is_gone.then_some(name));
         }
         Ok(removed)
     }
+
+    /// Removes the queues of all topics that are asked for at one moment, while nobody appends: messages before it are removed, later
+    /// ones are not. The moment is on the disk before the first queue goes, or a start after a crash would list its messages again.
+    fn remove_topics(&self, is_asked: &dyn Fn(&str) -> bool) -> Result<Vec<QueueName>> {
+        let _no_run = self.retention.runner();
+        self.flush()?;
+        self.flusher.alone(|| {
+            self.with(|open| {
+                let names = open.writers.queues.names_where(is_asked);
+                let directory = self.root.join("consumequeue");
+                let listed = names.iter().map(|(topic, queue_id)| {
+                    ConsumeQueue::list(topic, *queue_id, &directory.join(topic).join(queue_id.to_string()))
+                });
+                let mut queues = listed.collect::<Result<Vec<_>>>()?;
+                queues.retain(|queue| !queue.segments().files().is_empty());
+                if !queues.is_empty() {
+                    let removal =
+                        Removal { before: open.writers.log.position(), at_ms: now().max(open.writers.last_store_ms) };
+                    let topics = queues.iter().map(ConsumeQueue::topic);
+                    RemovedTopics::add(&self.root, topics, removal, open.writers.log.live().min_offset())?;
+                }
+                queues.iter().try_for_each(|queue| remove_queue(open, queue))?;
+                Ok(queues.iter().map(|queue| (queue.topic().to_owned(), queue.queue_id())).collect())
+            })
+        })
+    }
+}
+
+fn remove_queue(open: &mut Open, queue: &ConsumeQueue) -> Result<()> {
+    whole_queues::remove_files(queue)?;
+    open.writers.queues.remove(queue.topic(), queue.queue_id());
+    whole_queues::remove_directory(queue)
 }
 
 impl Owner for OwnedStore {

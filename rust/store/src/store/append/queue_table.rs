@@ -143,6 +143,15 @@ impl QueueTable {
         &self.topics[self.queues[number as usize].topic]
     }
 
+    /// The queues of the topics that are asked for, by topic and number.
+    pub fn names_where(&self, is_asked: &dyn Fn(&str) -> bool) -> Vec<(String, i32)> {
+        let named = self.queues.iter().map(|queue| (&*self.topics[queue.topic].name, queue.queue_id));
+        let mut names: Vec<_> =
+            named.filter(|(topic, _)| is_asked(topic)).map(|(topic, id)| (topic.to_owned(), id)).collect();
+        names.sort_unstable();
+        names
+    }
+
     /// Forgets a queue whose files were removed: its next message gets offset 0, in new files.
     pub fn remove(&mut self, topic: &str, queue_id: i32) {
         let Some(topic_number) = self.names.get(topic).copied() else { return };

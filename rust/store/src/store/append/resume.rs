@@ -15,6 +15,7 @@ use crate::format::index::{self, IndexHeader};
 use crate::format::message::Message;
 use crate::store::consume_queue::UnitReader;
 use crate::store::damage::DamageLog;
+use crate::store::removed_topics::RemovedTopics;
 use crate::store::{ConsumeQueue, LogWalk, MessageStore, OpenOptions};
 use crate::{Error, Result};
 use std::collections::HashMap;
@@ -123,12 +124,14 @@ fn next_offsets(queues: &[ConsumeQueue]) -> Result<Offsets> {
     Ok(offsets)
 }
 
-/// Walks the last file, and what no queue lists, to the end of the log; every record on the way must be in its queue.
+/// Walks the last file, and what no queue lists, to the end of the log; every record on the way must be in its queue, unless its
+/// topic was removed.
 fn log_end(store: &MessageStore, queues: &[ConsumeQueue], offsets: &Offsets) -> Result<u64> {
     let files = store.log().segments().files();
     let Some(last) = files.last() else { return Ok(0) };
     let listed = store.dispatched_to()?;
     let newest_listed = store.log().segments().find(listed.saturating_sub(1)).map_or(last.base, |i| files[i].base);
+    let removed = RemovedTopics::load(store.root())?;
     let mut damage = DamageLog::default();
     let walk = LogWalk::new(store.log().clone(), newest_listed.min(last.base), u64::MAX, listed);
     let mut walk = walk.without_waiting();
@@ -136,6 +139,7 @@ fn log_end(store: &MessageStore, queues: &[ConsumeQueue], offsets: &Offsets) -> 
         let block = walk.block();
         for record in block.records.iter().filter(|record| record.layout.is_dispatched()) {
             let message = Message::new(block.bytes.get(record.at as usize..).unwrap_or_default(), record.layout);
+            let message = message.filter(|message| !removed.has(topic_of(message), message));
             message.map_or(Ok(()), |message| check_listed(store, &message, queues, offsets))?;
         }
     }
@@ -152,8 +156,12 @@ fn log_end(store: &MessageStore, queues: &[ConsumeQueue], offsets: &Offsets) -> 
     Ok(walk.position())
 }
 
+fn topic_of<'a>(message: &Message<'a>) -> &'a str {
+    std::str::from_utf8(message.topic()).unwrap_or_default()
+}
+
 fn check_listed(store: &MessageStore, message: &Message<'_>, queues: &[ConsumeQueue], offsets: &Offsets) -> Result<()> {
-    let topic = std::str::from_utf8(message.topic()).unwrap_or_default();
+    let topic = topic_of(message);
     let next = offsets.get(topic).and_then(|queues| queues.get(&message.queue_id())).copied().unwrap_or(0);
     if message.queue_offset() < next {
         return Ok(());

@@ -13,6 +13,7 @@ use crate::store::append::unsynced::Unsynced;
 use crate::store::consume_queue::{UnitReader, is_directory_name};
 use crate::store::delay_levels::DelayLevels;
 use crate::store::multi_dispatch::{LMQ, listed_in};
+use crate::store::removed_topics::RemovedTopics;
 use crate::store::unlisted::{DELAY_TOPIC, code_of};
 use crate::store::{CommitLog, ConsumeQueue};
 use std::cmp::Ordering;
@@ -36,6 +37,7 @@ pub struct QueueRepair {
     states: Vec<State>,
     only: Option<HashSet<QueueName>>,
     delay_levels: DelayLevels,
+    removed: Arc<RemovedTopics>,
     written: u64,
     unlisted: u64,
 }
@@ -69,7 +71,8 @@ impl QueueRepair {
             let lags = is_odd && !queue.topic().starts_with(LMQ);
             states.push(State { found: Some(queue), last, lags, ..State::default() });
         }
-        Ok(Self { log, table, states, only: None, delay_levels: DelayLevels::default(), written: 0, unlisted: 0 })
+        let (delay_levels, removed) = (DelayLevels::default(), Arc::default());
+        Ok(Self { log, table, states, only: None, delay_levels, removed, written: 0, unlisted: 0 })
     }
 
     /// Lists `lagging` queues anew, and no other; their files are removed. The walk must begin with the log.
@@ -83,13 +86,18 @@ impl QueueRepair {
                 disk::remove_file(&file.path)?;
             }
         }
-        let delay_levels = DelayLevels::default();
-        Ok(Self { log, table, states: Vec::new(), only: Some(lagging), delay_levels, written: 0, unlisted: 0 })
+        let (delay_levels, removed) = (DelayLevels::default(), Arc::default());
+        Ok(Self { log, table, states: Vec::new(), only: Some(lagging), delay_levels, removed, written: 0, unlisted: 0 })
     }
 
     /// The same for a store whose broker has delay levels of its own.
     pub fn with_delay_levels(self, delay_levels: DelayLevels) -> Self {
         Self { delay_levels, ..self }
+    }
+
+    /// The same without the messages of topics that were removed.
+    pub fn without(self, removed: Arc<RemovedTopics>) -> Self {
+        Self { removed, ..self }
     }
 
     /// Units that were written.
@@ -130,7 +138,8 @@ impl QueueRepair {
             size: message.layout().total as i32,
             tags_code: code_of(message, topic, &self.delay_levels),
         };
-        if let Some(number) = self.wanted(topic, message.queue_id()) {
+        let is_removed = self.removed.has(topic, message);
+        if let Some(number) = self.wanted(topic, message.queue_id()).filter(|_| !is_removed) {
             if message.queue_offset() < self.table.queue(number).next_offset() {
                 self.compare(number, message, unit)?;
             } else {

@@ -13,10 +13,12 @@ use crate::store::append::queue_table::QueueTable;
 use crate::store::append::unsynced::Unsynced;
 use crate::store::damage::DamageLog;
 use crate::store::delay_levels::DelayLevels;
+use crate::store::removed_topics::RemovedTopics;
 use crate::store::verify::Watch;
 use crate::store::{ConsumeQueue, LogWalk, MessageStore, OpenOptions};
 use crate::{Error, Result};
 use std::path::Path;
+use std::sync::Arc;
 
 /// Bytes that are read at a time.
 const BLOCK_LEN: usize = 1 << 20;
@@ -78,6 +80,7 @@ struct Recovery<'a> {
     store: &'a MessageStore,
     queue_file_size: u64,
     delay_levels: DelayLevels,
+    removed: Arc<RemovedTopics>,
     queues: QueueRepair,
     index: IndexRepair,
     /// Records before this were flushed, and listed.
@@ -99,11 +102,14 @@ impl<'a> Recovery<'a> {
         extent: Extent,
     ) -> Result<Self> {
         let queue_file_size = file_size_of(&queues).unwrap_or(options.queue_file_size);
+        let removed = Arc::new(RemovedTopics::load(store.root())?);
         Ok(Self {
             store,
             queue_file_size,
             queues: QueueRepair::new(store.log().clone(), table(store, queue_file_size), queues, queue_file_size)?
-                .with_delay_levels(options.delay_levels),
+                .with_delay_levels(options.delay_levels)
+                .without(removed.clone()),
+            removed,
             delay_levels: options.delay_levels,
             index: IndexRepair::open(store, options, extent, now() + options.zone_offset_ms)?,
             checked_from: match extent {
@@ -197,7 +203,8 @@ impl<'a> Recovery<'a> {
         begin(self.store.root())?;
         let (log, directory) = (self.store.log(), self.store.consume_queue_dir());
         let mut queues = QueueRepair::anew(log.clone(), table(self.store, self.queue_file_size), &directory, lagging)?
-            .with_delay_levels(self.delay_levels);
+            .with_delay_levels(self.delay_levels)
+            .without(self.removed.clone());
         let walk = LogWalk::new(log.clone(), log.min_offset(), end, u64::MAX);
         let mut walk = walk.without_waiting().with_block_len(BLOCK_LEN);
         while walk.advance(&mut DamageLog::default())? {
