@@ -9,6 +9,7 @@ import pytest
 from rmqfast import Message
 from rmqfast.broker.delay.delay_levels import DelayLevels
 from rmqfast.broker.delay.schedule import SCHEDULE_TOPIC, ScheduleMessageService
+from rmqfast.broker.delay.time_of_day import TimeOfDay
 from rmqfast.errors import CorruptError, FlushTimeoutError, RmqError
 from rmqfast.store.config import DelayOffsetTable
 from tests.broker.memory_store import MemoryStore
@@ -22,6 +23,7 @@ class Broker:
     def __init__(self, root: Path, **options: object) -> None:
         self.root = root
         self.now = START
+        self.jumped = 0
         self.store = MemoryStore(lambda: self.now)
         self.options = options
         self.flushed = 0
@@ -35,6 +37,7 @@ class Broker:
             self.store,
             self.store.deliver,
             started=self.now,
+            time_of_day=TimeOfDay(self.now, steady=lambda: self.now - self.jumped),
             flush=self.flush,
             **self.options,  # type: ignore[arg-type]
         )
@@ -52,6 +55,11 @@ class Broker:
         self.now += after
         return self.service.run_once(self.now)
 
+    def jump(self, milliseconds: int) -> None:
+        """Sets the clock, while no time goes by."""
+        self.now += milliseconds
+        self.jumped += milliseconds
+
     @property
     def delivered(self) -> list[str]:
         return [one.body.decode() for one in self.store.messages("orders", 3)]
@@ -67,6 +75,32 @@ def test_a_message_is_delivered_when_its_time_has_come(tmp_path: Path) -> None:
     assert message.properties == {"DELAY": "2", "TAGS": "t", "REAL_TOPIC": "orders", "REAL_QID": "3"}
     assert (message.born_timestamp, message.store_timestamp) == (START, START + 5099)
     assert str(message.born_host) == "10.9.9.9:1"
+
+
+def test_delays_that_a_jump_of_the_time_of_day_ends_are_counted_and_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """`DeliverDelayedMessageTimerTask` of 4.9.4 looks at the time of day alone, and delivers them at once, too."""
+    broker = Broker(tmp_path)
+    broker.delay(2, "waited 5 s before")
+    broker.run(after=1000)
+    broker.run(after=4000)
+    broker.delay(2, "early")
+    broker.run(after=100)
+    assert (broker.service.early, caplog.text) == (0, "")
+    broker.jump(10 * 86_400_000)
+    assert broker.run() == 1
+    assert broker.delivered == ["waited 5 s before", "early"]
+    broker.delay(2, "waited 5 s after")
+    assert [broker.run(after=step) for step in (4900, 100)] == [0, 1]
+    broker.jump(-3_600_000)
+    broker.run(after=100)
+    assert broker.service.early == 1
+    assert [record.getMessage() for record in caplog.records] == [
+        "the time of day jumped by 864000000 ms: delays of messages that were stored before end by the new time",
+        "1 delayed messages were delivered early, as the time of day jumped",
+        "the time of day jumped by -3600000 ms: delays of messages that were stored before end by the new time",
+    ]
 
 
 def test_statistics_are_told_what_was_delivered(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from rmqfast.broker.delay.delay_levels import DelayLevels
+from rmqfast.broker.delay.time_of_day import TimeOfDay
 from rmqfast.broker.messages.appending import Append, status_of
 from rmqfast.broker.messages.property_string import in_map_order
 from rmqfast.broker.messages.queue_read import message_at
@@ -45,6 +46,10 @@ class ScheduleMessageService:
         flush: Waits until what was delivered is on the disk, so that no offset says more than the log holds.
         batch: At most so many messages of a level in one run.
         delivered: Is told topic, level and size in bytes of each message that was delivered, for the statistics.
+        time_of_day: Tells of jumps of the time of day.
+
+    Attributes:
+        early: How many messages were delivered before they had waited so long, as the time of day jumped ahead.
 
     Raises:
         CorruptError: `delayOffset.json` is there, and neither it nor its backup can be read.
@@ -63,6 +68,7 @@ class ScheduleMessageService:
         flush: Callable[[], None] = lambda: None,
         batch: int = 2_000,
         delivered: Callable[[str, int, int], None] = lambda _topic, _level, _size: None,
+        time_of_day: TimeOfDay | None = None,
     ) -> None:
         self._root = root
         self._live = live
@@ -70,6 +76,8 @@ class ScheduleMessageService:
         self._flush = flush
         self._batch = batch
         self._delivered = delivered
+        self._time_of_day = time_of_day or TimeOfDay(started)
+        self.early = 0
         self._lock = threading.Lock()
         self.levels = levels or DelayLevels()
         self._table = DelayOffsetTable.load(root)
@@ -88,7 +96,12 @@ class ScheduleMessageService:
 
         Source: `ScheduleMessageService.DeliverDelayedMessageTimerTask`.
         """
-        return sum(self._run_level(level, now) for level in self.levels if self._is_time(level, now))
+        self._time_of_day.look(now)
+        early = self.early
+        delivered = sum(self._run_level(level, now) for level in self.levels if self._is_time(level, now))
+        if self.early > early:
+            _log.warning("%d delayed messages were delivered early, as the time of day jumped", self.early - early)
+        return delivered
 
     def persist(self) -> None:
         """Writes `delayOffset.json`, once the disk has what was delivered.
@@ -148,6 +161,7 @@ class ScheduleMessageService:
                     break
                 # it is stored: whatever fails from here on, it must not be stored once more
                 delivered += 1
+                self.early += self._time_of_day.is_early(deliver_at=unit[2], delay=self.levels[level], now=now)
                 self._next[level] = offset + 1
                 with self._lock:
                     self._table.commit(level, offset + 1)
