@@ -6,10 +6,13 @@ import copy
 import dataclasses
 import pickle
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
 
 import pytest
 
 from rmqfast import Message
+from rmqfast.errors import ArgumentError
 
 
 class Order(Message):
@@ -33,6 +36,43 @@ def test_keys_are_one_text_however_they_were_given() -> None:
     assert [Message("t", b"", keys=keys).keys for keys in given] == ["a b", "a b", "a", None]
     with pytest.raises(TypeError):
         Message("t", b"", keys=[1])  # type: ignore[list-item]
+
+
+@pytest.mark.parametrize(
+    ("timer", "name", "value"),
+    [
+        ({"delay": 1.5}, "TIMER_DELAY_MS", "1500"),
+        ({"delay": timedelta(hours=1)}, "TIMER_DELAY_MS", "3600000"),
+        ({"delay": 0.0001}, "TIMER_DELAY_MS", "1"),
+        ({"deliver_at": datetime(2026, 11, 18, 11, 6, 40, 123000)}, "TIMER_DELIVER_MS", "1795000000123"),  # noqa: DTZ001
+        (
+            {"deliver_at": datetime(2026, 11, 18, 12, 6, 40, 123999, tzinfo=timezone(timedelta(hours=1)))},
+            "TIMER_DELIVER_MS",
+            "1795000000123",
+        ),
+    ],
+)
+def test_a_timer_is_the_property_of_rocketmq_5(timer: dict[str, Any], name: str, value: str) -> None:
+    message = Message("t", b"x", properties={"a": "1", name: "9"}, **timer)
+    assert message.properties == {"a": "1", name: value}
+    assert dataclasses.replace(message, body=b"y").properties == message.properties
+    assert Message("t", b"x", delay=0).properties == {}
+
+
+@pytest.mark.parametrize(
+    "timer",
+    [
+        {"delay": -1},
+        {"delay": timedelta(seconds=-1)},
+        {"delay": float("nan")},
+        {"delay": float("inf")},
+        {"delay": 1, "deliver_at": datetime(2026, 11, 18, tzinfo=UTC)},
+        {"delay": 1, "delay_level": 1},
+    ],
+)
+def test_a_timer_that_cannot_be_or_two_of_them_are_refused(timer: dict[str, Any]) -> None:
+    with pytest.raises(ArgumentError, match="delay"):
+        Message("t", b"x", **timer)
 
 
 def test_a_message_cannot_be_changed_and_the_draft_does_not_leak() -> None:

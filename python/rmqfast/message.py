@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, NamedTuple
+
+from rmqfast.errors import ArgumentError
 
 __all__ = ["Damage", "GetMessageResult", "GetMessageStatus", "Message", "MessageExt"]
 
 _NO_PROPERTIES: Mapping[str, str] = MappingProxyType({})
 _set = object.__setattr__
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Damage(NamedTuple):
@@ -122,15 +126,24 @@ class Message:
         queue_id: Queue of the topic; a producer chooses one itself.
         flag: The user's 32 bits.
         born_timestamp: Milliseconds since 1970; the time of the append or the send unless given.
+        delay: How long the broker keeps the message, to the millisecond: seconds or a timedelta; 0 for not at all. It
+            becomes the property `TIMER_DELAY_MS`, for brokers of 5.x with `timerWheelEnable=true`, their default, and
+            up to `timerMaxDelaySec`, three days. A producer refuses it for brokers that are older; a store that it is
+            appended to delays nothing.
+        deliver_at: The moment at which the broker delivers the message, in place of a delay: a datetime, of UTC if it
+            has no zone. It becomes the property `TIMER_DELIVER_MS`; a moment that is over is at once.
 
     Raises:
         TypeError: Keys of which one is no text.
+        ArgumentError: A delay that is negative or no number; more than one of `delay_level`, `delay`, `deliver_at`.
 
     Example:
         >>> Message("orders", b"paid", tags="paid", keys=["42", "eu"], delay_level=3).keys
         '42 eu'
+        >>> dict(Message("orders", b"remind", delay=90.5).properties)
+        {'TIMER_DELAY_MS': '90500'}
 
-    Source: `Message`, `MessageExtBrokerInner`.
+    Source: `Message`, `MessageExtBrokerInner`; `Message.setDelayTimeMs`, `setDeliverTimeMs` of 5.x.
     """
 
     topic: str
@@ -156,6 +169,9 @@ class Message:
         queue_id: int = 0,
         flag: int = 0,
         born_timestamp: int | None = None,
+        *,
+        delay: float | timedelta | None = None,
+        deliver_at: datetime | None = None,
     ) -> None:
         # Setting a field of a frozen class is a call each; of a draft, whose slots are the same, it is none.
         draft: Any = self if self.__class__ is Message else _Draft()
@@ -165,6 +181,8 @@ class Message:
         draft.tags = tags
         draft.keys = keys if keys is None or keys.__class__ is str else _joined(keys)
         draft.properties = _NO_PROPERTIES if properties is None else properties
+        if delay is not None or deliver_at is not None:
+            draft.properties = {**draft.properties, **_timer(delay, deliver_at, delay_level)}
         draft.delay_level = delay_level
         draft.wait_store = wait_store
         draft.queue_id = queue_id
@@ -175,6 +193,25 @@ class Message:
         else:
             for name in Message.__slots__:
                 _set(self, name, getattr(draft, name))
+
+
+def epoch_milliseconds(when: datetime) -> int:
+    """Milliseconds since 1970 of a datetime; without a zone UTC is meant."""
+    aware = when if when.tzinfo else when.replace(tzinfo=UTC)
+    return (aware - _EPOCH) // timedelta(milliseconds=1)  # `timestamp()` is a float, for some times a little less
+
+
+def _timer(delay: float | timedelta | None, deliver_at: datetime | None, delay_level: int) -> dict[str, str]:
+    """The property that delays a message."""
+    if delay_level or (delay is not None and deliver_at is not None):
+        got = f"{delay_level}, {delay!r} and {deliver_at!r}"
+        raise ArgumentError(f"delay_level, delay, deliver_at: expected one of them, got {got}")
+    if deliver_at is not None:
+        return {"TIMER_DELIVER_MS": str(epoch_milliseconds(deliver_at))}
+    seconds = delay.total_seconds() if isinstance(delay, timedelta) else delay or 0
+    if not 0 <= seconds < float("inf"):
+        raise ArgumentError(f"delay: expected seconds or a timedelta from 0 on, got {delay!r}")
+    return {"TIMER_DELAY_MS": str(max(1, round(seconds * 1000)))} if seconds else {}
 
 
 class _Draft:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import overload
 
 from rmqfast._native import COLUMNS
 from rmqfast.errors import ArgumentError, UnknownColumnError
+from rmqfast.message import epoch_milliseconds
 
 __all__ = [
     "BATCH_BYTES",
@@ -28,7 +29,6 @@ Time = int | float | str | datetime
 BATCH_ROWS = 16_384
 BATCH_BYTES = 2 << 20
 MAX_BODY_BYTES = 64 << 20
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LIMITS = {"batch_rows": 1 << 22, "batch_bytes": 256 << 20, "max_body_bytes": 1 << 30}
 
 
@@ -132,8 +132,7 @@ def milliseconds(when: Time | None) -> int | None:
         return int(when)
     if isinstance(when, str):
         return milliseconds(_parsed(when))
-    aware = when if when.tzinfo else when.replace(tzinfo=UTC)
-    return (aware - _EPOCH) // timedelta(milliseconds=1)  # `timestamp()` is a float, for some times a little less
+    return epoch_milliseconds(when)
 
 
 def time_range(

@@ -28,6 +28,7 @@ from rmqfast.client.producer import (
 from rmqfast.errors import ArgumentError, ClientError, ForkError, RemotingTimeoutError, ResponseError, RmqError
 from rmqfast.remoting.hash_map import java_hash
 from tests.client.instance.gate import gated
+from tests.embedded import client as raw
 from tests.waiting import PATIENCE, until
 
 
@@ -85,9 +86,13 @@ def test_a_header_is_as_long_as_its_properties_need_and_too_many_are_refused_by_
 def test_a_timer_of_5_is_refused_by_name_and_a_level_beside_it_counts(
     cluster: EmbeddedCluster, producer: Producer, name: str
 ) -> None:
-    """As by a broker of 5.x without its timer wheel."""
-    with pytest.raises(ClientError, match="accurate timer message is not enabled"):
+    """By the broker as by one of 5.x without its timer wheel; by the producer as the broker is none of 5.x."""
+    answer = raw.send(cluster.brokers[0].address, f"timer-{name}", b"x", **{name: "7000"})  # type: ignore[arg-type]
+    assert (answer.code, "accurate timer message is not enabled" in (answer.remark or "")) == (1, True)
+    with pytest.raises(ClientError, match=r"needs a broker of RocketMQ 5\.0 or later"):
         producer.send(Message(f"timer-{name}", b"x", properties={name: "7000"}))
+    with pytest.raises(ClientError, match="a delay is not supported for batching"):
+        producer.send_batch([Message(f"timer-{name}", b"x", properties={name: "7000"})] * 2)
     sent = producer.send(Message(f"timer-{name}", b"x", delay_level=1, properties={name: "7000"}))
     assert sent.status is SendStatus.SEND_OK
 

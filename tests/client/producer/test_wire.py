@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -79,6 +80,23 @@ def test_a_batch_has_the_fields_and_the_body_of_the_java_client() -> None:
     assert (outgoing.code, outgoing.body) == (320, exchange.request_body)
     assert {**outgoing.fields(int(fields["e"])), "g": fields["g"]} == fields
     assert outgoing.unique_id == ",".join(message.properties["UNIQ_KEY"] for message in messages)
+
+
+@pytest.mark.parametrize(
+    ("timer", "written"),
+    [
+        ({"delay": 1.5}, "TIMER_DELAY_MS=1500;KEYS=k1;WAIT=true;TAGS=TagA"),
+        (
+            {"deliver_at": datetime.fromtimestamp(1_795_000_000.123, UTC)},
+            "KEYS=k1;TIMER_DELIVER_MS=1795000000123;WAIT=true;TAGS=TagA",
+        ),
+    ],
+)
+def test_a_timer_has_the_properties_of_the_java_client_of_5_3_3(timer: dict[str, Any], written: str) -> None:
+    """What `messageProperties2String` makes of `setDelayTimeMs(1500)`, `setDeliverTimeMs(1795000000123)`."""
+    outgoing = outgoing_of(Message("T", b"x", "TagA", "k1", **timer))
+    pairs = [pair.replace("\x01", "=") for pair in outgoing.properties.split("\x02")]
+    assert ";".join(pair for pair in pairs if pair and not pair.startswith("UNIQ_KEY")) == written
 
 
 def test_an_id_is_made_that_counts_up_and_begins_with_this_process() -> None:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from rmqfast._native import Outgoing
 from rmqfast.client.instance.validators import check_message
+from rmqfast.client.producer.timers import is_timed
 from rmqfast.errors import ClientError
 from rmqfast.message import Message
 from rmqfast.remoting import ResponseCode
@@ -40,6 +41,8 @@ def check_batch(messages: Sequence[Message]) -> None:
     for message in messages:
         if message.delay_level > 0 or "DELAY" in message.properties:
             raise _refused("TimeDelayLevel is not supported for batching")
+        if is_timed(message):  # Java sends it, and the broker delivers it at once
+            raise _refused("a delay is not supported for batching, send each message by itself")
         if message.topic.startswith(_RETRY_PREFIX):
             raise _refused("Retry Group is not supported for batching")
         if message.topic != first.topic:

@@ -15,6 +15,7 @@ from rmqfast.client.instance.namespaces import unwrap
 from rmqfast.client.producer.message_batch import check_batch_size
 from rmqfast.client.producer.send_hook import CommunicationMode, SendContext, SendHooks
 from rmqfast.client.producer.send_result import SendResult, result_of
+from rmqfast.client.producer.timers import TIMERS
 from rmqfast.client.trace import MessageType
 from rmqfast.errors import ClientError, RemotingError, RemotingTimeoutError, RmqError
 from rmqfast.message import Message, MessageQueue
@@ -23,6 +24,7 @@ from rmqfast.remoting import RequestCode, Response
 _log = logging.getLogger(__name__)
 
 _PREPARED = 4
+_DELAYING = TIMERS | {"DELAY", "__STARTDELIVERTIME"}
 
 
 class SendKernel:
@@ -218,8 +220,5 @@ def _with_id(message: Message, unique_id: str) -> Message:
 def _message_type(messages: Sequence[Message], outgoing: Outgoing) -> MessageType:
     if outgoing.sys_flag & _PREPARED:
         return MessageType.TRANSACTION_HALF
-    is_delayed = any(
-        message.delay_level or not message.properties.keys().isdisjoint({"DELAY", "__STARTDELIVERTIME"})
-        for message in messages
-    )
+    is_delayed = any(message.delay_level or not _DELAYING.isdisjoint(message.properties) for message in messages)
     return MessageType.DELAY if is_delayed else MessageType.NORMAL

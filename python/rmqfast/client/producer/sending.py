@@ -29,6 +29,7 @@ from rmqfast.client.producer.send_attempts import send_with_retries
 from rmqfast.client.producer.send_hook import CommunicationMode
 from rmqfast.client.producer.send_kernel import SendKernel
 from rmqfast.client.producer.send_result import SendResult
+from rmqfast.client.producer.timers import check_timers, is_timed
 from rmqfast.errors import ArgumentError, ClientError, RemotingError
 from rmqfast.message import Message, MessageQueue
 from rmqfast.store.writer import ArrowBatch, ArrowStream
@@ -46,7 +47,10 @@ class Sending(ProducerImpl):
             self._check(message)
         if self._namespace:
             topic = wrap(self._namespace, topic)
-        return self._queues_of(topic)
+        queues = self._queues_of(topic)
+        if message.properties and is_timed(message):
+            check_timers(queues, self._instance.routes)
+        return queues
 
     def _check(self, message: Message) -> None:
         body = message.body
