@@ -6,6 +6,7 @@ import json
 import socket
 import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -174,8 +175,11 @@ def test_the_brokers_of_a_cluster_are_shown(cluster: EmbeddedCluster) -> None:
     assert {"key": "brokerVersionDesc", "value": "V4_9_4"} in told(cluster, "cluster", "stats", row["address"])
 
 
-def test_exit_codes_say_what_kind_of_trouble_it_was(cluster: EmbeddedCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_exit_codes_say_what_kind_of_trouble_it_was(
+    cluster: EmbeddedCluster, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.delenv("NAMESRV_ADDR", raising=False)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     result = run("topic", "list")
     assert (result.exit_code, "NAMESRV_ADDR" in result.stderr) == (2, True)
     with socket.socket() as deaf:  # nobody else gets the port, and nobody listens there

@@ -7,9 +7,9 @@ from typing import Annotated
 import typer
 
 from rmqfast.admin import Admin, BrokerRow
-from rmqfast.cli.cluster_access import NameServer, administration
+from rmqfast.cli.cluster_access import Access, administration, reaches_cluster
 from rmqfast.cli.options import Output
-from rmqfast.cli.output import Form, Row, write
+from rmqfast.cli.output import Form, Row, say, write
 from rmqfast.errors import RemotingError
 
 __all__ = ["app"]
@@ -20,40 +20,44 @@ app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="The brokers
 
 
 @app.command()
-def show(*, name_server: NameServer = None, output: Output = Form.TABLE) -> None:
+@reaches_cluster
+def show(*, access: Access, output: Output = Form.TABLE) -> None:
     """Prints the brokers, their releases, and their rates of the last ten seconds where they answer."""
-    with administration(name_server) as admin:
+    with administration(access) as admin:
         write(output, COLUMNS, ([_row(admin, broker)] for broker in admin.brokers()))
 
 
 @app.command()
+@reaches_cluster
 def config(
     broker: Annotated[str, typer.Argument(metavar="BROKER", help="Its name, or host:port.")],
     *,
-    name_server: NameServer = None,
+    access: Access,
     output: Output = Form.TABLE,
 ) -> None:
     """Prints the configuration of a broker."""
-    with administration(name_server) as admin:
+    with administration(access) as admin:
         write(output, ("key", "value"), [[list(item) for item in sorted(admin.broker_config(broker).items())]])
 
 
 @app.command()
+@reaches_cluster
 def stats(
     broker: Annotated[str, typer.Argument(metavar="BROKER", help="Its name, or host:port.")],
     *,
-    name_server: NameServer = None,
+    access: Access,
     output: Output = Form.TABLE,
 ) -> None:
     """Prints what a broker tells of itself: rates, queues of requests, offsets, disks."""
-    with administration(name_server) as admin:
+    with administration(access) as admin:
         write(output, ("key", "value"), [[list(item) for item in sorted(admin.broker_runtime_stats(broker).items())]])
 
 
 def _row(admin: Admin, broker: BrokerRow) -> Row:
     try:
         told = admin.broker_runtime_stats(broker.address)
-    except RemotingError:
+    except RemotingError as error:
+        say(f"{broker.broker_name} at {broker.address} tells nothing of itself: {error}")
         told = {}
     rates = (_first(told.get("putTps")), _first(told.get("getTransferedTps") or told.get("getTransferredTps")))
     return [broker.cluster, broker.broker_name, broker.broker_id, broker.address, told.get("brokerVersionDesc"), *rates]

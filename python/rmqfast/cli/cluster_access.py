@@ -1,51 +1,195 @@
-"""How commands reach a cluster, and how rows of values are written."""
+"""How commands reach a cluster: the options that all of them share, the environment, a profile."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable, Iterator, Sequence
+import functools
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Annotated
+from dataclasses import dataclass, field, fields
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
 from rmqfast.admin import Admin
 from rmqfast.cli.output import Form, write
-from rmqfast.errors import ArgumentError
+from rmqfast.cli.profiles import load_profile, profile_file
+from rmqfast.client.instance import ClientConfig
+from rmqfast.errors import ArgumentError, RmqError
+from rmqfast.remoting import TlsOptions
 
-__all__ = ["Cluster", "NameServer", "Yes", "administration", "checked_name_server", "write_values"]
+__all__ = ["Access", "Cluster", "Yes", "administration", "reaches_cluster", "write_values"]
 
-NameServer = Annotated[
-    str | None,
-    typer.Option("-n", "--name-server", help="host:port, several separated by ';'; else NAMESRV_ADDR says it."),
-]
 Cluster = Annotated[str | None, typer.Option("-c", "--cluster", help="The cluster; all of them without it.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Do it; without, nothing is changed.")]
 
 
+def _option(*names: str, text: str, variables: str | list[str] | None = None) -> Any:
+    variable = "RMQFAST_" + names[-1].split("/")[0].lstrip("-").replace("-", "_").upper()
+    return typer.Option(*names, help=text, envvar=variables or variable)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AccessOptions:
+    """What may be said of a cluster on the command line, in the environment, or but for the first one in a profile."""
+
+    profile: Annotated[str | None, _option("--profile", text="Of ~/.config/rmqfast.toml; `default` without it.")] = None
+    name_server: Annotated[
+        str | None,
+        _option(
+            "-n",
+            "--name-server",
+            text="host:port, several separated by ';'.",
+            variables=["RMQFAST_NAME_SERVER", "NAMESRV_ADDR"],
+        ),
+    ] = None
+    access_key: Annotated[str | None, _option("--access-key", text="The account.")] = None
+    secret_key: Annotated[
+        str | None,
+        _option("--secret-key", text="Its secret. Here `ps` shows it to everybody: take the variable or a profile."),
+    ] = None
+    security_token: Annotated[str | None, _option("--security-token", text="Goes along; as secret as the key.")] = None
+    tls: Annotated[bool | None, _option("--tls/--no-tls", text="TLS; each --tls option asks for it.")] = None
+    tls_trust: Annotated[str | None, _option("--tls-trust", text="PEM file of the authorities to trust.")] = None
+    tls_certificate: Annotated[str | None, _option("--tls-certificate", text="PEM file: who you are.")] = None
+    tls_key: Annotated[str | None, _option("--tls-key", text="PEM file: the key of that certificate.")] = None
+    tls_verify: Annotated[
+        bool | None, _option("--tls-verify/--no-tls-verify", text="Whether servers have to prove who they are.")
+    ] = None
+    tls_check_host: Annotated[
+        bool | None, _option("--tls-check-host/--no-tls-check-host", text="Whether it has to be the host's name, too.")
+    ] = None
+
+
+OPTIONS = tuple(option.name for option in fields(AccessOptions))
+
+
+@dataclass(frozen=True)
+class Access:
+    """How a command reaches its cluster.
+
+    Attributes:
+        values: What was said, by the names of `AccessOptions`.
+        sources: Where each of them comes from: an option, a variable, or a profile.
+    """
+
+    values: Mapping[str, Any] = field(repr=False)
+    sources: Mapping[str, str]
+
+    @classmethod
+    def of(cls, context: typer.Context, options: AccessOptions) -> Access:
+        """What the command line and the environment say, and for the rest the profile.
+
+        Raises:
+            ArgumentError: No such profile, or a file of profiles that breaks their rules.
+        """
+        profile = load_profile(options.profile)
+        said = {name: getattr(options, name) for name in OPTIONS if name != "profile"}
+        said = {name: value for name, value in said.items() if value is not None}
+        by_profile = dict.fromkeys(profile.values, f"the profile {profile.name} of {profile.file}")
+        return cls({**profile.values, **said}, {**by_profile, **{name: _source(context, name) for name in said}})
+
+    def config(self) -> ClientConfig:
+        """What clients are given.
+
+        Raises:
+            ArgumentError: Nobody says where the name server is; half of an account; TLS without anybody to trust.
+        """
+        if not self.values.get("name_server"):
+            name = "name_server in a profile"
+            raise ArgumentError(f"expected --name-server host:9876, NAMESRV_ADDR in the environment, or {name}")
+        account: dict[str, Any] = {
+            name: self.values.get(name) for name in ("access_key", "secret_key", "security_token")
+        }
+        for name, other in (("access_key", "secret_key"), ("secret_key", "access_key")):
+            if account[name] is not None and account[other] is None:
+                raise ArgumentError(f"expected {_asked(other)} for {name}, which comes from {self.sources[name]}")
+        return ClientConfig(name_server=self.values["name_server"], tls=self._tls(), **account)
+
+    def next_step(self, error: RmqError) -> str | None:
+        """What to do about an error of a cluster that is guarded; `None` about all others."""
+        text, from_where = str(error).lower(), {name: f"it comes from {where}" for name, where in self.sources.items()}
+        steps = {
+            "no accesskey is configured": f"this broker asks for an account: {_asked('access_key')}; and its secret",
+            "no acl config for": f"the broker knows no such access key: {from_where.get('access_key')}",
+            "check signature failed": f"the secret key is not that of the account: {from_where.get('secret_key')}",
+            "need admin permission": "take an account with admin: true, or have it set in plain_acl.yml",
+            "no default permission": "take another account, or have the right added in plain_acl.yml",
+            "unknownissuer": f"the server is not signed by who is trusted: {from_where.get('tls_trust')}",
+            "certificaterequired": f"the server asks who you are: {_asked('tls_certificate')}; and its key",
+            "is closed": None if self._wants_tls else f"a server that takes TLS only ends others so: {_asked('tls')}",
+        }
+        return next((step for words, step in steps.items() if words in text), None)
+
+    @property
+    def _wants_tls(self) -> bool:
+        return self.values.get("tls") is not False and any(name.startswith("tls") for name in self.values)
+
+    def _tls(self) -> TlsOptions | None:
+        if not self._wants_tls:
+            return None
+        trust, verify = self.values.get("tls_trust"), self.values.get("tls_verify", True)
+        if verify and trust is None:
+            raise ArgumentError(f"expected {_asked('tls_trust')}, or --no-tls-verify to trust everybody")
+        pair: dict[str, Any] = {name: self.values.get(f"tls_{name}") for name in ("certificate", "key")}
+        if None in pair.values() and any(pair.values()):
+            missing = next(name for name, value in pair.items() if value is None)
+            raise ArgumentError(f"expected {_asked(f'tls_{missing}')}: certificate and key belong together")
+        return TlsOptions(trust=trust, verify=verify, check_host=self.values.get("tls_check_host", True), **pair)
+
+
+def reaches_cluster(command: Callable[..., None]) -> Callable[..., None]:
+    """Gives a command the options of `AccessOptions`; it gets what they say as its argument `access`.
+
+    What a guarded cluster refuses gets the next step as a note, which the root of the command line prints.
+
+    Args:
+        command: A function with the keyword argument `access`, in place of which the options stand.
+    """
+    own = inspect.signature(command, eval_str=True)
+    hints = get_type_hints(AccessOptions, include_extras=True)
+    kind = inspect.Parameter.KEYWORD_ONLY
+    shared = [inspect.Parameter("context", kind, annotation=typer.Context)]
+    shared += [inspect.Parameter(name, kind, default=None, annotation=hints[name]) for name in OPTIONS]
+    kept = [parameter for parameter in own.parameters.values() if parameter.name != "access"]
+
+    @functools.wraps(command)
+    def run(*, context: typer.Context, **given: Any) -> None:
+        access = Access.of(context, AccessOptions(**{name: given.pop(name) for name in OPTIONS}))
+        try:
+            command(**given, access=access)
+        except RmqError as error:
+            if step := access.next_step(error):
+                error.add_note(step)
+            raise
+
+    run.__signature__ = own.replace(parameters=[*kept, *shared])  # type: ignore[attr-defined]
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in (*kept, *shared)}
+    return run
+
+
 @contextmanager
-def administration(name_server: str | None) -> Iterator[Admin]:
+def administration(access: Access) -> Iterator[Admin]:
     """An `Admin` while the block runs.
 
     Raises:
-        ArgumentError: Nobody says where the name server is.
+        ArgumentError: As `Access.config`.
     """
-    with Admin(name_server=checked_name_server(name_server)) as admin:
+    with Admin(config=access.config()) as admin:
         yield admin
-
-
-def checked_name_server(name_server: str | None) -> str:
-    """Where the name server is.
-
-    Raises:
-        ArgumentError: Neither the option nor the environment says it.
-    """
-    found = name_server or os.environ.get("NAMESRV_ADDR", "")
-    if not found:
-        raise ArgumentError("expected --name-server host:9876, or NAMESRV_ADDR in the environment")
-    return found
 
 
 def write_values(form: Form, columns: Sequence[str], values: Iterable[object]) -> None:
     """Writes values as rows, an attribute a column."""
     write(form, columns, [[[getattr(value, column) for column in columns] for value in values]])
+
+
+def _source(context: typer.Context, name: str) -> str:
+    source = context.get_parameter_source(name)
+    option = "--" + name.replace("_", "-")
+    return f"RMQFAST_{name.upper()}" if source is not None and source.name == "ENVIRONMENT" else option
+
+
+def _asked(name: str) -> str:
+    """How something is said that was not."""
+    return f"--{name.replace('_', '-')}, RMQFAST_{name.upper()}, or {name} in a profile of {profile_file()}"

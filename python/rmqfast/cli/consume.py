@@ -9,12 +9,13 @@ from typing import Annotated
 
 import typer
 
-from rmqfast.cli.cluster_access import NameServer, checked_name_server
+from rmqfast.cli.cluster_access import Access, reaches_cluster
 from rmqfast.cli.columns import chosen_columns
 from rmqfast.cli.options import Output, Tags
 from rmqfast.cli.output import Form, Row, write
 from rmqfast.client.consumer import ConsumeFromWhere, MessageSelector
 from rmqfast.client.lite_pull import LitePullConsumer, LitePullOptions
+from rmqfast.errors import ClientError
 
 __all__ = ["consume"]
 
@@ -37,6 +38,7 @@ BEGINNINGS = {
 }
 
 
+@reaches_cluster
 def consume(
     topic: Annotated[str, typer.Argument(metavar="TOPIC", help="The topic.")],
     *,
@@ -47,7 +49,7 @@ def consume(
     most: Annotated[int | None, typer.Option("--max", min=1, help="Ends after so many messages.")] = None,
     idle: Annotated[float | None, typer.Option(min=0, help="Ends after so many seconds without any.")] = None,
     columns: Annotated[str | None, typer.Option(help="Columns, as topic,tags,body; a table shows a few.")] = None,
-    name_server: NameServer = None,
+    access: Access,
     output: Output = Form.TABLE,
 ) -> None:
     """Prints messages as they come, until Ctrl-C, and has the group go on behind those that were printed."""
@@ -55,10 +57,27 @@ def consume(
     # one message a pull where they are counted: what is pulled together is consumed together
     size = BATCH if most is None else 1
     options = LitePullOptions(auto_commit=False, pull_batch_size=size, consume_from_where=BEGINNINGS[beginning])
-    consumer = LitePullConsumer(group, name_server=checked_name_server(name_server), options=options)
+    consumer = LitePullConsumer(group, config=access.config(), options=options)
     consumer.subscribe(topic, tags if sql is None else MessageSelector.by_sql(sql))
     with consumer:
+        _look_in(consumer, topic)
         write(output, names, _batches(consumer, names, most, idle), whole=columns is not None)
+
+
+def _look_in(consumer: LitePullConsumer, topic: str) -> None:
+    """Asks for offsets, so that a broker can refuse: a consumer that is refused asks again and again, as Java's does.
+
+    Raises:
+        RemotingError: The broker refuses the account.
+        ClientError: It does not tell an offset of the group; a warning in the log says why.
+    """
+    try:
+        queues = consumer.fetch_message_queues(topic)
+    except ClientError:
+        return  # nobody has the topic yet
+    for queue in queues[:1]:
+        consumer.offset_for_timestamp(queue, 0)
+        consumer.committed(queue)
 
 
 def _batches(

@@ -9,7 +9,7 @@ import typer
 
 from rmqfast.admin import Admin, Explanation
 from rmqfast.admin.offsets import END
-from rmqfast.cli.cluster_access import Cluster, NameServer, Yes, administration
+from rmqfast.cli.cluster_access import Access, Cluster, Yes, administration, reaches_cluster
 from rmqfast.cli.options import Output
 from rmqfast.cli.output import Form, Row, say, write
 from rmqfast.errors import ClientError, ResponseError
@@ -35,9 +35,10 @@ app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Consumer gr
 
 
 @app.command("list")
-def list_groups(*, name_server: NameServer = None, output: Output = Form.TABLE) -> None:
+@reaches_cluster
+def list_groups(*, access: Access, output: Output = Form.TABLE) -> None:
     """Prints the groups, who is online, and how far they are behind."""
-    with administration(name_server) as admin:
+    with administration(access) as admin:
         prefix = "%RETRY%"
         began = {topic.removeprefix(prefix) for topic in admin.topics() if topic.startswith(prefix)}
         made = admin.groups().keys() - {group.group_name for group in built_in_groups()}
@@ -46,9 +47,10 @@ def list_groups(*, name_server: NameServer = None, output: Output = Form.TABLE) 
 
 
 @app.command()
-def show(group: Group, *, name_server: NameServer = None, output: Output = Form.TABLE) -> None:
+@reaches_cluster
+def show(group: Group, *, access: Access, output: Output = Form.TABLE) -> None:
     """Prints how far a group is, queue by queue, and who has it. Exit code 1: members subscribe differently."""
-    with administration(name_server) as admin:
+    with administration(access) as admin:
         try:
             told = admin.explain(group)
         except ResponseError as error:
@@ -71,30 +73,32 @@ def show(group: Group, *, name_server: NameServer = None, output: Output = Form.
 
 
 @app.command()
+@reaches_cluster
 def create(
     group: Group,
     *,
     retry_max_times: Annotated[int, typer.Option(min=-1, help="Tries before a message is a dead letter.")] = 16,
     retry_queues: Annotated[int, typer.Option(min=0, help="Queues of its topic of retries.")] = 1,
-    name_server: NameServer = None,
+    access: Access,
     cluster: Cluster = None,
 ) -> None:
     """Makes a group on all masters."""
-    with administration(name_server) as admin:
+    with administration(access) as admin:
         admin.create_group(group, cluster=cluster, retry_max_times=retry_max_times, retry_queue_nums=retry_queues)
 
 
 @app.command()
+@reaches_cluster
 def delete(
     group: Group,
     *,
     offsets: Annotated[bool, typer.Option("--offsets", help="Its offsets, too.")] = False,
-    name_server: NameServer = None,
+    access: Access,
     cluster: Cluster = None,
     yes: Yes = False,
 ) -> None:
     """Removes a group, its retries and its dead letters. Exit code 1: without --yes, it would be removed."""
-    with administration(name_server) as admin:
+    with administration(access) as admin:
         if yes:
             admin.delete_group(group, cluster=cluster, remove_offsets=offsets)
             return
@@ -103,12 +107,13 @@ def delete(
 
 
 @app.command()
+@reaches_cluster
 def reset(
     group: Group,
     topic: Annotated[str, typer.Argument(metavar="TOPIC", help="The topic.")],
     *,
     to: Annotated[str, typer.Option(help="begin, end, or a time: ISO 8601 (UTC) or ms.")],
-    name_server: NameServer = None,
+    access: Access,
     yes: Yes = False,
     output: Output = Form.TABLE,
 ) -> None:
@@ -118,7 +123,7 @@ def reset(
     """
     at = {"begin": 0, "end": END}.get(to)
     when = (milliseconds(to) or 0) if at is None else at
-    with administration(name_server) as admin:
+    with administration(access) as admin:
         if yes:
             moved = sorted(admin.reset_offset_by_time(group, topic, when).items())
             rows = [[queue.topic, queue.broker_name, queue.queue_id, offset] for queue, offset in moved]

@@ -10,7 +10,7 @@ import typer
 
 from rmqfast.admin import Admin, Explanation, Outcome
 from rmqfast.cli.cells import one_line
-from rmqfast.cli.cluster_access import NameServer, administration, write_values
+from rmqfast.cli.cluster_access import Access, administration, reaches_cluster, write_values
 from rmqfast.cli.message import write_messages
 from rmqfast.cli.options import Output
 from rmqfast.cli.output import Form, Row, say, write
@@ -33,6 +33,7 @@ app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Single mess
 
 
 @app.command()
+@reaches_cluster
 def show(
     *,
     message_id: Id = None,
@@ -41,11 +42,11 @@ def show(
     broker: Broker = None,
     queue: Queue = None,
     offset: Offset = None,
-    name_server: NameServer = None,
+    access: Access,
     output: Output = Form.TABLE,
 ) -> None:
     """Prints messages in full: by id, by key, or by place. Exit code 1: there is none."""
-    with administration(name_server) as admin:
+    with administration(access) as admin:
         if key is not None and topic is not None:
             found = admin.query_message(topic, key)
         else:
@@ -57,6 +58,7 @@ def show(
 
 
 @app.command()
+@reaches_cluster
 def track(
     *,
     message_id: Id = None,
@@ -64,25 +66,26 @@ def track(
     broker: Broker = None,
     queue: Queue = None,
     offset: Offset = None,
-    name_server: NameServer = None,
+    access: Access,
     output: Output = Form.TABLE,
 ) -> None:
     """Prints what became of a message, group by group, as mqadmin does; `rmqfast explain` tells more."""
-    with administration(name_server) as admin:
+    with administration(access) as admin:
         tracks = admin.message_track(_message(admin, message_id, topic, (broker, queue, offset)))
     write_values(output, ("group", "track_type", "description"), tracks)
 
 
 @app.command()
+@reaches_cluster
 def trace(
     message_id: Annotated[str, typer.Argument(metavar="ID", help="The producer's id of the message.")],
     *,
     trace_topic: Annotated[str, typer.Option(help="The topic of traces.")] = TRACE_TOPIC,
-    name_server: NameServer = None,
+    access: Access,
     output: Output = Form.TABLE,
 ) -> None:
     """Prints what clients with tracing told of a message: sent, consumed, how long it took. Exit code 1: nothing."""
-    with administration(name_server) as admin:
+    with administration(access) as admin:
         found = admin.query_msg_trace_by_id(message_id, trace_topic=trace_topic)
     if not found:
         say(f"no trace in {trace_topic} tells of the message {message_id}")
@@ -91,6 +94,7 @@ def trace(
     write_values(output, columns, found)
 
 
+@reaches_cluster
 def explain(
     *,
     message_id: Id = None,
@@ -99,7 +103,7 @@ def explain(
     queue: Queue = None,
     offset: Offset = None,
     group: Annotated[str | None, typer.Option(help="Only this group; alone, the group is explained.")] = None,
-    name_server: NameServer = None,
+    access: Access,
     output: Output = Form.TABLE,
 ) -> None:
     """Says in sentences what became of a message, or how a queue or a group stands, and why.
@@ -108,7 +112,7 @@ def explain(
     was asked for; JSON lines and CSV have the outcomes. Exit code 1: the message is lost, expired or a dead letter, or
     nobody knows whether it was processed.
     """
-    with administration(name_server) as admin:
+    with administration(access) as admin:
         told = admin.explain(_subject(admin, message_id, topic, (broker, queue, offset), group), group)
     _write(output, told)
     if any(part.outcome in PROBLEMS for part in (told, *told.parts)):

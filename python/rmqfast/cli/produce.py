@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from rmqfast.cli.cluster_access import NameServer, checked_name_server
+from rmqfast.cli.cluster_access import Access, reaches_cluster
 from rmqfast.cli.options import Output
 from rmqfast.cli.output import Form, Row, write
 from rmqfast.client.producer import Producer
@@ -20,6 +20,7 @@ __all__ = ["produce"]
 COLUMNS = ("topic", "broker_name", "queue_id", "queue_offset", "msg_id", "offset_msg_id", "status")
 
 
+@reaches_cluster
 def produce(
     topic: Annotated[str, typer.Argument(metavar="TOPIC", help="The topic.")],
     body: Annotated[list[str] | None, typer.Argument(metavar="BODY", help="A message each; - for lines read.")] = None,
@@ -32,7 +33,7 @@ def produce(
     broker: Annotated[str | None, typer.Option(help="Name of the broker, with --queue.")] = None,
     queue: Annotated[int | None, typer.Option(min=0, help="The queue, with --broker.")] = None,
     group: Annotated[str, typer.Option(help="The producer group.")] = "rmqfast_produce",
-    name_server: NameServer = None,
+    access: Access,
     output: Output = Form.TABLE,
 ) -> None:
     """Sends messages, and prints where they are. Without BODY, or for -, each line of standard input is one."""
@@ -49,7 +50,7 @@ def produce(
             ids = (sent.msg_id, sent.offset_msg_id, sent.status.value)
             yield [[at.topic, at.broker_name, at.queue_id, sent.queue_offset, *ids]]
 
-    with Producer(group, name_server=checked_name_server(name_server)) as producer:
+    with Producer(group, config=access.config()) as producer:
         sent = rows(producer)
         try:
             write(output, COLUMNS, sent)

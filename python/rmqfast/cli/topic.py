@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from rmqfast.cli.cluster_access import Cluster, NameServer, Yes, administration, write_values
+from rmqfast.cli.cluster_access import Access, Cluster, Yes, administration, reaches_cluster, write_values
 from rmqfast.cli.options import Output
 from rmqfast.cli.output import Form, say, write
 
@@ -19,27 +19,30 @@ app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Topics of a
 
 
 @app.command("list")
+@reaches_cluster
 def list_topics(
     *,
-    name_server: NameServer = None,
+    access: Access,
     cluster: Cluster = None,
     every: Annotated[bool, typer.Option("--all", help="Those of retries and of dead letters, too.")] = False,
     output: Output = Form.TABLE,
 ) -> None:
     """Prints the topics."""
-    with administration(name_server) as admin:
+    with administration(access) as admin:
         topics = [topic for topic in admin.topics(cluster=cluster) if every or not topic.startswith("%")]
     write(output, ["topic"], [[[topic] for topic in topics]])
 
 
 @app.command()
-def show(topic: Topic, *, name_server: NameServer = None, output: Output = Form.TABLE) -> None:
+@reaches_cluster
+def show(topic: Topic, *, access: Access, output: Output = Form.TABLE) -> None:
     """Prints the queues of a topic, and what they have."""
-    with administration(name_server) as admin:
+    with administration(access) as admin:
         write_values(output, OFFSET_COLUMNS, admin.topic_stats(topic))
 
 
 @app.command()
+@reaches_cluster
 def create(
     topic: Topic,
     *,
@@ -47,20 +50,21 @@ def create(
     read_queues: Annotated[int | None, typer.Option(min=1, help="Queues that consumers see, if others.")] = None,
     perm: Annotated[int, typer.Option(min=0, max=7, help="4 to read, 2 to write, 1 to inherit; added up.")] = 6,
     broker: Annotated[list[str] | None, typer.Option(help="Only on this broker; repeatable.")] = None,
-    name_server: NameServer = None,
+    access: Access,
     cluster: Cluster = None,
 ) -> None:
     """Makes a topic on all masters, or gives it other queues and permissions."""
-    with administration(name_server) as admin:
+    with administration(access) as admin:
         admin.create_topic(
             topic, queues, read_queues=read_queues, perm=perm, cluster=cluster, broker_names=broker or None
         )
 
 
 @app.command()
-def delete(topic: Topic, *, name_server: NameServer = None, cluster: Cluster = None, yes: Yes = False) -> None:
+@reaches_cluster
+def delete(topic: Topic, *, access: Access, cluster: Cluster = None, yes: Yes = False) -> None:
     """Removes a topic with its messages. Exit code 1: without --yes, it would be removed."""
-    with administration(name_server) as admin:
+    with administration(access) as admin:
         stats = admin.topic_stats(topic)
         if yes:
             admin.delete_topic(topic, cluster=cluster)

@@ -1,0 +1,103 @@
+"""Profiles: clusters by name, in `~/.config/rmqfast.toml`.
+
+```toml
+[profiles.default]
+name_server = "10.0.0.1:9876"
+access_key = "reader"
+secret_key = "..."
+tls_trust = "ca.pem"
+```
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rmqfast.cli.output import say
+from rmqfast.errors import ArgumentError
+
+__all__ = ["DEFAULT", "Profile", "load_profile", "profile_file"]
+
+DEFAULT = "default"
+SECRETS = ("secret_key", "security_token")
+TEXTS = ("name_server", "access_key", *SECRETS)
+PATHS = ("tls_trust", "tls_certificate", "tls_key")
+FLAGS = ("tls", "tls_verify", "tls_check_host")
+KEYS = (*TEXTS, FLAGS[0], *PATHS, *FLAGS[1:])
+READ_BY_OTHERS = 0o044
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """What a file says of a cluster.
+
+    Attributes:
+        name: Its name.
+        file: Where it stands.
+        values: What it says, by key; of files the whole paths.
+    """
+
+    name: str
+    file: Path
+    values: Mapping[str, str | bool] = field(default_factory=dict, repr=False)
+
+
+def load_profile(name: str | None = None) -> Profile:
+    """The profile of a name; without one that of the name `default`, which need not be there.
+
+    Raises:
+        ArgumentError: There is no such profile, or its file breaks the rules: says which file, key and values.
+    """
+    file = profile_file()
+    profiles = _read(file)
+    if name is None and DEFAULT not in profiles:
+        return Profile(DEFAULT, file)
+    name = DEFAULT if name is None else name
+    if name not in profiles:
+        known = f"has {', '.join(sorted(profiles))}" if profiles else "has none" if file.exists() else "is not there"
+        raise ArgumentError(f"--profile: expected a profile of {file}, got {name!r}; the file {known}")
+    return Profile(name, file, _values(profiles[name], f"{file}: profile {name}", file.parent))
+
+
+def profile_file() -> Path:
+    """Where profiles are: below `XDG_CONFIG_HOME`, or `~/.config`."""
+    home = os.environ.get("XDG_CONFIG_HOME") or ""
+    return (Path(home) if home.startswith("/") else Path.home() / ".config") / "rmqfast.toml"
+
+
+def _read(file: Path) -> Mapping[str, object]:
+    """The profiles of the file, not looked at yet; none where there is no file."""
+    try:
+        with file.open("rb") as stream:
+            mode = os.fstat(stream.fileno()).st_mode
+            content = tomllib.load(stream)
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        raise ArgumentError(f"{file}: expected a file that can be read, got {error.strerror}") from error
+    except ValueError as error:
+        raise ArgumentError(f"{file}: expected TOML, got what is none: {error}") from error
+    others, profiles = sorted(set(content) - {"profiles"}), content.get("profiles", {})
+    if others:
+        raise ArgumentError(f"{file}: expected tables [profiles.NAME], got the key {others[0]!r}")
+    if not isinstance(profiles, dict):
+        raise ArgumentError(f"{file}: expected tables [profiles.NAME], got profiles = {profiles!r}")
+    if mode & READ_BY_OTHERS and any(isinstance(each, dict) and set(each) & set(SECRETS) for each in profiles.values()):
+        say(f"warning: {file} holds a secret, and others on this machine can read it: chmod 600 {file}")
+    return profiles
+
+
+def _values(profile: object, where: str, folder: Path) -> dict[str, str | bool]:
+    if not isinstance(profile, dict):
+        raise ArgumentError(f"{where}: expected a table, got {type(profile).__name__}")
+    for key, value in profile.items():
+        if key not in KEYS:
+            raise ArgumentError(f"{where}: expected one of {', '.join(KEYS)}, got the key {key!r}")
+        kind, expected = (bool, "true or false") if key in FLAGS else (str, "a text in quotes")
+        if not isinstance(value, kind):  # the value may be a secret
+            raise ArgumentError(f"{where}: {key}: expected {expected}, got a value of the type {type(value).__name__}")
+    return {key: str(folder / Path(value).expanduser()) if key in PATHS else value for key, value in profile.items()}
