@@ -259,6 +259,66 @@ def test_a_message_that_javas_consumer_sends_back_is_in_retry_and_then_dead(
         assert admin.explain(message, group).sentence.startswith("dead letter: consumed in vain 2 times, %DLQ%")
 
 
+def test_a_dead_letter_of_javas_consumer_is_consumed_once_more(
+    cluster: Cluster, admin: Admin, producer: Producer, tmp_path: Path
+) -> None:
+    topic, group = "real_dead", "real_giving_up"
+    admin.create_topic(topic, queues=1)
+    until(lambda: producer.fetch_publish_message_queues(topic))
+    words = ("--topic", topic, "--group", group)
+    with ExitStack() as stack:
+        java_consumer(cluster, stack, tmp_path / "log", *words, "--fail", "later", "--max-reconsume", 1)
+        until(lambda: online_members(admin, group) if f"%RETRY%{group}" in admin.topics() else False)
+        sent = producer.send(Message(topic, b"x", tags="t", keys="k"))
+        until(lambda: f"%DLQ%{group}" in admin.topics() and admin.dead_letters(group))
+    (letter,) = admin.dead_letters(group)
+    assert (letter.msg_id, letter.body, letter.properties["RETRY_TOPIC"]) == (sent.msg_id, b"x", topic)
+    with ExitStack() as stack:
+        got = java_consumer(cluster, stack, tmp_path / "again", *words)
+        assert admin.resend_dead_letter(letter).queue.topic == f"%RETRY%{group}"
+        until(lambda: got)
+    assert [(line["msgId"], line["topic"], line["tags"]) for line in got] == [(sent.msg_id, topic, "t")]
+
+
+def test_what_is_skipped_copied_and_configured_is_what_mqadmin_does(
+    cluster: Cluster, admin: Admin, mqadmin: MqAdmin, producer: Producer
+) -> None:
+    topic, group = "real_skip", "real_skipping"
+    admin.create_topic(topic, queues=1)
+    queue = MessageQueue(topic, "broker-a", 0)
+    until(lambda: producer.fetch_publish_message_queues(topic))
+    for name in (group, "real_twin"):
+        admin.create_group(name)
+    for _ in range(3):
+        producer.send(Message(topic, b"x"))
+
+    def printed_producers() -> str:
+        return mqadmin(["producerConnection", "-g", "real_admin", "-t", topic])
+
+    until(lambda: "not exist" not in printed_producers())
+    (known,) = admin.producer_connections("real_admin", topic)
+    printed = printed_producers()
+    assert known.client_id in printed
+    assert known.client_addr in printed
+    for skip in (lambda: admin.skip_accumulated(group, topic), lambda: mqadmin_skip(mqadmin, group, topic)):
+        admin.reset_offset(group, queue, 1)
+        skip()
+        assert admin.consume_stats(group, topic)[0].consumer_offset == 3
+    with online(cluster.name_server, "s1", group, [wants(topic, "*"), wants(f"%RETRY%{group}", "*")]):
+        until(lambda: f"%RETRY%{group}" in admin.topics())
+        mqadmin(["cloneGroupOffset", "-s", group, "-d", "real_twin", "-t", topic, "-o", "true"])
+    theirs = admin.consume_stats("real_twin", topic)[0].consumer_offset
+    assert admin.clone_offsets(group, "real_twin", topic) == {queue: theirs}
+    mqadmin(["updateBrokerConfig", "-b", cluster.broker, "-k", "transactionCheckMax", "-v", "16"])
+    assert admin.broker_config("broker-a")["transactionCheckMax"] == "16"
+    admin.update_broker_config("broker-a", {"transactionCheckMax": 15})
+    assert re.search(r"transactionCheckMax\s*=\s*15\b", mqadmin(["getBrokerConfig", "-b", cluster.broker]))
+
+
+def mqadmin_skip(mqadmin: MqAdmin, group: str, topic: str) -> str:
+    return mqadmin(["skipAccumulatedMessage", "-g", group, "-t", topic])
+
+
 def test_a_broadcasting_group_has_a_type_of_its_own_with_5(
     cluster: Cluster, admin: Admin, mqadmin: MqAdmin, producer: Producer
 ) -> None:

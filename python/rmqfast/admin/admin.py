@@ -11,14 +11,14 @@ from types import TracebackType
 from typing import Any, Self
 
 from rmqfast.admin.asking import TIMEOUT
+from rmqfast.admin.dead_letters import DeadLetters
 from rmqfast.admin.explain import Explanations
-from rmqfast.admin.groups import Groups
 from rmqfast.client.instance import ClientConfig, ClientInstance
 from rmqfast.client.instance.config import DEFAULT_INSTANCE_NAME
 from rmqfast.errors import ClientError
 
 
-class Admin(Explanations, Groups):
+class Admin(Explanations, DeadLetters):
     """Looks into a cluster, and changes it; threads may share it.
 
     Names of topics and groups are those that brokers have: no namespace is put before them.

@@ -21,7 +21,8 @@ from rmqfast.remoting.protocol.subscription_data import SubscriptionData
 TOOLS_GROUP = "TOOLS_CONSUMER"
 LATEST = (1 << 63) - 1
 _SUBSCRIPTION_FLAG = 4
-_ALL = SubscriptionData(topic="", sub_version=0)
+#: A subscription that filters nothing.
+WHOLE = SubscriptionData(topic="", sub_version=0)
 _SIZES = {32: 4, 56: 16}
 
 
@@ -43,10 +44,12 @@ class Pulled(NamedTuple):
     Attributes:
         messages: At the offset that was asked for, or behind it.
         remark: What the broker says of it.
+        next_offset: Where the next pull begins.
     """
 
     messages: list[Any]
     remark: str
+    next_offset: int
 
     def at(self, offset: int) -> Any:
         """The message at an offset, `None` where it is not among those that came."""
@@ -133,7 +136,7 @@ class Messages(RunningInfos):
 
         Source: `QueryMsgByOffsetSubCommand`.
         """
-        found = self._pull_one(self._broker_of(queue.topic, queue.broker_name), queue, offset, _ALL)
+        found = self._pull(self._broker_of(queue.topic, queue.broker_name), queue, offset, WHOLE)
         message = found.at(offset)
         if message is None:
             raise UnknownMessageError(
@@ -142,18 +145,27 @@ class Messages(RunningInfos):
             )
         return message
 
-    def _pull_one(self, address: str, queue: MessageQueue, offset: int, subscription: SubscriptionData) -> Pulled:
-        """The first message at an offset or behind it that a subscription wants.
+    def _pull(
+        self,
+        address: str,
+        queue: MessageQueue,
+        offset: int,
+        subscription: SubscriptionData,
+        *,
+        max_messages: int = 1,
+    ) -> Pulled:
+        """The first messages at an offset or behind it that a subscription wants.
 
         Raises:
             ResponseError: The broker refuses.
         """
-        fields = _pull_fields(queue, offset, subscription)
+        fields = _pull_fields(queue, offset, subscription, max_messages)
         answer = self._api.connections.request(address, RequestCode.PULL_MESSAGE, _texts(fields), timeout=self._timeout)
         if answer.code not in _PULL_CODES:
             raise ResponseError(answer.code, answer.remark or "")
         found = decode_messages(answer.body, queue.broker_name) if answer.code == ResponseCode.SUCCESS else []
-        return Pulled(found, answer.remark or "")
+        next_offset = (answer.ext_fields or {}).get("nextBeginOffset", offset)
+        return Pulled(found, answer.remark or "", int(next_offset))
 
     def _query_at(
         self,
@@ -228,13 +240,15 @@ def parse_message_id(message_id: str) -> MessagePlace:
     return MessagePlace(f"[{host}]:{port}" if size == 16 else f"{host}:{port}", int.from_bytes(data[size + 4 :]))
 
 
-def _pull_fields(queue: MessageQueue, offset: int, subscription: SubscriptionData) -> dict[str, object]:
+def _pull_fields(
+    queue: MessageQueue, offset: int, subscription: SubscriptionData, max_messages: int
+) -> dict[str, object]:
     return {
         "consumerGroup": TOOLS_GROUP,
         "topic": queue.topic,
         "queueId": queue.queue_id,
         "queueOffset": offset,
-        "maxMsgNums": 1,
+        "maxMsgNums": max_messages,
         "sysFlag": _SUBSCRIPTION_FLAG,
         "commitOffset": 0,
         "suspendTimeoutMillis": 0,

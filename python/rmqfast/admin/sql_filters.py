@@ -32,7 +32,7 @@ class SqlFilters(Messages):
         api, values = self._api, {name: message.property(name) for name in names_in(subscription.sub_string)}
         try:
             api.check_client_config(address, TOOLS_GROUP, self._instance.client_id, subscription, timeout=self._timeout)
-            found = self._pull_one(address, queue, message.queue_offset, subscription)
+            found = self._pull(address, queue, message.queue_offset, subscription)
         except ResponseError as error:
             return SqlAnswer(values=values, problem=str(error))
         return SqlAnswer(is_passed=found.at(message.queue_offset) is not None, values=values)

@@ -93,6 +93,10 @@ class Admin(Client[blocking.Admin]):
     skip_accumulated = awaited(blocking.Admin.skip_accumulated)
     clone_offsets = awaited(blocking.Admin.clone_offsets)
 
+    # dead letters
+    dead_letters = awaited(blocking.Admin.dead_letters)
+    resend_dead_letter = awaited(blocking.Admin.resend_dead_letter)
+
     # messages, and what became of them
     view_message = awaited(blocking.Admin.view_message)
     query_message = awaited(blocking.Admin.query_message)

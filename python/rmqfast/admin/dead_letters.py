@@ -1,0 +1,130 @@
+"""Dead letters: messages that a group has given up, and how it gets them once more.
+
+Source: `DlqMessageController` of the dashboard; what is sent is that of `DefaultMQPushConsumerImpl.sendMessageBack`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib import import_module
+from itertools import islice
+from typing import Any
+
+from rmqfast.admin.asking import DLQ_PREFIX, RETRY_PREFIX, SLOW
+from rmqfast.admin.groups import Groups
+from rmqfast.admin.messages import LATEST, WHOLE, Messages
+from rmqfast.admin.topics import TopicOffset
+from rmqfast.errors import ArgumentError, ResponseError
+from rmqfast.message import Message
+from rmqfast.remoting import ResponseCode
+
+PULL_SIZE = 32
+#: What says how often the message was consumed in vain and where it waited: its way begins anew.
+_NOT_KEPT = frozenset(
+    {
+        "CONSUME_START_TIME",
+        "DELAY",
+        "MAX_OFFSET",
+        "MAX_RECONSUME_TIMES",
+        "MIN_OFFSET",
+        "REAL_QID",
+        "REAL_TOPIC",
+        "RECONSUME_TIME",
+        "TRAN_MSG",
+        "WAIT",
+    }
+)
+
+
+class DeadLetters(Messages, Groups):
+    """What an administrator does about messages that a group has consumed in vain too often."""
+
+    def dead_letters(
+        self,
+        group: str,
+        *,
+        max_messages: int | None = 64,
+        begin_timestamp: int = 0,
+        end_timestamp: int = LATEST,
+    ) -> list[Any]:
+        """The dead letters of a group, the oldest of each broker first; those that were resent are among them.
+
+        Args:
+            group: The group.
+            max_messages: How many at most; `None` for all of them, which have to fit into memory.
+            begin_timestamp: Dead since this time or later, in milliseconds since 1970.
+            end_timestamp: Dead since this time or earlier.
+
+        Returns:
+            Messages of the topic `%DLQ%` and the group; their property `RETRY_TOPIC` is the topic that they come from.
+
+        Raises:
+            ResponseError: 17, there is no such group; or a broker refuses.
+
+        Example:
+            >>> import rmqfast
+            >>> from rmqfast.admin import Admin
+            >>> with rmqfast.EmbeddedCluster() as cluster, Admin(name_server=cluster.name_server) as admin:
+            ...     admin.create_group("cashiers")
+            ...     admin.dead_letters("cashiers")
+            []
+        """
+        try:
+            rows = self.topic_stats(DLQ_PREFIX + group)
+        except ResponseError as error:
+            if error.code != ResponseCode.TOPIC_NOT_EXIST or group not in self.groups():
+                raise
+            return []
+        found = (each for row in rows for each in self._dead_letters_of(row, begin_timestamp, end_timestamp))
+        return list(islice(found, max_messages))
+
+    def resend_dead_letter(self, message: Any) -> Any:
+        """Has a group consume a dead letter once more, as a message that it has never seen.
+
+        A copy goes to the group's topic of retries, so that no other group gets it; members see it with its own topic,
+        keys and id. The dead letter stays where it is: brokers remove nothing but old files.
+
+        Args:
+            message: One of `dead_letters`.
+
+        Returns:
+            Where the copy is, a `SendResult`.
+
+        Raises:
+            ArgumentError: It is no dead letter, or its body cannot be decompressed.
+            ClientError: No broker takes it.
+
+        Example:
+            >>> import rmqfast
+            >>> from rmqfast.admin import Admin
+            >>> with rmqfast.EmbeddedCluster() as cluster, Admin(name_server=cluster.name_server) as admin:
+            ...     admin.create_group("cashiers")
+            ...     [admin.resend_dead_letter(each).queue.topic for each in admin.dead_letters("cashiers")]
+            []
+
+        Source: `DefaultMQPushConsumerImpl.sendMessageBack`; the dashboard has one member consume it at once instead
+        (`consumeMessageDirectly`), which needs a push consumer that is online.
+        """
+        import_module("rmqfast.client.producer")  # its import makes the producer known
+        return self._instance.inner_producer.send(_copy_for_retry(message))
+
+    def _dead_letters_of(self, row: TopicOffset, begin: int, end: int) -> Iterator[Any]:
+        address = self._broker_of(row.topic, row.broker_name)
+        at = row.min_offset
+        if begin > 0:
+            at = max(at, self._api.search_offset(address, row.queue, begin, timeout=self._timeout * SLOW))
+        while at < row.max_offset:
+            found = self._pull(address, row.queue, at, WHOLE, max_messages=PULL_SIZE)
+            yield from (each for each in found.messages if begin <= each.store_timestamp <= end)
+            at = max(found.next_offset, at + 1)
+
+
+def _copy_for_retry(message: Any) -> Message:
+    topic = message.properties.get("RETRY_TOPIC")
+    if not message.topic.startswith(DLQ_PREFIX) or topic is None:
+        raise ArgumentError(f"message: expected one of dead_letters, got {message.msg_id} of the topic {message.topic}")
+    if message.body is None:
+        raise ArgumentError(f"message: expected a body, got {message.msg_id}, whose body cannot be decompressed")
+    kept = {name: value for name, value in message.properties.items() if name not in _NOT_KEPT}
+    group = message.topic.removeprefix(DLQ_PREFIX)
+    return Message(RETRY_PREFIX + group, message.body, properties=kept, flag=message.flag)
