@@ -12,11 +12,14 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from rmqfast import EmbeddedCluster, MessageQueue
+from rmqfast import EmbeddedCluster, Message, MessageQueue
 from rmqfast.admin import Admin
 from rmqfast.cli.app import app
+from rmqfast.client.producer import Producer
+from rmqfast.client.pull import PullConsumer
 from tests.admin.members import online, wants
 from tests.cli.command_line import COMMAND, run, run_process
+from tests.waiting import until
 
 
 @pytest.fixture(scope="module")
@@ -155,6 +158,77 @@ def test_a_group_is_listed_shown_set_back_and_explained(cluster: EmbeddedCluster
     assert row == {"topic": topic, "broker_name": "broker-a", "queue_id": 0, "consumer_offset": 0}
     (row,) = told(cluster, "group", "reset", group, topic, "--to", "2001-01-01", "--yes")
     assert row["consumer_offset"] == 0
+
+
+def test_who_is_connected_is_shown(cluster: EmbeddedCluster) -> None:
+    done(cluster, "topic", "create", "cli_connected", "--queues", "1")
+    with (
+        online(cluster.name_server, "C1", "cli_connecting", [wants("cli_connected", "*")]) as client_id,
+        Producer("cli_makers", name_server=cluster.name_server) as producer,
+    ):
+        (row,) = told(cluster, "group", "connections", "cli_connecting")
+        assert (row["client_id"], row["language"], row["version"]) == (client_id, "JAVA", 401)
+        producer.send(Message("cli_connected", b"x"))
+        words = ("topic", "producers", "cli_connected", "--group", "cli_makers")
+        until(lambda: run(*words, "-n", cluster.name_server).exit_code == 0)
+        (row,) = told(cluster, *words)
+        assert row["client_addr"].startswith("127.0.0.1:")
+    assert "not online" in done(cluster, "group", "connections", "cli_connecting", code=1)
+
+
+def test_a_group_skips_what_it_is_behind_with_and_another_one_goes_on_where_it_is(cluster: EmbeddedCluster) -> None:
+    topic, group = "cli_skip", "cli_skipping"
+    done(cluster, "topic", "create", topic, "--queues", "1")
+    told(cluster, "produce", topic, "a", "b", "c")
+    with Admin(name_server=cluster.name_server) as admin:
+        admin.reset_offset(group, MessageQueue(topic, "broker-a", 0), 1)
+    said = done(cluster, "group", "skip", group, topic, code=1)
+    assert f"nothing was changed: {group} is 2 messages behind in {topic}; --yes leaves them out" in said
+    expected = {"topic": topic, "broker_name": "broker-a", "queue_id": 0, "consumer_offset": 3}
+    assert told(cluster, "group", "skip", group, topic, "--yes") == [expected]
+    said = done(cluster, "group", "clone", group, "cli_clone", topic, code=1)
+    assert f"--yes sets cli_clone to the offsets of {group} in 1 queues of {topic}" in said
+    assert told(cluster, "group", "clone", group, "cli_clone", topic, "--yes") == [expected]
+    with Admin(name_server=cluster.name_server) as admin:
+        assert admin.consume_stats("cli_clone", topic).diff_total == 0
+
+
+def test_dead_letters_are_listed_and_resent(cluster: EmbeddedCluster) -> None:
+    topic, group = "cli_dead", "cli_giving_up"
+    done(cluster, "topic", "create", topic, "--queues", "1")
+    sent = told(cluster, "produce", topic, "a", "b", "--tags", "t")
+    with PullConsumer(group, name_server=cluster.name_server) as consumer:
+        for message in consumer.pull(MessageQueue(topic, "broker-a", 0), "*", 0, 32).messages:
+            consumer.send_message_back(message, -1)
+    rows = told(cluster, "group", "dead-letters", group)
+    assert [(row["origin_topic"], row["msg_id"], row["tags"]) for row in rows] == [
+        (topic, row["msg_id"], "t") for row in sent
+    ]
+    assert len(told(cluster, "group", "dead-letters", group, "--max", "1")) == 1
+    assert told(cluster, "group", "dead-letters", group, "--end-time", str(rows[0]["store_timestamp"])) == []
+    said = done(cluster, "group", "resend", group, "--all", code=1)
+    assert f"nothing was changed: --yes has {group} consume 2 dead letters once more" in said
+    assert "expected --id or --all" in done(cluster, "group", "resend", group, code=2)
+    assert "no dead letter of cli_giving_up has the id X" in done(
+        cluster, "group", "resend", group, "--id", "X", "--yes", code=1
+    )
+    (row,) = told(cluster, "group", "resend", group, "--id", sent[1]["msg_id"], "--yes")
+    assert (row["origin_topic"], row["msg_id"], row["topic"]) == (topic, sent[1]["msg_id"], f"%RETRY%{group}")
+    assert len(told(cluster, "group", "resend", group, "--all", "--yes")) == 2
+    (queue,) = told(cluster, "topic", "show", f"%RETRY%{group}")
+    assert queue["max_offset"] == 3
+
+
+def test_the_configuration_of_a_broker_is_changed(cluster: EmbeddedCluster) -> None:
+    change = ("cluster", "set-config", "broker-a", "transactionCheckMax=9")
+    (row,) = told(cluster, *change, code=1)
+    assert row == {"key": "transactionCheckMax", "before": "15", "value": "9"}
+    told(cluster, *change, "--yes")
+    assert {"key": "transactionCheckMax", "value": "9"} in told(cluster, "cluster", "config", "broker-a")
+    assert "got storePathRootDir" in done(
+        cluster, "cluster", "set-config", "broker-a", "storePathRootDir=/x", "--yes", code=2
+    )
+    assert "KEY=VALUE: expected name=value, got x" in done(cluster, "cluster", "set-config", "broker-a", "x", code=2)
 
 
 def test_a_group_is_made_and_removed(cluster: EmbeddedCluster) -> None:

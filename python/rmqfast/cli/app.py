@@ -10,7 +10,20 @@ import typer
 from typer.core import TyperGroup
 
 import rmqfast
-from rmqfast.cli import cluster, consume, demo, group, ingest, messages, produce, server, store, topic
+from rmqfast.cli import (
+    cluster,
+    consume,
+    dead_letters,
+    demo,
+    group,
+    ingest,
+    messages,
+    offsets,
+    produce,
+    server,
+    store,
+    topic,
+)
 from rmqfast.cli.output import say
 from rmqfast.errors import (
     ArgumentError,
@@ -105,6 +118,11 @@ app = typer.Typer(
 )
 app.add_typer(store.app, name="store")
 app.add_typer(topic.app, name="topic")
+group.app.command("reset")(offsets.reset)
+group.app.command("skip")(offsets.skip)
+group.app.command("clone")(offsets.clone)
+group.app.command("dead-letters")(dead_letters.dead_letters)
+group.app.command("resend")(dead_letters.resend)
 app.add_typer(group.app, name="group")
 app.add_typer(messages.app, name="message")
 app.add_typer(cluster.app, name="cluster")

@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 
 from rmqfast.admin import Admin, BrokerRow
-from rmqfast.cli.cluster_access import Access, administration, reaches_cluster
-from rmqfast.cli.options import Output
+from rmqfast.cli.cluster_access import Access, Yes, administration, reaches_cluster
+from rmqfast.cli.options import Output, pairs
 from rmqfast.cli.output import Form, Row, say, write
 from rmqfast.errors import RemotingError
 
@@ -38,6 +38,30 @@ def config(
     """Prints the configuration of a broker."""
     with administration(access) as admin:
         write(output, ("key", "value"), [[list(item) for item in sorted(admin.broker_config(broker).items())]])
+
+
+@app.command("set-config")
+@reaches_cluster
+def set_config(
+    broker: Annotated[str, typer.Argument(metavar="BROKER", help="Its name, or host:port.")],
+    change: Annotated[list[str], typer.Argument(metavar="KEY=VALUE...", help="What to change.")],
+    *,
+    force: Annotated[bool, typer.Option("--force", help="Keys, too, that may break a running broker.")] = False,
+    access: Access,
+    yes: Yes = False,
+    output: Output = Form.TABLE,
+) -> None:
+    """Changes the configuration of a running broker. Exit code 1: without --yes, it would be changed."""
+    changes = pairs("KEY=VALUE", change)
+    with administration(access) as admin:
+        before = admin.broker_config(broker)
+        if yes:
+            admin.update_broker_config(broker, changes, force=force)
+    rows = [[key, before.get(key), value] for key, value in changes.items()]
+    write(output, ("key", "before", "value"), [rows])
+    if not yes:
+        say("nothing was changed: --yes does it")
+        raise typer.Exit(1)
 
 
 @app.command()

@@ -18,8 +18,10 @@ from rmqfast.client.instance import ClientConfig
 from rmqfast.errors import ArgumentError, RmqError
 from rmqfast.remoting import TlsOptions
 
-__all__ = ["Access", "Cluster", "Yes", "administration", "reaches_cluster", "write_values"]
+__all__ = ["CONNECTION_COLUMNS", "Access", "Cluster", "Yes", "administration", "reaches_cluster", "write_values"]
 
+#: Of a client, as a broker knows it.
+CONNECTION_COLUMNS = ("client_id", "client_addr", "language", "version")
 Cluster = Annotated[str | None, typer.Option("-c", "--cluster", help="The cluster; all of them without it.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Do it; without, nothing is changed.")]
 

@@ -11,7 +11,7 @@ import typer
 
 from rmqfast.cli.cluster_access import Access, reaches_cluster
 from rmqfast.cli.columns import chosen_columns
-from rmqfast.cli.options import Output, Tags
+from rmqfast.cli.options import Output, Tags, Topic
 from rmqfast.cli.output import Form, Row, write
 from rmqfast.client.consumer import ConsumeFromWhere, MessageSelector
 from rmqfast.client.lite_pull import LitePullConsumer, LitePullOptions
@@ -40,7 +40,7 @@ BEGINNINGS = {
 
 @reaches_cluster
 def consume(
-    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="The topic.")],
+    topic: Topic,
     *,
     group: Annotated[str, typer.Option(help="The consumer group: its members share the messages.")],
     tags: Tags = "*",

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Annotated
 
 import typer
 
 from rmqfast.admin import Admin, Explanation
-from rmqfast.admin.offsets import END
-from rmqfast.cli.cluster_access import Access, Cluster, Yes, administration, reaches_cluster
-from rmqfast.cli.options import Output
+from rmqfast.cli.cluster_access import (
+    CONNECTION_COLUMNS,
+    Access,
+    Cluster,
+    Yes,
+    administration,
+    reaches_cluster,
+    write_values,
+)
+from rmqfast.cli.options import Group, Output
 from rmqfast.cli.output import Form, Row, say, write
 from rmqfast.errors import ClientError, ResponseError
 from rmqfast.remoting import ResponseCode
-from rmqfast.store import built_in_groups, milliseconds
+from rmqfast.store import built_in_groups
 
 __all__ = ["app"]
 
@@ -29,7 +35,6 @@ SHOW_COLUMNS = (
     "last_timestamp",
     "owner",
 )
-Group = Annotated[str, typer.Argument(metavar="GROUP", help="The consumer group.")]
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Consumer groups of a cluster.")
 
@@ -108,31 +113,10 @@ def delete(
 
 @app.command()
 @reaches_cluster
-def reset(
-    group: Group,
-    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="The topic.")],
-    *,
-    to: Annotated[str, typer.Option(help="begin, end, or a time: ISO 8601 (UTC) or ms.")],
-    access: Access,
-    yes: Yes = False,
-    output: Output = Form.TABLE,
-) -> None:
-    """Has a group go on elsewhere in a topic; members that are online do so ten seconds later.
-
-    Exit code 1: without --yes, it would be changed.
-    """
-    at = {"begin": 0, "end": END}.get(to)
-    when = (milliseconds(to) or 0) if at is None else at
+def connections(group: Group, *, access: Access, output: Output = Form.TABLE) -> None:
+    """Prints the members of a group that are online, as one of its brokers knows them."""
     with administration(access) as admin:
-        if yes:
-            moved = sorted(admin.reset_offset_by_time(group, topic, when).items())
-            rows = [[queue.topic, queue.broker_name, queue.queue_id, offset] for queue, offset in moved]
-            write(output, ("topic", "broker_name", "queue_id", "consumer_offset"), [rows])
-            return
-        behind = admin.consume_stats(group, topic).diff_total
-    time = to if at is not None else f"{datetime.fromtimestamp(when / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
-    say(f"nothing was changed: {group} is {behind} messages behind in {topic}; --yes sets it to {time}")
-    raise typer.Exit(1)
+        write_values(output, CONNECTION_COLUMNS, admin.consumer_connections(group).connections)
 
 
 def _group_row(admin: Admin, group: str) -> Row:

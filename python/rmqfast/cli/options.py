@@ -2,21 +2,46 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from rmqfast.cli.output import Form
+from rmqfast.errors import ArgumentError
 
-__all__ = ["Directory", "EndTime", "LogDirectories", "Output", "StartTime", "Tags"]
+__all__ = ["Directory", "EndTime", "Group", "LogDirectories", "Output", "StartTime", "Tags", "Topic", "pairs"]
 
 Directory = Annotated[Path, typer.Argument(metavar="DIR", help="The store's directory, `storePathRootDir`.")]
 LogDirectories = Annotated[
     list[Path] | None,
     typer.Option("--commit-log-dir", help="Directory of the commit log where it is elsewhere; repeatable."),
 ]
+Group = Annotated[str, typer.Argument(metavar="GROUP", help="The consumer group.")]
+Topic = Annotated[str, typer.Argument(metavar="TOPIC", help="The topic.")]
 Output = Annotated[Form, typer.Option("-o", "--output", help="Form of the output.")]
 Tags = Annotated[str, typer.Option(help="Tag expression, as 'A || B'.")]
 StartTime = Annotated[str | None, typer.Option(help="Stored at or after this: ISO 8601 (UTC) or ms.")]
 EndTime = Annotated[str | None, typer.Option(help="Stored before this.")]
+
+
+def pairs(option: str, given: Sequence[str]) -> dict[str, str]:
+    """What was given as `name=value`, by name.
+
+    Args:
+        option: How it is called, for the error.
+        given: The texts.
+
+    Raises:
+        ArgumentError: One without a name or without `=`.
+
+    Example:
+        >>> pairs("--property", ["a=b=c"])
+        {'a': 'b=c'}
+    """
+    parted = [text.partition("=") for text in given]
+    wrong = [text for text, (name, sign, _) in zip(given, parted, strict=True) if not sign or not name]
+    if wrong:
+        raise ArgumentError(f"{option}: expected name=value, got {', '.join(wrong)}")
+    return {name: value for name, _, value in parted}

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from rmqfast.cli.cluster_access import Access, reaches_cluster
-from rmqfast.cli.options import Output
+from rmqfast.cli.options import Output, Topic, pairs
 from rmqfast.cli.output import Form, Row, write
 from rmqfast.client.producer import Producer
 from rmqfast.errors import ArgumentError
@@ -22,7 +22,7 @@ COLUMNS = ("topic", "broker_name", "queue_id", "queue_offset", "msg_id", "offset
 
 @reaches_cluster
 def produce(
-    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="The topic.")],
+    topic: Topic,
     body: Annotated[list[str] | None, typer.Argument(metavar="BODY", help="A message each; - for lines read.")] = None,
     *,
     tags: Annotated[str | None, typer.Option(help="Their tag.")] = None,
@@ -40,7 +40,12 @@ def produce(
     if (broker is None) != (queue is None):
         raise ArgumentError("expected --broker and --queue, got one of them")
     where = None if broker is None or queue is None else MessageQueue(topic, broker, queue)
-    shape = {"tags": tags, "keys": key or None, "delay_level": delay_level, "properties": _properties(prop or [])}
+    shape = {
+        "tags": tags,
+        "keys": key or None,
+        "delay_level": delay_level,
+        "properties": pairs("--property", prop or []),
+    }
 
     def rows(producer: Producer) -> Iterator[list[Row]]:
         for text in _bodies(body):
@@ -66,11 +71,3 @@ def _bodies(given: list[str] | None) -> Iterator[bytes]:
             yield from (line.rstrip(b"\r\n") for line in sys.stdin.buffer)
         else:
             yield text.encode("utf-8", "surrogateescape")
-
-
-def _properties(given: list[str]) -> dict[str, str]:
-    pairs = [text.partition("=") for text in given]
-    wrong = [name for name, sign, _ in pairs if not sign or not name]
-    if wrong:
-        raise ArgumentError(f"--property: expected name=value, got {', '.join(wrong)}")
-    return {name: value for name, _, value in pairs}

@@ -6,14 +6,21 @@ from typing import Annotated
 
 import typer
 
-from rmqfast.cli.cluster_access import Access, Cluster, Yes, administration, reaches_cluster, write_values
-from rmqfast.cli.options import Output
+from rmqfast.cli.cluster_access import (
+    CONNECTION_COLUMNS,
+    Access,
+    Cluster,
+    Yes,
+    administration,
+    reaches_cluster,
+    write_values,
+)
+from rmqfast.cli.options import Output, Topic
 from rmqfast.cli.output import Form, say, write
 
 __all__ = ["app"]
 
 OFFSET_COLUMNS = ("topic", "broker_name", "queue_id", "min_offset", "max_offset", "last_update_timestamp")
-Topic = Annotated[str, typer.Argument(metavar="TOPIC", help="The topic.")]
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Topics of a cluster.")
 
@@ -39,6 +46,20 @@ def show(topic: Topic, *, access: Access, output: Output = Form.TABLE) -> None:
     """Prints the queues of a topic, and what they have."""
     with administration(access) as admin:
         write_values(output, OFFSET_COLUMNS, admin.topic_stats(topic))
+
+
+@app.command()
+@reaches_cluster
+def producers(
+    topic: Topic,
+    *,
+    group: Annotated[str, typer.Option(help="The producer group.")],
+    access: Access,
+    output: Output = Form.TABLE,
+) -> None:
+    """Prints the producers of a group that are online, as one of the topic's brokers knows them."""
+    with administration(access) as admin:
+        write_values(output, CONNECTION_COLUMNS, admin.producer_connections(group, topic))
 
 
 @app.command()

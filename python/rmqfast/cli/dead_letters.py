@@ -1,0 +1,109 @@
+"""`rmqfast group dead-letters` and `resend`: what a group has given up, and has once more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+import typer
+
+from rmqfast.admin import Admin
+from rmqfast.cli.cluster_access import Access, Yes, administration, reaches_cluster
+from rmqfast.cli.options import EndTime, Group, Output, StartTime
+from rmqfast.cli.output import Form, Row, say, write
+from rmqfast.errors import ArgumentError, UnknownMessageError
+from rmqfast.store import milliseconds
+
+__all__ = ["dead_letters", "resend"]
+
+LETTER_COLUMNS = (
+    "origin_topic",
+    "msg_id",
+    "reconsume_times",
+    "store_timestamp",
+    "broker_name",
+    "queue_id",
+    "queue_offset",
+    "tags",
+    "keys",
+    "body",
+)
+RESENT_COLUMNS = ("origin_topic", "msg_id", "topic", "broker_name", "queue_id", "queue_offset")
+
+
+@reaches_cluster
+def dead_letters(
+    group: Group,
+    *,
+    most: Annotated[int, typer.Option("--max", min=1, help="So many at most.")] = 64,
+    start_time: StartTime = None,
+    end_time: EndTime = None,
+    access: Access,
+    output: Output = Form.TABLE,
+) -> None:
+    """Prints the dead letters of a group, the oldest of each broker first; those that were resent are among them."""
+    with administration(access) as admin:
+        found = _found(admin, group, most, start_time, end_time)
+    rows = [[_origin(each), *(getattr(each, column) for column in LETTER_COLUMNS[1:])] for each in found]
+    write(output, LETTER_COLUMNS, [rows])
+
+
+@reaches_cluster
+def resend(
+    group: Group,
+    *,
+    message_id: Annotated[list[str] | None, typer.Option("--id", help="Of this message; repeatable.")] = None,
+    every: Annotated[bool, typer.Option("--all", help="All of them.")] = False,
+    start_time: StartTime = None,
+    end_time: EndTime = None,
+    access: Access,
+    yes: Yes = False,
+    output: Output = Form.TABLE,
+) -> None:
+    """Has a group consume dead letters once more, by its topic of retries; no other group gets them.
+
+    Dead letters stay where they are: who resends all of them twice has them consumed twice. Exit code 1: without --yes,
+    they would be resent.
+    """
+    if every == bool(message_id):
+        raise ArgumentError("expected --id or --all, got both or neither of them")
+    with administration(access) as admin:
+        letters = _found(admin, group, None, start_time, end_time)
+        if message_id:
+            letters = _with_ids(letters, group, message_id)
+        if yes:
+            write(output, RESENT_COLUMNS, _resent(admin, letters))
+            return
+    say(f"nothing was changed: --yes has {group} consume {len(letters)} dead letters once more")
+    raise typer.Exit(1)
+
+
+def _found(admin: Admin, group: str, most: int | None, start_time: str | None, end_time: str | None) -> list[Any]:
+    times = {"begin_timestamp": milliseconds(start_time)}
+    end = milliseconds(end_time)
+    times["end_timestamp"] = None if end is None else end - 1
+    given = {name: time for name, time in times.items() if time is not None}
+    return admin.dead_letters(group, max_messages=most, **given)
+
+
+def _with_ids(letters: list[Any], group: str, ids: list[str]) -> list[Any]:
+    found = [each for each in letters if each.msg_id in ids or each.offset_msg_id in ids]
+    missing = set(ids) - {name for each in found for name in (each.msg_id, each.offset_msg_id)}
+    if missing:
+        names = ", ".join(sorted(missing))
+        step = "`rmqfast group dead-letters` lists them"
+        raise UnknownMessageError(f"no dead letter of {group} has the id {names}: {step}")
+    return found
+
+
+def _resent(admin: Admin, letters: list[Any]) -> Iterator[list[Row]]:
+    """A row for each, once it is sent: what was sent before an error is told."""
+    for letter in letters:
+        sent = admin.resend_dead_letter(letter)
+        at = sent.queue
+        yield [[_origin(letter), sent.msg_id, at.topic, at.broker_name, at.queue_id, sent.queue_offset]]
+
+
+def _origin(letter: Any) -> str | None:
+    topic: str | None = letter.properties.get("RETRY_TOPIC")
+    return topic

@@ -1,0 +1,84 @@
+"""`rmqfast group reset`, `skip` and `clone`: where a group goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Annotated
+
+import typer
+
+from rmqfast.admin.offsets import END
+from rmqfast.cli.cluster_access import Access, Yes, administration, reaches_cluster
+from rmqfast.cli.options import Group, Output, Topic
+from rmqfast.cli.output import Form, say, write
+from rmqfast.message import MessageQueue
+from rmqfast.store import milliseconds
+
+__all__ = ["clone", "reset", "skip"]
+
+
+@reaches_cluster
+def reset(
+    group: Group,
+    topic: Topic,
+    *,
+    to: Annotated[str, typer.Option(help="begin, end, or a time: ISO 8601 (UTC) or ms.")],
+    access: Access,
+    yes: Yes = False,
+    output: Output = Form.TABLE,
+) -> None:
+    """Has a group go on elsewhere in a topic; members that are online do so ten seconds later.
+
+    Exit code 1: without --yes, it would be changed.
+    """
+    at = {"begin": 0, "end": END}.get(to)
+    when = (milliseconds(to) or 0) if at is None else at
+    with administration(access) as admin:
+        if yes:
+            _write(output, admin.reset_offset_by_time(group, topic, when))
+            return
+        behind = admin.consume_stats(group, topic).diff_total
+    time = to if at is not None else f"{datetime.fromtimestamp(when / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
+    say(f"nothing was changed: {group} is {behind} messages behind in {topic}; --yes sets it to {time}")
+    raise typer.Exit(1)
+
+
+@reaches_cluster
+def skip(group: Group, topic: Topic, *, access: Access, yes: Yes = False, output: Output = Form.TABLE) -> None:
+    """Has a group leave out what it is behind with in a topic; members that are online do so ten seconds later.
+
+    Exit code 1: without --yes, it would be changed.
+    """
+    with administration(access) as admin:
+        if yes:
+            _write(output, admin.skip_accumulated(group, topic))
+            return
+        behind = admin.consume_stats(group, topic).diff_total
+    say(f"nothing was changed: {group} is {behind} messages behind in {topic}; --yes leaves them out")
+    raise typer.Exit(1)
+
+
+@reaches_cluster
+def clone(
+    source: Annotated[str, typer.Argument(metavar="SOURCE", help="The group whose offsets are copied.")],
+    target: Annotated[str, typer.Argument(metavar="TARGET", help="The group that gets them; nobody should be online.")],
+    topic: Topic,
+    *,
+    access: Access,
+    yes: Yes = False,
+    output: Output = Form.TABLE,
+) -> None:
+    """Has a group go on in a topic where another one is. Exit code 1: without --yes, it would be changed."""
+    with administration(access) as admin:
+        if yes:
+            _write(output, admin.clone_offsets(source, target, topic))
+            return
+        queues = len(admin.consume_stats(source, topic))
+    say(f"nothing was changed: --yes sets {target} to the offsets of {source} in {queues} queues of {topic}")
+    raise typer.Exit(1)
+
+
+def _write(output: Form, offsets: Mapping[MessageQueue, int]) -> None:
+    rows = [[queue.topic, queue.broker_name, queue.queue_id, offset] for queue, offset in sorted(offsets.items())]
+    write(output, ("topic", "broker_name", "queue_id", "consumer_offset"), [rows])
