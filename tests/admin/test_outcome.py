@@ -507,6 +507,8 @@ def test_a_group_tells_which_queues_nobody_has() -> None:
         "t: 4 behind in 2 queues; nobody is known to have queue 0",
     ]
     assert group_sentences(group(None), [], []) == ["nobody is online", "it has no offsets"]
+    (line,) = group_sentences(group(None), [queue(consumer=None)], [])[1:]
+    assert "no offset yet, " in line
 
 
 def test_what_a_member_says_of_itself_is_read() -> None:

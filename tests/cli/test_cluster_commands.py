@@ -121,7 +121,7 @@ def test_a_group_that_was_made_and_has_no_member_yet_is_listed_and_shown(cluster
     assert "TOOLS_CONSUMER" not in rows
     result = run("group", "show", "cli_new", "-n", cluster.name_server)
     assert result.exit_code == 0, result.output
-    assert "no member of it has come yet" in result.stderr
+    assert result.stderr.splitlines() == ["nobody is online", "it has no offsets"]
     assert "%RETRY%cli_none" in done(cluster, "group", "show", "cli_none", code=1)
 
 
@@ -132,14 +132,22 @@ def test_a_group_is_listed_shown_set_back_and_explained(cluster: EmbeddedCluster
     queue = MessageQueue(topic, "broker-a", 0)
     with (
         online(cluster.name_server, "C1", group, [wants(topic, "TagA", 1)], [queue]) as first,
-        online(cluster.name_server, "C2", group, [wants(topic, "TagB", 2)]),
+        online(cluster.name_server, "C2", group, [wants(topic, "TagB", 2)]) as second,
         Admin(name_server=cluster.name_server) as admin,
     ):
         admin.reset_offset(group, queue, 2, force=True)
         (row,) = [row for row in told(cluster, "group", "list") if row["group"] == group]
         assert (row["members"], row["consume_type"], row["diff_total"]) == (2, "CONSUME_PASSIVELY", 1)
-        (row,) = told(cluster, "group", "show", group, code=1)  # its members subscribe differently
+        shown = told(cluster, "group", "show", group, code=1)  # its members subscribe differently
+        (row,) = shown["queues"]
         assert (row["broker_offset"], row["consumer_offset"], row["diff"], row["owner"]) == (3, 2, 1, first)
+        assert [tuple(each.values()) for each in shown["subscriptions"]] == [
+            (topic, "(kept by the broker)", "TagB", "TAG", 2, None, None),
+            (topic, first, "TagA", "TAG", 1, ["broker-a:0"], True),
+            (topic, second, "TagB", "TAG", 2, [], False),
+        ]
+        lines = [line.split() for line in run("group", "show", group, "-n", cluster.name_server).stdout.splitlines()]
+        assert [topic, first, "TagA", "TAG", "1970-01-01", "00:00:00.001Z", "broker-a:0", "yes"] in lines
 
         said = run("explain", "--id", sent[0]["offset_msg_id"], "--group", group, "-n", cluster.name_server)
         assert said.exit_code == 1
@@ -158,6 +166,29 @@ def test_a_group_is_listed_shown_set_back_and_explained(cluster: EmbeddedCluster
     assert row == {"topic": topic, "broker_name": "broker-a", "queue_id": 0, "consumer_offset": 0}
     (row,) = told(cluster, "group", "reset", group, topic, "--to", "2001-01-01", "--yes")
     assert row["consumer_offset"] == 0
+
+
+def test_a_group_that_has_just_begun_far_behind_is_shown_with_what_is_known(cluster: EmbeddedCluster) -> None:
+    topic, group = "cli_behind", "cli_beginners"
+    done(cluster, "topic", "create", topic, "--queues", "1")
+    told(cluster, "produce", topic, *map(str, range(50)))
+    with online(cluster.name_server, "C1", group, [wants(topic, "*")], [MessageQueue(topic, "broker-a", 0)]) as member:
+        shown = told(cluster, "group", "show", group)
+        (row,) = shown["queues"]
+        assert (row["broker_offset"], row["consumer_offset"], row["diff"], row["owner"]) == (50, 0, 50, member)
+        assert shown["sentences"][1:] == [f"{topic}: 50 behind in 1 queues"]
+        assert [each["member"] for each in shown["subscriptions"]] == ["(kept by the broker)", member]
+        assert any(each["group"] == group and each["members"] == 1 for each in told(cluster, "group", "list"))
+
+
+def test_a_member_that_does_not_answer_is_shown_as_one_that_is_not_known(cluster: EmbeddedCluster) -> None:
+    topic, group = "cli_silent", "cli_silent_group"
+    done(cluster, "topic", "create", topic, "--queues", "1")
+    with online(cluster.name_server, "C1", group, [wants(topic, "*")], running_info=lambda: 1 / 0) as member:
+        shown = told(cluster, "group", "show", group)
+        (kept, own) = shown["subscriptions"]
+        assert (kept["expression"], own["expression"], own["differs"]) == ("*", None, None)
+        assert any(f"not known: what {member} wants and has: " in each for each in shown["sentences"])
 
 
 def test_who_is_connected_is_shown(cluster: EmbeddedCluster) -> None:

@@ -4,7 +4,15 @@ from rmqfast.admin.admin import Admin
 from rmqfast.admin.clusters import BrokerRow
 from rmqfast.admin.consume_stats import ConsumeStats, QueueProgress
 from rmqfast.admin.explanation import Explanation, Outcome
-from rmqfast.admin.facts import CopyFacts, CopyKind, GroupFacts, MemberFacts, MessageFacts, QueueFacts
+from rmqfast.admin.facts import (
+    CopyFacts,
+    CopyKind,
+    GroupFacts,
+    MemberFacts,
+    MessageFacts,
+    QueueFacts,
+    SubscriptionFacts,
+)
 from rmqfast.admin.message_track import MessageTrack, TrackType
 from rmqfast.admin.sql_answer import SqlAnswer
 from rmqfast.admin.topics import TopicOffset
@@ -33,6 +41,7 @@ __all__ = [
     "QueueProgress",
     "SqlAnswer",
     "SubscriptionConflict",
+    "SubscriptionFacts",
     "TopicOffset",
     "TraceType",
     "TraceView",

@@ -5,25 +5,29 @@ Source: none: RocketMQ has no such command; `DefaultMQAdminExtImpl.messageTrackD
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from rmqfast.admin.asking import RETRY_PREFIX, BrokerAddress
 from rmqfast.admin.copies import Copies
 from rmqfast.admin.explanation import Explanation, Outcome
 from rmqfast.admin.facts import GroupFacts, MessageFacts, QueueFacts
-from rmqfast.admin.members import owner_of
+from rmqfast.admin.groups import Groups
+from rmqfast.admin.members import conflicts_among, owner_of
 from rmqfast.admin.outcome import verdict_of
 from rmqfast.admin.sql_answer import SqlAnswer
 from rmqfast.admin.sql_filters import SqlFilters
 from rmqfast.admin.standing import group_sentences, queue_sentences
+from rmqfast.admin.subscriptions import subscriptions_of
 from rmqfast.client.instance.topic_publish_info import subscribe_queues_of
 from rmqfast.client.trace import TraceView
 from rmqfast.errors import ArgumentError, ResponseError
 from rmqfast.message import MessageQueue
 from rmqfast.remoting import ResponseCode
+from rmqfast.remoting.protocol.subscription_data import SubscriptionData
 
 
-class Explanations(Copies, SqlFilters):
+class Explanations(Copies, SqlFilters, Groups):
     """What an administrator asks when somebody asks where a message is."""
 
     def explain(self, what: Any, group: str | None = None) -> Explanation:
@@ -95,26 +99,30 @@ class Explanations(Copies, SqlFilters):
         )
 
     def _explain_group(self, group: str) -> Explanation:
-        stats, topics = self._stats_if_any(group), {}
-        conflicts = self.subscription_conflicts(group)
+        brokers, interviews = self._brokers_that_know(group), self._interviews(group)
+        infos, kept = self._infos(brokers, group, interviews), self._kept_by(brokers, group)
+        conflicts = conflicts_among(group, infos)
+        topics: dict[tuple[str, str], GroupFacts] = {}
         parts = []
-        for row in stats:
-            address = self._broker_of(row.topic, row.broker_name)
-            if (address, row.topic) not in topics:
-                topics[address, row.topic] = self._group_facts(address, group, row.topic)
-            facts = topics[address, row.topic]
-            progress = self._queue_facts(address, row.queue, facts)
-            part = Explanation(
-                subject=_subject(row.queue, row.queue),
-                sentences=tuple(queue_sentences(progress, facts)),
-                queue=progress,
-                group=facts,
-            )
-            parts.append(part)
-        first = self._brokers_of_group(group)[0].address
-        whole = next(iter(topics.values()), None) or self._group_facts(first, group, f"%RETRY%{group}")
-        told = group_sentences(whole, [part.queue for part in parts if part.queue is not None], conflicts)
-        return Explanation(subject=f"group {group}", sentences=tuple(told), group=whole, parts=tuple(parts))
+        for queue in self._queues_of(brokers, group, kept):
+            address = self._broker_of(queue.topic, queue.broker_name)
+            if (address, queue.topic) not in topics:
+                topics[address, queue.topic] = self._group_facts(address, group, queue.topic, interviews)
+            facts = topics[address, queue.topic]
+            progress = self._queue_facts(address, queue, facts)
+            told = tuple(queue_sentences(progress, facts))
+            parts.append(Explanation(subject=_subject(queue, queue), sentences=told, queue=progress, group=facts))
+        first, retry = brokers[0].address, RETRY_PREFIX + group
+        whole = next(iter(topics.values()), None) or self._group_facts(first, group, retry, interviews)
+        told = tuple(group_sentences(whole, [part.queue for part in parts if part.queue is not None], conflicts))
+        return Explanation(
+            subject=f"group {group}",
+            sentences=told,
+            group=whole,
+            subscriptions=tuple(subscriptions_of(kept, infos)),
+            conflicts=tuple(conflicts),
+            parts=tuple(parts),
+        )
 
     def _traces_of(self, message_id: str | None) -> list[TraceView]:
         """What clients wrote about a message into the trace topic, where there is one."""
@@ -125,8 +133,46 @@ class Explanations(Copies, SqlFilters):
                 return []
             raise
 
-    def _stats_if_any(self, group: str) -> list[Any]:
-        return [row for broker in self._brokers_of_group(group) for row in self._stats_at(broker, group)]
+    def _brokers_that_know(self, group: str) -> list[BrokerAddress]:
+        """The brokers that have a group's topic of retries; of one whose members are new those that have the group.
+
+        Raises:
+            ResponseError: 17, nobody knows the group.
+        """
+        try:
+            return self._brokers_of_group(group)
+        except ResponseError as error:
+            known = [broker for broker in self._masters() if group in self._groups_of(broker.address)]
+            if error.code != ResponseCode.TOPIC_NOT_EXIST or not known:
+                raise
+            return known
+
+    def _kept_by(self, brokers: Sequence[BrokerAddress], group: str) -> dict[str, SubscriptionData]:
+        """What brokers take a group to want, by topic: of several the newest, as each of them does it."""
+        found: dict[str, SubscriptionData] = {}
+        for broker in brokers:
+            for topic, kept in self._kept_at(broker.address, group).items():
+                if topic not in found or kept.sub_version > found[topic].sub_version:
+                    found[topic] = kept
+        return found
+
+    def _queues_of(
+        self, brokers: Sequence[BrokerAddress], group: str, kept: Mapping[str, SubscriptionData]
+    ) -> list[MessageQueue]:
+        """The queues in which a group has offsets, and all of a topic that it subscribes to and has none of yet."""
+        queues = [row.queue for broker in brokers for row in self._stats_at(broker, group)]
+        begun = {queue.topic for queue in queues}
+        for topic in sorted(topic for topic in kept.keys() - begun if not topic.startswith(RETRY_PREFIX)):
+            queues += self._queues_if_there(topic)
+        return sorted(queues)
+
+    def _queues_if_there(self, topic: str) -> list[MessageQueue]:
+        try:
+            return list(subscribe_queues_of(topic, self._route(topic)))
+        except ResponseError as error:
+            if error.code == ResponseCode.TOPIC_NOT_EXIST:
+                return []
+            raise
 
     def _queue_facts(self, address: str, queue: MessageQueue, group: GroupFacts) -> QueueFacts:
         api, timeout = self._api, self._timeout

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 
-from rmqfast.admin.facts import CopyFacts, GroupFacts, MessageFacts, QueueFacts
+from rmqfast.admin.facts import CopyFacts, GroupFacts, MessageFacts, QueueFacts, SubscriptionFacts
+from rmqfast.client.consumer.subscription_conflicts import SubscriptionConflict
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -40,6 +41,8 @@ class Explanation:
         queue: What is known of its queue, or the queue itself.
         group: What is known of the group.
         copies: What members sent back.
+        subscriptions: Of a group: what is kept for it, and what each member wants.
+        conflicts: Of a group: the topics of which its members want different things.
         parts: An explanation of each group, or of each queue, where it is about several.
     """
 
@@ -50,6 +53,8 @@ class Explanation:
     queue: QueueFacts | None = None
     group: GroupFacts | None = None
     copies: tuple[CopyFacts, ...] = ()
+    subscriptions: tuple[SubscriptionFacts, ...] = ()
+    conflicts: tuple[SubscriptionConflict, ...] = ()
     parts: tuple[Explanation, ...] = ()
 
     @property

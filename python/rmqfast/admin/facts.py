@@ -71,6 +71,28 @@ class MemberFacts:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class SubscriptionFacts:
+    """What is kept for a group of a topic, or what one of its members wants of it.
+
+    Attributes:
+        topic: The topic.
+        client_id: The member; `None` for what the brokers keep for all of them.
+        subscription: Topic, expression, type and version; `None` where it does not subscribe, or does not tell.
+        queues: The queues that the member has of the topic; `None` where it does not tell.
+        differs: Whether a member wants something else than what is kept, so that it misses messages or drops them;
+            `None` where that is not known.
+        problem: Why the member does not tell.
+    """
+
+    topic: str
+    client_id: str | None = None
+    subscription: SubscriptionData | None = None
+    queues: Sequence[MessageQueue] | None = None
+    differs: bool | None = None
+    problem: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class GroupFacts:
     """A group, as far as a topic goes, as the broker of a queue knows it.
 

@@ -5,16 +5,20 @@ Source: `DefaultMQAdminExtImpl.examineConsumerConnectionInfo`, `getConsumerRunni
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
+from rmqfast.admin.asking import BrokerAddress
 from rmqfast.admin.facts import GroupFacts, MemberFacts
+from rmqfast.admin.interviews import Interviews
 from rmqfast.admin.message_track import MessageTracks
+from rmqfast.admin.subscriptions import Infos
 from rmqfast.client.consumer.strategies.averagely import AllocateMessageQueueAveragely
 from rmqfast.client.consumer.subscription_conflicts import SubscriptionConflict, conflicts_of
 from rmqfast.errors import ClientError, RemotingError, ResponseError
 from rmqfast.message import MessageQueue
 from rmqfast.remoting import ResponseCode
 from rmqfast.remoting.protocol.consumer_running_info import ConsumerRunningInfo
+from rmqfast.remoting.protocol.subscription_data import SubscriptionData
 
 
 class Members(MessageTracks):
@@ -61,16 +65,29 @@ class Members(MessageTracks):
         return sorted(topic.removeprefix(prefix) for topic in self.topics() if topic.startswith(prefix))
 
     def _conflicts_of(self, group: str) -> list[SubscriptionConflict]:
-        wanted = {}
-        for broker in self._brokers_of_group(group):
-            for client_id in self._known_members(broker.address, group):
-                if client_id not in wanted:
-                    info = self._try_running_info(broker.address, group, client_id)
-                    wanted[client_id] = info.subscriptions if isinstance(info, ConsumerRunningInfo) else None
-        return conflicts_of(group, {name: by_topic for name, by_topic in wanted.items() if by_topic is not None})
+        return conflicts_among(group, self._infos(self._brokers_of_group(group), group, self._interviews(group)))
 
-    def _group_facts(self, address: str, group: str, topic: str) -> GroupFacts:
+    def _infos(self, brokers: Iterable[BrokerAddress], group: str, interviews: Interviews) -> Infos:
+        """What the members say that brokers know; one that is connected to several of them tells by the first one."""
+        found: dict[str, ConsumerRunningInfo | RemotingError] = {}
+        for broker in brokers:
+            for client_id in self._known_members(broker.address, group):
+                if not isinstance(found.get(client_id), ConsumerRunningInfo):
+                    found[client_id] = interviews.of(broker.address, client_id)
+        return found
+
+    def _kept_at(self, address: str, group: str) -> Mapping[str, SubscriptionData]:
+        """What a broker takes a group to want, by topic; nothing where nobody is online."""
+        try:
+            return self._members_at(address, group).subscriptions
+        except ResponseError as error:
+            if error.code == ResponseCode.CONSUMER_NOT_ONLINE:
+                return {}
+            raise
+
+    def _group_facts(self, address: str, group: str, topic: str, interviews: Interviews | None = None) -> GroupFacts:
         """A group as one broker knows it, and what its members say themselves."""
+        interviews = interviews or self._interviews(group)
         try:
             known = self._members_at(address, group)
         except ResponseError as error:
@@ -79,27 +96,39 @@ class Members(MessageTracks):
             return GroupFacts(group=group)
         return GroupFacts(
             group=group,
-            members=[self._member_facts(address, group, client_id, topic) for client_id in known.client_ids],
+            members=[
+                _member_facts(client_id, topic, interviews.of(address, client_id)) for client_id in known.client_ids
+            ],
             subscription=known.subscriptions.get(topic),
             consume_type=known.consume_type,
             message_model=known.message_model,
         )
 
-    def _member_facts(self, address: str, group: str, client_id: str, topic: str) -> MemberFacts:
-        info = self._try_running_info(address, group, client_id)
-        if isinstance(info, RemotingError):
-            return MemberFacts(client_id=client_id, problem=str(info))
-        queues = sorted(queue for queue, held in info.queues.items() if queue.topic == topic and not held.is_dropped)
-        tells = bool(info.queues) or info.properties.get("PROP_CONSUME_TYPE") == "CONSUME_PASSIVELY"
-        return MemberFacts(
-            client_id=client_id, subscription=info.subscriptions.get(topic), queues=queues if tells else None
-        )
+    def _interviews(self, group: str) -> Interviews:
+        return Interviews(lambda address, client_id: self._try_running_info(address, group, client_id))
 
     def _try_running_info(self, address: str, group: str, client_id: str) -> ConsumerRunningInfo | RemotingError:
         try:
             return self._running_info_at(address, group, client_id)
         except RemotingError as error:
             return error
+
+
+def _member_facts(client_id: str, topic: str, info: ConsumerRunningInfo | RemotingError) -> MemberFacts:
+    if isinstance(info, RemotingError):
+        return MemberFacts(client_id=client_id, problem=str(info))
+    return MemberFacts(client_id=client_id, subscription=info.subscriptions.get(topic), queues=info.queues_of(topic))
+
+
+def conflicts_among(group: str, infos: Infos) -> list[SubscriptionConflict]:
+    """The topics of which members want different things, as far as they tell.
+
+    Args:
+        group: The group.
+        infos: What each member says.
+    """
+    told = {name: info.subscriptions for name, info in infos.items() if isinstance(info, ConsumerRunningInfo)}
+    return conflicts_of(group, told)
 
 
 def owner_of(queue: MessageQueue, group: GroupFacts, queues: Sequence[MessageQueue]) -> tuple[str | None, bool]:

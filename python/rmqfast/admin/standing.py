@@ -62,7 +62,9 @@ def group_sentences(
         behind = sum(queue.behind for queue in those)
         left = [str(queue.queue.queue_id) for queue in those if queue.owner is None and group.is_online]
         nobodys = f"; nobody is known to have queue {', '.join(left)}" if left else ""
-        found.append(f"{topic}: {behind} behind in {len(those)} queues{nobodys}")
+        begun = any(queue.consumer_offset is not None for queue in those)
+        how = f"{behind} behind" if begun else f"no offset yet, {behind} messages"
+        found.append(f"{topic}: {how} in {len(those)} queues{nobodys}")
     return found if queues else [*found, "it has no offsets"]
 
 

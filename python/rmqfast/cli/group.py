@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Annotated
 
 import typer
 
-from rmqfast.admin import Admin, Explanation
+from rmqfast.admin import Admin, Explanation, SubscriptionFacts
 from rmqfast.cli.cluster_access import (
     CONNECTION_COLUMNS,
     Access,
@@ -18,9 +19,11 @@ from rmqfast.cli.cluster_access import (
 )
 from rmqfast.cli.options import Group, Output
 from rmqfast.cli.output import Form, Row, say, write
-from rmqfast.errors import ClientError, ResponseError
+from rmqfast.errors import ClientError, RemotingError, ResponseError
+from rmqfast.message import MessageQueue
 from rmqfast.remoting import ResponseCode
 from rmqfast.store import built_in_groups
+from rmqfast.store.json_lines import json_text
 
 __all__ = ["app"]
 
@@ -35,6 +38,10 @@ SHOW_COLUMNS = (
     "last_timestamp",
     "owner",
 )
+
+SUBSCRIPTION_COLUMNS = ("topic", "member", "expression", "type", "version_timestamp", "queues", "differs")
+#: Stands for a member where the row is what the brokers take all members to want.
+KEPT = "(kept by the broker)"
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Consumer groups of a cluster.")
 
@@ -54,26 +61,26 @@ def list_groups(*, access: Access, output: Output = Form.TABLE) -> None:
 @app.command()
 @reaches_cluster
 def show(group: Group, *, access: Access, output: Output = Form.TABLE) -> None:
-    """Prints how far a group is, queue by queue, and who has it. Exit code 1: members subscribe differently."""
+    """Prints how far a group is, queue by queue, who has it, and what brokers and members say that the group wants.
+
+    JSON has all of it, JSON lines and CSV have the queues. Exit code 1: members subscribe differently.
+    """
     with administration(access) as admin:
-        try:
-            told = admin.explain(group)
-        except ResponseError as error:
-            if error.code != ResponseCode.TOPIC_NOT_EXIST or group not in admin.groups():
-                raise
-            write(output, SHOW_COLUMNS, [])
-            say(f"group {group} is there, and no member of it has come yet: it has no offsets, and no topic of retries")
-            return
-        stats = admin.consume_stats(group)
-        conflicts = admin.subscription_conflicts(group)
-    owners = {part.queue.queue: part.queue.owner for part in told.parts if part.queue is not None}
-    write(
-        output,
-        SHOW_COLUMNS,
-        [[[*(getattr(row, column) for column in SHOW_COLUMNS[:-1]), owners.get(row.queue)] for row in stats]],
-    )
-    _say(told)
-    if conflicts:
+        told = admin.explain(group)
+        queues = _queue_rows(told, _times(admin, group))
+    wanted = [_subscription_row(each) for each in told.subscriptions]
+    if output is Form.JSON:
+        facts = {"group": group, "queues": _named(SHOW_COLUMNS, queues)}
+        facts |= {"subscriptions": _named(SUBSCRIPTION_COLUMNS, wanted), "sentences": list(told.sentences)}
+        print(json_text(facts))
+    else:
+        write(output, SHOW_COLUMNS, [queues])
+        if output is Form.TABLE and wanted:
+            print()
+            write(output, SUBSCRIPTION_COLUMNS, [wanted])
+    for sentence in told.sentences:
+        say(sentence)
+    if told.conflicts:
         raise typer.Exit(1)
 
 
@@ -125,16 +132,57 @@ def _group_row(admin: Admin, group: str) -> Row:
     try:
         known = admin.consumer_connections(group)
         members, kind, model = len(known.connections), known.consume_type, known.message_model
-    except (ResponseError, ClientError):
-        pass  # nobody is online
+    except (RemotingError, ClientError) as error:
+        _say_unless(error, group)  # nobody is online
     try:
         stats = admin.consume_stats(group)
         tps, behind = stats.consume_tps, stats.diff_total
-    except (ResponseError, ClientError):
-        pass  # it has no offsets
+    except (RemotingError, ClientError) as error:
+        _say_unless(error, group)  # it has no offsets
     return [group, members, kind, model, tps, behind]
 
 
-def _say(told: Explanation) -> None:
-    for sentence in told.sentences:
-        say(sentence)
+def _say_unless(error: RemotingError | ClientError, group: str) -> None:
+    """Says why something of a group is not known, unless there is nothing to be known."""
+    code = error.code if isinstance(error, ResponseError) else None
+    if isinstance(error, RemotingError) and code not in {
+        ResponseCode.CONSUMER_NOT_ONLINE,
+        ResponseCode.TOPIC_NOT_EXIST,
+    }:
+        say(f"group {group}: {error}")
+
+
+def _times(admin: Admin, group: str) -> dict[MessageQueue, int]:
+    """When the last message was stored that the group passed, by queue; none where it has no offsets yet."""
+    try:
+        return {row.queue: row.last_timestamp for row in admin.consume_stats(group)}
+    except (ResponseError, ClientError):
+        return {}
+
+
+def _queue_rows(told: Explanation, times: Mapping[MessageQueue, int]) -> list[Row]:
+    """The queues; where a group has no offset, nobody knows how far it is behind: it may begin at either end."""
+    rows: list[Row] = []
+    for part in told.parts:
+        if (at := part.queue) is not None:
+            behind = None if at.consumer_offset is None else at.max_offset - at.consumer_offset
+            place = (at.queue.topic, at.queue.broker_name, at.queue.queue_id)
+            rows.append([*place, at.max_offset, at.consumer_offset, behind, times.get(at.queue), at.owner])
+    return rows
+
+
+def _subscription_row(facts: SubscriptionFacts) -> Row:
+    wanted, queues = facts.subscription, facts.queues
+    return [
+        facts.topic,
+        facts.client_id or KEPT,
+        None if wanted is None else wanted.sub_string,
+        None if wanted is None else wanted.expression_type,
+        None if wanted is None else wanted.sub_version,
+        None if queues is None else [f"{queue.broker_name}:{queue.queue_id}" for queue in queues],
+        facts.differs,
+    ]
+
+
+def _named(columns: Sequence[str], rows: Sequence[Row]) -> list[dict[str, object]]:
+    return [dict(zip(columns, row, strict=True)) for row in rows]

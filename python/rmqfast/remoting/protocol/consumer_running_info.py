@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from rmqfast.message import MessageQueue
+from rmqfast.remoting.protocol.consumer_connection import PASSIVELY
 from rmqfast.remoting.protocol.json_object import JsonObject
 from rmqfast.remoting.protocol.subscription_data import SubscriptionData
 
@@ -56,6 +57,12 @@ class ConsumerRunningInfo:
     subscriptions: Mapping[str, SubscriptionData] = field(default_factory=dict)
     queues: Mapping[MessageQueue, ProcessQueueInfo] = field(default_factory=dict)
     jstack: str | None = None
+
+    def queues_of(self, topic: str) -> list[MessageQueue] | None:
+        """The queues that the member has of a topic; `None` where it does not tell, as pull consumers."""
+        found = sorted(queue for queue, held in self.queues.items() if queue.topic == topic and not held.is_dropped)
+        tells = bool(self.queues) or self.properties.get("PROP_CONSUME_TYPE") == PASSIVELY
+        return found if tells else None
 
     @classmethod
     def of_body(cls, body: bytes) -> ConsumerRunningInfo:
