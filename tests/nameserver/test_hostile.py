@@ -17,7 +17,7 @@ from rmqfast.remoting import Response
 from tests.nameserver.asking import ask
 from tests.nameserver.registration import body, brokers, identity, register, topic, topics
 
-NAMES = ["../x", "..", ".", "a/b", "a\\b", "", "a\nb", "\x00", "\x1b[2J", "n" * 256, "\u202e", "\ud800"]
+NAMES = ["../x", "..", ".", "a/b", "a\\b", "", "a\nb", "\x00", "\x1b[2J", "n" * 263, "\u202e", "\ud800"]
 
 
 def send(server: NameServer, data: bytes, **fields: str) -> Response:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from rmqfast.errors import ResponseError
 from rmqfast.remoting import ResponseCode
 
-#: Characters of the name of a cluster, a broker, a topic, of an address, and of a key and its namespace.
+#: Characters of the name of a cluster, a broker, of an address, and of a key and its namespace.
 MAX_NAME = 255
 #: Names of brokers.
 MAX_BROKERS = 1_000
@@ -29,14 +29,18 @@ MAX_KV_CHARACTERS = 4 << 20
 MAX_REGISTRATION = 16 << 20
 
 
-def is_name(text: str) -> bool:
-    r"""Whether it may be the name of something: 1 to 255 characters that print, none that separates folders.
+def is_name(text: str, *, most: int = MAX_NAME) -> bool:
+    r"""Whether it may be the name of something: characters that print, at least one, none that separates folders.
+
+    Args:
+        text: The name.
+        most: Characters that it may have.
 
     Example:
         >>> [is_name(text) for text in ("%RETRY%group", "broker.a", "../x", "", "a\nb")]
         [True, True, False, False, False]
     """
-    return 0 < len(text) <= MAX_NAME and text.isprintable() and not set("/\\") & set(text) and text not in {".", ".."}
+    return 0 < len(text) <= most and text.isprintable() and not set("/\\") & set(text) and text not in {".", ".."}
 
 
 def checked_name(field: str, text: str) -> str:

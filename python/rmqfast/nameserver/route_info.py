@@ -18,6 +18,7 @@ from rmqfast.nameserver.topic_queues import TopicQueueTable, queue_data_of
 from rmqfast.remoting import Channel
 from rmqfast.remoting.hash_map import hash_order
 from rmqfast.remoting.protocol.broker_data import MASTER_ID
+from rmqfast.remoting.protocol.heartbeat_data import MAX_TOPIC_NAME
 from rmqfast.remoting.protocol.queue_data import QueueData
 from rmqfast.remoting.protocol.topic_route_data import TopicRouteData
 from rmqfast.store.config import DataVersion
@@ -230,7 +231,7 @@ class RouteInfoManager:
 
     def _put_topics(self, broker_name: str, body: RegisterBody) -> None:
         for topic in body.topics:
-            if not is_name(topic.topic_name):
+            if not is_name(topic.topic_name, most=MAX_TOPIC_NAME):
                 _LOG.warning("broker %s has a topic whose name is none: %.60r", broker_name, topic.topic_name)
             elif not self._topics.put(topic.topic_name, queue_data_of(broker_name, topic)):
                 _LOG.warning("no room for topic %s of broker %s", topic.topic_name, broker_name)

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from rmqfast import EmbeddedCluster, Message, MessageQueue
+from rmqfast import Admin, EmbeddedCluster, Message, MessageQueue
 from rmqfast._native import MessageView
 from rmqfast.client.consumer.subscription_watcher import SubscriptionWatcher
 from rmqfast.client.producer import Producer
@@ -117,6 +117,23 @@ def test_what_a_listener_does_not_acknowledge_comes_again_and_is_a_dead_letter_a
     assert {message.body: message.msg_id for message in again} == {body: first[body] for body in (b"late", b"hopeless")}
     assert dead.bodies == [b"hopeless"]
     until_committed(cluster, "g-chaos", "chaos", {0: 3})
+
+
+def test_a_group_of_the_longest_name_is_known_and_told_what_it_does_not_have(
+    cluster: EmbeddedCluster, producer: Producer, caplog: pytest.LogCaptureFixture
+) -> None:
+    send(producer, "long-named", [b"x"])
+    group, seen = "g" * 255, Seen()
+    with (
+        Admin(name_server=cluster.name_server) as admin,
+        consumer(cluster, "g" * 120, Seen(), "long-named"),
+        consumer(cluster, group, seen, "long-named") as one,
+    ):
+        seen.wait(1)
+        until(lambda: f"%RETRY%{group}" in admin.topics())
+        assert admin.consumer_connections(group).client_ids == [one.client_id]
+    warnings = [record for record in caplog.records if "store neither retries nor" in record.message]
+    assert [record.args[1] for record in warnings if isinstance(record.args, tuple)] == [255]
 
 
 def test_members_of_a_broadcast_get_all_messages_each_and_go_on_where_they_were(

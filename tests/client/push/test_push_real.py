@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from rmqfast import Admin as BlockingAdmin
 from rmqfast import Message, MessageQueue
 from rmqfast._native import MessageView
 from rmqfast.client.instance import ClientConfig
@@ -69,6 +70,24 @@ def version(one: PushConsumer, topic: str) -> int:
 def mine(one: PushConsumer, topic: str) -> set[int]:
     """The queues of a topic that a member has."""
     return {queue.queue_id for queue in list(impl_of(one).rebalance.process_queues) if queue.topic == topic}
+
+
+@pytest.mark.parametrize(("length", "kept"), [(120, ["ours", "4.9.4", "5.3.3"]), (248, ["5.3.3"]), (255, [])])
+def test_a_group_of_any_length_is_served_and_its_retries_as_far_as_brokers_store_them(
+    cluster: Cluster, producer: Producer, request: pytest.FixtureRequest, length: int, kept: list[str]
+) -> None:
+    topic, group = f"long{length}", "g" * length
+    send(producer, topic, [b"x"], queues=1)
+    seen = Seen(lambda messages, _context: SUCCESS if messages[0].reconsume_times else LATER)
+    with (
+        BlockingAdmin(name_server=cluster.name_server) as admin,
+        consumer(cluster, group, seen, topic, consume_from_where="CONSUME_FROM_FIRST_OFFSET") as one,
+    ):
+        seen.wait(2)  # a retry that no broker stores stays with its member
+        until(lambda: f"%RETRY%{group}" in admin.topics())
+        assert admin.consumer_connections(group).client_ids == [one.client_id]
+        retries = sum(row.max_offset for row in admin.topic_stats(f"%RETRY%{group}"))
+    assert retries == (1 if request.node.callspec.params["cluster"] in kept else 0)
 
 
 def test_members_with_other_tags_lose_what_the_other_one_wants(cluster: Cluster, producer: Producer) -> None:

@@ -25,6 +25,7 @@ from rmqfast.client.consumer.pull_api import PullApi, PullResult
 from rmqfast.client.consumer.subscription_watcher import SubscriptionWatcher
 from rmqfast.client.instance import ClientInstance, ConsumeType, Handle, MessageModel
 from rmqfast.client.instance.namespaces import RETRY_PREFIX
+from rmqfast.client.instance.validators import MAX_TOPIC
 from rmqfast.client.push.concurrently_service import ConsumeMessageConcurrentlyService
 from rmqfast.client.push.consume_service import ConsumeService
 from rmqfast.client.push.counters import ConsumeCounters
@@ -38,6 +39,11 @@ from rmqfast.message import MessageQueue
 from rmqfast.remoting.protocol.subscription_data import SubscriptionData
 
 _log = logging.getLogger(__name__)
+#: Brokers serve such a group all the same, but for its retries.
+_LONG_RETRY_TOPIC = (
+    "group %s: brokers of 4.9 store neither retries nor dead letters of a group whose name has %d characters, "
+    "those of 5 from 249 on: what is consumed in vain stays with this member. Take a name of up to %d characters"
+)
 
 #: How long a shutdown waits for a rebalance that is under way, in seconds.
 _REBALANCE_PATIENCE = 5.0
@@ -106,6 +112,8 @@ class PushConsumerImpl:
         if options.is_clustering:
             retry = RETRY_PREFIX + group
             self.rebalance.subscriptions[retry] = build_subscription_data(retry, "*")
+            if len(retry) > MAX_TOPIC:
+                _log.warning(_LONG_RETRY_TOPIC, group, len(group), MAX_TOPIC - len(RETRY_PREFIX))
         self._watcher = SubscriptionWatcher(instance, group, self.subscriptions)
         self._rebalancing = threading.Lock()
         self._start_timestamp = int(time.time() * 1000)
