@@ -301,6 +301,24 @@ QUERIES = {
 }
 
 
+def first_minutes() -> list[Goal]:
+    """What somebody sees first: a consumer whose topic is not there yet, and one that starts."""
+    goals = []
+    for row, title, bound in (
+        ("message", "a topic's first message to a push consumer that waits", 300),
+        ("lite start", "a lite pull consumer's start to its first message", 100),
+    ):
+        ours, java = f"first rmqfast on rmqfast {row}", f"first Java on RocketMQ {row}"
+        javas = f"first Java on rmqfast {row}"
+        goals += [
+            Goal("first", title, ours, None, bound, "value", "ms"),
+            Goal("first", f"{title} : Java's on RocketMQ", ours, java, 1.0, "time"),
+            Goal("first", f"{title}, on RocketMQ : Java's", f"first rmqfast on RocketMQ {row}", java, 1.0, "time"),
+            Goal("first", f"{title}, Java's on rmqfast : on RocketMQ", javas, java, None, "time"),
+        ]
+    return goals
+
+
 def all_goals() -> list[Goal]:
     """Every row of the table, in order."""
     return [
@@ -309,6 +327,7 @@ def all_goals() -> list[Goal]:
         *engine(),
         *brokers(),
         *clients(),
+        *first_minutes(),
         *round_trips(),
         *sparks(),
         *columnars(),

@@ -39,6 +39,7 @@ GROUPS = {
     "sync": engine_groups.sync,
     "broker": broker.broker,
     "client": client.client,
+    "first": client.first,
     "remoting": remoting.remoting,
     "live": live.live,
     "stream": live.stream,

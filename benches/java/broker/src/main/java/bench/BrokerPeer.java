@@ -13,6 +13,7 @@ import java.util.concurrent.Semaphore;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.locks.LockSupport;
+import org.apache.rocketmq.client.consumer.DefaultLitePullConsumer;
 import org.apache.rocketmq.client.consumer.DefaultMQPullConsumer;
 import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
 import org.apache.rocketmq.client.consumer.PullResult;
@@ -36,6 +37,8 @@ import org.apache.rocketmq.common.message.MessageQueue;
  *   paced TOPIC BODY COUNT THREADS RATE   sync sends at a given rate; "seconds" is their 99th percentile, "rows" 1
  *   pull  TOPIC BATCH                     every queue from its first offset to its last
  *   push  TOPIC BATCH                     a new group, from start() until all messages were seen
+ *   first                                 a push consumer, then its topic's first send: until the listener has the message
+ *   start                                 a lite pull consumer, from start() until it gave a message
  */
 public final class BrokerPeer {
     private static final PrintStream OUT = System.out;
@@ -69,6 +72,8 @@ public final class BrokerPeer {
             case "paced": return paced(r[1], number(r[2]), number(r[3]), number(r[4]), number(r[5]));
             case "pull": return pull(r[1], number(r[2]));
             case "push": return push(r[1], number(r[2]));
+            case "first": return first();
+            case "start": return start();
             default: throw new IllegalArgumentException(r[0]);
         }
     }
@@ -202,6 +207,50 @@ public final class BrokerPeer {
             }
         }
         return told(rows, System.nanoTime() - begin);
+    }
+
+    private static String first() throws Exception {
+        String topic = "first_" + System.nanoTime();
+        CountDownLatch came = new CountDownLatch(1);
+        DefaultMQPushConsumer c = new DefaultMQPushConsumer("bench_" + topic);
+        c.setNamesrvAddr(namesrv);
+        c.setInstanceName(topic);
+        c.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
+        c.subscribe(topic, "*");
+        c.registerMessageListener((MessageListenerConcurrently) (messages, x) -> {
+            came.countDown();
+            return ConsumeConcurrentlyStatus.CONSUME_SUCCESS;
+        });
+        c.start();
+        Thread.sleep(1000);
+        long begin = System.nanoTime();
+        producer.send(new Message(topic, "first".getBytes()));
+        boolean seen = came.await(120, TimeUnit.SECONDS);
+        long nanos = System.nanoTime() - begin;
+        c.shutdown();
+        if (!seen) throw new IllegalStateException("the message did not come");
+        return milliseconds(nanos);
+    }
+
+    private static String start() throws Exception {
+        String topic = "start_" + System.nanoTime();
+        producer.send(new Message(topic, "first".getBytes()));
+        DefaultLitePullConsumer c = new DefaultLitePullConsumer("bench_" + topic);
+        c.setNamesrvAddr(namesrv);
+        c.setInstanceName(topic);
+        c.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
+        c.subscribe(topic, "*");
+        long begin = System.nanoTime();
+        c.start();
+        boolean seen = !c.poll(120_000).isEmpty();
+        long nanos = System.nanoTime() - begin;
+        c.shutdown();
+        if (!seen) throw new IllegalStateException("the message did not come");
+        return milliseconds(nanos);
+    }
+
+    private static String milliseconds(long nanos) {
+        return "{\"rows\": 1, \"seconds\": " + nanos / 1e9 + ", \"value\": " + nanos / 1e6 + "}";
     }
 
     private static String push(String topic, int batch) throws Exception {
