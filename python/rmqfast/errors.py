@@ -34,8 +34,65 @@ DamageWarning                   a scan or look-up passed over bytes that it coul
 ```
 """
 
+from __future__ import annotations
+
+import re
+
 #: `ClientErrorCode.REQUEST_TIMEOUT_EXCEPTION`.
 _REQUEST_TIMEOUT = 10006
+
+
+#: What brokers append to many remarks: a page that is not there any more.
+_FAQ_LINK = re.compile(r"\s*See https?://rocketmq\.apache\.org/\S+ for further details\.?")
+#: Where in a broker's code an exception was raised: `, org.apache.rocketmq.acl.Plain.validate(Plain.java:683)`.
+_JAVA_FRAME = re.compile(r",?\s*(?:at )?(?:[\w$]+\.)+[\w$<>]+\([\w$]+\.java:\d+\)")
+#: The class of an exception before its message, and any class with its package.
+_JAVA_EXCEPTION = re.compile(r"(?:[a-z][\w$]*\.){2,}[A-Z][\w$]*(?:Exception|Error): ")
+_JAVA_CLASS = re.compile(r"(?:[a-z][\w$]*\.){2,}(?=[A-Z])")
+#: What to do about what a peer says, by a part of its remark.
+_STEPS = {
+    "for the topic: %RETRY%": "no member of that group was ever online: see that its name is right",
+    "for the topic: %DLQ%": "that group has no dead letters: see that its name is right",
+    "No topic route info in name server": "create the topic, or see that its brokers use this name server",
+    "not exist, apply first please": "create the topic, or set autoCreateTopicEnable=true in broker.conf",
+    "subscription group not exist": "create the group, or set autoCreateSubscriptionGroup=true in broker.conf",
+    "consumer's group info not exist": "the broker waits for a heartbeat of the group: that passes by itself",
+    "No accessKey is configured": "the broker asks for an account: give access_key and secret_key",
+    "No acl config for": "the broker knows no such access_key: see its plain_acl.yml",
+    "Check signature failed": "the secret_key is not that of the account: see the broker's plain_acl.yml",
+    "Need admin permission": "take an account with admin: true, or have it set in plain_acl.yml",
+    "No default permission": "take another account, or have the right added in plain_acl.yml",
+}
+
+
+def plain_remark(remark: str) -> str:
+    r"""What a peer says, without the classes and lines of Java's code and without links that lead nowhere.
+
+    Args:
+        remark: Of a response.
+
+    Example:
+        >>> plain_remark("java.lang.IllegalStateException: no disk, org.example.Store.put(Store.java:12)")
+        'no disk'
+        >>> plain_remark("the topic is not there\nSee http://rocketmq.apache.org/docs/faq/ for further details.")
+        'the topic is not there'
+    """
+    for noise in (_FAQ_LINK, _JAVA_FRAME, _JAVA_EXCEPTION, _JAVA_CLASS):
+        remark = noise.sub("", remark)
+    return remark.strip()
+
+
+def step_after(remark: str) -> str | None:
+    """What to do next about what a peer says; `None` where that is not known.
+
+    Args:
+        remark: Of a response.
+
+    Example:
+        >>> step_after("topic[t] not exist, apply first please!")
+        'create the topic, or set autoCreateTopicEnable=true in broker.conf'
+    """
+    return next((step for part, step in _STEPS.items() if part in remark), None)
 
 
 class RmqError(Exception):
@@ -113,17 +170,29 @@ class TlsFileError(RemotingError):
 
 
 class ResponseError(RemotingError):
-    """A request was answered with an error.
+    """A request was answered with an error: says what the peer says of it, and what to do next where that is known.
 
     Attributes:
         code: The code of the response.
-        remark: What the peer says of it.
+        remark: What the peer says of it, as it came.
+        address: Who answered, where that is known.
+
+    Example:
+        >>> print(ResponseError(17, "topic[t] not exist, apply first please!", "10.0.0.1:10911"))
+        CODE: 17  DESC: topic[t] not exist, apply first please! BROKER: 10.0.0.1:10911
+        create the topic, or set autoCreateTopicEnable=true in broker.conf
     """
 
-    def __init__(self, code: int, remark: str = "") -> None:
-        super().__init__(f"CODE: {int(code)}  DESC: {remark}")
+    def __init__(self, code: int, remark: str = "", address: str | None = None) -> None:
+        super().__init__(int(code), remark, address)
         self.code = int(code)
         self.remark = remark
+        self.address = address
+
+    def __str__(self) -> str:
+        broker, step = "" if self.address is None else f" BROKER: {self.address}", step_after(self.remark)
+        text = f"CODE: {self.code}  DESC: {plain_remark(self.remark)}{broker}"
+        return text if step is None else f"{text}\n{step}"
 
 
 class ClientError(RmqError):

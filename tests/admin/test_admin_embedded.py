@@ -149,7 +149,7 @@ def test_the_progress_of_a_group_is_that_on_all_brokers(
     with pytest.raises(ResponseError, match="No topic route info"):
         admin.consume_stats("nobody")
     with online(cluster.name_server, "p2", "beginners", [wants("progress", "*")]):
-        with pytest.raises(ClientError, match="offset table is empty") as raised:
+        with pytest.raises(ClientError, match="has no offsets") as raised:
             admin.consume_stats("beginners")
         assert raised.value.response_code == 206
         assert admin.consume_stats("beginners", "progress").diff_total == 3
@@ -268,7 +268,7 @@ def test_an_admin_is_started_once_and_shut_down_as_often_as_one_likes(cluster: E
         admin.topics()
     with admin:
         assert admin.topics()
-        with pytest.raises(ClientError, match="maybe started once"):
+        with pytest.raises(ClientError, match="was started before"):
             admin.start()
     admin.shutdown()
     with pytest.raises(ClientError, match="shut down"):

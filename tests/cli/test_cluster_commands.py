@@ -300,6 +300,26 @@ def test_exit_codes_say_what_kind_of_trouble_it_was(
     assert run("topic", "list").exit_code == 0
 
 
+def test_errors_have_neither_javas_classes_nor_links_that_lead_nowhere(cluster: EmbeddedCluster) -> None:
+    for words in (
+        ("topic", "show", "nowhere"),
+        ("group", "show", "nobody"),
+        ("group", "dead-letters", "nobody"),
+        ("group", "skip", "nobody", "nowhere"),
+        ("explain", "--group", "nobody"),
+        ("group", "connections", "nobody"),
+        ("topic", "producers", "TBW102", "--group", "nobody"),
+        ("cluster", "config", "broker-x"),
+        ("topic", "create", "t", "--broker", "broker-x"),
+        ("topic", "create", "t", "--cluster", "nowhere"),
+        ("topic", "delete", "TBW102", "--yes"),
+    ):
+        said = run(*words, "-n", cluster.name_server)
+        assert said.exit_code != 0
+        for word in ("faq", "java", "Exception", "org.apache", "AdminExt", "nameserver which"):
+            assert word not in said.output, said.output
+
+
 def test_a_real_process_ends_by_itself(cluster: EmbeddedCluster) -> None:
     result = run_process("topic", "list", "-n", cluster.name_server, "-o", "csv")
     assert (result.returncode, result.stderr) == (0, "")

@@ -68,7 +68,7 @@ class Admin(Explanations, DeadLetters):
         with self._lock:
             if self._is_started:
                 raise ClientError(
-                    "The AdminExt service state not OK, maybe started once",
+                    "the Admin was started before",
                     next_step="an Admin is started once: make a new one",
                 )
             config = self._config.with_pid_instance_name()

@@ -53,7 +53,7 @@ class Asking:
         if self._running is None:
             state = "shut down" if self._is_started else "not started"
             raise ClientError(
-                f"The AdminExt service state not OK: it is {state}",
+                f"the Admin is {state}",
                 next_step="use it as `with rmqfast.Admin(name_server=...) as admin:`, or call start() first",
             )
         return self._running
@@ -89,7 +89,7 @@ class Asking:
         """
         found = dict(self._brokers_of(topic)).get(broker_name)
         if found is None:
-            raise ClientError(f"The broker[{broker_name}] not exist", next_step=f"topic_route({topic!r}) lists them")
+            raise ClientError(f"there is no broker {broker_name}", next_step=f"topic_route({topic!r}) lists them")
         return found
 
     def _masters(self, cluster: str | None = None) -> list[BrokerAddress]:
@@ -101,8 +101,7 @@ class Asking:
         info = self._api.cluster_info(timeout=self._timeout)
         if cluster is not None and cluster not in info.clusters:
             raise ClientError(
-                f"[error] Make sure the specified clusterName exists or the nameserver which connected is correct: "
-                f"{cluster}",
+                f"there is no cluster {cluster}",
                 next_step=f"clusters here: {', '.join(sorted(info.clusters)) or 'none'}",
             )
         names = set(info.brokers) if cluster is None else set(info.clusters[cluster])

@@ -10,6 +10,8 @@ from rmqfast.errors import ClientError
 from rmqfast.remoting import RequestCode
 from rmqfast.remoting.protocol.consumer_connection import Connection, ConsumerConnection, connections_of
 
+_NEXT_STEP = "see that it runs and uses this cluster: brokers know it from its first heartbeat on"
+
 
 class ClientConnections(Progress):
     """What an administrator asks about clients."""
@@ -27,7 +29,7 @@ class ClientConnections(Progress):
             found = self._members_at(broker.address, group)
             if found.connections:
                 return found
-        raise ClientError("Not found the consumer group connection")
+        raise ClientError(f"no member of the group {group} is online", next_step=_NEXT_STEP)
 
     def producer_connections(self, group: str, topic: str) -> list[Connection]:
         """The producers of a group, as the first broker of a topic knows them.
@@ -43,7 +45,7 @@ class ClientConnections(Progress):
             found = connections_of(self._ask(broker.address, code, fields).body)
             if found:
                 return list(found)
-        raise ClientError("Not found the producer group connection")
+        raise ClientError(f"no producer of the group {group} is online", next_step=_NEXT_STEP)
 
     def _members_at(self, address: str, group: str) -> ConsumerConnection:
         fields = {"consumerGroup": group}

@@ -159,5 +159,5 @@ class Clusters(Asking):
         found = dict(self._addresses(brokers.values())).get(broker)
         if found is None:
             known = ", ".join(sorted(brokers)) or "none"
-            raise ClientError(f"The broker[{broker}] not exist", next_step=f"the name server knows {known}")
+            raise ClientError(f"there is no broker {broker}", next_step=f"the name server knows {known}")
         return found

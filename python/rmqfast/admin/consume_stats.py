@@ -16,10 +16,7 @@ from rmqfast.message import MessageQueue
 from rmqfast.remoting import RequestCode, ResponseCode
 from rmqfast.remoting.protocol.json_object import JsonObject
 
-EMPTY = (
-    "Not found the consumer group consume stats, because return offset table is empty, maybe the consumer not "
-    "consume any message"
-)
+_NEXT_STEP = "members tell their offsets within five seconds, once they have queues; those of a broadcast tell none"
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +127,8 @@ class Progress(Topics):
         asked = [self._stats_at(broker, group, topic) for broker in self._brokers_of_group(group, topic)]
         rows = [row for stats in asked for row in stats]
         if not rows:
-            raise ClientError(EMPTY, response_code=ResponseCode.CONSUMER_NOT_ONLINE)
+            code = ResponseCode.CONSUMER_NOT_ONLINE
+            raise ClientError(f"the group {group} has no offsets", response_code=code, next_step=_NEXT_STEP)
         return ConsumeStats(_ordered(rows), sum(stats.consume_tps for stats in asked))
 
     def _stats_at(self, broker: BrokerAddress, group: str, topic: str | None = None) -> ConsumeStats:

@@ -19,6 +19,11 @@ from rmqfast.remoting.protocol.subscription_data import SUB_ALL
 
 #: The ordinal of 5.0.0, from which on broadcasting groups have a type of their own.
 VERSION_5 = 413
+#: What mqadmin prints, as these are its answers.
+NO_OFFSETS = (
+    "Not found the consumer group consume stats, because return offset table is empty, maybe the consumer not "
+    "consume any message"
+)
 BROADCAST = (
     "Not found the consumer group consume stats, because return offset table is empty, the consumer is under the "
     "broadcast mode"
@@ -149,4 +154,5 @@ def track_type(
 def _described(error: ResponseError | ClientError) -> str:
     if isinstance(error, ResponseError):
         return f"CODE:{error.code} DESC:{error.remark}"
-    return f"CODE:{error.response_code} DESC:{error}"
+    has_none = error.response_code == ResponseCode.CONSUMER_NOT_ONLINE
+    return f"CODE:{error.response_code} DESC:{NO_OFFSETS if has_none else error}"

@@ -98,6 +98,7 @@ def exit_code(error: RmqError) -> int:
 def described(error: RmqError) -> str:
     """What went wrong, and what to do next where that is not said already."""
     text = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) and error.filename else str(error)
+    text = "; ".join(text.splitlines())
     step = "; ".join(getattr(error, "__notes__", [])) or NEXT_STEP.get(type(error))
     return f"{text} ({step})" if step else text
 

@@ -110,14 +110,12 @@ class Access:
 
     def next_step(self, error: RmqError) -> str | None:
         """What to do about an error of a cluster that is guarded; `None` about all others."""
-        text, from_where = str(error).lower(), {name: f"it comes from {where}" for name, where in self.sources.items()}
+        text = str(error).lower()
         steps = {
-            "no accesskey is configured": f"this broker asks for an account: {_asked('access_key')}; and its secret",
-            "no acl config for": f"the broker knows no such access key: {from_where.get('access_key')}",
-            "check signature failed": f"the secret key is not that of the account: {from_where.get('secret_key')}",
-            "need admin permission": "take an account with admin: true, or have it set in plain_acl.yml",
-            "no default permission": "take another account, or have the right added in plain_acl.yml",
-            "unknownissuer": f"the server is not signed by who is trusted: {from_where.get('tls_trust')}",
+            "no accesskey is configured": f"{_asked('access_key')}; and its secret",
+            "no acl config for": f"the access key comes from {self.sources.get('access_key')}",
+            "check signature failed": f"the secret key comes from {self.sources.get('secret_key')}",
+            "unknownissuer": f"who is trusted comes from {self.sources.get('tls_trust')}: it did not sign the server",
             "certificaterequired": f"the server asks who you are: {_asked('tls_certificate')}; and its key",
             "is closed": None if self._wants_tls else f"a server that takes TLS only ends others so: {_asked('tls')}",
         }

@@ -90,8 +90,8 @@ def assert_same_answer(rows: list[dict[str, Any]], directory: Path) -> int:
             found = loaded(directory / f"load{number}", row)
             assert found.get("offsets") == (sorted(answer["offsets"]) if "offsets" in answer else None), row
             assert found["read"] == answer["read"], row
-            if "error" in answer:
-                assert found["error"].startswith(answer["error"].split("\n")[0]), row
+            if "error" in answer:  # in our words
+                assert "expected the offsets of a group" in found["error"], row
             continue
         store = store_in(directory, row["group"])
         for queue, offset in row["offsets"]:
@@ -223,7 +223,7 @@ def test_a_file_cut_anywhere_gives_the_one_before_it(tmp_path: Path, length: int
 def test_what_is_no_offset_is_said_with_the_file_and_what_to_do(tmp_path: Path, text: str) -> None:
     store = store_in(tmp_path)
     put(store, text, text)
-    with pytest.raises(ClientError, match="maybe fastjson version too low") as raised:
+    with pytest.raises(ClientError, match="expected the offsets of a group, got what cannot be read") as raised:
         store.load()
     assert str(bak_of(store)) in str(raised.value)
     assert "begin anew" in str(raised.value)

@@ -366,7 +366,8 @@ def test_an_account_may_send_where_it_may_and_is_told_where_not(tmp_path: Path) 
         for topic, given in (("others", account), ("orders", account | {"secret_key": "87654321"}), ("orders", {})):
             text = refused(scene, topic, {"body": [b"x"] * 3}, **given)
             assert f"row 0 {{topic: '{topic}', body: 1 bytes b'x'}} and 2 more with it: topic {topic}, queue " in text
-            assert "CODE: 1  DESC: org.apache.rocketmq.acl.common.AclException: " in text
+            assert "CODE: 1  DESC: " in text
+            assert "AclException" not in text
             assert "87654321" not in text
 
 

@@ -114,7 +114,7 @@ class LocalFileOffsetStore:
             return _in_file(self._backup) or {}
         except RemotingProtocolError as error:
             raise ClientError(
-                f"readLocalOffset Exception, maybe fastjson version too low: {self._backup}: {error}",
+                f"{self._backup}: expected the offsets of a group, got what cannot be read: {error}",
                 next_step=f"put a sound file in its place, or remove {self.path.parent} to begin anew",
             ) from error
 

@@ -256,9 +256,7 @@ class PullApi:
         """
         status = _STATUS.get(answer.code)
         if status is None:
-            error = ResponseError(answer.code, answer.remark or "")
-            error.args = (f"{error} BROKER: {address}",)
-            raise error
+            raise ResponseError(answer.code, answer.remark or "", address)
         fields = answer.ext_fields or {}
         try:
             self._suggested[queue] = int(fields["suggestWhichBrokerId"])

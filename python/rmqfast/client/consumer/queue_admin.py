@@ -105,4 +105,4 @@ class QueueAdmin:
         try:
             return ask(address)
         except RemotingError as error:
-            raise ClientError(f"Invoke Broker[{address}] exception: {error}") from error
+            raise ClientError(f"the broker {address} does not tell: {error}") from error

@@ -58,7 +58,9 @@ class SendBack:
                 timeout=self._timeout,
             )
         except (RemotingError, ClientError) as error:
-            _log.error("sendMessageBack Exception, %s: %s", group, error)
+            _log.warning(
+                "group %s: a message goes to the topic of retries, as its broker does not take it: %s", group, error
+            )
             import_module("rmqfast.client.producer")  # the layer above, whose import makes the producer known
             self._instance.inner_producer.send(retry_message(message, topic, group, self._times))
 

@@ -11,11 +11,7 @@ from rmqfast.client.instance.routes import RouteTable
 from rmqfast.errors import ClientError, RemotingError, ResponseError
 from rmqfast.remoting.protocol.subscription_data import SubscriptionData
 
-_NOT_ANSWERED = (
-    "Check client in broker error, maybe because you use {0} to filter message, but server has not been upgraded to "
-    "support!This error would not affect the launch of consumer, but may has impact on message receiving if you have "
-    "use the new features which are not supported by server, please check the log!"
-)
+_NOT_ANSWERED = "no broker says whether it takes the expression, which is of the type {0}"
 
 
 def check_expressions(

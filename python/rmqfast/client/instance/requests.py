@@ -105,10 +105,7 @@ def checked(response: Response, address: str | None = None) -> Response:
     """
     if response.code == ResponseCode.SUCCESS:
         return response
-    broker = "" if address is None else f" BROKER: {address}"
-    error = ResponseError(response.code, response.remark or "")
-    error.args = (f"{error}{broker}",)
-    raise error
+    raise ResponseError(response.code, response.remark or "", address)
 
 
 def _text(value: object) -> str:

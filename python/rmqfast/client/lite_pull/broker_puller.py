@@ -13,7 +13,7 @@ from typing import Protocol
 from rmqfast._native import Fetched, PullerEvent
 from rmqfast.client.lite_pull.assigned_queues import AssignedQueue, AssignedQueues
 from rmqfast.client.lite_pull.cached_batch import CachedBatch
-from rmqfast.errors import ChannelClosedError, RmqError
+from rmqfast.errors import ChannelClosedError, RmqError, plain_remark
 from rmqfast.message import MessageQueue
 from rmqfast.remoting.protocol.subscription_data import SubscriptionData
 
@@ -196,7 +196,7 @@ class BrokerPuller:
             if pulled is None or pulled.native_epoch != item.epoch:
                 return
             if item.status == "FAILED":
-                _log.warning("a pull of %s failed, and is tried again: %s", queue, item.remark)
+                _log.warning("a pull of %s failed, and is tried again: %s", queue, plain_remark(item.remark))
                 return
             batch = _batch(pulled, item)
             if not self._cache.advance(pulled.assigned, pulled.epoch, item.next_begin_offset, batch):

@@ -311,7 +311,9 @@ class LitePullConsumer(LitePullConsumerImpl):
         self._check_running()
         offset = self._offsets.read_offset(self._wrapped(queue), ReadOffsetType.MEMORY_FIRST_THEN_STORE)
         if offset == UNREACHABLE:
-            raise ClientError("Fetch consume offset from broker exception", next_step="see that the broker runs")
+            raise ClientError(
+                f"the broker {queue.broker_name} does not tell an offset", next_step="a warning in the log says why"
+            )
         return offset
 
     def offset_for_timestamp(self, queue: MessageQueue, timestamp: int) -> int:

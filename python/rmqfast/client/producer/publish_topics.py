@@ -89,4 +89,4 @@ class PublishTopics(Sending):
         try:
             self._instance.api.ask(address, code, fields, timeout=_CREATE_TIMEOUT)
         except RmqError as error:
-            raise ClientError(f"create topic to broker exception: {error}") from error
+            raise ClientError(f"no broker makes the topic: {error}") from error

@@ -94,9 +94,7 @@ def result_of(response: Response, queue: MessageQueue, unique_id: str, address: 
     """
     status = STATUSES.get(response.code)
     if status is None:
-        error = ResponseError(response.code, response.remark or "")
-        error.args = (f"{error} BROKER: {address}",)
-        raise error
+        raise ResponseError(response.code, response.remark or "", address)
     fields = response.ext_fields or {}
     try:
         offset_msg_id, queue_id, offset = fields["msgId"], int(fields["queueId"]), int(fields["queueOffset"])

@@ -127,7 +127,9 @@ class TransactionProducer(Producer):
             sent = self._send_anywhere(outgoing, queues, left, (message,))
         except RmqError as error:
             code = getattr(error, "response_code", getattr(error, "code", -1))
-            raise ClientError("send message Exception", response_code=code, next_step=str(error)) from error
+            raise ClientError(
+                "the message of the transaction was not sent", response_code=code, next_step=str(error)
+            ) from error
         sent = sent._replace(transaction_id=outgoing.unique_id)
         state, remark = self._execute(message, argument, sent)
         self._end_own(message, sent, state, remark)

@@ -18,6 +18,7 @@ from __future__ import annotations
 from typing import NamedTuple, Protocol
 
 from rmqfast.client.ranges.queue_range import QueueRange
+from rmqfast.errors import plain_remark, step_after
 from rmqfast.remoting import ResponseCode
 
 #: Refusals that no time will change: what the account, the topic or the group may, and how the broker is configured.
@@ -146,7 +147,7 @@ class RangeProgress:
         return self.trouble.startswith(_EARLY)
 
     def _refused(self, answer: Answer) -> Verdict:
-        text = f"CODE: {answer.code}  DESC: {answer.remark}" if answer.code >= 0 else answer.remark
+        text = f"CODE: {answer.code}  DESC: {plain_remark(answer.remark)}" if answer.code >= 0 else answer.remark
         if not self.ends_early:
             self.trouble = text
         is_final = answer.code in _FINAL or (answer.code > 0 and any(part in answer.remark for part in _FINAL_TEXTS))
@@ -182,7 +183,7 @@ def next_step_of(refusal: str) -> str:
     """
     if _NO_SQL in refusal:
         return "set enablePropertyFilter=true in its broker.conf; or read all messages and filter by properties['...']"
-    return "what the account, the group and the topic may is configured at the broker"
+    return step_after(refusal) or "what the account, the group and the topic may is configured at the broker"
 
 
 _EARLY = "the queue ends at "
