@@ -49,6 +49,8 @@ _JAVA_FRAME = re.compile(r",?\s*(?:at )?(?:[\w$]+\.)+[\w$<>]+\([\w$]+\.java:\d+\
 #: The class of an exception before its message, and any class with its package.
 _JAVA_EXCEPTION = re.compile(r"(?:[a-z][\w$]*\.){2,}[A-Z][\w$]*(?:Exception|Error): ")
 _JAVA_CLASS = re.compile(r"(?:[a-z][\w$]*\.){2,}(?=[A-Z])")
+#: Characters of a remark that is left as it is: no broker of RocketMQ says as much.
+_LONG_REMARK = 10_000
 #: What to do about what a peer says, by a part of its remark.
 _STEPS = {
     "for the topic: %RETRY%": "no member of that group was ever online: see that its name is right",
@@ -77,6 +79,8 @@ def plain_remark(remark: str) -> str:
         >>> plain_remark("the topic is not there\nSee http://rocketmq.apache.org/docs/faq/ for further details.")
         'the topic is not there'
     """
+    if len(remark) > _LONG_REMARK:
+        return remark
     for noise in (_FAQ_LINK, _JAVA_FRAME, _JAVA_EXCEPTION, _JAVA_CLASS):
         remark = noise.sub("", remark)
     return remark.strip()
