@@ -11,7 +11,7 @@ import pytest
 import rmqfast
 
 #: The extension has no docstrings of its own to run, Spark needs a session, and `__main__` is the program.
-ELSEWHERE = ("rmqfast._native", "rmqfast.spark", "rmqfast.cli.__main__")
+ELSEWHERE = ("rmqfast._native", "rmqfast.spark", "rmqfast.__main__")
 MODULES = [
     each.name for each in pkgutil.walk_packages(rmqfast.__path__, "rmqfast.") if not each.name.startswith(ELSEWHERE)
 ]

@@ -181,7 +181,7 @@ class Rmqfast(Side):
     def launch(self) -> None:
         ports = ("--namesrv-port", self.name_server_port, "--broker-port", self.broker_port)
         where = ("--store", self.directory / "store", "-c", self._conf)
-        command = [sys.executable, "-m", "rmqfast.cli", "server", *ports, *where]
+        command = [sys.executable, "-m", "rmqfast", "server", *ports, *where]
         with (self.directory / "server.log").open("wb") as log:
             self._process = subprocess.Popen(list(map(str, command)), stdout=log, stderr=log, cwd=ROOT)
 

@@ -13,7 +13,7 @@ from typer.testing import CliRunner, Result
 
 from rmqfast.cli.app import app
 
-COMMAND = (sys.executable, "-m", "rmqfast.cli")
+COMMAND = (sys.executable, "-m", "rmqfast")
 
 
 def run(*arguments: str | Path) -> Result:

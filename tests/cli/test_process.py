@@ -118,7 +118,7 @@ def test_a_terminal_gets_a_bold_header_unless_it_wants_no_colour(golden_store: P
     assert len(plain.splitlines()) == 4
 
 
-def test_the_modules_and_the_command_are_the_same() -> None:
-    commands = [[str(Path(sys.executable).with_name("rmqfast"))], [sys.executable, "-m", "rmqfast"], COMMAND]
+def test_the_module_and_the_command_are_the_same() -> None:
+    commands = [[str(Path(sys.executable).with_name("rmqfast"))], COMMAND]
     helped = [subprocess.run([*command, "--help"], capture_output=True, check=True).stdout for command in commands]
-    assert helped[0] == helped[1] == helped[2] != b""
+    assert helped[0] == helped[1] != b""

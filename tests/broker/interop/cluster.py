@@ -104,7 +104,7 @@ class OurCluster:
         conf.write_text("".join(f"{line}\n" for line in (*BASE, *DISK, paths, *self.properties)))
         log = (self.directory / "server.log").open("ab")
         ports = ("--namesrv-port", self.name_server_port, "--broker-port", self.broker_port)
-        command = [*NICE, sys.executable, "-m", "rmqfast.cli", "server", *ports, "--store", self.store, "-c", conf]
+        command = [*NICE, sys.executable, "-m", "rmqfast", "server", *ports, "--store", self.store, "-c", conf]
         path = os.pathsep.join(
             filter(None, (str(Path(rmqfast.__file__).parents[1]), str(ROOT), os.environ.get("PYTHONPATH")))
         )

@@ -44,7 +44,7 @@ class Server:
         return f"127.0.0.1:{self._ports[0]}"
 
     def start(self) -> None:
-        command = [sys.executable, "-m", "rmqfast.cli", "server", "--namesrv-port", str(self._ports[0])]
+        command = [sys.executable, "-m", "rmqfast", "server", "--namesrv-port", str(self._ports[0])]
         command += ["--broker-port", str(self._ports[1]), "--store", str(self._directory / "store")]
         command += ["-c", str(self._directory / "broker.conf")]
         self._process = _started(command, self._directory / "server.log")
