@@ -172,3 +172,14 @@ def test_a_plan_changes_nothing_and_tells_what_goes(tmp_path: Path) -> None:
     assert not any(Path(file.file).exists() for file in files)
     with pytest.raises(StoreNotFoundError):
         plan_clean(tmp_path / "nowhere")
+
+
+def test_a_store_is_sound_whose_topic_was_removed_and_made_again(tmp_path: Path) -> None:
+    with opened(tmp_path) as store:
+        for queue_id in (0, 1):
+            store.append(Message("orders", b"old", queue_id=queue_id))
+        store.clean_unused_topics([])
+        store.append(Message("orders", b"new", queue_id=0))
+    with rmqfast.open_store(tmp_path) as reader:
+        report = reader.verify()
+        assert (report.damage, report.units, report.forgotten) == ([], 1, 2)

@@ -6,6 +6,7 @@ use crate::Result;
 use crate::format::message::Message;
 use crate::store::commit_log::RecordReader;
 use crate::store::multi_dispatch::LMQ;
+use crate::store::removed_topics::RemovedTopics;
 use crate::store::{MessageStore, QueueKind};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -15,6 +16,7 @@ pub(super) struct Queues<'a> {
     cursors: HashMap<String, BTreeMap<i32, Cursor>>,
     listed_to: u64,
     forgotten: BTreeSet<String>,
+    removed: RemovedTopics,
 }
 
 impl<'a> Queues<'a> {
@@ -28,7 +30,8 @@ impl<'a> Queues<'a> {
             }
         }
         cursors.retain(|_, queues| !queues.is_empty());
-        Ok(Self { store, cursors, listed_to: store.dispatched_to()?, forgotten: BTreeSet::new() })
+        let removed = RemovedTopics::load(store.root()).unwrap_or_default(); // a file that cannot be read is damage of its own
+        Ok(Self { store, cursors, listed_to: store.dispatched_to()?, forgotten: BTreeSet::new(), removed })
     }
 
     /// A record of the log: some queue lists it.
@@ -45,6 +48,8 @@ impl<'a> Queues<'a> {
         };
         match outcome {
             Outcome::Listed => report.units += 1,
+            // where the topic was made again, its queues begin anew
+            Outcome::Misled(_) | Outcome::Unlisted(_) if self.removed.has(&topic, message) => report.forgotten += 1,
             Outcome::Misled(_) | Outcome::Unlisted(_) if offset >= self.listed_to => report.unlisted += 1,
             Outcome::Misled(damage) => report.damage.push(damage),
             Outcome::Unlisted(reason) => report.damage.push(self.store.log().damage(offset, 0, reason)),
