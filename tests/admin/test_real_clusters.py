@@ -200,6 +200,10 @@ def test_the_eight_messages_of_article_004_with_javas_consumers(
         assert sorted(conflict.expressions.values()) == ["TagA", "TagB"]
         held = owners()
         other = next(name for name, expression in conflict.expressions.items() if expression != kept)
+        (whole, *own) = [each for each in admin.explain(group).subscriptions if each.topic == topic]
+        assert whole.subscription is not None
+        assert (whole.client_id, whole.subscription.sub_string) == (None, kept)
+        assert {each.client_id: each.differs for each in own} == {name: name == other for name in conflict.expressions}
         sent = [producer.send(Message(topic, b"B%d" % n, tags=kept), queue) for n, queue in enumerate(queues * 2)]
         messages = [admin.view_message(each.offset_msg_id) for each in sent]
         until(lambda: admin.consume_stats(group, topic).diff_total == 0)
