@@ -11,8 +11,9 @@ import pytest
 
 from tests import golden_stores
 from tests.cli.command_line import run
-from tests.cli.test_ingest import STORE, day, written
+from tests.cli.test_ingest import ODD_TOPICS, STORE, day, written
 from tests.golden_stores import PathOf
+from tests.reference.writer import Message, Options, write_store
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -41,7 +42,7 @@ def test_what_damage_leaves_is_written_and_the_places_end_the_ingest_with_code_1
     golden_store: PathOf, tmp_path: Path
 ) -> None:
     store, out = golden_store("damaged-4.9.4"), tmp_path / "out"
-    result = run("ingest", store, "--out", out, "--on-damage", "warn", "-o", "json")
+    result = run("ingest", store, "--out", out, "--engine", "columnar", "--on-damage", "warn", "-o", "json")
     wanted = golden_stores.expected_rows("damaged-4.9.4")
     assert (result.exit_code, json.loads(result.stdout)[0]["rows"]) == (1, len(wanted))
     assert not list(golden_stores.differences(written(out), [row | {"day": day(row)} for row in wanted]))
@@ -50,12 +51,28 @@ def test_what_damage_leaves_is_written_and_the_places_end_the_ingest_with_code_1
     assert place.startswith(f"  {store}/commitlog/00000000000001048576 offset 1508364, 24117 bytes: ")
 
 
+def test_spark_and_this_process_write_the_same(spark: SparkSession, golden_store: PathOf, tmp_path: Path) -> None:
+    odd = write_store(tmp_path / "odd", [Message(topic, b"body") for topic in ODD_TOPICS], Options()).path
+    for number, store in enumerate((golden_store(STORE), odd)):
+        outs = {engine: tmp_path / f"{engine}-{number}" for engine in ("arrow", "local")}
+        for engine, out in outs.items():
+            assert run("ingest", store, "--out", out, "--engine", engine).exit_code == 0
+        by_spark, here = (spark.read.parquet(str(out)) for out in outs.values())
+        assert here.schema == by_spark.schema
+        rows = [sorted(frame.collect(), key=lambda row: row["physical_offset"]) for frame in (by_spark, here)]
+        assert rows[0]
+        assert rows[1] == rows[0]
+        names = [{str(path.relative_to(out)) for path in out.glob("*/*")} for out in outs.values()]
+        assert names[1] == names[0]
+        assert [(out / "_SUCCESS").stat().st_size for out in outs.values()] == [0, 0]
+
+
 def test_a_bar_is_told_of_the_progress(golden_store: PathOf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[tuple[int, int]] = []
     monkeypatch.setattr("rmqfast.cli.ingest.bar", lambda _: nullcontext(lambda *at: told.append(at)))
     monkeypatch.setattr("rmqfast.spark.ingest.POLL_SECONDS", 0.001)
     monkeypatch.setattr("rmqfast.spark.ingest.TASK_BYTES", 1 << 20)  # a store of 3 MiB
-    run("ingest", golden_store(STORE), "--out", tmp_path / "out")
+    run("ingest", golden_store(STORE), "--out", tmp_path / "out", "--engine", "columnar")
     assert all(0 <= done <= total for done, total in told)
     done, total = told[-1]
     assert done == total > 1

@@ -1,11 +1,12 @@
-"""`rmqfast ingest`: a store as Parquet files, by Spark."""
+"""`rmqfast ingest`: a store as Parquet files, written here or by Spark."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -15,11 +16,16 @@ from rmqfast.cli.output import Form, write_facts
 from rmqfast.cli.progress import bar
 from rmqfast.errors import ArgumentError
 from rmqfast.store import open_store
-
-if TYPE_CHECKING:
-    from rmqfast.spark.ingest import Ingested
+from rmqfast.store.parquet import write_parquet
+from rmqfast.store.report import Ingested
 
 __all__ = ["facts", "ingest"]
+
+ModeName = Literal["error", "append", "overwrite"]
+ENGINES = (
+    "local writes in this process; columnar, arrow and pandas say how rows come into Spark; "
+    "auto is local, or Spark where --master is given or --out is a URL."
+)
 
 
 class Mode(StrEnum):
@@ -31,9 +37,10 @@ class Mode(StrEnum):
 
 
 class Engine(StrEnum):
-    """How rows come from the store into Spark."""
+    """What writes the files: this process, or Spark, and how rows come into it."""
 
     AUTO = "auto"
+    LOCAL = "local"
     COLUMNAR = "columnar"
     ARROW = "arrow"
     PANDAS = "pandas"
@@ -49,42 +56,77 @@ class OnDamage(StrEnum):
 def ingest(
     directory: Directory,
     *,
-    out: Annotated[str, typer.Option(help="Where to write: a path or URL that Spark writes to.")],
+    out: Annotated[str, typer.Option(help="Where to write: a path, or a URL that Spark writes to.")],
     topic: Annotated[list[str] | None, typer.Option(help="Only this topic; repeatable; all without it.")] = None,
     tags: Tags = "*",
     start_time: StartTime = None,
     end_time: EndTime = None,
-    master: Annotated[str, typer.Option(help="Spark's master.")] = "local[*]",
-    engine: Annotated[Engine, typer.Option(help="How rows come into Spark.")] = Engine.AUTO,
+    master: Annotated[str | None, typer.Option(help="Spark's master; local[*] unless given.")] = None,
+    engine: Annotated[Engine, typer.Option(help=ENGINES)] = Engine.AUTO,
     mode: Annotated[Mode, typer.Option(help="What to do where the output exists.")] = Mode.ERROR,
     on_damage: Annotated[OnDamage, typer.Option(help="What to do about bytes that cannot be read.")] = OnDamage.FAIL,
     output: Output = Form.TABLE,
 ) -> None:
-    """Writes messages to Parquet, by day (of store_timestamp, UTC) and topic, with Spark on this machine."""
+    """Writes messages to Parquet, by day (of store_timestamp, UTC) and topic.
+
+    This process writes them, without Spark, unless --master, an engine of Spark's or a URL as --out asks for Spark.
+    """
+    chosen = chosen_engine(engine, master, out)
+    write = locally if chosen is Engine.LOCAL else partial(with_spark, master=master or "local[*]", engine=chosen)
+    done = write(
+        directory,
+        topic,
+        out,
+        mode=mode.value,
+        tags=tags,
+        start_time=start_time,
+        end_time=end_time,
+        on_damage=on_damage.value,
+    )
+    write_facts(output, {"out": out, **facts(done)})
+    end_with_damage(done.damage)
+
+
+def chosen_engine(engine: Engine, master: str | None, out: str) -> Engine:
+    """The engine: local where auto needs no Spark.
+
+    Raises:
+        ArgumentError: Local, together with what only Spark can do.
+    """
+    needs_spark = "--master" if master is not None else "a URL as --out" if "://" in out else None
+    if engine is Engine.LOCAL and needs_spark:
+        raise ArgumentError(f"--engine: expected auto, columnar, arrow or pandas with {needs_spark}, got local")
+    return Engine.LOCAL if engine is Engine.AUTO and not needs_spark else engine
+
+
+def locally(directory: Path, topics: Sequence[str] | None, out: str, *, mode: ModeName, **options: Any) -> Ingested:
+    """Writes the files in this process."""
+    check_free(out, mode)
+    with open_store(directory) as store, bar("writing Parquet") as progress:
+        return write_parquet(store, out, topics, mode=mode, progress=progress, **options)
+
+
+def with_spark(
+    directory: Path,
+    topics: Sequence[str] | None,
+    out: str,
+    *,
+    master: str,
+    engine: Engine,
+    mode: ModeName,
+    **options: Any,
+) -> Ingested:
+    """Has Spark write the files."""
     from rmqfast.spark.local import check_pyspark, session
 
     check_pyspark()
-    check_store(directory, topic, tags)
+    check_store(directory, topics, options["tags"])
     check_free(out, mode)
     from rmqfast.spark.ingest import ingest as ingest_store
 
     # the bar first: a JVM takes seconds to start
     with bar("writing Parquet with Spark") as progress, session("rmqfast ingest", master=master) as spark:
-        done = ingest_store(
-            spark,
-            directory,
-            topic,
-            out,
-            mode=mode.value,
-            progress=progress,
-            tags=tags,
-            start_time=start_time,
-            end_time=end_time,
-            engine=engine.value,
-            on_damage=on_damage.value,
-        )
-    write_facts(output, {"out": out, **facts(done)})
-    end_with_damage(done.damage)
+        return ingest_store(spark, directory, topics, out, mode=mode, progress=progress, engine=engine.value, **options)
 
 
 def check_store(directory: Path, topics: Sequence[str] | None, tags: str) -> None:
@@ -94,9 +136,9 @@ def check_store(directory: Path, topics: Sequence[str] | None, tags: str) -> Non
             store.scan(topic, tags=tags, columns=["topic"])
 
 
-def check_free(out: str, mode: Mode) -> None:
+def check_free(out: str, mode: ModeName) -> None:
     """Raises ArgumentError where the output exists and shall not; what a URL says, Spark finds out."""
-    if mode is Mode.ERROR and Path(out).exists():
+    if mode == "error" and Path(out).exists():
         raise ArgumentError(f"--out: {out} exists; --mode append or --mode overwrite writes there nevertheless")
 
 

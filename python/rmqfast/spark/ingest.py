@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from rmqfast.errors import ArgumentError, CorruptError, StoreError
@@ -16,12 +16,13 @@ from rmqfast.message import Damage
 from rmqfast.spark.columnar import plain_error
 from rmqfast.spark.reader import read_store
 from rmqfast.store import open_store
+from rmqfast.store.report import Ingested
 
 if TYPE_CHECKING:
     from pyspark.accumulators import Accumulator
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["Ingested", "Progress", "ingest", "read_all"]
+__all__ = ["Progress", "ingest", "read_all"]
 
 Progress = Callable[[int, int], None]
 """Called now and then with the tasks that are done, and all tasks that are known."""
@@ -32,23 +33,6 @@ POLL_SECONDS = 0.2
 TASK_BYTES = 16 << 20
 TASKS_PER_CORE = 4
 DAY_MS = 86_400_000
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Ingested:
-    """What an ingest wrote, or a read read.
-
-    Attributes:
-        rows: Messages.
-        bytes: Bytes of their records in the commit log.
-        seconds: Time from the start of the job to its end.
-        damage: Places that an ingest could not read, where damage does not end it.
-    """
-
-    rows: int
-    bytes: int
-    seconds: float
-    damage: tuple[Damage, ...] = ()
 
 
 def ingest(

@@ -1,4 +1,4 @@
-"""What `MessageStore.info` and `MessageStore.verify` say."""
+"""What comes of what is done with a store: at a glance, checked, exported, written as Parquet."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 
 from rmqfast.message import Damage
 
-__all__ = ["ExportReport", "IndexFile", "StoreInfo", "VerifyReport"]
+__all__ = ["ExportReport", "IndexFile", "Ingested", "StoreInfo", "VerifyReport"]
 
 
 class IndexFile(NamedTuple):
@@ -145,3 +145,20 @@ class ExportReport:
     def ok(self) -> bool:
         """Whether nothing was left out."""
         return not self.damage
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ingested:
+    """What an ingest wrote, or a read read.
+
+    Attributes:
+        rows: Messages.
+        bytes: Bytes of their records in the commit log.
+        seconds: Time from the start of the job to its end.
+        damage: Places that an ingest could not read, where damage does not end it.
+    """
+
+    rows: int
+    bytes: int
+    seconds: float
+    damage: tuple[Damage, ...] = ()

@@ -1,0 +1,153 @@
+"""A directory that appears whole or not at all: it is made beside its place, and takes it at the end."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import Literal
+
+from rmqfast.errors import ArgumentError, StoreBusyError, StoreError, StoreIOError
+
+__all__ = ["Mode", "new_directory"]
+
+Mode = Literal["error", "append", "overwrite"]
+NEW, OLD = "new", "old"
+
+
+@contextmanager
+def new_directory(out: Path, mode: Mode) -> Iterator[Path]:
+    """A directory for the block, empty at first, whose files are at `out` when the block has ended.
+
+    Until then it is in `out` + ".partial", which goes with any error; one that a killed process left goes with the next
+    call. What an overwrite replaces waits in there, and comes back where the new directory cannot take its place.
+
+    Args:
+        out: Where it shall be; directories above it are made.
+        mode: What to do where `out` exists: "append" adds the files and leaves all others as they are, "overwrite"
+            replaces all of it.
+
+    Raises:
+        ArgumentError: `out` exists and shall not, or is a file; a stranger's directory has the name of the partial one.
+        StoreBusyError: Another process writes to `out`.
+        StoreIOError: The operating system refused, as for a full disk.
+
+    Example:
+        >>> out = getfixture("tmp_path") / "out"
+        >>> with new_directory(out, "error") as directory:
+        ...     _ = (directory / "orders.txt").write_text("paid")
+        ...     out.exists()
+        False
+        >>> [path.name for path in out.iterdir()]
+        ['orders.txt']
+    """
+    if not out.name:
+        raise ArgumentError(f"out: expected a path that ends in a name, got {out}")
+    out = out.resolve()  # behind a link, what it leads to is replaced, not the link
+    partial = out.with_name(f"{out.name}.partial")
+    try:
+        with _parents(out), _owned(partial):
+            try:
+                _put_back(partial / OLD, out)
+                _check(out, mode)
+                for left in (NEW, OLD):
+                    shutil.rmtree(partial / left, ignore_errors=True)
+                (partial / NEW).mkdir()
+                yield partial / NEW
+                _place(partial / NEW, out, partial / OLD, mode)
+            finally:
+                _put_back(partial / OLD, out)
+                shutil.rmtree(partial)
+    except OSError as error:
+        if isinstance(error, StoreError):
+            raise
+        said = os.strerror(error.errno).lower() if error.errno else str(error)
+        raise StoreIOError(error.errno, said, str(error.filename or out)) from None
+
+
+@contextmanager
+def _parents(out: Path) -> Iterator[None]:
+    """Makes the directories above; those that were not there go with an error."""
+    missing = [parent for parent in out.parents if not parent.exists()]
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        yield
+    except BaseException:
+        for parent in missing:
+            with suppress(OSError):
+                parent.rmdir()
+        raise
+
+
+@contextmanager
+def _owned(partial: Path) -> Iterator[None]:
+    """Makes the directory, or takes the one that a killed process left, and keeps others out."""
+    partial.mkdir(exist_ok=True)
+    directory = os.open(partial, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        try:
+            fcntl.flock(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # whoever had it may have removed it before it was locked here
+            is_there = os.path.samestat(os.fstat(directory), partial.stat())
+        except (BlockingIOError, FileNotFoundError):
+            is_there = False
+        if not is_there:
+            error = StoreBusyError(f"{partial}: another process writes to it")
+            error.add_note("wait until it has ended, or write elsewhere")
+            raise error
+        if not {entry.name for entry in partial.iterdir()} <= {NEW, OLD}:
+            raise ArgumentError(f"out: expected a path beside which OUT.partial is free, got {partial}")
+        yield
+    finally:
+        os.close(directory)
+
+
+def _check(out: Path, mode: Mode) -> None:
+    if mode == "error" and out.exists():
+        raise ArgumentError(f"out: expected a path where nothing is yet, got {out}; or mode append or overwrite")
+    if mode == "append" and out.exists() and not out.is_dir():
+        raise ArgumentError(f"out: expected a directory to append to, got the file {out}")
+
+
+def _place(new: Path, out: Path, old: Path, mode: Mode) -> None:
+    if mode == "append" and out.exists():
+        _add(new, out)
+    else:
+        if mode == "overwrite" and out.exists():
+            out.rename(old)
+        new.rename(out)
+    parent = os.open(out.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(parent)
+    finally:
+        os.close(parent)
+
+
+def _put_back(old: Path, out: Path) -> None:
+    """What was to be replaced returns where nothing took its place."""
+    if old.exists() and not out.exists():
+        old.rename(out)
+
+
+def _add(new: Path, out: Path) -> None:
+    """Moves files and makes directories, all or none; a file that is there already stays."""
+    with ExitStack() as undo:
+        for path in sorted(new.rglob("*")):
+            target = out / path.relative_to(new)
+            if target.exists():
+                continue
+            if path.is_dir():
+                undo.callback(_remove_empty, target)
+                target.mkdir()
+            else:
+                undo.callback(target.unlink, missing_ok=True)
+                path.rename(target)
+        undo.pop_all()
+
+
+def _remove_empty(directory: Path) -> None:
+    with suppress(OSError):
+        directory.rmdir()

@@ -1,0 +1,186 @@
+"""Messages of a store as Parquet files by day and topic: what Spark's `partitionBy` makes, without Spark."""
+
+from __future__ import annotations
+
+import os
+import time
+import uuid
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from itertools import count
+from pathlib import Path
+from queue import LifoQueue
+from typing import Literal, NamedTuple
+
+from rmqfast.errors import ArgumentError, CorruptError, DamageWarning
+from rmqfast.message import Damage
+from rmqfast.store.new_directory import Mode, new_directory
+from rmqfast.store.partition_files import PartitionFiles
+from rmqfast.store.reader import MessageStore
+from rmqfast.store.report import Ingested
+from rmqfast.store.request import ScanRequest, Time, one_or_several, time_range
+from rmqfast.store.scan import Scan, imported
+
+__all__ = ["write_parquet"]
+
+#: A thread reads so many bytes of the log, then writes them: its memory is a few times that.
+PIECE_BYTES = 16 << 20
+PIECE_ROWS = 1 << 20
+MOST_THREADS = 8
+#: Files that all threads together have open.
+MOST_OPEN = 512
+MOST_LISTED = 20
+#: The empty file that Spark leaves once all is written; what runs next may wait for it.
+SUCCESS = "_SUCCESS"
+Piece = tuple[str, int, int, bool]
+
+
+class Written(NamedTuple):
+    """What became of a piece of the log."""
+
+    rows: int
+    bytes: int
+    damage: list[Damage]
+
+
+def write_parquet(
+    store: MessageStore,
+    out: str | os.PathLike[str],
+    topics: Sequence[str] | None = None,
+    *,
+    tags: str = "*",
+    start_time: Time | None = None,
+    end_time: Time | None = None,
+    mode: Mode = "error",
+    on_damage: Literal["fail", "warn"] = "fail",
+    progress: Callable[[int, int], object] | None = None,
+) -> Ingested:
+    """Writes messages to Parquet as `out/day=2026-11-21/topic=orders/`; the day is that of `store_timestamp`, in UTC.
+
+    Columns, types and names of directories are those that `rmqfast.spark.ingest` has Spark write. Each core writes
+    files of its own. Nothing changes at `out` before all of it is on the disk: it is made beside it, as `out` +
+    ".partial".
+
+    Args:
+        store: The store.
+        out: Where to write: a directory of this machine.
+        topics: Topics; None is all.
+        tags: Tag expression, as "A || B".
+        start_time: Store timestamps from here on: milliseconds, ISO 8601, datetime.
+        end_time: Store timestamps before this.
+        mode: What to do where `out` exists; "append" leaves all files as they are.
+        on_damage: "fail" ends with an error when bytes of the log cannot be used, "warn" writes what is left.
+        progress: Called now and then with bytes of the log that are done, and bytes in all.
+
+    Raises:
+        UnknownTopicError: The store has no such topic.
+        ExpressionError: `tags` does not parse.
+        ArgumentError: Something is at `out`; `out` is in the store, or would replace it.
+        CorruptError: There is damage, unless `on_damage` is "warn".
+        StoreBusyError: Another process writes to `out`.
+        StoreIOError: The operating system refused, as for a full disk.
+        MissingExtraError: pyarrow is not installed.
+
+    Example:
+        >>> import rmqfast
+        >>> store = rmqfast.open_store(getfixture("golden_store")("basic-4.9.4"))
+        >>> out = getfixture("tmp_path") / "out"
+        >>> write_parquet(store, out, ["fx_q1"]).rows
+        1259
+        >>> [path.name for path in out.glob("day=*/*")]
+        ['topic=fx_q1']
+
+    Source: `DataFrameWriter.partitionBy` of Spark, `ExternalCatalogUtils.escapePathName`.
+    """
+    imported("pyarrow", "arrow")
+    _check_apart(store.path, Path(out), mode)
+    started = time.monotonic()
+    first_time, last_time = time_range(start_time, end_time)
+    topic, among = one_or_several(topics[0] if topics and len(topics) == 1 else topics)
+    request = ScanRequest(
+        topic=topic,
+        among=among,
+        tags=tags,
+        start_time=first_time,
+        end_time=last_time,
+        microseconds=True,
+        batch_rows=PIECE_ROWS,
+        batch_bytes=PIECE_BYTES,
+    )
+    pieces, _, _ = store.plan(request, cut_bytes=PIECE_BYTES, readers=_threads())
+    at, total = 0, sum(end - start for _, start, end, _ in pieces)
+    rows, size, damage = 0, 0, set[Damage]()
+    tell = progress or (lambda *_: None)
+    tell(at, total)
+    with new_directory(Path(out), mode) as directory, warnings.catch_warnings():
+        warnings.simplefilter("ignore", DamageWarning)  # told with all places
+        with _written(store, request, pieces, directory) as written:
+            for (_, start, end, _), done in zip(pieces, written, strict=True):
+                if done.damage and on_damage == "fail":
+                    raise CorruptError(_described(store, done.damage))
+                at, rows, size = at + end - start, rows + done.rows, size + done.bytes
+                damage.update(done.damage)
+                tell(at, total)
+        (directory / SUCCESS).touch()
+    places = tuple(sorted(damage, key=lambda place: (place.file, place.offset)))
+    return Ingested(rows=rows, bytes=size, seconds=time.monotonic() - started, damage=places)
+
+
+@contextmanager
+def _written(
+    store: MessageStore, request: ScanRequest, pieces: Sequence[Piece], directory: Path
+) -> Iterator[Iterator[Written]]:
+    """Writes pieces, each in one of several threads, and yields what became of them, in their order."""
+    threads, number, run = _threads(), count(), uuid.uuid4()
+
+    def new_name() -> str:
+        return f"part-{next(number):05}-{run}.snappy.parquet"
+
+    # who begins takes the files that were written last: a small store has one for each day and topic
+    idle: LifoQueue[PartitionFiles] = LifoQueue()
+
+    def write(piece: Piece) -> Written:
+        files = idle.get_nowait()
+        try:
+            return _write(store.scan_pieces(request, [piece]), files)
+        finally:
+            idle.put(files)
+
+    with ExitStack() as stack:
+        for _ in range(threads):
+            idle.put(stack.enter_context(PartitionFiles(directory, new_name, most_open=MOST_OPEN // threads)))
+        pool = ThreadPoolExecutor(threads, thread_name_prefix="rmqfast-parquet")
+        stack.callback(pool.shutdown, cancel_futures=True)
+        yield pool.map(write, pieces)
+
+
+def _write(found: Scan, files: PartitionFiles) -> Written:
+    import pyarrow.compute as pc
+
+    rows, size = 0, 0
+    for batch in found.batches():
+        rows, size = rows + batch.num_rows, size + pc.sum(batch.column("store_size"), min_count=0).as_py()
+        files.write(batch)
+    return Written(rows, size, found.damage)
+
+
+def _threads() -> int:
+    return min(len(os.sched_getaffinity(0)), MOST_THREADS)
+
+
+def _check_apart(store: Path, out: Path, mode: Mode) -> None:
+    store, out = store.resolve(), out.resolve()
+    if out.is_relative_to(store):
+        raise ArgumentError(f"out: expected a path outside of the store, got {out}")
+    if mode == "overwrite" and store.is_relative_to(out):
+        raise ArgumentError(f"out: expected a directory without the store, as it is replaced, got {out}")
+
+
+def _described(store: MessageStore, damage: Sequence[Damage]) -> str:
+    places = [f"{d.file} at offset {d.offset}, {d.length} bytes: {d.reason}" for d in damage[:MOST_LISTED]]
+    if len(damage) > MOST_LISTED:
+        places.append(f"and {len(damage) - MOST_LISTED} more")
+    text = f"store {store.path}: {len(damage)} damaged places: {'; '.join(places)}"
+    return f'{text}; on_damage="warn" writes what is left'

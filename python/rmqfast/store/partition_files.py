@@ -1,0 +1,127 @@
+"""Parquet files of one thread: one for each day and topic, under the names of directories that Spark gives them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import ExitStack, nullcontext, suppress
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["PartitionFiles"]
+
+#: A file ends behind so many bytes: what its footer will say of each row group waits in memory until then.
+FILE_BYTES = 1 << 30
+#: Spark and Hive escape these in the names of directories.
+ESCAPED = frozenset("\"#%'*/:=?\\{[]^\x7f") | frozenset(map(chr, range(0x20)))
+#: How they call nothing.
+NOTHING = "__HIVE_DEFAULT_PARTITION__"
+
+
+class PartitionFiles:
+    """Takes batches of messages, and writes each day and topic to a file of its own, as a row group a batch.
+
+    Args:
+        directory: Where the directories `day=…/topic=…` are.
+        new_name: Gives each file a name.
+        most_open: So many files are open at once; the one that was written least lately ends for another.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> stored = pa.array([0], pa.timestamp("us", "UTC"))
+        >>> batch = pa.record_batch({"topic": ["%RETRY%cashiers"], "store_timestamp": stored})
+        >>> root = getfixture("tmp_path")
+        >>> with PartitionFiles(root, lambda: "1.parquet", most_open=10) as files:
+        ...     files.write(batch)
+        >>> [str(path.relative_to(root)) for path in root.rglob("*.parquet")]
+        ['day=1970-01-01/topic=%25RETRY%25cashiers/1.parquet']
+
+    Source: `ExternalCatalogUtils.escapePathName` of Spark.
+    """
+
+    def __init__(self, directory: Path, new_name: Callable[[], str], *, most_open: int) -> None:
+        self._directory = directory
+        self._new_name = new_name
+        self._most_open = most_open
+        self._open: dict[str, _File] = {}  # the one that was written last comes last
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        # after an error the files are in nobody's interest, only that none stays open
+        with nullcontext() if kind is None else suppress(OSError), ExitStack() as closing:
+            for file in self._open.values():
+                closing.callback(file.close)
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Writes the rows of a batch; those of a partition keep their order.
+
+        Args:
+            batch: Rows with `topic` and `store_timestamp`; the former is in the name of the directory only.
+
+        Raises:
+            OSError: The operating system refused.
+        """
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        # text, as Python knows no days behind the year 9999, which a damaged record may have
+        day = batch.column("store_timestamp").cast(pa.date32()).cast(pa.string())
+        keys = pa.RecordBatch.from_arrays([day, batch.column("topic")], ["day", "topic"])
+        order = pc.sort_indices(keys, [("day", "ascending"), ("topic", "ascending")])  # equal keys keep their order
+        keys = keys.take(order)
+        rows = batch.select([name for name in batch.schema.names if name != "topic"]).take(order)
+        # Table.group_by would have pyarrow import its dataset and pandas, which takes longer than a small store
+        ends = {end for column in keys.columns for end in pc.run_end_encode(column).run_ends.to_pylist()}
+        for start, end in pairwise([0, *sorted(ends)]):
+            names = (_name(column[start].as_py()) for column in keys.columns)
+            self._file("day={}/topic={}".format(*names), rows.schema).write(rows.slice(start, end - start))
+
+    def _file(self, partition: str, schema: pa.Schema) -> _File:
+        file = self._open.pop(partition, None)
+        if file is not None and file.size >= FILE_BYTES:
+            file.close()
+            file = None
+        if file is None:
+            if len(self._open) >= self._most_open:
+                self._open.pop(next(iter(self._open))).close()
+            path = self._directory / partition
+            path.mkdir(parents=True, exist_ok=True)
+            file = _File(path / self._new_name(), schema)
+        self._open[partition] = file
+        return file
+
+
+class _File:
+    """A Parquet file that is being written."""
+
+    def __init__(self, path: Path, schema: pa.Schema) -> None:
+        import pyarrow as pa
+        from pyarrow import parquet
+
+        self._path = path
+        self._sink = pa.OSFile(str(path), "wb")
+        self._writer = parquet.ParquetWriter(self._sink, schema)
+
+    @property
+    def size(self) -> int:
+        return int(self._sink.tell())
+
+    def write(self, rows: pa.RecordBatch) -> None:
+        self._writer.write_batch(rows)
+
+    def close(self) -> None:
+        """Ends the file, with all of it on the disk."""
+        with self._sink:
+            self._writer.close()
+        with self._path.open("rb") as file:
+            os.fsync(file.fileno())
+
+
+def _name(value: str | None) -> str:
+    return "".join(f"%{ord(c):02X}" if c in ESCAPED else c for c in value) if value else NOTHING
