@@ -105,9 +105,12 @@ def test_unregistering_leaves_what_is_named(control: Control) -> None:
     assert control.answer(request(35, line, clientID="c", consumerGroup="nobody", producerGroup="nobody")).code == 0
 
 
-def test_unregistering_must_say_who(control: Control) -> None:
-    answer = control.answer(request(35, Line(), consumerGroup="g"))
-    assert (answer.code, answer.remark) == (1, "the header field clientID is missing")
+def test_unregistering_need_not_say_who(control: Control) -> None:
+    line = Line()
+    control.answer(request(34, line, heartbeat("g", producers=("p",))))
+    assert control.answer(request(35, line, consumerGroup="g", producerGroup="p")) == Response(ext_fields={})
+    assert control.producers.table() == {}
+    assert control.consumers.client_ids("g") == []
 
 
 def test_a_connection_that_ended_while_its_heartbeat_was_read_leaves_nothing(control: Control) -> None:

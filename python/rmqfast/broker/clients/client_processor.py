@@ -94,12 +94,11 @@ class ClientProcessor:
         return Response()
 
     def unregister(self, request: Request) -> Response:
-        """35 UNREGISTER_CLIENT.
+        """35 UNREGISTER_CLIENT: of a connection; who it is need not be said, and the C# client does not.
 
         Source: `ClientManageProcessor.unregisterClient`.
         """
         header = Header(request.ext_fields)
-        header.text("clientID")
         producer_group = header.optional_text("producerGroup")
         if producer_group is not None:
             self._producers.unregister(producer_group, request.channel)
