@@ -22,7 +22,7 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> dict[str, scenarios.Rows
 
     def play(client: str) -> scenarios.Rows:
         with OurCluster(tmp_path_factory.mktemp(client), SCENARIO) as cluster:
-            return scenarios.play(cluster, client)
+            return scenarios.play(cluster, client, list(golden(f"scenarios-{client}")))
 
     # most of a scenario is waiting: both at once take as long as one
     with ThreadPoolExecutor() as pool:

@@ -130,7 +130,13 @@ final class PullScenarios {
         }
         c.updateConsumeOffset(s.queue(topic, 0), 3);
         c.getDefaultMQPullConsumerImpl().getOffsetStore().persist(s.queue(topic, 0));
-        Stage.pause(500);
+        Stage.until(() -> {
+            try {
+                return c.fetchConsumeOffset(s.queue(topic, 0), true) == 3; // it is told in one way
+            } catch (Exception e) {
+                return false;
+            }
+        });
         s.row("kind", "committed", "offset", c.fetchConsumeOffset(s.queue(topic, 0), true));
         MessageExt third = c.pull(s.queue(topic, 0), "*", 2, 1).getMsgFoundList().get(0);
         s.row("kind", "time", "at", c.searchOffset(s.queue(topic, 0), third.getStoreTimestamp()) <= 2);

@@ -25,6 +25,7 @@ public final class Scenario {
         PushScenarios.add(m);
         PullScenarios.add(m);
         SendScenarios.add(m);
+        AdminScenarios.add(m);
         return m;
     }
 

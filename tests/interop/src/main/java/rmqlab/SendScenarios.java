@@ -31,6 +31,7 @@ final class SendScenarios {
         m.put("batch", SendScenarios::batch);
         m.put("oneway", SendScenarios::oneway);
         m.put("compressed", SendScenarios::compressed);
+        m.put("odd", SendScenarios::odd);
         m.put("errors", SendScenarios::errors);
         m.put("auto_create", SendScenarios::autoCreate);
     }
@@ -166,6 +167,22 @@ final class SendScenarios {
             s.row("kind", "viewed", "size", size, "smaller", m.getStoreSize() < size, "message", Stage.told(m));
         }
         s.drain("stored", topic, 3);
+    }
+
+    /** Bodies of every byte and of nearly all that a broker takes, and texts beyond ASCII. */
+    private static void odd(Stage s) throws Exception {
+        String topic = s.topic(1);
+        byte[] bytes = new byte[256], large = new byte[4_000_000];
+        for (int i = 0; i < 256; i++) bytes[i] = (byte) i;
+        new java.util.Random(1).nextBytes(large);
+        Message[] all = {new Message(topic, bytes), new Message(topic, large), Stage.message(topic, "\u4e2d\u6587 \u00e9\ud83d\ude80"), Stage.message(topic, "flag")};
+        all[2].setTags("tag-\u00fc");
+        all[2].setKeys("k\u00e4");
+        all[2].putUserProperty("\u4e2d", "a=b;c \"quoted\" {json:1}");
+        all[3].setFlag(Integer.MIN_VALUE);
+        all[3].setTags(" blanks around ");
+        for (Message m : all) s.row("kind", "sent", "result", Stage.told(s.send(m, 0)));
+        s.drain("stored", topic, all.length);
     }
 
     private static void errors(Stage s) throws Exception {
