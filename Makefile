@@ -23,7 +23,7 @@ PACKAGED := $(RUST) pyproject.toml $(shell find python jvm -type f -not -name '*
 # The jar of the columnar source: Java of jvm/, Rust of rust/jvm; package data.
 JAR := python/rmqfast/spark/jars/rmqfast-columnar.jar
 
-.PHONY: help demo test test-rust test-quick test-spark test-fast test-real test-long soak flaky faults fuzz bench lint format \
+.PHONY: help demo test test-rust test-quick test-spark test-fast test-real test-long soak flaky compatibility faults fuzz bench lint format \
 	develop wheel lock clean tools tools-long long-micro long-python soak-python $(OLD_SPARKS:.venv-%=long-%)
 
 help: ## list these targets
@@ -73,7 +73,7 @@ long-micro: tools
 	cargo bench --locked -p rmqfast-micro -- --test
 
 long-python: .venv/.editable dist/.built | tools-long
-	tests/interop/real-rocketmq.sh build 4.9.4 5.3.3
+	tests/interop/real-rocketmq.sh build 4.9.4 5.3.3 5.5.0
 	$(call pytest,.venv) -m "long and not soak"
 
 $(OLD_SPARKS:.venv-%=long-%): long-%: .venv-%/.editable
@@ -84,6 +84,9 @@ soak-python: .venv/.editable dist/.built | tools-long
 
 flaky: .venv/.editable ## the quick tests RUNS times, 20, every second time beside BUSY processes, 4; TARGET=test: all
 	$(PYTHON) -m tests.flaky --runs $${RUNS:-20} --busy $${BUSY:-4} -- make $${TARGET:-test-quick}
+
+compatibility: .venv/.editable | tools-long ## docs/compatibility.md: clients of others on this broker and on RocketMQ's; needs npm and Go
+	$(PYTHON) -m tests.interop.compatibility --write
 
 faults: tools ## losses of power for SEEDS seeds, calls that fail, stores torn and mutated MUTATIONS times, in one table
 	RMQFAST_SEEDS=$${SEEDS:-$(if $(RMQFAST_FULL),10000,1500)} RMQFAST_MUTATIONS=$${MUTATIONS:-$(if $(RMQFAST_FULL),50000,1500)} \

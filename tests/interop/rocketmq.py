@@ -100,11 +100,8 @@ class RocketMQ:
         _script("kill9", self.directory, seconds=STOP_SECONDS)
 
     def create_topic(self, topic: str, queues: int) -> None:
-        """A topic with so many queues, which the name server knows then, too; mqadmin would start a JVM for it."""
-        fields = {"topic": topic, "defaultTopic": "TBW102", "perm": "6", "order": "false", "topicSysFlag": "0"}
-        fields |= {"readQueueNums": str(queues), "writeQueueNums": str(queues), "topicFilterType": "SINGLE_TAG"}
-        with RemotingClient(self.broker, timeout=10) as client:
-            client.ask(RequestCode.UPDATE_AND_CREATE_TOPIC, fields)
+        """A topic with so many queues, which the name server knows then, too."""
+        create_topic(self.broker, topic, queues)
 
     def _free_ports(self) -> tuple[int, int]:
         if self._beside is None:
@@ -136,6 +133,14 @@ class RocketMQ:
             self.stop()
         else:
             self.kill9()
+
+
+def create_topic(broker: str, topic: str, queues: int) -> None:
+    """Makes a topic with so many queues at a broker, RocketMQ's or ours; mqadmin would start a JVM for it."""
+    fields = {"topic": topic, "defaultTopic": "TBW102", "perm": "6", "order": "false", "topicSysFlag": "0"}
+    fields |= {"readQueueNums": str(queues), "writeQueueNums": str(queues), "topicFilterType": "SINGLE_TAG"}
+    with RemotingClient(broker, timeout=10) as client:
+        client.ask(RequestCode.UPDATE_AND_CREATE_TOPIC, fields)
 
 
 def free_ports(count: int) -> list[int]:
