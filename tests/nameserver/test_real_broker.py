@@ -56,7 +56,7 @@ class Lab:
             server.stop()
 
 
-@pytest.fixture(params=["4.9.4", "5.3.3"])
+@pytest.fixture(params=["4.9.4", "5.3.3", "5.5.0"])
 def lab(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Lab]:
     lab = Lab(tmp_path, request.param)
     yield lab

@@ -26,7 +26,7 @@ from tests.waiting import PATIENCE, collect, until
 pytestmark = [pytest.mark.long, pytest.mark.soak, pytest.mark.timeout(600)]
 
 
-@pytest.fixture(scope="module", params=["ours", "4.9.4", "5.3.3"])
+@pytest.fixture(scope="module", params=["ours", "4.9.4", "5.3.3", "5.5.0"])
 def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     with cluster_of(request.param, tmp_path_factory.mktemp("cluster"), SCENARIO) as started:
         yield started

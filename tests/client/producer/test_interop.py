@@ -28,7 +28,7 @@ COMMIT, ROLLBACK, UNKNOWN = LocalTransactionState
 ROOT = Path(__file__).parents[3]
 
 
-@pytest.fixture(scope="module", params=["ours", "4.9.4", "5.3.3"])
+@pytest.fixture(scope="module", params=["ours", "4.9.4", "5.3.3", "5.5.0"])
 def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     with cluster_of(request.param, tmp_path_factory.mktemp("cluster"), SCENARIO) as running:
         yield running

@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.long, pytest.mark.soak, pytest.mark.timeout(500)]
 OURS, JAVAS = "asked_of_us", "asked_of_java"
 
 
-@pytest.fixture(scope="module", params=["ours", "4.9.4", "5.3.3"])
+@pytest.fixture(scope="module", params=["ours", "4.9.4", "5.3.3", "5.5.0"])
 def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     with cluster_of(request.param, tmp_path_factory.mktemp("cluster"), SCENARIO) as started:
         with Admin(name_server=started.name_server, timeout=20) as admin:
