@@ -1,6 +1,7 @@
 """A proxy before a real cluster that keeps the requests of clients in other languages, for tests that need no client.
 
-python -m tests.interop.recorder     makes tests/golden/remoting/outsiders-4.9.4.jsonl.gz
+python -m tests.interop.recorder [cpp go node csharp]     makes tests/golden/remoting/outsiders-4.9.4.jsonl.gz, or
+                                                          these parts of it
 
 A line is a request: `client`, `code`, `oneway`, `request` (the frame in hex). Kept is what a real 4.9.4 answered with 0
 and what nobody answers, in the order in which it was sent, of a few of each client's scenarios. The C# client cannot be
@@ -19,7 +20,8 @@ import sys
 import tempfile
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -77,6 +79,7 @@ class Recorder:
         self._lock = threading.Lock()
         self._sockets: list[socket.socket] = []
         self._name_server, self._broker = (self._listen(port) for port in free_ports(2))
+        self._moved = tuple(zip(_forms(cluster.broker), _forms(self.broker), strict=True))
 
     @property
     def name_server(self) -> str:
@@ -119,11 +122,13 @@ class Recorder:
                     threading.Thread(target=self._pump, args=pump, daemon=True).start()
 
     def _pump(self, source: socket.socket, sink: socket.socket, open_requests: dict[int, Row]) -> None:
-        """Hands frames on; a name server's answers name this proxy, whose port has as many digits as the broker's."""
+        """Hands frames on; answers name this proxy, whose port has as many digits as the broker's."""
         with contextlib.suppress(OSError, ValueError):
             for data in _frames(source):
                 self._keep(data, open_requests)
-                sink.sendall(data.replace(self._real.broker.encode(), self.broker.encode()))
+                for address, instead in self._moved:
+                    data = data.replace(address, instead)  # noqa: PLW2901 - the frame with another address
+                sink.sendall(data)
         with contextlib.suppress(OSError):
             sink.shutdown(socket.SHUT_RDWR)
 
@@ -138,6 +143,12 @@ class Recorder:
             row = {"code": frame.code, "oneway": bool(flag & ONE_WAY), "request": data.hex()}
             self.exchanges.append(row)
             open_requests[opaque] = row
+
+
+def _forms(address: str) -> tuple[bytes, bytes]:
+    """An address as routes and as records have it: to that one the C++ client sends a message back."""
+    host, _, port = address.rpartition(":")
+    return address.encode(), socket.inet_aton(host) + int(port).to_bytes(4, "big")
 
 
 def _frames(source: socket.socket) -> Iterator[bytes]:
@@ -215,7 +226,15 @@ def _without_null(value: Any) -> Any:
 
 def main() -> None:
     """Records anew."""
-    rows = [row for outsider in (CPP, GO, NODE) for row in record(outsider)] + list(written())
+    clients: dict[str, Callable[[], Iterator[Row]]] = {
+        outsider.name: partial(record, outsider) for outsider in (CPP, GO, NODE)
+    } | {"csharp": written}
+    kept, anew = recorded(), sys.argv[1:] or list(clients)
+    rows = [
+        row
+        for name, make in clients.items()
+        for row in (make() if name in anew else (row for row in kept if row["client"] == name))
+    ]
     with GOLDEN.open("wb") as file, gzip.GzipFile("", "wb", mtime=0, fileobj=file) as packed:
         packed.writelines(json.dumps(row).encode() + b"\n" for row in rows)
     sys.stdout.write(f"{len(rows)} requests in {GOLDEN}\n")
