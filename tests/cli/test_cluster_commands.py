@@ -17,6 +17,7 @@ from rmqfast.admin import Admin
 from rmqfast.cli.app import app
 from rmqfast.client.producer import Producer
 from rmqfast.client.pull import PullConsumer
+from rmqfast.remoting import RemotingClient, RequestCode
 from tests.admin.members import online, wants
 from tests.cli.command_line import COMMAND, run, run_process
 from tests.waiting import until
@@ -248,6 +249,19 @@ def test_dead_letters_are_listed_and_resent(cluster: EmbeddedCluster) -> None:
     assert len(told(cluster, "group", "resend", group, "--all", "--yes")) == 2
     (queue,) = told(cluster, "topic", "show", f"%RETRY%{group}")
     assert queue["max_offset"] == 3
+
+
+def test_a_dead_letter_whose_body_does_not_decompress_is_listed_and_not_resent(cluster: EmbeddedCluster) -> None:
+    topic, group = "%DLQ%cli_torn", "cli_torn"
+    done(cluster, "group", "create", group)
+    done(cluster, "topic", "create", topic, "--queues", "1")
+    fields = dict(zip("abcdefghijk", ["P", topic, "TBW102", "1", "0", "1", "1", "0", "", "0", "false"], strict=True))
+    with RemotingClient(cluster.brokers[0].address) as client:
+        client.ask(RequestCode.SEND_MESSAGE_V2, fields | {"i": "RETRY_TOPIC\x01orders"}, b"no zlib")
+    (row,) = told(cluster, "group", "dead-letters", group)
+    assert (row["origin_topic"], row["body"]) == ("orders", None)
+    said = done(cluster, "group", "resend", group, "--all", "--yes", code=1)
+    assert f"queue 0 of {topic}: expected compressed bytes" in said
 
 
 def test_the_configuration_of_a_broker_is_changed(cluster: EmbeddedCluster) -> None:

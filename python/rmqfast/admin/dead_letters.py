@@ -91,7 +91,8 @@ class DeadLetters(Messages, Groups):
             Where the copy is, a `SendResult`.
 
         Raises:
-            ArgumentError: It is no dead letter, or its body cannot be decompressed.
+            ArgumentError: It is no dead letter.
+            CorruptError: Its body does not decompress.
             ClientError: No broker takes it.
 
         Example:
@@ -123,8 +124,6 @@ def _copy_for_retry(message: Any) -> Message:
     topic = message.properties.get("RETRY_TOPIC")
     if not message.topic.startswith(DLQ_PREFIX) or topic is None:
         raise ArgumentError(f"message: expected one of dead_letters, got {message.msg_id} of the topic {message.topic}")
-    if message.body is None:
-        raise ArgumentError(f"message: expected a body, got {message.msg_id}, whose body cannot be decompressed")
     kept = {name: value for name, value in message.properties.items() if name not in _NOT_KEPT}
     group = message.topic.removeprefix(DLQ_PREFIX)
     return Message(RETRY_PREFIX + group, message.body, properties=kept, flag=message.flag)

@@ -44,7 +44,8 @@ def dead_letters(
     """Prints the dead letters of a group, the oldest of each broker first; those that were resent are among them."""
     with administration(access) as admin:
         found = _found(admin, group, most, start_time, end_time)
-    rows = [[_origin(each), *(getattr(each, column) for column in LETTER_COLUMNS[1:])] for each in found]
+    letters = [each.to_message_ext() for each in found]  # whose body may be None
+    rows = [[_origin(each), *(getattr(each, column) for column in LETTER_COLUMNS[1:])] for each in letters]
     write(output, LETTER_COLUMNS, [rows])
 
 
