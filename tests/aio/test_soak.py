@@ -25,7 +25,7 @@ TASKS, EACH = 20, 250
 FIRST = ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
 
 
-@pytest.fixture(scope="module", params=["ours", "4.9.4", "5.3.3"])
+@pytest.fixture(scope="module", params=["ours", "4.9.4", "5.3.3", "5.5.0"])
 def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     # or a broker that gets no processor for a moment refuses what waits
     patient = (*SCENARIO, "waitTimeMillsInSendQueue=20000")

@@ -322,7 +322,7 @@ def test_a_look_that_is_under_way_when_it_is_stopped_tells_nobody(caplog: pytest
 @pytest.mark.long
 @pytest.mark.soak
 @pytest.mark.timeout(400)
-@pytest.mark.parametrize("name", ["ours", "4.9.4", "5.3.3"])
+@pytest.mark.parametrize("name", ["ours", "4.9.4", "5.3.3", "5.5.0"])
 def test_a_java_client_with_other_tags_is_found(name: str, tmp_path: Path) -> None:
     with cluster_of(name, tmp_path / "cluster", SCENARIO) as cluster:
         until(lambda: send(cluster.broker, "t", b"x").code == 0)

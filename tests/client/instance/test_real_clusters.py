@@ -22,7 +22,7 @@ from tests.waiting import until
 pytestmark = [pytest.mark.long, pytest.mark.soak, pytest.mark.timeout(600)]
 
 
-@pytest.fixture(scope="module", params=["ours", "4.9.4", "5.3.3"])
+@pytest.fixture(scope="module", params=["ours", "4.9.4", "5.3.3", "5.5.0"])
 def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     with cluster_of(request.param, tmp_path_factory.mktemp("cluster"), SCENARIO) as started:
         yield started
@@ -156,7 +156,7 @@ def test_all_requests_of_a_client_are_answered(cluster: Cluster, instance: Clien
     assert caught.value.code == 17
     found = instance.subscribe_address(queue.broker_name)
     assert found is not None
-    assert found.version == {"4.9.4": 401, "5.3.3": 479}[version_of(cluster)]
+    assert found.version == {"4.9.4": 401, "5.3.3": 479, "5.5.0": 513}[version_of(cluster)]
 
 
 def test_a_cluster_that_is_down_for_a_while_is_one_error_and_then_heals(

@@ -55,7 +55,7 @@ def prepare(store: Path) -> str:
     return time.strftime("%Y%m%d%H%M%S", time.localtime(second))
 
 
-@pytest.fixture(params=["ours", "4.9.4", "5.3.3"])
+@pytest.fixture(params=["ours", "4.9.4", "5.3.3", "5.5.0"])
 def begun(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Cluster, str]]:
     """A cluster with such a store, and the time."""
     sizes = [line for line in SCENARIO if not line.startswith("mappedFileSizeCommitLog")]

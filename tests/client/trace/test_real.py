@@ -29,7 +29,7 @@ SLOW = 20.0
 SUCCESS, LATER = ConsumeConcurrentlyStatus.CONSUME_SUCCESS, ConsumeConcurrentlyStatus.RECONSUME_LATER
 
 
-@pytest.fixture(scope="module", params=["ours", "4.9.4", "5.3.3"])
+@pytest.fixture(scope="module", params=["ours", "4.9.4", "5.3.3", "5.5.0"])
 def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     properties = (*SCENARIO, "traceTopicEnable=true")
     with cluster_of(request.param, tmp_path_factory.mktemp("cluster"), properties) as started:

@@ -33,7 +33,7 @@ COUNT = 20_000
 PROPERTIES = ("enablePropertyFilter=true", "mappedFileSizeCommitLog=8388608")
 
 
-@pytest.fixture(scope="module", params=["4.9.4", "5.3.3"])
+@pytest.fixture(scope="module", params=["4.9.4", "5.3.3", "5.5.0"])
 def real(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RocketMQ]:
     """A real broker with messages in the topic `orders`."""
     directory = tmp_path_factory.mktemp("real")

@@ -39,10 +39,11 @@ from rmqfast.message import MessageQueue
 from rmqfast.remoting.protocol.subscription_data import SubscriptionData
 
 _log = logging.getLogger(__name__)
-#: Brokers serve such a group all the same, but for its retries.
+#: Brokers before 5.5 serve such a group all the same, but for its retries.
 _LONG_RETRY_TOPIC = (
     "group %s: brokers of 4.9 store neither retries nor dead letters of a group whose name has %d characters, "
-    "those of 5 from 249 on: what is consumed in vain stays with this member. Take a name of up to %d characters"
+    "those of 5 from 249 on: what is consumed in vain stays with this member. Brokers of 5.5 do not serve it at all. "
+    "Take a name of up to %d characters"
 )
 
 #: How long a shutdown waits for a rebalance that is under way, in seconds.
