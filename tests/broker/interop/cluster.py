@@ -56,23 +56,32 @@ class RealCluster(RocketMQ):
         version: str,
         directory: Path,
         properties: tuple[str, ...] = (),
+        *,
         ports: tuple[int, int] | None = None,
         heap: str = "-Xms256m -Xmx1g",
+        beside: RealCluster | None = None,
     ) -> None:
         more = ("timerWheelEnable=false",) if version.startswith("5") else ()
-        super().__init__(version, directory, *properties, *more, ports=ports, heap=heap)
+        super().__init__(version, directory, *properties, *more, ports=ports, heap=heap, beside=beside)
 
 
 class OurCluster:
-    """Name server and broker in one process; `with` starts and stops it."""
+    """Name server and broker in one process, or a broker beside one, `broker-b`; `with` starts and stops it."""
 
     _process: subprocess.Popen[bytes] | None = None
     _reader: threading.Thread
 
-    def __init__(self, directory: Path, properties: tuple[str, ...] = (), ports: tuple[int, int] | None = None) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        properties: tuple[str, ...] = (),
+        ports: tuple[int, int] | None = None,
+        beside: OurCluster | None = None,
+    ) -> None:
         self.directory = directory
         self.properties = properties
-        self.name_server_port, self.broker_port = ports or free_ports(2)
+        self._beside = beside
+        self.name_server_port, self.broker_port = ports or self._free_ports()
         self._settled = ports is not None
         self.store = directory / "store"
 
@@ -93,7 +102,7 @@ class OurCluster:
         except PortTakenError:
             if self._settled:
                 raise
-            self.name_server_port, self.broker_port = free_ports(2)  # somebody was faster
+            self.name_server_port, self.broker_port = self._free_ports()  # somebody was faster
             self._start()
         self._settled = True
 
@@ -101,10 +110,10 @@ class OurCluster:
         self.directory.mkdir(parents=True, exist_ok=True)
         conf = self.directory / "broker.conf"
         paths = f"rocketmqHome={self.directory}\nstorePathCommitLog={self.store}/commitlog"
-        conf.write_text("".join(f"{line}\n" for line in (*BASE, *DISK, paths, *self.properties)))
+        place = () if self._beside is None else self._alone()
+        conf.write_text("".join(f"{line}\n" for line in (*BASE, *DISK, paths, *place, *self.properties)))
         log = (self.directory / "server.log").open("ab")
-        ports = ("--namesrv-port", self.name_server_port, "--broker-port", self.broker_port)
-        command = [*NICE, sys.executable, "-m", "rmqfast", "server", *ports, "--store", self.store, "-c", conf]
+        command = [*NICE, sys.executable, "-m", "rmqfast", *self._words(), "-c", conf]
         path = os.pathsep.join(
             filter(None, (str(Path(rmqfast.__file__).parents[1]), str(ROOT), os.environ.get("PYTHONPATH")))
         )
@@ -113,6 +122,23 @@ class OurCluster:
         )
         log.close()
         self._await_ready(PATIENCE)
+
+    def _words(self) -> tuple[object, ...]:
+        if self._beside is not None:
+            return ("broker", "--name-server", self.name_server)
+        ports = ("--namesrv-port", self.name_server_port, "--broker-port", self.broker_port)
+        return ("server", *ports, "--store", self.store)
+
+    def _alone(self) -> tuple[str, ...]:
+        """What a broker without a name server of its own finds in its configuration."""
+        return (f"listenPort={self.broker_port}", f"storePathRootDir={self.store}", "brokerName=broker-b")
+
+    def _free_ports(self) -> tuple[int, int]:
+        if self._beside is None:
+            name_server, broker = free_ports(2)
+            return name_server, broker
+        (broker,) = free_ports(1)
+        return self._beside.name_server_port, broker
 
     def _await_ready(self, seconds: float) -> None:
         """Reads the line with `ready`; what else is printed is read away."""
@@ -182,6 +208,14 @@ Cluster = RealCluster | OurCluster
 def cluster_of(name: str, directory: Path, properties: tuple[str, ...] = ()) -> Cluster:
     """`ours`, or RocketMQ by its version."""
     return OurCluster(directory, properties) if name == "ours" else RealCluster(name, directory, properties)
+
+
+def second_broker(cluster: Cluster, properties: tuple[str, ...] = ()) -> Cluster:
+    """A broker `broker-b` of the same kind, at the name server of a cluster that runs."""
+    directory = cluster.directory.with_name(f"{cluster.directory.name}-b")
+    if isinstance(cluster, OurCluster):
+        return OurCluster(directory, properties, beside=cluster)
+    return RealCluster(cluster.version, directory, properties, beside=cluster)
 
 
 def version_of(cluster: Cluster) -> str:

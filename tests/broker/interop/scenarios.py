@@ -26,10 +26,14 @@ def names() -> list[str]:
     return [json.loads(line)["scenario"] for line in java("4.9.4", "Scenario", "--list").splitlines()]
 
 
-def play(cluster: Cluster, client: str, only: list[str] | None = None) -> Rows:
-    """The rows of each scenario, masked and in order of their text: what comes together comes in any order."""
+def play(cluster: Cluster, client: str, only: list[str] | None = None, second: Cluster | None = None) -> Rows:
+    """The rows of each scenario, masked and in order of their text: what comes together comes in any order.
+
+    With a second broker beside the cluster the scenarios are those of two brokers.
+    """
     offsets = f"-Drocketmq.client.localOffsetStoreDir={cluster.directory / 'client-offsets'}"
     words = ["--namesrv", cluster.name_server, "--broker", cluster.broker]
+    words += [] if second is None else ["--second", second.broker]
     told = java(client, "Scenario", *words, *(["--only", ",".join(only)] if only else []), extra=offsets)
     rows: Rows = {}
     for line in map(json.loads, told.splitlines()):

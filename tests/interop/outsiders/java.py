@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from tests.broker.interop import masks, mqadmin, scenarios
-from tests.broker.interop.cluster import Cluster
+from tests.broker.interop.cluster import Cluster, second_broker
 from tests.interop.rocketmq import build
 
 from .outsider import NotInstallableError, Outsider, Rows
@@ -25,6 +25,12 @@ def install(version: str) -> None:
 def play(version: str, cluster: Cluster) -> Rows:
     """The scenarios of the class `Scenario`."""
     return scenarios.play(cluster, version)
+
+
+def play_with_two(version: str, cluster: Cluster) -> Rows:
+    """The scenarios of the class `TwoBrokerScenarios`, with a second broker beside the one of the cluster."""
+    with second_broker(cluster, cluster.properties) as second:
+        return scenarios.play(cluster, version, second=second)
 
 
 def ask(cluster: Cluster) -> Rows:
@@ -48,6 +54,17 @@ JAVA = tuple(
         " reply, and the administration that a dashboard and an exporter do",
         partial(install, version),
         partial(play, version),
+    )
+    for version in VERSIONS
+)
+TWO_BROKERS = tuple(
+    Outsider(
+        f"java-{version}-two-brokers",
+        version,
+        "Java client and two brokers: what goes where, shared queues, locks, retries, transactions, look-ups, resets,"
+        " a broker that may not be written to",
+        partial(install, version),
+        partial(play_with_two, version),
     )
     for version in VERSIONS
 )

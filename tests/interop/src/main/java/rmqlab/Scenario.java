@@ -11,8 +11,9 @@ import org.apache.rocketmq.tools.admin.DefaultMQAdminExt;
 
 /**
  * What official clients do, told in rows, one JSON line each: {"scenario": name, "row": {...}}.
- *   Scenario --namesrv A --broker A [--only push,retry] [--threads 5] | --list
+ *   Scenario --namesrv A --broker A [--second A] [--only push,retry] [--threads 5] | --list
  * Every scenario has a topic and groups of its own; an exception of one is a row of it.
+ * With the address of a second broker, broker-b, the scenarios are those of two brokers.
  */
 public final class Scenario {
     interface Play {
@@ -29,9 +30,15 @@ public final class Scenario {
         return m;
     }
 
+    static Map<String, Play> ofTwo() {
+        Map<String, Play> m = new LinkedHashMap<>();
+        TwoBrokerScenarios.add(m);
+        return m;
+    }
+
     public static void main(String[] args) throws Exception {
         Map<String, String> o = J.opts(args, 0);
-        Map<String, Play> all = all();
+        Map<String, Play> all = o.containsKey("second") ? ofTwo() : all();
         if (o.containsKey("list")) {
             for (String name : all.keySet()) J.out(J.map("scenario", name));
             J.flush();
@@ -47,7 +54,7 @@ public final class Scenario {
         for (String name : only) {
             pool.submit(() -> {
                 long begin = System.nanoTime();
-                try (Stage s = new Stage(name, o.get("namesrv"), o.get("broker"), admin)) {
+                try (Stage s = new Stage(name, o.get("namesrv"), o.get("broker"), o.get("second"), admin)) {
                     all.get(name).run(s);
                 } catch (Throwable e) {
                     e.printStackTrace();

@@ -27,14 +27,16 @@ final class Stage implements AutoCloseable {
     final String name;
     final String namesrv;
     final String broker;
+    final String second; // the address of broker-b, or null
     final DefaultMQAdminExt admin;
     private final ConcurrentLinkedDeque<Runnable> ends = new ConcurrentLinkedDeque<>();
     private DefaultMQProducer producer;
 
-    Stage(String name, String namesrv, String broker, DefaultMQAdminExt admin) {
+    Stage(String name, String namesrv, String broker, String second, DefaultMQAdminExt admin) {
         this.name = name;
         this.namesrv = namesrv;
         this.broker = broker;
+        this.second = second;
         this.admin = admin;
     }
 
