@@ -314,6 +314,16 @@ def test_exit_codes_say_what_kind_of_trouble_it_was(
     assert run("topic", "list").exit_code == 0
 
 
+@pytest.mark.parametrize("timer", [("--delay", "60"), ("--deliver-at", "2100-01-01T00:00:00")])
+def test_a_timer_is_refused_where_the_broker_has_none(cluster: EmbeddedCluster, timer: tuple[str, str]) -> None:
+    done(cluster, "topic", "create", "cli_timed")
+    words = ("produce", "cli_timed", "x", *timer)
+    assert "a message with a timer needs a broker of RocketMQ 5.0 or later" in done(cluster, *words, code=1)
+    assert "expected a time as 2026-01-31T12:00:00, got soon" in done(
+        cluster, "produce", "cli_timed", "x", "--deliver-at", "soon", code=2
+    )
+
+
 def test_errors_have_neither_javas_classes_nor_links_that_lead_nowhere(cluster: EmbeddedCluster) -> None:
     for words in (
         ("topic", "show", "nowhere"),

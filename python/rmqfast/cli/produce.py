@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from datetime import datetime
 from typing import Annotated
 
 import typer
@@ -29,6 +30,8 @@ def produce(
     key: Annotated[list[str] | None, typer.Option(help="A key of all of them; repeatable.")] = None,
     prop: Annotated[list[str] | None, typer.Option("--property", help="name=value; repeatable.")] = None,
     delay_level: Annotated[int, typer.Option(min=0, help="1 for one second, 2 for five, and so on.")] = 0,
+    delay: Annotated[float | None, typer.Option(help="Seconds until delivery; for brokers of 5.x.")] = None,
+    deliver_at: Annotated[str | None, typer.Option(help="When it is delivered, ISO 8601 (UTC); 5.x.")] = None,
     ordered: Annotated[str | None, typer.Option(help="All with this text go to one queue.")] = None,
     broker: Annotated[str | None, typer.Option(help="Name of the broker, with --queue.")] = None,
     queue: Annotated[int | None, typer.Option(min=0, help="The queue, with --broker.")] = None,
@@ -44,6 +47,8 @@ def produce(
         "tags": tags,
         "keys": key or None,
         "delay_level": delay_level,
+        "delay": delay,
+        "deliver_at": None if deliver_at is None else _moment(deliver_at),
         "properties": pairs("--property", prop or []),
     }
 
@@ -63,6 +68,13 @@ def produce(
             for _ in sent:  # who reads has seen enough; what was given is sent all the same
                 pass
             raise
+
+
+def _moment(text: str) -> datetime:
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        raise ArgumentError(f"--deliver-at: expected a time as 2026-01-31T12:00:00, got {text}") from None
 
 
 def _bodies(given: list[str] | None) -> Iterator[bytes]:
