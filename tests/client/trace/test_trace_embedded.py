@@ -18,6 +18,7 @@ from rmqfast.client.producer import LocalTransactionState, MessageType, Producer
 from rmqfast.client.push import ConsumeConcurrentlyStatus, ConsumeOrderlyStatus
 from rmqfast.client.trace import TRACE_TOPIC, ConsumeReturnType
 from rmqfast.errors import ResponseError
+from rmqfast.remoting import RemotingClient, RequestCode
 from tests.cli.command_line import run
 from tests.client.producer.transactions import Bank
 from tests.client.push.listening import Seen, consumer
@@ -102,6 +103,23 @@ def test_of_a_batch_each_message_is_found(producer: Producer, admin: Admin) -> N
             (view,) = traces(admin, message_id, 1)
             assert (view.message_id, view.topic, view.keys) == (message_id, "batches", None)
             assert view.offset_msg_id == result.offset_msg_id
+
+
+def test_a_trace_whose_body_does_not_decompress_is_left_out_and_logged(
+    cluster: EmbeddedCluster, producer: Producer, admin: Admin, caplog: pytest.LogCaptureFixture
+) -> None:
+    sent = producer.send(Message("torn", b"x"))
+    traces(admin, sent.msg_id, 1)
+    fields = dict(
+        zip("abcdefghijk", ["P", TRACE_TOPIC, "TBW102", "1", "0", "1", "1", "0", "", "0", "false"], strict=True)
+    )
+    with RemotingClient(cluster.brokers[0].address) as client:
+        client.ask(RequestCode.SEND_MESSAGE_V2, fields | {"i": f"KEYS\x01{sent.msg_id}"}, b"no zlib")
+    until(lambda: len(admin.query_message(TRACE_TOPIC, sent.msg_id)) == 2)
+    caplog.clear()
+    (view,) = traces(admin, sent.msg_id, 1)
+    assert view.topic == "torn"
+    assert f"a trace of message {sent.msg_id} is left out: body of the message" in caplog.text
 
 
 def test_each_time_that_a_message_is_consumed_is_told(

@@ -5,13 +5,16 @@ Source: `TraceView`.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Protocol
 
 from rmqfast.client.trace.trace_context import ConsumeReturnType, MessageType, TraceContext, TraceType
 from rmqfast.client.trace.trace_data import decode_trace
+from rmqfast.errors import CorruptError
 
+_log = logging.getLogger(__name__)
 _RETURN_TYPES = tuple(ConsumeReturnType)
 
 
@@ -88,6 +91,8 @@ class TraceView:
 def trace_views(message_id: str, messages: Iterable[TraceMessage]) -> list[TraceView]:
     """What messages of the trace topic tell of one message, in the order in which it happened.
 
+    One whose body does not decompress is left out, with a warning in the log: anybody can send to the trace topic.
+
     Args:
         message_id: The id that the producer gave.
         messages: Of the trace topic.
@@ -97,7 +102,7 @@ def trace_views(message_id: str, messages: Iterable[TraceMessage]) -> list[Trace
     found = [
         (context, _host(message.born_host))
         for message in messages
-        for context in decode_trace(message.body.decode("utf-8", "replace"))
+        for context in decode_trace(_body(message_id, message).decode("utf-8", "replace"))
         if message_id in (context.beans[0].msg_id or "").split(",") or context.beans[0].msg_id == message_id
     ]
     groups = {each.request_id: each.group_name for each, _ in found if each.trace_type is TraceType.SUB_BEFORE}
@@ -105,6 +110,14 @@ def trace_views(message_id: str, messages: Iterable[TraceMessage]) -> list[Trace
         if context.trace_type is TraceType.SUB_AFTER:
             context.group_name = context.group_name or groups.get(context.request_id)
     return sorted((_view(message_id, each, host) for each, host in found), key=_when)
+
+
+def _body(message_id: str, message: TraceMessage) -> bytes:
+    try:
+        return message.body
+    except CorruptError as error:
+        _log.warning("a trace of message %s is left out: %s", message_id, error)
+        return b""
 
 
 def _when(view: TraceView) -> tuple[int, int]:
