@@ -17,9 +17,9 @@ from rmqfast.admin import Admin
 from rmqfast.cli.app import app
 from rmqfast.client.producer import Producer
 from rmqfast.client.pull import PullConsumer
-from rmqfast.remoting import RemotingClient, RequestCode
 from tests.admin.members import online, wants
 from tests.cli.command_line import COMMAND, run, run_process
+from tests.torn import send_torn
 from tests.waiting import until
 
 
@@ -255,9 +255,7 @@ def test_a_dead_letter_whose_body_does_not_decompress_is_listed_and_not_resent(c
     topic, group = "%DLQ%cli_torn", "cli_torn"
     done(cluster, "group", "create", group)
     done(cluster, "topic", "create", topic, "--queues", "1")
-    fields = dict(zip("abcdefghijk", ["P", topic, "TBW102", "1", "0", "1", "1", "0", "", "0", "false"], strict=True))
-    with RemotingClient(cluster.brokers[0].address) as client:
-        client.ask(RequestCode.SEND_MESSAGE_V2, fields | {"i": "RETRY_TOPIC\x01orders"}, b"no zlib")
+    send_torn(cluster.brokers[0].address, topic, {"RETRY_TOPIC": "orders"})
     (row,) = told(cluster, "group", "dead-letters", group)
     assert (row["origin_topic"], row["body"]) == ("orders", None)
     said = done(cluster, "group", "resend", group, "--all", "--yes", code=1)

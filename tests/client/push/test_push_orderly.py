@@ -16,8 +16,10 @@ import pytest
 
 from rmqfast import EmbeddedCluster, Message, MessageQueue
 from rmqfast._native import MessageView
+from rmqfast.admin import Admin
 from rmqfast.client.producer import Producer
 from rmqfast.client.push import ConsumeOrderlyContext, ConsumeOrderlyStatus
+from tests.torn import send_torn
 from tests.waiting import PATIENCE, until
 
 from .listening import PATIENT, Seen, consumer, impl_of, position, send, until_committed
@@ -60,6 +62,23 @@ def test_what_comes_too_often_is_a_dead_letter_and_the_queue_goes_on(
         assert cluster.brokers[0].tables.topics.get("%DLQ%g-stuck")
     assert [(m.body, m.reconsume_times) for m in seen.messages] == [(b"0", 0), (b"0", 1), (b"0", 2), (b"1", 0)]
     until_committed(cluster, "g-stuck", "stuck", {0: 2})
+
+
+def test_what_does_not_decompress_is_a_dead_letter_and_the_queue_goes_on(
+    cluster: EmbeddedCluster, producer: Producer
+) -> None:
+    (queue,) = send(producer, "torn", [])
+    send_torn(cluster.brokers[0].address, "torn")
+    producer.send(Message("torn", b"1"), queue)
+    seen = Seen(lambda messages, _: SUCCESS if messages[0].body else SUSPEND)
+    options = {"max_reconsume_times": 1, "suspend_current_queue_time_millis": 10}
+    with consumer(cluster, "g-torn", seen, "torn", orderly=True, **options):
+        seen.wait(3)
+    until_committed(cluster, "g-torn", "torn", {0: 2})
+    with Admin(name_server=cluster.name_server) as admin:
+        (letter,) = admin.dead_letters("g-torn")
+    assert letter.to_message_ext().body is None
+    assert letter.properties["RETRY_TOPIC"] == "torn"
 
 
 class Hands:

@@ -88,7 +88,7 @@ class Broker:
             self.taken.append((message.queue_offset, message.reconsume_times, delay_level, broker_name))
         return not self.refuses
 
-    def publish(self, message: MessageView, *, reconsume_times: int) -> bool:
+    def to_dead_letters(self, message: MessageView, *, reconsume_times: int) -> bool:
         if not self.refuses:
             self.published.append((message.queue_offset, reconsume_times))
         return not self.refuses

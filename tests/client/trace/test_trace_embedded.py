@@ -18,10 +18,10 @@ from rmqfast.client.producer import LocalTransactionState, MessageType, Producer
 from rmqfast.client.push import ConsumeConcurrentlyStatus, ConsumeOrderlyStatus
 from rmqfast.client.trace import TRACE_TOPIC, ConsumeReturnType
 from rmqfast.errors import ResponseError
-from rmqfast.remoting import RemotingClient, RequestCode
 from tests.cli.command_line import run
 from tests.client.producer.transactions import Bank
 from tests.client.push.listening import Seen, consumer
+from tests.torn import send_torn
 from tests.waiting import PATIENCE, until
 
 PUB, BEFORE, AFTER, END = TraceType
@@ -110,11 +110,7 @@ def test_a_trace_whose_body_does_not_decompress_is_left_out_and_logged(
 ) -> None:
     sent = producer.send(Message("torn", b"x"))
     traces(admin, sent.msg_id, 1)
-    fields = dict(
-        zip("abcdefghijk", ["P", TRACE_TOPIC, "TBW102", "1", "0", "1", "1", "0", "", "0", "false"], strict=True)
-    )
-    with RemotingClient(cluster.brokers[0].address) as client:
-        client.ask(RequestCode.SEND_MESSAGE_V2, fields | {"i": f"KEYS\x01{sent.msg_id}"}, b"no zlib")
+    send_torn(cluster.brokers[0].address, TRACE_TOPIC, {"KEYS": sent.msg_id})
     until(lambda: len(admin.query_message(TRACE_TOPIC, sent.msg_id)) == 2)
     caplog.clear()
     (view,) = traces(admin, sent.msg_id, 1)

@@ -217,7 +217,7 @@ class ConsumeMessageOrderlyService(ConsumeService):
         for message in messages:
             times = message.reconsume_times
             (shown,) = self._shown((message,), message.topic)
-            if times >= most and self._send_back.publish(shown, reconsume_times=times):
+            if times >= most and self._send_back.to_dead_letters(shown, reconsume_times=times):
                 again.append(message)
             else:
                 again.append(message.seen_as(reconsume_times=times + 1))

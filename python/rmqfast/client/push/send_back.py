@@ -6,16 +6,19 @@ Source: `DefaultMQPushConsumerImpl.sendMessageBack`, `ConsumeMessageOrderlyServi
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from importlib import import_module
 
 from rmqfast._native import MessageView
 from rmqfast.client.instance import ClientInstance
 from rmqfast.client.instance.namespaces import RETRY_PREFIX, wrap
-from rmqfast.errors import RmqError
+from rmqfast.errors import CorruptError, RmqError
 from rmqfast.message import Message
 
 _log = logging.getLogger(__name__)
 
+#: The delay level of a message that is not to come again.
+_DEAD = -1
 #: Delay levels that are passed over by the first time that a message comes again: level 3, ten seconds.
 FIRST_DELAY_LEVEL = 3
 #: After how many times a message is a dead letter, unless said otherwise.
@@ -56,23 +59,43 @@ class SendBack:
             self._to_broker(message, delay_level, broker_name)
         except Exception as error:  # noqa: BLE001 - whatever it is, the message must not be lost
             _log.warning("group %s: message %s cannot be sent back: %s", self._group, message.msg_id, error)
-            return self.publish(message, reconsume_times=message.reconsume_times + 1)
+            return self._is_taken(message, lambda: self._send_anew(message, message.reconsume_times + 1))
         return True
 
-    def publish(self, message: MessageView, *, reconsume_times: int) -> bool:
-        """Sends a message anew to the group's retry topic; whether somebody took it, what is in the way is logged.
+    def to_dead_letters(self, message: MessageView, *, reconsume_times: int) -> bool:
+        """Sends a message anew to the group's retry topic, of which the broker makes a dead letter.
+
+        One whose body does not decompress cannot be sent: the broker makes a dead letter of what it stores.
 
         Args:
             message: With the topic that the application knows.
-            reconsume_times: How often it was consumed in vain: a broker makes a dead letter of it where that is enough.
+            reconsume_times: How often it was consumed in vain, which is enough.
+
+        Returns:
+            Whether somebody took it; what is in the way is logged.
+
+        Source: `ConsumeMessageOrderlyService.sendMessageBack`.
         """
+
+        def end() -> None:
+            try:
+                self._send_anew(message, reconsume_times)
+            except CorruptError:
+                self._to_broker(message, _DEAD, None)
+
+        return self._is_taken(message, end)
+
+    def _is_taken(self, message: MessageView, work: Callable[[], None]) -> bool:
         try:
-            import_module(_PRODUCERS)
-            self._instance.inner_producer.send(self._anew(message, reconsume_times))
+            work()
         except Exception as error:  # noqa: BLE001 - as above
             _log.error("group %s: message %s can be sent neither back nor anew: %s", self._group, message.msg_id, error)
             return False
         return True
+
+    def _send_anew(self, message: MessageView, reconsume_times: int) -> None:
+        import_module(_PRODUCERS)
+        self._instance.inner_producer.send(self._anew(message, reconsume_times))
 
     def _to_broker(self, message: MessageView, delay_level: int, broker_name: str | None) -> None:
         address = message.store_host if broker_name is None else self._instance.publish_address(broker_name)
