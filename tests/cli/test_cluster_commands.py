@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import socket
 import subprocess
 from collections.abc import Iterator
@@ -113,6 +114,27 @@ def test_messages_are_consumed_and_the_group_goes_on_behind_those_that_were_prin
     assert told(cluster, *words, "--idle", "0.1") == []
     with Admin(name_server=cluster.name_server) as admin:
         assert admin.consume_stats("cli_eaters", topic)[0].consumer_offset == 3
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_who_ends_the_command_has_the_group_go_on_behind_what_was_printed(
+    number: signal.Signals, cluster: EmbeddedCluster
+) -> None:
+    topic = f"cli_ended_{number.name}"
+    group = f"{topic}_eaters"
+    done(cluster, "topic", "create", topic, "--queues", "1")
+    words = [*COMMAND, "consume", topic, "-n", cluster.name_server, "--group", group, "--from", "first", "-o", "jsonl"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        for n in range(2):  # who prints the second one has taken note of the first
+            told(cluster, "produce", topic, str(n))
+            assert json.loads(process.stdout.readline())["queue_offset"] == n
+        process.send_signal(number)
+        _, said = process.communicate()
+    assert (said, process.returncode) == ("", 0)
+    with Admin(name_server=cluster.name_server) as admin:
+        (queue,) = admin.consume_stats(group, topic)
+    assert queue.consumer_offset in (1, 2), "the signal may come between the line and the note of it"
 
 
 def test_a_group_that_was_made_and_has_no_member_yet_is_listed_and_shown(cluster: EmbeddedCluster) -> None:

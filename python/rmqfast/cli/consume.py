@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from enum import StrEnum
 from typing import Annotated
 
@@ -52,16 +54,28 @@ def consume(
     access: Access,
     output: Output = Form.TABLE,
 ) -> None:
-    """Prints messages as they come, until Ctrl-C, and has the group go on behind those that were printed."""
+    """Prints messages as they come, until Ctrl-C or SIGTERM; the group goes on behind those that were printed."""
     names = chosen_columns(columns, output)
     # one message a pull where they are counted: what is pulled together is consumed together
     size = BATCH if most is None else 1
     options = LitePullOptions(auto_commit=False, pull_batch_size=size, consume_from_where=BEGINNINGS[beginning])
     consumer = LitePullConsumer(group, config=access.config(), options=options)
     consumer.subscribe(topic, tags if sql is None else MessageSelector.by_sql(sql))
-    with consumer:
+    with _until_told(), consumer:
         _look_in(consumer, topic)
         write(output, names, _batches(consumer, names, most, idle), whole=columns is not None)
+
+
+@contextmanager
+def _until_told() -> Iterator[None]:
+    """Ctrl-C and SIGTERM are how it is meant to end: the consumer is shut down, which stores the group's offsets."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise typer.Exit(0) from None
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _look_in(consumer: LitePullConsumer, topic: str) -> None:
