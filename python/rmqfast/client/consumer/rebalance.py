@@ -180,9 +180,10 @@ class Rebalance(ABC, Generic[Q]):
     def _share(self, topic: str, queues: frozenset[MessageQueue] | None) -> frozenset[MessageQueue] | None:
         """This member's share; nothing where it cannot be told now, and what it has stays."""
         client_ids = self.instance.find_consumer_ids(topic, self.group)
+        if queues is None:
+            return None  # a topic without a route has no broker that could tell: one warning is enough
         if client_ids is None:
             _log.warning("group %s: topic %s: nobody can tell who is in the group", self.group, topic)
-        if queues is None or client_ids is None:
             return None
         strategy, members = self.strategy, sorted(client_ids, key=java_order)
         try:
