@@ -324,9 +324,10 @@ def test_exit_codes_say_what_kind_of_trouble_it_was(
     with socket.socket() as deaf:  # nobody else gets the port, and nobody listens there
         deaf.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{deaf.getsockname()[1]}"
-        result = run("topic", "list", "-n", address)
-    assert result.exit_code == 3
-    assert f"connect to <{address}> failed" in result.stderr
+        for words in (("topic", "list"), ("produce", "t", "x"), ("consume", "t", "--group", "g")):
+            result = run(*words, "-n", address)
+            assert result.exit_code == 3
+            assert result.stderr.splitlines()[-1].count(f"connect to <{address}> failed") == 1
     assert "No topic route info" in done(cluster, "topic", "show", "nowhere", code=1)
     assert "expected --id, or --topic" in done(cluster, "explain", code=2)
     assert "expected --broker and --queue" in done(cluster, "produce", "t", "x", "--queue", "1", code=2)

@@ -25,8 +25,10 @@ from rmqfast.cli import (
     topic,
 )
 from rmqfast.cli.output import say
+from rmqfast.client.instance import ClientErrorCode
 from rmqfast.errors import (
     ArgumentError,
+    ClientError,
     CorruptError,
     ExpressionError,
     MissingExtraError,
@@ -53,6 +55,7 @@ CODES: tuple[tuple[type[RmqError], int], ...] = (
     (UnknownColumnError, USAGE),
     (UnknownTopicError, USAGE),
 )
+NOBODY_ANSWERS = frozenset({ClientErrorCode.CONNECT_BROKER_EXCEPTION, ClientErrorCode.ACCESS_BROKER_TIMEOUT})
 #: What a command may need beyond what all of them do, and the extra that brings it.
 EXTRAS = {"rich": "cli", "pyarrow": "cli", "pyspark": "spark", "py4j": "spark", "pandas": "spark", "numpy": "spark"}
 NEXT_STEP: dict[type[RmqError], str] = {
@@ -92,6 +95,8 @@ class Root(TyperGroup):
 
 def exit_code(error: RmqError) -> int:
     """The exit code that stands for `error`."""
+    if isinstance(error, ClientError) and error.response_code in NOBODY_ANSWERS:
+        return UNREACHABLE
     return next((code for kind, code in CODES if isinstance(error, kind)), PROBLEM)
 
 

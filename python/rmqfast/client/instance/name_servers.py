@@ -87,9 +87,9 @@ class NameServers:
             try:
                 return self._connections.request(self._addresses[chosen], code, ext_fields, body, timeout=timeout)
             except RemotingError as error:
-                failures.append(str(error))
+                failures.append(_failure(self._addresses[chosen], error))
                 self._go_on(chosen)
-        raise RemotingConnectError(f"connect to <{';'.join(self._addresses)}> failed: {'; '.join(failures)}")
+        raise RemotingConnectError("; ".join(failures))
 
     def check(self) -> None:
         """Whether there is one at all.
@@ -111,6 +111,12 @@ class NameServers:
                 self._chosen = (failed + 1) % len(self._addresses)
         if len(self._addresses) > 1:
             _log.warning("name server %s does not answer: %s is asked", self._addresses[failed], self.chosen)
+
+
+def _failure(address: str, error: RemotingError) -> str:
+    """What one of them did; that it cannot be connected to says where by itself."""
+    text = str(error)
+    return text if text.startswith(f"connect to <{address}>") else f"connect to <{address}> failed: {text}"
 
 
 def parse_name_servers(text: str) -> tuple[str, ...]:
