@@ -84,6 +84,11 @@ def test_times_are_utc_with_milliseconds() -> None:
     assert time_text(-1) == "1969-12-31 23:59:59.999Z"
 
 
+def test_rates_have_one_digit_behind_the_point() -> None:
+    assert [table_cell(f"{what}_tps", 495.2947003467063) for what in ("in", "out", "consume")] == ["495.3"] * 3
+    assert table_cell("seconds", 2.004) == "2.004"
+
+
 def test_a_time_that_no_calendar_has_is_shown_as_its_number() -> None:
     assert time_text(2**63 - 1) == str(2**63 - 1)
 

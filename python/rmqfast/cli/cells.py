@@ -25,10 +25,8 @@ def table_cell(column: str, value: object, *, whole: bool = False) -> str:
         return _text_of(value, None if whole else PREVIEW_BYTES)
     if isinstance(value, list | Mapping):
         return one_line("; ".join(value) if isinstance(value, list) else " ".join(f"{k}={v}" for k, v in value.items()))
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, int) and column.endswith("_timestamp"):
-        return time_text(value)
+    if isinstance(value, int | float):
+        return _number_text(column, value)
     return one_line(str(value))
 
 
@@ -69,6 +67,14 @@ def size_text(size: float) -> str:
             return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
         size /= 1024
     return f"{size:.1f} TiB"
+
+
+def _number_text(column: str, value: float) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int) and column.endswith("_timestamp"):
+        return time_text(value)
+    return f"{value:.1f}" if column.endswith("_tps") else str(value)
 
 
 def _is_visible(character: str) -> bool:

@@ -89,4 +89,4 @@ def _row(admin: Admin, broker: BrokerRow) -> Row:
 
 def _first(rates: str | None) -> float | None:
     """The rate of the last ten seconds."""
-    return round(float(rates.split()[0]), 1) if rates and rates.split() else None
+    return float(rates.split()[0]) if rates and rates.split() else None
