@@ -16,6 +16,7 @@ _TRANSACTIONS = (
     "5.x adds the transaction's id to answers, and notes ends some seconds late: looking every second, as here, it asks"
     " about transactions that have ended"
 )
+_LAST_MINUTE = "which groups 5.5.0 calls active, by its figures of the last minute, differs from run to run"
 _CODES = "5.x has other codes and texts for errors"
 
 #: Outsider, cluster and scenario, each as a pattern, and why: the first that fits, and only of what a run shows.
@@ -48,8 +49,12 @@ EXPLAINED: tuple[tuple[str, str, str, str], ...] = (
     ("mqadmin", "5.*", "resetOffsetByTime*", "5.x resets the offsets of a group without consumers in another way"),
     ("mqadmin", "5.*", "skipAccumulatedMessage*", "5.x resets the offsets of a group without consumers in another way"),
     ("mqadmin", "5.*", "*WritePerm*", _SYSTEM_TOPICS),
-    ("mqadmin", "5.*", "topicList*", f"{_SYSTEM_TOPICS}; {_GROUP}"),
-    ("mqadmin", "5.*", "statsAll*", f"{_SYSTEM_TOPICS}; {_GROUP}"),
+    ("mqadmin", "5.*", "topicList", f"{_SYSTEM_TOPICS}; {_NO_TIMER}"),
+    ("mqadmin", "5.3.3", "topicList -c", f"{_SYSTEM_TOPICS}; {_GROUP}"),
+    ("mqadmin", "5.5.0", "topicList -c", _SYSTEM_TOPICS),
+    ("mqadmin", "5.3.3", "statsAll*", f"{_SYSTEM_TOPICS}; {_GROUP}"),
+    ("mqadmin", "5.5.0", "statsAll -a", _LAST_MINUTE),
+    ("mqadmin", "5.5.0", "statsAll*", _SYSTEM_TOPICS),
     ("mqadmin", "5.*", "query*", _STORED),
     ("mqadmin", "5.*", "printMsg*", _STORED),
     ("mqadmin", "5.*", "consumeMessage*", _STORED),
