@@ -60,8 +60,8 @@ class Result:
 
     def passes(self, cluster: str, scenario: str) -> bool:
         """Whether a scenario tells on a cluster what it tells on the oldest real one on which it does not fail."""
-        told, expected = self._told(cluster, scenario), self._expected(scenario)
-        return told == expected and not failed(told)
+        told = self.told(cluster, scenario)
+        return told == self.expected(scenario) and not failed(told)
 
     def differences(self) -> Iterator[Difference]:
         """What is different where, by what explains it."""
@@ -73,11 +73,13 @@ class Result:
             for why, scenarios in reasons.items():
                 yield Difference(cluster, tuple(scenarios), why)
 
-    def _told(self, cluster: str, scenario: str) -> Any:
+    def told(self, cluster: str, scenario: str) -> Any:
+        """What a scenario tells on a cluster, without what differs from run to run."""
         return self.outsider.comparable(scenario, self.rows[cluster].get(scenario, [{"failed": "was not run"}]))
 
-    def _expected(self, scenario: str) -> Any:
-        told = [self._told(cluster, scenario) for cluster in REAL if cluster in self.rows]
+    def expected(self, scenario: str) -> Any:
+        """What it tells on the oldest real cluster on which it does not fail; None where there is none."""
+        told = [self.told(cluster, scenario) for cluster in REAL if cluster in self.rows]
         return next((rows for rows in told if not failed(rows)), None)
 
 

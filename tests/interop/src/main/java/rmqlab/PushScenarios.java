@@ -79,7 +79,9 @@ final class PushScenarios {
     }
 
     /** What the broker says a group has consumed. */
+    /** How far a group that has ended got: nothing is left for it, and what it told at its end is one-way, so the broker may hear of it after a question. */
     static void offsets(Stage s, String group, String topic) throws Exception {
+        s.awaitEnd(group, topic);
         Map<String, Object> table = new TreeMap<>();
         s.admin.examineConsumeStats(group, topic).getOffsetTable().forEach((q, w) -> table.put(q.getTopic() + " " + q.getQueueId(), w.getBrokerOffset() + " " + w.getConsumerOffset()));
         s.row("kind", "offsets", "table", table);
