@@ -15,9 +15,10 @@ from typer.testing import CliRunner
 
 from rmqfast import EmbeddedCluster, Message, MessageQueue
 from rmqfast.admin import Admin
-from rmqfast.cli.app import app
+from rmqfast.cli.app import app, exit_code
 from rmqfast.client.producer import Producer
 from rmqfast.client.pull import PullConsumer
+from rmqfast.errors import ClientError
 from tests.admin.members import online, wants
 from tests.cli.command_line import COMMAND, run, run_process
 from tests.torn import send_torn
@@ -328,6 +329,7 @@ def test_exit_codes_say_what_kind_of_trouble_it_was(
             result = run(*words, "-n", address)
             assert result.exit_code == 3
             assert result.stderr.splitlines()[-1].count(f"connect to <{address}> failed") == 1
+    assert exit_code(ClientError("the broker took too long", response_code=10002)) == 3
     assert "No topic route info" in done(cluster, "topic", "show", "nowhere", code=1)
     assert "expected --id, or --topic" in done(cluster, "explain", code=2)
     assert "expected --broker and --queue" in done(cluster, "produce", "t", "x", "--queue", "1", code=2)

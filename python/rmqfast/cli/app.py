@@ -55,6 +55,7 @@ CODES: tuple[tuple[type[RmqError], int], ...] = (
     (UnknownColumnError, USAGE),
     (UnknownTopicError, USAGE),
 )
+#: Codes of a client's error that mean what a `RemotingError` means.
 NOBODY_ANSWERS = frozenset({ClientErrorCode.CONNECT_BROKER_EXCEPTION, ClientErrorCode.ACCESS_BROKER_TIMEOUT})
 #: What a command may need beyond what all of them do, and the extra that brings it.
 EXTRAS = {"rich": "cli", "pyarrow": "cli", "pyspark": "spark", "py4j": "spark", "pandas": "spark", "numpy": "spark"}

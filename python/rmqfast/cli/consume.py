@@ -61,14 +61,14 @@ def consume(
     options = LitePullOptions(auto_commit=False, pull_batch_size=size, consume_from_where=BEGINNINGS[beginning])
     consumer = LitePullConsumer(group, config=access.config(), options=options)
     consumer.subscribe(topic, tags if sql is None else MessageSelector.by_sql(sql))
-    with _until_told(), consumer:
+    with _ended_by_signals(), consumer:
         _look_in(consumer, topic)
         write(output, names, _batches(consumer, names, most, idle), whole=columns is not None)
 
 
 @contextmanager
-def _until_told() -> Iterator[None]:
-    """Ctrl-C and SIGTERM are how it is meant to end: the consumer is shut down, which stores the group's offsets."""
+def _ended_by_signals() -> Iterator[None]:
+    """Ctrl-C and SIGTERM end the command with 0, once the consumer has shut down and stored the group's offsets."""
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         yield

@@ -114,7 +114,7 @@ class NameServers:
 
 
 def _failure(address: str, error: RemotingError) -> str:
-    """What one of them did; that it cannot be connected to says where by itself."""
+    """What one of them did, with its address, which the error of a refused connection names already."""
     text = str(error)
     return text if text.startswith(f"connect to <{address}>") else f"connect to <{address}> failed: {text}"
 

@@ -16,8 +16,8 @@ import org.apache.rocketmq.common.message.MessageQueue;
 
 /** Consumers that ask when they want: pull and lite pull, offsets, times, ids and keys. */
 final class PullScenarios {
-    /** Seconds after which messages come at the latest: a 5.x consumer whose heartbeat finds its lock held is refused until the next one, 30 later. */
-    private static final double HEARTBEATS = 45;
+    /** Seconds: a consumer of 5.x whose heartbeat found its lock held is refused until the next one, 30 seconds later. */
+    private static final double POLL_PATIENCE = 45;
 
     static void add(Map<String, Scenario.Play> m) {
         m.put("lite", PullScenarios::lite);
@@ -66,7 +66,7 @@ final class PullScenarios {
         DefaultLitePullConsumer c = liteConsumer(s, "one");
         c.subscribe(topic, "*");
         c.start();
-        s.row("kind", "count", "first", poll(s, c, "first", 10, HEARTBEATS));
+        s.row("kind", "count", "first", poll(s, c, "first", 10, POLL_PATIENCE));
         c.commitSync();
         for (MessageQueue q : List.of(s.queue(topic, 0), s.queue(topic, 1))) s.row("kind", "committed", "queue", q.getQueueId(), "offset", c.committed(q));
         s.row("kind", "persisted", "all", s.persisted(s.group(""), topic, 10));
@@ -75,7 +75,7 @@ final class PullScenarios {
         DefaultLitePullConsumer d = liteConsumer(s, "two");
         d.subscribe(topic, "*");
         d.start();
-        s.row("kind", "count", "second", poll(s, d, "second", 4, HEARTBEATS));
+        s.row("kind", "count", "second", poll(s, d, "second", 4, POLL_PATIENCE));
         s.row("kind", "connection", "type", String.valueOf(s.admin.examineConsumerConnectionInfo(s.group("")).getConsumeType()));
     }
 
@@ -87,10 +87,10 @@ final class PullScenarios {
         s.row("kind", "queues", "count", qs.size());
         c.assign(qs);
         // a pull that is in flight during a seek can still bring messages: after these none does
-        polled(c, 10, HEARTBEATS);
+        polled(c, 10, POLL_PATIENCE);
         c.seek(s.queue(topic, 0), 3);
         c.seekToEnd(s.queue(topic, 1));
-        s.row("kind", "count", "polled", poll(s, c, "polled", 2, HEARTBEATS) + poll(s, c, "too much", 1, 1));
+        s.row("kind", "count", "polled", poll(s, c, "polled", 2, POLL_PATIENCE) + poll(s, c, "too much", 1, 1));
         s.row("kind", "offset", "early", c.offsetForTimestamp(s.queue(topic, 0), 0L), "late", c.offsetForTimestamp(s.queue(topic, 0), System.currentTimeMillis() + 3_600_000));
     }
 

@@ -78,8 +78,7 @@ final class PushScenarios {
         return c;
     }
 
-    /** What the broker says a group has consumed. */
-    /** How far a group that has ended got: nothing is left for it, and what it told at its end is one-way, so the broker may hear of it after a question. */
+    /** What the broker says a group has consumed that left nothing; it told so one-way at its end, and the broker may still be taking it in. */
     static void offsets(Stage s, String group, String topic) throws Exception {
         s.awaitEnd(group, topic);
         Map<String, Object> table = new TreeMap<>();
