@@ -117,8 +117,8 @@ class Stage:
 class Routed:
     """A producer that asks for a route until it has one.
 
-    The library asks twice and then refuses the send; on a busy machine each may end after three seconds in which one of
-    its own threads held the lock of its connections.
+    The library asks twice, then refuses the send. On a busy machine both questions can fail: each waits at most three
+    seconds for the lock of the connections, which another thread of the library holds.
     """
 
     def __init__(self, producer: Any) -> None:
@@ -135,6 +135,7 @@ class Routed:
             except Exception as error:
                 if "No route info" not in str(error) or time.monotonic() > end:
                     raise
+                time.sleep(0.1)  # noqa: TID251 - the library has no event for a route; a refused connection fails at once
 
 
 def subscribe(consumer: Any, topic: str, listen: Callable[[Any], int], expression: str) -> None:
@@ -259,7 +260,7 @@ def odd(stage: Stage) -> None:
 
 
 def errors(stage: Stage) -> None:
-    """A topic that must not be written to, and a property that nobody may set."""
+    """A topic whose name is not allowed, so that no route comes, and a body that is too large."""
     producer = stage.plain_producer()
     for topic, body in (("cpp topic", "a blank"), ("cpp_errors", "x" * 5_000_000)):
         message = Message(topic)

@@ -181,7 +181,7 @@ class Rebalance(ABC, Generic[Q]):
         """This member's share; nothing where it cannot be told now, and what it has stays."""
         client_ids = self.instance.find_consumer_ids(topic, self.group)
         if queues is None:
-            return None  # asking looked for the route; that there is none is one warning, the caller's
+            return None  # find_consumer_ids looked for the route; the caller warns that there is none
         if client_ids is None:
             _log.warning("group %s: topic %s: nobody can tell who is in the group", self.group, topic)
             return None

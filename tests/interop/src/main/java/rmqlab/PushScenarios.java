@@ -78,7 +78,7 @@ final class PushScenarios {
         return c;
     }
 
-    /** What the broker says a group has consumed that left nothing; it told so one-way at its end, and the broker may still be taking it in. */
+    /** The offsets of a group that has consumed everything. It sends them one-way when it ends: this waits until the broker has them. */
     static void offsets(Stage s, String group, String topic) throws Exception {
         s.awaitEnd(group, topic);
         Map<String, Object> table = new TreeMap<>();
