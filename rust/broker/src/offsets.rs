@@ -1,55 +1,164 @@
 //! How far consumer groups are.
 //!
 //! Source: `ConsumerOffsetManager`.
-use std::collections::{BTreeMap, HashMap};
-use std::sync::{PoisonError, RwLock};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::mem;
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// Next offset by queue.
 type Queues = BTreeMap<i32, i64>;
-/// By topic.
-type Topics = HashMap<Box<str>, Queues>;
 
 /// The next offset that each group consumes: by group, topic and queue.
 #[derive(Debug, Default)]
 pub struct Offsets {
-    groups: RwLock<HashMap<Box<str>, Topics>>,
+    inner: RwLock<Inner>,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    groups: HashMap<Arc<str>, OfGroup>,
+    /// Each topic's name once, whatever the number of its groups.
+    topics: HashSet<Arc<str>>,
+    /// Group and topic of what changed since it was last taken.
+    changed: Vec<(Arc<str>, Arc<str>)>,
+}
+
+/// What a group has; most groups read few topics.
+#[derive(Debug)]
+struct OfGroup {
+    name: Arc<str>,
+    topics: Vec<OfTopic>,
+}
+
+/// What a group has of a topic, in order of the queues.
+#[derive(Debug)]
+struct OfTopic {
+    topic: Arc<str>,
+    queues: Vec<(i32, i64)>,
+    is_changed: bool,
+}
+
+/// A group's offsets of a topic, to be saved.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Changed {
+    /// `topic@group`.
+    pub key: String,
+    /// By queue, as JSON; `None` where they were removed.
+    pub json: Option<String>,
 }
 
 impl Offsets {
     /// Notes an offset, a smaller one than before, too.
     pub fn commit(&self, group: &str, topic: &str, queue_id: i32, offset: i64) {
-        let mut groups = self.groups.write().unwrap_or_else(PoisonError::into_inner);
-        if let Some(queues) = groups.get_mut(group).and_then(|topics| topics.get_mut(topic)) {
-            queues.insert(queue_id, offset);
-            return;
+        let mut inner = self.write();
+        let Inner { groups, topics, changed } = &mut *inner;
+        if !groups.contains_key(group) {
+            let name: Arc<str> = group.into();
+            groups.insert(Arc::clone(&name), OfGroup { name, topics: Vec::with_capacity(1) });
         }
-        groups.entry(group.into()).or_default().entry(topic.into()).or_default().insert(queue_id, offset);
+        let group = groups.get_mut(group).expect("it was put there");
+        let found = group.of_topic(topic, || interned(topics, topic));
+        match found.queues.binary_search_by_key(&queue_id, |(queue, _)| *queue) {
+            Ok(at) => found.queues[at].1 = offset,
+            Err(at) => found.queues.insert(at, (queue_id, offset)),
+        }
+        if !mem::replace(&mut found.is_changed, true) {
+            let topic = Arc::clone(&found.topic);
+            changed.push((Arc::clone(&group.name), topic));
+        }
     }
 
     /// The offset that was noted.
     pub fn get(&self, group: &str, topic: &str, queue_id: i32) -> Option<i64> {
-        let groups = self.groups.read().unwrap_or_else(PoisonError::into_inner);
-        groups.get(group)?.get(topic)?.get(&queue_id).copied()
+        let inner = self.read();
+        let found = inner.groups.get(group)?.topics.iter().find(|found| &*found.topic == topic)?;
+        let at = found.queues.binary_search_by_key(&queue_id, |(queue, _)| *queue).ok()?;
+        Some(found.queues[at].1)
     }
 
     /// Forgets those of a group, or those of it in one topic.
     pub fn remove(&self, group: &str, topic: Option<&str>) {
-        let mut groups = self.groups.write().unwrap_or_else(PoisonError::into_inner);
-        match topic {
-            None => drop(groups.remove(group)),
-            Some(topic) => drop(groups.get_mut(group).and_then(|topics| topics.remove(topic))),
+        let mut inner = self.write();
+        let Some(mut of_group) = inner.groups.remove(group) else { return };
+        of_group.topics.retain(|found| {
+            let is_kept = topic.is_some_and(|topic| topic != &*found.topic);
+            if !is_kept && !found.is_changed {
+                inner.changed.push((Arc::clone(&of_group.name), Arc::clone(&found.topic)));
+            }
+            is_kept
+        });
+        if !of_group.topics.is_empty() {
+            inner.groups.insert(Arc::clone(&of_group.name), of_group);
         }
+    }
+
+    /// Takes at most `limit` of those that changed, or were removed, since they were taken last.
+    pub fn take_changed(&self, limit: usize) -> Vec<Changed> {
+        let mut inner = self.write();
+        let rest = inner.changed.len().saturating_sub(limit);
+        let taken = inner.changed.split_off(rest);
+        if rest == 0 {
+            inner.changed.shrink_to(limit);
+        }
+        taken.into_iter().map(|(group, topic)| inner.taken(&group, &topic)).collect()
     }
 
     /// A copy: group, topic, offsets by queue.
     pub fn all(&self) -> Vec<(String, String, Queues)> {
-        let groups = self.groups.read().unwrap_or_else(PoisonError::into_inner);
+        let inner = self.read();
         let mut all = Vec::new();
-        for (group, topics) in groups.iter() {
-            all.extend(topics.iter().map(|(topic, queues)| (group.to_string(), topic.to_string(), queues.clone())));
+        for (group, OfGroup { topics, .. }) in &inner.groups {
+            let row = |of: &OfTopic| (group.to_string(), of.topic.to_string(), of.queues.iter().copied().collect());
+            all.extend(topics.iter().map(row));
         }
         all
     }
+
+    fn read(&self) -> RwLockReadGuard<'_, Inner> {
+        self.inner.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Inner> {
+        self.inner.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Inner {
+    fn taken(&mut self, group: &str, topic: &str) -> Changed {
+        let key = format!("{topic}@{group}");
+        let found = self.groups.get_mut(group).and_then(|of| of.topics.iter_mut().find(|of| &*of.topic == topic));
+        let Some(found) = found else {
+            self.topics.remove(topic);
+            return Changed { key, json: None };
+        };
+        found.is_changed = false;
+        Changed { key, json: Some(json_of(&found.queues)) }
+    }
+}
+
+impl OfGroup {
+    fn of_topic(&mut self, topic: &str, name: impl FnOnce() -> Arc<str>) -> &mut OfTopic {
+        let at = self.topics.iter().position(|found| &*found.topic == topic).unwrap_or_else(|| {
+            self.topics.push(OfTopic { topic: name(), queues: Vec::with_capacity(1), is_changed: false });
+            self.topics.len() - 1
+        });
+        &mut self.topics[at]
+    }
+}
+
+/// The one text of a topic's name; one that is in use and not here any more is only there twice.
+fn interned(topics: &mut HashSet<Arc<str>>, topic: &str) -> Arc<str> {
+    if let Some(name) = topics.get(topic) {
+        return Arc::clone(name);
+    }
+    let name: Arc<str> = topic.into();
+    topics.insert(Arc::clone(&name));
+    name
+}
+
+fn json_of(queues: &[(i32, i64)]) -> String {
+    let pairs: Vec<_> = queues.iter().map(|(queue, offset)| format!("\"{queue}\":{offset}")).collect();
+    format!("{{{}}}", pairs.join(","))
 }
 
 #[cfg(test)]
@@ -68,5 +177,31 @@ mod tests {
         assert_eq!((offsets.get("g", "t", 0), offsets.get("g", "u", 1)), (None, Some(9)));
         offsets.remove("g", None);
         assert!(offsets.all().is_empty());
+    }
+
+    #[test]
+    fn what_changed_is_taken_once_and_what_was_removed_as_well() {
+        let offsets = Offsets::default();
+        let taken = |limit| {
+            let changed = offsets.take_changed(limit).into_iter().map(|changed| (changed.key, changed.json));
+            let mut changed: Vec<_> = changed.collect();
+            changed.sort_unstable();
+            changed
+        };
+        let row = |key: &str, json: Option<&str>| (key.to_owned(), json.map(str::to_owned));
+        for (topic, queue, offset) in [("t", 7, 5), ("t", 0, 1), ("u", 0, 2), ("t", 7, 6)] {
+            offsets.commit("g", topic, queue, offset);
+        }
+        assert_eq!(taken(1).len(), 1);
+        assert_eq!(taken(9).len(), 1);
+        assert_eq!(taken(9), []);
+        offsets.commit("g", "t", 7, 8);
+        offsets.remove("g", Some("u"));
+        assert_eq!(taken(9), [row("t@g", Some(r#"{"0":1,"7":8}"#)), row("u@g", None)]);
+        offsets.commit("g", "t", 7, 9);
+        offsets.remove("g", None);
+        offsets.commit("h", "t", -1, 0);
+        assert_eq!(taken(9), [row("t@g", None), row("t@h", Some(r#"{"-1":0}"#))]);
+        assert_eq!(offsets.get("h", "t", -1), Some(0));
     }
 }
