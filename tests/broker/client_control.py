@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from rmqfast._native import check_sql92
@@ -15,6 +15,7 @@ from rmqfast.broker.clients.consumer_manager import ConsumerManager
 from rmqfast.broker.clients.producer_manager import ProducerManager
 from rmqfast.broker.clients.queue_lock_manager import QueueLockManager
 from rmqfast.broker.clients.queue_lock_processor import QueueLockProcessor
+from rmqfast.broker.metadata import Metadata
 from rmqfast.broker.offsets.consumer_offset_manager import ConsumerOffsetManager
 from rmqfast.broker.offsets.consumer_offset_processor import ConsumerOffsetProcessor
 from rmqfast.broker.offsets.reset_offset_processor import ResetOffsetProcessor
@@ -49,11 +50,13 @@ class Control:
         store = store or QueuesByHand({})
         self.tables = Tables()
         self.data_plane = data_plane or self.tables
-        self.filters = ConsumerFilterManager(root, check_sql)
+        self.metadata = Metadata(root)
+        self.filters = ConsumerFilterManager(self.metadata, check_sql)
         self.consumers = ConsumerManager(self.data_plane, self.filters)
         self.producers = ProducerManager()
         self.locks = QueueLockManager()
-        self.offsets = ConsumerOffsetManager(root, self.data_plane, store, limits=GetLimits(physical_memory=1 << 40))
+        limits = GetLimits(physical_memory=1 << 40)
+        self.offsets = ConsumerOffsetManager(self.metadata, self.data_plane, store, limits=limits)
         self.groups: dict[str, SubscriptionGroupConfig] = {}
         self.is_creating_groups = True
         self.created: dict[str, tuple[int, int]] = {}
@@ -95,7 +98,7 @@ class Control:
             filters=self.filters,
             notify=self.notifier.take,
             find_group=self._find_group,
-            create_retry_topic=self._create_retry_topic,
+            create_retry_topics=self._create_retry_topics,
             is_property_filter_enabled=lambda: self.is_property_filter_enabled,
             now=lambda: self.time,
         )
@@ -106,5 +109,6 @@ class Control:
             self.data_plane.put_group(self.groups[name])
         return self.groups.get(name)
 
-    def _create_retry_topic(self, topic: str, queues: int, flag: int) -> None:
-        self.created.setdefault(topic, (queues, flag))
+    def _create_retry_topics(self, topics: Sequence[TopicConfig]) -> None:
+        for topic in topics:
+            self.created.setdefault(topic.topic_name, (topic.read_queue_nums, topic.topic_sys_flag))

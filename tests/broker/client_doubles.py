@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -60,6 +61,7 @@ class Tables:
     subscriptions: dict[tuple[str, str], tuple[str, str, int, list[int]]] = field(default_factory=dict)
     online: dict[str, str] = field(default_factory=dict)
     committed: dict[str, dict[int, int]] = field(default_factory=dict)
+    changed: dict[str, None] = field(default_factory=dict)
     permission: int | None = None
     counted: Sequence[Counter] = ()
 
@@ -91,6 +93,7 @@ class Tables:
 
     def commit_offset(self, group: str, topic: str, queue_id: int, offset: int) -> None:
         self.committed.setdefault(f"{topic}@{group}", {})[queue_id] = offset
+        self.changed[f"{topic}@{group}"] = None
 
     def offset(self, group: str, topic: str, queue_id: int) -> int:
         return self.committed.get(f"{topic}@{group}", {}).get(queue_id, -1)
@@ -102,6 +105,12 @@ class Tables:
         for key in [key for key in self.committed if key.endswith(f"@{group}")]:
             if topic is None or key == f"{topic}@{group}":
                 del self.committed[key]
+                self.changed[key] = None
+
+    def take_changed_offsets(self, limit: int) -> list[tuple[str, str | None]]:
+        keys = list(self.changed)[:limit]
+        self.changed = dict.fromkeys(list(self.changed)[limit:])
+        return [(key, json.dumps(self.committed[key]) if key in self.committed else None) for key in keys]
 
     def set_permission(self, perm: int) -> None:
         self.permission = perm

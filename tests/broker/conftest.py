@@ -8,10 +8,19 @@ from pathlib import Path
 import pytest
 
 import rmqfast
+from rmqfast.broker.metadata import Metadata
 from tests.broker.certificates import authority, stranger
 from tests.broker.control_plane import ControlPlane
 
-__all__ = ["authority", "offsets_store", "plane", "still", "stranger"]
+__all__ = ["authority", "metadata", "offsets_store", "plane", "still", "stranger"]
+
+
+@pytest.fixture
+def metadata(tmp_path: Path) -> Iterator[Metadata]:
+    """The metadata of an empty store."""
+    metadata = Metadata(tmp_path)
+    yield metadata
+    metadata.close()
 
 
 @pytest.fixture

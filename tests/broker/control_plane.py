@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from rmqfast.broker.config_processor import ConfigProcessor
 from rmqfast.broker.configuration.config import BrokerConfig
 from rmqfast.broker.configuration.configuration import Configuration
 from rmqfast.broker.delay.delay_offset_processor import DelayOffsetProcessor
+from rmqfast.broker.metadata import Metadata
 from rmqfast.broker.offsets.consumer_offset_manager import ConsumerOffsetManager
 from rmqfast.broker.queries.consume_queue_processor import ConsumeQueueProcessor
 from rmqfast.broker.queries.consume_stats_processor import ConsumeStatsProcessor
@@ -60,17 +61,18 @@ class ControlPlane:
         self.tables = Tables()
         self.registered: list[str | None] = []
         self.configuration = Configuration(config, now=NOW)
+        self.metadata = Metadata(path)
         self.topics = TopicManager(
-            path,
+            self.metadata,
             self.config,
             self.tables,
             now=self.clock,
-            on_change=lambda topic: self.registered.append(name_of(topic)),
+            on_change=lambda topics: self.registered.extend(names_of(topics)),
         )
-        self.groups = SubscriptionGroupManager(path, self.config, self.tables, now=self.clock)
-        self.filters = ConsumerFilterManager(path, lambda _: None)
+        self.groups = SubscriptionGroupManager(self.metadata, self.config, self.tables, now=self.clock)
+        self.filters = ConsumerFilterManager(self.metadata, lambda _: None)
         self.consumers = ConsumerManager(self.tables, self.filters)
-        self.offsets = ConsumerOffsetManager(path, self.tables, self.store.live)
+        self.offsets = ConsumerOffsetManager(self.metadata, self.tables, self.store.live)
         self.clients = self._clients()
         self.lines: defaultdict[str, Line] = defaultdict(Line)
         self.stats = BrokerStats(self.tables.counters)
@@ -123,6 +125,7 @@ class ControlPlane:
         return {directory.name for directory in (self.path / "consumequeue").iterdir()}
 
     def close(self) -> None:
+        self.metadata.close()
         self.store.close()
 
     def _clients(self) -> ClientProcessor:
@@ -131,7 +134,7 @@ class ControlPlane:
             producers=ProducerManager(),
             filters=self.filters,
             find_group=self.groups.find,
-            create_retry_topic=lambda name, queues, flag: self.topics.create_for_send_back(name, queues, sys_flag=flag),
+            create_retry_topics=self.topics.create_missing,
             is_property_filter_enabled=lambda: True,
             now=self.clock,
         )
@@ -173,6 +176,6 @@ class ControlPlane:
         return {code: processor for family in families for code, processor in family.processors().items()}
 
 
-def name_of(topic: TopicConfig | None) -> str | None:
-    """Which topic is registered; None for all."""
-    return None if topic is None else topic.topic_name
+def names_of(topics: Sequence[TopicConfig] | None) -> list[str | None]:
+    """Which topics are registered; None for all."""
+    return [None] if topics is None else [topic.topic_name for topic in topics]

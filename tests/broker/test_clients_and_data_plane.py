@@ -188,10 +188,12 @@ def test_offsets_of_the_data_plane_are_reset_copied_and_saved(broker: Broker) ->
     ask(314, srcGroup=GROUP, destGroup="copy", topic=TOPIC, offline="true")
     assert ask(14, consumerGroup="copy", topic=TOPIC, queueId=3)[0]["extFields"] == {"offset": "2"}
     broker.control.offsets.persist()
+    broker.control.metadata.write_files()
     saved = ConsumerOffsetTable.load(broker.root)
     assert dict(saved[TOPIC, GROUP]) == dict(saved[TOPIC, "copy"]) == dict.fromkeys(range(4), 2)
     broker.control.offsets.remove("copy")
     broker.control.offsets.persist()
+    broker.control.metadata.write_files()
     assert list(ConsumerOffsetTable.load(broker.root)) == [(TOPIC, GROUP)]
 
 
@@ -202,9 +204,11 @@ def test_an_offset_that_makes_no_sense_does_not_harm_the_file(broker: Broker, fi
     client.ask(15, **good)
     client.ask(15, **(good | fields))
     broker.control.offsets.persist()
+    broker.control.metadata.write_files()
     saved = ConsumerOffsetTable.load(broker.root)
     assert saved[TOPIC, "g"][0] == 1
     assert set(saved) == {(TOPIC, "g")}
+    broker.control.metadata.close()
     restarted = Control(broker.root)
     restarted.offsets.load()
     assert restarted.tables.offset("g", TOPIC, 0) == 1

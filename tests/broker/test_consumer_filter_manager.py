@@ -11,6 +11,7 @@ import pytest
 from rmqfast._native import check_sql92
 from rmqfast.broker.clients.bloom_filter import bit_positions, murmur3_128
 from rmqfast.broker.clients.consumer_filter_manager import ConsumerFilterManager
+from rmqfast.broker.metadata import Metadata
 from rmqfast.store.config import ConsumerFilterTable
 
 from .client_doubles import subscription
@@ -20,8 +21,8 @@ A1 = subscription("t", "a > 1", 5, "SQL92")
 
 
 @pytest.fixture
-def filters(tmp_path: Path) -> ConsumerFilterManager:
-    return ConsumerFilterManager(tmp_path, check_sql92)
+def filters(metadata: Metadata) -> ConsumerFilterManager:
+    return ConsumerFilterManager(metadata, check_sql92)
 
 
 def test_places_in_the_filter_are_those_of_a_real_broker(golden_store: Callable[[str], Path]) -> None:
@@ -122,36 +123,39 @@ def test_a_switch_to_tags_leaves_the_expression_alive_as_its_topic_is_still_want
     assert not kept.dead
 
 
-def test_the_dead_are_forgotten_after_24_hours(filters: ConsumerFilterManager, tmp_path: Path) -> None:
+def test_the_dead_are_forgotten_after_24_hours(filters: ConsumerFilterManager, metadata: Metadata) -> None:
     filters.register("g", [A1], now=100)
     filters.unregister("g", now=200)
     filters.persist(now=200 + DAY - 1)
     assert filters.get("t", "g") is not None
-    assert ("t", "g") in ConsumerFilterTable.load(tmp_path)
+    assert ("t", "g") in metadata.load(ConsumerFilterTable)
     filters.persist(now=200 + DAY)
     assert filters.get("t", "g") is None
-    assert ("t", "g") not in ConsumerFilterTable.load(tmp_path)
+    assert ("t", "g") not in metadata.load(ConsumerFilterTable)
 
 
 def test_a_restart_finds_what_was_saved_without_consumers(
-    golden_store_copy: Callable[[str], Path], filters: ConsumerFilterManager
+    golden_store_copy: Callable[[str], Path],
 ) -> None:
-    store = golden_store_copy("offsets-4.9.4")
-    del filters
-    restarted = ConsumerFilterManager(store, lambda _: None)
+    metadata = Metadata(golden_store_copy("offsets-4.9.4"))
+    restarted = ConsumerFilterManager(metadata, lambda _: None)
     restarted.load(now=1795231700000)
     kept = restarted.get("fx_plain", "fx_sql")
     assert kept is not None
     assert (kept.expression, kept.dead) == ("a > 0 AND color IS NOT NULL", True)
+    metadata.close()
 
 
-def test_a_file_is_written_only_when_something_changed(filters: ConsumerFilterManager, tmp_path: Path) -> None:
+def test_a_file_is_written_only_when_something_changed(filters: ConsumerFilterManager, metadata: Metadata) -> None:
+    def is_written(now: int) -> bool:
+        path = metadata.root / "config" / "consumerFilter.json"
+        path.unlink(missing_ok=True)
+        filters.persist(now=now)
+        metadata.write_files()
+        return path.exists()
+
     filters.register("g", [A1], now=100)
-    filters.persist(now=200)
-    path = tmp_path / "config" / "consumerFilter.json"
-    path.unlink()
-    filters.persist(now=300)
-    assert not path.exists()
+    assert is_written(200)
+    assert not is_written(300)
     filters.unregister("g", now=400)
-    filters.persist(now=500)
-    assert path.exists()
+    assert is_written(500)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from rmqfast.broker.clients.client_channel import GroupChange
 from rmqfast.broker.clients.consumer_filter_manager import ConsumerFilterManager
 from rmqfast.broker.clients.consumer_manager import ConsumerManager
+from rmqfast.broker.metadata import Metadata
 
 from .client_doubles import Line, Tables, client, consumer, subscription
 
@@ -21,8 +20,8 @@ def tables() -> Tables:
 
 
 @pytest.fixture
-def filters(tmp_path: Path) -> ConsumerFilterManager:
-    return ConsumerFilterManager(tmp_path, lambda _: None)
+def filters(metadata: Metadata) -> ConsumerFilterManager:
+    return ConsumerFilterManager(metadata, lambda _: None)
 
 
 @pytest.fixture

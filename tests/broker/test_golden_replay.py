@@ -9,6 +9,7 @@ from pathlib import Path
 from rmqfast.broker.delay.schedule import SCHEDULE_TOPIC, ScheduleMessageService
 from rmqfast.broker.messages.send_back import SendBackProcessor
 from rmqfast.broker.messages.stored_message import StoredMessage, offset_of_id
+from rmqfast.broker.metadata import Metadata
 from rmqfast.broker.transactions.check_round import with_check_counted
 from rmqfast.broker.transactions.half_messages import HALF_TOPIC, OP_TOPIC, HalfMessages
 from rmqfast.store.config import SubscriptionGroupConfig
@@ -22,7 +23,7 @@ GROUP = "fx_failing"
 class Replay:
     """Puts what clients sent as it is, and lets the broker's part of the log be made again."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, metadata: Metadata) -> None:
         self.now = self.born = 0
         self.store = MemoryStore(lambda: self.now, "127.0.0.1:21130")
         self.half = HalfMessages(self.store, self.store.append, store_host="127.0.0.1:21130", now=lambda: self.born)
@@ -34,7 +35,7 @@ class Replay:
             is_writable=lambda: True,
             broker_ip="127.0.0.1",
         )
-        self.schedule = ScheduleMessageService(root, self.store, self.store.deliver, started=0, batch=1)
+        self.schedule = ScheduleMessageService(metadata, self.store, self.store.deliver, started=0, batch=1)
         self.by_key: dict[str, Record] = {}
 
     def make(self, wanted: Record) -> str | None:
@@ -74,10 +75,10 @@ class Replay:
 
 
 def test_what_a_broker_stores_by_itself_has_the_bytes_of_a_real_one(
-    golden_store: Callable[[str], Path], tmp_path: Path
+    golden_store: Callable[[str], Path], metadata: Metadata
 ) -> None:
     root = golden_store("delaytx-4.9.4")
-    replay, made = Replay(tmp_path), Counter[str]()
+    replay, made = Replay(metadata), Counter[str]()
     for wanted, data in records_of((root / "commitlog").iterdir()):
         what = replay.make(wanted)
         if what is None:

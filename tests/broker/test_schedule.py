@@ -10,6 +10,7 @@ from rmqfast import Message
 from rmqfast.broker.delay.delay_levels import DelayLevels
 from rmqfast.broker.delay.schedule import SCHEDULE_TOPIC, ScheduleMessageService
 from rmqfast.broker.delay.time_of_day import TimeOfDay
+from rmqfast.broker.metadata import Metadata
 from rmqfast.errors import CorruptError, FlushTimeoutError, RmqError
 from rmqfast.store.config import DelayOffsetTable
 from tests.broker.memory_store import MemoryStore
@@ -28,12 +29,15 @@ class Broker:
         self.options = options
         self.flushed = 0
         self.is_disk_full = False
+        self.metadata = Metadata(self.root)
         self.start()
 
     def start(self) -> None:
         """Forgets what only memory had."""
+        self.metadata.close()
+        self.metadata = Metadata(self.root)
         self.service = ScheduleMessageService(
-            self.root,
+            self.metadata,
             self.store,
             self.store.deliver,
             started=self.now,
@@ -234,6 +238,7 @@ def test_progress_is_saved_once_the_disk_has_the_messages(tmp_path: Path) -> Non
     broker.run(after=2000)
     assert not (tmp_path / "config" / "delayOffset.json").exists()
     broker.service.persist()
+    broker.metadata.write_files()
     assert broker.flushed == 1
     assert dict(DelayOffsetTable.load(tmp_path)) == {1: 3} == broker.service.offsets()
     assert broker.service.running_stats() == {"scheduleMessageOffset_1": "3,3"}
@@ -301,6 +306,7 @@ def test_what_a_file_of_5_x_says_besides_is_kept(tmp_path: Path) -> None:
     broker.delay(1, "a")
     broker.run(after=2000)
     broker.service.persist()
+    broker.metadata.write_files()
     table = DelayOffsetTable.load(tmp_path)
     assert (dict(table), table.other) == ({1: 1}, {"dataVersion": {"counter": 7}})
 

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import pytest
 import rmqfast
 from rmqfast import AppendOptions, Message, WritableStore
 from rmqfast.broker.delay.schedule import ScheduleMessageService
+from rmqfast.broker.metadata import Metadata
 from rmqfast.store import AppendResult
 
 COUNT = 400
@@ -24,20 +26,20 @@ NOW = 1_800_000_000_000
 ROOT = Path(__file__).parents[2]
 
 
-def service_of(store: WritableStore, batch: int) -> ScheduleMessageService:
+def service_of(store: WritableStore, metadata: Metadata, batch: int) -> ScheduleMessageService:
     def deliver(message: Message, **sent: Any) -> AppendResult:
         # this store would delay the message again
         kept = {name: value for name, value in message.properties.items() if name != "DELAY"}
         again = Message(message.topic, message.body, properties=kept, queue_id=message.queue_id)
         return store.append(again, **sent)
 
-    return ScheduleMessageService(store.path, store.live, deliver, started=NOW - 2000, flush=store.flush, batch=batch)
+    return ScheduleMessageService(metadata, store.live, deliver, started=NOW - 2000, flush=store.flush, batch=batch)
 
 
 def deliver_for_ever(path: Path) -> None:
     """What the killed process does: a turn for each line that comes. It saves each third time."""
-    with rmqfast.open_store(path, mode="a", options=OPTIONS) as store:
-        service = service_of(store, batch=7)
+    with rmqfast.open_store(path, mode="a", options=OPTIONS) as store, closing(Metadata(path)) as metadata:
+        service = service_of(store, metadata, batch=7)
         for turn, _ in enumerate(sys.stdin):
             print(service.run_once(NOW), flush=True)  # noqa: T201
             if turn % 3 == 2:
@@ -79,8 +81,8 @@ def runs(numbers: list[int]) -> Iterator[list[int]]:
 def test_nothing_is_lost_and_each_process_goes_on_where_progress_was_saved(path: Path) -> None:
     for turns in (1, 5, 11):
         killed(path, turns)
-    with rmqfast.open_store(path, mode="a", options=OPTIONS) as store:
-        service = service_of(store, batch=COUNT)
+    with rmqfast.open_store(path, mode="a", options=OPTIONS) as store, closing(Metadata(path)) as metadata:
+        service = service_of(store, metadata, batch=COUNT)
         while service.run_once(NOW):
             pass
         service.persist()

@@ -13,7 +13,8 @@ from tests.broker.control_plane import ControlPlane
 def test_a_group_is_made_when_it_is_asked_for(plane: ControlPlane) -> None:
     group = plane.groups.find("orders")
     assert group == SubscriptionGroupConfig(group_name="orders")
-    assert plane.tables.groups["orders"] == group == SubscriptionGroupTable.load(plane.path)["orders"]
+    plane.metadata.flush()
+    assert plane.tables.groups["orders"] == group == plane.metadata.load(SubscriptionGroupTable)["orders"]
     assert plane.groups.data_version.counter == 1
     assert plane.groups.find("orders") is group
     assert plane.groups.data_version.counter == 1

@@ -46,7 +46,7 @@ def test_a_topic_is_made_and_registered_alone(plane: ControlPlane) -> None:
     assert (answer.code, answer.remark, answer.ext_fields) == (0, "not set any response code", None)
     expected = TopicConfig(topic_name="orders", read_queue_nums=4, write_queue_nums=3, perm=6)  # order is ignored
     assert plane.topics.get("orders") == expected == plane.tables.topics["orders"]
-    assert TopicConfigTable.load(plane.path)["orders"] == expected
+    assert plane.metadata.load(TopicConfigTable)["orders"] == expected
     assert plane.registered == ["orders"]
     assert plane.topics.data_version.counter == 1
 
@@ -165,7 +165,7 @@ def test_a_group_is_made_of_what_the_body_says(plane: ControlPlane) -> None:
     group = plane.groups.get("g")
     assert group is not None
     assert (group.retry_max_times, group.consume_broadcast_enable, group.broker_id, group.other) == (7, False, 3, {})
-    assert plane.tables.groups["g"] == group == SubscriptionGroupTable.load(plane.path)["g"]
+    assert plane.tables.groups["g"] == group == plane.metadata.load(SubscriptionGroupTable)["g"]
 
 
 @pytest.mark.parametrize(

@@ -121,7 +121,7 @@ def test_a_store_that_somebody_has_is_refused_and_left_as_it_is(tmp_path: Path) 
 def test_a_start_that_fails_late_gives_the_store_back(tmp_path: Path) -> None:
     with Broker(broker_config(tmp_path)):
         pass
-    for name in ("subscriptionGroup.json", "subscriptionGroup.json.bak"):
+    for name in ("subscriptionGroup.json", "subscriptionGroup.json.bak", "metadata.db"):
         (tmp_path / "config" / name).write_text("{broken")
     before = broker_threads()
     with pytest.raises(Exception, match=r"subscriptionGroup\.json"):

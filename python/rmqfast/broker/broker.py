@@ -9,7 +9,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Self
 
 from rmqfast._native import Call
@@ -259,10 +259,10 @@ class Broker:
         self._registrar = Registrar(name_servers, self.tables.topics, self.tables.config)
         self._registrar.start()
 
-    def _topic_changed(self, topic: TopicConfig | None) -> None:
-        """A topic was made or changed: whoever asks for its route next is to find it."""
+    def _topic_changed(self, topics: Sequence[TopicConfig] | None) -> None:
+        """Topics were made or changed: whoever asks for their route next is to find it."""
         if self._registrar is not None:
-            self._registrar.changed(topic)
+            self._registrar.changed(topics)
 
     def _config_changed(self, taken: Mapping[str, str]) -> None:
         self.tables.take(self.tables.config())

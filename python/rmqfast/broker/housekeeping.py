@@ -49,6 +49,7 @@ def _saves(tables: BrokerTables) -> list[Job]:
         Job(tables.offsets.persist, 10, lambda: config().number("flushConsumerOffsetInterval") / 1000),
         Job(tables.schedule.persist, 10, lambda: config().number("flushDelayOffsetInterval") / 1000),
         Job(lambda: tables.filters.persist(now=tables.now()), 10, lambda: 10),
+        Job(tables.metadata.flush, 1, lambda: 1),  # groups that came into being, and what the disk refused before
     ]
 
 

@@ -66,15 +66,12 @@ def processors_of(
 
 
 def _clients(tables: BrokerTables) -> ClientProcessor:
-    def create_retry_topic(name: str, queues: int, sys_flag: int) -> None:
-        tables.topics.create_for_send_back(name, queues, sys_flag=sys_flag)
-
     return ClientProcessor(
         consumers=tables.consumers,
         producers=tables.producers,
         filters=tables.filters,
         find_group=tables.groups.find,
-        create_retry_topic=create_retry_topic,
+        create_retry_topics=tables.topics.create_missing,
         is_property_filter_enabled=lambda: tables.config().flag("enablePropertyFilter"),
         now=tables.now,
         notify=tables.notifier.take,

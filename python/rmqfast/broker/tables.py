@@ -5,7 +5,7 @@ Source: `BrokerController`, the constructor.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from rmqfast.broker.delay.delay_levels import DelayLevels
 from rmqfast.broker.delay.schedule import ScheduleMessageService
 from rmqfast.broker.internal_appends import InternalAppends
 from rmqfast.broker.messages.preparation import Preparation
+from rmqfast.broker.metadata import Metadata
 from rmqfast.broker.offsets.consumer_offset_manager import ConsumerOffsetManager
 from rmqfast.broker.options_of_config import (
     append_options,
@@ -68,7 +69,7 @@ class BrokerTables:
         vip_port: int | None,
         checks_rights: bool,
         now: Callable[[], int],
-        on_topic_change: Callable[[TopicConfig | None], object],
+        on_topic_change: Callable[[Sequence[TopicConfig] | None], object],
         progress: Callable[[int, int], object] | None = None,
     ) -> None:
         self.root = Path(config.text("storePathRootDir"))
@@ -80,6 +81,7 @@ class BrokerTables:
             self.root, mode="a", options=options, retention=retention_options(config), progress=progress
         )
         try:
+            self.metadata = Metadata(self.root)
             self._open_data_plane(mailbox, config)
             self._open_topics_and_groups(on_topic_change)
             self._open_clients(config)
@@ -107,10 +109,11 @@ class BrokerTables:
         self.data_plane.set_disk_usage(f"CL: {log:5.2f} CQ: {queues:5.2f} INDEX: {index:5.2f}")
 
     def persist(self) -> None:
-        """Saves what is saved now and then: offsets, delays, filters."""
+        """Saves what is saved now and then: offsets, delays, filters; then RocketMQ's files are up to date."""
         self.offsets.persist()
         self.schedule.persist()
         self.filters.persist(now=self.now())
+        self.metadata.write_files()
 
     def close(self) -> None:
         """Saves what there is to save and gives the store up."""
@@ -128,6 +131,8 @@ class BrokerTables:
         try:
             if hasattr(self, "data_plane"):
                 self.data_plane.close()
+            if hasattr(self, "metadata"):
+                self.metadata.close()
         finally:
             self.store.close()
 
@@ -142,16 +147,16 @@ class BrokerTables:
             counts_due=config.flag("enableScheduleMessageStats"),
         )
 
-    def _open_topics_and_groups(self, on_topic_change: Callable[[TopicConfig | None], object]) -> None:
-        self.topics = TopicManager(self.root, self.config, self.data_plane, now=self.now, on_change=on_topic_change)
-        self.groups = SubscriptionGroupManager(self.root, self.config, self.data_plane, now=self.now)
+    def _open_topics_and_groups(self, on_topic_change: Callable[[Sequence[TopicConfig] | None], object]) -> None:
+        self.topics = TopicManager(self.metadata, self.config, self.data_plane, now=self.now, on_change=on_topic_change)
+        self.groups = SubscriptionGroupManager(self.metadata, self.config, self.data_plane, now=self.now)
 
     def _open_clients(self, config: BrokerConfig) -> None:
         limits = GetLimits(
             physical_memory=physical_memory(),
             access_ratio=config.number("accessMessageInMemoryMaxRatio"),
         )
-        self.filters = ConsumerFilterManager(self.root, check_sql92)
+        self.filters = ConsumerFilterManager(self.metadata, check_sql92)
         self.filters.load(now=self.now())
         self.consumers = ConsumerManager(
             self.data_plane, self.filters, is_notifying=lambda: self.config().flag("notifyConsumerIdsChangedEnable")
@@ -159,14 +164,14 @@ class BrokerTables:
         self.notifier = ChangeNotifier()
         self.producers = ProducerManager()
         self.locks = QueueLockManager()
-        self.offsets = ConsumerOffsetManager(self.root, self.data_plane, self.live, limits=limits)
+        self.offsets = ConsumerOffsetManager(self.metadata, self.data_plane, self.live, limits=limits)
         self.offsets.load()
         self.stats = BrokerStats(self.data_plane.counters)
         self.store_stats = StoreStats(self.data_plane.counters, now=self.now())
 
     def _open_services(self, config: BrokerConfig) -> None:
         self.schedule = ScheduleMessageService(
-            self.root,
+            self.metadata,
             self.live,
             self.appends.append_due,
             levels=DelayLevels(config.text("messageDelayLevel")),

@@ -72,6 +72,10 @@ def _kept_hash(text: str) -> int:
 
 def _text_hash(text: str) -> int:
     value = 0
+    if text.isascii() and len(text) <= _KEPT_LENGTH:
+        for unit in text.encode():
+            value = value * 31 + unit  # the end is the same, and a short number is fast
+        return value & 0xFFFFFFFF
     units = text.encode("utf-16-be", "surrogatepass")
     for at in range(0, len(units), 2):
         value = (value * 31 + (units[at] << 8 | units[at + 1])) & 0xFFFFFFFF

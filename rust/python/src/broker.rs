@@ -178,6 +178,12 @@ impl DataPlane {
         self.inner.ground().offsets.all().into_iter().map(row).collect()
     }
 
+    /// At most `limit` of those that changed since they were taken last: `topic@group`, its queues as JSON or `None`.
+    fn take_changed_offsets(&self, py: Python<'_>, limit: usize) -> Vec<(String, Option<String>)> {
+        let changed = py.detach(|| self.inner.ground().offsets.take_changed(limit));
+        changed.into_iter().map(|changed| (changed.key, changed.json)).collect()
+    }
+
     #[pyo3(signature = (group, topic))]
     fn remove_offsets(&self, group: &str, topic: Option<&str>) {
         self.inner.ground().offsets.remove(group, topic);

@@ -1,6 +1,7 @@
 //! The files below `config/`, as JSON: Python's own parser makes objects of it.
 use crate::error::to_python;
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 use rmqfast_store::Error;
 use rmqfast_store::store::config_files::ConfigFile;
 use rmqfast_store::store::config_save;
@@ -17,12 +18,18 @@ pub fn load_config(py: Python<'_>, path: PathBuf, name: &str) -> PyResult<(Optio
     .map_err(to_python)
 }
 
-/// Writes the file `name` of the store at `path`; `json` is what it shall say.
+/// The text of the file `name` in RocketMQ's bytes; `json` is what it shall say.
 #[pyfunction]
-pub fn save_config(py: Python<'_>, path: PathBuf, name: &str, json: &str) -> PyResult<()> {
-    py.detach(|| {
+pub fn config_text<'py>(py: Python<'py>, name: &str, json: &str) -> PyResult<Bound<'py, PyBytes>> {
+    let text = py.detach(|| {
         let value = rmqfast_store::format::config::parse(json.as_bytes());
-        config_save::save(&path, name, value.map_err(|error| Error::invalid("json", "a configuration", error))?)
-    })
-    .map_err(to_python)
+        config_save::text_of(name, value.map_err(|error| Error::invalid("json", "a configuration", error))?)
+    });
+    Ok(PyBytes::new(py, text.map_err(to_python)?.as_bytes()))
+}
+
+/// Writes the file `name` of the store at `path`.
+#[pyfunction]
+pub fn save_config(py: Python<'_>, path: PathBuf, name: &str, text: &[u8]) -> PyResult<()> {
+    py.detach(|| config_save::save_text(&path, name, text)).map_err(to_python)
 }

@@ -16,7 +16,7 @@ from rmqfast.remoting import Channel, Header, Processor, Request, RequestCode, R
 from rmqfast.remoting.protocol.heartbeat_data import ConsumerData, HeartbeatData
 from rmqfast.remoting.protocol.json_object import JsonObject
 from rmqfast.remoting.protocol.subscription_data import SubscriptionData
-from rmqfast.store.config import SubscriptionGroupConfig
+from rmqfast.store.config import SubscriptionGroupConfig, TopicConfig
 
 #: Bit of a topic's system flag: subscribed to by a unit (`TopicSysFlag.FLAG_UNIT_SUB`).
 UNIT_SUB = 2
@@ -25,8 +25,8 @@ MAX_REMARK = 1000
 
 #: The configuration of a group, made where that is allowed; None where there is none.
 FindGroup = Callable[[str], SubscriptionGroupConfig | None]
-#: Makes a topic with so many queues and a system flag, unless it is there.
-CreateRetryTopic = Callable[[str, int, int], object]
+#: Makes those of some topics that are not there.
+CreateRetryTopics = Callable[[list[TopicConfig]], object]
 
 
 class ClientProcessor:
@@ -37,7 +37,7 @@ class ClientProcessor:
         producers: The producer groups online.
         filters: Tells whether an expression compiles.
         find_group: `SubscriptionGroupManager.findSubscriptionGroupConfig`.
-        create_retry_topic: `TopicConfigManager.createTopicInSendMessageBackMethod`.
+        create_retry_topics: Makes those that are not there (`TopicConfigManager.createTopicInSendMessageBackMethod`).
         is_property_filter_enabled: Whether consumers may filter by expression (`enablePropertyFilter`).
         now: Milliseconds since 1970.
         notify: Tells clients that their group changed, as `ChangeNotifier.take`; each change at once unless given.
@@ -52,7 +52,7 @@ class ClientProcessor:
         producers: ProducerManager,
         filters: ConsumerFilterManager,
         find_group: FindGroup,
-        create_retry_topic: CreateRetryTopic,
+        create_retry_topics: CreateRetryTopics,
         is_property_filter_enabled: Callable[[], bool],
         now: Callable[[], int],
         notify: Callable[[GroupChange], object] = GroupChange.notify,
@@ -61,7 +61,7 @@ class ClientProcessor:
         self._producers = producers
         self._filters = filters
         self._find_group = find_group
-        self._create_retry_topic = create_retry_topic
+        self._create_retry_topics = create_retry_topics
         self._is_property_filter_enabled = is_property_filter_enabled
         self._now = now
         self._notify_clients = notify
@@ -84,8 +84,12 @@ class ClientProcessor:
         client = ClientChannel(request.channel, heartbeat.client_id, request.language, request.version, now)
         self._consumers.check_room(client.channel, (data.group_name for data in heartbeat.consumers))
         self._producers.check_room(client.channel, heartbeat.producers)
-        groups = [(data, self._prepared(data)) for data in heartbeat.consumers]
-        for data, is_notify_enabled in groups:
+        configs = [self._find_group(data.group_name) for data in heartbeat.consumers]
+        self._create_retry_topics(
+            [_retry_topic(data, config) for data, config in zip(heartbeat.consumers, configs, strict=True) if config]
+        )
+        for data, config in zip(heartbeat.consumers, configs, strict=True):
+            is_notify_enabled = config is None or config.notify_consumer_ids_changed_enable
             self._notify(self._consumers.register(client, data, is_notify_enabled=is_notify_enabled))
         for group in heartbeat.producers:
             self._producers.register(client, group)
@@ -146,15 +150,6 @@ class ClientProcessor:
         for channel in {*self._producers.scan(now), *self._consumers.scan(now)}:
             channel.close()
 
-    def _prepared(self, data: ConsumerData) -> bool:
-        """Makes what a group needs on the broker; says whether its clients are told of each other."""
-        config = self._find_group(data.group_name)
-        if config is None:
-            return True
-        flag = UNIT_SUB if data.unit_mode else 0
-        self._create_retry_topic(f"%RETRY%{data.group_name}", config.retry_queue_nums, flag)
-        return config.notify_consumer_ids_changed_enable
-
     def _unregister_consumer(self, group: str, channel: Channel) -> None:
         config = self._find_group(group)
         is_notify_enabled = config is None or config.notify_consumer_ids_changed_enable
@@ -163,3 +158,13 @@ class ClientProcessor:
     def _notify(self, change: GroupChange | None) -> None:
         if change is not None:
             self._notify_clients(change)
+
+
+def _retry_topic(data: ConsumerData, config: SubscriptionGroupConfig) -> TopicConfig:
+    queues = config.retry_queue_nums
+    return TopicConfig(
+        topic_name=f"%RETRY%{data.group_name}",
+        read_queue_nums=queues,
+        write_queue_nums=queues,
+        topic_sys_flag=UNIT_SUB if data.unit_mode else 0,
+    )

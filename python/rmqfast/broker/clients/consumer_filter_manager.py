@@ -8,10 +8,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from os import PathLike
 from threading import Lock
 
 from rmqfast.broker.clients.bloom_filter import BITS, bit_positions
+from rmqfast.broker.metadata import Metadata
 from rmqfast.remoting.protocol.subscription_data import SubscriptionData
 from rmqfast.store.config import BloomFilterData, ConsumerFilterData, ConsumerFilterTable
 
@@ -25,52 +25,50 @@ class ConsumerFilterManager:
     """The subscriptions of groups by expression, with their consumers and without.
 
     Args:
-        root: The store's directory, below which `config/consumerFilter.json` is.
+        metadata: Keeps them.
         check_sql: Says whether an expression compiles.
 
     Source: `ConsumerFilterManager`.
     """
 
-    def __init__(self, root: str | PathLike[str], check_sql: CheckSql) -> None:
-        self._root = root
+    def __init__(self, metadata: Metadata, check_sql: CheckSql) -> None:
+        self._metadata = metadata
         self._check_sql = check_sql
         self._lock = Lock()
-        self._file_lock = Lock()
-        self._by_group: dict[str, dict[str, ConsumerFilterData]] = {}
-        self._file = ConsumerFilterTable()
+        self._table = ConsumerFilterTable()
+        self._topics_by_group: dict[str, set[str]] = {}
+        self._changed: set[str] = set()
 
     def load(self, *, now: int) -> None:
-        """Reads the file; none of its subscriptions has a consumer yet.
+        """Takes what is kept; none of the subscriptions has a consumer yet.
 
         Raises:
-            CorruptError: The file is there, and neither it nor its `.bak` can be read.
+            CorruptError: Neither the database has it, nor can the file or its `.bak` be read.
 
         Source: `ConsumerFilterManager.decode`.
         """
-        table = ConsumerFilterTable.load(self._root)
+        kept = self._metadata.load(ConsumerFilterTable)
         with self._lock:
-            self._file = table
-            self._by_group = {}
-            for filter_data in table.restarted(now=now).values():
-                self._put(filter_data)
+            self._table = kept.restarted(now=now)
+            self._changed = {topic for topic, _ in kept}
+            for topic, group in self._table:
+                self._topics_by_group.setdefault(group, set()).add(topic)
 
     def persist(self, *, now: int) -> None:
-        """Forgets what has had no consumer for 24 hours, and writes the file if it changed.
+        """Forgets what has had no consumer for 24 hours, and saves what changed.
 
         Raises:
             StoreIOError: The operating system refused.
 
         Source: `ConsumerFilterManager.encode`, `clean`.
         """
-        with self._file_lock:
-            with self._lock:
-                table = self._table().cleaned(now=now)
-                self._by_group = {}
-                for filter_data in table.values():
-                    self._put(filter_data)
-            if table.to_json() != self._file.to_json():
-                table.save(self._root)
-                self._file = table
+        with self._lock:
+            for topic, group in self._table.keys() - self._table.cleaned(now=now).keys():
+                self._remove(topic, group)
+            for topic in self._changed:
+                self._metadata.put(ConsumerFilterTable, topic, self._table.topic_json(topic))
+            self._changed.clear()
+        self._metadata.flush()
 
     def register(self, group: str, wanted: Iterable[SubscriptionData], *, now: int) -> None:
         """Takes what a heartbeat says a group wants; topics that it does not want by expression any more are dead.
@@ -83,7 +81,7 @@ class ConsumerFilterManager:
                 topics.add(subscription.topic)
                 if not subscription.is_tag_type and subscription.sub_string:
                     self._register(group, subscription, now)
-            for topic in self._by_group.get(group, {}).keys() - topics:
+            for topic in self._topics_by_group.get(group, set()) - topics:
                 self._die(group, topic, now)
 
     def unregister(self, group: str, *, now: int) -> None:
@@ -92,7 +90,7 @@ class ConsumerFilterManager:
         Source: `ConsumerFilterManager.unRegister`.
         """
         with self._lock:
-            for topic in self._by_group.get(group, {}):
+            for topic in list(self._topics_by_group.get(group, ())):
                 self._die(group, topic, now)
 
     def get(self, topic: str, group: str) -> ConsumerFilterData | None:
@@ -101,7 +99,7 @@ class ConsumerFilterManager:
         Source: `ConsumerFilterManager.get`.
         """
         with self._lock:
-            return self._by_group.get(group, {}).get(topic)
+            return self._table.get((topic, group))
 
     def compile_error(self, expression_type: str, expression: str) -> str | None:
         """What is wrong with an expression; None where it compiles.
@@ -113,7 +111,7 @@ class ConsumerFilterManager:
         return self._check_sql(expression)
 
     def _register(self, group: str, subscription: SubscriptionData, now: int) -> None:
-        old = self._by_group.get(group, {}).get(subscription.topic)
+        old = self._table.get((subscription.topic, group))
         if old is None:
             self._build(group, subscription, now)
         elif subscription.sub_version < old.client_version:
@@ -123,7 +121,7 @@ class ConsumerFilterManager:
                 self._put(replace(old, dead_time=0))
         elif _is_other(old, subscription):
             # a new expression that does not compile leaves none: the client is told by its next pull
-            del self._by_group[group][subscription.topic]
+            self._remove(subscription.topic, group)
             self._build(group, subscription, now)
         else:
             self._put(replace(old, client_version=subscription.sub_version, dead_time=0))
@@ -147,20 +145,21 @@ class ConsumerFilterManager:
         )
 
     def _put(self, filter_data: ConsumerFilterData) -> None:
-        self._by_group.setdefault(filter_data.consumer_group, {})[filter_data.topic] = filter_data
+        self._table.put(filter_data)
+        self._topics_by_group.setdefault(filter_data.consumer_group, set()).add(filter_data.topic)
+        self._changed.add(filter_data.topic)
+
+    def _remove(self, topic: str, group: str) -> None:
+        self._table.remove(topic, group)
+        self._topics_by_group[group].discard(topic)
+        if not self._topics_by_group[group]:
+            del self._topics_by_group[group]
+        self._changed.add(topic)
 
     def _die(self, group: str, topic: str, now: int) -> None:
-        filter_data = self._by_group[group][topic]
+        filter_data = self._table[topic, group]
         if not filter_data.dead:
             self._put(replace(filter_data, dead_time=now))
-
-    def _table(self) -> ConsumerFilterTable:
-        table = ConsumerFilterTable()
-        table.other |= self._file.other
-        for topics in self._by_group.values():
-            for filter_data in topics.values():
-                table.put(filter_data)
-        return table
 
 
 def _is_other(old: ConsumerFilterData, subscription: SubscriptionData) -> bool:

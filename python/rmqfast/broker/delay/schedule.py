@@ -8,7 +8,6 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
-from pathlib import Path
 
 from rmqfast.broker.delay.delay_levels import DelayLevels
 from rmqfast.broker.delay.time_of_day import TimeOfDay
@@ -16,6 +15,7 @@ from rmqfast.broker.messages.appending import Append, status_of
 from rmqfast.broker.messages.property_string import in_map_order
 from rmqfast.broker.messages.queue_read import message_at
 from rmqfast.broker.messages.stored_message import StoredMessage
+from rmqfast.broker.metadata import Metadata
 from rmqfast.broker.plane.live_store import LiveStore
 from rmqfast.errors import FlushTimeoutError, RmqError
 from rmqfast.store.config import DelayOffsetTable
@@ -38,7 +38,7 @@ class ScheduleMessageService:
     is killed delivers again what it delivered since `persist`, and loses nothing.
 
     Args:
-        root: The store's directory, which has `config/delayOffset.json`.
+        metadata: Keeps how far each level is.
         live: Where delayed messages are read.
         deliver: Stores a message as it is: its property DELAY is history and delays it no more.
         levels: How long each level waits.
@@ -59,7 +59,7 @@ class ScheduleMessageService:
 
     def __init__(
         self,
-        root: Path,
+        metadata: Metadata,
         live: LiveStore,
         deliver: Append,
         *,
@@ -70,7 +70,7 @@ class ScheduleMessageService:
         delivered: Callable[[str, int, int], None] = lambda _topic, _level, _size: None,
         time_of_day: TimeOfDay | None = None,
     ) -> None:
-        self._root = root
+        self._metadata = metadata
         self._live = live
         self._deliver = deliver
         self._flush = flush
@@ -80,7 +80,8 @@ class ScheduleMessageService:
         self.early = 0
         self._lock = threading.Lock()
         self.levels = levels or DelayLevels()
-        self._table = DelayOffsetTable.load(root)
+        self._table = metadata.load(DelayOffsetTable)
+        self._saved: dict[int, int] = {}
         self._correct()
         self._next = {level: self._table.get(level, 0) for level in self.levels}
         self._due = dict.fromkeys(self.levels, started + _FIRST_LOOK)
@@ -104,20 +105,19 @@ class ScheduleMessageService:
         return delivered
 
     def persist(self) -> None:
-        """Writes `delayOffset.json`, once the disk has what was delivered.
+        """Saves how far each level is, once the disk has what was delivered.
 
         Raises:
             StoreError: The disk refused.
 
         Source: `ConfigManager.persist`.
         """
-        with self._lock:
-            table = DelayOffsetTable()
-            table.other = self._table.other
-            for level, offset in self._table.items():
-                table.commit(level, offset)
+        offsets = self.offsets()
         self._flush()
-        table.save(self._root)
+        for level, offset in offsets.items() - self._saved.items():
+            self._metadata.put(DelayOffsetTable, str(level), offset)
+        self._metadata.flush()
+        self._saved = offsets
 
     def offsets(self) -> dict[int, int]:
         """The next offset to deliver by level, as `delayOffset.json` has them."""

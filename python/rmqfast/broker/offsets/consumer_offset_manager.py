@@ -6,11 +6,10 @@ Source: `ConsumerOffsetManager`.
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from threading import Lock
 
+from rmqfast.broker.metadata import Metadata
 from rmqfast.broker.plane.data_plane import DataPlane
 from rmqfast.broker.plane.live_store import LiveStore
 from rmqfast.store import GetLimits
@@ -19,6 +18,8 @@ from rmqfast.store.config.lost_offsets import lost_offsets_note
 
 INT_MAX = (1 << 31) - 1
 LONG_MAX = (1 << 63) - 1
+#: Offsets of so many groups and topics are one transaction, and so many transactions are one save.
+_PIECE, _PIECES = 5_000, 200
 
 _log = logging.getLogger("rmqfast.broker")
 
@@ -27,7 +28,7 @@ class ConsumerOffsetManager:
     """The offsets, which are the data plane's, and their file.
 
     Args:
-        root: The store's directory, below which `config/consumerOffset.json` is.
+        metadata: Keeps them.
         data_plane: Has the offsets.
         store: Says which messages are still there.
         limits: Say what is taken to be in memory.
@@ -36,54 +37,53 @@ class ConsumerOffsetManager:
     """
 
     def __init__(
-        self, root: str | os.PathLike[str], data_plane: DataPlane, store: LiveStore, *, limits: GetLimits | None = None
+        self, metadata: Metadata, data_plane: DataPlane, store: LiveStore, *, limits: GetLimits | None = None
     ) -> None:
-        self._root = root
+        self._metadata = metadata
         self._data_plane = data_plane
         self._store = store
         limits = (limits or GetLimits()).completed()
         self._memory = int((limits.physical_memory or 0) * (limits.access_ratio / 100))
-        self._file_lock = Lock()
-        self._saved = ConsumerOffsetTable()
-        self._is_saved = True
-        self._unnamed: dict[str, Mapping[int, int]] = {}
+        self._saving = Lock()
+        self._is_kept = True
 
     def load(self) -> None:
-        """Reads the file into the data plane; warns where it should be there and is not.
+        """Gives the data plane what is kept; warns where something should be there and is not.
 
         Raises:
-            CorruptError: The file is there, and neither it nor its `.bak` can be read.
+            CorruptError: Neither the database has it, nor can the file or its `.bak` be read.
 
         Source: `ConfigManager.load`.
         """
-        with self._file_lock:
-            lost = lost_offsets_note(self._root)
+        with self._saving:
+            self._is_kept = self._metadata.is_kept(ConsumerOffsetTable)
+            lost = lost_offsets_note(self._metadata.root, is_kept=self._is_kept)
             if lost is not None:
                 _log.warning("%s", lost)
-            self._saved = ConsumerOffsetTable.load(self._root)
-            self._is_saved = (Path(self._root) / "config" / ConsumerOffsetTable.FILE_NAME).exists()
-            named = {f"{topic}@{group}" for topic, group in self._saved}
-            table = self._saved.to_json()["offsetTable"]
-            self._unnamed = {key: queues for key, queues in table.items() if key not in named}
-            for (topic, group), queues in self._saved.items():
+            for (topic, group), queues in self._metadata.load(ConsumerOffsetTable).items():
                 for queue_id, offset in queues.items():
                     self._data_plane.commit_offset(group, topic, queue_id, offset)
+            while self._data_plane.take_changed_offsets(_PIECE):
+                pass  # they are kept already
 
     def persist(self) -> None:
-        """Writes the file if an offset changed, or if there is none yet: one that is missing later was removed.
+        """Saves what changed; the first time the file is written in any case: one that is missing later was removed.
 
         Raises:
-            StoreIOError: The operating system refused.
+            StoreIOError: The operating system refused; it is tried again with the next call.
 
         Source: `ConsumerOffsetManager.persist`.
         """
-        with self._file_lock:
-            table = ConsumerOffsetTable()
-            table.take({"offsetTable": dict(sorted((self._unnamed | self._storable()).items()))})
-            table.other = self._saved.other
-            if not self._is_saved or table.to_json() != self._saved.to_json():
-                table.save(self._root)
-                self._saved, self._is_saved = table, True
+        with self._saving:
+            for _ in range(_PIECES):
+                changed = self._data_plane.take_changed_offsets(_PIECE)
+                self._metadata.put_texts(ConsumerOffsetTable, changed)
+                self._metadata.flush()
+                if len(changed) < _PIECE:
+                    break
+            if not self._is_kept:
+                self._metadata.write_behind(ConsumerOffsetTable)
+                self._is_kept = True
 
     def query(self, group: str, topic: str, queue_id: int, *, is_zero_wanted: bool = True) -> int | None:
         """Where a client of the group begins; None where it has to decide that itself.
@@ -188,18 +188,6 @@ class ConsumerOffsetManager:
             return False
         unit = self._store.unit(topic, queue_id, 0)
         return unit is None or self._store.log_bounds()[1] - unit[0] <= self._memory
-
-    def _storable(self) -> dict[str, dict[int, int]]:
-        """The offsets that the file's types hold: one that they do not would keep all others from being written."""
-        kept = {}
-        for key, queues in self.table().items():
-            topic, group = _parted(key)
-            good = {queue: at for queue, at in queues.items() if abs(queue) <= INT_MAX and abs(at) <= LONG_MAX}
-            if topic and group and "@" not in group:
-                kept[key] = good
-            else:
-                _log.warning("offsets of %r are not saved: topic and group cannot be told apart", key[:600])
-        return kept
 
 
 def _parted(key: str) -> tuple[str, str]:

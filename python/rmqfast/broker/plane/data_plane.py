@@ -49,6 +49,12 @@ class DataPlane(Protocol):
     def offsets(self) -> dict[str, dict[int, int]]:
         """A copy of all offsets: by `topic@group`, then by queue."""
 
+    def take_changed_offsets(self, limit: int) -> list[tuple[str, str | None]]:
+        """At most so many of the offsets that changed since they were taken: `topic@group`, its queues as JSON.
+
+        None stands in place of JSON for those that were removed.
+        """
+
     def remove_offsets(self, group: str, topic: str | None = None) -> None:
         """Forgets the offsets of a group, in all topics unless one is given."""
 

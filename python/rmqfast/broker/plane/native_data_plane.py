@@ -90,6 +90,13 @@ class NativeDataPlane:
         """A copy of all offsets: by `topic@group`, then by queue."""
         return self.native.offsets()
 
+    def take_changed_offsets(self, limit: int) -> list[tuple[str, str | None]]:
+        """At most so many of the offsets that changed since they were taken: `topic@group`, its queues as JSON.
+
+        None stands in place of JSON for those that were removed.
+        """
+        return self.native.take_changed_offsets(limit)
+
     def remove_offsets(self, group: str, topic: str | None = None) -> None:
         """Forgets the offsets of a group, in all topics unless one is given."""
         self.native.remove_offsets(group, topic)

@@ -25,6 +25,8 @@ __all__ = ["NameServers"]
 _log = logging.getLogger(__name__)
 #: A master's, which every broker is here; RocketMQ, too, passes over another `brokerId` of a master.
 _MASTER_ID = "0"
+#: Where name servers keep which topics are ordered (`NamesrvUtil.NAMESPACE_ORDER_TOPIC_CONFIG`).
+_ORDERED_TOPICS = "ORDER_TOPIC_CONFIG"
 #: Seconds that a broker waits at its end.
 _LEAVE_TIMEOUT = 1.0
 
@@ -62,6 +64,8 @@ class NameServers:
 
         Source: `BrokerOuterAPI.registerBrokerAll`.
         """
+        if not self._links:
+            return []
         fields, body, timeout = self._registration(), _body(topics), self._timeout()
         answers = self._each(lambda link: link.register(fields, body, timeout), timeout)
         return [_ordered_topics(answer) for answer in answers]
@@ -77,20 +81,36 @@ class NameServers:
             if not link.knows_all:
                 threading.Thread(target=link.register, args=(fields, body, timeout), daemon=True).start()
 
-    def register_topic(self, topic: dict[str, Any], all_topics: Callable[[], dict[str, Any]]) -> None:
-        """Tells all of them of one topic, and waits for their answers.
+    def register_topics(self, topics: dict[str, Any], all_topics: Callable[[], dict[str, Any]]) -> None:
+        """Tells all of them of some topics, and waits for their answers.
 
         A name server that may not know the other topics is told of them, too: it would take what it got for all.
 
         Args:
-            topic: As `TopicManager.wrapper` gives it.
+            topics: As `TopicManager.wrapper` gives them.
             all_topics: Gives all of them.
 
         Source: `BrokerController.registerIncrementBrokerData`.
         """
         fields, timeout = self._registration(), self._timeout()
-        one = _body(topic)
-        self._each(lambda link: link.register_topic(fields, one, all_topics, timeout), timeout)
+        some = _body(topics)
+        self._each(lambda link: link.register_topics(fields, some, all_topics, timeout), timeout)
+
+    def are_current(self, version: dict[str, Any]) -> bool:
+        """Whether all of them answer that they know this version of the topics; to them it is a sign of life.
+
+        Source: `BrokerOuterAPI.needRegister`, `DefaultRequestProcessor.queryBrokerTopicConfig`.
+        """
+        fields, body, timeout = self._identity(), encode(version), self._timeout()
+        answers = self._each(lambda link: link.ask(RequestCode.QUERY_DATA_VERSION, fields, body, timeout), timeout)
+        current = [answer for answer in answers if (answer.ext_fields or {}).get("changed") == "false"]
+        return len(current) == len(self._links)
+
+    def ordered_topics(self) -> list[dict[str, str]]:
+        """What each one that answers says of ordered topics."""
+        fields, timeout = {"namespace": _ORDERED_TOPICS}, self._timeout()
+        answers = self._each(lambda link: link.ask(RequestCode.GET_KVLIST_BY_NAMESPACE, fields, b"", timeout), timeout)
+        return [_ordered_topics(answer) for answer in answers]
 
     def unregister(self) -> None:
         """Tells all of them that the broker is gone; waits a second at most.
@@ -165,11 +185,11 @@ class _Link:
         self.knows_all = answer is not None and not self._has_missed
         return answer
 
-    def register_topic(
-        self, fields: dict[str, str], one: bytes, all_topics: Callable[[], dict[str, Any]], timeout: float
+    def register_topics(
+        self, fields: dict[str, str], some: bytes, all_topics: Callable[[], dict[str, Any]], timeout: float
     ) -> Response | None:
         if self.knows_all:
-            answer = self.ask(RequestCode.REGISTER_BROKER, fields, one, timeout)
+            answer = self.ask(RequestCode.REGISTER_BROKER, fields, some, timeout)
             if answer is not None:
                 return answer
         return self.register(fields, _body(all_topics()), timeout)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from rmqfast.broker.configuration.config import BrokerConfig
@@ -23,11 +23,18 @@ _log = logging.getLogger(__name__)
 #: Seconds until a name server that did not answer is told again.
 _AGAIN = 2.0
 #: Seconds that whoever made a topic waits, so that a client that asks for its route at once finds it.
-_PATIENCE = 0.2
+_PATIENCE, _PATIENCE_WHILE_ONE_IS_DOWN = 3.0, 0.2
+#: More topics than this nobody waits for: they are of a client that has many groups.
+_WAITED_FOR = 16
+#: Topics of one change that are told in one request: several changes are told together, and a small one is not behind a
+#: large one.
+_PIECE = 64
 
 
 class Registrar:
-    """Tells name servers of all topics at the start, every 30 seconds (`registerNameServerPeriod`) and of what changes.
+    """Tells name servers of all topics at the start and of what changes; every 30 seconds it sees whether they know.
+
+    One thread tells them, so that a request to a broker waits for it a moment only.
 
     Args:
         name_servers: Are told.
@@ -40,12 +47,11 @@ class Registrar:
         self._topics = topics
         self._config = config
         self._changed = threading.Condition()
-        self._asked = self._done = 0
+        self._changes: list[_Change] = []
         self._is_stopped = False
         self._telling = threading.Lock()
-        #: The versions with which name servers were told of one topic last, and of all: they take each of them once.
-        self._told_one: Any = None
-        self._told_all: Any = None
+        #: The version with which name servers were told of topics last: they take each only once.
+        self._told: Any = None
         self._thread = threading.Thread(target=self._run, name="rmqfast-register", daemon=True)
 
     def start(self) -> None:
@@ -53,19 +59,18 @@ class Registrar:
         self._register()
         self._thread.start()
 
-    def changed(self, topic: TopicConfig | None) -> None:
-        """Tells them of one topic, or of all where that is None; for all it waits a moment only.
+    def changed(self, topics: Sequence[TopicConfig] | None) -> None:
+        """Has name servers told of some topics, or of all where that is None; for a few it waits a moment.
 
         Source: `BrokerController.registerIncrementBrokerData`.
         """
-        if topic is not None:
-            self._name_servers.register_topic(self._news_of(topic), self._all_topics)
-            return
+        change = _Change(None if topics is None else list(topics))
         with self._changed:
-            self._asked += 1
-            wanted = self._asked
+            self._changes.append(change)
             self._changed.notify_all()
-            self._changed.wait_for(lambda: self._done >= wanted or self._is_stopped, _PATIENCE)
+            if topics is None or len(topics) <= _WAITED_FOR:
+                patience = _PATIENCE if self._name_servers.all_know else _PATIENCE_WHILE_ONE_IS_DOWN
+                self._changed.wait_for(lambda: change.is_told or self._is_stopped, patience)
 
     def stop(self) -> None:
         """Tells all name servers that the broker is gone.
@@ -83,18 +88,40 @@ class Registrar:
         while True:
             wait = due - time.monotonic() if self._name_servers.all_know else _AGAIN
             with self._changed:
-                self._changed.wait_for(lambda: self._asked > self._done or self._is_stopped, wait)
+                self._changed.wait_for(lambda: self._changes or self._is_stopped, wait)
                 if self._is_stopped:
                     return
-                asked = self._asked
-            if asked == self._done and time.monotonic() < due:
+                changes = list(self._changes)
+            if changes:
+                self._tell(changes)
+            elif time.monotonic() < due:
                 self._name_servers.retry(self._all_topics())
-                continue
+            else:
+                self._look()
+                due = time.monotonic() + self._period()
+
+    def _tell(self, changes: Sequence[_Change]) -> None:
+        """Tells of the next topics of each change; a change of which they were the last is told."""
+        news: list[TopicConfig] = []
+        for change in changes:
+            news += change.take(_PIECE)
+        if any(change.is_of_all for change in changes):
             self._register()
-            due = time.monotonic() + self._period()
-            with self._changed:
-                self._done = asked
-                self._changed.notify_all()
+        elif news:
+            self._name_servers.register_topics(self._news_of(news), self._all_topics)
+        with self._changed:
+            for change in changes:
+                change.is_told = not change.rest
+            self._changes = [change for change in self._changes if not change.is_told]
+            self._changed.notify_all()
+
+    def _look(self) -> None:
+        """Tells all again, unless every name server has them as they are."""
+        if not self._name_servers.are_current(self._topics.data_version.to_json()):
+            self._register()
+            return
+        for ordered in self._name_servers.ordered_topics():
+            self._topics.update_order_topics(ordered)
 
     def _register(self) -> None:
         try:
@@ -107,23 +134,36 @@ class Registrar:
         return min(max(self._config().number("registerNameServerPeriod"), 10_000), 60_000) / 1000
 
     def _all_topics(self) -> dict[str, Any]:
-        """What is told of all topics, with a version that no single one was told with."""
-        with self._telling:
-            if self._topics.data_version.to_json() == self._told_one:
-                self._topics.advance()
-            news = self._wrapper()
-            self._told_all = news["dataVersion"]
-            return news
+        return self._news_of(None)
 
-    def _news_of(self, topic: TopicConfig) -> dict[str, Any]:
-        """What is told of one topic, with a version of its own: several may change at the same time."""
+    def _news_of(self, topics: Iterable[TopicConfig] | None) -> dict[str, Any]:
+        """What is told of some topics, or of all, with a version that nothing was told with."""
         with self._telling:
-            if self._topics.data_version.to_json() in (self._told_one, self._told_all):
+            if self._topics.data_version.to_json() == self._told:
                 self._topics.advance()
-            news = self._wrapper([topic])
-            self._told_one = news["dataVersion"]
+            news = self._wrapper(topics)
+            self._told = news["dataVersion"]
             return news
 
     def _wrapper(self, topics: Iterable[TopicConfig] | None = None) -> dict[str, Any]:
         permission = self._config().number("brokerPermission")
         return self._topics.wrapper(topics, lambda topic: masked(topic, permission))
+
+
+class _Change:
+    """Topics of which name servers are to be told.
+
+    Attributes:
+        is_of_all: It is about all topics.
+        rest: Those that are not told yet.
+        is_told: All were told.
+    """
+
+    def __init__(self, topics: list[TopicConfig] | None) -> None:
+        self.is_of_all = topics is None
+        self.rest = topics or []
+        self.is_told = False
+
+    def take(self, count: int) -> list[TopicConfig]:
+        taken, self.rest = self.rest[:count], self.rest[count:]
+        return taken

@@ -5,36 +5,34 @@ Source: `SubscriptionGroupManager`.
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 from rmqfast.broker.configuration.config import BrokerConfig
+from rmqfast.broker.metadata import Metadata
 from rmqfast.broker.plane.data_plane import DataPlane
 from rmqfast.broker.topics.concurrent_table import ConcurrentTable
 from rmqfast.broker.topics.topic_names import is_legal_name
-from rmqfast.errors import ResponseError, RmqError
+from rmqfast.errors import ResponseError
 from rmqfast.remoting import ResponseCode
 from rmqfast.store.config import DataVersion, SubscriptionGroupConfig, SubscriptionGroupTable, built_in_groups
-from rmqfast.store.config.file import StorePath
 
-_log = logging.getLogger(__name__)
 MAX_GROUP_LENGTH = 255
 SYSTEM_GROUP_PREFIX = "CID_RMQ_SYS_"
 
 
 class SubscriptionGroupManager:
-    """Groups by name; each change is saved and told to the data plane. Any thread may call it."""
+    """Groups by name; each change is told to the data plane and saved. Any thread may call it."""
 
     def __init__(
-        self, root: StorePath, config: Callable[[], BrokerConfig], data_plane: DataPlane, *, now: Callable[[], int]
+        self, metadata: Metadata, config: Callable[[], BrokerConfig], data_plane: DataPlane, *, now: Callable[[], int]
     ) -> None:
         """Reads the groups of a store.
 
         Args:
-            root: The store's directory.
+            metadata: Keeps them.
             config: The configuration as it is now.
             data_plane: Is told of every group.
             now: Milliseconds since 1970.
@@ -42,12 +40,12 @@ class SubscriptionGroupManager:
         Raises:
             CorruptError: The file is there, and neither it nor its `.bak` can be read.
         """
-        self._root = root
+        self._metadata = metadata
         self._config = config
         self._data_plane = data_plane
         self._now = now
         self._lock = threading.RLock()
-        self._table = SubscriptionGroupTable.load(root, built_in_groups())
+        self._table = metadata.load_with(SubscriptionGroupTable, built_in_groups())
         if self._table.data_version == DataVersion():
             self._table.data_version = DataVersion(timestamp=now())
         for group in self._table.values():
@@ -68,7 +66,7 @@ class SubscriptionGroupManager:
             return list(self._table.values())
 
     def find(self, name: str) -> SubscriptionGroupConfig | None:
-        """A group; it is made where it is not there and may be.
+        """A group; it is made where it is not there and may be. Nobody waits for the disk then: it would be made again.
 
         Args:
             name: The group.
@@ -99,6 +97,7 @@ class SubscriptionGroupManager:
         validate_group(group.group_name)
         with self._lock:
             self._put(group)
+        self._metadata.flush_or_log()
 
     def delete(self, name: str) -> None:
         """Removes a group; one that is not there is no change.
@@ -108,7 +107,9 @@ class SubscriptionGroupManager:
         with self._lock:
             self._table.remove(name, now=self._now())
             self._data_plane.remove_group(name)
-            self.persist()
+            self._metadata.put(SubscriptionGroupTable, name, None)
+            self._put_version()
+        self._metadata.flush_or_log()
 
     def disable_consume(self, name: str) -> None:
         """Lets a group consume no more; one that is not there is no change.
@@ -119,6 +120,7 @@ class SubscriptionGroupManager:
             group = self.get(name)
             if group is not None:
                 self._put(replace(group, consume_enable=False))
+        self._metadata.flush_or_log()
 
     def wrapper(self) -> dict[str, Any]:
         """The groups as RocketMQ sends them.
@@ -126,25 +128,19 @@ class SubscriptionGroupManager:
         Source: `SubscriptionGroupWrapper`.
         """
         with self._lock:
-            named = ConcurrentTable({name: group.to_json() for name, group in self._table.items()})
-            return {"dataVersion": self.data_version.to_json(), "subscriptionGroupTable": named}
-
-    def persist(self) -> None:
-        """Saves the groups; where that fails the log says so, and the next change tries again.
-
-        Source: `ConfigManager.persist`.
-        """
-        with self._lock:
-            try:
-                self._table.save(self._root)
-            except RmqError as error:
-                _log.error("consumer groups were not saved: %s", error)
+            groups, version = self.groups(), self.data_version
+        named = ConcurrentTable({group.group_name: group.to_json() for group in groups})
+        return {"dataVersion": version.to_json(), "subscriptionGroupTable": named}
 
     def _put(self, group: SubscriptionGroupConfig) -> SubscriptionGroupConfig:
         self._table.put(group, now=self._now())
         self._data_plane.put_group(group)
-        self.persist()
+        self._metadata.put(SubscriptionGroupTable, group.group_name, group.to_json())
+        self._put_version()
         return group
+
+    def _put_version(self) -> None:
+        self._metadata.put_member(SubscriptionGroupTable, "dataVersion", self.data_version.to_json())
 
 
 def validate_group(name: str) -> str:

@@ -7,16 +7,18 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
 from rmqfast.broker.configuration.config import BrokerConfig
+from rmqfast.broker.metadata import Metadata
 from rmqfast.broker.plane.data_plane import DataPlane
 from rmqfast.broker.topics.concurrent_table import ConcurrentTable
 from rmqfast.broker.topics.topic_names import (
     RETRY_PREFIX,
     TRANS_CHECK_MAX_TIME_TOPIC,
+    is_legal_name,
     refuse_not_allowed_send,
     system_topics,
     validate_topic,
@@ -25,7 +27,6 @@ from rmqfast.broker.topics.topic_rules import READ_WRITE, broker_topics, created
 from rmqfast.errors import ResponseError, RmqError
 from rmqfast.remoting import ResponseCode
 from rmqfast.store.config import DataVersion, TopicConfig, TopicConfigTable
-from rmqfast.store.config.file import StorePath
 
 _log = logging.getLogger(__name__)
 _T = TypeVar("_T")
@@ -36,37 +37,37 @@ FAQ_SUFFIX = "\nSee http://rocketmq.apache.org/docs/faq/ for further details."
 class TopicManager:
     """Topics by name; each change is saved, told to the data plane, then to `on_change`. Any thread may call it.
 
-    `on_change` gets the topic that alone is to be registered at the name servers, or None where all are.
+    `on_change` gets the topics that are to be registered at the name servers, or None where all are.
     """
 
     def __init__(
         self,
-        root: StorePath,
+        metadata: Metadata,
         config: Callable[[], BrokerConfig],
         data_plane: DataPlane,
         *,
         now: Callable[[], int],
-        on_change: Callable[[TopicConfig | None], object] = lambda _: None,
+        on_change: Callable[[Sequence[TopicConfig] | None], object] = lambda _: None,
     ) -> None:
         """Reads the topics of a store.
 
         Args:
-            root: The store's directory.
+            metadata: Keeps them.
             config: The configuration as it is now.
             data_plane: Is told of every topic.
             now: Milliseconds since 1970.
-            on_change: Registers one topic, or all, at the name servers; may take time.
+            on_change: Registers some topics, or all, at the name servers; may take time.
 
         Raises:
             CorruptError: The file is there, and neither it nor its `.bak` can be read.
         """
-        self._root = root
+        self._metadata = metadata
         self._config = config
         self._data_plane = data_plane
         self._now = now
         self._on_change = on_change
         self._lock = threading.RLock()
-        self._table = TopicConfigTable.load(root, broker_topics(config()))
+        self._table = metadata.load_with(TopicConfigTable, broker_topics(config()))
         if self._table.data_version == DataVersion():
             self._table.data_version = DataVersion(timestamp=now())
         for topic in self._table.values():
@@ -101,8 +102,9 @@ class TopicManager:
         Source: `TopicConfigManager.updateTopicConfig`, `BrokerController.registerIncrementBrokerData`.
         """
         with self._lock:
-            self._put(topic)
-        self._on_change(topic)
+            self._stage([topic])
+        self._settle([topic])
+        self._on_change([topic])
 
     def delete(self, name: str) -> None:
         """Removes a topic; one that is not there is no change.
@@ -112,7 +114,9 @@ class TopicManager:
         with self._lock:
             self._table.remove(name, now=self._now())
             self._data_plane.remove_topic(name)
-            self.persist()
+            self._metadata.put(TopicConfigTable, name, None)
+            self._put_version()
+        self._metadata.flush_or_log()
 
     def create_for_send(
         self,
@@ -138,9 +142,11 @@ class TopicManager:
         Source: `AbstractSendMessageProcessor.msgCheck`, `TopicConfigManager.createTopicInSendMessageMethod`.
         """
         refuse_not_allowed_send(validate_topic(name))
-        with self._lock:  # while another thread makes the topic, it is there but not saved
-            topic = self.get(name)
-        topic = topic or self._create_after(name, default_topic, default_queue_nums, unit_mode=unit_mode)
+        topic = self.get(name)
+        if topic is not None:
+            self._settle([topic])  # another thread may be about to
+            return topic
+        topic = self._create_after(name, default_topic, default_queue_nums, unit_mode=unit_mode)
         if topic is None and name.startswith(RETRY_PREFIX):
             topic = self.create_for_send_back(name, 1, sys_flag=_UNIT_SUB if unit_mode else 0)
         if topic is None:
@@ -170,6 +176,20 @@ class TopicManager:
         )
         return self._create(name, lambda: topic)
 
+    def create_missing(self, topics: Collection[TopicConfig]) -> None:
+        """Makes those of these topics that are not there, unless no topic may have their names.
+
+        They are one change: one wait for the disk, and one for name servers.
+        """
+        missing = self._missing(topics)
+        if not missing:
+            return
+        with self._lock:
+            missing = self._missing(missing)
+            self._stage(missing)
+        self._settle(missing)
+        self._on_change(missing)
+
     def create_for_trans_check_max_time(self) -> TopicConfig | None:
         """The topic of transactions that nobody ended.
 
@@ -183,9 +203,10 @@ class TopicManager:
         Source: `TopicConfigManager.updateOrderTopicConfig`.
         """
         with self._lock:
-            changed = [topic for topic in self._table.values() if topic.order != (topic.topic_name in names)]
-            if changed:
-                self._put(*(replace(topic, order=not topic.order) for topic in changed))
+            other = [topic for topic in self._table.values() if topic.order != (topic.topic_name in names)]
+            changed = [replace(topic, order=not topic.order) for topic in other]
+            self._stage(changed)
+        self._settle(changed)
 
     def next_version(self) -> None:
         """Makes name servers take all topics anew, as where what the broker allows has changed."""
@@ -216,20 +237,12 @@ class TopicManager:
         Source: `TopicConfigSerializeWrapper`.
         """
         with self._lock:
-            chosen = map(shown, self.topics() if topics is None else topics)
-            named = {topic.topic_name: topic.to_json() for topic in chosen}
-            return {"dataVersion": self.data_version.to_json(), "topicConfigTable": ConcurrentTable(named)}
+            chosen, version = list(self._table.values() if topics is None else topics), self.data_version
+        named = {topic.topic_name: topic.to_json() for topic in map(shown, chosen)}
+        return {"dataVersion": version.to_json(), "topicConfigTable": ConcurrentTable(named)}
 
-    def persist(self) -> None:
-        """Saves the topics; where that fails the log says so, and the next change tries again.
-
-        Source: `ConfigManager.persist`.
-        """
-        with self._lock:
-            try:
-                self._table.save(self._root)
-            except RmqError as error:
-                _log.error("topics were not saved: %s", error)
+    def _missing(self, topics: Collection[TopicConfig]) -> list[TopicConfig]:
+        return [topic for topic in topics if topic.topic_name not in self._table and is_legal_name(topic.topic_name)]
 
     def _create_after(self, name: str, default: str, queue_nums: int, *, unit_mode: bool) -> TopicConfig | None:
         model = self.get(default)
@@ -244,24 +257,38 @@ class TopicManager:
     def _create(self, name: str, new: Callable[[], TopicConfig]) -> TopicConfig | None:
         with self._lock:
             there = self.get(name)
-            if there is not None:
-                return there
-            topic = new()
-            try:
-                self._put(topic)
-            except RmqError as error:
-                _log.warning("the topic %r cannot be made: %s", name[:200], error)
-                return None
-        self._on_change(None)
+            topic = there or new()
+            if there is None:
+                try:
+                    self._stage([topic])
+                except RmqError as error:
+                    _log.warning("the topic %r cannot be made: %s", name[:200], error)
+                    return None
+        self._settle([topic])
+        if there is None:
+            self._on_change([topic])
         return topic
 
-    def _put(self, *topics: TopicConfig) -> None:
-        """Saves topics as one change, then tells the data plane of them."""
+    def _stage(self, topics: Sequence[TopicConfig]) -> None:
+        """Takes topics as one change, which is not saved yet."""
+        if not topics:
+            return
         version = self.data_version.next(self._now())
         for topic in topics:
             self._table.put(topic, now=self._now())
+            self._metadata.put(TopicConfigTable, topic.topic_name, topic.to_json())
         self._table.data_version = version
+        self._put_version()
+
+    def _settle(self, topics: Sequence[TopicConfig]) -> None:
+        """Waits until topics are saved, then tells the data plane of them as they are now."""
         # Saved first: from then on messages are acknowledged, and after a kill nobody finds them without their topic.
-        self.persist()
-        for topic in topics:
-            self._data_plane.put_topic(topic)
+        self._metadata.flush_or_log()
+        with self._lock:
+            for topic in topics:
+                now = self.get(topic.topic_name)
+                if now is not None:
+                    self._data_plane.put_topic(now)
+
+    def _put_version(self) -> None:
+        self._metadata.put_member(TopicConfigTable, "dataVersion", self.data_version.to_json())

@@ -88,6 +88,7 @@ class ConsumerFilterTable(ConfigFile, Mapping[tuple[str, str], ConsumerFilterDat
     """
 
     FILE_NAME: ClassVar[str] = "consumerFilter.json"
+    MEMBER: ClassVar[str] = "filterDataByTopic"
 
     def __init__(self) -> None:
         self._table: dict[str, dict[str, ConsumerFilterData]] = {}
@@ -96,7 +97,7 @@ class ConsumerFilterTable(ConfigFile, Mapping[tuple[str, str], ConsumerFilterDat
 
     def take(self, members: dict[str, Any]) -> None:
         """Takes the subscriptions as they are: see `restarted`."""
-        for topic, fields in members.pop("filterDataByTopic", {}).items():
+        for topic, fields in members.pop(self.MEMBER, {}).items():
             groups = fields.pop("groupFilterData", None) or {}
             self._table[topic] = {
                 group: ConsumerFilterData.from_json(named(filter_data, topic=topic, consumerGroup=group))
@@ -110,6 +111,22 @@ class ConsumerFilterTable(ConfigFile, Mapping[tuple[str, str], ConsumerFilterDat
         Source: `ConsumerFilterManager.register`.
         """
         self._table.setdefault(filter_data.topic, {})[filter_data.consumer_group] = filter_data
+
+    def remove(self, topic: str, group: str) -> None:
+        """Forgets a subscription; one that is not there is no error."""
+        groups = self._table.get(topic, {})
+        groups.pop(group, None)
+        if not groups:
+            self._table.pop(topic, None)
+
+    def topic_json(self, topic: str) -> dict[str, Any] | None:
+        """What the file has of a topic; None for nothing."""
+        groups = self._table.get(topic)
+        if groups is None:
+            return None
+        fields = {"topic": topic} | self._other_by_topic.get(topic, {})
+        fields["groupFilterData"] = {group: filter_data.to_json() for group, filter_data in groups.items()}
+        return dict(sorted(fields.items()))
 
     def restarted(self, *, now: int, bits: int = 112, hashes: int = 3) -> Self:
         """What a broker makes of them when it starts: none has a consumer yet.
@@ -151,12 +168,7 @@ class ConsumerFilterTable(ConfigFile, Mapping[tuple[str, str], ConsumerFilterDat
 
     def to_json(self) -> dict[str, Any]:
         """The members of the file that are known here."""
-        topics = {}
-        for topic, groups in self._table.items():
-            fields = {"topic": topic} | self._other_by_topic.get(topic, {})
-            fields["groupFilterData"] = {group: filter_data.to_json() for group, filter_data in groups.items()}
-            topics[topic] = dict(sorted(fields.items()))
-        return {"filterDataByTopic": topics}
+        return {self.MEMBER: {topic: self.topic_json(topic) for topic in self._table}}
 
     def __getitem__(self, key: tuple[str, str]) -> ConsumerFilterData:
         topic, group = key

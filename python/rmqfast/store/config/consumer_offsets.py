@@ -32,6 +32,7 @@ class ConsumerOffsetTable(ConfigFile, Mapping[tuple[str, str], Mapping[int, int]
     """
 
     FILE_NAME: ClassVar[str] = "consumerOffset.json"
+    MEMBER: ClassVar[str] = "offsetTable"
 
     def __init__(self) -> None:
         self._table: dict[str, dict[int, int]] = {}
@@ -39,7 +40,7 @@ class ConsumerOffsetTable(ConfigFile, Mapping[tuple[str, str], Mapping[int, int]
 
     def take(self, members: dict[str, Any]) -> None:
         """Takes the offsets."""
-        self._table = {key: by_number(queues) for key, queues in members.pop("offsetTable", {}).items()}
+        self._table = {key: by_number(queues) for key, queues in members.pop(self.MEMBER, {}).items()}
 
     def offset(self, topic: str, group: str, queue_id: int) -> int | None:
         """The next offset that the group consumes; None where it has consumed nothing yet.
@@ -78,7 +79,7 @@ class ConsumerOffsetTable(ConfigFile, Mapping[tuple[str, str], Mapping[int, int]
 
     def to_json(self) -> dict[str, Any]:
         """The members of the file that are known here."""
-        return {"offsetTable": {key: dict(sorted(queues.items())) for key, queues in self._table.items()}}
+        return {self.MEMBER: {key: dict(sorted(queues.items())) for key, queues in self._table.items()}}
 
     def __getitem__(self, key: tuple[str, str]) -> Mapping[int, int]:
         text = SEPARATOR.join(key)

@@ -22,6 +22,7 @@ class DelayOffsetTable(ConfigFile, Mapping[int, int]):
     """
 
     FILE_NAME: ClassVar[str] = "delayOffset.json"
+    MEMBER: ClassVar[str] = "offsetTable"
 
     def __init__(self) -> None:
         self._table: dict[int, int] = {}
@@ -29,7 +30,7 @@ class DelayOffsetTable(ConfigFile, Mapping[int, int]):
 
     def take(self, members: dict[str, Any]) -> None:
         """Takes the offsets."""
-        self._table = by_number(members.pop("offsetTable", {}))
+        self._table = by_number(members.pop(self.MEMBER, {}))
 
     def commit(self, level: int, offset: int) -> None:
         """Notes the next offset to deliver of a level.
@@ -40,7 +41,7 @@ class DelayOffsetTable(ConfigFile, Mapping[int, int]):
 
     def to_json(self) -> dict[str, Any]:
         """The members of the file that are known here."""
-        return {"offsetTable": dict(sorted(self._table.items()))}
+        return {self.MEMBER: dict(sorted(self._table.items()))}
 
     def __getitem__(self, level: int) -> int:
         return self._table[level]

@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
-from rmqfast._native import load_config, save_config
+from rmqfast._native import config_text, load_config, save_config
 from rmqfast.errors import ArgumentError
 
 __all__ = ["ConfigFile"]
@@ -23,12 +23,14 @@ class ConfigFile(ABC):
 
     Attributes:
         FILE_NAME: Name of the file below `config/`.
+        MEMBER: Its member that is a map of entries.
         other: Members of the file that are not known here; they are written as they were read.
 
     Source: `ConfigManager`.
     """
 
     FILE_NAME: ClassVar[str]
+    MEMBER: ClassVar[str]
     other: dict[str, Any]
 
     @classmethod
@@ -53,7 +55,11 @@ class ConfigFile(ABC):
 
         Source: `ConfigManager.load`.
         """
-        members = cls.read(root)
+        return cls.of_members(cls.read(root))
+
+    @classmethod
+    def of_members(cls, members: dict[str, Any]) -> Self:
+        """The table of what a file says."""
         table = cls()
         table.take(members)
         table.other = members
@@ -69,13 +75,13 @@ class ConfigFile(ABC):
             root: The store's directory.
 
         Raises:
-            ArgumentError: A value that RocketMQ's type does not hold, or more than 64 MiB.
+            ArgumentError: A value that RocketMQ's type does not hold, or more than 2 GiB, which Java does not read.
             StoreIOError: The operating system refused.
 
         Source: `ConfigManager.persist`, `MixAll.string2File`.
         """
         members = dict(sorted((self.other | self.to_json()).items()))
-        save_config(os.fspath(root), self.FILE_NAME, json.dumps(members))
+        save_config(os.fspath(root), self.FILE_NAME, config_text(self.FILE_NAME, json.dumps(members)))
 
     @abstractmethod
     def take(self, members: dict[str, Any]) -> None:

@@ -16,7 +16,7 @@ SYSTEM_PREFIX = "CID_RMQ_SYS_"
 NAMED = 10
 
 
-def lost_offsets_note(root: str | os.PathLike[str]) -> str | None:
+def lost_offsets_note(root: str | os.PathLike[str], *, is_kept: bool | None = None) -> str | None:
     """What to tell of a store that has messages and groups, but no offsets of them; None for any other store.
 
     A broker writes the file with its first save, offsets or not: without it somebody removed it, or the broker was
@@ -24,6 +24,7 @@ def lost_offsets_note(root: str | os.PathLike[str]) -> str | None:
 
     Args:
         root: The store's directory.
+        is_kept: Whether the broker's database has them; unless that is known, where the database is there.
 
     Example:
         >>> path = getfixture("golden_store_copy")("offsets-4.9.4")
@@ -38,6 +39,8 @@ def lost_offsets_note(root: str | os.PathLike[str]) -> str | None:
     """
     path = Path(root) / "config" / ConsumerOffsetTable.FILE_NAME
     queues = Path(root) / "consumequeue"
+    if path.with_name("metadata.db").exists() if is_kept is None else is_kept:
+        return None
     if path.exists() or path.with_name(f"{path.name}.bak").exists() or not queues.is_dir():
         return None
     topics = [entry.name for entry in queues.iterdir()]

@@ -19,14 +19,12 @@ class VersionedTable(ConfigFile, Mapping[str, Entry], Generic[Entry]):
     """The base of both tables.
 
     Attributes:
-        MEMBER: The member of the file that holds the entries.
         NAME: The field of an entry that is its name.
         data_version: The version.
 
     Source: `TopicConfigManager`, `SubscriptionGroupManager`.
     """
 
-    MEMBER: ClassVar[str]
     NAME: ClassVar[str]
 
     def __init__(self, entries: Iterable[Entry] = (), data_version: DataVersion | None = None) -> None:
@@ -46,8 +44,12 @@ class VersionedTable(ConfigFile, Mapping[str, Entry], Generic[Entry]):
             CorruptError: The file is there, and neither it nor its `.bak` can be read.
         """
         table = super().load(root)
-        table._table = {table._name(entry): entry for entry in built_in} | table._table  # noqa: SLF001
+        table.add_built_in(built_in)
         return table
+
+    def add_built_in(self, entries: Iterable[Entry]) -> None:
+        """Adds those of these entries that are not there; that is no change."""
+        self._table = {self._name(entry): entry for entry in entries} | self._table
 
     def put(self, entry: Entry, *, now: int) -> None:
         """Adds an entry, or takes the place of the one of its name.

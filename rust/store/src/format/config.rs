@@ -33,8 +33,8 @@ pub use shape::{NAMES, check};
 /// What some editors put before a text.
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
-/// The longest text that is read, in bytes: some hundred thousand topics.
-pub const MAX_LEN: usize = 64 << 20;
+/// The longest text that is read, in bytes: Java has no longer string.
+pub const MAX_LEN: usize = i32::MAX as usize;
 
 /// The writer whose bytes are wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -21,10 +21,18 @@ static SAVING: Mutex<()> = Mutex::new(());
 /// Writes the file `name` below the `config/` of the store, which the caller owns, in RocketMQ 4.9.4's bytes.
 ///
 /// # Errors
-/// [`Error::Invalid`] for what could not be read again, [`Error::Io`]; then the file is the old one, or the new one if only
-/// the wait for its name failed.
+/// [`Error::Invalid`] for what could not be read again; otherwise as [`save_text`].
 pub fn save(root: &Path, name: &str, value: Value) -> Result<()> {
-    let text = text_of(name, value)?;
+    save_text(root, name, text_of(name, value)?.as_bytes())
+}
+
+/// Writes the file `name` with a text of [`text_of`].
+///
+/// # Errors
+/// [`Error::Invalid`] for another name, [`Error::Io`]; then the file is the old one, or the new one if only the wait for its
+/// name failed.
+pub fn save_text(root: &Path, name: &str, text: &[u8]) -> Result<()> {
+    check_name(name)?;
     let _alone = SAVING.lock().unwrap_or_else(PoisonError::into_inner);
     let directory = root.join("config");
     if !directory.is_dir() {
@@ -35,20 +43,29 @@ pub fn save(root: &Path, name: &str, value: Value) -> Result<()> {
     if let Ok((current, _)) = read(&path, name) {
         replace(&directory, &format!("{name}.bak"), &current)?;
     }
-    replace(&directory, name, text.as_bytes())?;
+    replace(&directory, name, text)?;
     sync_directory(&directory)
 }
 
-fn text_of(name: &str, value: Value) -> Result<String> {
-    if !config::NAMES.contains(&name) {
-        return Err(Error::invalid("name", config::NAMES.join(", "), name));
-    }
+/// The text of the file `name` that says `value`, in RocketMQ 4.9.4's bytes.
+///
+/// # Errors
+/// [`Error::Invalid`] for what could not be read again.
+pub fn text_of(name: &str, value: Value) -> Result<String> {
+    check_name(name)?;
     config::check(name, &value).map_err(|reason| Error::invalid("value", format!("that of {name}"), reason))?;
     let text = config::to_fastjson(&config::in_broker_order(value));
     if text.len() > MAX_LEN {
         return Err(Error::invalid("value", format!("at most {MAX_LEN} bytes of {name}"), text.len()));
     }
     Ok(text)
+}
+
+fn check_name(name: &str) -> Result<()> {
+    if config::NAMES.contains(&name) {
+        return Ok(());
+    }
+    Err(Error::invalid("name", config::NAMES.join(", "), name))
 }
 
 /// Gives `name` to a new file with `text`, once that is on the disk.
@@ -76,10 +93,10 @@ mod tests {
     #[test]
     fn what_could_not_be_read_again_is_not_written() {
         let dir = tempfile::tempdir().expect("dir");
-        let long = json!({"topicConfigTable": {"t": {"topicName": "x".repeat(MAX_LEN)}}});
-        for (name, value) in [(NAME, json!({})), (NAME, long), ("../lock", json!({"topicConfigTable": {}}))] {
-            assert!(matches!(save(dir.path(), name, value), Err(Error::Invalid { .. })));
+        for (name, value) in [(NAME, json!({})), ("../lock", json!({"topicConfigTable": {}}))] {
+            assert!(matches!(text_of(name, value), Err(Error::Invalid { .. })));
         }
+        assert!(matches!(save_text(dir.path(), "../lock", b"{}"), Err(Error::Invalid { .. })));
         assert!(!dir.path().join("config").exists());
     }
 

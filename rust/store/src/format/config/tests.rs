@@ -91,7 +91,7 @@ fn depth_and_length_are_limited() {
     let nested = |levels: usize| [b"{0:".repeat(levels), b"1".to_vec(), b"}".repeat(levels)].concat();
     assert!(parse(&nested(127)).is_ok());
     assert!(parse(&nested(100_000)).is_err_and(|e| e.to_string().ends_with("recursion limit exceeded")));
-    assert_eq!(parse(&vec![b' '; MAX_LEN + 1]), Err(ConfigError::TooLong(MAX_LEN + 1)));
+    assert_eq!(parse(&vec![0; MAX_LEN + 1]), Err(ConfigError::TooLong(MAX_LEN + 1)));
 }
 
 #[test]

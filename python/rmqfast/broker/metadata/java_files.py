@@ -1,0 +1,106 @@
+"""RocketMQ's files of the metadata, `config/*.json`, written behind the database.
+
+Each is as a broker of RocketMQ 4.9 writes it, so that one takes the store over.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import threading
+import time
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from rmqfast._native import config_text, save_config
+from rmqfast.broker.metadata.database import Database
+from rmqfast.errors import RmqError
+
+__all__ = ["JavaFiles", "digest_of"]
+
+_log = logging.getLogger(__name__)
+#: Of the time at most so much goes into writing files: the larger they are, the more changes each time has.
+_SHARE = 0.1
+#: Seconds until a file is tried again that could not be written.
+_AFTER_AN_ERROR = 5.0
+
+
+class JavaFiles:
+    """A thread that writes the files whose metadata changed.
+
+    Args:
+        root: The store's directory.
+        database: Has what they say.
+        members: By file, the member of it that is a map of entries.
+    """
+
+    def __init__(self, root: Path, database: Database, members: Mapping[str, str]) -> None:
+        self._root = root
+        self._database = database
+        self._members = members
+        self._changed = threading.Condition()
+        self._behind: set[str] = set()
+        self._is_stopped = False
+        self._writing = threading.Lock()
+        self._thread = threading.Thread(target=self._run, name="rmqfast-java-files", daemon=True)
+        self._thread.start()
+
+    def note(self, files: Iterable[str]) -> None:
+        """Says which files are behind."""
+        with self._changed:
+            self._behind.update(files)
+            self._changed.notify_all()
+
+    def write(self) -> None:
+        """Writes the files that are behind, now; where that fails the log says so, and they stay behind."""
+        with self._writing:
+            with self._changed:
+                files, self._behind = self._behind, set()
+            failed = {file for file in sorted(files) if not self._write(file)}
+            with self._changed:
+                self._behind |= failed
+
+    def stop(self) -> None:
+        """Writes what is behind, and ends the thread."""
+        with self._changed:
+            self._is_stopped = True
+            self._changed.notify_all()
+        self._thread.join()
+        self.write()
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._behind or self._is_stopped)
+                if self._is_stopped:
+                    return
+            start = time.monotonic()
+            self.write()
+            pause = (time.monotonic() - start) * (1 / _SHARE - 1)
+            with self._changed:
+                pause = max(pause, _AFTER_AN_ERROR if self._behind else 0.0)
+                self._changed.wait_for(lambda: self._is_stopped, pause)
+
+    def _write(self, file: str) -> bool:
+        try:
+            text = config_text(file, self._database.text(file, self._members[file]))
+            digest = hashlib.sha256(text).hexdigest()
+            if digest == digest_of(self._root / "config" / file):
+                return True
+            # Noted first: whenever this process ends, the file is one that the database knows for its own.
+            self._database.note_digest(file, digest)
+            save_config(str(self._root), file, text)
+            self._database.confirm_digest(file)
+        except RmqError as error:
+            _log.error("config/%s is not up to date, and is tried again: %s", file, error)
+            return False
+        return True
+
+
+def digest_of(path: Path) -> str | None:
+    """What tells a file from others; None where it is not there."""
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError:
+        return None

@@ -1,0 +1,231 @@
+"""What a broker has to know after a restart: topics, groups, offsets, delays, subscriptions by expression."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import threading
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+from rmqfast.broker.metadata.database import Database
+from rmqfast.broker.metadata.java_files import JavaFiles, digest_of
+from rmqfast.errors import RmqError, StoreError
+from rmqfast.store.config import (
+    ConsumerFilterTable,
+    ConsumerOffsetTable,
+    DelayOffsetTable,
+    SubscriptionGroupTable,
+    TopicConfigTable,
+)
+from rmqfast.store.config.file import ConfigFile
+from rmqfast.store.config.versioned_table import VersionedTable
+
+__all__ = ["Metadata"]
+
+_log = logging.getLogger(__name__)
+_Table = TypeVar("_Table", bound=ConfigFile)
+_Versioned = TypeVar("_Versioned", bound=VersionedTable[Any])
+_TABLES = (TopicConfigTable, SubscriptionGroupTable, ConsumerOffsetTable, DelayOffsetTable, ConsumerFilterTable)
+
+
+class Metadata:
+    """Keeps changes one by one: each costs what it is, whatever else there is. Any thread may call it.
+
+    A change is put, which does nothing but note it; `flush` waits until all that was put is on the disk, in one
+    transaction for all who wait. RocketMQ's files are written behind, by a thread of its own.
+
+    The database is the truth while the files are what this broker made of it. A file that somebody else wrote, as a
+    broker of Java that had the store meanwhile, takes the place of what the database has of it.
+
+    Args:
+        root: The store's directory, which the caller owns.
+
+    Example:
+        >>> from rmqfast.store.config import TopicConfigTable
+        >>> metadata = Metadata(getfixture("golden_store_copy")("basic-4.9.4"))
+        >>> metadata.load(TopicConfigTable)["fx_q4"].write_queue_nums
+        4
+        >>> metadata.close()
+
+    Source: `ConfigManager`, which writes a file anew for each change.
+    """
+
+    def __init__(self, root: str | os.PathLike[str]) -> None:
+        self.root = Path(root)
+        self._database = Database(self.root / "config" / "metadata.db")
+        self._files = JavaFiles(self.root, self._database, {table.FILE_NAME: table.MEMBER for table in _TABLES})
+        self._lock = threading.Lock()
+        self._pending: dict[tuple[str, str, str], str | None] = {}
+        self._defaults: dict[str, dict[tuple[str, str, str], str | None]] = {}
+        self._taken_over: dict[str, str | None] = {}
+        self._behind: set[str] = set()
+        self._put_count = 0
+        self._flushing = threading.Lock()
+        self._flushed_count = 0
+        self._is_closed = False
+
+    def load(self, table: type[_Table]) -> _Table:
+        """The table of a file, as it was when the last change was flushed.
+
+        Args:
+            table: Its class.
+
+        Raises:
+            CorruptError: Neither the database has it, nor can the file or its `.bak` be read.
+        """
+        try:
+            if self._is_ours(table):
+                text = self._database.text(table.FILE_NAME, table.MEMBER)
+                return table.of_members(json.loads(text))
+        except StoreError as error:
+            _log.error("RocketMQ's file is read instead: %s", error)
+        loaded = table.load(self.root)
+        self._take_over(loaded)
+        return loaded
+
+    def load_with(self, table: type[_Versioned], built_in: Sequence[Any]) -> _Versioned:
+        """As `load`; built-in entries that are not there are written with the table's first change, as by RocketMQ."""
+        loaded = self.load(table)
+        with self._lock:
+            self._defaults[table.FILE_NAME] = {
+                ("entry", table.FILE_NAME, name): _json(entry.to_json())
+                for name, entry in table(built_in).items()
+                if name not in loaded
+            }
+        loaded.add_built_in(built_in)
+        return loaded
+
+    def put(self, table: type[ConfigFile], name: str, value: Any) -> None:
+        """Notes an entry of a table, as `to_json` gives it; None removes it."""
+        self._put("entry", table, name, value)
+
+    def put_texts(self, table: type[ConfigFile], entries: Iterable[tuple[str, str | None]]) -> None:
+        """Notes some entries, each with its JSON."""
+        with self._lock:
+            for name, text in entries:
+                self._note("entry", table, name, text)
+
+    def put_member(self, table: type[ConfigFile], name: str, value: Any) -> None:
+        """Notes another member of a table's file, as `dataVersion`."""
+        self._put("member", table, name, value)
+
+    def is_kept(self, table: type[ConfigFile]) -> bool:
+        """Whether the database has anything of a table, be it that its file was written empty."""
+        try:
+            return self._database.is_filled(table.FILE_NAME)
+        except StoreError:
+            return False
+
+    def write_behind(self, table: type[ConfigFile]) -> None:
+        """Has a table's file written, though nothing changed."""
+        self._files.note([table.FILE_NAME])
+
+    def flush(self) -> None:
+        """Waits until all that was put is on the disk.
+
+        Raises:
+            StoreIOError: The operating system refused; it is tried again with the next call.
+        """
+        with self._lock:
+            wanted = self._put_count
+        with self._flushing:  # whoever comes meanwhile waits here, and finds it done
+            if self._flushed_count < wanted:
+                self._write()
+
+    def flush_or_log(self) -> None:
+        """As `flush`; where that fails the log says so, and the next change tries again."""
+        try:
+            self.flush()
+        except RmqError as error:
+            _log.error("topics, groups or offsets were not saved, and are tried again: %s", error)
+
+    def write_files(self) -> None:
+        """Writes RocketMQ's files that are behind, now."""
+        self._files.write()
+
+    def close(self) -> None:
+        """Flushes, writes what is behind, and ends; a second call does nothing."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        try:
+            self.flush()
+        finally:
+            self._files.stop()
+            self._database.close()
+
+    def _put(self, kind: str, table: type[ConfigFile], name: str, value: Any) -> None:
+        text = _json(value)
+        with self._lock:
+            self._note(kind, table, name, text)
+
+    def _note(self, kind: str, table: type[ConfigFile], name: str, text: str | None) -> None:
+        self._pending.update(self._defaults.pop(table.FILE_NAME, {}))
+        self._pending[kind, table.FILE_NAME, name] = text
+        self._behind.add(table.FILE_NAME)
+        self._put_count += 1
+
+    def _write(self) -> None:
+        with self._lock:
+            changes, self._pending = self._pending, {}
+            taken_over, self._taken_over = self._taken_over, {}
+            behind, self._behind = self._behind, set()
+            count = self._put_count
+        try:
+            self._database.write(((*key, text) for key, text in changes.items()), taken_over)
+        except BaseException:
+            with self._lock:
+                self._pending = changes | self._pending
+                self._taken_over = taken_over | self._taken_over
+                self._behind |= behind
+            raise
+        self._flushed_count = count
+        self._files.note(behind)
+
+    def _is_ours(self, table: type[ConfigFile]) -> bool:
+        """Whether what the database has of a file is at least as new as the file."""
+        name = table.FILE_NAME
+        if not self._database.is_filled(name):
+            return False
+        known = self._database.digests(name)
+        path = self.root / "config" / name
+        digest = digest_of(path)
+        if digest is None:
+            # A broker of Java that is killed while it saves leaves its last file as .bak only.
+            backup = digest_of(path.with_name(f"{name}.bak"))
+            if backup is not None and backup not in known:
+                return False
+            if known:
+                _log.warning("%s: missing; it is written anew from metadata.db", path)
+            self._files.note([name])
+            return True
+        if digest in known:
+            return True
+        try:
+            table.load(self.root)
+        except StoreError as error:
+            _log.warning("%s; it is written anew from metadata.db", error)
+            self._files.note([name])
+            return True
+        _log.info("%s: another broker wrote it, or a person: it is taken in place of what was here", path)
+        return False
+
+    def _take_over(self, table: ConfigFile) -> None:
+        """Puts all that a file says in the place of what the database has of it."""
+        members = table.other | table.to_json()
+        entries = members.pop(table.MEMBER)
+        with self._lock:
+            # On a full disk it is written later, and nothing of it before it is written as a whole.
+            self._taken_over[table.FILE_NAME] = digest_of(self.root / "config" / table.FILE_NAME)
+            for kind, values in (("entry", entries), ("member", members)):
+                rows = {(kind, table.FILE_NAME, str(name)): _json(value) for name, value in values.items()}
+                self._pending.update(rows)
+            self._put_count += 1
+        self.flush_or_log()
+
+
+def _json(value: Any) -> str | None:
+    return None if value is None else json.dumps(value, separators=(",", ":"))
