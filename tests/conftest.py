@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import signal
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from rmqfast.remoting.log_limit import LogLimit
 
 from . import golden_stores
 from .golden_stores import PathOf
@@ -28,6 +31,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if hasattr(getattr(item, "module", None), "EmbeddedCluster"):
             item.add_marker("cluster")
+
+
+@pytest.fixture(autouse=True)
+def fresh_log_limits() -> None:
+    """Lets no test go without a line because others before it caused the same."""
+    loggers = [one for one in logging.root.manager.loggerDict.values() if isinstance(one, logging.Logger)]
+    for logger in loggers:
+        for limit in [one for one in logger.filters if isinstance(one, LogLimit)]:
+            logger.removeFilter(limit)
+            logger.addFilter(LogLimit())
 
 
 @pytest.fixture(scope="session")

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from rmqfast.errors import ResponseError
+from rmqfast.remoting.log_limit import limited
 from rmqfast.remoting.request import Request
 from rmqfast.remoting.response import Response
 from rmqfast.remoting.response_code import ResponseCode
 
-_log = logging.getLogger(__name__)
+_log = limited(logging.getLogger(__name__))
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from rmqfast.errors import RemotingError, RemotingTimeoutError, ResponseError
 from rmqfast.message import MessageQueue
 from rmqfast.remoting import Header, Later, Processor, Request, RequestCode, Response, ResponseCode
 from rmqfast.remoting.fastjson import decode, encode
+from rmqfast.remoting.log_limit import limited
 
 #: Seconds that a client has to answer: to a call, and to the question for its offsets.
 CALL_TIMEOUT = 10.0
@@ -28,7 +29,7 @@ _EXCEPTIONS = "org.apache.rocketmq.remoting.exception"
 #: Hexadecimal digits of a message id with an address of four bytes, and of sixteen.
 _ID_LENGTHS = frozenset({32, 56})
 
-_log = logging.getLogger("rmqfast.broker")
+_log = limited(logging.getLogger("rmqfast.broker"))
 
 
 class ClientCallProcessor:

@@ -12,13 +12,14 @@ from threading import Lock
 
 from rmqfast.broker.clients.bloom_filter import BITS, bit_positions
 from rmqfast.broker.metadata import Metadata
+from rmqfast.remoting.log_limit import limited
 from rmqfast.remoting.protocol.subscription_data import SubscriptionData
 from rmqfast.store.config import BloomFilterData, ConsumerFilterData, ConsumerFilterTable
 
 #: Says what is wrong with an SQL92 expression, in the words that a client is told; None where it compiles.
 CheckSql = Callable[[str], str | None]
 
-_log = logging.getLogger("rmqfast.broker")
+_log = limited(logging.getLogger("rmqfast.broker"))
 
 
 class ConsumerFilterManager:

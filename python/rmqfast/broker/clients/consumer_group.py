@@ -11,10 +11,11 @@ from dataclasses import dataclass, field, replace
 
 from rmqfast.broker.clients.client_channel import ClientChannel
 from rmqfast.remoting import Channel
+from rmqfast.remoting.log_limit import limited
 from rmqfast.remoting.protocol.heartbeat_data import ConsumerData
 from rmqfast.remoting.protocol.subscription_data import SubscriptionData
 
-_log = logging.getLogger("rmqfast.broker")
+_log = limited(logging.getLogger("rmqfast.broker"))
 
 
 @dataclass(slots=True)

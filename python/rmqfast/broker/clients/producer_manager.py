@@ -15,11 +15,12 @@ from typing import Any
 from rmqfast.broker.clients.client_channel import MAX_GROUPS_OF_CHANNEL, ClientChannel
 from rmqfast.errors import ResponseError
 from rmqfast.remoting import Channel, ResponseCode
+from rmqfast.remoting.log_limit import limited
 
 #: How many clients are tried for one that can be asked (`GET_AVAILABLE_CHANNEL_RETRY_COUNT`).
 TRIES = 3
 
-_log = logging.getLogger("rmqfast.broker")
+_log = limited(logging.getLogger("rmqfast.broker"))
 
 
 class ProducerManager:

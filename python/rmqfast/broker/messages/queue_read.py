@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from rmqfast.broker.messages.stored_message import StoredMessage
 from rmqfast.broker.plane.live_store import LiveStore
 from rmqfast.errors import CorruptError
+from rmqfast.remoting.log_limit import limited
 
 __all__ = ["QueueRead", "message_at", "read_queue"]
 
-_log = logging.getLogger(__name__)
+_log = limited(logging.getLogger(__name__))
 
 
 @dataclass(frozen=True, slots=True)

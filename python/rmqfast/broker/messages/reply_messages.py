@@ -16,11 +16,12 @@ from rmqfast.broker.messages.send_header import SendHeader
 from rmqfast.errors import RemotingError, RmqError
 from rmqfast.message import Message
 from rmqfast.remoting import Channel, Later, Processor, Request, RequestCode, Response, ResponseCode
+from rmqfast.remoting.log_limit import limited
 from rmqfast.store.config import TopicConfig
 
 __all__ = ["ReplyMessageProcessor", "ReplyOptions"]
 
-_log = logging.getLogger(__name__)
+_log = limited(logging.getLogger(__name__))
 
 _SECONDS_FOR_THE_REQUESTER = 10.0
 _REPLY_TO = "REPLY_TO_CLIENT"

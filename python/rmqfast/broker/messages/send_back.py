@@ -26,11 +26,12 @@ from rmqfast.broker.messages.stored_message import StoredMessage
 from rmqfast.broker.plane.live_store import LiveStore
 from rmqfast.errors import FlushTimeoutError, ResponseError, RmqError
 from rmqfast.remoting import Header, Processor, Request, RequestCode, Response, ResponseCode
+from rmqfast.remoting.log_limit import limited
 from rmqfast.store.config import SubscriptionGroupConfig
 
 __all__ = ["SendBackProcessor"]
 
-_log = logging.getLogger(__name__)
+_log = limited(logging.getLogger(__name__))
 
 #: What `TopicSysFlag` says of a topic that a unit consumes.
 _UNIT_SUBSCRIPTION = 2

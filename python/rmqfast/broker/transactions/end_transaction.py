@@ -14,10 +14,11 @@ from rmqfast.broker.plane.live_store import LiveStore
 from rmqfast.broker.transactions.half_messages import HalfMessages, has_target
 from rmqfast.errors import FlushTimeoutError, ResponseError, RmqError
 from rmqfast.remoting import Header, Processor, Request, RequestCode, Response, ResponseCode
+from rmqfast.remoting.log_limit import limited
 
 __all__ = ["EndTransactionProcessor"]
 
-_log = logging.getLogger(__name__)
+_log = limited(logging.getLogger(__name__))
 
 _PUT_BACK_FAILED = "Put message back to RMQ_SYS_TRANS_HALF_TOPIC failed."
 _PUT_BACK_RAISED = "Exception was thrown when putting message back to RMQ_SYS_TRANS_HALF_TOPIC."

@@ -19,11 +19,12 @@ from rmqfast.broker.messages.stored_message import (
 from rmqfast.broker.plane.live_store import LiveStore
 from rmqfast.errors import FlushTimeoutError, RmqError
 from rmqfast.message import Message
+from rmqfast.remoting.log_limit import limited
 from rmqfast.store.writer import AppendResult
 
 __all__ = ["HALF_TOPIC", "OP_TOPIC", "HalfMessages"]
 
-_log = logging.getLogger(__name__)
+_log = limited(logging.getLogger(__name__))
 
 HALF_TOPIC = "RMQ_SYS_TRANS_HALF_TOPIC"
 OP_TOPIC = "RMQ_SYS_TRANS_OP_HALF_TOPIC"

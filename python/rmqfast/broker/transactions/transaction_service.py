@@ -31,11 +31,12 @@ from rmqfast.broker.transactions.half_messages import (
 )
 from rmqfast.errors import FlushTimeoutError, RmqError
 from rmqfast.remoting import Channel, RequestCode
+from rmqfast.remoting.log_limit import limited
 from rmqfast.store.writer import AppendResult
 
 __all__ = ["TransactionService"]
 
-_log = logging.getLogger(__name__)
+_log = limited(logging.getLogger(__name__))
 
 CHECK_GROUP = "CID_RMQ_SYS_TRANS"
 _SECONDS_OF_A_QUEUE = 60

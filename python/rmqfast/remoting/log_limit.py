@@ -1,0 +1,93 @@
+"""Lines of a log that strangers cause: some, and then how many were left out."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+__all__ = ["LogLimit", "limited"]
+
+#: Lines of one text that a log takes at once, and seconds until it takes one more.
+_BURST, _INTERVAL = 20, 1.0
+
+
+def limited(logger: logging.Logger) -> logging.Logger:
+    """The logger, which from now on takes 20 lines of one text at once, and then one a second.
+
+    Example:
+        >>> limited(logging.getLogger("example")).filters
+        [<rmqfast.remoting.log_limit.LogLimit object at 0x...>]
+    """
+    if not any(isinstance(one, LogLimit) for one in logger.filters):
+        logger.addFilter(LogLimit())
+    return logger
+
+
+@dataclass(slots=True)
+class _Text:
+    """What is known of the lines of one text, whatever they name."""
+
+    tokens: float
+    at: float
+    left_out: int = 0
+
+
+class LogLimit(logging.Filter):
+    """A filter that lets some lines of each text pass; the next one that does says how many did not.
+
+    Where none comes any more, a line says so some seconds later.
+
+    Args:
+        clock: Seconds, from any time on.
+        later: Calls a function after some seconds, on a thread of its own.
+    """
+
+    def __init__(
+        self,
+        clock: Callable[[], float] = time.monotonic,
+        later: Callable[[float, Callable[[], object]], object] | None = None,
+    ) -> None:
+        super().__init__()
+        self._clock = clock
+        self._later = later or _later
+        self._lock = threading.Lock()
+        self._texts: dict[tuple[str, object], _Text] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether the line is written."""
+        if record.levelno >= logging.CRITICAL or getattr(record, "is_count", False):
+            return True
+        now, key = self._clock(), (record.name, record.msg)
+        with self._lock:
+            text = self._texts.setdefault(key, _Text(_BURST, now))
+            text.tokens = min(_BURST, text.tokens + (now - text.at) / _INTERVAL)
+            text.at = now
+            if text.tokens < 1:
+                text.left_out += 1
+                if text.left_out == 1:
+                    self._later(10 * _INTERVAL, lambda: self._tell(key, record.levelno))
+                return False
+            text.tokens -= 1
+            left_out, text.left_out = text.left_out, 0
+        if left_out:
+            record.msg, record.args = f"{record.getMessage()} ({left_out} like it were left out)", None
+        return True
+
+    def _tell(self, key: tuple[str, object], level: int) -> None:
+        with self._lock:
+            text = self._texts[key]
+            left_out, text.left_out = text.left_out, 0
+        if left_out:
+            name, message = key
+            logging.getLogger(name).log(
+                level, "%d lines were left out like this one: %s", left_out, message, extra={"is_count": True}
+            )
+
+
+def _later(seconds: float, work: Callable[[], object]) -> None:
+    timer = threading.Timer(seconds, work)
+    timer.daemon = True
+    timer.start()
