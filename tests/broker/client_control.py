@@ -12,6 +12,7 @@ from rmqfast.broker.clients.client_processor import ClientProcessor
 from rmqfast.broker.clients.connection_processor import ConnectionProcessor
 from rmqfast.broker.clients.consumer_filter_manager import ConsumerFilterManager
 from rmqfast.broker.clients.consumer_manager import ConsumerManager
+from rmqfast.broker.clients.name_quota import NameQuota
 from rmqfast.broker.clients.producer_manager import ProducerManager
 from rmqfast.broker.clients.queue_lock_manager import QueueLockManager
 from rmqfast.broker.clients.queue_lock_processor import QueueLockProcessor
@@ -98,6 +99,8 @@ class Control:
             filters=self.filters,
             notify=self.notifier.take,
             find_group=self._find_group,
+            is_known=lambda name: name in self.groups,
+            names=NameQuota(10_000, 100),
             create_retry_topics=self._create_retry_topics,
             is_property_filter_enabled=lambda: self.is_property_filter_enabled,
             now=lambda: self.time,

@@ -13,6 +13,7 @@ from rmqfast.broker.clean_processor import CleanProcessor
 from rmqfast.broker.clients.client_processor import ClientProcessor
 from rmqfast.broker.clients.consumer_filter_manager import ConsumerFilterManager
 from rmqfast.broker.clients.consumer_manager import ConsumerManager
+from rmqfast.broker.clients.name_quota import NameQuota
 from rmqfast.broker.clients.producer_manager import ProducerManager
 from rmqfast.broker.config_processor import ConfigProcessor
 from rmqfast.broker.configuration.config import BrokerConfig
@@ -134,6 +135,8 @@ class ControlPlane:
             producers=ProducerManager(),
             filters=self.filters,
             find_group=self.groups.find,
+            is_known=lambda name: self.groups.get(name) is not None,
+            names=NameQuota(10_000, 100),
             create_retry_topics=self.topics.create_missing,
             is_property_filter_enabled=lambda: True,
             now=self.clock,

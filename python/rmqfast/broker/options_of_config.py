@@ -65,6 +65,8 @@ def data_plane_options(config: BrokerConfig, *, vip_port: int | None, checks_rig
         sync_flush=_is_sync(config),
         sync_flush_timeout=config.number("syncFlushTimeout") / 1000,
         max_message_size=config.number("maxMessageSize"),
+        max_offsets=config.number("maxConsumerOffsetCount"),
+        new_names=(config.number("newNamesBurst"), config.number("newNamesPerSecond")),
         max_count_in_memory=config.number("maxTransferCountOnMessageInMemory"),
         max_bytes_in_memory=config.number("maxTransferBytesOnMessageInMemory"),
         max_count_in_disk=config.number("maxTransferCountOnMessageInDisk"),

@@ -71,6 +71,8 @@ def _clients(tables: BrokerTables) -> ClientProcessor:
         producers=tables.producers,
         filters=tables.filters,
         find_group=tables.groups.find,
+        is_known=lambda name: tables.groups.get(name) is not None,
+        names=tables.names,
         create_retry_topics=tables.topics.create_missing,
         is_property_filter_enabled=lambda: tables.config().flag("enablePropertyFilter"),
         now=tables.now,

@@ -13,6 +13,7 @@ from rmqfast._native import Mailbox, check_sql92
 from rmqfast.broker.clients.change_notifier import ChangeNotifier
 from rmqfast.broker.clients.consumer_filter_manager import ConsumerFilterManager
 from rmqfast.broker.clients.consumer_manager import ConsumerManager
+from rmqfast.broker.clients.name_quota import NameQuota
 from rmqfast.broker.clients.producer_manager import ProducerManager
 from rmqfast.broker.clients.queue_lock_manager import QueueLockManager
 from rmqfast.broker.configuration.config import BrokerConfig
@@ -86,7 +87,7 @@ class BrokerTables:
             self._open_topics_and_groups(on_topic_change)
             self._open_clients(config)
             self._open_services(config)
-            self.preparation = Preparation(self.topics, self.groups, vip_port=vip_port)
+            self.preparation = Preparation(self.topics, self.groups, self.names, vip_port=vip_port)
         except BaseException:
             self._give_up()
             raise
@@ -162,6 +163,7 @@ class BrokerTables:
             self.data_plane, self.filters, is_notifying=lambda: self.config().flag("notifyConsumerIdsChangedEnable")
         )
         self.notifier = ChangeNotifier()
+        self.names = NameQuota(config.number("newNamesBurst"), config.number("newNamesPerSecond"))
         self.producers = ProducerManager()
         self.locks = QueueLockManager()
         self.offsets = ConsumerOffsetManager(self.metadata, self.data_plane, self.live, limits=limits)

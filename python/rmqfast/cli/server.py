@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -117,18 +118,23 @@ def broker(
 
 _told = threading.Event()
 _LOOK = 1.0
+#: Seconds after which a thread that works lets another one run: a short request is not to wait behind a long one.
+_TURN = 0.001
 
 
 @contextmanager
 def _until_told() -> Iterator[None]:
     """SIGTERM and Ctrl-C end the wait, and so close what serves."""
     _told.clear()
+    turn = sys.getswitchinterval()
+    sys.setswitchinterval(_TURN)
     before = {number: signal.signal(number, lambda *_: _told.set()) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
         yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+        sys.setswitchinterval(turn)
 
 
 def _wait() -> None:

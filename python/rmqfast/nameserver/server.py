@@ -20,7 +20,8 @@ from rmqfast.nameserver.kv_config_processor import KVConfigProcessor
 from rmqfast.nameserver.registration_processor import RegistrationProcessor
 from rmqfast.nameserver.route_info import RouteInfoManager
 from rmqfast.nameserver.route_processor import RouteProcessor
-from rmqfast.remoting import Channel, Processor, RemotingServer, Request, Response, ServerOptions, process
+from rmqfast.remoting import Channel, Processor, RemotingServer, Request, RequestCode, Response, ServerOptions, process
+from rmqfast.remoting.protocol.json_object import MAX_BODY_BYTES
 from rmqfast.remoting.tls_properties import server_tls
 
 _LOG = logging.getLogger("rmqfast.nameserver")
@@ -102,7 +103,14 @@ class NameServer:
             raise ArgumentError("a name server is started once")
         idle = float(self.config.server_channel_max_idle_time_seconds or _NEVER)
         options = ServerOptions(max_idle=idle, tls=server_tls(self.config.tls))
-        self._server = RemotingServer(self.processors, check=self._check, closed=self.channel_closed, options=options)
+        self._server = RemotingServer(
+            self.processors,
+            check=self._check,
+            closed=self.channel_closed,
+            max_body=MAX_BODY_BYTES,
+            unlimited=[RequestCode.REGISTER_BROKER],
+            options=options,
+        )
         try:
             self._address = self._server.listen(f"{_host(self.config.bind_address)}:{self.config.listen_port}")
         except BaseException:

@@ -13,13 +13,14 @@ from collections.abc import Callable, Mapping
 from rmqfast._native import Call, Mailbox
 from rmqfast._native import Channel as NativeChannel
 from rmqfast.errors import ResponseError
+from rmqfast.remoting.log_limit import limited
 from rmqfast.remoting.peer import Peer
 from rmqfast.remoting.processor import Again, Later, Processor, failed, process
 from rmqfast.remoting.request import Request
 from rmqfast.remoting.response import Response
 from rmqfast.remoting.response_code import ResponseCode
 
-_log = logging.getLogger(__name__)
+_log = limited(logging.getLogger(__name__))
 
 #: How long a worker waits before it looks whether the mailbox is closed, in seconds.
 _LOOK = 1.0
@@ -66,7 +67,11 @@ class Dispatcher:
         self._again = again
         self._max_ages = max_ages or {}
         self._later = threading.BoundedSemaphore(LATER)
-        self._workers = [threading.Thread(target=self._work, name=f"rmqfast-{n}", daemon=True) for n in range(workers)]
+        # One of them takes requests with large bodies, too: the others answer small ones meanwhile.
+        self._workers = [
+            threading.Thread(target=self._work, args=(n == 0,), name=f"rmqfast-{n}", daemon=True)
+            for n in range(workers)
+        ]
         for worker in self._workers:
             worker.start()
 
@@ -81,9 +86,9 @@ class Dispatcher:
             if worker is not threading.current_thread():
                 worker.join(max(0.0, until - time.monotonic()))
 
-    def _work(self) -> None:
+    def _work(self, takes_large: bool) -> None:  # noqa: FBT001 - an argument of a thread
         while True:
-            event = self._mailbox.take(_LOOK)
+            event = self._mailbox.take(_LOOK, takes_large=takes_large)
             if isinstance(event, Call):
                 self._answer(event)
             elif isinstance(event, str):

@@ -6,7 +6,7 @@ Source: `NettyRemotingServer`, `NettyRemotingAbstract.processRequestCommand`.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Self
 
 from rmqfast._native import Call, Mailbox
@@ -31,7 +31,11 @@ class RemotingServer:
         closed: Is told of connections that ended.
         again: Takes a request back that a processor has prepared the way for, as the data plane of a broker.
         max_ages: Seconds that a request may wait, by code; one that waited longer is answered with code 2.
-        capacity: Requests that may wait for a processor; further ones are answered with code 2.
+        capacity: Requests that may wait for a processor; further ones are answered with code 2, and so are those of a
+            connection that has a quarter of them.
+        max_body: Bytes of a request's body, unless given those of a frame; a longer one is answered with code 1 before
+            it is read.
+        unlimited: Codes of requests that `max_body` does not bound.
         workers: Threads.
         options: How peers are treated.
 
@@ -52,13 +56,16 @@ class RemotingServer:
         again: Callable[[Call, tuple[str, int] | None], None] | None = None,
         max_ages: Mapping[int, float] | None = None,
         capacity: int = 10_000,
+        max_body: int | None = None,
+        unlimited: Collection[int] = (),
         workers: int = 4,
         options: ServerOptions | None = None,
     ) -> None:
         self._options = options or ServerOptions()
         self._listeners: list[Listener] = []
         self._pid = os.getpid()
-        self.mailbox = Mailbox(capacity)
+        most = self._options.max_frame_size if max_body is None else max_body
+        self.mailbox = Mailbox(capacity, max_body=most, unlimited=list(unlimited))
         self._dispatcher = Dispatcher(
             self.mailbox, processors, check=check, closed=closed, again=again, max_ages=max_ages, workers=workers
         )

@@ -8,7 +8,7 @@ use crate::offset_requests;
 use crate::options::BrokerOptions;
 use crate::pull::Pulling;
 use crate::reply::Reply;
-use crate::send::{Prepared, Sending};
+use crate::send::{self, Prepared, Sending};
 use rmqfast_remoting::{Answer, Command, Connection, Error, Handler, Mailbox, Outgoing, OwnedCommand};
 use rmqfast_store::store::append::{Appender, Flush};
 use rmqfast_store::store::serve::{Arrival, ArrivalListener};
@@ -16,6 +16,8 @@ use std::sync::{Arc, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+/// Bytes of the body of a request that is no message: clients send a few hundred.
+const MAX_BODY: usize = 4 << 20;
 const OVERLOAD: &str = "[OVERLOAD]system busy, start flow control for a while";
 
 /// Whether a request was dealt with.
@@ -113,7 +115,7 @@ impl DataPlane {
             | request::UPDATE_CONSUMER_OFFSET
             | request::GET_MAX_OFFSET
             | request::GET_MIN_OFFSET => {
-                offset_requests::answer(ground, request, out);
+                offset_requests::answer(ground, connection, request, out);
                 Done::Yes
             }
             _ => Done::NotYet,
@@ -135,7 +137,22 @@ impl Handler for DataPlane {
         }
     }
 
+    fn refusal(&self, request: &Command<'_>, body: usize) -> Option<(i32, String)> {
+        let most = self.ground.options.max_message_size;
+        match request.code {
+            request::SEND_MESSAGE | request::SEND_MESSAGE_V2 | request::SEND_BATCH_MESSAGE => {
+                (body > most).then(|| (response::MESSAGE_ILLEGAL, send::illegal(most)))
+            }
+            _ => {
+                let most = most.max(MAX_BODY);
+                (body > most)
+                    .then(|| (response::SYSTEM_ERROR, format!("body: expected at most {most} bytes, got {body}")))
+            }
+        }
+    }
+
     fn closed(&self, connection: &Arc<Connection>, reason: Option<&Error>) {
+        self.ground.new_offsets.forget(connection.id());
         self.ground.control.connection_closed(connection, reason);
     }
 

@@ -8,6 +8,7 @@ use crate::offsets::Offsets;
 use crate::options::{BrokerOptions, Settings};
 use crate::pull_header::PullHeader;
 use crate::put_times::PutTimes;
+use crate::quota::Quota;
 use crate::tables::Tables;
 use rmqfast_remoting::{Answer, Command, Connection, Mailbox, json_text};
 use rmqfast_store::store::append::{Appender, Flush, Messages, OwnedMessage};
@@ -30,6 +31,8 @@ pub struct Ground {
     pub tables: Tables,
     /// How far groups are.
     pub offsets: Offsets,
+    /// Groups and topics of which a connection may bring in offsets.
+    pub new_offsets: Quota,
     /// Pulls that wait.
     pub holds: Holds,
     /// By topic, by group.
@@ -64,6 +67,7 @@ impl Ground {
             times: PutTimes::default(),
             tables: Tables::default(),
             offsets: Offsets::default(),
+            new_offsets: Quota::new(options.new_names.0, options.new_names.1),
             holds: Holds::default(),
             flush_waits: FlushWaits::default(),
             puts: whole("BROKER_PUT"),

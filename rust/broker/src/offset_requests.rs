@@ -3,17 +3,21 @@
 //! Source: `ConsumerManageProcessor.queryConsumerOffset`, `updateConsumerOffset`, `AdminBrokerProcessor.getMaxOffset`, `getMinOffset`.
 use crate::code::{request, response};
 use crate::ground::Ground;
+use crate::names;
 use crate::reply::Reply;
 use crate::send_header::{missing_field, number};
-use rmqfast_remoting::{Command, Outgoing, Value};
+use rmqfast_remoting::{Command, Connection, Outgoing, Value};
+use std::time::Instant;
 
 const NOT_FOUND: &str = "Not found, V3_0_6_SNAPSHOT maybe this group consumer boot first";
 
 /// Answers a request about offsets.
-pub fn answer(ground: &Ground, request: &Command<'_>, out: &mut Outgoing) {
+pub fn answer(ground: &Ground, connection: &Connection, request: &Command<'_>, out: &mut Outgoing) {
     let mut reply = Reply::to(request, out);
-    match found(ground, request) {
-        Err(remark) => reply.end(response::SYSTEM_ERROR, &remark),
+    match found(ground, connection, request) {
+        Err(Refused::Wrong(remark)) => reply.end(response::SYSTEM_ERROR, &remark),
+        Err(Refused::TooMany(_)) if request.is_oneway() => ground.control.dropped(),
+        Err(Refused::TooMany(remark)) => reply.end(response::SYSTEM_BUSY, &remark),
         Ok(Found::Offset(offset)) => reply.write(response::SUCCESS, None, &[("offset", Value::Number(offset))], b""),
         Ok(Found::Committed) => reply.write(response::SUCCESS, None, &[], b""),
         Ok(Found::None) => reply.end(response::QUERY_NOT_FOUND, NOT_FOUND),
@@ -26,7 +30,19 @@ enum Found {
     None,
 }
 
-fn found(ground: &Ground, request: &Command<'_>) -> Result<Found, String> {
+enum Refused {
+    Wrong(String),
+    /// Offsets of more groups and topics than a connection may bring in, or a broker keeps.
+    TooMany(String),
+}
+
+impl From<String> for Refused {
+    fn from(remark: String) -> Self {
+        Self::Wrong(remark)
+    }
+}
+
+fn found(ground: &Ground, connection: &Connection, request: &Command<'_>) -> Result<Found, Refused> {
     let text = |name: &str| request.field(name).ok_or_else(|| missing_field(name));
     let (topic, queue_id) = (text("topic")?, number("queueId", text("queueId")?)?);
     Ok(match request.code {
@@ -34,7 +50,11 @@ fn found(ground: &Ground, request: &Command<'_>) -> Result<Found, String> {
         request::GET_MIN_OFFSET => Found::Offset(ground.bounds(topic, queue_id).0),
         request::UPDATE_CONSUMER_OFFSET => {
             let offset = number("commitOffset", text("commitOffset")?)?;
-            ground.offsets.commit(text("consumerGroup")?, topic, queue_id, offset);
+            let group = text("consumerGroup")?;
+            if !ground.offsets.has(group, topic) {
+                admit(ground, connection, group, topic)?;
+            }
+            ground.offsets.commit(group, topic, queue_id, offset);
             Found::Committed
         }
         _ => match ground.offsets.get(text("consumerGroup")?, topic, queue_id).filter(|offset| *offset >= 0) {
@@ -46,4 +66,22 @@ fn found(ground: &Ground, request: &Command<'_>) -> Result<Found, String> {
             None => Found::None,
         },
     })
+}
+
+/// Lets a group have offsets of a topic of which it had none: they are kept, and saved, for good.
+fn admit(ground: &Ground, connection: &Connection, group: &str, topic: &str) -> Result<(), Refused> {
+    names::check_group(group)?;
+    names::check_topic(topic)?;
+    let (count, most) = (ground.offsets.len(), ground.options.max_offsets);
+    if count >= most {
+        let remark =
+            format!("[QUOTA] consumer offsets of a broker: expected at most {most} groups and topics, got more");
+        return Err(Refused::TooMany(remark));
+    }
+    if ground.new_offsets.take(connection.id(), Instant::now()) {
+        return Ok(());
+    }
+    let limits = ground.new_offsets.limits();
+    let remark = format!("[QUOTA] new consumer offsets of a connection: expected at most {limits}, got more");
+    Err(Refused::TooMany(remark))
 }

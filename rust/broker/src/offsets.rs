@@ -21,6 +21,8 @@ struct Inner {
     topics: HashSet<Arc<str>>,
     /// Group and topic of what changed since it was last taken.
     changed: Vec<(Arc<str>, Arc<str>)>,
+    /// Groups and topics in all.
+    len: usize,
 }
 
 /// What a group has; most groups read few topics.
@@ -51,13 +53,16 @@ impl Offsets {
     /// Notes an offset, a smaller one than before, too.
     pub fn commit(&self, group: &str, topic: &str, queue_id: i32, offset: i64) {
         let mut inner = self.write();
-        let Inner { groups, topics, changed } = &mut *inner;
+        let Inner { groups, topics, changed, len } = &mut *inner;
         if !groups.contains_key(group) {
             let name: Arc<str> = group.into();
             groups.insert(Arc::clone(&name), OfGroup { name, topics: Vec::with_capacity(1) });
         }
         let group = groups.get_mut(group).expect("it was put there");
-        let found = group.of_topic(topic, || interned(topics, topic));
+        let found = group.of_topic(topic, || {
+            *len += 1;
+            interned(topics, topic)
+        });
         match found.queues.binary_search_by_key(&queue_id, |(queue, _)| *queue) {
             Ok(at) => found.queues[at].1 = offset,
             Err(at) => found.queues.insert(at, (queue_id, offset)),
@@ -76,10 +81,26 @@ impl Offsets {
         Some(found.queues[at].1)
     }
 
+    /// Whether a group has any of a topic.
+    pub fn has(&self, group: &str, topic: &str) -> bool {
+        self.read().groups.get(group).is_some_and(|of| of.topics.iter().any(|found| &*found.topic == topic))
+    }
+
+    /// Of how many groups and topics there are offsets.
+    pub fn len(&self) -> usize {
+        self.read().len
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
     /// Forgets those of a group, or those of it in one topic.
     pub fn remove(&self, group: &str, topic: Option<&str>) {
         let mut inner = self.write();
         let Some(mut of_group) = inner.groups.remove(group) else { return };
+        let before = of_group.topics.len();
         of_group.topics.retain(|found| {
             let is_kept = topic.is_some_and(|topic| topic != &*found.topic);
             if !is_kept && !found.is_changed {
@@ -87,6 +108,7 @@ impl Offsets {
             }
             is_kept
         });
+        inner.len -= before - of_group.topics.len();
         if !of_group.topics.is_empty() {
             inner.groups.insert(Arc::clone(&of_group.name), of_group);
         }
@@ -175,7 +197,9 @@ mod tests {
         assert_eq!((offsets.get("g", "t", 0), offsets.get("g", "u", 1), offsets.all().len()), (Some(3), Some(9), 2));
         offsets.remove("g", Some("t"));
         assert_eq!((offsets.get("g", "t", 0), offsets.get("g", "u", 1)), (None, Some(9)));
+        assert_eq!((offsets.has("g", "t"), offsets.has("g", "u"), offsets.len()), (false, true, 1));
         offsets.remove("g", None);
+        assert!(offsets.is_empty());
         assert!(offsets.all().is_empty());
     }
 

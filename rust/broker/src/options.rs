@@ -18,6 +18,10 @@ pub struct BrokerOptions {
     pub trace_on: bool,
     /// `maxMessageSize`.
     pub max_message_size: usize,
+    /// Groups and topics of which there are offsets, at most (`maxConsumerOffsetCount`).
+    pub max_offsets: usize,
+    /// How many of them a connection may bring in at once, and how many each second (`newNamesBurst`, `newNamesPerSecond`).
+    pub new_names: (u32, u32),
     /// Port of the second listener, which takes no pulls.
     pub vip_port: Option<u16>,
     /// Every request goes to the control plane first, as where rights are to be checked.

@@ -211,10 +211,7 @@ impl Sending<'_> {
     }
 
     fn illegal(&self) -> String {
-        let most = self.ground.options.max_message_size;
-        format!(
-            "the message is illegal, maybe msg body or properties length not matched. msg body length limit {most}B, msg properties length limit 32KB."
-        )
+        illegal(self.ground.options.max_message_size)
     }
 
     /// What `handlePutMessageResult` says of a put that failed.
@@ -236,6 +233,13 @@ impl Sending<'_> {
             _ => (response::SYSTEM_ERROR, "UNKNOWN_ERROR".into()),
         }
     }
+}
+
+/// What is said of a message that is longer than `most`, or whose properties are too long.
+pub fn illegal(most: usize) -> String {
+    format!(
+        "the message is illegal, maybe msg body or properties length not matched. msg body length limit {most}B, msg properties length limit 32KB."
+    )
 }
 
 /// A batch cannot go to who tries again: the control plane sees these topics first.

@@ -69,6 +69,22 @@ pub fn first<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Option<(Frame<'a>, 
     Ok(Some((Frame { serialize_type, header, body }, LENGTH + length)))
 }
 
+/// As [`first`], once the header is there: the frame without its body, and how many bytes it has with it.
+///
+/// # Errors
+/// As [`first`].
+pub fn head<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Option<(Frame<'a>, usize)>> {
+    let Some((length, rest)) = bytes.split_first_chunk::<LENGTH>() else { return Ok(None) };
+    let length = length_of(i32::from_be_bytes(*length), limits)?;
+    let Some((mark, rest)) = rest.split_first_chunk::<MARK>() else { return Ok(None) };
+    let (serialize_type, header) = mark_of(u32::from_be_bytes(*mark), length, limits)?;
+    let frame = rest.get(..header).map(|header| Frame { serialize_type, header, body: &[] });
+    Ok(frame.map(|frame| (frame, LENGTH + length)))
+}
+
+/// Bytes of a frame before its header.
+pub const BEFORE_HEADER: usize = LENGTH + MARK;
+
 fn length_of(length: i32, limits: &Limits) -> Result<usize> {
     let Some(bytes) = usize::try_from(length).ok().filter(|length| *length >= MARK) else {
         return Err(Error::malformed("frame length", "at least 4", length));
@@ -120,6 +136,9 @@ mod tests {
         let whole = bytes(4 + 3 + 2, 1 << 24 | 3, b"hdrbo");
         for end in 0..whole.len() {
             assert_eq!(first(&whole[..end], &Limits::default()).expect("sound"), None);
+            let head = head(&whole[..end], &Limits::default()).expect("sound");
+            let expected = Frame { serialize_type: SerializeType::RocketMq, header: b"hdr", body: b"" };
+            assert_eq!(head, (end >= 8 + 3).then_some((expected, whole.len())));
         }
         let more = [&whole[..], b"next"].concat();
         let (frame, used) = first(&more, &Limits::default()).expect("sound").expect("whole");

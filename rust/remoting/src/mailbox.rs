@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::frame::SerializeType;
 use crate::language::Language;
 use crate::owned_fields::OwnedFields;
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -84,10 +84,16 @@ pub enum Event {
 /// Bytes of the requests that wait, at most: a single one may have 16 MiB.
 const MAX_BYTES: usize = 256 << 20;
 
+/// A request with a longer body takes time: those have one thread.
+const LARGE: usize = 16 << 10;
+/// Of the requests that may wait, a single connection has one in so many.
+const SHARE: usize = 4;
+
 /// How long at least between two warnings of requests that were dropped.
 const WARNINGS: Duration = Duration::from_secs(1);
 
-/// Events in the order in which they happened, as many as a limit allows.
+/// Events, as many as a limit allows. Connections take turns, each with its own in order, so that one that asks for much keeps
+/// nobody from being answered; so do requests with large bodies, which only some threads take.
 #[derive(Debug)]
 pub struct Mailbox {
     events: Mutex<Events>,
@@ -97,8 +103,11 @@ pub struct Mailbox {
 
 #[derive(Debug, Default)]
 struct Events {
-    queue: VecDeque<Event>,
-    /// Of the requests in the queue.
+    small: Turns,
+    large: Turns,
+    /// The last event that was taken by who takes large ones was one.
+    was_large: bool,
+    /// Of the requests that wait.
     bytes: usize,
     /// One-way requests that nobody was told of: no answer says so to who asked.
     dropped: u64,
@@ -106,7 +115,63 @@ struct Events {
     is_closed: bool,
 }
 
+/// Events of some connections, which take turns.
+#[derive(Debug, Default)]
+struct Turns {
+    next: VecDeque<u64>,
+    waiting: HashMap<u64, VecDeque<Event>>,
+    len: usize,
+}
+
+impl Turns {
+    fn push(&mut self, connection: u64, event: Event) {
+        let waiting = self.waiting.entry(connection).or_default();
+        if waiting.is_empty() {
+            self.next.push_back(connection);
+        }
+        waiting.push_back(event);
+        self.len += 1;
+    }
+
+    fn pop(&mut self) -> Option<Event> {
+        let connection = self.next.pop_front()?;
+        let waiting = self.waiting.get_mut(&connection)?;
+        let event = waiting.pop_front();
+        if waiting.is_empty() {
+            self.waiting.remove(&connection);
+        } else {
+            self.next.push_back(connection);
+        }
+        self.len -= usize::from(event.is_some());
+        event
+    }
+
+    fn of(&self, connection: u64) -> usize {
+        self.waiting.get(&connection).map_or(0, VecDeque::len)
+    }
+}
+
 impl Events {
+    fn len(&self) -> usize {
+        self.small.len + self.large.len
+    }
+
+    /// The next event; large ones and small ones take turns where both may be taken.
+    fn next(&mut self, takes_large: bool) -> Option<Event> {
+        let event = match (takes_large, self.was_large) {
+            (false, _) => self.small.pop(),
+            (true, false) => self.large.pop().or_else(|| self.small.pop()),
+            (true, true) => self.small.pop().or_else(|| self.large.pop()),
+        };
+        if let Some(Event::Request(request, _)) = &event {
+            self.bytes -= request.body.len();
+        }
+        if takes_large {
+            self.was_large = matches!(&event, Some(Event::Request(request, _)) if request.body.len() > LARGE);
+        }
+        event
+    }
+
     fn warning(&mut self) -> Option<Event> {
         let is_recent = self.warned_at.is_some_and(|at| at.elapsed() < WARNINGS);
         if self.dropped == 0 || is_recent && !self.is_closed {
@@ -128,16 +193,26 @@ impl Mailbox {
 
     /// Puts a request in. Returns false where there are too many, or nobody takes them any more.
     pub fn request(&self, command: &Command<'_>, answer: Answer) -> bool {
+        let (connection, is_large) = (answer.connection.id(), command.body.len() > LARGE);
         let mut events = self.lock();
         let bytes = events.bytes + command.body.len();
-        if events.is_closed || events.queue.len() >= self.capacity || bytes > MAX_BYTES {
+        let own = events.small.of(connection) + events.large.of(connection);
+        let is_full = events.len() >= self.capacity || own >= self.capacity.div_ceil(SHARE) || bytes > MAX_BYTES;
+        if events.is_closed || is_full {
             events.dropped += u64::from(command.is_oneway());
             return false;
         }
         events.bytes = bytes;
-        events.queue.push_back(Event::Request(Box::new(command.into()), answer));
+        let event = Event::Request(Box::new(command.into()), answer);
+        match is_large {
+            true => events.large.push(connection, event),
+            false => events.small.push(connection, event),
+        }
         drop(events);
-        self.arrived.notify_one();
+        match is_large {
+            true => self.arrived.notify_all(), // not everybody takes it
+            false => self.arrived.notify_one(),
+        }
         true
     }
 
@@ -149,28 +224,35 @@ impl Mailbox {
 
     /// Tells that a connection is gone.
     pub fn connection_closed(&self, connection: &Arc<Connection>, reason: Option<&Error>) {
-        self.lock().queue.push_back(Event::Closed(connection.clone(), reason.map(ToString::to_string)));
+        let event = Event::Closed(connection.clone(), reason.map(ToString::to_string));
+        self.lock().small.push(connection.id(), event);
         self.arrived.notify_one();
     }
 
     /// Tells of what no connection is to blame for.
     pub fn warned(&self, error: &Error) {
-        self.lock().queue.push_back(Event::Warning(error.to_string()));
+        self.lock().small.push(0, Event::Warning(error.to_string()));
         self.arrived.notify_one();
     }
 
     /// The next event; `None` where none came in time, or the mailbox is closed and empty.
     pub fn take(&self, timeout: Duration) -> Option<Event> {
+        self.take_of(timeout, true)
+    }
+
+    /// As [`take`](Self::take), but no request with a large body: those are for who takes all.
+    pub fn take_small(&self, timeout: Duration) -> Option<Event> {
+        self.take_of(timeout, false)
+    }
+
+    fn take_of(&self, timeout: Duration, takes_large: bool) -> Option<Event> {
         let until = Instant::now() + timeout;
         let mut events = self.lock();
         loop {
             if let Some(warning) = events.warning() {
                 return Some(warning);
             }
-            if let Some(event) = events.queue.pop_front() {
-                if let Event::Request(request, _) = &event {
-                    events.bytes -= request.body.len();
-                }
+            if let Some(event) = events.next(takes_large) {
                 return Some(event);
             }
             let left = until.saturating_duration_since(Instant::now());
@@ -183,7 +265,7 @@ impl Mailbox {
 
     /// How many events wait to be taken.
     pub fn len(&self) -> usize {
-        self.lock().queue.len()
+        self.lock().len()
     }
 
     /// Whether none waits.

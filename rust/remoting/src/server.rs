@@ -25,6 +25,13 @@ pub trait Handler: Send + Sync + 'static {
     /// connection, or none. It must not wait.
     fn handle(&self, connection: &Arc<Connection>, request: &Command<'_>, out: &mut Outgoing);
 
+    /// What to answer to a request whose body has so many bytes, in place of reading it: a code and a remark. It is asked once the
+    /// header is there, before memory is taken for the body.
+    fn refusal(&self, request: &Command<'_>, body: usize) -> Option<(i32, String)> {
+        let _ = (request, body);
+        None
+    }
+
     /// A connection is gone; `reason` says why, unless the peer or this side closed it.
     fn closed(&self, connection: &Arc<Connection>, reason: Option<&Error>);
 

@@ -6,6 +6,7 @@ use crate::command::Command;
 use crate::connection::{Connection, now_ms};
 use crate::error::{Error, Result};
 use crate::frame;
+use crate::header::Header;
 use crate::limits::Limits;
 use crate::outgoing::Outgoing;
 use crate::server::Handler;
@@ -22,6 +23,8 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 const SCRATCH: usize = 256 << 10;
 /// Answers beyond this are written before the next frame is handled.
 const HIGH_WATER: usize = 1 << 20;
+/// A body of so many bytes is read whatever it is for.
+const SMALL: usize = 64 << 10;
 /// Memory that an idle connection may keep.
 const KEPT: usize = 16 << 10;
 /// Memory for answers that a thread may keep: as much as a large pull takes.
@@ -43,6 +46,10 @@ struct Session<'a, S> {
     out: Outgoing,
     /// The inbox may hold whole frames.
     is_behind: bool,
+    /// The body of the frame that the inbox begins with is wanted.
+    is_admitted: bool,
+    /// Bytes to come of a body that is not read.
+    skipped: usize,
 }
 
 /// Serves a connection until it ends.
@@ -55,8 +62,17 @@ pub async fn run<S: AsyncRead + AsyncWrite + Unpin>(
     limits: &Limits,
     handler: &dyn Handler,
 ) -> Result<()> {
-    let mut session =
-        Session { io, connection, limits, handler, inbox: Vec::new(), out: Outgoing::default(), is_behind: false };
+    let mut session = Session {
+        io,
+        connection,
+        limits,
+        handler,
+        inbox: Vec::new(),
+        out: Outgoing::default(),
+        is_behind: false,
+        is_admitted: false,
+        skipped: 0,
+    };
     loop {
         if session.is_behind {
             session.handle_inbox()?;
@@ -119,27 +135,64 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Session<'_, S> {
 
     /// Handles whole frames, up to so many bytes of answers. Returns how many bytes they had.
     fn handle(&mut self, bytes: &[u8]) -> Result<usize> {
-        let mut used = 0;
+        let mut used = self.skip(bytes);
         self.is_behind = false;
-        while let Some((frame, length)) = frame::first(&bytes[used..], self.limits)? {
+        while self.skipped == 0 {
             if self.out.len() > HIGH_WATER {
                 self.is_behind = true;
                 break;
             }
+            let rest = &bytes[used..];
+            if self.refuse(rest)? {
+                used += self.skip(rest);
+                continue;
+            }
+            let Some((frame, length)) = frame::first(rest, self.limits)? else { break };
             let command = Command::decode(&frame, self.limits)?;
             match command.is_response() {
                 true => self.connection.answered(&command),
                 false => self.handler.handle(self.connection, &command, &mut self.out),
             }
+            self.is_admitted = false;
             used += length;
         }
         Ok(used)
     }
 
+    /// Passes over what is there of a body that nobody wants. Returns how many bytes that were.
+    fn skip(&mut self, bytes: &[u8]) -> usize {
+        let passed = self.skipped.min(bytes.len());
+        self.skipped -= passed;
+        passed
+    }
+
+    /// Answers a request whose body is too large for what it asks, once its header is there; its bytes are passed over.
+    fn refuse(&mut self, bytes: &[u8]) -> Result<bool> {
+        if self.is_admitted {
+            return Ok(false);
+        }
+        let Some((frame, length)) = frame::head(bytes, self.limits)? else { return Ok(false) };
+        let body = length - frame.header.len() - frame::BEFORE_HEADER;
+        if body <= SMALL {
+            return Ok(false);
+        }
+        let request = Command::decode(&frame, self.limits)?;
+        let refusal = if request.is_response() { None } else { self.handler.refusal(&request, body) };
+        self.is_admitted = refusal.is_none();
+        let Some((code, remark)) = refusal else { return Ok(false) };
+        self.skipped = length;
+        if !request.is_oneway() {
+            let remark = Some(remark.as_str());
+            let header = Header { code, remark, opaque: request.opaque, ..Header::response(request.serialize_type) };
+            header.write(b"", self.out.frames());
+        }
+        Ok(true)
+    }
+
     /// A frame must be there some time after its first byte.
     fn note_partial(&self) {
         let began = &self.connection.watch.frame_began;
-        if self.inbox.is_empty() || self.is_behind {
+        if self.inbox.is_empty() && self.skipped == 0 || self.is_behind {
             began.store(0, Ordering::Relaxed);
         } else if began.load(Ordering::Relaxed) == 0 {
             began.store(now_ms(), Ordering::Relaxed);

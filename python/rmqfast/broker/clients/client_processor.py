@@ -10,6 +10,7 @@ from collections.abc import Callable
 from rmqfast.broker.clients.client_channel import ClientChannel, GroupChange
 from rmqfast.broker.clients.consumer_filter_manager import ConsumerFilterManager
 from rmqfast.broker.clients.consumer_manager import ConsumerManager
+from rmqfast.broker.clients.name_quota import NameQuota
 from rmqfast.broker.clients.producer_manager import ProducerManager
 from rmqfast.errors import ResponseError
 from rmqfast.remoting import Channel, Header, Processor, Request, RequestCode, Response, ResponseCode
@@ -37,6 +38,8 @@ class ClientProcessor:
         producers: The producer groups online.
         filters: Tells whether an expression compiles.
         find_group: `SubscriptionGroupManager.findSubscriptionGroupConfig`.
+        is_known: Whether there is a group, which is not made.
+        names: How many groups a client may bring into being.
         create_retry_topics: Makes those that are not there (`TopicConfigManager.createTopicInSendMessageBackMethod`).
         is_property_filter_enabled: Whether consumers may filter by expression (`enablePropertyFilter`).
         now: Milliseconds since 1970.
@@ -52,6 +55,8 @@ class ClientProcessor:
         producers: ProducerManager,
         filters: ConsumerFilterManager,
         find_group: FindGroup,
+        is_known: Callable[[str], bool],
+        names: NameQuota,
         create_retry_topics: CreateRetryTopics,
         is_property_filter_enabled: Callable[[], bool],
         now: Callable[[], int],
@@ -61,6 +66,8 @@ class ClientProcessor:
         self._producers = producers
         self._filters = filters
         self._find_group = find_group
+        self._is_known = is_known
+        self._names = names
         self._create_retry_topics = create_retry_topics
         self._is_property_filter_enabled = is_property_filter_enabled
         self._now = now
@@ -84,6 +91,8 @@ class ClientProcessor:
         client = ClientChannel(request.channel, heartbeat.client_id, request.language, request.version, now)
         self._consumers.check_room(client.channel, (data.group_name for data in heartbeat.consumers))
         self._producers.check_room(client.channel, heartbeat.producers)
+        new = {data.group_name for data in heartbeat.consumers if not self._is_known(data.group_name)}
+        self._names.take(client.channel, len(new))
         configs = [self._find_group(data.group_name) for data in heartbeat.consumers]
         self._create_retry_topics(
             [_retry_topic(data, config) for data, config in zip(heartbeat.consumers, configs, strict=True) if config]
@@ -137,6 +146,7 @@ class ClientProcessor:
 
         Source: `ClientHousekeepingService.onChannelClose`, `onChannelException`, `onChannelIdle`.
         """
+        self._names.forget(channel)
         self._producers.disconnect(channel)
         for change in self._consumers.disconnect(channel, now=self._now()):
             self._notify_clients(change)

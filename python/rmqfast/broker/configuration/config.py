@@ -9,7 +9,7 @@ import logging
 from collections.abc import Iterator, Mapping
 from typing import Self
 
-from rmqfast.broker.configuration.config_keys import CONFIG_KEYS, JVM_KEYS, Effect
+from rmqfast.broker.configuration.config_keys import CONFIG_KEYS, JVM_KEYS, OWN_KEYS, Effect
 from rmqfast.errors import ArgumentError
 from rmqfast.remoting import properties
 from rmqfast.remoting.tls_properties import TLS_KEYS
@@ -44,7 +44,9 @@ class BrokerConfig(Mapping[str, str]):
             ArgumentError: A value that is not of its key's kind.
         """
         self._set = {key: _checked(key, value) for key, value in (values or {}).items()}
-        table = {key: known.default for key, known in CONFIG_KEYS.items()} | self._derived() | self._set
+        # What RocketMQ does not have is shown only where it was given.
+        shown = {key: known.default for key, known in CONFIG_KEYS.items() if key not in OWN_KEYS}
+        table = shown | self._derived() | self._set
         self._table = {key: value for key, value in table.items() if value is not None}
 
     @classmethod
@@ -82,7 +84,7 @@ class BrokerConfig(Mapping[str, str]):
 
     def number(self, key: str) -> int:
         """The value of a key of numbers."""
-        return int(self._table[key])
+        return int(self._table.get(key) or CONFIG_KEYS[key].default or 0)
 
     def percent(self, key: str, default: int) -> int:
         """The value of a key of ratios, in percent; `default` where it has none."""

@@ -280,13 +280,28 @@ _TABLE = (
     # of no version of RocketMQ
     ConfigKey("aclMode", ACL_MODE, None, START),
     ConfigKey("nameServerAclFile", TEXT, None, START),
+    ConfigKey("maxTopicCount", INT, "1000000", LIVE),
+    ConfigKey("maxGroupCount", INT, "1000000", LIVE),
+    ConfigKey("maxConsumerOffsetCount", INT, "1000000", START),
+    ConfigKey("newNamesBurst", INT, "10000", START),
+    ConfigKey("newNamesPerSecond", INT, "100", START),
 )
 
 #: Keys that RocketMQ takes from the command line of the JVM: it does not show them.
 JVM_KEYS = frozenset(key.name for key in _TABLE if key.name.startswith("rocketmq."))
 
 #: Keys that RocketMQ does not have.
-OWN_KEYS = frozenset({"aclMode", "nameServerAclFile"})
+OWN_KEYS = frozenset(
+    {
+        "aclMode",
+        "nameServerAclFile",
+        "maxTopicCount",
+        "maxGroupCount",
+        "maxConsumerOffsetCount",
+        "newNamesBurst",
+        "newNamesPerSecond",
+    }
+)
 
 #: Every key by its name, in the order of RocketMQ's classes.
 CONFIG_KEYS = {key.name: key for key in _TABLE}

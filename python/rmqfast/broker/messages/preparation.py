@@ -6,6 +6,7 @@ Source: `AbstractSendMessageProcessor.msgCheck`, `SendMessageProcessor.handleRet
 
 from __future__ import annotations
 
+from rmqfast.broker.clients.name_quota import NameQuota
 from rmqfast.broker.messages.retry_rule import target_of_send
 from rmqfast.broker.messages.send_header import SendHeader
 from rmqfast.broker.topics.subscription_group_manager import SubscriptionGroupManager
@@ -23,12 +24,16 @@ class Preparation:
     Args:
         topics: Makes topics.
         groups: Makes groups.
+        names: How many of them a client may bring into being.
         vip_port: Port of the listener that takes no pulls, if there is one.
     """
 
-    def __init__(self, topics: TopicManager, groups: SubscriptionGroupManager, *, vip_port: int | None) -> None:
+    def __init__(
+        self, topics: TopicManager, groups: SubscriptionGroupManager, names: NameQuota, *, vip_port: int | None
+    ) -> None:
         self._topics = topics
         self._groups = groups
+        self._names = names
         self._vip_suffix = f":{vip_port}"
 
     def processors(self) -> dict[int, Processor]:
@@ -72,6 +77,7 @@ class Preparation:
             header.default_topic_queue_nums,
             remote_address=request.channel.remote_address,
             unit_mode=header.is_unit,
+            admit=lambda: self._names.take(request.channel),
         )
 
     def make_topic(self, name: str, queues: int, perm: int, sys_flag: int) -> TopicConfig | None:
@@ -88,7 +94,7 @@ class Preparation:
             remark = f" request type {request.code} not supported"
             raise ResponseError(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, remark)
         group = Header(request.ext_fields).text("consumerGroup")
-        if self._groups.find(group) is None:
+        if self._groups.find(group, lambda: self._names.take(request.channel)) is None:
             remark = f"subscription group [{group}] does not exist, {FAQ_SUFFIX}"
             raise ResponseError(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, remark)
         return Again()

@@ -18,6 +18,8 @@ class DataPlaneOptions:
         sync_flush: A send is answered once the disk has the message (`flushDiskType=SYNC_FLUSH`).
         sync_flush_timeout: `syncFlushTimeout`.
         max_message_size: `maxMessageSize`.
+        max_offsets: `maxConsumerOffsetCount`.
+        new_names: `newNamesBurst` and `newNamesPerSecond`.
         max_count_in_memory: `maxTransferCountOnMessageInMemory`.
         max_bytes_in_memory: `maxTransferBytesOnMessageInMemory`.
         max_count_in_disk: `maxTransferCountOnMessageInDisk`.
@@ -42,6 +44,8 @@ class DataPlaneOptions:
     sync_flush: bool = False
     sync_flush_timeout: float = 5.0
     max_message_size: int = 4 << 20
+    max_offsets: int = 1_000_000
+    new_names: tuple[int, int] = (10_000, 100)
     max_count_in_memory: int = 32
     max_bytes_in_memory: int = 256 << 10
     max_count_in_disk: int = 8

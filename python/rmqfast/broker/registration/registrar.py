@@ -28,7 +28,7 @@ _PATIENCE, _PATIENCE_WHILE_ONE_IS_DOWN = 3.0, 0.2
 _WAITED_FOR = 16
 #: Topics of one change that are told in one request: several changes are told together, and a small one is not behind a
 #: large one.
-_PIECE = 64
+_PIECE = 16
 
 
 class Registrar:

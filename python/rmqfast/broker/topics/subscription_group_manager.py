@@ -65,14 +65,18 @@ class SubscriptionGroupManager:
         with self._lock:
             return list(self._table.values())
 
-    def find(self, name: str) -> SubscriptionGroupConfig | None:
+    def find(self, name: str, admit: Callable[[], object] = lambda: None) -> SubscriptionGroupConfig | None:
         """A group; it is made where it is not there and may be. Nobody waits for the disk then: it would be made again.
 
         Args:
             name: The group.
+            admit: Is called before it is made; raises where this client may make none.
 
         Returns:
             None where there is none: groups are not made by themselves, or none may have this name.
+
+        Raises:
+            ResponseError: More groups than the broker takes.
 
         Source: `SubscriptionGroupManager.findSubscriptionGroupConfig`.
         """
@@ -83,6 +87,7 @@ class SubscriptionGroupManager:
             return None
         if not is_legal_name(name) or len(name) > MAX_GROUP_LENGTH:
             return None
+        admit()
         with self._lock:
             return self.get(name) or self._put(SubscriptionGroupConfig(group_name=name))
 
@@ -133,6 +138,10 @@ class SubscriptionGroupManager:
         return {"dataVersion": version.to_json(), "subscriptionGroupTable": named}
 
     def _put(self, group: SubscriptionGroupConfig) -> SubscriptionGroupConfig:
+        most = self._config().number("maxGroupCount")
+        if group.group_name not in self._table and len(self._table) >= most:
+            remark = f"[QUOTA] consumer groups of a broker: expected at most {most}, got more (maxGroupCount)"
+            raise ResponseError(ResponseCode.SYSTEM_ERROR, remark)
         self._table.put(group, now=self._now())
         self._data_plane.put_group(group)
         self._metadata.put(SubscriptionGroupTable, group.group_name, group.to_json())

@@ -24,11 +24,12 @@ from rmqfast.broker.topics.topic_names import (
     validate_topic,
 )
 from rmqfast.broker.topics.topic_rules import READ_WRITE, broker_topics, created_after, inherits, trace_topic
-from rmqfast.errors import ResponseError, RmqError
+from rmqfast.errors import ArgumentError, ResponseError
 from rmqfast.remoting import ResponseCode
+from rmqfast.remoting.log_limit import limited
 from rmqfast.store.config import DataVersion, TopicConfig, TopicConfigTable
 
-_log = logging.getLogger(__name__)
+_log = limited(logging.getLogger(__name__))
 _T = TypeVar("_T")
 _UNIT, _UNIT_SUB = 1, 2
 FAQ_SUFFIX = "\nSee http://rocketmq.apache.org/docs/faq/ for further details."
@@ -126,6 +127,7 @@ class TopicManager:
         *,
         remote_address: str = "",
         unit_mode: bool = False,
+        admit: Callable[[], object] = lambda: None,
     ) -> TopicConfig:
         """The topic that a message is sent to; it is made where it is not there and may be.
 
@@ -135,9 +137,11 @@ class TopicManager:
             default_queue_nums: Queues that the producer wants, at most.
             remote_address: The producer's, for the log.
             unit_mode: Whether the producer belongs to a unit.
+            admit: Is called before a topic is made; raises where this client may make none.
 
         Raises:
-            ResponseError: A name that no topic may have, a topic that nobody may send to, or none by this name (17).
+            ResponseError: A name that no topic may have, a topic that nobody may send to, or none by this name (17);
+                more topics than the broker takes.
 
         Source: `AbstractSendMessageProcessor.msgCheck`, `TopicConfigManager.createTopicInSendMessageMethod`.
         """
@@ -146,7 +150,7 @@ class TopicManager:
         if topic is not None:
             self._settle([topic])  # another thread may be about to
             return topic
-        topic = self._create_after(name, default_topic, default_queue_nums, unit_mode=unit_mode)
+        topic = self._create_after(name, default_topic, default_queue_nums, admit, unit_mode=unit_mode)
         if topic is None and name.startswith(RETRY_PREFIX):
             topic = self.create_for_send_back(name, 1, sys_flag=_UNIT_SUB if unit_mode else 0)
         if topic is None:
@@ -244,7 +248,9 @@ class TopicManager:
     def _missing(self, topics: Collection[TopicConfig]) -> list[TopicConfig]:
         return [topic for topic in topics if topic.topic_name not in self._table and is_legal_name(topic.topic_name)]
 
-    def _create_after(self, name: str, default: str, queue_nums: int, *, unit_mode: bool) -> TopicConfig | None:
+    def _create_after(
+        self, name: str, default: str, queue_nums: int, admit: Callable[[], object], *, unit_mode: bool
+    ) -> TopicConfig | None:
         model = self.get(default)
         auto_create = self._config().flag("autoCreateTopicEnable")
         if model is None or not inherits(model, auto_create=auto_create):
@@ -252,6 +258,8 @@ class TopicManager:
             return None
         in_unit = _UNIT_SUB if name.startswith(RETRY_PREFIX) else _UNIT
         sys_flag = in_unit if unit_mode else 0
+        if self.get(name) is None:
+            admit()
         return self._create(name, lambda: created_after(model, name, queue_nums, sys_flag))
 
     def _create(self, name: str, new: Callable[[], TopicConfig]) -> TopicConfig | None:
@@ -261,7 +269,7 @@ class TopicManager:
             if there is None:
                 try:
                     self._stage([topic])
-                except RmqError as error:
+                except ArgumentError as error:
                     _log.warning("the topic %r cannot be made: %s", name[:200], error)
                     return None
         self._settle([topic])
@@ -270,9 +278,18 @@ class TopicManager:
         return topic
 
     def _stage(self, topics: Sequence[TopicConfig]) -> None:
-        """Takes topics as one change, which is not saved yet."""
+        """Takes topics as one change, which is not saved yet.
+
+        Raises:
+            ResponseError: More topics than the broker takes.
+        """
         if not topics:
             return
+        most = self._config().number("maxTopicCount")
+        count = len(self._table) + sum(topic.topic_name not in self._table for topic in topics)
+        if count > max(most, len(self._table)):
+            remark = f"[QUOTA] topics of a broker: expected at most {most}, got {count} (maxTopicCount)"
+            raise ResponseError(ResponseCode.SYSTEM_ERROR, remark)
         version = self.data_version.next(self._now())
         for topic in topics:
             self._table.put(topic, now=self._now())

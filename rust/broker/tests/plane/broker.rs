@@ -65,6 +65,8 @@ fn options() -> BrokerOptions {
         region: "DefaultRegion".into(),
         trace_on: true,
         max_message_size: 4 << 20,
+        max_offsets: 1_000_000,
+        new_names: (10_000, 100),
         vip_port: None,
         hands_over_all: false,
         early_looks: LOOKS,

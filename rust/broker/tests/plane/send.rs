@@ -232,24 +232,32 @@ fn what_has_to_be_made_first_goes_to_the_control_plane_and_back() {
 #[test]
 fn too_many_requests_for_the_control_plane_are_told_so() {
     let broker = broker();
-    let mut peer = broker.connect();
-    for _ in 0..100 {
-        peer.send(999, &Vec::new(), b"");
+    let overload = (2, Some("[OVERLOAD]system busy, start flow control for a while".to_owned()));
+    let mut peers: Vec<_> = (0..5).map(|_| broker.connect()).collect();
+    let mut fill = |each: usize, body: &[u8]| {
+        for peer in &mut peers[..4] {
+            for _ in 0..each {
+                peer.send(999, &Vec::new(), body);
+            }
+            let answer = peer.ask(999, &Vec::new(), body);
+            assert_eq!((answer.code, answer.remark), overload, "a connection has a quarter");
+        }
+        let answer = peers[4].ask(999, &Vec::new(), body);
+        assert_eq!((answer.code, answer.remark), overload, "all is full");
+        peers[4].put(0, "", b"the data plane goes on");
+        (0..100).filter(|_| broker.control.take(Duration::ZERO).is_some()).count()
+    };
+    assert_eq!(fill(25, b""), 100);
+    let large = vec![0; 4 << 20];
+    for peer in &mut peers[..4] {
+        for _ in 0..16 {
+            peer.send(999, &Vec::new(), &large);
+        }
     }
-    let answer = peer.ask(999, &Vec::new(), b"");
-    assert_eq!(
-        (answer.code, answer.remark.as_deref()),
-        (2, Some("[OVERLOAD]system busy, start flow control for a while"))
-    );
-    peer.put(0, "", b"the data plane goes on");
-    let large = vec![0; 15 << 20];
-    let taken = (0..100).filter(|_| broker.control.take(Duration::ZERO).is_some()).count();
-    assert_eq!(taken, 100);
-    for _ in 0..17 {
-        peer.send(999, &Vec::new(), &large);
-    }
-    let answer = peer.ask(999, &Vec::new(), &large);
-    assert_eq!((answer.code, broker.control.len()), (2, 17), "memory is counted, too");
+    let answer = peers[4].ask(999, &Vec::new(), &large);
+    assert_eq!((answer.code, broker.control.len()), (2, 64), "memory is counted, too");
+    let answer = peers[4].ask(999, &Vec::new(), &vec![0; 5 << 20]);
+    assert_eq!(answer.remark.as_deref(), Some("body: expected at most 4194304 bytes, got 5242880"));
 }
 
 #[test]

@@ -7,6 +7,8 @@ use rmqfast_remoting::{Answer, Command, Connection, Error, Event, Handler, Heade
 use std::sync::Arc;
 use std::time::Duration;
 
+/// `RemotingSysResponseCode.SYSTEM_ERROR`.
+const SYSTEM_ERROR: i32 = 1;
 /// `RemotingSysResponseCode.SYSTEM_BUSY`, and what Java says with it.
 const SYSTEM_BUSY: i32 = 2;
 const OVERLOAD: &str = "[OVERLOAD]system busy, start flow control for a while";
@@ -16,26 +18,37 @@ const OVERLOAD: &str = "[OVERLOAD]system busy, start flow control for a while";
 pub struct Mailbox(pub Arc<Post>);
 
 /// The mailbox as a server's handler.
-pub struct Post(Arc<rmqfast_remoting::Mailbox>);
+pub struct Post {
+    mailbox: Arc<rmqfast_remoting::Mailbox>,
+    /// Bytes of a body, but of these requests.
+    max_body: usize,
+    unlimited: Vec<i32>,
+}
 
 impl Post {
     /// The mailbox, for who puts requests in itself.
     pub fn mailbox(&self) -> Arc<rmqfast_remoting::Mailbox> {
-        self.0.clone()
+        self.mailbox.clone()
     }
 }
 
 #[pymethods]
 impl Mailbox {
     #[new]
-    fn new(capacity: usize) -> Self {
-        Self(Arc::new(Post(rmqfast_remoting::Mailbox::new(capacity).into())))
+    #[pyo3(signature = (capacity, *, max_body = usize::MAX, unlimited = Vec::new()))]
+    fn new(capacity: usize, max_body: usize, unlimited: Vec<i32>) -> Self {
+        let mailbox = rmqfast_remoting::Mailbox::new(capacity).into();
+        Self(Arc::new(Post { mailbox, max_body, unlimited }))
     }
 
     /// A call, a channel that is gone and why, or a warning; `None` after `timeout` seconds, or once it is closed and empty.
-    fn take<'py>(&self, py: Python<'py>, timeout: f64) -> PyResult<Option<Bound<'py, PyAny>>> {
+    #[pyo3(signature = (timeout, *, takes_large = true))]
+    fn take<'py>(&self, py: Python<'py>, timeout: f64, takes_large: bool) -> PyResult<Option<Bound<'py, PyAny>>> {
         let timeout = Duration::try_from_secs_f64(timeout).unwrap_or_default();
-        match py.detach(|| self.0.0.take(timeout)) {
+        match py.detach(|| match takes_large {
+            true => self.0.mailbox.take(timeout),
+            false => self.0.mailbox.take_small(timeout),
+        }) {
             None => Ok(None),
             Some(Event::Request(request, answer)) => Call { request: *request, answer }.into_bound_py_any(py).map(Some),
             Some(Event::Closed(connection, reason)) => (Channel(connection), reason).into_bound_py_any(py).map(Some),
@@ -45,26 +58,26 @@ impl Mailbox {
 
     /// Counts a one-way request that is not done: a warning says how many there were.
     fn dropped(&self) {
-        self.0.0.dropped();
+        self.0.mailbox.dropped();
     }
 
     #[getter]
     fn is_closed(&self) -> bool {
-        self.0.0.is_closed()
+        self.0.mailbox.is_closed()
     }
 
     fn __len__(&self) -> usize {
-        self.0.0.len()
+        self.0.mailbox.len()
     }
 
     fn close(&self) {
-        self.0.0.close();
+        self.0.mailbox.close();
     }
 }
 
 impl Handler for Post {
     fn handle(&self, connection: &Arc<Connection>, request: &Command<'_>, out: &mut Outgoing) {
-        if !self.0.request(request, Answer::to(connection, request)) && !request.is_oneway() {
+        if !self.mailbox.request(request, Answer::to(connection, request)) && !request.is_oneway() {
             let header = Header {
                 code: SYSTEM_BUSY,
                 remark: Some(OVERLOAD),
@@ -75,11 +88,17 @@ impl Handler for Post {
         }
     }
 
+    fn refusal(&self, request: &Command<'_>, body: usize) -> Option<(i32, String)> {
+        let most = self.max_body;
+        let is_refused = body > most && !self.unlimited.contains(&request.code);
+        is_refused.then(|| (SYSTEM_ERROR, format!("body: expected at most {most} bytes, got {body}")))
+    }
+
     fn closed(&self, connection: &Arc<Connection>, reason: Option<&Error>) {
-        self.0.connection_closed(connection, reason);
+        self.mailbox.connection_closed(connection, reason);
     }
 
     fn warned(&self, error: &Error) {
-        self.0.warned(error);
+        self.mailbox.warned(error);
     }
 }

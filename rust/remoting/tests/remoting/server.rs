@@ -140,6 +140,71 @@ fn an_answer_may_come_later_from_another_thread_and_both_sides_ask() {
     assert!(matches!(answer.connection.request(40, &[], b"", PATIENCE), Err(Error::Closed { .. })));
 }
 
+/// Opaques of the requests that wait, in the order in which they are taken.
+fn taken(mut take: impl FnMut() -> Option<Event>) -> Vec<i32> {
+    let opaque = |event| match event {
+        Event::Request(request, _) => request.opaque,
+        other => panic!("{other:?}"),
+    };
+    std::iter::from_fn(|| take().map(opaque)).collect()
+}
+
+#[test]
+fn connections_take_turns_and_small_requests_do_not_wait_for_large_ones() {
+    let (server, service) = start(ServerOptions::default());
+    let mailbox = &service.mailbox;
+    let (mut busy, mut other) = (connect(&server), connect(&server));
+    let wait = |count: usize| until("all requests wait", || mailbox.len() == count);
+    let large = vec![0; 40_000];
+    for n in 0..4 {
+        busy.write_all(&request(LATER, n, b"")).expect("sent");
+    }
+    busy.write_all(&[request(LATER, 10, &large), request(LATER, 11, &large)].concat()).expect("sent");
+    wait(6);
+    other.write_all(&request(LATER, 100, b"")).expect("sent");
+    wait(7);
+    assert_eq!(taken(|| mailbox.take_small(Duration::ZERO)), [0, 100, 1, 2, 3]);
+    busy.write_all(&[request(LATER, 4, b""), request(LATER, 5, b"")].concat()).expect("sent");
+    wait(4);
+    assert_eq!(taken(|| mailbox.take(Duration::ZERO)), [10, 4, 11, 5]);
+}
+
+/// Its bodies have a thousand bytes at most.
+struct Strict;
+
+impl Handler for Strict {
+    fn handle(&self, _: &Arc<Connection>, request: &Command<'_>, out: &mut Outgoing) {
+        Header { opaque: request.opaque, ..Header::response(request.serialize_type) }.write(request.body, out.frames());
+    }
+
+    fn refusal(&self, request: &Command<'_>, body: usize) -> Option<(i32, String)> {
+        (request.code == LATER).then(|| (9, format!("{body} bytes")))
+    }
+
+    fn closed(&self, _: &Arc<Connection>, _: Option<&Error>) {}
+
+    fn warned(&self, _: &Error) {}
+}
+
+#[test]
+fn a_body_that_is_not_wanted_is_passed_over_however_it_is_cut() {
+    let server = Server::bind("127.0.0.1:0", ServerOptions::default(), Arc::new(Strict)).expect("listening");
+    let mut stream = connect(&server);
+    let body = vec![7; 3 << 20];
+    let refused = request(LATER, 1, &body);
+    stream.write_all(&refused[..200]).expect("sent");
+    assert_eq!(read(&mut stream), (9, 1, vec![]), "before the body came");
+    stream.write_all(&refused[200..]).expect("sent");
+    let rest = [request(ECHO, 2, &body), request(LATER, 3, &body), request(LATER, 4, b"small"), request(ECHO, 5, b"x")];
+    let sent = std::thread::spawn({
+        let mut stream = stream.try_clone().expect("cloned");
+        move || rest.concat().chunks(100_003).for_each(|part| stream.write_all(part).expect("sent"))
+    });
+    let answers: Vec<_> = (0..4).map(|_| read(&mut stream)).collect();
+    sent.join().expect("sent");
+    assert_eq!(answers, [(0, 2, body), (9, 3, vec![]), (0, 4, b"small".to_vec()), (0, 5, b"x".to_vec())]);
+}
+
 #[test]
 fn who_does_not_answer_and_who_goes_away_are_told_apart() {
     let (server, service) = start(ServerOptions::default());

@@ -1,0 +1,61 @@
+//! How much that is kept for good a connection may bring in: so much at once, and then so much each second.
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+
+/// A budget for each connection; what is spent comes back with time.
+#[derive(Debug)]
+pub struct Quota {
+    /// At once.
+    burst: f64,
+    per_second: f64,
+    /// By connection: what it has left, and when that was so. Who spent nothing has none.
+    left: Mutex<HashMap<u64, (f64, Instant)>>,
+}
+
+impl Quota {
+    /// So much at once, and so much each second.
+    pub fn new(burst: u32, per_second: u32) -> Self {
+        Self { burst: burst.into(), per_second: per_second.into(), left: Mutex::default() }
+    }
+
+    /// Spends one of a connection's budget. Returns whether it had one.
+    pub fn take(&self, connection: u64, now: Instant) -> bool {
+        let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
+        let (tokens, at) = left.entry(connection).or_insert((self.burst, now));
+        let gained = now.saturating_duration_since(*at).as_secs_f64() * self.per_second;
+        (*tokens, *at) = ((*tokens + gained).min(self.burst), now);
+        let is_there = *tokens >= 1.0;
+        *tokens -= f64::from(u8::from(is_there));
+        is_there
+    }
+
+    /// Forgets a connection that is gone.
+    pub fn forget(&self, connection: u64) {
+        self.left.lock().unwrap_or_else(PoisonError::into_inner).remove(&connection);
+    }
+
+    /// What a connection may bring in, in words.
+    pub fn limits(&self) -> String {
+        format!("{} at once and {} a second", self.burst, self.per_second)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn a_connection_has_its_burst_and_then_what_time_brings() {
+        let (quota, start) = (Quota::new(3, 2), Instant::now());
+        let taken = |connection, seconds: f64| {
+            let now = start + Duration::from_secs_f64(seconds);
+            (0..10).filter(|_| quota.take(connection, now)).count()
+        };
+        assert_eq!([taken(1, 0.0), taken(1, 0.0), taken(1, 1.0), taken(1, 100.0)], [3, 0, 2, 3]);
+        assert_eq!(taken(2, 100.0), 3);
+        quota.forget(1);
+        assert_eq!(taken(1, 100.0), 3);
+    }
+}
