@@ -23,7 +23,7 @@ PACKAGED := $(RUST) pyproject.toml $(shell find python jvm -type f -not -name '*
 # The jar of the columnar source: Java of jvm/, Rust of rust/jvm; package data.
 JAR := python/rmqfast/spark/jars/rmqfast-columnar.jar
 
-.PHONY: help demo test test-rust test-quick test-spark test-fast test-real test-long soak flaky compatibility faults fuzz bench lint format \
+.PHONY: attack help demo test test-rust test-quick test-spark test-fast test-real test-long soak flaky compatibility faults fuzz bench lint format \
 	develop wheel lock clean tools tools-long long-micro long-python soak-python $(OLD_SPARKS:.venv-%=long-%)
 
 help: ## list these targets
@@ -87,6 +87,9 @@ flaky: .venv/.editable ## the quick tests RUNS times, 20, every second time besi
 
 compatibility: .venv/.editable | tools-long ## docs/compatibility.md: clients of others on this broker and on RocketMQ's; needs npm and Go
 	$(PYTHON) -m tests.interop.compatibility --write
+
+attack: .venv/.editable ## what one client too many, or a stranger, can do to a broker, in one table; ARGS="--short --real NAME"
+	$(PYTHON) -m tests.attack $(ARGS)
 
 faults: tools ## losses of power for SEEDS seeds, calls that fail, stores torn and mutated MUTATIONS times, in one table
 	RMQFAST_SEEDS=$${SEEDS:-$(if $(RMQFAST_FULL),10000,1500)} RMQFAST_MUTATIONS=$${MUTATIONS:-$(if $(RMQFAST_FULL),50000,1500)} \

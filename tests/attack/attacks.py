@@ -1,0 +1,43 @@
+"""All attacks, in the order of the table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tests.attack import bodies, disk, names
+from tests.attack.figures import Figure, Scale
+from tests.broker.interop.cluster import Cluster
+
+_SMALL = ("mappedFileSizeCommitLog=16777216", "maxHashSlotNum=1000", "maxIndexNum=4000")
+
+
+@dataclass(frozen=True, slots=True)
+class Attack:
+    """A bounded program against a cluster that was just started.
+
+    Attributes:
+        name: Its name.
+        run: Does it; gives what was measured.
+        properties: Of the broker's configuration.
+        is_for_real: It makes sense on RocketMQ, too.
+        is_quick: It measures more than time, and takes seconds in small.
+    """
+
+    name: str
+    run: Callable[[Cluster, Scale], list[Figure]]
+    properties: tuple[str, ...] = _SMALL
+    is_for_real: bool = True
+    is_quick: bool = False
+
+
+ATTACKS = (
+    Attack("groups", names.new_groups),
+    Attack("topics", names.new_topics),
+    Attack("many-groups", names.many_groups_at_once),
+    Attack("offsets", names.many_offsets, is_quick=True),
+    Attack("queues", disk.many_queues, ("mappedFileSizeCommitLog=16777216",)),
+    Attack("bodies", bodies.large_bodies, is_quick=True),
+    Attack("restart", disk.restart, ()),
+    Attack("connections", bodies.bad_connections, is_for_real=False, is_quick=True),
+)
