@@ -100,6 +100,12 @@ impl Error {
         Self::Io { path: path.as_ref().to_path_buf(), source }
     }
 
+    /// Whether a disk has no room left, or this user may take no more of it.
+    pub fn is_disk_full(&self) -> bool {
+        matches!(self, Self::Io { source, .. }
+            if matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded))
+    }
+
     /// An argument error.
     pub fn invalid(what: &'static str, expected: impl Into<String>, got: impl ToString) -> Self {
         Self::Invalid { what, expected: expected.into(), got: got.to_string() }

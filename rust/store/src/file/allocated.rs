@@ -1,5 +1,5 @@
-//! A file of a store that is open for writing: its blocks are allocated when it is created, so that a full disk shows then,
-//! and never in the middle of a record or under a map.
+//! A file of a store that is open for writing: its blocks are allocated before bytes come to them, so that a full disk shows then,
+//! and never in the middle of a record or under a map. It is created with all of them, or with a few, and takes more step by step.
 //!
 //! Source: `MappedFile.init`, which creates at full length but sparse.
 use super::disk::{self, Call};
@@ -9,6 +9,8 @@ use memmap2::MmapMut;
 use rustix::fs::{FallocateFlags, fallocate, fstatfs};
 use rustix::io::Errno;
 use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
@@ -16,6 +18,8 @@ use std::path::{Path, PathBuf};
 const KEEPS_BLOCKS: [i64; 3] = [0xEF53, 0x5846_5342, 0x0102_1994];
 /// Bytes written at a time where the file system cannot allocate.
 const ZEROES: usize = 1 << 20;
+/// Blocks of a file that grows end at these positions, then at multiples of the last one.
+const STEPS: [u64; 5] = [4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20];
 
 /// The open file.
 #[derive(Debug)]
@@ -30,9 +34,21 @@ impl Allocated {
     /// # Errors
     /// [`Error::Io`]; then there is no such file.
     pub fn create(path: &Path, len: u64) -> Result<Self> {
+        Self::create_with(path, |file| allocate(file, 0, len))
+    }
+
+    /// Creates `path`, which must not exist, with `len` bytes of zeroes, of which none has a block yet.
+    ///
+    /// # Errors
+    /// [`Error::Io`]; then there is no such file.
+    pub fn create_sparse(path: &Path, len: u64) -> Result<Self> {
+        Self::create_with(path, |file| file.set_len(len))
+    }
+
+    fn create_with(path: &Path, fill: impl FnOnce(&File) -> io::Result<()>) -> Result<Self> {
         let file = disk::call(Call::Create, path, || {
             let file = OpenOptions::new().read(true).write(true).create_new(true).open(path)?;
-            allocate(&file, len).inspect_err(|_| drop(fs::remove_file(path))).map(|()| file)
+            fill(&file).inspect_err(|_| drop(fs::remove_file(path))).map(|()| file)
         })?;
         Ok(Self { path: path.to_path_buf(), file })
     }
@@ -64,7 +80,39 @@ impl Allocated {
     /// # Errors
     /// [`Error::Io`].
     pub fn extend(&self, len: u64) -> Result<()> {
-        disk::call(Call::Create, &self.path, || allocate(&self.file, len))
+        disk::call(Call::Create, &self.path, || allocate(&self.file, 0, len))
+    }
+
+    /// Finds room on the disk for the bytes of `range`, within the file, which stay what they are.
+    ///
+    /// # Errors
+    /// [`Error::Io`], as for a full disk; some of the bytes may have room then.
+    pub fn allocate(&self, range: Range<u64>) -> Result<()> {
+        disk::call(Call::Allocate, &self.path, || allocate(&self.file, range.start, range.end - range.start))
+    }
+
+    /// As [`allocate`](Self::allocate) for a file of `len` bytes that grows: some more bytes, so that the next call is not needed
+    /// soon, or as few as may be where the disk is almost full. Returns where those that have room end.
+    ///
+    /// # Errors
+    /// As [`allocate`](Self::allocate).
+    pub fn grow(&self, range: Range<u64>, len: u64) -> Result<u64> {
+        let to = step_behind(range.end).min(len);
+        match self.allocate(range.start..to) {
+            Err(error) if error.is_disk_full() => {
+                let to = range.end.next_multiple_of(STEPS[0]).min(len);
+                self.allocate(range.start..to).map(|()| to)
+            }
+            done => done.map(|()| to),
+        }
+    }
+
+    /// Makes `len` bytes from `at` zero, and gives back the blocks that hold nothing else.
+    ///
+    /// # Errors
+    /// [`Error::Io`]; any of the bytes may be zero then.
+    pub fn empty(&self, at: u64, len: u64) -> Result<()> {
+        disk::call(Call::Write, &self.path, || punch(&self.file, at, len))
     }
 
     /// Makes `len` bytes from `at` zero.
@@ -97,7 +145,7 @@ impl Allocated {
     /// [`Error::Io`].
     pub fn write_map(&self) -> Result<Option<WriteMap>> {
         let map = fstatfs(&self.file)
-            .map_err(std::io::Error::from)
+            .map_err(io::Error::from)
             .and_then(|kind| KEEPS_BLOCKS.contains(&kind.f_type).then(|| WriteMap::new(&self.file)).transpose());
         map.map_err(|e| Error::io(&self.path, e))
     }
@@ -117,39 +165,66 @@ impl Allocated {
     }
 }
 
-fn allocate(file: &File, len: u64) -> std::io::Result<()> {
-    loop {
-        match fallocate(file, FallocateFlags::empty(), 0, len) {
-            Err(Errno::INTR) => {}
-            Err(Errno::NOTSUP | Errno::NOSYS) => {
-                let from = file.metadata()?.len();
-                return write_zeroes(file, from, len.saturating_sub(from));
-            }
-            other => return Ok(other?),
-        }
-    }
+/// The end of the first step that `needed` bytes fit into.
+fn step_behind(needed: u64) -> u64 {
+    STEPS.into_iter().find(|step| *step >= needed).unwrap_or_else(|| needed.next_multiple_of(STEPS[STEPS.len() - 1]))
 }
 
-fn zero(file: &File, at: u64, len: u64) -> std::io::Result<()> {
+fn allocate(file: &File, at: u64, len: u64) -> io::Result<()> {
+    by_mode(file, FallocateFlags::empty(), at, len, || rewrite(file, at, len))
+}
+
+fn zero(file: &File, at: u64, len: u64) -> io::Result<()> {
+    by_mode(file, FallocateFlags::ZERO_RANGE, at, len, || write_zeroes(file, at, len))
+}
+
+fn punch(file: &File, at: u64, len: u64) -> io::Result<()> {
+    let mode = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+    by_mode(file, mode, at, len, || write_zeroes(file, at, len))
+}
+
+/// Calls `fallocate`, or `instead` where the file system does not know the mode.
+fn by_mode(
+    file: &File,
+    mode: FallocateFlags,
+    at: u64,
+    len: u64,
+    instead: impl FnOnce() -> io::Result<()>,
+) -> io::Result<()> {
     if len == 0 {
         return Ok(());
     }
     loop {
-        match fallocate(file, FallocateFlags::ZERO_RANGE, at, len) {
+        match fallocate(file, mode, at, len) {
             Err(Errno::INTR) => {}
-            Err(Errno::NOTSUP | Errno::NOSYS) => return write_zeroes(file, at, len),
+            Err(Errno::NOTSUP | Errno::NOSYS) => return instead(),
             other => return Ok(other?),
         }
     }
 }
 
-fn write_zeroes(file: &File, from: u64, len: u64) -> std::io::Result<()> {
-    let zeroes = vec![0; ZEROES];
-    let mut at = 0;
-    while at < len {
-        let part = (len - at).min(ZEROES as u64) as usize;
-        file.write_all_at(&zeroes[..part], from + at)?;
-        at += part as u64;
+fn write_zeroes(file: &File, from: u64, len: u64) -> io::Result<()> {
+    in_parts(from, len, |at, part| file.write_all_at(part, at))
+}
+
+/// Writes what is there, which has room then; behind the end of the file that is zeroes.
+fn rewrite(file: &File, from: u64, len: u64) -> io::Result<()> {
+    in_parts(from, len, |at, part| {
+        let there = file.metadata()?.len().saturating_sub(at).min(part.len() as u64);
+        file.read_exact_at(&mut part[..there as usize], at)?;
+        file.write_all_at(part, at)?;
+        part.fill(0);
+        Ok(())
+    })
+}
+
+fn in_parts(from: u64, len: u64, mut each: impl FnMut(u64, &mut [u8]) -> io::Result<()>) -> io::Result<()> {
+    let mut zeroes = vec![0; ZEROES.min(usize::try_from(len).unwrap_or(ZEROES))];
+    let mut done = 0;
+    while done < len {
+        let part = (len - done).min(ZEROES as u64);
+        each(from + done, &mut zeroes[..part as usize])?;
+        done += part;
     }
     Ok(())
 }
@@ -182,16 +257,46 @@ mod tests {
         assert!(!path.exists());
     }
 
+    fn has(file: &Allocated) -> u64 {
+        file.path().metadata().expect("there").blocks() * 512
+    }
+
+    #[test]
+    fn a_file_that_grows_takes_blocks_step_by_step_and_gives_them_back() {
+        let dir = tempfile::tempdir().expect("dir");
+        let len = 3_000_000;
+        let file = Allocated::create_sparse(&dir.path().join("a"), len).expect("created");
+        let mut ends = vec![0];
+        while ends[ends.len() - 1] < len {
+            let from = ends[ends.len() - 1];
+            ends.push(file.grow(from..from + 1, len).expect("room"));
+            assert!(has(&file) >= ends[ends.len() - 1].min(len / 4096 * 4096));
+        }
+        assert_eq!(ends, [0, 4096, 16384, 65536, 262_144, 1 << 20, 2 << 20, len]);
+        assert_eq!(file.path().metadata().expect("there").len(), len);
+        file.write(b"abc", 4_999).expect("written");
+        file.grow(0..1, len).expect("what has blocks stays as it is");
+        file.empty(5_000, len - 5_000).expect("emptied");
+        assert!(has(&file) <= 16_384);
+        assert_eq!(fs::read(file.path()).expect("read")[4_998..5_002], *b"\0a\0\0");
+        assert_eq!(file.path().metadata().expect("there").len(), len);
+    }
+
     #[test]
     fn zeroes_are_written_where_blocks_cannot_be_allocated() {
         let file = tempfile::NamedTempFile::new().expect("a file");
         write_zeroes(file.as_file(), 0, ZEROES as u64 + 5).expect("written");
         assert_eq!(file.as_file().metadata().expect("there").len(), ZEROES as u64 + 5);
+        file.as_file().write_at(&[7; 9], ZEROES as u64 - 4).expect("written");
+        rewrite(file.as_file(), 3, 2 * ZEROES as u64).expect("written");
+        let bytes = fs::read(file.path()).expect("read");
+        assert!(bytes.iter().enumerate().all(|(at, byte)| (*byte == 7) == (ZEROES - 4..ZEROES + 5).contains(&at)));
+        assert_eq!(bytes.len(), 2 * ZEROES + 3);
     }
 
     #[test]
     fn a_range_is_made_zero_and_nothing_beside_it() {
-        for by in [zero, write_zeroes] {
+        for by in [zero, write_zeroes, punch] {
             let file = tempfile::NamedTempFile::new().expect("a file");
             fs::write(file.path(), [7; 10_000]).expect("written");
             by(file.as_file(), 3, 9_000).expect("zeroed");

@@ -12,6 +12,8 @@ use std::sync::{Arc, PoisonError, RwLock};
 pub enum Call {
     /// A file is created, or made longer.
     Create,
+    /// Room is found for bytes of a file that is there.
+    Allocate,
     /// Bytes are written or made zero.
     Write,
     /// What was written to a file is waited for.

@@ -8,6 +8,7 @@ mod follow;
 mod layers;
 mod recover;
 mod retain;
+mod room;
 mod scan_random;
 mod serve;
 mod sql92_golden;

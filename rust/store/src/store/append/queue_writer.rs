@@ -25,6 +25,7 @@ pub struct QueueWriter {
     directory: PathBuf,
     file_size: u64,
     next_offset: i64,
+    /// Up to here the disk has room for units.
     allocated_to: u64,
     planned: u64,
     pending: Vec<u8>,
@@ -52,7 +53,8 @@ impl QueueWriter {
             directory,
             file_size,
             next_offset,
-            allocated_to: written.next_multiple_of(file_size),
+            // more may have blocks: the first unit asks
+            allocated_to: written,
             planned: 0,
             pending: Vec::new(),
             open: None,
@@ -81,25 +83,36 @@ impl QueueWriter {
         self.planned = 0;
     }
 
-    /// Creates the files that the planned messages need. Those that stay unused are all zero, which means empty.
+    /// Finds room for the planned messages. What stays unused is all zero, which means empty.
     ///
     /// # Errors
     /// [`Error::Io`].
     pub fn reserve(&mut self) -> Result<()> {
         let needed = (self.next_offset as u64 + std::mem::take(&mut self.planned)) * UNIT;
         while self.allocated_to < needed {
-            if !self.created {
-                fs::create_dir_all(&self.directory).map_err(|e| Error::io(&self.directory, e))?;
-            }
-            let path = self.path(self.allocated_to);
-            // one that was created for messages that did not come is empty still
-            if !path.exists() {
-                Allocated::create(&path, self.file_size)?;
-            }
-            self.created = true;
-            self.allocated_to += self.file_size;
+            let base = self.allocated_to / self.file_size * self.file_size;
+            let missing = self.allocated_to - base..(needed - base).min(self.file_size);
+            self.allocated_to = base + self.grow(base, missing)?;
         }
         Ok(())
+    }
+
+    /// Finds room in the file that begins at `base`. One that was created for messages that did not come is empty still.
+    fn grow(&mut self, base: u64, missing: Range<u64>) -> Result<u64> {
+        if let Some((_, file)) = self.open.as_ref().filter(|(open, _)| *open == base) {
+            return file.file().grow(missing, self.file_size);
+        }
+        let path = self.path(base);
+        if missing.start > 0 || path.exists() {
+            return Allocated::open(&path)?.grow(missing, self.file_size);
+        }
+        if !self.created {
+            fs::create_dir_all(&self.directory).map_err(|e| Error::io(&self.directory, e))?;
+        }
+        let file = Allocated::create_sparse(&path, self.file_size)?;
+        let end = file.grow(missing, self.file_size).inspect_err(|_| file.discard())?;
+        self.created = true;
+        Ok(end)
     }
 
     /// Offset of the next message.
@@ -129,14 +142,14 @@ impl QueueWriter {
                 disk::remove_file(&file.path)?;
                 self.created = true;
             } else if file.end() > at {
-                Allocated::open(&file.path)?.zero(at - file.base, file.end() - at)?;
+                Allocated::open(&file.path)?.empty(at - file.base, file.end() - at)?;
                 self.unsynced.push(file.path.clone());
             }
         }
         self.unsynced.retain(|path| path.exists());
         let is_left = segments.files().iter().any(|file| file.base <= at && at <= file.end());
         self.next_offset = if is_left { offset } else { 0 };
-        self.allocated_to = (self.next_offset as u64 * UNIT).next_multiple_of(self.file_size);
+        self.allocated_to = self.next_offset as u64 * UNIT;
         Ok(())
     }
 
@@ -242,6 +255,7 @@ impl QueueWriter {
 mod tests {
     use super::*;
     use crate::store::ConsumeQueue;
+    use std::os::unix::fs::MetadataExt;
 
     fn sync(queue: &mut QueueWriter) {
         let mut unsynced = Unsynced::default();
@@ -258,6 +272,27 @@ mod tests {
             queue.push(Unit { physical_offset: 100 * n, size: 100, tags_code: n });
         }
         queue.write().expect("written");
+    }
+
+    #[test]
+    fn blocks_come_with_units_and_go_with_them() {
+        let dir = tempfile::tempdir().expect("dir");
+        let path = dir.path().join("T/0");
+        let blocks = || {
+            let meta = path.join(name::of_offset(0)).metadata().expect("there");
+            assert_eq!(meta.len(), 3000 * UNIT);
+            meta.blocks() * 512
+        };
+        let mut queue = QueueWriter::new(0, 0, path.clone(), 3000 * UNIT, 0, true);
+        // a file system may take some blocks for itself
+        append(&mut queue, 204);
+        assert!((4096..16_384).contains(&blocks()));
+        append(&mut queue, 1);
+        assert!((16_384..60_000).contains(&blocks()));
+        queue.cut(1).expect("cut");
+        assert!((4096..16_384).contains(&blocks()));
+        append(&mut queue, 999);
+        assert!((60_000..80_000).contains(&blocks()));
     }
 
     #[test]

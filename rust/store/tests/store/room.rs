@@ -1,0 +1,103 @@
+//! Room on the disk: as much as is needed, found before anything is written.
+use crate::directory;
+use rmqfast_store::file::disk::{self, Call, Watcher};
+use rmqfast_store::store::append::{AppendOptions, Appender, Messages, OwnedMessage};
+use rmqfast_store::store::{MessageStore, OpenOptions};
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+fn options() -> AppendOptions {
+    AppendOptions { file_size: 1 << 20, index_slots: 100, index_entries: 400, ..AppendOptions::default() }
+}
+
+fn message(topic: &str) -> Messages {
+    Messages::new(vec![OwnedMessage { topic: topic.into(), body: b"body".to_vec(), ..OwnedMessage::default() }])
+}
+
+/// Length and bytes on the disk of the files below `path`.
+fn taken(path: &Path) -> (u64, u64) {
+    let meta = fs::metadata(path).expect("there");
+    if meta.is_file() {
+        return (meta.len(), meta.blocks() * 512);
+    }
+    let entries = fs::read_dir(path).expect("listed").map(|entry| taken(&entry.expect("listed").path()));
+    entries.fold((0, 0), |sum, each| (sum.0 + each.0, sum.1 + each.1))
+}
+
+/// The disk is full where blocks are asked for, as long as it is told so.
+struct Full(AtomicBool);
+
+impl Watcher for Full {
+    fn before(&self, call: Call, _: &Path) -> io::Result<()> {
+        let is_full = call == Call::Allocate && self.0.load(Ordering::SeqCst);
+        if is_full { Err(io::ErrorKind::StorageFull.into()) } else { Ok(()) }
+    }
+    fn after(&self, _: Call, _: &Path) {}
+}
+
+#[test]
+fn a_queue_with_one_message_takes_a_block_or_two() {
+    let dir = directory();
+    let appender = Appender::open(dir.path(), options()).expect("opened");
+    for n in 0..1000 {
+        appender.append(&message(&format!("T{n}")), None, 0).expect("appended");
+    }
+    appender.close().expect("closed");
+    // what RocketMQ sees has the length that it expects
+    let (len, blocks) = taken(&dir.path().join("consumequeue"));
+    assert_eq!(len, 1000 * 6_000_000);
+    assert!(blocks <= 1000 * 8192, "{blocks}");
+    let store = MessageStore::open(dir.path(), &OpenOptions::default()).expect("opened");
+    assert!(store.verify(true, &mut |_, _| Ok(())).expect("read").damage.is_empty());
+}
+
+#[test]
+fn a_step_that_finds_no_room_refuses_the_message_and_the_next_one_goes_on() {
+    let dir = directory();
+    let appender = Appender::open(dir.path(), options()).expect("opened");
+    let full = Arc::new(Full(AtomicBool::new(false)));
+    let watch = disk::watch(&dir.path().join("consumequeue"), full.clone());
+    let mut refused = 0;
+    for n in 0..1000 {
+        full.0.store(true, Ordering::SeqCst);
+        let appended = match appender.append(&message("T"), None, 0) {
+            Err(error) => {
+                assert!(error.is_disk_full(), "{error}");
+                refused += 1;
+                full.0.store(false, Ordering::SeqCst);
+                appender.append(&message("T"), None, 0).expect("appended")
+            }
+            Ok(appended) => appended,
+        };
+        assert_eq!(appended.last.map(|place| place.queue_offset), Some(n));
+    }
+    assert_eq!(refused, 3, "4096, 16384 and 65536 bytes");
+    drop(watch);
+    appender.close().expect("closed");
+    let appender = Appender::open(dir.path(), options()).expect("opened");
+    assert!(appender.recovered().is_none());
+}
+
+#[test]
+fn a_queue_whose_file_has_blocks_for_what_was_written_alone_takes_more() {
+    let dir = directory();
+    let append = |count| {
+        let appender = Appender::open(dir.path(), options()).expect("opened");
+        for _ in 0..count {
+            appender.append(&message("T"), None, 0).expect("appended");
+        }
+        appender.close().expect("closed");
+    };
+    append(3);
+    let path = dir.path().join("consumequeue/T/0/00000000000000000000");
+    let file = fs::File::options().write(true).open(&path).expect("opened");
+    file.set_len(60).and_then(|()| file.set_len(6_000_000)).expect("as a broker leaves it");
+    append(1000);
+    let (len, blocks) = taken(&path);
+    assert_eq!(len, 6_000_000);
+    assert!((60_060..100_000).contains(&blocks), "{blocks}");
+}
