@@ -98,8 +98,12 @@ class Tables:
     def offset(self, group: str, topic: str, queue_id: int) -> int:
         return self.committed.get(f"{topic}@{group}", {}).get(queue_id, -1)
 
-    def offsets(self) -> dict[str, dict[int, int]]:
-        return {key: dict(queues) for key, queues in self.committed.items()}
+    def offsets(self, *, group: str | None = None, topic: str | None = None) -> dict[str, dict[int, int]]:
+        def is_wanted(key: str) -> bool:
+            of_topic, _, of_group = key.partition("@")
+            return group in {None, of_group} and topic in {None, of_topic}
+
+        return {key: dict(queues) for key, queues in self.committed.items() if is_wanted(key)}
 
     def remove_offsets(self, group: str, topic: str | None = None) -> None:
         for key in [key for key in self.committed if key.endswith(f"@{group}")]:

@@ -125,15 +125,20 @@ impl Offsets {
         taken.into_iter().map(|(group, topic)| inner.taken(&group, &topic)).collect()
     }
 
-    /// A copy: group, topic, offsets by queue.
-    pub fn all(&self) -> Vec<(String, String, Queues)> {
+    /// A copy: group, topic, offsets by queue; of one group, of one topic, or of both where they are given.
+    pub fn of(&self, group: Option<&str>, topic: Option<&str>) -> Vec<(String, String, Queues)> {
         let inner = self.read();
-        let mut all = Vec::new();
-        for (group, OfGroup { topics, .. }) in &inner.groups {
-            let row = |of: &OfTopic| (group.to_string(), of.topic.to_string(), of.queues.iter().copied().collect());
-            all.extend(topics.iter().map(row));
+        let groups: Box<dyn Iterator<Item = &OfGroup>> = match group {
+            Some(group) => Box::new(inner.groups.get(group).into_iter()),
+            None => Box::new(inner.groups.values()),
+        };
+        let mut found = Vec::new();
+        for OfGroup { name, topics } in groups {
+            let wanted = topics.iter().filter(|of| topic.is_none_or(|topic| topic == &*of.topic));
+            let row = |of: &OfTopic| (name.to_string(), of.topic.to_string(), of.queues.iter().copied().collect());
+            found.extend(wanted.map(row));
         }
-        all
+        found
     }
 
     fn read(&self) -> RwLockReadGuard<'_, Inner> {
@@ -194,13 +199,29 @@ mod tests {
         offsets.commit("g", "t", 0, 5);
         offsets.commit("g", "t", 0, 3);
         offsets.commit("g", "u", 1, 9);
-        assert_eq!((offsets.get("g", "t", 0), offsets.get("g", "u", 1), offsets.all().len()), (Some(3), Some(9), 2));
+        assert_eq!(
+            (offsets.get("g", "t", 0), offsets.get("g", "u", 1), offsets.of(None, None).len()),
+            (Some(3), Some(9), 2)
+        );
+        offsets.commit("h", "u", 2, 7);
+        let of = |group, topic| {
+            let mut found: Vec<_> =
+                offsets.of(group, topic).into_iter().map(|(group, topic, _)| group + &topic).collect();
+            found.sort_unstable();
+            found
+        };
+        assert_eq!(
+            (of(Some("g"), None), of(None, Some("u"))),
+            (vec!["gt".into(), "gu".into()], vec!["gu".into(), "hu".into()])
+        );
+        assert_eq!((of(Some("h"), Some("u")), of(Some("x"), None)), (vec!["hu".to_owned()], vec![]));
+        offsets.remove("h", None);
         offsets.remove("g", Some("t"));
         assert_eq!((offsets.get("g", "t", 0), offsets.get("g", "u", 1)), (None, Some(9)));
         assert_eq!((offsets.has("g", "t"), offsets.has("g", "u"), offsets.len()), (false, true, 1));
         offsets.remove("g", None);
         assert!(offsets.is_empty());
-        assert!(offsets.all().is_empty());
+        assert!(offsets.of(None, None).is_empty());
     }
 
     #[test]

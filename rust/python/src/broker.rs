@@ -174,12 +174,13 @@ impl DataPlane {
         self.inner.ground().offsets.get(group, topic, queue_id)
     }
 
-    /// By `topic@group`, then by queue.
-    fn offsets(&self) -> HashMap<String, HashMap<i32, i64>> {
+    /// By `topic@group`, then by queue; of a group, of a topic, or of all.
+    #[pyo3(signature = (group, topic))]
+    fn offsets(&self, py: Python<'_>, group: Option<&str>, topic: Option<&str>) -> HashMap<String, HashMap<i32, i64>> {
         let row = |(group, topic, queues): (String, String, std::collections::BTreeMap<i32, i64>)| {
             (format!("{topic}@{group}"), queues.into_iter().collect())
         };
-        self.inner.ground().offsets.all().into_iter().map(row).collect()
+        py.detach(|| self.inner.ground().offsets.of(group, topic).into_iter().map(row).collect())
     }
 
     /// At most `limit` of those that changed since they were taken last: `topic@group`, its queues as JSON or `None`.

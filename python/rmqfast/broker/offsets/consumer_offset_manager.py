@@ -126,21 +126,21 @@ class ConsumerOffsetManager:
 
         Source: `ConsumerOffsetManager.whichTopicByConsumer`.
         """
-        return {topic for topic, other in map(_parted, self.table()) if other == group}
+        return {_parted(key)[0] for key in self._data_plane.offsets(group=group)}
 
     def groups_of(self, topic: str) -> set[str]:
         """The groups that have offsets of a topic.
 
         Source: `ConsumerOffsetManager.whichGroupByTopic`.
         """
-        return {group for other, group in map(_parted, self.table()) if other == topic}
+        return {_parted(key)[1] for key in self._data_plane.offsets(topic=topic)}
 
     def clone(self, source: str, target: str, topic: str) -> None:
         """Gives a group the offsets that another one has of a topic, in place of its own.
 
         Source: `ConsumerOffsetManager.cloneOffset`.
         """
-        queues = self.table().get(f"{topic}@{source}")
+        queues = self._data_plane.offsets(group=source, topic=topic).get(f"{topic}@{source}")
         if not queues or source == target:
             return
         self._data_plane.remove_offsets(target, topic)
@@ -157,7 +157,7 @@ class ConsumerOffsetManager:
 
         Source: `AdminBrokerProcessor.queryCorrectionOffset`, `ConsumerOffsetManager.queryMinOffsetInAllGroup`.
         """
-        offsets = self.table()
+        offsets = self._data_plane.offsets(topic=topic)
         smallest = self._smallest(offsets, topic, set(left_out))
         for queue_id, offset in offsets.get(f"{topic}@{compare_group}", {}).items():
             if smallest.get(queue_id, offset) > offset:

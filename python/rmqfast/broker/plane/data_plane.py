@@ -46,8 +46,8 @@ class DataPlane(Protocol):
     def offset(self, group: str, topic: str, queue_id: int) -> int:
         """The next queue offset that a group consumes; -1 where it has committed none."""
 
-    def offsets(self) -> dict[str, dict[int, int]]:
-        """A copy of all offsets: by `topic@group`, then by queue."""
+    def offsets(self, *, group: str | None = None, topic: str | None = None) -> dict[str, dict[int, int]]:
+        """A copy of the offsets of a group, of a topic, or of all: by `topic@group`, then by queue."""
 
     def take_changed_offsets(self, limit: int) -> list[tuple[str, str | None]]:
         """At most so many of the offsets that changed since they were taken: `topic@group`, its queues as JSON.

@@ -86,9 +86,9 @@ class NativeDataPlane:
         offset = self.native.offset(group, topic, queue_id)
         return -1 if offset is None else offset
 
-    def offsets(self) -> dict[str, dict[int, int]]:
-        """A copy of all offsets: by `topic@group`, then by queue."""
-        return self.native.offsets()
+    def offsets(self, *, group: str | None = None, topic: str | None = None) -> dict[str, dict[int, int]]:
+        """A copy of the offsets of a group, of a topic, or of all: by `topic@group`, then by queue."""
+        return self.native.offsets(group, topic)
 
     def take_changed_offsets(self, limit: int) -> list[tuple[str, str | None]]:
         """At most so many of the offsets that changed since they were taken: `topic@group`, its queues as JSON.
