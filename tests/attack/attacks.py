@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tests.attack import bodies, disk, names
+from tests.attack import bodies, disk, everything, names
 from tests.attack.figures import Figure, Scale
 from tests.broker.interop.cluster import Cluster
 
@@ -36,6 +36,7 @@ ATTACKS = (
     Attack("topics", names.new_topics),
     Attack("many-groups", names.many_groups_at_once),
     Attack("offsets", names.many_offsets, is_quick=True),
+    Attack("everything", everything.all_at_once, is_for_real=False),
     Attack("queues", disk.many_queues, ("mappedFileSizeCommitLog=16777216",)),
     Attack("bodies", bodies.large_bodies, is_quick=True),
     Attack("restart", disk.restart, ()),

@@ -44,14 +44,19 @@ def new_groups(cluster: Cluster, scale: Scale) -> list[Figure]:
     """First heartbeats of groups, in an empty broker and beside many groups."""
     with RemotingClient(cluster.broker) as client:
         first = median_ms(lambda number: heartbeat(client, "one", [f"first-{number}"]), _SAMPLES)
-        for start in range(0, scale.groups, _OF_A_CLIENT):
-            with RemotingClient(cluster.broker) as other:
-                heartbeat(other, f"c{start}", [f"g-{start + number}" for number in range(_OF_A_CLIENT)])
+        fill_groups(cluster.broker, scale.groups)
         later = median_ms(lambda number: heartbeat(client, "one", [f"later-{number}"]), _SAMPLES)
     return [
         Figure("first heartbeat of a group, none there, p50", first, "ms", 2),
         Figure(f"first heartbeat of a group, {scale.groups:,} there, p50", later, "ms", 2),
     ]
+
+
+def fill_groups(address: str, count: int) -> None:
+    """Makes so many groups, by heartbeats of clients that come and go."""
+    for start in range(0, count, _OF_A_CLIENT):
+        with RemotingClient(address) as client:
+            heartbeat(client, f"c{start}", [f"g-{start + number}" for number in range(_OF_A_CLIENT)])
 
 
 def new_topics(cluster: Cluster, scale: Scale) -> list[Figure]:
