@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tests.attack import bodies, disk, everything, names
+from tests.attack import bodies, disk, everything, kills, names
 from tests.attack.figures import Figure, Scale
 from tests.broker.interop.cluster import Cluster
 
@@ -40,5 +40,6 @@ ATTACKS = (
     Attack("queues", disk.many_queues, ("mappedFileSizeCommitLog=16777216",)),
     Attack("bodies", bodies.large_bodies, is_quick=True),
     Attack("restart", disk.restart, ()),
+    Attack("kills", kills.kills, is_for_real=False),
     Attack("connections", bodies.bad_connections, is_for_real=False, is_quick=True),
 )

@@ -53,6 +53,7 @@ class Scale:
         offsets: Groups that one connection commits offsets for.
         queues: Queues with one message each.
         connections: Connections that send no frame.
+        kills: Kills of a broker, with each way of flushing.
     """
 
     groups: int
@@ -60,10 +61,11 @@ class Scale:
     offsets: int
     queues: int
     connections: int
+    kills: int
 
 
-FULL = Scale(groups=10_000, topics=50_000, offsets=320_000, queues=10_000, connections=10_000)
-SHORT = Scale(groups=1_000, topics=500, offsets=12_000, queues=300, connections=500)
+FULL = Scale(groups=10_000, topics=50_000, offsets=320_000, queues=10_000, connections=10_000, kills=200)
+SHORT = Scale(groups=1_000, topics=500, offsets=12_000, queues=300, connections=500, kills=2)
 
 
 def median_ms(work: Callable[[int], object], count: int) -> float:
