@@ -59,7 +59,7 @@ _STEPS = {
     "not exist, apply first please": "create the topic, or set autoCreateTopicEnable=true in broker.conf",
     "subscription group not exist": "create the group, or set autoCreateSubscriptionGroup=true in broker.conf",
     "consumer's group info not exist": "the broker waits for a heartbeat of the group: that passes by itself",
-    "No accessKey is configured": "the broker asks for an account: give access_key and secret_key",
+    "No accessKey is configured": "an account is asked for: give access_key and secret_key",
     "No acl config for": "the broker knows no such access_key: see its plain_acl.yml",
     "Check signature failed": "the secret_key is not that of the account: see the broker's plain_acl.yml",
     "Need admin permission": "take an account with admin: true, or have it set in plain_acl.yml",

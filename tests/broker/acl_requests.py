@@ -6,7 +6,7 @@ import base64
 from collections.abc import Mapping
 from pathlib import Path
 
-from rmqfast.broker.acl import AccessValidator, AclFiles, Mode
+from rmqfast.acl import AccessValidator, AclFiles, Mode
 from rmqfast.errors import ResponseError
 from rmqfast.remoting import Request
 from rmqfast.remoting.credentials import Credentials

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rmqfast.broker.acl import RIGHTS, AccessValidator, access_validator
-from rmqfast.broker.acl.rights import ACCOUNT, ADMIN
+from rmqfast.acl import RIGHTS, AccessValidator, access_validator
+from rmqfast.acl.rights import ACCOUNT, ADMIN
 from rmqfast.remoting import RequestCode
 from rmqfast.remoting.credentials import STREAM_FIELDS, Credentials, signature_of
 

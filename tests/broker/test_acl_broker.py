@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from rmqfast.broker.acl import AccessValidator, AclProcessor
+from rmqfast.acl import AccessValidator, AclProcessor
 from rmqfast.errors import ResponseError
 from rmqfast.remoting import Request, Response
 from rmqfast.remoting.credentials import Credentials

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from rmqfast.acl import AccessValidator, AclFiles, AclProcessor, yaml_text
 from rmqfast.broker.access import access_processors
-from rmqfast.broker.acl import AccessValidator, AclFiles, AclProcessor, yaml_text
 from rmqfast.broker.configuration.config import BrokerConfig
 from rmqfast.errors import ArgumentError, MissingExtraError
 from rmqfast.remoting import Request, RequestCode, Response

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from rmqfast.broker.acl import AccessValidator
-from rmqfast.broker.acl.account import AccountConfig
-from rmqfast.broker.acl.address import address_of, parse_pattern
-from rmqfast.broker.acl.changes import Change, RemoveAccount, SetAccount, SetWhiteAddresses
-from rmqfast.broker.acl.permission import check_resources, parse_permission
+from rmqfast.acl import AccessValidator
+from rmqfast.acl.account import AccountConfig
+from rmqfast.acl.address import address_of, parse_pattern
+from rmqfast.acl.changes import Change, RemoveAccount, SetAccount, SetWhiteAddresses
+from rmqfast.acl.permission import check_resources, parse_permission
 from rmqfast.errors import ArgumentError
 
 from . import acl_questions, acl_requests

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import struct
 from collections.abc import Iterator
 
@@ -14,6 +13,7 @@ from rmqfast.errors import ResponseError
 from rmqfast.remoting import RemotingClient, RequestCode, Response
 from rmqfast.remoting.fastjson import decode, encode
 from tests.broker.client_doubles import Line
+from tests.broker.live_server import Wire
 from tests.embedded.client import send
 
 QUOTAS = {"newNamesBurst": "5", "newNamesPerSecond": "0", "maxTopicCount": "40", "maxConsumerOffsetCount": "12"}
@@ -132,30 +132,19 @@ def begin_of_frame(code: int, body: int) -> bytes:
     return struct.pack(">II", 4 + len(header) + body, len(header)) + header
 
 
-def answered(connection: socket.socket) -> dict[str, object]:
-    """The header of the next answer."""
-    file = connection.makefile("rb")
-    length, mark = struct.unpack(">II", file.read(8))
-    header: dict[str, object] = decode(file.read(mark))
-    file.read(length - 4 - mark)
-    return header
-
-
 @pytest.mark.parametrize("server", ["broker", "name server"])
 def test_a_body_that_is_too_long_is_refused_before_it_comes(cluster: EmbeddedCluster, server: str) -> None:
     address = cluster.brokers[0].address if server == "broker" else cluster.name_server
-    host, _, port = address.rpartition(":")
     for code in (int(code) for code in RequestCode if code != RequestCode.REGISTER_BROKER):
-        with socket.create_connection((host, int(port)), timeout=30) as connection:
-            connection.sendall(begin_of_frame(code, BODY))
-            header = answered(connection)  # though not a byte of the body was sent
+        with Wire(address) as wire:
+            wire.socket.sendall(begin_of_frame(code, BODY))
+            header, _ = wire.answer()  # though not a byte of the body was sent
             assert header["code"] in {1, 13}, (code, header)
-            assert f"got {BODY}" in str(header["remark"]) or header["code"] == 13
+            assert f"got {BODY}" in header["remark"] or header["code"] == 13
 
 
 def test_the_connection_of_a_body_that_was_refused_serves_on(cluster: EmbeddedCluster) -> None:
-    host, _, port = cluster.brokers[0].address.rpartition(":")
-    with socket.create_connection((host, int(port)), timeout=30) as connection:
+    with Wire(cluster.brokers[0].address) as wire:
         for _ in range(3):
-            connection.sendall(begin_of_frame(34, BODY) + bytes(BODY) + begin_of_frame(28, 0))
-            assert [answered(connection)["code"] for _ in range(2)] == [1, 0]
+            wire.socket.sendall(begin_of_frame(34, BODY) + bytes(BODY) + begin_of_frame(28, 0))
+            assert [wire.answer()[0]["code"] for _ in range(2)] == [1, 0]

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from rmqfast import EmbeddedCluster
+from rmqfast.acl import AccessValidator, AclFiles
 from rmqfast.broker import Broker, BrokerConfig, ConfigFile
-from rmqfast.broker.acl import AccessValidator, AclFiles
 from rmqfast.broker.configuration.config_keys import CONFIG_KEYS, Effect
 from rmqfast.errors import ArgumentError, MissingExtraError
 from rmqfast.nameserver import NameServer, NamesrvConfig

@@ -15,12 +15,10 @@ from rmqfast.errors import ArgumentError, ResponseError
 from rmqfast.remoting import Processor, Request, RequestCode, ResponseCode
 
 if TYPE_CHECKING:
-    from rmqfast.broker.acl import AccessValidator, Mode
+    from rmqfast.acl import AccessValidator, Mode
     from rmqfast.remoting.credentials import Credentials
 
-__all__ = ["Check", "access_of", "access_processors", "all_of", "credentials_of"]
-
-Check = Callable[[Request], None]
+__all__ = ["access_of", "access_processors", "credentials_of"]
 
 #: What a request about accounts is answered with where there are none.
 _REFUSALS = {
@@ -45,24 +43,16 @@ def access_of(config: BrokerConfig, now: Callable[[], int]) -> AccessValidator |
     """
     if not config.flag("aclEnable"):
         return None
-    from rmqfast.broker.acl import AccessValidator, AclFiles  # a broker without starts sooner without
+    from rmqfast.acl import validator_of  # a broker without starts sooner without
 
-    home = config.text("rocketmqHome")
-    if not home:
-        raise ArgumentError(
-            "aclEnable=true: expected rocketmqHome, whose conf/plain_acl.yml has the accounts, got none"
-        )
-    files = AclFiles(home)
-    if not files.paths():
-        raise ArgumentError(f"aclEnable=true: expected accounts in {files.default_path}, got no such file")
-    return AccessValidator(files, now, mode=cast("Mode", config.text("aclMode") or "strict"))
+    return validator_of(config.text("rocketmqHome"), now, mode=cast("Mode", config.text("aclMode") or "strict"))
 
 
 def access_processors(config: BrokerConfig, access: AccessValidator | None) -> dict[int, Processor]:
     """Who answers requests about accounts, by request code; where access control is off they are refused."""
     if access is None:
         return {code: partial(_refuse, refusal) for code, refusal in _REFUSALS.items()}
-    from rmqfast.broker.acl import AclProcessor
+    from rmqfast.acl import AclProcessor
 
     names = (config.text("brokerClusterName"), config.text("brokerName"))
     return AclProcessor(
@@ -86,7 +76,7 @@ def credentials_of(config: BrokerConfig) -> Credentials | None:
     name = config.text("nameServerAclFile")
     if not name:
         return None
-    from rmqfast.broker.acl import yaml_text
+    from rmqfast.acl import yaml_text
     from rmqfast.remoting.credentials import Credentials
 
     try:
@@ -97,14 +87,3 @@ def credentials_of(config: BrokerConfig) -> Credentials | None:
     if not all(keys):
         raise ArgumentError(f"nameServerAclFile: {name}: expected accessKey and secretKey")
     return Credentials(str(keys[0]), str(keys[1]))
-
-
-def all_of(*checks: Check | None) -> Check | None:
-    """A check that makes all of them, one after the other; None where there is none."""
-    given = [check for check in checks if check is not None]
-
-    def check(request: Request) -> None:
-        for each in given:
-            each(request)
-
-    return check if given else None

@@ -14,7 +14,7 @@ from typing import Self
 
 from rmqfast._native import Call
 from rmqfast._native import RemotingServer as Listener
-from rmqfast.broker.access import Check, access_of, all_of, credentials_of
+from rmqfast.broker.access import access_of, credentials_of
 from rmqfast.broker.configuration.config import BrokerConfig
 from rmqfast.broker.configuration.config_file import ConfigFile
 from rmqfast.broker.housekeeping import timers_of
@@ -27,6 +27,8 @@ from rmqfast.broker.tables import BrokerTables
 from rmqfast.broker.timer import Timer
 from rmqfast.errors import ArgumentError, ForkError, RemotingError
 from rmqfast.remoting import Channel, Processor, RemotingServer, ServerOptions
+from rmqfast.remoting.check import Check, all_of
+from rmqfast.remoting.credentials import Signer
 from rmqfast.remoting.tls_properties import server_tls
 from rmqfast.store.config import TopicConfig
 
@@ -49,6 +51,7 @@ class Broker:
         config_file: Where the configuration comes from: what is changed while the broker runs is written there.
         check: Is asked before a request is answered, behind the checks of `aclEnable`; raises `ResponseError` for one
             that is not allowed.
+        signer: Signs what the broker asks name servers; the account of `nameServerAclFile` unless given.
         progress: Is told how far the recovery of a store is that was not closed, in bytes done and in all; may raise to
             end it.
         now: Milliseconds since 1970.
@@ -74,12 +77,14 @@ class Broker:
         *,
         config_file: ConfigFile | None = None,
         check: Check | None = None,
+        signer: Signer | None = None,
         progress: Callable[[int, int], object] | None = None,
         now: Callable[[], int] = _milliseconds,
     ) -> None:
         self.config = config or BrokerConfig()
         self._config_file = config_file
         self._check = check
+        self._signer = signer
         self._progress = progress
         self._now = now
         self._pid = os.getpid()
@@ -113,12 +118,12 @@ class Broker:
         if self._server is not None or self._stopped.is_set():
             raise ArgumentError("a broker is started once")
         self._access = access_of(self.config, self._now)
-        credentials = credentials_of(self.config)
+        signer = self._signer or credentials_of(self.config)
         held = self._take_port()
         try:
             self._open()
             self._listen()
-            self._register(NameServers(self._name_servers(), self.config, credentials))
+            self._register(NameServers(self._name_servers(), self.config, signer))
             self._timers = timers_of(self.tables, self._clients, self._access, self._stopped.is_set)
         except BaseException:
             self.stop()

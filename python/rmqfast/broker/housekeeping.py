@@ -13,7 +13,7 @@ from rmqfast.broker.tables import BrokerTables
 from rmqfast.broker.timer import Job, Timer
 
 if TYPE_CHECKING:
-    from rmqfast.broker.acl import AccessValidator
+    from rmqfast.acl import AccessValidator
 
 __all__ = ["FIRST_DELIVERY", "timers_of"]
 

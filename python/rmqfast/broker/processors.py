@@ -34,7 +34,7 @@ from rmqfast.broker.transactions.end_transaction import EndTransactionProcessor
 from rmqfast.remoting import Processor
 
 if TYPE_CHECKING:
-    from rmqfast.broker.acl import AccessValidator
+    from rmqfast.acl import AccessValidator
 
 __all__ = ["processors_of"]
 

@@ -17,7 +17,8 @@ from rmqfast.cli.options import Output, Tags, Topic
 from rmqfast.cli.output import Form, Row, write
 from rmqfast.client.consumer import ConsumeFromWhere, MessageSelector
 from rmqfast.client.lite_pull import LitePullConsumer, LitePullOptions
-from rmqfast.errors import ClientError
+from rmqfast.errors import ClientError, ResponseError
+from rmqfast.remoting import ResponseCode
 
 __all__ = ["consume"]
 
@@ -79,15 +80,18 @@ def _ended_by_signals() -> Iterator[None]:
 
 
 def _look_in(consumer: LitePullConsumer, topic: str) -> None:
-    """Asks for offsets, so that a broker can refuse: a consumer that is refused asks again and again, as Java's does.
+    """Asks for offsets, so that name server and broker can refuse: the consumer itself would ask again and again.
 
     Raises:
-        RemotingError: The broker refuses the account.
+        RemotingError: One of them refuses the account.
         ClientError: It does not tell an offset of the group; a warning in the log says why.
     """
     try:
         queues = consumer.fetch_message_queues(topic)
-    except ClientError:
+    except ClientError as error:
+        refusal = error.__cause__
+        if isinstance(refusal, ResponseError) and refusal.code != ResponseCode.TOPIC_NOT_EXIST:
+            raise refusal from None
         return  # nobody has the topic yet
     for queue in queues[:1]:
         consumer.offset_for_timestamp(queue, 0)

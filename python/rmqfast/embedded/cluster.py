@@ -16,6 +16,7 @@ from rmqfast.embedded.scratch import Scratch
 from rmqfast.errors import ArgumentError, ForkError
 from rmqfast.nameserver import NameServer, NamesrvConfig
 from rmqfast.remoting import Request
+from rmqfast.remoting.credentials import Signer
 from rmqfast.remoting.tls_properties import TLS_KEYS
 
 __all__ = ["EmbeddedCluster"]
@@ -41,8 +42,9 @@ class EmbeddedCluster:
         name_servers: How many name servers; all brokers tell all of them.
         name_server_port: Port of the first name server, the next one's being one more; any that are free unless given.
         broker_port: Port of the first broker, the next one's being ten more; any that are free unless given.
-        config: Properties of `broker.conf` for all brokers; those of TLS are the name servers' too. Of several brokers
-            each has a name, a port and a store of its own in any case, and all have the name servers of the cluster.
+        config: Properties of `broker.conf` for all brokers; those of TLS and access control are the name servers' too.
+            Of several brokers each has a name, a port and a store of its own in any case, and all have the name servers
+            of the cluster, which they ask with an administrator's account where `aclEnable=true`.
         config_file: Where those come from: what is changed while the brokers run is written there.
         progress: Is told how far the recovery of a store is that was not closed: see `Broker`.
         check: Is asked before a request is answered; raises `ResponseError` for one that is not allowed.
@@ -142,9 +144,12 @@ class EmbeddedCluster:
             raise ForkError(message)
 
     def _start_name_server(self, number: int, root: Path) -> None:
+        shared = BrokerConfig(self._config)
         names = root / ("namesrv" if self._counts[0] == 1 else f"namesrv-{number}")
         config = NamesrvConfig(
             listen_port=self._ports[0] + number if self._ports[0] else 0,
+            rocketmq_home=shared.text("rocketmqHome"),
+            acl_enable=shared.flag("aclEnable"),
             kv_config_path=str(names / "kvConfig.json"),
             config_store_path=str(names / "namesrv.properties"),
             tls={key: value for key, value in self._config.items() if key in TLS_KEYS},
@@ -155,9 +160,24 @@ class EmbeddedCluster:
 
     def _start_broker(self, number: int, root: Path) -> None:
         config = self._config_of(number, root)
-        broker = Broker(config, config_file=self._config_file, check=self._check, progress=self._progress)
+        broker = Broker(
+            config,
+            config_file=self._config_file,
+            check=self._check,
+            signer=self._signer(config),
+            progress=self._progress,
+        )
         self.brokers.append(broker)
         broker.start()
+
+    def _signer(self, config: BrokerConfig) -> Signer | None:
+        """Who signs what a broker asks the name servers of this cluster."""
+        access = self._name_servers[0].access
+        if access is None or config.text("nameServerAclFile"):
+            return None
+        from rmqfast.acl import Administrator
+
+        return Administrator(access)
 
     def _config_of(self, number: int, root: Path) -> BrokerConfig:
         letter = chr(ord("a") + number) if number < 26 else str(number)

@@ -36,6 +36,8 @@ class NamesrvConfig:
         listen_port: The port.
         bind_address: The address that is listened at; nobody but this machine unless told otherwise.
         server_channel_max_idle_time_seconds: Seconds without a byte after which a connection is closed.
+        acl_enable: Whether requests are checked by the accounts below `conf` of `rocketmq_home`, as a broker does; told
+            only where it is set, as RocketMQ has no such property.
         tls: The properties of TLS, under RocketMQ's names; told only where they are set.
 
     All others are kept to be told again, and change nothing.
@@ -68,6 +70,7 @@ class NamesrvConfig:
     server_socket_backlog: int = 1024
     server_pooled_byte_buf_allocator_enable: bool = True
     use_epoll_native_selector: bool = False
+    acl_enable: bool = False
     tls: Mapping[str, str] = field(default_factory=dict)
 
     #: What a request may change while the server runs: nothing that names a file, an address or a port.
@@ -97,10 +100,10 @@ class NamesrvConfig:
             ArgumentError: A value is not of its property's type.
         """
         config = cls()
-        known = config.properties()
+        known = {_java_name(name) for name in _NAMES}
         given = properties.loads(text)
         config.tls = {name: given[name] for name in TLS_KEYS & given.keys()}
-        for name in given.keys() - known.keys() - TLS_KEYS:
+        for name in given.keys() - known - TLS_KEYS:
             _LOG.warning("namesrv.conf: unknown property %.100s", name)
         config._set({name: value for name, value in given.items() if name in known})
         return config
@@ -110,7 +113,8 @@ class NamesrvConfig:
 
         Source: `MixAll.object2Properties`.
         """
-        return {_java_name(name): _text(getattr(self, name)) for name in _NAMES} | dict(self.tls)
+        told = [name for name in _NAMES if name not in _OWN or getattr(self, name)]
+        return {_java_name(name): _text(getattr(self, name)) for name in told} | dict(self.tls)
 
     def to_text(self) -> str:
         """All properties, as a request for them is answered.
@@ -152,6 +156,8 @@ class NamesrvConfig:
 
 
 _NAMES = tuple(each.name for each in fields(NamesrvConfig) if each.name != "tls")
+#: Those that RocketMQ does not have.
+_OWN = frozenset({"acl_enable"})
 
 
 def _parsed(name: str, text: str, old: Any) -> Any:

@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from rmqfast.errors import ArgumentError
 from rmqfast.nameserver.config import NamesrvConfig
@@ -21,8 +21,12 @@ from rmqfast.nameserver.registration_processor import RegistrationProcessor
 from rmqfast.nameserver.route_info import RouteInfoManager
 from rmqfast.nameserver.route_processor import RouteProcessor
 from rmqfast.remoting import Channel, Processor, RemotingServer, Request, RequestCode, Response, ServerOptions, process
+from rmqfast.remoting.check import Check, all_of
 from rmqfast.remoting.protocol.json_object import MAX_BODY_BYTES
 from rmqfast.remoting.tls_properties import server_tls
+
+if TYPE_CHECKING:
+    from rmqfast.acl import AccessValidator
 
 _LOG = logging.getLogger("rmqfast.nameserver")
 _LOOK = 1.0
@@ -30,6 +34,8 @@ _NEVER = 10 * 365 * 86_400
 
 #: Seconds between two scans for dead brokers, and before the first.
 SCAN_INTERVAL, FIRST_SCAN = 10.0, 5.0
+#: Seconds after which the files of accounts are looked at again.
+_ACCOUNTS_INTERVAL = 5.0
 
 
 def _milliseconds() -> int:
@@ -42,16 +48,20 @@ class NameServer:
     Args:
         config: How it is set up; `namesrv.conf` says the same.
         now: Milliseconds since 1970.
-        check: Is asked before a processor; raises `ResponseError` for a request that is not allowed.
+        check: Is asked before a processor, behind the checks of `aclEnable`; raises `ResponseError` for a request that
+            is not allowed.
 
     Attributes:
         config: How it is set up.
         routes: Brokers and topics.
+        access: Checks requests where `aclEnable=true`; None otherwise.
         kv_configs: Texts by namespace and key.
         processors: Who answers which code; of all others the answer is 3.
 
     Raises:
         CorruptError: The file of texts cannot be read.
+        ArgumentError: `aclEnable=true` without accounts, or with accounts that RocketMQ does not take.
+        MissingExtraError: `aclEnable=true` without PyYAML.
 
     Example:
         >>> from rmqfast.remoting import RemotingClient
@@ -69,12 +79,13 @@ class NameServer:
         config: NamesrvConfig | None = None,
         *,
         now: Callable[[], int] = _milliseconds,
-        check: Callable[[Request], None] | None = None,
+        check: Check | None = None,
     ) -> None:
         self.config = config or NamesrvConfig()
         self.routes = RouteInfoManager()
         self._now = now
-        self._check = check
+        self.access = _access_of(self.config, now)
+        self._check = all_of(None if self.access is None else self.access.check, check)
         self._server: RemotingServer | None = None
         self._address = ""
         self._stopped = threading.Event()
@@ -116,7 +127,10 @@ class NameServer:
         except BaseException:
             self.stop()
             raise
-        threading.Thread(target=self._scan_now_and_then, name="rmqfast-scan", daemon=True).start()
+        self._now_and_then("rmqfast-scan", lambda: self.scan(self._now()), FIRST_SCAN, SCAN_INTERVAL)
+        if self.access is not None:
+            reload = self.access.reload_if_changed
+            self._now_and_then("rmqfast-accounts", reload, _ACCOUNTS_INTERVAL, _ACCOUNTS_INTERVAL)
         return self._address
 
     def stop(self) -> None:
@@ -176,14 +190,27 @@ class NameServer:
         """
         self.routes.channel_closed(channel)
 
-    def _scan_now_and_then(self) -> None:
-        wait = FIRST_SCAN
-        while not self._stopped.wait(wait):
-            try:
-                self.scan(self._now())
-            except Exception:  # noqa: BLE001 - the next scan may do better, and nobody else forgets dead brokers
-                _LOG.exception("the scan for dead brokers failed")
-            wait = SCAN_INTERVAL
+    def _now_and_then(self, name: str, work: Callable[[], object], first: float, interval: float) -> None:
+        """A thread that does some work again and again, until `stop`."""
+
+        def run() -> None:
+            wait = first
+            while not self._stopped.wait(wait):
+                try:
+                    work()
+                except Exception:  # noqa: BLE001 - the next time may do better, and nobody else does it
+                    _LOG.exception("%s failed", name)
+                wait = interval
+
+        threading.Thread(target=run, name=name, daemon=True).start()
+
+
+def _access_of(config: NamesrvConfig, now: Callable[[], int]) -> AccessValidator | None:
+    if not config.acl_enable:
+        return None
+    from rmqfast.acl import validator_of  # a name server without starts sooner without
+
+    return validator_of(config.rocketmq_home, now)
 
 
 def _host(address: str) -> str:

@@ -12,6 +12,7 @@ import binascii
 import hmac
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Protocol
 
 ACCESS_KEY = "AccessKey"
 SIGNATURE = "Signature"
@@ -20,6 +21,13 @@ SECURITY_TOKEN = "SecurityToken"  # noqa: S105 - the name of a field
 UNIQUE_KEY_QUERY = "_UNIQUE_KEY_QUERY"
 #: What pull consumers add to each request, before it is signed.
 STREAM_FIELDS: Mapping[str, str] = {"ReqT": "0"}
+
+
+class Signer(Protocol):
+    """Whoever signs requests with an account."""
+
+    def signed(self, ext_fields: Mapping[str, str], body: bytes = b"") -> dict[str, str]:
+        """The fields to send: those of the request, the account, and the signature of all of them."""
 
 
 @dataclass(frozen=True, slots=True)

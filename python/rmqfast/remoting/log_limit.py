@@ -18,8 +18,9 @@ def limited(logger: logging.Logger) -> logging.Logger:
     """The logger, which from now on takes 20 lines of one text at once, and then one a second.
 
     Example:
-        >>> limited(logging.getLogger("example")).filters
-        [<rmqfast.remoting.log_limit.LogLimit object at 0x...>]
+        >>> logger = limited(logging.getLogger("example"))
+        >>> [type(one).__name__ for one in limited(logger).filters]
+        ['LogLimit']
     """
     if not any(isinstance(one, LogLimit) for one in logger.filters):
         logger.addFilter(LogLimit())

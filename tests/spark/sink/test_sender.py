@@ -352,6 +352,9 @@ accounts:
   secretKey: "12345678"
   defaultTopicPerm: DENY
   topicPerms: [orders=PUB]
+- accessKey: bossboss
+  secretKey: "12345678"
+  admin: true
 """
 
 

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 from rmqfast.broker.configuration.config import BrokerConfig
 from rmqfast.errors import RmqError
-from rmqfast.remoting import RemotingClient, RequestCode, Response
+from rmqfast.remoting import RemotingClient, RequestCode, Response, ResponseCode
 from rmqfast.remoting.fastjson import decode, encode
 from rmqfast.remoting.tls_properties import client_tls
 
 if TYPE_CHECKING:
-    from rmqfast.remoting.credentials import Credentials
+    from rmqfast.remoting.credentials import Signer
 
 __all__ = ["NameServers"]
 
@@ -43,7 +43,7 @@ class NameServers:
         ArgumentError: Its properties of TLS contradict each other.
     """
 
-    def __init__(self, addresses: Sequence[str], config: BrokerConfig, credentials: Credentials | None = None) -> None:
+    def __init__(self, addresses: Sequence[str], config: BrokerConfig, credentials: Signer | None = None) -> None:
         self._config = config
         tls = client_tls(config, use_tls=config.flag("useTLS")) if addresses else None
         self._links = [_Link(RemotingClient(address, tls=tls), credentials) for address in addresses]
@@ -170,7 +170,7 @@ class _Link:
         is_answering: It answered the last time; at first it is taken to.
     """
 
-    def __init__(self, client: RemotingClient, credentials: Credentials | None) -> None:
+    def __init__(self, client: RemotingClient, credentials: Signer | None) -> None:
         self._client = client
         self._credentials = credentials
         self._lock = threading.Lock()
@@ -217,6 +217,8 @@ class _Link:
         finally:
             self._lock.release()
         self.is_answering = True
+        if answer.code == ResponseCode.QUERY_NOT_FOUND:
+            return None  # as of ordered topics where there are none
         if answer.code:
             _log.warning("the name server %s refused: %d %s", self._client.address, answer.code, answer.remark)
             return None

@@ -14,7 +14,7 @@ from rmqfast.client.instance.members import Members
 from rmqfast.client.instance.namespaces import RETRY_PREFIX
 from rmqfast.client.instance.routes import RouteTable
 from rmqfast.client.instance.topic_publish_info import clamped, publish_info_of, subscribe_queues_of
-from rmqfast.errors import ClientError, RemotingError, ResponseError, plain_remark
+from rmqfast.errors import ClientError, RemotingError, ResponseError, plain_remark, step_after
 from rmqfast.remoting import ResponseCode
 from rmqfast.remoting.protocol.topic_route_data import TopicRouteData
 
@@ -102,7 +102,8 @@ class RouteUpdater:
         failure = self._failures.get(topic)
         reason = "create the topic, or see that its brokers are connected to this name server"
         if failure is not None and failure.code != ResponseCode.TOPIC_NOT_EXIST:
-            reason = f"the name server says: {plain_remark(failure.remark)}"
+            said = filter(None, (plain_remark(failure.remark), step_after(failure.remark)))
+            reason = f"the name server says: {'; '.join(said)}"
         return ClientError(
             f"No route info of this topic: {topic}",
             response_code=ClientErrorCode.NOT_FOUND_TOPIC_EXCEPTION,

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from rmqfast.broker.acl.account import AccountConfig
-from rmqfast.broker.acl.acl_files import AclFiles
-from rmqfast.broker.acl.permission import check_resources
-from rmqfast.broker.acl.rules import Rules, entries_of, version_of
+from rmqfast.acl.account import AccountConfig
+from rmqfast.acl.acl_files import AclFiles
+from rmqfast.acl.permission import check_resources
+from rmqfast.acl.rules import Rules, entries_of, version_of
 from rmqfast.store.config import DataVersion
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
-from rmqfast.broker.acl.permission import ANY, PUB, RETRY_PREFIX, SUB, retry_topic
+from rmqfast.acl.permission import ANY, PUB, RETRY_PREFIX, SUB, retry_topic
 from rmqfast.remoting import fastjson
 
 #: The permission that is needed, by resource.

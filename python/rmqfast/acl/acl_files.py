@@ -11,7 +11,7 @@ import stat
 import tempfile
 from pathlib import Path
 
-from rmqfast.broker.acl import yaml_text
+from rmqfast.acl import yaml_text
 from rmqfast.errors import ArgumentError
 
 

@@ -13,15 +13,15 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Literal, NoReturn
 
-from rmqfast.broker.acl import yaml_text
-from rmqfast.broker.acl.account import Account
-from rmqfast.broker.acl.acl_files import AclFiles
-from rmqfast.broker.acl.address import address_of
-from rmqfast.broker.acl.changes import Change, next_version
-from rmqfast.broker.acl.permission import PUB, RETRY_PREFIX
-from rmqfast.broker.acl.resources import TRACE_TOPIC, Needed
-from rmqfast.broker.acl.rights import RIGHTS, UNKNOWN, Need
-from rmqfast.broker.acl.rules import Rules, rules_of
+from rmqfast.acl import yaml_text
+from rmqfast.acl.account import Account
+from rmqfast.acl.acl_files import AclFiles
+from rmqfast.acl.address import address_of
+from rmqfast.acl.changes import Change, next_version
+from rmqfast.acl.permission import PUB, RETRY_PREFIX
+from rmqfast.acl.resources import TRACE_TOPIC, Needed
+from rmqfast.acl.rights import RIGHTS, UNKNOWN, Need
+from rmqfast.acl.rules import Rules, rules_of
 from rmqfast.errors import ArgumentError, RemotingProtocolError, ResponseError
 from rmqfast.remoting import Request, ResponseCode
 from rmqfast.remoting.credentials import ACCESS_KEY, SIGNATURE, UNIQUE_KEY_QUERY, signature_of

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from rmqfast.broker.acl.access_validator import AccessValidator
-from rmqfast.broker.acl.account import AccountConfig
-from rmqfast.broker.acl.changes import Change, RemoveAccount, SetAccount, SetWhiteAddresses
+from rmqfast.acl.access_validator import AccessValidator
+from rmqfast.acl.account import AccountConfig
+from rmqfast.acl.changes import Change, RemoveAccount, SetAccount, SetWhiteAddresses
 from rmqfast.errors import ArgumentError, ResponseError
 from rmqfast.remoting import Header, Processor, Request, RequestCode, Response, ResponseCode, fastjson
 from rmqfast.remoting.hash_map import HashMap

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rmqfast.broker.acl.resources import Resources, consuming, heartbeat, knowing, locking, sending
+from rmqfast.acl.resources import Resources, consuming, heartbeat, knowing, locking, sending
 from rmqfast.remoting import RequestCode
 
 

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from rmqfast.broker.acl.address import AddressPattern, parse_pattern
-from rmqfast.broker.acl.permission import RETRY_PREFIX, is_permitted, parse_permission, parse_resources
+from rmqfast.acl.address import AddressPattern, parse_pattern
+from rmqfast.acl.permission import RETRY_PREFIX, is_permitted, parse_permission, parse_resources
 from rmqfast.errors import ArgumentError
 
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rmqfast.broker.acl import yaml_text
-from rmqfast.broker.acl.account import Account, AccountConfig, texts_of
-from rmqfast.broker.acl.address import AddressPattern, parse_pattern
+from rmqfast.acl import yaml_text
+from rmqfast.acl.account import Account, AccountConfig, texts_of
+from rmqfast.acl.address import AddressPattern, parse_pattern
 from rmqfast.errors import ArgumentError
 from rmqfast.store.config import DataVersion
 

@@ -1,0 +1,25 @@
+"""Access control: ACL 1.0, as clients of RocketMQ sign and as the broker of 4.9.4 checks; name servers check so, too.
+
+`AccessValidator.check` stands before everything that answers requests; `AclProcessor` shows and changes its rules.
+"""
+
+from rmqfast.acl.access_validator import AccessValidator, Mode
+from rmqfast.acl.account import AccountConfig
+from rmqfast.acl.acl_files import AclFiles
+from rmqfast.acl.acl_processor import AclProcessor
+from rmqfast.acl.administrator import Administrator
+from rmqfast.acl.home import validator_of
+from rmqfast.acl.rights import RIGHTS, Need, Right
+
+__all__ = [
+    "RIGHTS",
+    "AccessValidator",
+    "AccountConfig",
+    "AclFiles",
+    "AclProcessor",
+    "Administrator",
+    "Mode",
+    "Need",
+    "Right",
+    "validator_of",
+]

@@ -1,0 +1,41 @@
+"""The account with which a broker signs what it asks the name servers of its own process."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from rmqfast.acl.access_validator import AccessValidator
+from rmqfast.acl.account import Account
+from rmqfast.errors import ArgumentError
+from rmqfast.remoting.credentials import Credentials
+
+
+class Administrator:
+    """The first administrator's account of the files, as they are now: a secret that changes is followed.
+
+    Args:
+        validator: Whose rules have the account.
+
+    Raises:
+        ArgumentError: There is none.
+    """
+
+    def __init__(self, validator: AccessValidator) -> None:
+        self._validator = validator
+        self._account()
+
+    def signed(self, ext_fields: Mapping[str, str], body: bytes = b"") -> dict[str, str]:
+        """The fields to send: those of the request, the account, and the signature of all of them.
+
+        Raises:
+            ArgumentError: The files have no administrator any more.
+        """
+        account = self._account()
+        return Credentials(account.access_key, account.secret_key.decode()).signed(ext_fields, body)
+
+    def _account(self) -> Account:
+        for account in self._validator.rules.accounts.values():
+            if account.is_admin:
+                return account
+        expected = "expected an account with admin: true, with which brokers sign what they ask name servers"
+        raise ArgumentError(f"{self._validator.default_path}: {expected}, or nameServerAclFile, got none")
