@@ -4,9 +4,11 @@
 use super::mmap;
 use crate::{Error, Result};
 use memmap2::Mmap;
-use rustix::fs::{OFlags, SeekFrom};
+use rustix::fs::{Advice, OFlags, SeekFrom, fadvise};
 use std::fs::{File, OpenOptions};
 use std::io;
+use std::num::NonZeroU64;
+use std::ops::Range;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -109,26 +111,61 @@ impl Segment {
         Ok(out.len() - start)
     }
 
-    /// Position of the first byte from `from` to `end` that is not zero. Holes of a sparse file are not read.
+    /// Position of the first byte from `from` to `end` that is not zero. Holes of a sparse file are not read, nor are blocks that were
+    /// allocated and never written.
     ///
     /// # Errors
     /// [`Error::Io`] with the path.
     pub fn first_written(&self, from: u64, end: u64) -> Result<Option<u64>> {
+        for stored in self.stored(from, end) {
+            if let Some(found) = self.first_nonzero(stored).map_err(|e| Error::io(&self.path, e))? {
+                return Ok(Some(found));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Gives back memory for the bytes from `from` to `end`, of which none was written: another look would find them stored. Not
+    /// while somebody writes there.
+    pub fn forget(&self, from: u64, end: u64) {
+        let _ = fadvise(&self.file, from, NonZeroU64::new(end.saturating_sub(from)), Advice::DontNeed);
+    }
+
+    fn first_nonzero(&self, range: Range<u64>) -> io::Result<Option<u64>> {
         const STEP: u64 = 256 << 10;
-        let mut at = self.next_data(from, end);
-        let mut buffer = vec![0; STEP.min(end.saturating_sub(at)) as usize];
-        while at < end {
-            let wanted = STEP.min(end - at) as usize;
-            let got = read_fully(&self.file, &mut buffer[..wanted], at).map_err(|e| Error::io(&self.path, e))?;
+        let mut buffer = vec![0; STEP.min(range.end - range.start) as usize];
+        let mut at = range.start;
+        while at < range.end {
+            let wanted = STEP.min(range.end - at) as usize;
+            let got = read_fully(&self.file, &mut buffer[..wanted], at)?;
             if let Some(found) = first_nonzero(&buffer[..got]) {
                 return Ok(Some(at + found as u64));
             }
             if got == 0 {
                 break;
             }
-            at = self.next_data(at + got as u64, end);
+            at += got as u64;
         }
         Ok(None)
+    }
+
+    /// Offset behind the last byte before `end` that the file system stores; `from` where it stores none behind that.
+    pub fn stored_to(&self, from: u64, end: u64) -> u64 {
+        self.stored(from, end).last().map_or(from, |last| last.end)
+    }
+
+    /// What the file system stores from `from` to `end`, known before any of it is read: of what is read ahead, blocks that were
+    /// never written count as stored from then on, and who asked between two reads would read all of the file.
+    fn stored(&self, from: u64, end: u64) -> Vec<Range<u64>> {
+        let mut stored = Vec::new();
+        let mut at = self.next_data(from, end);
+        while at < end {
+            let hole = rustix::fs::seek(&self.file, SeekFrom::Hole(at)).map_or(end, |hole| hole.clamp(at, end));
+            stored.push(at..hole);
+            // where the file was cut off meanwhile nothing is behind
+            at = if hole == at { end } else { self.next_data(hole, end) };
+        }
+        stored
     }
 
     /// Where the next bytes stand that the file system stores, `end` where there are none.

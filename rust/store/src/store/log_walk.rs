@@ -245,6 +245,9 @@ impl LogWalk {
         let file = &self.log.segments().files()[index];
         let Some((_, segment)) = &self.segment else { return Ok(false) };
         let rest = segment.first_written(self.position - file.base, file.len)?;
+        if rest.is_none() && self.max_retries == 0 {
+            segment.forget(self.position - file.base, file.len);
+        }
         Ok(rest.is_some() || self.log.continues_behind(index))
     }
 

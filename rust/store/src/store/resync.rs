@@ -31,7 +31,8 @@ pub fn resync(log: &CommitLog, index: usize, segment: &mut Segment, from: u64) -
     let mut written = from;
     let mut at = from;
     let mut step = FIRST_STEP;
-    while at < file.len {
+    let end = segment.stored_to(from, file.len);
+    while at < end {
         at = segment.next_data(at, file.len).saturating_sub(OVERLAP as u64).max(at);
         let left = file.len.saturating_sub(at);
         let window = segment.window(at, left.min((step + OVERLAP) as u64) as usize)?.to_vec();

@@ -101,3 +101,29 @@ fn a_queue_whose_file_has_blocks_for_what_was_written_alone_takes_more() {
     assert_eq!(len, 6_000_000);
     assert!((60_060..100_000).contains(&blocks), "{blocks}");
 }
+
+/// Bytes that this thread has read.
+fn bytes_read() -> u64 {
+    let io = fs::read_to_string("/proc/thread-self/io").expect("told");
+    let line = io.lines().find_map(|line| line.strip_prefix("rchar: ")).expect("counted");
+    line.parse().expect("a number")
+}
+
+#[test]
+fn a_start_reads_what_was_written_and_not_the_rest_of_the_files() {
+    // a real disk, which reads ahead
+    let dir = tempfile::tempdir().expect("a directory");
+    let open = || Appender::open(dir.path(), AppendOptions::default()).expect("opened");
+    let appender = open();
+    appender.append(&message("T"), None, 0).expect("appended");
+    appender.close().expect("closed");
+    for _ in 0..5 {
+        for is_killed in [false, true] {
+            let before = bytes_read();
+            let appender = open();
+            let read = bytes_read() - before;
+            assert!(read < 128 << 20, "{read}");
+            if is_killed { drop(appender) } else { appender.close().expect("closed") }
+        }
+    }
+}
