@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, NoReturn, cast
 from rmqfast.broker.configuration.config import BrokerConfig
 from rmqfast.errors import ArgumentError, ResponseError
 from rmqfast.remoting import Processor, Request, RequestCode, ResponseCode
+from rmqfast.remoting.check import Check
 
 if TYPE_CHECKING:
     from rmqfast.acl import AccessValidator, Mode
     from rmqfast.remoting.credentials import Credentials
 
-__all__ = ["access_of", "access_processors", "credentials_of"]
+__all__ = ["access_of", "access_processors", "credentials_of", "exposure_of"]
 
 #: What a request about accounts is answered with where there are none.
 _REFUSALS = {
@@ -46,6 +47,18 @@ def access_of(config: BrokerConfig, now: Callable[[], int]) -> AccessValidator |
     from rmqfast.acl import validator_of  # a broker without starts sooner without
 
     return validator_of(config.text("rocketmqHome"), now, mode=cast("Mode", config.text("aclMode") or "strict"))
+
+
+def exposure_of(config: BrokerConfig, *, is_checked: bool) -> Check | None:
+    """What keeps other machines from what is for administrators, where nobody checks requests.
+
+    Raises:
+        ArgumentError: `bindAddress` is beyond loopback, and nobody checks, and there is no `insecureBind=true`.
+    """
+    from rmqfast.acl.exposure import exposure_check  # a broker at loopback starts sooner without
+
+    host = config.text("bindAddress")
+    return exposure_check(host, is_checked=is_checked, is_allowed=config.flag("insecureBind"))
 
 
 def access_processors(config: BrokerConfig, access: AccessValidator | None) -> dict[int, Processor]:

@@ -14,7 +14,7 @@ from typing import Self
 
 from rmqfast._native import Call
 from rmqfast._native import RemotingServer as Listener
-from rmqfast.broker.access import access_of, credentials_of
+from rmqfast.broker.access import access_of, credentials_of, exposure_of
 from rmqfast.broker.configuration.config import BrokerConfig
 from rmqfast.broker.configuration.config_file import ConfigFile
 from rmqfast.broker.housekeeping import timers_of
@@ -214,10 +214,11 @@ class Broker:
 
     def _open(self) -> None:
         check = all_of(None if self._access is None else self._access.check, self._check)
+        exposure = exposure_of(self.config, is_checked=check is not None)
         processors: dict[int, Processor] = {}
         self._server = RemotingServer(
             processors,
-            check=check,
+            check=all_of(check, exposure),
             closed=self._closed,
             again=self._again,
             max_ages=request_ages(self.config),

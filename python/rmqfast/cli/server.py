@@ -24,6 +24,13 @@ PrintConfig = Annotated[
     bool, typer.Option("--print-config", "-p", help="Print the configuration that would be used, and end.")
 ]
 
+InsecureBind = Annotated[
+    bool,
+    typer.Option(
+        "--insecure-bind", help="Listen beyond loopback without access control: everybody who reaches it may use it."
+    ),
+]
+
 
 def server(
     *,
@@ -37,6 +44,7 @@ def server(
         typer.Option(min=0, max=65_535, help="Port of the broker; wins over listenPort; 10911 unless given, 0 is any."),
     ] = None,
     config: ConfigPath = None,
+    insecure_bind: InsecureBind = False,
     print_config: PrintConfig = False,
 ) -> None:
     """Runs a name server and a broker in one process, on loopback, until Ctrl-C or SIGTERM.
@@ -48,6 +56,8 @@ def server(
 
     file = None if config is None else ConfigFile(config)
     own = {} if file is None else dict(file.load().given)
+    if insecure_bind:
+        own["insecureBind"] = "true"
     if broker_port is not None:
         own["listenPort"] = str(broker_port)
     store = store or (Path(own["storePathRootDir"]) if "storePathRootDir" in own else None)
@@ -75,12 +85,14 @@ def namesrv(
     *,
     config: ConfigPath = None,
     port: Annotated[int | None, typer.Option(min=0, max=65_535, help="Wins over listenPort.")] = None,
+    insecure_bind: InsecureBind = False,
     print_config: PrintConfig = False,
 ) -> None:
     """Runs a name server until Ctrl-C or SIGTERM; `namesrv.conf` says how."""
     from rmqfast.nameserver import NameServer, NamesrvConfig
 
     settings = NamesrvConfig() if config is None else NamesrvConfig.from_file(config)
+    settings.insecure_bind |= insecure_bind
     if port is not None:
         settings.listen_port = port
     if print_config:
@@ -98,6 +110,7 @@ def broker(
     name_server: Annotated[
         str, typer.Option("--name-server", "-n", help="`host:port;host:port`; wins over namesrvAddr.")
     ] = "",
+    insecure_bind: InsecureBind = False,
     print_config: PrintConfig = False,
 ) -> None:
     """Runs a broker until Ctrl-C or SIGTERM; `broker.conf` says how."""
@@ -105,6 +118,8 @@ def broker(
 
     file = None if config is None else ConfigFile(config)
     settings = BrokerConfig() if file is None else file.load()
+    if insecure_bind:
+        settings = settings.replaced({"insecureBind": "true"})
     if name_server:
         settings = settings.replaced({"namesrvAddr": name_server})
     if print_config:

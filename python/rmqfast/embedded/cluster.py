@@ -150,13 +150,21 @@ class EmbeddedCluster:
             listen_port=self._ports[0] + number if self._ports[0] else 0,
             rocketmq_home=shared.text("rocketmqHome"),
             acl_enable=shared.flag("aclEnable"),
+            bind_address=shared.text("bindAddress"),
+            insecure_bind=shared.flag("insecureBind"),
             kv_config_path=str(names / "kvConfig.json"),
             config_store_path=str(names / "namesrv.properties"),
             tls={key: value for key, value in self._config.items() if key in TLS_KEYS},
         )
         self._name_servers.append(NameServer(config))
         self._name_servers[-1].start()
-        self.name_server = ";".join(name_server.address for name_server in self._name_servers)
+        self.name_server = ";".join(self._told(name_server.address) for name_server in self._name_servers)
+
+    def _told(self, address: str) -> str:
+        """Where clients find a name server: at the broker's address, if it listens at all of the machine."""
+        host, _, port = address.rpartition(":")
+        config = BrokerConfig(self._config)
+        return f"{config.text('brokerIP1')}:{port}" if host in {"0.0.0.0", "[::]"} else address  # noqa: S104
 
     def _start_broker(self, number: int, root: Path) -> None:
         config = self._config_of(number, root)

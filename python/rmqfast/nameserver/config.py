@@ -36,8 +36,9 @@ class NamesrvConfig:
         listen_port: The port.
         bind_address: The address that is listened at; nobody but this machine unless told otherwise.
         server_channel_max_idle_time_seconds: Seconds without a byte after which a connection is closed.
-        acl_enable: Whether requests are checked by the accounts below `conf` of `rocketmq_home`, as a broker does; told
-            only where it is set, as RocketMQ has no such property.
+        insecure_bind: Whether it may listen beyond loopback without `aclEnable`; told where it is set, as the next one.
+        acl_enable: Whether requests are checked by the accounts below `conf` of `rocketmq_home`, as a broker does;
+            RocketMQ has neither.
         tls: The properties of TLS, under RocketMQ's names; told only where they are set.
 
     All others are kept to be told again, and change nothing.
@@ -70,6 +71,7 @@ class NamesrvConfig:
     server_socket_backlog: int = 1024
     server_pooled_byte_buf_allocator_enable: bool = True
     use_epoll_native_selector: bool = False
+    insecure_bind: bool = False
     acl_enable: bool = False
     tls: Mapping[str, str] = field(default_factory=dict)
 
@@ -157,7 +159,7 @@ class NamesrvConfig:
 
 _NAMES = tuple(each.name for each in fields(NamesrvConfig) if each.name != "tls")
 #: Those that RocketMQ does not have.
-_OWN = frozenset({"acl_enable"})
+_OWN = frozenset({"acl_enable", "insecure_bind"})
 
 
 def _parsed(name: str, text: str, old: Any) -> Any:

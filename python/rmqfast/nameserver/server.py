@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
+from rmqfast.acl.exposure import exposure_check
 from rmqfast.errors import ArgumentError
 from rmqfast.nameserver.config import NamesrvConfig
 from rmqfast.nameserver.config_processor import ConfigProcessor
@@ -60,7 +61,8 @@ class NameServer:
 
     Raises:
         CorruptError: The file of texts cannot be read.
-        ArgumentError: `aclEnable=true` without accounts, or with accounts that RocketMQ does not take.
+        ArgumentError: `aclEnable=true` without accounts, or with accounts that RocketMQ does not take; `bindAddress`
+            beyond loopback without `aclEnable`, `check` or `insecureBind`.
         MissingExtraError: `aclEnable=true` without PyYAML.
 
     Example:
@@ -85,7 +87,11 @@ class NameServer:
         self.routes = RouteInfoManager()
         self._now = now
         self.access = _access_of(self.config, now)
-        self._check = all_of(None if self.access is None else self.access.check, check)
+        checked = all_of(None if self.access is None else self.access.check, check)
+        exposure = exposure_check(
+            self.config.bind_address, is_checked=checked is not None, is_allowed=self.config.insecure_bind
+        )
+        self._check = all_of(checked, exposure)
         self._server: RemotingServer | None = None
         self._address = ""
         self._stopped = threading.Event()

@@ -92,7 +92,7 @@ class BrokerConfig(Mapping[str, str]):
 
     def flag(self, key: str) -> bool:
         """The value of a key of flags."""
-        return self._table[key] == "true"
+        return (self._table.get(key) or CONFIG_KEYS[key].default) == "true"
 
     @property
     def broker_address(self) -> str:

@@ -280,6 +280,7 @@ _TABLE = (
     # of no version of RocketMQ
     ConfigKey("aclMode", ACL_MODE, None, START),
     ConfigKey("nameServerAclFile", TEXT, None, START),
+    ConfigKey("insecureBind", FLAG, "false", START),
     ConfigKey("maxTopicCount", INT, "1000000", LIVE),
     ConfigKey("maxGroupCount", INT, "1000000", LIVE),
     ConfigKey("maxConsumerOffsetCount", INT, "1000000", START),
@@ -295,6 +296,7 @@ OWN_KEYS = frozenset(
     {
         "aclMode",
         "nameServerAclFile",
+        "insecureBind",
         "maxTopicCount",
         "maxGroupCount",
         "maxConsumerOffsetCount",

@@ -1,0 +1,86 @@
+"""What stands open to other machines without access control: refused unless told otherwise, and then not for all."""
+
+from __future__ import annotations
+
+import ipaddress
+import logging
+
+from rmqfast.acl.rights import RIGHTS
+from rmqfast.errors import ArgumentError, ResponseError
+from rmqfast.remoting import Request, RequestCode, ResponseCode
+from rmqfast.remoting.check import Check
+
+__all__ = ["exposure_check", "is_loopback"]
+
+_log = logging.getLogger(__name__)
+
+#: Brokers ask this of the name server of another machine, and have no account without access control.
+_OF_BROKERS = {RequestCode.REGISTER_BROKER, RequestCode.UNREGISTER_BROKER}
+_REMARK = (
+    "only administrators may ask for this, and only from the machine itself, as there is no access control: "
+    "set aclEnable=true, or ask from there"
+)
+
+
+def exposure_check(host: str, *, is_checked: bool, is_allowed: bool) -> Check | None:
+    """What is asked before a request of a server that listens at `host`.
+
+    Args:
+        host: `bindAddress`.
+        is_checked: Whether requests are checked, by accounts or by a program.
+        is_allowed: Whether it may stand open (`insecureBind`).
+
+    Returns:
+        None at loopback, or where requests are checked; otherwise a check that lets only peers of this machine ask what
+        is for administrators.
+
+    Raises:
+        ArgumentError: It would stand open, and may not.
+
+    Example:
+        >>> exposure_check("127.0.0.1", is_checked=False, is_allowed=False)
+        >>> exposure_check("0.0.0.0", is_checked=False, is_allowed=False)  # doctest: +ELLIPSIS
+        Traceback (most recent call last):
+            ...
+        rmqfast.errors.ArgumentError: bindAddress=0.0.0.0: everybody who reaches the port could read, send and delete...
+    """
+    if is_checked or is_loopback(host):
+        return None
+    if not is_allowed:
+        raise ArgumentError(
+            f"bindAddress={host}: everybody who reaches the port could read, send and delete; expected loopback, or "
+            "aclEnable=true (rmqfast server --secure DIR makes accounts and certificates), or --insecure-bind "
+            "(insecureBind=true) where the network itself keeps strangers out, got none of them"
+        )
+    _log.warning(
+        "bindAddress=%s without access control (insecureBind): everybody who reaches the port may send to and read all "
+        "topics; what is for administrators is answered to this machine only",
+        host,
+    )
+    return _check
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches an address.
+
+    Example:
+        >>> [is_loopback(host) for host in ("localhost", "127.1.2.3", "::1", "0.0.0.0", "::", "10.0.0.1", "a.example")]
+        [True, True, True, False, False, False, False]
+    """
+    if host == "localhost":
+        return True
+    try:
+        address = ipaddress.ip_address(host.strip("[]"))
+    except ValueError:
+        return False
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    return (mapped or address).is_loopback
+
+
+def _check(request: Request) -> None:
+    right = RIGHTS.get(request.code)  # a code without one is answered by nobody
+    if right is None or not right.strict.admin or request.code in _OF_BROKERS:
+        return
+    peer = request.channel.remote_address.rpartition(":")[0]
+    if not is_loopback(peer):
+        raise ResponseError(ResponseCode.NO_PERMISSION, _REMARK)
