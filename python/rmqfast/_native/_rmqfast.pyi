@@ -42,6 +42,7 @@ __all__ = [
     "decode_pull",
     "fetched_to_arrow",
     "load_config",
+    "make_certificates",
     "messages_to_arrow",
     "plan_clean",
     "repair",
@@ -126,6 +127,9 @@ class Tail:
 
 def check_sql92(expression: str) -> str | None: ...
 def load_config(path: str, name: str) -> tuple[str | None, list[str]]: ...
+def make_certificates(
+    names: list[str], begin: tuple[int, int, int], end: tuple[int, int, int]
+) -> tuple[str, str, str, str]: ...
 def config_text(name: str, json: str) -> bytes: ...
 def save_config(path: str, name: str, text: bytes) -> None: ...
 def repair(

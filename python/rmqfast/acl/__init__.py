@@ -10,6 +10,7 @@ from rmqfast.acl.acl_processor import AclProcessor
 from rmqfast.acl.administrator import Administrator
 from rmqfast.acl.home import validator_of
 from rmqfast.acl.rights import RIGHTS, Need, Right
+from rmqfast.acl.secure_directory import SecureDirectory
 
 __all__ = [
     "RIGHTS",
@@ -21,5 +22,6 @@ __all__ = [
     "Mode",
     "Need",
     "Right",
+    "SecureDirectory",
     "validator_of",
 ]

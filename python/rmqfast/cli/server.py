@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import os
+import re
 import signal
 import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from rmqfast.cli.output import say
+from rmqfast.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from rmqfast.broker import BrokerConfig
 
 __all__ = ["broker", "namesrv", "server"]
 
@@ -44,6 +50,16 @@ def server(
         typer.Option(min=0, max=65_535, help="Port of the broker; wins over listenPort; 10911 unless given, 0 is any."),
     ] = None,
     config: ConfigPath = None,
+    secure: Annotated[
+        Path | None,
+        typer.Option(
+            file_okay=False,
+            help="A directory with certificates, accounts and configuration, made where it is not there or empty.",
+        ),
+    ] = None,
+    address: Annotated[
+        str, typer.Option(help="With --secure: where clients reach the servers, which listen for other machines then.")
+    ] = "127.0.0.1",
     insecure_bind: InsecureBind = False,
     print_config: PrintConfig = False,
 ) -> None:
@@ -51,6 +67,8 @@ def server(
 
     Prints a line with `ready` and the addresses once it serves.
     """
+    if secure is not None:
+        config = _secure_config(secure, config, address, namesrv_port)
     from rmqfast.broker import BrokerConfig, ConfigFile
     from rmqfast.embedded import EmbeddedCluster
 
@@ -66,6 +84,7 @@ def server(
     if print_config:
         print(BrokerConfig(own).to_text(), end="")
         return
+    _close_to_others(BrokerConfig(own))
     default_port = BrokerConfig().number("listenPort")
     cluster = EmbeddedCluster(
         store,
@@ -79,6 +98,19 @@ def server(
         print(f"ready name_server={cluster.name_server} broker={cluster.brokers[0].address}", flush=True)
         _wait()
     say("stopped")
+
+
+def _secure_config(directory: Path, config: Path | None, address: str, name_server_port: int) -> Path:
+    """The configuration of a directory with certificates and accounts; tells how clients use them."""
+    from rmqfast.acl import SecureDirectory
+
+    if config is not None:
+        raise typer.BadParameter("expected --secure or --config, got both: the directory has a broker.conf of its own")
+    secured = SecureDirectory.at(directory, address=address, name_server_port=name_server_port)
+    say(f"accounts, certificates and configuration are in {secured.path}; docs/security.md says who needs which file")
+    say(f"command line: XDG_CONFIG_HOME={secured.path} rmqfast topic list, or with --profile administrator")
+    say(f"mqadmin and Java: -Dtls.enable=true -Dtls.config.file={secured.path}/client.properties")
+    return secured.config
 
 
 def namesrv(
@@ -125,10 +157,19 @@ def broker(
     if print_config:
         print(settings.to_text(), end="")
         return
+    _close_to_others(settings)
     with _until_told(), Broker(settings, config_file=file, progress=_go_on) as running:
         print(f"ready broker={running.address}", flush=True)
         _wait()
     say("stopped")
+
+
+def _close_to_others(config: BrokerConfig) -> None:
+    """Lets files that are made from now on be read by nobody else, or by whom `umask` says: they hold bodies."""
+    text = config.text("umask")
+    if re.fullmatch("0?[0-7]{3}", text) is None:
+        raise ArgumentError(f"umask: expected three octal digits, as 077, got {text[:20]!r}")
+    os.umask(int(text, 8))
 
 
 _told = threading.Event()

@@ -53,6 +53,7 @@ fn _rmqfast(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(append::repair, module)?)?;
     module.add_function(wrap_pyfunction!(config::config_text, module)?)?;
     module.add_function(wrap_pyfunction!(config::load_config, module)?)?;
+    module.add_function(wrap_pyfunction!(remoting::tls::make_certificates, module)?)?;
     module.add_function(wrap_pyfunction!(config::save_config, module)?)?;
     module.add_function(wrap_pyfunction!(retain::plan_clean, module)?)?;
     module.add("COLUMNS", request::column_names())?;

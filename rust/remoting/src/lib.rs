@@ -6,6 +6,7 @@
 mod accept;
 mod address;
 mod binary_header;
+mod certificates;
 mod client;
 mod command;
 mod completions;
@@ -37,6 +38,7 @@ mod transport;
 mod validity;
 mod verifier;
 
+pub use certificates::{Certificates, Date, make_certificates};
 pub use client::Client;
 pub use command::{Command, ONEWAY, RESPONSE};
 pub use completions::{Completion, Completions};

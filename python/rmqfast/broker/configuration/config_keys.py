@@ -280,6 +280,7 @@ _TABLE = (
     # of no version of RocketMQ
     ConfigKey("aclMode", ACL_MODE, None, START),
     ConfigKey("nameServerAclFile", TEXT, None, START),
+    ConfigKey("umask", TEXT, "077", START),
     ConfigKey("insecureBind", FLAG, "false", START),
     ConfigKey("maxTopicCount", INT, "1000000", LIVE),
     ConfigKey("maxGroupCount", INT, "1000000", LIVE),
@@ -296,6 +297,7 @@ OWN_KEYS = frozenset(
     {
         "aclMode",
         "nameServerAclFile",
+        "umask",
         "insecureBind",
         "maxTopicCount",
         "maxGroupCount",

@@ -1,5 +1,5 @@
 //! `TlsOptions` of Python, as Rust has them.
-use crate::error::ArgumentError;
+use crate::error::{ArgumentError, remoting};
 use pyo3::prelude::*;
 use rmqfast_remoting::{ClientAuth, ClientTls, KeyPair, ServerTls, TlsMode, Trust};
 use std::path::PathBuf;
@@ -56,4 +56,16 @@ fn key_pair(certificate: Option<PathBuf>, key: Option<PathBuf>) -> Option<KeyPai
 
 fn unknown(what: &str, expected: &str, got: &str) -> PyErr {
     ArgumentError::new_err(format!("{what}: expected {expected}, got {got}"))
+}
+
+/// PEM texts of an authority, its key, a server's certificate and its key; `begin` and `end` are year, month, day.
+#[pyfunction]
+pub fn make_certificates(
+    py: Python<'_>,
+    names: Vec<String>,
+    begin: (i32, u8, u8),
+    end: (i32, u8, u8),
+) -> PyResult<(String, String, String, String)> {
+    let made = py.detach(|| rmqfast_remoting::make_certificates(&names, begin, end)).map_err(remoting)?;
+    Ok((made.authority, made.authority_key, made.server, made.server_key))
 }

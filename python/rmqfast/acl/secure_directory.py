@@ -1,0 +1,144 @@
+"""A directory with all that a cluster needs to keep strangers out: certificates, accounts, configuration."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from rmqfast._native import make_certificates
+from rmqfast.errors import ArgumentError
+
+__all__ = ["SecureDirectory"]
+
+_YEARS = timedelta(days=10 * 365)
+_ADMINISTRATOR, _APPLICATION = "administrator", "application"
+_MARK = "conf/plain_acl.yml"
+
+
+@dataclass(frozen=True, slots=True)
+class SecureDirectory:
+    """Where the files are; those that hold secrets are readable by their owner only, as is the directory.
+
+    | file | what |
+    |---|---|
+    | `conf/plain_acl.yml` | the accounts `administrator` and `application`, for the servers |
+    | `conf/tools.yml` | the administrator's, for `mqadmin` with `ROCKETMQ_HOME=DIR` |
+    | `ca.pem`, `ca.key` | the authority; clients trust `ca.pem`, nobody but who makes certificates needs the key |
+    | `server.pem`, `server.key` | the servers' certificate |
+    | `broker.conf` | what `rmqfast server` is started with |
+    | `client.properties` | for clients of Java: `-Dtls.enable=true -Dtls.config.file=DIR/client.properties` |
+    | `rmqfast.toml` | our command line's profiles `default` and `administrator`; `XDG_CONFIG_HOME=DIR` finds it |
+
+    Attributes:
+        path: The directory.
+
+    Source: `AclUtils`, `TlsSystemConfig`, `MQAdminStartup`.
+    """
+
+    path: Path
+
+    @classmethod
+    def at(cls, path: Path, *, address: str = "127.0.0.1", name_server_port: int = 9876) -> SecureDirectory:
+        """The directory, which is made where it is not there or empty; one that is there stays as it is.
+
+        Args:
+            path: The directory.
+            address: Where clients reach the servers; beyond loopback they listen at all addresses of the machine.
+            name_server_port: Port of the name server, for the profiles.
+
+        Raises:
+            ArgumentError: It is there and is none of these.
+        """
+        path = path.absolute()
+        if (path / _MARK).exists():
+            return cls(path)
+        if path.exists() and any(path.iterdir()):
+            raise ArgumentError(f"{path}: expected {_MARK} in it, or an empty directory to make it in, got neither")
+        made = cls(path)
+        made._make(address, name_server_port)
+        return made
+
+    @property
+    def config(self) -> Path:
+        """`broker.conf`."""
+        return self.path / "broker.conf"
+
+    @property
+    def profiles(self) -> Path:
+        """The profiles of the command line."""
+        return self.path / "rmqfast.toml"
+
+    def _make(self, address: str, name_server_port: int) -> None:
+        self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self.path.chmod(0o700)
+        (self.path / "conf").mkdir(mode=0o700)
+        secret = {name: secrets.token_hex(24) for name in (_ADMINISTRATOR, _APPLICATION)}
+        self._make_certificates(address)
+        self._write("broker.conf", _broker_conf(self.path, address))
+        self._write("client.properties", _client_properties(self.path))
+        self._write("rmqfast.toml", _profiles(secret, self.path, f"{address}:{name_server_port}"))
+        self._write("conf/tools.yml", _account(_ADMINISTRATOR, secret))
+        self._write(_MARK, _plain_acl(secret))  # the last one: it says that all is there
+
+    def _make_certificates(self, address: str) -> None:
+        today = datetime.now(UTC)
+        begin, end = today - timedelta(days=1), today + _YEARS
+        names = dict.fromkeys(["localhost", "127.0.0.1", "::1", address, socket.gethostname()])
+        texts = make_certificates(list(names), (begin.year, begin.month, begin.day), (end.year, end.month, end.day))
+        for name, text in zip(("ca.pem", "ca.key", "server.pem", "server.key"), texts, strict=True):
+            self._write(name, text)
+
+    def _write(self, name: str, text: str) -> None:
+        """Makes a file that nobody else reads; those for others to trust are copied to them."""
+        descriptor = os.open(self.path / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(text)
+
+
+def _client_properties(path: Path) -> str:
+    # In its test mode, which is the default, a client of Java takes every certificate.
+    return f"tls.test.mode.enable=false\ntls.client.authServer=true\ntls.client.trustCertPath={path}/ca.pem\n"
+
+
+def _account(name: str, secret: dict[str, str]) -> str:
+    return f"accessKey: {name}\nsecretKey: {secret[name]}\n"
+
+
+def _plain_acl(secret: dict[str, str]) -> str:
+    return (
+        "accounts:\n"
+        f"- accessKey: {_ADMINISTRATOR}\n  secretKey: {secret[_ADMINISTRATOR]}\n  admin: true\n"
+        f"- accessKey: {_APPLICATION}\n  secretKey: {secret[_APPLICATION]}\n  admin: false\n"
+        "  defaultTopicPerm: PUB|SUB\n  defaultGroupPerm: SUB\n"
+    )
+
+
+def _broker_conf(path: Path, address: str) -> str:
+    from rmqfast.acl.exposure import is_loopback
+
+    lines = {
+        "aclEnable": "true",
+        "rocketmqHome": str(path),
+        "tls.server.mode": "enforcing",
+        "tls.server.certPath": f"{path}/server.pem",
+        "tls.server.keyPath": f"{path}/server.key",
+        "tls.client.trustCertPath": f"{path}/ca.pem",
+        "useTLS": "true",
+        "storePathRootDir": f"{path}/store",
+    }
+    if not is_loopback(address):
+        lines |= {"bindAddress": "0.0.0.0", "brokerIP1": address}  # noqa: S104 - with accounts and TLS
+    return "".join(f"{key}={value}\n" for key, value in lines.items())
+
+
+def _profiles(secret: dict[str, str], path: Path, name_server: str) -> str:
+    accounts = {"default": _APPLICATION, _ADMINISTRATOR: _ADMINISTRATOR}
+    return "\n".join(
+        f'[profiles.{profile}]\nname_server = "{name_server}"\naccess_key = "{name}"\n'
+        f'secret_key = "{secret[name]}"\ntls_trust = "{path}/ca.pem"\n'
+        for profile, name in accounts.items()
+    )

@@ -1,0 +1,57 @@
+//! A certificate authority and a server's certificate, made anew: for who wants TLS and has neither.
+use crate::error::{Error, Result};
+use crate::key_material::unusable;
+use rcgen::{
+    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose,
+};
+
+/// Year, month, day.
+pub type Date = (i32, u8, u8);
+
+/// PEM texts; keys are PKCS#8 without a password.
+#[derive(Debug)]
+pub struct Certificates {
+    /// What others have to trust.
+    pub authority: String,
+    /// Whoever has it can make certificates that are trusted.
+    pub authority_key: String,
+    /// The server's.
+    pub server: String,
+    /// Its key.
+    pub server_key: String,
+}
+
+/// Makes both; `names` are the host names and addresses by which the server is reached.
+///
+/// # Errors
+/// [`Error::Invalid`] for a name that is none, or no name; what the library says otherwise.
+pub fn make_certificates(names: &[String], begin: Date, end: Date) -> Result<Certificates> {
+    if names.is_empty() {
+        return Err(Error::malformed("names of a certificate", "at least one", 0));
+    }
+    let failed = |error| unusable(&error);
+    let (authority_key, server_key) = (KeyPair::generate().map_err(failed)?, KeyPair::generate().map_err(failed)?);
+    let mut authority = params(&[], "rmqfast authority", begin, end)?;
+    authority.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+    authority.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+    let mut server = params(names, "rmqfast server", begin, end)?;
+    server.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+    server.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
+    server.use_authority_key_identifier_extension = true;
+    let made = authority.self_signed(&authority_key).map_err(failed)?;
+    let signed = server.signed_by(&server_key, &Issuer::from_params(&authority, &authority_key)).map_err(failed)?;
+    Ok(Certificates {
+        authority: made.pem(),
+        authority_key: authority_key.serialize_pem(),
+        server: signed.pem(),
+        server_key: server_key.serialize_pem(),
+    })
+}
+
+fn params(names: &[String], common_name: &str, begin: Date, end: Date) -> Result<CertificateParams> {
+    let mut params = CertificateParams::new(names).map_err(|error| unusable(&error))?;
+    params.distinguished_name.push(DnType::CommonName, common_name);
+    params.not_before = rcgen::date_time_ymd(begin.0, begin.1, begin.2);
+    params.not_after = rcgen::date_time_ymd(end.0, end.1, end.2);
+    Ok(params)
+}
