@@ -56,6 +56,44 @@ fn a_queue_with_one_message_takes_a_block_or_two() {
 }
 
 #[test]
+fn an_index_takes_its_slots_and_what_entries_need() {
+    let dir = directory();
+    let options = AppendOptions { file_size: 1 << 20, ..AppendOptions::default() };
+    let appender = Appender::open(dir.path(), options).expect("opened");
+    let with_key = |key: String| {
+        Messages::new(vec![OwnedMessage { topic: "T".into(), keys: Some(key), ..OwnedMessage::default() }])
+    };
+    appender.append(&with_key("k".into()), None, 0).expect("appended");
+    let (len, blocks) = taken(&dir.path().join("index"));
+    assert_eq!(len, 420_000_040);
+    assert!(blocks < 22 << 20, "{blocks}");
+    let keys = (0..3000).map(|n| format!("k{n}")).collect::<Vec<_>>().join(" ");
+    for _ in 0..20 {
+        appender.append(&with_key(keys.clone()), None, 0).expect("appended");
+    }
+    let (_, blocks) = taken(&dir.path().join("index"));
+    assert!((20_000_040 + 60_000 * 20..24 << 20).contains(&blocks), "{blocks}");
+    appender.close().expect("closed");
+    let store = MessageStore::open(dir.path(), &OpenOptions::default()).expect("opened");
+    assert!(store.verify(true, &mut |_, _| Ok(())).expect("read").damage.is_empty());
+}
+
+#[test]
+fn an_index_that_finds_no_room_refuses_the_message() {
+    let dir = directory();
+    let appender = Appender::open(dir.path(), options()).expect("opened");
+    let full = Arc::new(Full(AtomicBool::new(true)));
+    let watch = disk::watch(&dir.path().join("index"), full);
+    for _ in 0..2 {
+        assert!(appender.append(&message("T"), None, 0).expect_err("no room").is_disk_full());
+        assert_eq!(taken(&dir.path().join("index")).0, 0, "nothing is left behind");
+    }
+    drop(watch);
+    let place = appender.append(&message("T"), None, 0).expect("appended").last;
+    assert_eq!(place.map(|place| (place.queue_offset, place.physical_offset)), Some((0, 0)));
+}
+
+#[test]
 fn a_step_that_finds_no_room_refuses_the_message_and_the_next_one_goes_on() {
     let dir = directory();
     let appender = Appender::open(dir.path(), options()).expect("opened");

@@ -1,12 +1,13 @@
-//! The end of the index: entries go through a map of the newest file; a full file is followed by a new one.
+//! The end of the index: entries go through a map of the newest file; a full file is followed by a new one. A file has blocks for all
+//! slots, as an entry may belong to any of them, and takes more for entries step by step.
 //!
 //! Source: `IndexService.buildIndex`, `retryGetAndCreateIndexFile`, `getAndCreateLastIndexFile`, `IndexFile.putKey`.
 use super::index_name;
 use super::unsynced::Unsynced;
+use crate::Result;
 use crate::file::Allocated;
 use crate::file::mmap;
 use crate::format::index::{self, IndexHeader, slot_of, slot_position};
-use crate::{Error, Result};
 use memmap2::MmapMut;
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -45,16 +46,18 @@ pub struct IndexWriter {
 struct IndexFile {
     file: Arc<Allocated>,
     map: MmapMut,
+    /// Up to here the disk has room for bytes.
+    allocated_to: u64,
 }
 
 impl IndexWriter {
     /// Goes on in `newest`, name and file, or in a new file.
     ///
     /// # Errors
-    /// [`Error::Io`].
+    /// [`crate::Error::Io`].
     pub fn new(directory: PathBuf, geometry: Geometry, newest: Option<(String, Allocated)>) -> Result<Self> {
         let (last_name, file) = newest.unzip();
-        let current = file.map(|file| Ok::<_, Error>(IndexFile { map: file.map()?, file: file.into() })).transpose()?;
+        let current = file.map(IndexFile::new).transpose()?;
         Ok(Self {
             directory,
             geometry,
@@ -69,16 +72,23 @@ impl IndexWriter {
         })
     }
 
-    /// Creates the files that a batch with so many keys will need.
+    /// Finds room for so many keys of a batch, and creates the files that they will need.
     ///
     /// # Errors
-    /// [`Error::Io`], as for a full disk: [`release`](Self::release) gives back what was created.
+    /// [`crate::Error::Io`], as for a full disk: [`release`](Self::release) gives back what was created.
     pub fn reserve(&mut self, keys: usize, local_ms: i64) -> Result<()> {
-        let per_file = self.geometry.entries as usize - 1;
-        let mut room = self.current.as_ref().map_or(0, |file| file.room(self.geometry));
+        let (geometry, per_file) = (self.geometry, self.geometry.entries as usize - 1);
+        let mut room = 0;
+        if let Some(file) = &mut self.current {
+            room = file.room(geometry);
+            file.grow(geometry, keys.min(room))?;
+        }
         while room < keys.max(1) {
             let file = self.create(local_ms)?;
+            // before it grows, which may fail
             self.ahead.push_back(file);
+            let entries = keys.saturating_sub(room).min(per_file);
+            self.ahead.back_mut().map_or(Ok(()), |file| file.grow(geometry, entries))?;
             room += per_file;
         }
         Ok(())
@@ -87,10 +97,10 @@ impl IndexWriter {
     fn create(&mut self, local_ms: i64) -> Result<IndexFile> {
         let name = index_name::behind(self.last_name.as_deref(), local_ms);
         let size = index::file_size(self.geometry.slots, self.geometry.entries);
-        let file = Allocated::create(&self.directory.join(&name), size)?;
+        let file = Allocated::create_sparse(&self.directory.join(&name), size)?;
         self.last_name = Some(name);
         self.created = true;
-        Ok(IndexFile { map: file.map()?, file: file.into() })
+        IndexFile::new(file)
     }
 
     /// Slots and entries of its files.
@@ -126,7 +136,7 @@ impl IndexWriter {
     /// Puts the entries into the map, as of messages stored at `store_ms`.
     ///
     /// # Errors
-    /// [`Error::Io`].
+    /// [`crate::Error::Io`].
     pub fn write(&mut self, store_ms: i64, local_ms: i64) -> Result<()> {
         let pending = std::mem::take(&mut self.pending);
         for (n, (hash, physical_offset)) in pending.iter().enumerate() {
@@ -134,6 +144,7 @@ impl IndexWriter {
                 self.roll(local_ms)?;
             }
             let Some(file) = self.current.as_mut().filter(|_| *hash != NO_KEY) else { continue };
+            file.grow(self.geometry, 1)?;
             if let Some((ahead, _)) = pending.get(n + PREFETCH) {
                 mmap::prefetch(&file.map, slot_position(slot_of(*ahead, self.geometry.slots)));
             }
@@ -151,6 +162,7 @@ impl IndexWriter {
             Some(next) => next,
             None => self.create(local_ms)?,
         };
+        next.grow(self.geometry, 0)?;
         if let Some(full) = self.current.take() {
             let header = full.header();
             let following = IndexHeader::following(header.end_timestamp, header.end_phy_offset);
@@ -177,6 +189,22 @@ impl IndexWriter {
 }
 
 impl IndexFile {
+    fn new(file: Allocated) -> Result<Self> {
+        Ok(Self { map: file.map()?, file: file.into(), allocated_to: 0 })
+    }
+
+    /// Finds room for so many more entries, which fit into the file.
+    #[inline]
+    fn grow(&mut self, geometry: Geometry, entries: usize) -> Result<()> {
+        let needed = index::entry_position(geometry.slots, self.next_entry() + entries as u32) as u64;
+        if needed <= self.allocated_to {
+            return Ok(());
+        }
+        let len = index::file_size(geometry.slots, geometry.entries);
+        self.allocated_to = self.file.grow(self.allocated_to..needed.min(len), len)?;
+        Ok(())
+    }
+
     fn header(&self) -> IndexHeader {
         IndexHeader::decode(&self.map).unwrap_or_else(|| IndexHeader::following(0, 0))
     }
@@ -184,8 +212,14 @@ impl IndexFile {
     /// How many entries it can still take.
     #[inline]
     fn room(&self, geometry: Geometry) -> usize {
+        geometry.entries.saturating_sub(self.next_entry()) as usize
+    }
+
+    /// Number of the next entry.
+    #[inline]
+    fn next_entry(&self) -> u32 {
         let count = self.map.get(36..40).and_then(|b| b.first_chunk()).map_or(1, |b| i32::from_be_bytes(*b).max(1));
-        geometry.entries.saturating_sub(count.cast_unsigned()) as usize
+        count.cast_unsigned()
     }
 }
 
