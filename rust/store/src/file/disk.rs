@@ -20,6 +20,8 @@ pub enum Call {
     Sync,
     /// The names in a directory are waited for.
     SyncDirectory,
+    /// All that was written to the file system of a directory is waited for.
+    SyncAll,
     /// A file goes to another name.
     Rename,
     /// A file is removed.
@@ -91,6 +93,14 @@ fn watched<T>(call: Call, path: &Path, action: impl FnOnce() -> io::Result<T>) -
 /// [`Error::Io`].
 pub fn sync_directory(directory: &Path) -> Result<()> {
     call(Call::SyncDirectory, directory, || File::open(directory).and_then(|d| d.sync_all()))
+}
+
+/// Waits until all that was written to the file system that `directory` is on is on the disk.
+///
+/// # Errors
+/// [`Error::Io`].
+pub fn sync_all(directory: &Path) -> Result<()> {
+    call(Call::SyncAll, directory, || Ok(rustix::fs::syncfs(File::open(directory)?)?))
 }
 
 /// Removes a file.

@@ -101,6 +101,15 @@ impl Watcher for Sectors {
                 let entries = fs::read_dir(path).into_iter().flatten().flatten();
                 durable.names.extend(entries.map(|entry| entry.path()));
             }
+            Call::SyncAll => {
+                let mut found = BTreeMap::new();
+                collect(&self.root, &mut found);
+                for (path, content) in found {
+                    durable.names.extend(path.ancestors().take_while(|p| *p != self.root).map(Path::to_path_buf));
+                    durable.contents.extend(inode(&path).map(|inode| (inode, content)));
+                }
+                durable.removed.clear();
+            }
             _ => {}
         }
     }
@@ -262,6 +271,32 @@ fn what_was_waited_for_survives_a_loss_of_power() {
 #[test]
 fn what_was_flushed_survives_a_loss_of_power() {
     lose_power("loss of power, flush=async", Flush::Async);
+}
+
+/// So many files are waited for by one wait for the file system.
+#[test]
+fn what_was_flushed_of_hundreds_of_queues_survives_a_loss_of_power() {
+    let dir = directory();
+    let sectors = Sectors::new(dir.path());
+    let watch = disk::watch(dir.path(), sectors.clone());
+    let appender = Appender::open(dir.path(), options(Flush::Async)).expect("opened");
+    let put = |n: u64| {
+        let one = OwnedMessage { queue_id: n as i64, topic: "many".into(), ..message(n) };
+        let (topic, body) = (one.topic.clone(), one.body.clone());
+        let done = appender.append(&Messages::new(vec![one]), Some(STORED_AT), 0).expect("appended");
+        let place = done.last.expect("one message");
+        ((topic, place.queue_id, place.queue_offset), body)
+    };
+    let promised: Acknowledged = (0..300).map(put).collect();
+    appender.flush().expect("flushed");
+    for seed in 0..5 {
+        let left = directory();
+        sectors.cut(&mut Chance(seed), left.path());
+        Appender::open(left.path(), options(Flush::Async)).expect("recovered").close().expect("closed");
+        let found = Stored::read(left.path()).compared(&promised);
+        assert_eq!((found.lost, found.duplicates), (0, 0), "seed {seed}");
+    }
+    drop(watch);
 }
 
 #[test]

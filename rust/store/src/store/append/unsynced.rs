@@ -1,10 +1,15 @@
 //! Files that were written to and may not be on the disk: gathered under the lock of the appender, waited for without it.
-use crate::Result;
-use crate::file::disk::sync_directory;
+use crate::file::disk::{sync_all, sync_directory};
 use crate::file::{Allocated, Mapped};
+use crate::{Error, Result};
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+/// More files and directories than this are not waited for one by one.
+const MANY: usize = 256;
 
 /// What must be waited for.
 #[derive(Debug, Default)]
@@ -42,8 +47,28 @@ impl Unsynced {
     /// # Errors
     /// [`crate::Error::Io`]; then nobody knows what is on the disk.
     pub fn sync(&self) -> Result<()> {
+        if self.open.len() + self.closed.len() + self.directories.len() > MANY {
+            return self.sync_file_systems();
+        }
         self.open.iter().try_for_each(|file| file.sync())?;
         self.closed.iter().try_for_each(|path| Allocated::open(path)?.sync())?;
         self.directories.iter().try_for_each(|directory| sync_directory(directory))
+    }
+
+    /// Waits once for each file system, which takes what others write along, and is a hundred times as fast as a wait for each of
+    /// thousands of files.
+    fn sync_file_systems(&self) -> Result<()> {
+        let open = self.open.iter().map(|file| file.path());
+        let paths = open.chain(self.closed.iter().map(PathBuf::as_path));
+        let directories: BTreeSet<_> =
+            paths.filter_map(Path::parent).chain(self.directories.iter().map(|d| &**d)).collect();
+        let mut devices = BTreeSet::new();
+        for directory in directories {
+            let meta = fs::metadata(directory).map_err(|e| Error::io(directory, e))?;
+            if devices.insert(meta.dev()) {
+                sync_all(directory)?;
+            }
+        }
+        Ok(())
     }
 }
