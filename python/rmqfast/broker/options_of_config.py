@@ -6,11 +6,13 @@ Source: `MessageStoreConfig`, `BrokerConfig`.
 from __future__ import annotations
 
 import os
+import re
 
 from rmqfast.broker.configuration.config import BrokerConfig
 from rmqfast.broker.delay.delay_levels import DelayLevels
 from rmqfast.broker.plane.data_plane_options import DataPlaneOptions
 from rmqfast.broker.transactions.check_round import TransactionCheckOptions
+from rmqfast.errors import ArgumentError
 from rmqfast.remoting import RequestCode
 from rmqfast.store import AppendOptions, RetentionOptions
 
@@ -102,6 +104,22 @@ def request_ages(config: BrokerConfig) -> dict[int, float]:
         RequestCode.HEART_BEAT: config.number("waitTimeMillsInHeartbeatQueue") / 1000,
         RequestCode.END_TRANSACTION: config.number("waitTimeMillsInTransactionQueue") / 1000,
     }
+
+
+def umask_of(config: BrokerConfig) -> int:
+    """Who may not read the files that a broker makes, where it has the process to itself.
+
+    Raises:
+        ArgumentError: Not three octal digits.
+
+    Example:
+        >>> oct(umask_of(BrokerConfig())), oct(umask_of(BrokerConfig({"umask": "027"})))
+        ('0o77', '0o27')
+    """
+    text = config.text("umask")
+    if re.fullmatch("0?[0-7]{3}", text) is None:
+        raise ArgumentError(f"umask: expected three octal digits, as 077, got {text[:20]!r}")
+    return int(text, 8)
 
 
 def physical_memory() -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import signal
 import sys
 import threading
@@ -15,7 +14,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rmqfast.cli.output import say
-from rmqfast.errors import ArgumentError
 
 if TYPE_CHECKING:
     from rmqfast.broker import BrokerConfig
@@ -84,7 +82,6 @@ def server(
     if print_config:
         print(BrokerConfig(own).to_text(), end="")
         return
-    _close_to_others(BrokerConfig(own))
     default_port = BrokerConfig().number("listenPort")
     cluster = EmbeddedCluster(
         store,
@@ -94,7 +91,7 @@ def server(
         config_file=file,
         progress=_go_on,
     )
-    with _until_told(), cluster:
+    with _closed_to_others(BrokerConfig(own)), _until_told(), cluster:
         print(f"ready name_server={cluster.name_server} broker={cluster.brokers[0].address}", flush=True)
         _wait()
     say("stopped")
@@ -157,19 +154,22 @@ def broker(
     if print_config:
         print(settings.to_text(), end="")
         return
-    _close_to_others(settings)
-    with _until_told(), Broker(settings, config_file=file, progress=_go_on) as running:
+    with _closed_to_others(settings), _until_told(), Broker(settings, config_file=file, progress=_go_on) as running:
         print(f"ready broker={running.address}", flush=True)
         _wait()
     say("stopped")
 
 
-def _close_to_others(config: BrokerConfig) -> None:
+@contextmanager
+def _closed_to_others(config: BrokerConfig) -> Iterator[None]:
     """Lets files that are made from now on be read by nobody else, or by whom `umask` says: they hold bodies."""
-    text = config.text("umask")
-    if re.fullmatch("0?[0-7]{3}", text) is None:
-        raise ArgumentError(f"umask: expected three octal digits, as 077, got {text[:20]!r}")
-    os.umask(int(text, 8))
+    from rmqfast.broker.options_of_config import umask_of
+
+    before = os.umask(umask_of(config))
+    try:
+        yield
+    finally:
+        os.umask(before)
 
 
 _told = threading.Event()

@@ -81,7 +81,7 @@ class BrokerConfig(Mapping[str, str]):
     def text(self, key: str) -> str:
         """The value of a key; empty where it has none."""
         known = CONFIG_KEYS.get(key)
-        return self._table.get(key) or (known and known.default) or ""
+        return self._table.get(key, (known and known.default) or "")
 
     def number(self, key: str) -> int:
         """The value of a key of numbers."""

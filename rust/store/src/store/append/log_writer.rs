@@ -269,9 +269,10 @@ impl LogWriter {
 
     /// Hands over what was written since the last call. Returns the offset up to which that reaches.
     pub fn unsynced(&mut self, out: &mut Unsynced) -> u64 {
-        self.unsynced.drain(..).for_each(|file| out.retire(file));
+        let len = self.file_size;
+        self.unsynced.drain(..).for_each(|file| out.retire(file, len));
         if let Some(current) = self.current.as_ref().filter(|_| std::mem::take(&mut self.dirty)) {
-            out.file(current.file.file().clone());
+            out.log(current.file.file().clone(), len);
         }
         if std::mem::take(&mut self.created) {
             out.directory(self.directory.clone());
