@@ -41,6 +41,7 @@ def run(attack: Attack, scale: Scale, *, real: bool) -> list[Figure]:
     with tempfile.TemporaryDirectory(prefix=f"attack-{kind}-") as directory:
         place = Path(directory) / "mq"
         cluster = RealCluster(kind, place, attack.properties) if real else OurCluster(place, attack.properties)
+        attack.prepare(place)
         with cluster:
             return attack.run(cluster, scale)
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
-from tests.attack import bodies, disk, everything, kills, names
+from tests.attack import accounts, bodies, disk, everything, files, kills, names
 from tests.attack.figures import Figure, Scale
 from tests.broker.interop.cluster import Cluster
 
@@ -20,6 +21,7 @@ class Attack:
         name: Its name.
         run: Does it; gives what was measured.
         properties: Of the broker's configuration.
+        prepare: Is given the directory of the cluster before that starts.
         is_for_real: It makes sense on RocketMQ, too.
         is_quick: It measures more than time, and takes seconds in small.
     """
@@ -27,6 +29,7 @@ class Attack:
     name: str
     run: Callable[[Cluster, Scale], list[Figure]]
     properties: tuple[str, ...] = _SMALL
+    prepare: Callable[[Path], object] = lambda _: None
     is_for_real: bool = True
     is_quick: bool = False
 
@@ -40,6 +43,15 @@ ATTACKS = (
     Attack("queues", disk.many_queues, ("mappedFileSizeCommitLog=16777216",)),
     Attack("bodies", bodies.large_bodies, is_quick=True),
     Attack("restart", disk.restart, ()),
+    Attack(
+        "accounts",
+        accounts.unsigned_requests,
+        accounts.PROPERTIES,
+        accounts.make_accounts,
+        is_for_real=False,
+        is_quick=True,
+    ),
+    Attack("files", files.harmed_files, is_for_real=False, is_quick=True),
     Attack("kills", kills.kills, is_for_real=False),
     Attack("connections", bodies.bad_connections, is_for_real=False, is_quick=True),
 )
