@@ -78,7 +78,7 @@ def is_loopback(host: str) -> bool:
 
 
 def _check(request: Request) -> None:
-    right = RIGHTS.get(request.code)  # a code without one is answered by nobody
+    right = RIGHTS.get(request.code)  # 351 and 352, which clients of 5.x ask, have none
     if right is None or not right.strict.admin or request.code in _OF_BROKERS:
         return
     peer = request.channel.remote_address.rpartition(":")[0]

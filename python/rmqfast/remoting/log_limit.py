@@ -8,6 +8,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from rmqfast.remoting.token_bucket import TokenBucket
+
 __all__ = ["LogLimit", "limited"]
 
 #: Lines of one text that a log takes at once, and seconds until it takes one more.
@@ -31,8 +33,7 @@ def limited(logger: logging.Logger) -> logging.Logger:
 class _Text:
     """What is known of the lines of one text, whatever they name."""
 
-    tokens: float
-    at: float
+    budget: TokenBucket
     left_out: int = 0
 
 
@@ -63,15 +64,12 @@ class LogLimit(logging.Filter):
             return True
         now, key = self._clock(), (record.name, record.msg)
         with self._lock:
-            text = self._texts.setdefault(key, _Text(_BURST, now))
-            text.tokens = min(_BURST, text.tokens + (now - text.at) / _INTERVAL)
-            text.at = now
-            if text.tokens < 1:
+            text = self._texts.setdefault(key, _Text(TokenBucket(_BURST, 1 / _INTERVAL, now=now)))
+            if not text.budget.take(1, now=now):
                 text.left_out += 1
                 if text.left_out == 1:
                     self._later(10 * _INTERVAL, lambda: self._tell(key, record.levelno))
                 return False
-            text.tokens -= 1
             left_out, text.left_out = text.left_out, 0
         if left_out:
             record.msg, record.args = f"{record.getMessage()} ({left_out} like it were left out)", None

@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from rmqfast.errors import ResponseError
 from rmqfast.remoting import Channel, ResponseCode
+from rmqfast.remoting.token_bucket import TokenBucket
 
 __all__ = ["NameQuota"]
 
@@ -33,7 +34,7 @@ class NameQuota:
         self._per_second = per_second
         self._clock = clock
         self._lock = threading.Lock()
-        self._spent: dict[Channel | str, tuple[float, float]] = {}
+        self._budgets: dict[Channel | str, TokenBucket] = {}
 
     def take(self, channel: Channel, count: int = 1) -> None:
         """Spends so much of the budgets of a connection and of its host.
@@ -46,29 +47,27 @@ class NameQuota:
         host = channel.remote_address.rpartition(":")[0]
         now = self._clock()
         with self._lock:
-            if len(self._spent) > _HOSTS:
-                self._forget_unspent(now)
-            budgets: list[tuple[Channel | str, str, int]] = [(channel, "connection", 1), (host, "host", _HOST)]
-            for key, what, times in budgets:
-                if self._spent_by(key, now, times) + count > self._burst * times:
+            if len(self._budgets) > _HOSTS:
+                self._budgets = {key: one for key, one in self._budgets.items() if not one.is_full(now=now)}
+            own, hosts = self._budget(channel, 1, now), self._budget(host, _HOST, now)
+            for what, budget, times in (("connection", own, 1), ("host", hosts, _HOST)):
+                if not budget.has(count, now=now):
                     limits = f"{self._burst * times} at once and {self._per_second * times} a second"
                     remark = (
                         f"[QUOTA] new topics and groups of a {what}: expected at most {limits}, got {count} more "
                         "(newNamesBurst, newNamesPerSecond)"
                     )
                     raise ResponseError(ResponseCode.SYSTEM_BUSY, remark)
-            for key, _, times in budgets:
-                self._spent[key] = self._spent_by(key, now, times) + count, now
+            own.take(count, now=now)
+            hosts.take(count, now=now)
 
     def forget(self, channel: Channel) -> None:
         """Forgets a connection that is gone; what it spent stays with its host."""
         with self._lock:
-            self._spent.pop(channel, None)
+            self._budgets.pop(channel, None)
 
-    def _spent_by(self, key: Channel | str, now: float, times: int) -> float:
-        spent, at = self._spent.get(key, (0.0, now))
-        return max(0.0, spent - (now - at) * self._per_second * times)
-
-    def _forget_unspent(self, now: float) -> None:
-        spent = {key: self._spent_by(key, now, _HOST if isinstance(key, str) else 1) for key in self._spent}
-        self._spent = {key: (amount, now) for key, amount in spent.items() if amount > 0}
+    def _budget(self, key: Channel | str, times: int, now: float) -> TokenBucket:
+        budget = self._budgets.get(key)
+        if budget is None:
+            budget = self._budgets[key] = TokenBucket(self._burst * times, self._per_second * times, now=now)
+        return budget
