@@ -5,9 +5,8 @@
 use super::index_name;
 use super::unsynced::Unsynced;
 use crate::Result;
-use crate::file::Allocated;
-use crate::file::mmap;
-use crate::format::index::{self, IndexHeader, slot_of, slot_position};
+use crate::file::{Allocated, Io, Segment, mmap};
+use crate::format::index::{self, HEADER_SIZE, IndexHeader, slot_of, slot_position};
 use memmap2::MmapMut;
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -46,8 +45,10 @@ pub struct IndexWriter {
 struct IndexFile {
     file: Arc<Allocated>,
     map: MmapMut,
-    /// Up to here the disk has room for bytes.
+    /// Up to here the disk has room for bytes: behind it the map is not even read, as in a file in memory that takes room, too.
     allocated_to: u64,
+    /// Number of the next entry.
+    next_entry: u32,
 }
 
 impl IndexWriter {
@@ -148,7 +149,7 @@ impl IndexWriter {
             if let Some((ahead, _)) = pending.get(n + PREFETCH) {
                 mmap::prefetch(&file.map, slot_position(slot_of(*ahead, self.geometry.slots)));
             }
-            index::put(&mut file.map, self.geometry.slots, self.geometry.entries, *hash, *physical_offset, store_ms);
+            file.put(self.geometry, (*hash, *physical_offset), store_ms);
             self.dirty = true;
         }
         self.pending = pending;
@@ -166,7 +167,7 @@ impl IndexWriter {
         if let Some(full) = self.current.take() {
             let header = full.header();
             let following = IndexHeader::following(header.end_timestamp, header.end_phy_offset);
-            next.map[..index::HEADER_SIZE].copy_from_slice(&following.encode());
+            next.map[..HEADER_SIZE].copy_from_slice(&following.encode());
             self.full_until = header.end_timestamp;
             self.unsynced.push(full.file);
         }
@@ -190,19 +191,29 @@ impl IndexWriter {
 
 impl IndexFile {
     fn new(file: Allocated) -> Result<Self> {
-        Ok(Self { map: file.map()?, file: file.into(), allocated_to: 0 })
+        let mut segment = Segment::open(file.path(), Io::Pread)?;
+        let header = IndexHeader::decode(segment.window(0, HEADER_SIZE)?);
+        let next_entry = header.map_or(1, |header| header.index_count.cast_unsigned());
+        Ok(Self { map: file.map()?, file: file.into(), allocated_to: 0, next_entry })
     }
 
     /// Finds room for so many more entries, which fit into the file.
     #[inline]
     fn grow(&mut self, geometry: Geometry, entries: usize) -> Result<()> {
-        let needed = index::entry_position(geometry.slots, self.next_entry() + entries as u32) as u64;
+        let needed = index::entry_position(geometry.slots, self.next_entry + entries as u32) as u64;
         if needed <= self.allocated_to {
             return Ok(());
         }
         let len = index::file_size(geometry.slots, geometry.entries);
         self.allocated_to = self.file.grow(self.allocated_to..needed.min(len), len)?;
         Ok(())
+    }
+
+    /// Puts an entry, for which there is room.
+    #[inline]
+    fn put(&mut self, geometry: Geometry, (hash, physical_offset): (i32, i64), store_ms: i64) {
+        let is_put = index::put(&mut self.map, geometry.slots, geometry.entries, hash, physical_offset, store_ms);
+        self.next_entry += u32::from(is_put);
     }
 
     fn header(&self) -> IndexHeader {
@@ -212,14 +223,7 @@ impl IndexFile {
     /// How many entries it can still take.
     #[inline]
     fn room(&self, geometry: Geometry) -> usize {
-        geometry.entries.saturating_sub(self.next_entry()) as usize
-    }
-
-    /// Number of the next entry.
-    #[inline]
-    fn next_entry(&self) -> u32 {
-        let count = self.map.get(36..40).and_then(|b| b.first_chunk()).map_or(1, |b| i32::from_be_bytes(*b).max(1));
-        count.cast_unsigned()
+        geometry.entries.saturating_sub(self.next_entry) as usize
     }
 }
 

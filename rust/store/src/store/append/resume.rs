@@ -9,7 +9,7 @@ use super::options::{AppendOptions, Flush};
 use super::queue_table::QueueTable;
 use super::writers::Writers;
 use crate::file::disk::sync_directory;
-use crate::file::{Allocated, Segments, lock, mmap};
+use crate::file::{Allocated, Io, Segment, Segments, lock};
 use crate::format::consume_queue::{UNIT_SIZE, Unit};
 use crate::format::index::{self, IndexHeader};
 use crate::format::message::Message;
@@ -19,7 +19,7 @@ use crate::store::removed_topics::RemovedTopics;
 use crate::store::{ConsumeQueue, LogWalk, MessageStore, OpenOptions};
 use crate::{Error, Result};
 use std::collections::HashMap;
-use std::fs::{self, File};
+use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Directories of a store.
@@ -246,25 +246,30 @@ fn index_writer(root: &Path, options: &AppendOptions, end: u64) -> Result<IndexW
     let directory = root.join("index");
     let given = Geometry { slots: options.index_slots, entries: options.index_entries };
     let Some(path) = newest_index(&directory)? else { return IndexWriter::new(directory, given, None) };
-    let file = File::open(&path).map_err(|e| Error::io(&path, e))?;
-    let map = mmap::map(&file).map_err(|e| Error::io(&path, e))?;
-    let bytes = map.as_deref().unwrap_or_default();
-    let header = IndexHeader::decode(bytes).filter(|header| header.end_phy_offset as u64 <= end);
+    let file = Allocated::open(&path)?;
+    let header = Segment::open(&path, Io::Pread)?.window(0, index::HEADER_SIZE).map(IndexHeader::decode)?;
+    let header = header.filter(|header| header.end_phy_offset as u64 <= end);
     let Some(_) = header else {
         return Err(corrupt(&path, 24, format!("expected an index that ends before the log, at {end}")));
     };
-    let geometry = geometry_of(bytes, given).ok_or_else(|| {
+    let geometry = geometry_of(&path, given)?.ok_or_else(|| {
         let expected = "the slots and entries of the store's index files, which do not tell them";
         Error::invalid("index_slots, index_entries", expected, format!("{} and {}", given.slots, given.entries))
     })?;
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    IndexWriter::new(directory, geometry, Some((name, Allocated::open(&path)?)))
+    IndexWriter::new(directory, geometry, Some((name, file)))
 }
 
-fn geometry_of(bytes: &[u8], given: Geometry) -> Option<Geometry> {
-    let len = bytes.len() as u64;
-    let guessed = index::guess_geometry(len, bytes).map(|(slots, entries)| Geometry { slots, entries });
-    guessed.or(Some(given)).filter(|geometry| index::file_size(geometry.slots, geometry.entries) == len)
+/// A file of the usual size need not be looked into. Another one is read, not mapped: it has holes, and those of a file in memory take
+/// room when they are read through a map.
+fn geometry_of(path: &Path, given: Geometry) -> Result<Option<Geometry>> {
+    let len = path.metadata().map_err(|e| Error::io(path, e))?.len();
+    let guessed = match index::guess_geometry(len, &[]) {
+        None => index::guess_geometry(len, &fs::read(path).map_err(|e| Error::io(path, e))?),
+        usual => usual,
+    };
+    let guessed = guessed.map(|(slots, entries)| Geometry { slots, entries });
+    Ok(guessed.or(Some(given)).filter(|geometry| index::file_size(geometry.slots, geometry.entries) == len))
 }
 
 /// Names that are no numbers are passed over, as RocketMQ does.
