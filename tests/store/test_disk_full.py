@@ -109,6 +109,91 @@ print(refused)
 """
 
 
+# Killed on a full disk, a store opens, is read, and takes messages once there is room.
+KILLED = """
+import errno, os, signal, sys
+from pathlib import Path
+import rmqfast
+from rmqfast.errors import StoreIOError
+
+disk = Path(sys.argv[1])
+store_path, ballast, acknowledged = disk / "store", disk / "ballast", disk / "acknowledged"
+sizes = rmqfast.AppendOptions(file_size=1 << 20, index_slots=100_000, index_entries=400_000)
+
+def fill():
+    with ballast.open("ab", buffering=0) as file:
+        try:
+            while True:
+                file.write(bytes(1 << 12))
+        except OSError:
+            pass
+
+def message(n):
+    return rmqfast.Message("T", b"%d" % n, keys=f"k{n}", queue_id=n % 50)
+
+def append_and_die(first):
+    store = rmqfast.open_store(store_path, mode="a", options=sizes)
+    for n in range(first, first + 1_000_000):
+        if n == first + 500:
+            fill()
+        try:
+            store.append(message(n))
+        except StoreIOError as error:
+            assert error.errno == errno.ENOSPC, error
+            os.pwrite(told, b"%8d" % n, 0)
+            os.kill(os.getpid(), signal.SIGKILL)
+
+told = os.open(acknowledged, os.O_RDWR | os.O_CREAT)
+os.pwrite(told, bytes(8), 0)
+count = 0
+for _ in range(10):
+    child = os.fork()
+    if child == 0:
+        try:
+            append_and_die(count)
+        finally:
+            os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+    count = int(os.pread(told, 8, 0))
+    fill()
+    with rmqfast.open_store(store_path, mode="a", options=sizes) as store:
+        assert store.recovery.log_end > 0
+        rows = store.scan("T", columns=["body"], verify_crc=True).to_arrow()["body"].to_pylist()
+        assert [int(body) for body in rows] == list(range(count))
+        assert store.query("T", f"k{count - 1}")[0].body == b"%d" % (count - 1)
+        fill()
+        try:
+            while True:
+                store.append(message(count))
+                count += 1
+        except StoreIOError as error:
+            assert error.errno == errno.ENOSPC, error
+        os.truncate(ballast, max(0, ballast.stat().st_size - (3 << 20)))
+        store.append(message(count))
+        count += 1
+        assert store.verify().ok
+print(count)
+"""
+
+
+NEW = """
+import errno, sys
+from pathlib import Path
+import rmqfast
+from rmqfast.errors import StoreIOError
+
+path = Path(sys.argv[1]) / "store"
+try:
+    rmqfast.open_store(path, mode="a")
+except StoreIOError as error:
+    assert error.errno == errno.ENOSPC, error
+    print(error)
+small = rmqfast.AppendOptions(file_size=1 << 20, index_slots=1000, index_entries=4000)
+with rmqfast.open_store(path, mode="a", options=small) as store:
+    store.append(rmqfast.Message("T", b"body"))
+"""
+
+
 EXPORTING = """
 import errno, os, sys
 from pathlib import Path
@@ -161,3 +246,15 @@ def test_a_full_disk_refuses_and_a_freed_one_takes_again(tmp_path: Path) -> None
 @pytest.mark.long
 def test_a_step_of_a_queue_that_finds_no_room_is_an_error_and_no_signal(tmp_path: Path) -> None:
     assert int(on_small_disk(GROWING, 32, tmp_path)) > 100
+
+
+@pytest.mark.long
+def test_killed_on_a_full_disk_it_opens_and_goes_on(tmp_path: Path) -> None:
+    assert int(on_small_disk(KILLED, 24, tmp_path)) > 5000
+
+
+@pytest.mark.long
+def test_a_new_store_says_how_much_room_it_needs(tmp_path: Path) -> None:
+    told = on_small_disk(NEW, 8, tmp_path)
+    for part in ("1073741824 bytes", "that are free", "mappedFileSizeCommitLog", str(tmp_path / "disk/store")):
+        assert part in told

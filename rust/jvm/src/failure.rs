@@ -38,7 +38,7 @@ impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         let kind = match &error {
             Error::Io { source, .. } if source.kind() == ErrorKind::NotFound => "StoreNotFoundError",
-            Error::Io { .. } => "StoreIOError",
+            Error::Io { .. } | Error::NoRoom { .. } => "StoreIOError",
             Error::Corrupt { .. } => "CorruptError",
             Error::Unsupported { .. } => "UnsupportedStoreError",
             Error::Unknown { what: "column", .. } => "UnknownColumnError",

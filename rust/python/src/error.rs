@@ -3,7 +3,11 @@ use pyo3::exceptions::{PyBaseException, PyKeyboardInterrupt};
 use pyo3::import_exception;
 use pyo3::prelude::*;
 use rmqfast_store::Error;
+use rmqfast_store::error::no_room;
 use std::path::Path;
+
+/// `ENOSPC`.
+const NO_SPACE: i32 = 28;
 
 import_exception!(rmqfast.errors, ArgumentError);
 import_exception!(rmqfast.errors, CorruptError);
@@ -32,6 +36,9 @@ pub fn to_python(error: Error) -> PyErr {
     let text = error.to_string();
     match error {
         Error::Io { path, source } => io(&path, &source),
+        Error::NoRoom { path, needed, free } => {
+            StoreIOError::new_err((NO_SPACE, no_room(needed, free), path.to_string_lossy().into_owned()))
+        }
         Error::Corrupt { .. } => CorruptError::new_err(text),
         Error::Unsupported { .. } => UnsupportedStoreError::new_err(text),
         Error::Unknown { what: "column", .. } => UnknownColumnError::new_err(text),

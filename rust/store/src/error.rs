@@ -17,6 +17,16 @@ pub enum Error {
         /// The reason.
         source: io::Error,
     },
+    /// A disk that has no room for a file of the commit log, which is allocated as a whole.
+    #[error("{path}: {}", no_room(*needed, *free), path = path.display())]
+    NoRoom {
+        /// The file, or the store.
+        path: PathBuf,
+        /// Bytes of the file.
+        needed: u64,
+        /// Bytes that are free.
+        free: u64,
+    },
     /// Bytes that contradict the format.
     #[error("{path} at offset {offset}: {reason}", path = path.display())]
     Corrupt {
@@ -102,8 +112,13 @@ impl Error {
 
     /// Whether a disk has no room left, or this user may take no more of it.
     pub fn is_disk_full(&self) -> bool {
-        matches!(self, Self::Io { source, .. }
-            if matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded))
+        match self {
+            Self::Io { source, .. } => {
+                matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+            }
+            Self::NoRoom { .. } => true,
+            _ => false,
+        }
     }
 
     /// An argument error.
@@ -115,6 +130,14 @@ impl Error {
     pub fn unknown<'a>(what: &'static str, name: &str, known: impl IntoIterator<Item = &'a str>) -> Self {
         Self::Unknown { what, name: name.to_owned(), near: near_names(name, known) }
     }
+}
+
+/// What [`Error::NoRoom`] says beside the path.
+pub fn no_room(needed: u64, free: u64) -> String {
+    format!(
+        "expected room for a file of the commit log, {needed} bytes, got {free} that are free; with a smaller \
+         mappedFileSizeCommitLog (file_size) a new store needs less"
+    )
 }
 
 fn did_you_mean(near: &[String]) -> String {

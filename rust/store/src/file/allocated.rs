@@ -6,7 +6,7 @@ use super::disk::{self, Call};
 use super::mmap::{self, WriteMap};
 use crate::{Error, Result};
 use memmap2::MmapMut;
-use rustix::fs::{FallocateFlags, fallocate, fstatfs};
+use rustix::fs::{FallocateFlags, fallocate, fstatfs, statvfs};
 use rustix::io::Errno;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Seek};
@@ -75,12 +75,12 @@ impl Allocated {
         disk::call(Call::Write, &self.path, || self.file.write_all_at(bytes, at))
     }
 
-    /// Makes a file that is shorter `len` bytes long, with zeroes that the disk has room for.
+    /// Makes a file that is shorter `len` bytes long, with zeroes that have no blocks.
     ///
     /// # Errors
     /// [`Error::Io`].
     pub fn extend(&self, len: u64) -> Result<()> {
-        disk::call(Call::Create, &self.path, || allocate(&self.file, 0, len))
+        disk::call(Call::Create, &self.path, || self.file.set_len(len))
     }
 
     /// Finds room on the disk for the bytes of `range`, within the file, which stay what they are.
@@ -113,14 +113,6 @@ impl Allocated {
     /// [`Error::Io`]; any of the bytes may be zero then.
     pub fn empty(&self, at: u64, len: u64) -> Result<()> {
         disk::call(Call::Write, &self.path, || punch(&self.file, at, len))
-    }
-
-    /// Makes `len` bytes from `at` zero.
-    ///
-    /// # Errors
-    /// [`Error::Io`]; any of the bytes may be zero then.
-    pub fn zero(&self, at: u64, len: u64) -> Result<()> {
-        disk::call(Call::Write, &self.path, || zero(&self.file, at, len))
     }
 
     /// Waits until what was written is on the disk, through a map as well.
@@ -183,10 +175,17 @@ impl Allocated {
     /// # Errors
     /// [`Error::Io`].
     pub fn write_map(&self) -> Result<Option<WriteMap>> {
-        let map = fstatfs(&self.file)
-            .map_err(io::Error::from)
-            .and_then(|kind| KEEPS_BLOCKS.contains(&kind.f_type).then(|| WriteMap::new(&self.file)).transpose());
+        let map = self.keeps_blocks()?.then(|| WriteMap::new(&self.file)).transpose();
         map.map_err(|e| Error::io(&self.path, e))
+    }
+
+    /// Whether the file system writes to the blocks that were allocated, and to no others.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn keeps_blocks(&self) -> Result<bool> {
+        let kind = fstatfs(&self.file).map_err(|e| Error::io(&self.path, e.into()))?;
+        Ok(KEEPS_BLOCKS.contains(&kind.f_type))
     }
 
     /// Moves the file.
@@ -204,6 +203,12 @@ impl Allocated {
     }
 }
 
+/// Bytes that are free on the disk of `path`: for anybody, and with what is kept for the system's owner; `None` where it does not tell.
+pub fn free_bytes(path: &Path) -> Option<(u64, u64)> {
+    let disk = statvfs(path).ok()?;
+    Some((disk.f_bavail.saturating_mul(disk.f_frsize), disk.f_bfree.saturating_mul(disk.f_frsize)))
+}
+
 /// The end of the first step that `needed` bytes fit into.
 fn step_behind(needed: u64) -> u64 {
     STEPS.into_iter().find(|step| *step >= needed).unwrap_or_else(|| needed.next_multiple_of(STEPS[STEPS.len() - 1]))
@@ -211,10 +216,6 @@ fn step_behind(needed: u64) -> u64 {
 
 fn allocate(file: &File, at: u64, len: u64) -> io::Result<()> {
     by_mode(file, FallocateFlags::empty(), at, len, || rewrite(file, at, len))
-}
-
-fn zero(file: &File, at: u64, len: u64) -> io::Result<()> {
-    by_mode(file, FallocateFlags::ZERO_RANGE, at, len, || write_zeroes(file, at, len))
 }
 
 fn punch(file: &File, at: u64, len: u64) -> io::Result<()> {
@@ -335,7 +336,7 @@ mod tests {
 
     #[test]
     fn a_range_is_made_zero_and_nothing_beside_it() {
-        for by in [zero, write_zeroes, punch] {
+        for by in [punch, write_zeroes] {
             let file = tempfile::NamedTempFile::new().expect("a file");
             fs::write(file.path(), [7; 10_000]).expect("written");
             by(file.as_file(), 3, 9_000).expect("zeroed");

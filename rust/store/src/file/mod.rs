@@ -9,7 +9,7 @@ pub mod name;
 pub mod segment;
 pub mod segments;
 
-pub use allocated::Allocated;
+pub use allocated::{Allocated, free_bytes};
 pub use lock::StoreLock;
 pub use mapped::Mapped;
 pub use segment::{Io, Segment};

@@ -80,7 +80,7 @@ impl Appender {
     ///
     /// # Errors
     /// [`Error::Busy`] for a store that is locked; [`Error::Unsupported`] for one of another kind; [`Error::Corrupt`] for one
-    /// that cannot be recovered without a loss; [`Error::Io`].
+    /// that cannot be recovered without a loss; [`Error::NoRoom`] for a new one whose log does not fit on the disk; [`Error::Io`].
     pub fn open(root: &Path, options: AppendOptions) -> Result<Self> {
         Self::open_watched(root, options, &mut |_, _| Ok(()))
     }
@@ -94,6 +94,7 @@ impl Appender {
         resume::create_root(root)?;
         let lock = StoreLock::acquire(root)?;
         let (writers, recovered) = resume_or_recover(root, &options, watch)?;
+        writers.log.check_room()?;
         lock.mark()?;
         let abort = root.join(ABORT);
         disk::call(Call::Create, &abort, || fs::write(&abort, b""))?;
@@ -126,7 +127,7 @@ impl Appender {
     /// in errors. [`PutMessageStatus::of`](super::PutMessageStatus::of) is what a broker calls an error.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for a row; [`Error::Io`] where a file cannot be created or written; [`Error::NotWritable`] for a store
+    /// [`Error::Invalid`] for a row; [`Error::Io`], [`Error::NoRoom`] where a file cannot be created or written; [`Error::NotWritable`] for a store
     /// that was closed, whose disk retention finds too full, or where a write or a flush has failed before; [`Error::Busy`];
     /// [`Error::FlushTimeout`], which leaves the batch stored.
     pub fn append<R: Rows>(&self, rows: &R, store_ms: Option<i64>, first_row: usize) -> Result<Appended> {

@@ -2,11 +2,11 @@
 //!
 //! Source: `CommitLog.DefaultAppendMessageCallback.doAppend`, `MappedFileQueue.getLastMappedFile`.
 use super::unsynced::Unsynced;
-use crate::Result;
 use crate::file::mmap::Pages;
-use crate::file::{Allocated, Mapped, disk, name};
+use crate::file::{Allocated, Mapped, disk, free_bytes, name};
 use crate::format::message::{MIN_BLANK_LEN, encode_blank};
 use crate::store::serve::LiveLog;
+use crate::{Error, Result};
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -47,11 +47,20 @@ pub struct LogWriter {
 struct LogFile {
     base: u64,
     file: Mapped,
+    /// Whether the disk has room for all of it.
+    is_allocated: bool,
 }
 
 impl LogFile {
     fn new(base: u64, file: Allocated, is_mapped: bool) -> Result<Self> {
-        Ok(Self { base, file: if is_mapped { Mapped::new(file)? } else { Mapped::unmapped(file) } })
+        let file = if is_mapped { Mapped::new(file)? } else { Mapped::unmapped(file) };
+        Ok(Self { base, file, is_allocated: true })
+    }
+
+    /// One that is there: a broker leaves holes where nothing was written, and so does recovery.
+    fn found(base: u64, file: Allocated, is_mapped: bool) -> Result<Self> {
+        let is_allocated = !file.keeps_blocks()?;
+        Ok(Self { is_allocated, ..Self::new(base, file, is_mapped)? })
     }
 }
 
@@ -66,7 +75,7 @@ impl WantedFile {
     /// Creates it below the store's directory, as whatever stands beside the log's files keeps a broker from starting.
     ///
     /// # Errors
-    /// [`crate::Error::Io`].
+    /// [`Error::Io`].
     pub fn create(self, root: &Path) -> Result<Allocated> {
         Self::remove_left_over(root);
         Allocated::create(&root.join(NEXT_FILE), self.size)
@@ -83,7 +92,7 @@ impl LogWriter {
     /// disk maps do not pay: each wait takes their pages away.
     ///
     /// # Errors
-    /// [`crate::Error::Io`].
+    /// [`Error::Io`].
     pub fn new(
         directory: PathBuf,
         file_size: u64,
@@ -91,7 +100,7 @@ impl LogWriter {
         current: Option<(u64, Allocated)>,
         is_mapped: bool,
     ) -> Result<Self> {
-        let current = current.map(|(base, file)| LogFile::new(base, file, is_mapped)).transpose()?;
+        let current = current.map(|(base, file)| LogFile::found(base, file, is_mapped)).transpose()?;
         Ok(Self {
             live: Arc::new(LiveLog::new(directory.clone(), file_size, position)),
             directory,
@@ -123,7 +132,7 @@ impl LogWriter {
     /// Creates the files that records of these sizes will need; `is_whole` where they are to stand in one file.
     ///
     /// # Errors
-    /// [`crate::Error::Io`], as for a full disk: [`release`](Self::release) gives back what was created.
+    /// [`Error::Io`], [`Error::NoRoom`]: [`release`](Self::release) gives back what was created.
     pub fn reserve(&mut self, sizes: impl Iterator<Item = u32>, is_whole: bool) -> Result<()> {
         let mut sizes = sizes.map(u64::from);
         let one = is_whole.then(|| sizes.by_ref().sum());
@@ -131,6 +140,7 @@ impl LogWriter {
         let mut end = self.current.as_ref().map_or(self.position, |file| file.base + self.file_size);
         let mut at = self.position;
         self.reserved_from = self.ahead.len();
+        self.allocate_found()?;
         for size in sizes {
             if at + size + MIN_BLANK_LEN as u64 > end {
                 at = end;
@@ -145,10 +155,41 @@ impl LogWriter {
         Ok(())
     }
 
+    /// Finds room for the rest of the file that was there when the log was opened.
+    fn allocate_found(&mut self) -> Result<()> {
+        let Some(current) = self.current.as_ref().filter(|file| !file.is_allocated) else { return Ok(()) };
+        let file = current.file.file();
+        let done = file.allocate(self.position - current.base..self.file_size);
+        done.map_err(|error| self.told(error, file.path().to_path_buf()))?;
+        self.current.iter_mut().for_each(|file| file.is_allocated = true);
+        Ok(())
+    }
+
     fn create(&mut self, base: u64) -> Result<LogFile> {
-        let file = Allocated::create(&self.directory.join(name::of_offset(base)), self.file_size)?;
+        let path = self.directory.join(name::of_offset(base));
+        let file = Allocated::create(&path, self.file_size).map_err(|error| self.told(error, path))?;
         self.created = true;
         LogFile::new(base, file, self.is_mapped)
+    }
+
+    /// That the disk is full, with how full.
+    fn told(&self, error: Error, path: PathBuf) -> Error {
+        match free_bytes(&self.directory).filter(|_| error.is_disk_full()) {
+            Some((free, _)) => Error::NoRoom { path, needed: self.file_size, free },
+            None => error,
+        }
+    }
+
+    /// Refuses a new log that the disk has no room for. One that has files can be read, and waits for room.
+    ///
+    /// # Errors
+    /// [`Error::NoRoom`].
+    pub fn check_room(&self) -> Result<()> {
+        let is_new = self.current.is_none() && self.position == 0;
+        match free_bytes(&self.directory).filter(|(_, all)| is_new && *all < self.file_size) {
+            Some((free, _)) => Err(Error::NoRoom { path: self.directory.clone(), needed: self.file_size, free }),
+            None => Ok(()),
+        }
     }
 
     /// Removes the files that the last [`reserve`](Self::reserve) created and nobody used.
@@ -177,7 +218,7 @@ impl LogWriter {
     /// Takes a file that was created meanwhile, or discards it where it is no longer wanted.
     ///
     /// # Errors
-    /// [`crate::Error::Io`].
+    /// [`Error::Io`].
     pub fn take_ahead(&mut self, wanted: WantedFile, file: Allocated) -> Result<()> {
         if self.wanted() != Some(wanted) {
             file.discard();
@@ -214,7 +255,7 @@ impl LogWriter {
     /// Goes on in the next file unless this one has room for so many bytes.
     ///
     /// # Errors
-    /// [`crate::Error::Io`].
+    /// [`Error::Io`].
     pub fn begin(&mut self, size: u64) -> Result<()> {
         let end = self.current.as_ref().map_or(self.position, |file| file.base + self.file_size);
         if self.position + size + MIN_BLANK_LEN as u64 > end { self.roll(end) } else { Ok(()) }
@@ -223,7 +264,7 @@ impl LogWriter {
     /// Makes room for a record and gives its offset, and the buffer that it is to be appended to.
     ///
     /// # Errors
-    /// [`crate::Error::Io`].
+    /// [`Error::Io`].
     pub fn place(&mut self, size: u32) -> Result<(u64, &mut Vec<u8>)> {
         self.begin(size.into())?;
         let offset = self.position;
@@ -251,7 +292,7 @@ impl LogWriter {
     /// Hands the buffer to the operating system, and shows it to those who read.
     ///
     /// # Errors
-    /// [`crate::Error::Io`]; then part of it may be in the file.
+    /// [`Error::Io`]; then part of it may be in the file.
     pub fn write(&mut self) -> Result<()> {
         if let Some(current) = self.current.as_mut().filter(|_| !self.buffer.is_empty()) {
             let mut at = self.position - self.buffer.len() as u64 - current.base;

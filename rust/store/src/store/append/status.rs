@@ -26,7 +26,7 @@ impl PutMessageStatus {
             Error::FlushTimeout { .. } => Self::FlushDiskTimeout,
             Error::NotWritable { .. } => Self::ServiceNotAvailable,
             Error::Busy { .. } => Self::OsPagecacheBusy,
-            Error::Io { .. } => Self::CreateMapedFileFailed,
+            Error::Io { .. } | Error::NoRoom { .. } => Self::CreateMapedFileFailed,
             Error::Invalid { what: PROPERTIES_SIZE, .. } => Self::PropertiesSizeExceeded,
             Error::Invalid { what: TOO_MANY_QUEUES, .. } => Self::LmqConsumeQueueNumExceeded,
             Error::Invalid { .. } => Self::MessageIllegal,

@@ -54,8 +54,7 @@ impl IndexRepair {
         }
         let mut files = IndexFile::list(&directory)?;
         let (slots, entries) = geometry_of(&files, (options.index_slots, options.index_entries));
-        let kept = if extent == Extent::Whole { 0 } else { flushed(store, &files) };
-        let replaced = files.drain(kept..).map(|file| file.path).collect();
+        let replaced = files.drain(kept(store, &files, extent)..).map(|file| file.path).collect();
         let last = files.last();
         let (from, skip) = match last {
             Some(file) => (file.header.end_phy_offset as u64, keys_of_last(file)?),
@@ -146,6 +145,16 @@ impl IndexRepair {
     }
 }
 
+/// Gives the room of files that are built again back before they are: where the disk has none for both.
+///
+/// # Errors
+/// [`Error::Io`].
+pub fn give_back(store: &MessageStore, extent: Extent) -> Result<()> {
+    let _ = fs::remove_dir_all(store.root().join(REBUILT));
+    let files = IndexFile::list(&store.root().join("index"))?;
+    files[kept(store, &files, extent)..].iter().try_for_each(|file| disk::remove_file(&file.path))
+}
+
 /// Slots and entries of most of the files: the length of a damaged one says anything.
 fn geometry_of(files: &[IndexFile], given: (u32, u32)) -> (u32, u32) {
     let mut counts = BTreeMap::new();
@@ -156,8 +165,11 @@ fn geometry_of(files: &[IndexFile], given: (u32, u32)) -> (u32, u32) {
     most.map_or(given, |(geometry, _)| geometry)
 }
 
-/// How many files, from the oldest, are full and were flushed.
-fn flushed(store: &MessageStore, files: &[IndexFile]) -> usize {
+/// How many files, from the oldest, stay: those that are full and were flushed, unless all is made anew.
+fn kept(store: &MessageStore, files: &[IndexFile], extent: Extent) -> usize {
+    if extent == Extent::Whole {
+        return 0;
+    }
     let until = store.checkpoint().map_or(0, |checkpoint| checkpoint.index_msg_timestamp);
     let (start, end) = (store.log().min_offset(), store.log().segments().end());
     let mut last = -1;

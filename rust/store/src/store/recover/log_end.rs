@@ -42,7 +42,7 @@ pub fn cut(log: &CommitLog, end: u64) -> Result<u64> {
             disk::remove_file(&file.path)?;
         } else if written.is_some() {
             let allocated = Allocated::open(&file.path)?;
-            allocated.zero(from, file.len - from)?;
+            allocated.empty(from, file.len - from)?;
             allocated.sync()?;
         }
     }

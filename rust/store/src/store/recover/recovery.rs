@@ -1,5 +1,5 @@
 //! One walk over the log, from where the checkpoint says that everything before is on the disk, and its results.
-use super::index::IndexRepair;
+use super::index::{self, IndexRepair};
 use super::log_end;
 use super::queues::QueueRepair;
 use crate::file::disk::{self, Call};
@@ -55,6 +55,17 @@ pub struct Recovered {
 /// [`Error::Corrupt`] for a log that is damaged where it had been flushed, or that is gone while queues list it:
 /// nothing was changed then. [`Error::Io`]; what `watch` returns.
 pub fn recover(root: &Path, options: &AppendOptions, extent: Extent, watch: Watch<'_>) -> Result<Recovered> {
+    match recover_once(root, options, extent, watch) {
+        Err(error) if error.is_disk_full() => {
+            let extent = if is_begun(root) { Extent::Whole } else { extent };
+            index::give_back(&MessageStore::open(root, &OpenOptions::default())?, extent)?;
+            recover_once(root, options, extent, watch)
+        }
+        done => done,
+    }
+}
+
+fn recover_once(root: &Path, options: &AppendOptions, extent: Extent, watch: Watch<'_>) -> Result<Recovered> {
     let extent = if is_begun(root) { Extent::Whole } else { extent };
     complete_files(root, options)?;
     let store = MessageStore::open(root, &OpenOptions::default())?;
@@ -67,7 +78,7 @@ pub fn recover(root: &Path, options: &AppendOptions, extent: Extent, watch: Watc
     let end = recovery.walk(watch)?;
     if extent == Extent::Checkpoint && recovery.was_vouched_for_more() {
         drop(recovery);
-        return recover(root, options, Extent::Whole, watch);
+        return recover_once(root, options, Extent::Whole, watch);
     }
     recovery.done.log_end = end;
     recovery.done.cut_bytes = log_end::cut(store.log(), end)?;
