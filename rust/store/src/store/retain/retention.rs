@@ -172,7 +172,9 @@ impl Retention {
     pub fn tick(&self, owner: &dyn Owner, clock: Clock) -> Result<()> {
         let Some(options) = &self.options else { return Ok(()) };
         let Ok(mut runner) = self.runner.try_lock() else { return Ok(()) };
-        let is_look = clock.steady_ms >= runner.next_look_ms;
+        // who is refused asks again soon
+        let is_refused = self.too_full.load(Ordering::Relaxed) > 0;
+        let is_look = is_refused || clock.steady_ms >= runner.next_look_ms;
         let is_run = clock.steady_ms >= runner.next_run_ms;
         if !is_look && !is_run {
             return Ok(());
@@ -237,4 +239,35 @@ impl Retention {
 fn remove(file: &Removable) -> Result<()> {
     disk::remove_file(&file.path)?;
     file.path.parent().map_or(Ok(()), sync_directory)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct NothingWritten;
+
+    impl Owner for NothingWritten {
+        fn in_use(&self) -> Result<InUse> {
+            Ok(InUse::default())
+        }
+        fn flush(&self) -> Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn messages_are_taken_with_the_first_tick_that_finds_room() {
+        let dir = tempfile::tempdir().expect("dir");
+        let options = RetainOptions { warning_percent: 99, ..RetainOptions::default() };
+        let retention = Retention::new(dir.path(), Some(options), 0);
+        for name in ["commitlog", "consumequeue"] {
+            std::fs::create_dir(dir.path().join(name)).expect("made");
+        }
+        let full = Situation { clock: Clock::now(), used_percent: Some(100), manual: false };
+        retention.run(&NothingWritten, full).expect("nothing to do");
+        retention.check_writable().expect_err("too full");
+        retention.tick(&NothingWritten, Clock::now()).expect("looked");
+        retention.check_writable().expect("room");
+    }
 }
