@@ -153,7 +153,7 @@ def _figures(tables: BrokerTables) -> dict[int, Processor]:
         tables.root,
         tables.live,
         tables.store_stats,
-        schedule=lambda: tables.schedule.running_stats() | dict(tables.integrity.runtime_info()),
+        schedule=tables.schedule.running_stats,
         unflushed=tables.unflushed,
         now=tables.now,
     )

@@ -20,7 +20,6 @@ from rmqfast.broker.configuration.config import BrokerConfig
 from rmqfast.broker.configuration.configuration import Configuration
 from rmqfast.broker.delay.delay_levels import DelayLevels
 from rmqfast.broker.delay.schedule import ScheduleMessageService
-from rmqfast.broker.integrity import Integrity
 from rmqfast.broker.internal_appends import InternalAppends
 from rmqfast.broker.messages.preparation import Preparation
 from rmqfast.broker.metadata import Metadata
@@ -142,7 +141,6 @@ class BrokerTables:
         self.live = self.store.live
         self.data_plane = NativeDataPlane(self.store.appender, mailbox, self._options(config))
         self.data_plane.set_permission(config.number("brokerPermission"))
-        self.integrity = Integrity(self.data_plane)
         self.appends = InternalAppends(
             self.store,
             self.data_plane,

@@ -239,26 +239,6 @@ impl DataPlane {
         Ok(())
     }
 
-    /// Why nothing can be stored any more, until the broker is started anew; `None` while all is well.
-    #[getter]
-    fn failure(&self) -> Option<String> {
-        self.inner.ground().appender.failure()
-    }
-
-    /// How many messages pulls could not give, as no sound record is where it should be.
-    #[getter]
-    fn harmed(&self) -> u64 {
-        self.inner.ground().live.harm().count()
-    }
-
-    /// Those of them that were not taken yet: topic, queue, queue offset, offset and size of the record.
-    fn take_harmed(&self) -> Vec<(String, i32, i64, i64, i32)> {
-        let row = |one: rmqfast_store::store::serve::Harmed| {
-            (one.topic.into(), one.queue_id, one.queue_offset, one.physical_offset, one.size)
-        };
-        self.inner.ground().live.harm().take().into_iter().map(row).collect()
-    }
-
     /// Bytes of the log that are not on the disk yet.
     #[getter]
     fn unflushed(&self) -> u64 {

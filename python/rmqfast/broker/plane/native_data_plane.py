@@ -126,20 +126,6 @@ class NativeDataPlane:
         self.native.set_options(options)
 
     @property
-    def failure(self) -> str | None:
-        """Why nothing can be stored any more, until the broker is started anew; None while all is well."""
-        return self.native.failure
-
-    @property
-    def harmed(self) -> int:
-        """How many messages pulls could not give, as no sound record is where it should be."""
-        return self.native.harmed
-
-    def take_harmed(self) -> list[tuple[str, int, int, int, int]]:
-        """Those of them that were not taken yet: topic, queue, queue offset, offset and size of the record."""
-        return self.native.take_harmed()
-
-    @property
     def unflushed(self) -> int:
         """Bytes of the log that are not on the disk yet."""
         return self.native.unflushed

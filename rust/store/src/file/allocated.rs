@@ -9,9 +9,9 @@ use memmap2::MmapMut;
 use rustix::fs::{FallocateFlags, fallocate, fstatfs, statvfs};
 use rustix::io::Errno;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Seek};
+use std::io;
 use std::ops::Range;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 /// `f_type` of ext4, XFS and tmpfs, where a write to an allocated block finds room. Others may write to a copy.
@@ -121,45 +121,6 @@ impl Allocated {
     /// [`Error::Io`]; then nobody knows what is on the disk.
     pub fn sync(&self) -> Result<()> {
         disk::call(Call::Sync, &self.path, || self.file.sync_data())
-    }
-
-    /// Whether the file is the one of its name, and `len` bytes long, as a file of this process is until it removes it.
-    ///
-    /// # Errors
-    /// [`Error::Io`], which says what another process has done to it.
-    pub fn check_whole(&self, len: u64) -> Result<()> {
-        let harmed = |what: &str| Err(Error::io(&self.path, io::Error::other(format!("another process has {what}"))));
-        let held = self.file.metadata().map_err(|e| Error::io(&self.path, e))?;
-        if held.len() < len {
-            return harmed(&format!("shortened the file to {} bytes, and what was in them is lost", held.len()));
-        }
-        match fs::metadata(&self.path) {
-            Ok(named) if (named.dev(), named.ino()) == (held.dev(), held.ino()) => Ok(()),
-            Ok(_) => harmed("put another file in the place of this one, and what was in it is lost"),
-            Err(e) if e.kind() == io::ErrorKind::NotFound => harmed("removed the file"),
-            Err(e) => Err(Error::io(&self.path, e)),
-        }
-    }
-
-    /// Writes the file back under its name, if another process has removed it: what is in it is there as long as it is open.
-    /// Returns whether it was removed.
-    ///
-    /// # Errors
-    /// [`Error::Io`], as for a full disk; then it is not back.
-    pub fn write_back(&self) -> Result<bool> {
-        if self.path.exists() {
-            return Ok(false);
-        }
-        let copy = self.path.with_extension("back");
-        let copied = Self::create_with(&copy, |into| {
-            let (mut from, mut into) = (&self.file, into);
-            from.rewind()?;
-            io::copy(&mut from, &mut into).map(drop)
-        })?;
-        copied.sync()?;
-        disk::rename(&copy, &self.path)?;
-        self.path.parent().map_or(Ok(()), disk::sync_directory)?;
-        Ok(true)
     }
 
     /// Maps the whole file for writing.

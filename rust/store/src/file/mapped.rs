@@ -63,8 +63,6 @@ impl Mapped {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::file::mmap::ReadMap;
-    use std::fs::File;
 
     #[test]
     fn what_is_written_is_in_the_file_with_a_map_and_without() {
@@ -81,43 +79,6 @@ mod tests {
             assert_eq!((&bytes[4_089..4_101], &bytes[9_998..]), (&b"\x000123456789\0"[..], &b"ab"[..]));
             assert_eq!(bytes.len(), 10_000);
         }
-    }
-
-    #[test]
-    fn a_file_that_another_process_shortens_is_an_error_and_no_signal() {
-        let dir = tempfile::tempdir().expect("dir");
-        let path = dir.path().join("a");
-        let mut file = Mapped::new(Allocated::create(&path, 100_000).expect("created")).expect("made");
-        file.write(b"before", 50_000, 0..1).expect("written");
-        let read = ReadMap::new(&File::open(&path).expect("opened")).expect("mapped");
-        assert_eq!(read.slice(50_000, 6), Some(&b"before"[..]));
-        File::options().write(true).open(&path).and_then(|file| file.set_len(10_000)).expect("shortened");
-        assert_eq!(read.slice(60_000, 3).map(<[u8]>::to_vec), Some(vec![0; 3]), "once, and then it is known");
-        assert_eq!(read.slice(0, 3), None);
-        let error = file.write(b"behind", 70_000, 0..1).expect_err("lost").to_string();
-        assert!(error.contains("another process has shortened the file"), "{error}");
-        file.write(b"x", 0, 0..1).expect_err("it stays lost");
-        let error = file.file().check_whole(100_000).expect_err("short").to_string();
-        assert!(error.contains("shortened the file to 10000 bytes"), "{error}");
-    }
-
-    #[test]
-    fn a_file_that_another_process_removes_is_written_back() {
-        let dir = tempfile::tempdir().expect("dir");
-        let path = dir.path().join("a");
-        let mut file = Mapped::new(Allocated::create(&path, 10_000).expect("created")).expect("made");
-        file.write(b"before", 5_000, 0..1).expect("written");
-        file.file().check_whole(10_000).expect("whole");
-        assert!(!file.file().write_back().expect("nothing to do"));
-        std::fs::remove_file(&path).expect("removed");
-        file.write(b"after", 6_000, 0..1).expect("written");
-        let error = file.file().check_whole(10_000).expect_err("gone").to_string();
-        assert!(error.contains("another process has removed the file"), "{error}");
-        assert!(file.file().write_back().expect("written"));
-        let bytes = std::fs::read(&path).expect("read");
-        assert_eq!((bytes.len(), &bytes[5_000..5_006], &bytes[6_000..6_005]), (10_000, &b"before"[..], &b"after"[..]));
-        let error = file.file().check_whole(10_000).expect_err("another one").to_string();
-        assert!(error.contains("put another file in the place"), "{error}");
     }
 
     #[test]

@@ -3,7 +3,6 @@
 //!
 //! A map of a file that somebody truncates kills the process with SIGBUS, so maps are only made on request
 //! ([`Io::Mmap`](super::Io)), for stores that nobody else touches, and of files that this process owns.
-use super::guard::Guard;
 use memmap2::{Advice, Mmap, MmapMut, MmapOptions, MmapRaw};
 use std::fs::File;
 use std::io;
@@ -37,8 +36,6 @@ pub fn map_mut(file: &File) -> io::Result<MmapMut> {
 /// A map of a file that this process owns and appends to: read while others write behind what is read.
 #[derive(Debug)]
 pub struct ReadMap {
-    /// Before the map: it is given up first.
-    guard: Guard,
     map: MmapRaw,
 }
 
@@ -48,20 +45,15 @@ impl ReadMap {
     /// # Errors
     /// What the operating system says.
     pub fn new(file: &File) -> io::Result<Self> {
-        let map = MmapOptions::new().map_raw_read_only(file)?;
-        Ok(Self { guard: Guard::new(map.as_ptr(), map.len()), map })
+        Ok(Self { map: MmapOptions::new().map_raw_read_only(file)? })
     }
 
-    /// The bytes at `at`, of which all must have been published; `None` past the end of the file, and of a file that another
-    /// process has shortened. Where that happens while they are read, the rest are zeroes.
+    /// The bytes at `at`, of which all must have been published; `None` past the end of the file.
     #[inline]
     pub fn slice(&self, at: u64, len: usize) -> Option<&[u8]> {
         at.checked_add(len as u64).filter(|end| *end <= self.map.len() as u64)?;
-        if self.guard.is_lost() {
-            return None;
-        }
-        // SAFETY: all of it lies inside the map. What is published was written before and is never written again: who asks keeps
-        // to what the owner has published. Of a file that another process shortens, the guard has zeroes read.
+        // SAFETY: all of it lies inside the map. What is published was written before and is never written again, and an owned
+        // file is never shortened: who asks keeps to what the owner has published.
         Some(unsafe { std::slice::from_raw_parts(self.map.as_ptr().add(at as usize), len) })
     }
 }
@@ -69,8 +61,6 @@ impl ReadMap {
 /// A map that one owner writes to, while its pages may be made ready from elsewhere.
 #[derive(Debug)]
 pub struct WriteMap {
-    /// Before the map: it is given up first.
-    guard: Guard,
     map: Arc<MmapRaw>,
 }
 
@@ -86,14 +76,13 @@ impl WriteMap {
     /// # Errors
     /// What the operating system says.
     pub fn new(file: &File) -> io::Result<Self> {
-        let map = MmapRaw::map_raw(file)?;
-        Ok(Self { guard: Guard::new(map.as_ptr(), map.len()), map: map.into() })
+        Ok(Self { map: MmapRaw::map_raw(file)?.into() })
     }
 
     /// Writes `bytes` at `at`, those of `last` after all others: whoever reads the file meanwhile and finds them finds all.
     ///
     /// # Errors
-    /// What does not fit into the file; a file that another process has shortened.
+    /// What does not fit into the file.
     pub fn write(&mut self, bytes: &[u8], at: u64, last: Range<usize>) -> io::Result<()> {
         let end = at.checked_add(bytes.len() as u64).filter(|end| *end <= self.map.len() as u64);
         if end.is_none() || last.start > last.end || last.end > bytes.len() {
@@ -103,11 +92,7 @@ impl WriteMap {
         self.copy(&bytes[last.end..], at as usize + last.end);
         fence(Ordering::Release);
         self.copy(&bytes[last.clone()], at as usize + last.start);
-        // asked last: a part that is gone is found by the copy
-        match self.guard.is_lost() {
-            true => Err(io::Error::other("another process has shortened the file, and what is written to it is lost")),
-            false => Ok(()),
-        }
+        Ok(())
     }
 
     fn copy(&mut self, bytes: &[u8], at: usize) {

@@ -61,7 +61,7 @@ impl Flusher {
         }
         self.flush_in_turn(|| {
             let (log, position) = take()?;
-            self.sync_log(&log, &|| take().map(drop)).map(|()| position)
+            log.sync().map(|()| position)
         })
     }
 
@@ -74,32 +74,12 @@ impl Flusher {
         self.is_served(u64::MAX, None)?;
         self.flush_in_turn(|| {
             let written = take()?;
-            self.sync_log(&written.log, &|| take().map(drop))?;
+            written.log.sync()?;
             written.lists.sync()?;
             let mut checkpoint = self.checkpoint.lock().unwrap_or_else(PoisonError::into_inner);
             checkpoint.write(written.stored_until, written.indexed_until)?;
             Ok(written.position)
         })
-    }
-
-    /// Waits for the log. Where that fails nothing is appended from then on, and files that another process has removed are
-    /// written back: what was acknowledged is in them.
-    fn sync_log(&self, log: &Unsynced, others: &dyn Fn() -> Result<()>) -> Result<()> {
-        let Err(error) = log.sync() else { return Ok(()) };
-        self.fail(&error);
-        // whoever was appending is done, and is in the files, once others can take what was written
-        let _ = others();
-        match log.write_back() {
-            Ok(back) if back.is_empty() => Err(error),
-            Ok(_) => Err(self.failed(format!("{error}; the file was written back, with all that was acknowledged"))),
-            Err(failed) => Err(self.failed(format!("{error}; it could not be written back: {failed}"))),
-        }
-    }
-
-    /// Says more of a failure that was noted.
-    fn failed(&self, reason: String) -> Error {
-        self.progress().failure = Some(reason.clone());
-        Error::NotWritable { path: self.root.clone(), reason }
     }
 
     /// Runs `work`, which removes what could be waited for, while nobody waits for the disk.

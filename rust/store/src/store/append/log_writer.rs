@@ -310,10 +310,9 @@ impl LogWriter {
 
     /// Hands over what was written since the last call. Returns the offset up to which that reaches.
     pub fn unsynced(&mut self, out: &mut Unsynced) -> u64 {
-        let len = self.file_size;
-        self.unsynced.drain(..).for_each(|file| out.retire(file, len));
+        self.unsynced.drain(..).for_each(|file| out.retire(file));
         if let Some(current) = self.current.as_ref().filter(|_| std::mem::take(&mut self.dirty)) {
-            out.log(current.file.file().clone(), len);
+            out.file(current.file.file().clone());
         }
         if std::mem::take(&mut self.created) {
             out.directory(self.directory.clone());

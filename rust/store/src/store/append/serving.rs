@@ -50,11 +50,6 @@ impl Appender {
         self.store.flusher.commit(position, timeout, &|| self.store.unsynced_log())
     }
 
-    /// Why nothing can be appended any more, until the store is opened anew.
-    pub fn failure(&self) -> Option<String> {
-        self.store.flusher.check_failure().err().map(|error| error.to_string())
-    }
-
     /// Offset up to which the log is known to be on the disk.
     pub fn flushed_to(&self) -> u64 {
         self.store.flusher.flushed_to()

@@ -15,8 +15,6 @@ const MANY: usize = 256;
 #[derive(Debug, Default)]
 pub struct Unsynced {
     open: Vec<Arc<Allocated>>,
-    /// Files of the log, and how long they are: what is acknowledged is in them.
-    log: Vec<(Arc<Allocated>, u64)>,
     retired: Vec<Mapped>,
     closed: BTreeSet<PathBuf>,
     directories: BTreeSet<PathBuf>,
@@ -28,14 +26,9 @@ impl Unsynced {
         self.open.push(file);
     }
 
-    /// Adds a file of the log, which has to be there still, `len` bytes long.
-    pub fn log(&mut self, file: Arc<Allocated>, len: u64) {
-        self.log.push((file, len));
-    }
-
-    /// Adds a file of the log that is not written to any more; its map goes with this, as that may take a while.
-    pub fn retire(&mut self, file: Mapped, len: u64) {
-        self.log(file.file().clone(), len);
+    /// Adds a file that is not written to any more; its map goes with this, as that may take a while.
+    pub fn retire(&mut self, file: Mapped) {
+        self.open.push(file.file().clone());
         self.retired.push(file);
     }
 
@@ -54,27 +47,12 @@ impl Unsynced {
     /// # Errors
     /// [`crate::Error::Io`]; then nobody knows what is on the disk.
     pub fn sync(&self) -> Result<()> {
-        self.log.iter().try_for_each(|(file, len)| file.sync().and_then(|()| file.check_whole(*len)))?;
         if self.open.len() + self.closed.len() + self.directories.len() > MANY {
             return self.sync_file_systems();
         }
         self.open.iter().try_for_each(|file| file.sync())?;
         self.closed.iter().try_for_each(|path| Allocated::open(path)?.sync())?;
         self.directories.iter().try_for_each(|directory| sync_directory(directory))
-    }
-
-    /// Writes back the files of the log that another process has removed. Returns their names.
-    ///
-    /// # Errors
-    /// [`crate::Error::Io`].
-    pub fn write_back(&self) -> Result<Vec<PathBuf>> {
-        let mut written = Vec::new();
-        for (file, _) in &self.log {
-            if file.write_back()? {
-                written.push(file.path().to_path_buf());
-            }
-        }
-        Ok(written)
     }
 
     /// Waits once for each file system, which takes what others write along, and is a hundred times as fast as a wait for each of

@@ -1,7 +1,6 @@
 //! A pull from a live queue: units and records come from maps, records go straight to who asked.
 //!
 //! Source: `DefaultMessageStore.getMessage`.
-use super::harm::Harmed;
 use super::live_log::{LiveLog, PROOF_LEN, record_in};
 use super::live_queue::{LiveQueue, unit_in};
 use super::map_cache::FileMap;
@@ -81,9 +80,6 @@ impl<F: PullFilter + ?Sized, R: Records> PullSource for Source<'_, F, R> {
     fn take(&mut self, queue_offset: i64, unit: Unit) -> Result<Taken> {
         self.prefetch(queue_offset + AHEAD);
         if !unit.is_message() {
-            if unit.size == 0 {
-                self.note_harm(queue_offset, unit);
-            }
             return Ok(Taken::Gone(None));
         }
         let (offset, len) = (unit.physical_offset as u64, unit.size as usize);
@@ -96,10 +92,7 @@ impl<F: PullFilter + ?Sized, R: Records> PullSource for Source<'_, F, R> {
         let Some(file) = &self.records else {
             return Ok(Taken::Gone(Some(behind_file(offset, self.log.file_size()))));
         };
-        let Some(record) = record_in(file, offset, len) else {
-            self.note_harm(queue_offset, unit);
-            return Ok(Taken::Gone(None));
-        };
+        let Some(record) = record_in(file, offset, len) else { return Ok(Taken::Gone(None)) };
         if self.filter.reads_messages()
             && !Message::decode(record).is_some_and(|message| self.filter.matches_message(&message))
         {
@@ -111,16 +104,6 @@ impl<F: PullFilter + ?Sized, R: Records> PullSource for Source<'_, F, R> {
 }
 
 impl<F: ?Sized, R> Source<'_, F, R> {
-    /// Notes that what a unit leads to is no sound record, unless it became old meanwhile.
-    #[cold]
-    fn note_harm(&self, queue_offset: i64, unit: Unit) {
-        let (topic, queue_id) = (self.queue.topic().into(), self.queue.queue_id());
-        if unit.size == 0 || unit.physical_offset >= self.log.min_offset() as i64 {
-            let (physical_offset, size) = (unit.physical_offset, unit.size);
-            self.log.harm().note(Harmed { topic, queue_id, queue_offset, physical_offset, size });
-        }
-    }
-
     /// Has the processor load what proves the record at a queue offset, if that is in the file of the one before.
     #[inline]
     fn prefetch(&self, queue_offset: i64) {

@@ -3,7 +3,6 @@
 //! Source: `DefaultMessageStore`: what a broker asks it beside appending.
 use super::arrival::Arrivals;
 use super::get_message::{Pulled, get_message};
-use super::harm::Harm;
 use super::key_query::{KeyFound, LiveIndex};
 use super::live_log::{LiveLog, LiveRecord};
 use super::live_queue::LiveQueue;
@@ -50,11 +49,6 @@ impl Live {
     /// All queues that have messages or had some.
     pub fn queues(&self) -> Vec<Arc<LiveQueue>> {
         self.parts.queues.all()
-    }
-
-    /// The messages that pulls could not give.
-    pub fn harm(&self) -> &Harm {
-        self.parts.log.harm()
     }
 
     /// Messages of a queue from `offset` on, as a broker gives them: whole records, which go to `out` one after the other.

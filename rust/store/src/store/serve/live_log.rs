@@ -1,7 +1,6 @@
 //! The log as far as it is published: records by physical offset.
 //!
 //! Source: `CommitLog.getMessage`, `getData`, `getMinOffset`, `getMaxOffset`, `pickupStoreTimestamp`.
-use super::harm::Harm;
 use super::map_cache::{FileMap, MapCache};
 use crate::Result;
 use crate::format::cursor::{i32_at, i64_at};
@@ -20,7 +19,6 @@ pub struct LiveLog {
     files: MapCache,
     min_offset: AtomicU64,
     end: AtomicU64,
-    harm: Harm,
 }
 
 /// A whole record, in the log's own map.
@@ -35,7 +33,7 @@ impl LiveLog {
     /// A log that ends at `end`.
     pub fn new(directory: PathBuf, file_size: u64, end: u64) -> Self {
         let files = MapCache::new(directory, file_size, Arc::default());
-        Self { files, min_offset: AtomicU64::new(0), end: AtomicU64::new(end), harm: Harm::default() }
+        Self { files, min_offset: AtomicU64::new(0), end: AtomicU64::new(end) }
     }
 
     /// Offset of the first byte that is still there.
@@ -47,11 +45,6 @@ impl LiveLog {
     #[inline]
     pub fn end(&self) -> u64 {
         self.end.load(Ordering::Acquire)
-    }
-
-    /// The messages that pulls could not give.
-    pub fn harm(&self) -> &Harm {
-        &self.harm
     }
 
     /// Bytes of a file.

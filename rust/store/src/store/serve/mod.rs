@@ -11,13 +11,11 @@
 //! pull_filter  what a pull takes; places where its records go
 //! get_message  a pull, by the rules of store/pull
 //! time         offsets and store times; key_query the index
-//! harm         messages that a pull could not give
 //! arrival      who is told of what was appended
 //! live         the façade
 //! ```
 pub mod arrival;
 pub mod get_message;
-pub mod harm;
 pub mod key_query;
 pub mod live;
 pub mod live_log;
@@ -30,7 +28,6 @@ pub mod time;
 
 pub use arrival::{Arrival, ArrivalListener};
 pub use get_message::Pulled;
-pub use harm::{Harm, Harmed};
 pub use key_query::KeyFound;
 pub use live::Live;
 pub use live_log::{LiveLog, LiveRecord};
