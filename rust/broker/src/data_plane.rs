@@ -57,7 +57,7 @@ impl DataPlane {
         ground.appender.set_arrival_listener(Some(Arc::new(Arrivals(Arc::downgrade(&ground)))));
         let waiting = ground.clone();
         let waits = std::thread::Builder::new().name("rmqfast-flush-waits".into());
-        let waits = waits.spawn(move || waiting.flush_waits.run(&waiting.appender, &waiting.options, flush.1))?;
+        let waits = waits.spawn(move || waiting.flush_waits.run(&waiting, flush.1))?;
         Ok(Self { ground, waits: Some(waits).into() })
     }
 

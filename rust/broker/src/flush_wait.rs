@@ -2,12 +2,13 @@
 //!
 //! Source: `CommitLog.submitFlushRequest`, `GroupCommitService`.
 use crate::code::response;
+use crate::ground::Ground;
 use crate::options::BrokerOptions;
 use crate::reply::Reply;
 use rmqfast_remoting::{Answer, Header, Value};
 use rmqfast_store::format::host::Host;
 use rmqfast_store::format::message_id::OffsetMessageId;
-use rmqfast_store::store::append::{Appender, Place};
+use rmqfast_store::store::append::Place;
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -53,6 +54,11 @@ impl Stored {
     }
 }
 
+fn refuse(remark: &str, answer: &Answer) {
+    let code = response::SERVICE_NOT_AVAILABLE;
+    answer.send(&Header { code, remark: Some(remark), ..Header::response(answer.serialize_type) }, b"");
+}
+
 #[derive(Debug)]
 struct Waiting {
     position: u64,
@@ -75,11 +81,17 @@ impl FlushWaits {
     }
 
     /// Waits for the disk again and again, until [`close`](Self::close).
-    pub fn run(&self, appender: &Appender, options: &BrokerOptions, timeout: Duration) {
+    pub fn run(&self, ground: &Ground, timeout: Duration) {
+        let options = &ground.options;
         while let Some(waiting) = self.take() {
             let position = waiting.iter().map(|waiting| waiting.position).max().unwrap_or_default();
-            let code = match appender.wait_flushed(position, Some(timeout)) {
+            let code = match ground.appender.wait_flushed(position, Some(timeout)) {
                 Ok(()) => response::SUCCESS,
+                // what is flushed may not be what was appended
+                Err(_) if ground.appender.harm().is_some() => {
+                    waiting.iter().for_each(|waiting| refuse(&ground.not_available(), &waiting.answer));
+                    continue;
+                }
                 Err(_) => response::FLUSH_DISK_TIMEOUT,
             };
             waiting.iter().for_each(|waiting| waiting.stored.send(code, options, &waiting.answer));

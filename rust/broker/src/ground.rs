@@ -126,6 +126,9 @@ impl Ground {
 
     /// Why nothing is stored.
     pub fn not_available(&self) -> String {
+        if let Some((path, reason)) = self.appender.harm() {
+            return format!("service not available now. {}: {reason}", path.display());
+        }
         let usage = self.disk_usage.read().unwrap_or_else(PoisonError::into_inner);
         format!(
             "service not available now. It may be caused by one of the following reasons: the broker's disk is full [{usage}], messages are put to the slave, message store has been shut down, etc."

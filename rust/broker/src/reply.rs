@@ -1,4 +1,5 @@
 //! The answer to one request, in the making.
+use crate::code::response;
 use rmqfast_remoting::{Body, Command, Header, Outgoing, SerializeType, Value};
 use rmqfast_store::store::serve::Places;
 
@@ -18,6 +19,10 @@ impl Body for InLog {
 
     fn piece(&self, number: usize) -> Option<&[u8]> {
         self.0.piece(number)
+    }
+
+    fn is_whole(&self) -> bool {
+        self.0.are_whole()
     }
 }
 
@@ -49,9 +54,14 @@ impl<'a> Reply<'a> {
         if !self.is_oneway {
             let remark = Some(remark);
             let header = Header { code, remark, fields, opaque: self.opaque, ..Header::response(self.serialize_type) };
+            let start = self.out.frames().len();
             header.write_before(records.bytes(), self.out.frames());
             if records.bytes() < LARGE {
                 records.write(self.out.frames());
+                if !records.are_whole() {
+                    self.out.frames().truncate(start);
+                    self.end(response::SYSTEM_ERROR, "a file of the commit log was cut off while it was read");
+                }
             } else {
                 self.out.push_body(Box::new(InLog(std::mem::take(records))));
             }

@@ -26,6 +26,11 @@ pub trait Body: fmt::Debug + Send + Sync {
 
     /// The piece of that number; `None` behind the last.
     fn piece(&self, number: usize) -> Option<&[u8]>;
+
+    /// Whether the pieces are still what they were; where not, the connection ends before what was read of them is written.
+    fn is_whole(&self) -> bool {
+        true
+    }
 }
 
 /// Frames, one behind the other.
@@ -76,7 +81,7 @@ impl Outgoing {
     /// Writes all of it; `written` counts the bytes as they go.
     ///
     /// # Errors
-    /// Those of the socket.
+    /// Those of the socket; a body that is not what it was.
     pub(crate) async fn write(&self, io: &mut (impl AsyncWrite + Unpin), written: &AtomicU64) -> io::Result<()> {
         if self.bodies.is_empty() {
             return write_both(io, &self.frames, &[], written).await;
@@ -89,6 +94,10 @@ impl Outgoing {
             if gathered.is_empty() && direct.is_empty() {
                 GATHERED.set(gathered);
                 return Ok(());
+            }
+            if !self.bodies.iter().all(|(_, body)| body.is_whole()) {
+                GATHERED.set(gathered);
+                return Err(io::Error::other("what was to be written is not there any more"));
             }
             write_both(io, &gathered, direct, written).await?;
         }
@@ -210,6 +219,37 @@ mod tests {
         assert_eq!((written(&gathered, 3), gathered.len()), (all.clone(), all.len()));
         gathered.clear();
         assert!(gathered.is_empty() && written(&gathered, 3).is_empty());
+    }
+
+    #[derive(Debug)]
+    struct Torn(Pieces);
+
+    impl Body for Torn {
+        fn bytes(&self) -> usize {
+            self.0.bytes()
+        }
+
+        fn piece(&self, number: usize) -> Option<&[u8]> {
+            self.0.piece(number)
+        }
+
+        fn is_whole(&self) -> bool {
+            false
+        }
+    }
+
+    #[test]
+    fn a_body_that_is_not_what_it_was_is_not_written() {
+        for size in [10, DIRECT] {
+            let mut outgoing = Outgoing::default();
+            outgoing.frames().extend_from_slice(b"a");
+            outgoing.push_body(Box::new(Torn(Pieces(vec![vec![0; size]]))));
+            let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+            let (mut near, _far) = tokio::io::duplex(1 << 20);
+            let count = AtomicU64::new(0);
+            runtime.block_on(outgoing.write(&mut near, &count)).expect_err("not whole");
+            assert_eq!(count.load(Ordering::Relaxed), 0);
+        }
     }
 
     #[test]

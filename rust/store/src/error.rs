@@ -110,6 +110,20 @@ impl Error {
         Self::Io { path: path.as_ref().to_path_buf(), source }
     }
 
+    /// A file of an open store that another process has changed: nothing may follow what stands there.
+    pub fn harmed(path: impl AsRef<Path>, what: impl std::fmt::Display) -> Self {
+        let reason = format!(
+            "another process has changed the file: {what}; nothing is appended any more. Close the store, and open it again: that \
+             recovers what is left"
+        );
+        Self::NotWritable { path: path.as_ref().to_path_buf(), reason }
+    }
+
+    /// Whether a file or a directory is not there.
+    pub fn is_not_found(&self) -> bool {
+        matches!(self, Self::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
+    }
+
     /// Whether a disk has no room left, or this user may take no more of it.
     pub fn is_disk_full(&self) -> bool {
         match self {

@@ -3,10 +3,9 @@
 //!
 //! Source: `MappedFile.init`, which creates at full length but sparse.
 use super::disk::{self, Call};
-use super::mmap::{self, WriteMap};
+use super::mmap::{OwnedMap, WriteMap};
 use crate::{Error, Result};
-use memmap2::MmapMut;
-use rustix::fs::{FallocateFlags, fallocate, fstatfs, statvfs};
+use rustix::fs::{FallocateFlags, SeekFrom, fallocate, fstatfs, seek, statvfs};
 use rustix::io::Errno;
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -75,6 +74,47 @@ impl Allocated {
         disk::call(Call::Write, &self.path, || self.file.write_all_at(bytes, at))
     }
 
+    /// The eight bytes at `at`; `None` past the end of the file.
+    pub fn word(&self, at: u64) -> Option<[u8; 8]> {
+        let mut word = [0; 8];
+        self.file.read_exact_at(&mut word, at).ok().map(|()| word)
+    }
+
+    /// Fills `out` with the bytes from `at` on.
+    ///
+    /// # Errors
+    /// [`Error::Io`], also where there are fewer.
+    pub fn read(&self, out: &mut [u8], at: u64) -> Result<()> {
+        self.file.read_exact_at(out, at).map_err(|e| Error::io(&self.path, e))
+    }
+
+    /// What the file system stores of the first `len` bytes; all of it where it does not know its holes.
+    pub fn stored(&self, len: u64) -> Vec<Range<u64>> {
+        let mut stored = Vec::new();
+        let mut at = 0;
+        while at < len {
+            let start = match seek(&self.file, SeekFrom::Data(at)) {
+                Ok(start) => start.min(len),
+                Err(Errno::NXIO) => break,
+                Err(_) => at,
+            };
+            at = seek(&self.file, SeekFrom::Hole(start)).map_or(len, |end| end.clamp(start, len));
+            stored.extend((start < at).then_some(start..at));
+            if start == len {
+                break;
+            }
+        }
+        stored
+    }
+
+    /// What the operating system says of the file, whatever its name leads to by now.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn metadata(&self) -> Result<fs::Metadata> {
+        self.file.metadata().map_err(|e| Error::io(&self.path, e))
+    }
+
     /// Makes a file that is shorter `len` bytes long, with zeroes that have no blocks.
     ///
     /// # Errors
@@ -127,8 +167,8 @@ impl Allocated {
     ///
     /// # Errors
     /// [`Error::Io`].
-    pub fn map(&self) -> Result<MmapMut> {
-        mmap::map_mut(&self.file).map_err(|e| Error::io(&self.path, e))
+    pub fn map(&self) -> Result<OwnedMap> {
+        OwnedMap::new(&self.file).map_err(|e| Error::io(&self.path, e))
     }
 
     /// Maps the file to be appended to; `None` where the file system does not promise room for allocated blocks.

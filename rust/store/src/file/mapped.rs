@@ -8,7 +8,7 @@
 use super::Allocated;
 use super::disk::{self, Call};
 use super::mmap::{Pages, WriteMap};
-use crate::Result;
+use crate::{Error, Result};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -51,6 +51,53 @@ impl Mapped {
         match &mut self.map {
             Some(map) => disk::call(Call::Write, self.file.path(), || map.write(bytes, at, last)),
             None => self.file.write(bytes, at),
+        }
+    }
+
+    /// Looks whether what was written before `end` is in the file, which was `len` bytes long: not where another process cut it off.
+    ///
+    /// # Errors
+    /// [`Error::NotWritable`], [`Error::Io`].
+    #[inline]
+    pub fn check(&self, end: u64, len: u64) -> Result<()> {
+        match self.map.as_ref().and_then(|map| map.has(end)) {
+            Some(true) => Ok(()),
+            _ => self.check_len(len),
+        }
+    }
+
+    #[cold]
+    fn check_len(&self, len: u64) -> Result<()> {
+        match self.file.metadata()?.len() {
+            now if now < len || self.is_lost() => Err(self.cut_off(len, now)),
+            _ => Ok(()),
+        }
+    }
+
+    /// As [`check`](Self::check), for what can be made anew: only whether a write fell on pages that are gone.
+    ///
+    /// # Errors
+    /// As [`check`](Self::check).
+    #[inline]
+    pub fn check_lost(&self, len: u64) -> Result<()> {
+        if self.is_lost() { self.check_len(len) } else { Ok(()) }
+    }
+
+    #[inline]
+    fn is_lost(&self) -> bool {
+        self.map.as_ref().is_some_and(WriteMap::is_lost)
+    }
+
+    fn cut_off(&self, len: u64, now: u64) -> Error {
+        Error::harmed(self.file.path(), format!("expected {len} bytes, got {now}"))
+    }
+
+    /// The eight bytes at `at`, as they are in the file now.
+    #[inline]
+    pub fn word(&self, at: u64) -> Option<[u8; 8]> {
+        match &self.map {
+            Some(map) => map.word(at),
+            None => self.file.word(at),
         }
     }
 

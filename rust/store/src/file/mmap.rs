@@ -2,11 +2,13 @@
 //! Maps of whole files, and the prefetch that makes a scan of them fast.
 //!
 //! A map of a file that somebody truncates kills the process with SIGBUS, so maps are only made on request
-//! ([`Io::Mmap`](super::Io)), for stores that nobody else touches, and of files that this process owns.
+//! ([`Io::Mmap`](super::Io)), for stores that nobody else touches, and of files that this process owns: those are
+//! [guarded](super::guard).
+use super::guard::{Guard, page_size};
 use memmap2::{Advice, Mmap, MmapMut, MmapOptions, MmapRaw};
 use std::fs::File;
 use std::io;
-use std::ops::Range;
+use std::ops::{Deref, DerefMut, Range};
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 
@@ -23,19 +25,52 @@ pub fn map(file: &File) -> io::Result<Option<Mmap>> {
     unsafe { Mmap::map(file) }.map(Some)
 }
 
-/// Maps the whole of `file` for writing; what is written is in the file at once, for every other process, too.
-///
-/// # Errors
-/// What the operating system says.
-pub fn map_mut(file: &File) -> io::Result<MmapMut> {
-    // SAFETY: only a store that this process has locked is written to, so that no other owner shortens the file; its blocks
-    // were allocated when it was created. Nothing else of this process changes the bytes while the map is borrowed.
-    unsafe { MmapMut::map_mut(file) }
+/// A map of a file that this process owns, read and written as bytes; what is written is in the file at once, for every other
+/// process, too.
+#[derive(Debug)]
+pub struct OwnedMap {
+    guard: Guard,
+    map: MmapMut,
+}
+
+impl OwnedMap {
+    /// Maps the whole of `file`.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub fn new(file: &File) -> io::Result<Self> {
+        // SAFETY: only a store that this process has locked is written to, and its blocks were allocated before bytes come to
+        // them. Nothing else of this process changes the bytes while the map is borrowed. Where another process cuts the file
+        // off in spite of the lock, the guard puts zeroes in place of what is gone.
+        let map = unsafe { MmapMut::map_mut(file) }?;
+        Ok(Self { guard: Guard::new(map.as_ptr(), map.len(), true)?, map })
+    }
+
+    /// Whether pages of it were found lost: the file is shorter than it was.
+    #[inline]
+    pub fn is_lost(&self) -> bool {
+        self.guard.is_lost()
+    }
+}
+
+impl Deref for OwnedMap {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.map
+    }
+}
+
+impl DerefMut for OwnedMap {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        &mut self.map
+    }
 }
 
 /// A map of a file that this process owns and appends to: read while others write behind what is read.
 #[derive(Debug)]
 pub struct ReadMap {
+    guard: Guard,
     map: MmapRaw,
 }
 
@@ -45,15 +80,33 @@ impl ReadMap {
     /// # Errors
     /// What the operating system says.
     pub fn new(file: &File) -> io::Result<Self> {
-        Ok(Self { map: MmapOptions::new().map_raw_read_only(file)? })
+        let map = MmapOptions::new().map_raw_read_only(file)?;
+        Ok(Self { guard: Guard::new(map.as_ptr(), map.len(), false)?, map })
+    }
+
+    /// All bytes, of which others may be written meanwhile: what is made of them must not rely on what they are.
+    pub fn bytes(&self) -> &[u8] {
+        self.slice(0, self.map.len()).unwrap_or_default()
+    }
+
+    /// Whether the file still has all bytes before `end`, of those that were mapped: see [`WriteMap::has`].
+    #[inline]
+    pub fn has(&self, end: u64) -> Option<bool> {
+        has(&self.map, &self.guard, end)
+    }
+
+    /// Position of the first byte that was found lost; `u64::MAX` where none was.
+    #[inline]
+    pub fn lost_from(&self) -> u64 {
+        self.guard.lost_from() as u64
     }
 
     /// The bytes at `at`, of which all must have been published; `None` past the end of the file.
     #[inline]
     pub fn slice(&self, at: u64, len: usize) -> Option<&[u8]> {
         at.checked_add(len as u64).filter(|end| *end <= self.map.len() as u64)?;
-        // SAFETY: all of it lies inside the map. What is published was written before and is never written again, and an owned
-        // file is never shortened: who asks keeps to what the owner has published.
+        // SAFETY: all of it lies inside the map. What is published was written before and is never written again: who asks keeps
+        // to what the owner has published. Where another process cuts the file off, the guard puts zeroes in place of what is gone.
         Some(unsafe { std::slice::from_raw_parts(self.map.as_ptr().add(at as usize), len) })
     }
 }
@@ -61,6 +114,7 @@ impl ReadMap {
 /// A map that one owner writes to, while its pages may be made ready from elsewhere.
 #[derive(Debug)]
 pub struct WriteMap {
+    guard: Guard,
     map: Arc<MmapRaw>,
 }
 
@@ -76,7 +130,32 @@ impl WriteMap {
     /// # Errors
     /// What the operating system says.
     pub fn new(file: &File) -> io::Result<Self> {
-        Ok(Self { map: MmapRaw::map_raw(file)?.into() })
+        let map = MmapRaw::map_raw(file)?;
+        Ok(Self { guard: Guard::new(map.as_ptr(), map.len(), true)?, map: map.into() })
+    }
+
+    /// Whether the file still has all bytes before `end`, told without a system call; `None` where `end` is in the last page, which
+    /// does not tell.
+    ///
+    /// Bytes behind the end of a file, but in its last page, are written without a signal, and are gone. So the next page is
+    /// touched: it is there only if the file goes on behind the page that was written.
+    #[inline]
+    pub fn has(&self, end: u64) -> Option<bool> {
+        has(&self.map, &self.guard, end)
+    }
+
+    /// Whether pages of it were found lost: the file is shorter than it was.
+    #[inline]
+    pub fn is_lost(&self) -> bool {
+        self.guard.is_lost()
+    }
+
+    /// The eight bytes at `at`, as they are in the file now; `None` past its end.
+    #[inline]
+    pub fn word(&self, at: u64) -> Option<[u8; 8]> {
+        at.checked_add(8).filter(|end| *end <= self.map.len() as u64)?;
+        // SAFETY: all eight lie inside the map, and bytes have no alignment.
+        Some(unsafe { std::ptr::read_volatile(self.map.as_ptr().add(at as usize).cast()) })
     }
 
     /// Writes `bytes` at `at`, those of `last` after all others: whoever reads the file meanwhile and finds them finds all.
@@ -116,6 +195,17 @@ impl Pages {
             let _ = self.map.advise_range(Advice::PopulateWrite, range.start as usize, (end - range.start) as usize);
         }
     }
+}
+
+#[inline]
+fn has(map: &MmapRaw, guard: &Guard, end: u64) -> Option<bool> {
+    let next = usize::try_from(end).ok()?.checked_next_multiple_of(page_size())?;
+    if next >= map.len() {
+        return if guard.is_lost() { Some(false) } else { None };
+    }
+    // SAFETY: it lies inside the map, and any byte is a `u8`. What it is does not matter.
+    unsafe { std::ptr::read_volatile(map.as_ptr().add(next)) };
+    Some(guard.lost_from() > next)
 }
 
 /// Asks the processor to load the cache line at `at`; past the end of `bytes` nothing happens.

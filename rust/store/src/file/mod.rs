@@ -1,10 +1,12 @@
-//! Files of a store: names, reads, locks. The unsafe code of the layer is in [`mmap`].
+//! Files of a store: names, reads, locks. The unsafe code of the layer is in [`mmap`] and [`guard`].
 pub mod allocated;
 pub mod disk;
+pub mod guard;
 pub mod lock;
 pub mod mapped;
 pub mod mmap;
 pub mod name;
+pub mod rescue;
 pub mod segment;
 pub mod segments;
 

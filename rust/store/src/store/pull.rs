@@ -22,9 +22,11 @@ pub trait PullSource {
     /// [`crate::Error::Io`].
     fn unit(&mut self, offset: i64) -> Result<Option<Unit>>;
     /// Where to go on behind a hole at `offset`.
-    fn behind_hole(&self, offset: i64) -> i64;
+    fn behind_hole(&mut self, offset: i64) -> i64;
     /// Whether a unit's tags code is asked for.
     fn matches_code(&self, tags_code: i64) -> bool;
+    /// Told of a unit that is none, or whose message is passed over with others of its file.
+    fn pass_over(&mut self, _queue_offset: i64, _unit: Unit) {}
     /// Takes the message of a unit along.
     ///
     /// # Errors
@@ -149,6 +151,7 @@ impl Run {
             let Some(unit) = source.unit(at)? else { return Ok(at) };
             self.looked_at = Some(unit.physical_offset);
             if unit.physical_offset < self.skip_until {
+                source.pass_over(at, unit);
                 continue;
             }
             let is_in_disk = pull.limits.is_in_disk(unit.physical_offset, pull.log_end);
@@ -163,6 +166,9 @@ impl Run {
 
     #[inline]
     fn visit(&mut self, source: &mut impl PullSource, queue_offset: i64, unit: Unit) -> Result<()> {
+        if !unit.is_message() && !unit.is_blank() {
+            source.pass_over(queue_offset, unit);
+        }
         if !is_ext_address(unit.tags_code) && !source.matches_code(unit.tags_code) {
             self.miss(GetMessageStatus::NoMatchedMessage);
             return Ok(());
@@ -217,7 +223,7 @@ mod tests {
         fn unit(&mut self, offset: i64) -> Result<Option<Unit>> {
             Ok(self.units[offset as usize])
         }
-        fn behind_hole(&self, offset: i64) -> i64 {
+        fn behind_hole(&mut self, offset: i64) -> i64 {
             offset + 10 - offset % 10
         }
         fn matches_code(&self, tags_code: i64) -> bool {

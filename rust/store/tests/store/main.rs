@@ -5,6 +5,7 @@ mod export;
 mod faults;
 mod figures;
 mod follow;
+mod harm;
 mod layers;
 mod recover;
 mod retain;

@@ -6,6 +6,8 @@
 //! Source: `DefaultMessageStore.putMessage`, `DefaultMessageStore.shutdown`.
 use super::batch::Batch;
 use super::flusher::Flusher;
+use super::harm::Harm;
+use super::lookout::Lookout;
 use super::options::{AppendOptions, Flush};
 use super::plan::Plan;
 use super::resume;
@@ -25,7 +27,7 @@ use crate::{Error, Result};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 /// Name of the file that is there while a store is open.
@@ -57,6 +59,8 @@ pub(super) struct OwnedStore {
     pub(super) options: AppendOptions,
     pub(super) flusher: Flusher,
     pub(super) retention: Retention,
+    pub(super) harm: Harm,
+    lookout: Mutex<Lookout>,
     pub(super) ahead: Ahead,
     pub(super) live: Live,
     opened: Instant,
@@ -106,6 +110,8 @@ impl Appender {
             options,
             flusher: Flusher::new(root)?,
             retention: Retention::new(root, options.retain, options.zone_offset_ms),
+            harm: Harm::default(),
+            lookout: Mutex::default(),
             ahead: Ahead::default(),
             live,
             opened: Instant::now(),
@@ -127,8 +133,9 @@ impl Appender {
     /// in errors. [`PutMessageStatus::of`](super::PutMessageStatus::of) is what a broker calls an error.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for a row; [`Error::Io`], [`Error::NoRoom`] where a file cannot be created or written; [`Error::NotWritable`] for a store
-    /// that was closed, whose disk retention finds too full, or where a write or a flush has failed before; [`Error::Busy`];
+    /// [`Error::Invalid`] for a row; [`Error::Io`], [`Error::NoRoom`] where a file cannot be created or written; [`Error::NotWritable`]
+    /// for a store that was closed, whose disk retention finds too full, whose files another process has changed, or where a write
+    /// or a flush has failed before; [`Error::Busy`];
     /// [`Error::FlushTimeout`], which leaves the batch stored.
     pub fn append<R: Rows>(&self, rows: &R, store_ms: Option<i64>, first_row: usize) -> Result<Appended> {
         let mut last = None;
@@ -180,7 +187,7 @@ impl Appender {
             if let Some((pages, range)) = open.writers.log.to_touch(open.plan.size()) {
                 store.ahead.touch(pages, range);
             }
-            open.writers.write(&open.plan, rows, &batch, placed).inspect_err(|e| store.flusher.fail(e))?;
+            open.writers.write(&open.plan, rows, &batch, placed).inspect_err(|e| store.failed(e))?;
             let arrivals = store.live.arrivals().waiting();
             let arrived = arrivals.map(|listener| (listener, open.writers.arrived(&open.plan, &batch)));
             open.plan.shrink();
@@ -203,13 +210,16 @@ impl Appender {
         self.store.flush()
     }
 
-    /// Flushes and gives the store up. A second call does nothing.
+    /// Flushes and gives the store up. A second call does nothing. After an earlier failure, or where another process has changed
+    /// files, `abort` stays.
     ///
     /// # Errors
-    /// [`Error::Io`]; then, and after an earlier failure, `abort` stays.
+    /// [`Error::Io`]; then `abort` stays, too.
     pub fn close(&self) -> Result<()> {
         drop(self.threads.lock().unwrap_or_else(PoisonError::into_inner).take());
         let store = &self.store;
+        // what was taken since the last look goes with the files that are held open
+        store.lookout().look_now(store);
         let _no_run = store.retention.runner();
         let closing = store.with(|open| {
             open.is_closing = true;
@@ -220,8 +230,22 @@ impl Appender {
         let (Some(mut open), Some(flushed)) = (open, flushed) else { return Ok(()) };
         flushed?;
         open.writers.log.release_all();
+        if store.harm.first().is_some() {
+            // whoever opens it next is to recover it
+            return Ok(());
+        }
         disk::remove_file(&store.root.join(ABORT))?;
         sync_directory(&store.root)
+    }
+
+    /// The file that another process has changed, for which nothing is appended any more, and what happened to it.
+    pub fn harm(&self) -> Option<(&Path, &str)> {
+        self.store.harm.first()
+    }
+
+    /// Lines for a person about what other processes did to the files, since they were taken last.
+    pub fn take_harm_lines(&self) -> Vec<String> {
+        self.store.harm.take_lines()
     }
 
     /// Who stores.
@@ -232,10 +256,39 @@ impl Appender {
 
 impl OwnedStore {
     pub(super) fn with<T>(&self, action: impl FnOnce(&mut Open) -> Result<T>) -> Result<T> {
+        self.with_any(|open| {
+            self.flusher.check_failure()?;
+            action(open)
+        })
+    }
+
+    /// As [`with`](Self::with), also where nothing can be written any more.
+    pub(super) fn with_any<T>(&self, action: impl FnOnce(&mut Open) -> Result<T>) -> Result<T> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let open = state.as_mut().ok_or_else(|| closed(&self.root))?;
-        self.flusher.check_failure()?;
-        action(open)
+        action(state.as_mut().ok_or_else(|| closed(&self.root))?)
+    }
+
+    /// Who looks after the files.
+    pub(super) fn lookout(&self) -> MutexGuard<'_, Lookout> {
+        self.lookout.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes a write that failed. Of what came to harm by another process all that was written before is still flushed.
+    fn failed(&self, error: &Error) {
+        match error {
+            Error::NotWritable { .. } => self.harm.note(error),
+            _ => self.flusher.fail(error),
+        }
+        self.ahead.look();
+    }
+
+    /// Looks whether the log has what was appended to it.
+    ///
+    /// # Errors
+    /// [`Error::NotWritable`] where another process has changed its file.
+    pub(super) fn check_log(&self) -> Result<()> {
+        let checked = self.with(|open| open.writers.log.check());
+        checked.inspect_err(|error| self.failed(error))
     }
 
     /// Appends, unless the store is closed.
@@ -245,6 +298,7 @@ impl OwnedStore {
             if open.is_closing {
                 return Err(closed(&self.root));
             }
+            self.harm.check()?;
             self.held_since.store(self.now_if_asked(), Ordering::Relaxed);
             let done = action(open);
             self.held_since.store(0, Ordering::Relaxed);

@@ -118,6 +118,7 @@ fn remove_queue(open: &mut Open, queue: &ConsumeQueue) -> Result<()> {
 
 impl Owner for OwnedStore {
     fn in_use(&self) -> Result<InUse> {
+        self.harm.check()?;
         self.with(|open| {
             let (position, index_file) = (open.writers.log.position(), open.writers.index.in_use());
             Ok(InUse { position, index_file })

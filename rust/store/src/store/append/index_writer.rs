@@ -3,11 +3,11 @@
 //!
 //! Source: `IndexService.buildIndex`, `retryGetAndCreateIndexFile`, `getAndCreateLastIndexFile`, `IndexFile.putKey`.
 use super::index_name;
-use super::unsynced::Unsynced;
-use crate::Result;
-use crate::file::{Allocated, Io, Segment, mmap};
+use super::unsynced::{HeldFile, Unsynced};
+use crate::file::mmap::{self, OwnedMap};
+use crate::file::{Allocated, Io, Segment};
 use crate::format::index::{self, HEADER_SIZE, IndexHeader, slot_of, slot_position};
-use memmap2::MmapMut;
+use crate::{Error, Result};
 use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -44,7 +44,7 @@ pub struct IndexWriter {
 #[derive(Debug)]
 struct IndexFile {
     file: Arc<Allocated>,
-    map: MmapMut,
+    map: OwnedMap,
     /// Up to here the disk has room for bytes: behind it the map is not even read, as in a file in memory that takes room, too.
     allocated_to: u64,
     /// Number of the next entry.
@@ -154,7 +154,7 @@ impl IndexWriter {
         }
         self.pending = pending;
         self.pending.clear();
-        Ok(())
+        self.current.as_ref().map_or(Ok(()), IndexFile::check)
     }
 
     /// Goes on in the next file, which begins where the full one ended.
@@ -174,6 +174,12 @@ impl IndexWriter {
         self.current = Some(next);
         self.dirty = true;
         Ok(())
+    }
+
+    /// All files that are held open.
+    pub fn held(&self) -> impl Iterator<Item = HeldFile> {
+        let open = self.current.iter().chain(&self.ahead);
+        open.map(|file| HeldFile { file: file.file.clone(), len: file.map.len() as u64 })
     }
 
     /// Hands over what was written since the last call. Returns the store time up to which full files hold entries, 0 for none.
@@ -214,6 +220,16 @@ impl IndexFile {
     fn put(&mut self, geometry: Geometry, (hash, physical_offset): (i32, i64), store_ms: i64) {
         let is_put = index::put(&mut self.map, geometry.slots, geometry.entries, hash, physical_offset, store_ms);
         self.next_entry += u32::from(is_put);
+    }
+
+    /// Fails where another process cut the file off.
+    #[inline]
+    fn check(&self) -> Result<()> {
+        if !self.map.is_lost() {
+            return Ok(());
+        }
+        let what = format!("expected {} bytes, got {}", self.map.len(), self.file.metadata()?.len());
+        Err(Error::harmed(self.file.path(), what))
     }
 
     fn header(&self) -> IndexHeader {

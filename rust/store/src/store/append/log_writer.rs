@@ -1,13 +1,13 @@
 //! The end of the commit log: records go into a buffer, the buffer into the file, and a full file ends in a blank record.
 //!
 //! Source: `CommitLog.DefaultAppendMessageCallback.doAppend`, `MappedFileQueue.getLastMappedFile`.
-use super::unsynced::Unsynced;
+use super::unsynced::{HeldFile, Unsynced};
 use crate::file::mmap::Pages;
 use crate::file::{Allocated, Mapped, disk, free_bytes, name};
 use crate::format::message::{MIN_BLANK_LEN, encode_blank};
 use crate::store::serve::LiveLog;
 use crate::{Error, Result};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -20,6 +20,8 @@ pub const BUFFER_LEN: usize = 1 << 20;
 const AHEAD: u64 = 16 << 20;
 /// Fewer bytes are not worth another thread's while.
 const MIN_TOUCH: u64 = 64 << 10;
+/// Full files that are held open: a process may have only so many.
+pub const MAX_FULL: usize = 64;
 /// The size of a record, its first word, is written last.
 const SIZE_WORD: Range<usize> = 0..4;
 
@@ -31,9 +33,13 @@ pub struct LogWriter {
     is_mapped: bool,
     /// Offset of the next record, what is still in the buffer included.
     position: u64,
+    /// That of the last record.
+    last: u64,
     live: Arc<LiveLog>,
     current: Option<LogFile>,
     ahead: VecDeque<LogFile>,
+    /// Files before the current one, the last of those that are there, so that one that is removed can be written back.
+    full: BTreeMap<u64, Arc<Allocated>>,
     reserved_from: usize,
     buffer: Vec<u8>,
     opened_at: u64,
@@ -49,18 +55,35 @@ struct LogFile {
     file: Mapped,
     /// Whether the disk has room for all of it.
     is_allocated: bool,
+    /// Position and first bytes of the last record that was written.
+    last: Option<(u64, [u8; 8])>,
 }
 
 impl LogFile {
     fn new(base: u64, file: Allocated, is_mapped: bool) -> Result<Self> {
         let file = if is_mapped { Mapped::new(file)? } else { Mapped::unmapped(file) };
-        Ok(Self { base, file, is_allocated: true })
+        Ok(Self { base, file, is_allocated: true, last: None })
     }
 
     /// One that is there: a broker leaves holes where nothing was written, and so does recovery.
     fn found(base: u64, file: Allocated, is_mapped: bool) -> Result<Self> {
         let is_allocated = !file.keeps_blocks()?;
         Ok(Self { is_allocated, ..Self::new(base, file, is_mapped)? })
+    }
+
+    /// Looks whether the last record is still there. What comes behind one that is not would be cut by the next recovery.
+    #[inline]
+    fn check_last(&self) -> Result<()> {
+        match self.last {
+            Some((at, head)) if self.file.word(at) != Some(head) => Err(self.overwritten(at)),
+            _ => Ok(()),
+        }
+    }
+
+    #[cold]
+    fn overwritten(&self, at: u64) -> Error {
+        let what = format!("the message that was written at position {at} is not there any more");
+        Error::harmed(self.file.file().path(), what)
     }
 }
 
@@ -106,9 +129,11 @@ impl LogWriter {
             directory,
             file_size,
             position,
+            last: position,
             is_mapped,
             current,
             ahead: VecDeque::new(),
+            full: BTreeMap::new(),
             reserved_from: 0,
             buffer: Vec::with_capacity(BUFFER_LEN + (64 << 10)),
             opened_at: position,
@@ -269,6 +294,7 @@ impl LogWriter {
         self.begin(size.into())?;
         let offset = self.position;
         self.position += u64::from(size);
+        self.last = offset;
         Ok((offset, &mut self.buffer))
     }
 
@@ -285,27 +311,61 @@ impl LogWriter {
             Some(next) => next,
             None => self.create(end)?,
         };
-        self.unsynced.extend(self.current.replace(next).map(|file| file.file));
+        if let Some(full) = self.current.replace(next) {
+            self.hold(full.base, full.file.file().clone());
+            self.unsynced.push(full.file);
+        }
         Ok(())
+    }
+
+    /// Holds a full file open, as long as it is among the last ones and is not removed for its age.
+    pub fn hold(&mut self, base: u64, file: Arc<Allocated>) {
+        self.full.insert(base, file);
+        if self.full.len() > MAX_FULL {
+            self.full.pop_first();
+        }
+    }
+
+    /// All files that are held open.
+    pub fn held(&mut self) -> impl Iterator<Item = HeldFile> {
+        self.full = self.full.split_off(&self.live.min_offset());
+        let open = self.current.iter().chain(&self.ahead).map(|file| file.file.file());
+        let len = self.file_size;
+        self.full.values().chain(open).map(move |file| HeldFile { file: file.clone(), len })
     }
 
     /// Hands the buffer to the operating system, and shows it to those who read.
     ///
     /// # Errors
-    /// [`Error::Io`]; then part of it may be in the file.
+    /// [`Error::Io`], [`Error::NotWritable`] where another process has changed the file; then part of it may be there.
     pub fn write(&mut self) -> Result<()> {
         if let Some(current) = self.current.as_mut().filter(|_| !self.buffer.is_empty()) {
-            let mut at = self.position - self.buffer.len() as u64 - current.base;
+            let start = self.position - self.buffer.len() as u64;
+            let mut at = start - current.base;
+            current.check_last()?;
             // one after the other, as Java's: who walks the file meanwhile finds no record behind one in the making
             for record in records(&self.buffer, current.file.is_mapped()) {
                 current.file.write(record, at, SIZE_WORD)?;
                 at += record.len() as u64;
             }
+            current.file.check(at, self.file_size)?;
+            let head = self.last.checked_sub(start).and_then(|at| self.buffer.get(at as usize..)?.first_chunk());
+            current.last = head.map(|head| (self.last - current.base, *head));
             self.dirty = true;
             self.live.publish(self.position);
         }
         self.buffer.clear();
         Ok(())
+    }
+
+    /// Looks whether the file that is written to has all that was written to it.
+    ///
+    /// # Errors
+    /// [`crate::Error::NotWritable`] where another process has changed it, [`crate::Error::Io`].
+    pub fn check(&self) -> Result<()> {
+        let Some(current) = &self.current else { return Ok(()) };
+        current.check_last()?;
+        current.file.check(self.position - self.buffer.len() as u64 - current.base, self.file_size)
     }
 
     /// Hands over what was written since the last call. Returns the offset up to which that reaches.

@@ -10,6 +10,7 @@
 //! index_writer         hash entries of keys
 //! unsynced, flusher    what is not on the disk yet; one wait for all who wait for it
 //! threads, timer       what flushes, creates the next file and touches the next pages
+//! lookout, harm        whether other processes change files meanwhile, and what follows
 //! appender             the façade: one batch of rows after the other, flush, close
 //! cleaning             what retention removes meanwhile
 //! serving              what others read meanwhile, and how a server waits for the disk
@@ -22,9 +23,11 @@ pub mod cleaning;
 pub mod columns;
 pub mod delay;
 pub mod flusher;
+pub mod harm;
 pub mod index_name;
 pub mod index_writer;
 pub mod log_writer;
+pub mod lookout;
 pub mod messages;
 pub mod options;
 pub mod plan;

@@ -2,7 +2,7 @@
 //!
 //! Source: `DefaultMessageStore.consumeQueueTable`, `CommitLog.topicQueueTable`.
 use super::queue_writer::QueueWriter;
-use super::unsynced::Unsynced;
+use super::unsynced::{HeldFile, Unsynced};
 use crate::Result;
 use crate::format::consume_queue::Unit;
 use crate::format::tag::java_hash;
@@ -255,6 +255,11 @@ impl QueueTable {
             self.unsynced.dedup();
         }
         Ok(())
+    }
+
+    /// All files that are held open.
+    pub fn held(&self) -> impl Iterator<Item = HeldFile> {
+        self.queues.iter().take(MAX_OPEN).filter_map(QueueWriter::held)
     }
 
     /// Hands over what was written since the last call.

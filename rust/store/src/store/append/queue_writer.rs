@@ -1,7 +1,7 @@
 //! The end of one consume queue.
 //!
 //! Source: `ConsumeQueue.putMessagePositionInfo`.
-use super::unsynced::Unsynced;
+use super::unsynced::{HeldFile, Unsynced};
 use crate::file::{Allocated, Mapped, Segments, disk, name};
 use crate::format::consume_queue::{UNIT_SIZE, Unit};
 use crate::{Error, Result};
@@ -204,7 +204,10 @@ impl QueueWriter {
         while !rest.is_empty() {
             let base = at / self.file_size * self.file_size;
             let (part, behind) = rest.split_at(rest.len().min((base + self.file_size - at) as usize));
-            self.file(base)?.write(part, at - base, SIZE_WORD)?;
+            let len = self.file_size;
+            let file = self.file(base)?;
+            file.write(part, at - base, SIZE_WORD)?;
+            file.check_lost(len)?;
             self.dirty = true;
             (rest, at) = (behind, at + part.len() as u64);
         }
@@ -236,6 +239,11 @@ impl QueueWriter {
 
     fn path(&self, base: u64) -> PathBuf {
         self.directory.join(name::of_offset(base))
+    }
+
+    /// The file that stays open, if one does.
+    pub fn held(&self) -> Option<HeldFile> {
+        self.open.as_ref().map(|(_, file)| HeldFile { file: file.file().clone(), len: self.file_size })
     }
 
     /// Hands over what was written since the last call.

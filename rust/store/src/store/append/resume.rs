@@ -4,7 +4,7 @@
 //!
 //! Source: `DefaultMessageStore.load`, `CommitLog.recoverNormally`, `recoverTopicQueueTable`.
 use super::index_writer::{Geometry, IndexWriter};
-use super::log_writer::{LogWriter, WantedFile};
+use super::log_writer::{LogWriter, MAX_FULL, WantedFile};
 use super::options::{AppendOptions, Flush};
 use super::queue_table::QueueTable;
 use super::writers::Writers;
@@ -200,8 +200,11 @@ fn log_writer(store: &MessageStore, options: &AppendOptions, end: u64) -> Result
     let size = one_size(segments)?.unwrap_or(options.file_size);
     let current = segments.find(end).map(|index| &segments.files()[index]);
     let current = current.map(|file| Ok::<_, Error>((file.base, Allocated::open(&file.path)?))).transpose()?;
-    let log = LogWriter::new(store.root().join("commitlog"), size, end, current, options.flush == Flush::Async)?;
+    let mut log = LogWriter::new(store.root().join("commitlog"), size, end, current, options.flush == Flush::Async)?;
     log.live().begin_at(segments.start());
+    for file in segments.files().iter().filter(|file| file.end() <= end).rev().take(MAX_FULL) {
+        log.hold(file.base, Allocated::open(&file.path)?.into());
+    }
     Ok(log)
 }
 

@@ -45,9 +45,11 @@ impl Appender {
     ///
     /// # Errors
     /// [`crate::Error::FlushTimeout`] for who waited longer than `timeout` for another's flush; [`crate::Error::NotWritable`] where
-    /// the store is closed, or a flush failed; [`crate::Error::Io`].
+    /// the store is closed, another process has changed its files, or a flush failed; [`crate::Error::Io`].
     pub fn wait_flushed(&self, position: u64, timeout: Option<Duration>) -> Result<()> {
-        self.store.flusher.commit(position, timeout, &|| self.store.unsynced_log())
+        self.store.flusher.commit(position, timeout, &|| self.store.unsynced_log())?;
+        // a file that was cut off meanwhile is on the disk as it is then
+        self.store.check_log()
     }
 
     /// Offset up to which the log is known to be on the disk.

@@ -1,8 +1,10 @@
-//! The threads of a store that is appended to: one flushes and removes what is old, one prepares what the next records need.
+//! The threads of a store that is appended to: one flushes and removes what is old, one prepares what the next records need,
+//! and looks whether other processes leave the files alone.
 //!
 //! Source: `CommitLog.FlushRealTimeService`, `DefaultMessageStore.FlushConsumeQueueService`, `AllocateMappedFileService`.
 use super::appender::OwnedStore;
 use super::cleaning::InThread;
+use super::lookout;
 use super::timer::{INTERVAL, Signal, Timer};
 use crate::file::mmap::Pages;
 use crate::store::retain::Clock;
@@ -40,6 +42,11 @@ impl Ahead {
         self.signal.call();
     }
 
+    /// Has somebody look at the files now.
+    pub fn look(&self) {
+        self.signal.call();
+    }
+
     fn next_pages(&self) -> Option<(Pages, Range<u64>)> {
         let mut pages = self.pages.lock().unwrap_or_else(PoisonError::into_inner);
         (!pages.is_empty()).then(|| pages.remove(0))
@@ -52,8 +59,9 @@ impl Threads {
     /// # Errors
     /// What the operating system says where it has no thread left.
     pub(super) fn start(store: &Arc<OwnedStore>) -> io::Result<Self> {
-        let _ahead = Timer::start("rmqfast-ahead", store.ahead.signal.clone(), preparing(store.clone()))?;
-        let _flush = Timer::start("rmqfast-flush", Arc::default(), flushing(store.clone()))?;
+        let _ahead =
+            Timer::start("rmqfast-ahead", lookout::INTERVAL, store.ahead.signal.clone(), preparing(store.clone()))?;
+        let _flush = Timer::start("rmqfast-flush", INTERVAL, Arc::default(), flushing(store.clone()))?;
         Ok(Self { _ahead, _flush })
     }
 }
@@ -66,6 +74,7 @@ fn preparing(store: Arc<OwnedStore>) -> impl FnMut(bool) + Send {
         }
         // a full disk is told to the append that needs the file
         let _ = store.create_ahead();
+        store.lookout().look(&store);
     }
 }
 

@@ -1,12 +1,12 @@
-//! A thread behind an appender: one flushes every so often; one creates the log's next file, and finds memory for the pages
-//! that come next, before an append needs them.
+//! A thread behind an appender: one flushes every so often; one creates the log's next file, finds memory for the pages
+//! that come next, before an append needs them, and looks after the files.
 //!
 //! Source: `CommitLog.FlushRealTimeService`, `DefaultMessageStore.FlushConsumeQueueService`, `AllocateMappedFileService`.
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// How often the thread wakes by itself (`flushIntervalCommitLog`).
+/// How often the thread that flushes wakes by itself (`flushIntervalCommitLog`).
 pub const INTERVAL: Duration = Duration::from_millis(500);
 
 /// A thread that runs until it is dropped.
@@ -31,18 +31,19 @@ struct State {
 }
 
 impl Timer {
-    /// Calls `tick` every [`INTERVAL`] with true, and as soon as `signal` was [called](Signal::call) with false.
+    /// Calls `tick` every `interval` with true, and as soon as `signal` was [called](Signal::call) with false.
     ///
     /// # Errors
     /// What the operating system says where it has no thread left.
     pub fn start(
         name: &str,
+        interval: Duration,
         signal: Arc<Signal>,
         mut tick: impl FnMut(bool) + Send + 'static,
     ) -> std::io::Result<Self> {
         let theirs = signal.clone();
         let run = move || {
-            while let Some(is_time) = theirs.wait() {
+            while let Some(is_time) = theirs.wait(interval) {
                 tick(is_time);
             }
         };
@@ -60,9 +61,9 @@ impl Signal {
     }
 
     /// Waits; whether the interval is over, or `None` once the timer is dropped.
-    fn wait(&self) -> Option<bool> {
+    fn wait(&self, interval: Duration) -> Option<bool> {
         let idle = |state: &mut State| !state.is_called && !state.is_over;
-        let waited = self.changed.wait_timeout_while(self.lock(), INTERVAL, idle);
+        let waited = self.changed.wait_timeout_while(self.lock(), interval, idle);
         let (mut state, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
         state.is_called = false;
         (!state.is_over).then_some(timeout.timed_out())
@@ -95,8 +96,9 @@ mod tests {
     fn it_ticks_when_called_and_by_itself_and_ends_when_dropped() {
         let (send, receive) = channel();
         let signal = Arc::new(Signal::default());
-        let timer = Timer::start("test", signal.clone(), move |is_time| send.send(is_time).expect("received"))
-            .expect("started");
+        let timer =
+            Timer::start("test", INTERVAL, signal.clone(), move |is_time| send.send(is_time).expect("received"))
+                .expect("started");
         let mut ticks = std::iter::from_fn(|| receive.recv_timeout(PATIENCE).ok());
         signal.call();
         // this thread may have slept through intervals before

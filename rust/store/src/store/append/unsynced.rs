@@ -4,12 +4,22 @@ use crate::file::{Allocated, Mapped};
 use crate::{Error, Result};
 use std::collections::BTreeSet;
 use std::fs;
+use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// More files and directories than this are not waited for one by one.
 const MANY: usize = 256;
+
+/// A file that is held open for writing, and the length that it has as long as nobody else changes it.
+#[derive(Clone, Debug)]
+pub struct HeldFile {
+    /// The file.
+    pub file: Arc<Allocated>,
+    /// Bytes.
+    pub len: u64,
+}
 
 /// What must be waited for.
 #[derive(Debug, Default)]
@@ -52,7 +62,11 @@ impl Unsynced {
         }
         self.open.iter().try_for_each(|file| file.sync())?;
         self.closed.iter().try_for_each(|path| Allocated::open(path)?.sync())?;
-        self.directories.iter().try_for_each(|directory| sync_directory(directory))
+        self.directories.iter().try_for_each(|directory| match sync_directory(directory) {
+            // another process removed it, and its files: that is found, and those that are held open are written back
+            Err(error) if error.is_not_found() => Ok(()),
+            done => done,
+        })
     }
 
     /// Waits once for each file system, which takes what others write along, and is a hundred times as fast as a wait for each of
@@ -64,11 +78,20 @@ impl Unsynced {
             paths.filter_map(Path::parent).chain(self.directories.iter().map(|d| &**d)).collect();
         let mut devices = BTreeSet::new();
         for directory in directories {
-            let meta = fs::metadata(directory).map_err(|e| Error::io(directory, e))?;
+            // as above
+            let Some(meta) = there(directory)? else { continue };
             if devices.insert(meta.dev()) {
                 sync_all(directory)?;
             }
         }
         Ok(())
+    }
+}
+
+fn there(directory: &Path) -> Result<Option<fs::Metadata>> {
+    match fs::metadata(directory) {
+        Ok(meta) => Ok(Some(meta)),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(Error::io(directory, error)),
     }
 }

@@ -8,7 +8,7 @@ use super::options::AppendOptions;
 use super::plan::{Parts, Plan, Planned};
 use super::queue_table::QueueTable;
 use super::row::{Row, Rows};
-use super::unsynced::Unsynced;
+use super::unsynced::{HeldFile, Unsynced};
 use crate::Result;
 use crate::format::consume_queue::Unit;
 use crate::format::message::NewMessage;
@@ -153,6 +153,11 @@ impl Writers {
         self.log.write()?;
         self.queues.write()?;
         self.index.write(batch.store_ms, batch.local_ms())
+    }
+
+    /// All files that are held open.
+    pub fn held(&mut self) -> Vec<HeldFile> {
+        self.log.held().chain(self.queues.held()).chain(self.index.held()).collect()
     }
 
     /// Hands over what was written since the last call: the log, then what points into it.

@@ -16,4 +16,4 @@ pub mod log_end;
 pub mod queues;
 pub mod recovery;
 
-pub use recovery::{Extent, Recovered, is_begun, recover};
+pub use recovery::{Extent, Recovered, begin, is_begun, recover};

@@ -270,7 +270,11 @@ pub fn is_begun(root: &Path) -> bool {
     root.join(BEGUN).exists()
 }
 
-fn begin(root: &Path) -> Result<()> {
+/// Notes that the next start is to recover all of the store.
+///
+/// # Errors
+/// [`Error::Io`].
+pub fn begin(root: &Path) -> Result<()> {
     let path = root.join(BEGUN);
     disk::call(Call::Create, &path, || std::fs::write(&path, b""))?;
     disk::sync_directory(root)

@@ -146,6 +146,11 @@ impl Retention {
         self.runner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// As [`runner`](Self::runner); `None` while somebody runs.
+    pub fn try_runner(&self) -> Option<MutexGuard<'_, Runner>> {
+        self.runner.try_lock().ok()
+    }
+
     /// What is around a run that comes now, or at another time of day.
     pub fn situation(&self, now_ms: Option<i64>, manual: bool) -> Situation {
         let clock = Clock::now();

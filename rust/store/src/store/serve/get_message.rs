@@ -4,9 +4,11 @@
 use super::live_log::{LiveLog, PROOF_LEN, record_in};
 use super::live_queue::{LiveQueue, unit_in};
 use super::map_cache::FileMap;
+use super::passed_over::{Fault, PassedOver};
 use super::places::Records;
 use super::pull_filter::PullFilter;
 use crate::Result;
+use crate::file::guard::page_size;
 use crate::file::mmap::prefetch;
 use crate::format::consume_queue::Unit;
 use crate::format::message::Message;
@@ -30,7 +32,7 @@ pub fn get_message<F: PullFilter + ?Sized>(
     // the queue first: the log's end is behind all that its units lead to
     let bounds = queue.bounds();
     let log_end = log.end();
-    let mut source = Source { log, queue, bounds, log_end, filter, out, units: None, records: None };
+    let mut source = Source { log, queue, bounds, log_end, filter, out, units: None, records: None, proved_to: 0 };
     Pull { max_messages, limits, log_end }.run(&mut source, offset)
 }
 
@@ -47,6 +49,8 @@ struct Source<'a, F: ?Sized, R> {
     /// A pull stays in one file of the queue.
     units: Option<Arc<FileMap>>,
     records: Option<Arc<FileMap>>,
+    /// The file of these goes on to here, at least: asked once a page.
+    proved_to: u64,
 }
 
 impl<F: PullFilter + ?Sized, R: Records> PullSource for Source<'_, F, R> {
@@ -66,14 +70,30 @@ impl<F: PullFilter + ?Sized, R: Records> PullSource for Source<'_, F, R> {
         Ok(self.units.as_ref().and_then(|file| unit_in(file, offset)))
     }
 
-    fn behind_hole(&self, offset: i64) -> i64 {
+    fn behind_hole(&mut self, offset: i64) -> i64 {
         let units = self.queue.units_per_file();
-        offset + units - offset % units
+        let behind = offset + units - offset % units;
+        if !self.queue.has_let_go(offset) {
+            let messages = (behind.min(self.bounds.1) - offset).unsigned_abs();
+            let unit = Unit::default();
+            self.out.pass_over(PassedOver { queue_offset: offset, messages, unit, fault: Fault::NoQueueFile });
+        }
+        behind
     }
 
     #[inline]
     fn matches_code(&self, tags_code: i64) -> bool {
         self.filter.matches_code(tags_code)
+    }
+
+    #[cold]
+    fn pass_over(&mut self, queue_offset: i64, unit: Unit) {
+        if !unit.is_message() {
+            self.out.pass_over(PassedOver { queue_offset, messages: 1, unit, fault: Fault::NoUnit });
+        } else if unit.physical_offset as u64 >= self.log.min_offset() {
+            // what is before that, retention removed
+            self.out.pass_over(PassedOver { queue_offset, messages: 1, unit, fault: Fault::NoFile });
+        }
     }
 
     #[inline]
@@ -83,16 +103,24 @@ impl<F: PullFilter + ?Sized, R: Records> PullSource for Source<'_, F, R> {
             return Ok(Taken::Gone(None));
         }
         let (offset, len) = (unit.physical_offset as u64, unit.size as usize);
-        if offset.saturating_add(len as u64) > self.log_end {
-            return Ok(Taken::Gone(None));
+        let end = offset.saturating_add(len as u64);
+        if end > self.log_end {
+            return Ok(self.gone(queue_offset, unit, Fault::BehindLog));
         }
         if self.records.as_ref().is_none_or(|file| file.slice(offset, len).is_none()) {
             self.records = self.log.file_of(offset)?;
+            self.proved_to = 0;
         }
         let Some(file) = &self.records else {
+            self.pass_over(queue_offset, unit);
             return Ok(Taken::Gone(Some(behind_file(offset, self.log.file_size()))));
         };
-        let Some(record) = record_in(file, offset, len) else { return Ok(Taken::Gone(None)) };
+        let record = record_in(file, offset, len);
+        if file.lost_from() < end || end > self.proved_to && !file.has(end) {
+            return Ok(self.gone(queue_offset, unit, Fault::CutOff));
+        }
+        let Some(record) = record else { return Ok(self.gone(queue_offset, unit, Fault::NoRecord)) };
+        self.proved_to = end.next_multiple_of(page_size() as u64);
         if self.filter.reads_messages()
             && !Message::decode(record).is_some_and(|message| self.filter.matches_message(&message))
         {
@@ -103,7 +131,13 @@ impl<F: PullFilter + ?Sized, R: Records> PullSource for Source<'_, F, R> {
     }
 }
 
-impl<F: ?Sized, R> Source<'_, F, R> {
+impl<F: ?Sized, R: Records> Source<'_, F, R> {
+    #[cold]
+    fn gone(&mut self, queue_offset: i64, unit: Unit, fault: Fault) -> Taken {
+        self.out.pass_over(PassedOver { queue_offset, messages: 1, unit, fault });
+        Taken::Gone(None)
+    }
+
     /// Has the processor load what proves the record at a queue offset, if that is in the file of the one before.
     #[inline]
     fn prefetch(&self, queue_offset: i64) {

@@ -2,7 +2,7 @@
 //!
 //! Source: `DefaultMessageStore.queryMessage`, `IndexService.queryOffset`, `IndexFile.isTimeMatched`, `selectPhyOffset`.
 use super::live_log::{LiveLog, LiveRecord};
-use crate::file::mmap;
+use crate::file::mmap::ReadMap;
 use crate::format::index::{IndexHeader, IndexView, index_hash};
 use crate::{Error, Result};
 use std::fs::{self, File};
@@ -86,7 +86,7 @@ impl LiveIndex {
         for path in numbered(&self.directory)?.iter().rev() {
             let Some(map) = opened(path)? else { continue };
             // a file of another size is none of the writer's
-            let Ok(view) = IndexView::new(&map, self.slots, self.entries) else { continue };
+            let Ok(view) = IndexView::new(map.bytes(), self.slots, self.entries) else { continue };
             let header = *view.header();
             if header.index_count <= 1 {
                 continue; // created ahead
@@ -124,8 +124,8 @@ fn numbered(directory: &Path) -> Result<Vec<PathBuf>> {
 }
 
 /// A map of the file, which this process owns; `None` where retention removed it meanwhile.
-fn opened(path: &Path) -> Result<Option<memmap2::Mmap>> {
-    match File::open(path).and_then(|file| mmap::map(&file)) {
+fn opened(path: &Path) -> Result<Option<ReadMap>> {
+    match File::open(path).and_then(|file| (file.metadata()?.len() > 0).then(|| ReadMap::new(&file)).transpose()) {
         Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
         opened => opened.map_err(|e| Error::io(path, e)),
     }

@@ -143,11 +143,19 @@ impl Live {
     pub(crate) fn removing(&self, path: &Path) {
         let log = &self.parts.log;
         let name = path.file_name().and_then(|name| name.to_str());
-        if let Some(base) = name.and_then(crate::file::name::offset)
-            && path.parent() == Some(log.directory())
-        {
+        let Some(base) = name.and_then(crate::file::name::offset) else { return };
+        if path.parent() == Some(log.directory()) {
             log.begin_at(base + log.file_size());
+        } else if let Some(queue) = self.queue_at(path.parent()) {
+            queue.removing(base);
         }
+    }
+
+    /// The queue whose files are in a directory.
+    fn queue_at(&self, directory: Option<&Path>) -> Option<Arc<LiveQueue>> {
+        let name = |directory: Option<&Path>| directory?.file_name()?.to_str().map(str::to_owned);
+        let queue_id = name(directory)?.parse().ok()?;
+        self.queue(&name(directory?.parent())?, queue_id)
     }
 
     /// Moves the min offsets of all queues on to where the log begins.

@@ -89,7 +89,8 @@ impl LiveLog {
         let Some(file) = self.file_of(offset)? else { return Ok(None) };
         let len = file.slice(offset, 4).and_then(|head| i32_at(head, 0)).and_then(|len| usize::try_from(len).ok());
         let len = len.filter(|len| *len >= MIN_LEN && offset + *len as u64 <= end);
-        let Some(len) = len.filter(|len| record_in(&file, offset, *len).is_some()) else { return Ok(None) };
+        let is_there = |len: &usize| record_in(&file, offset, *len).is_some() && file.has(offset + *len as u64);
+        let Some(len) = len.filter(is_there) else { return Ok(None) };
         Ok(Some(LiveRecord { file, at: offset, len }))
     }
 

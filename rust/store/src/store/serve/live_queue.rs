@@ -107,6 +107,16 @@ impl LiveQueue {
         self.files.file_of(offset as u64 * UNIT)
     }
 
+    /// Lets go the file that is about to be removed, which begins at that byte.
+    pub fn removing(&self, base: u64) {
+        self.files.forget_before(base + self.files.file_size());
+    }
+
+    /// Whether retention removed the file of a queue offset.
+    pub fn has_let_go(&self, offset: i64) -> bool {
+        (offset as u64) * UNIT < self.files.first()
+    }
+
     /// Its files as they are listed now.
     ///
     /// # Errors

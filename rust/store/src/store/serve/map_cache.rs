@@ -37,6 +37,7 @@ struct State {
 /// A file that is mapped.
 #[derive(Debug)]
 pub struct FileMap {
+    path: PathBuf,
     base: u64,
     map: ReadMap,
     /// Of a map that stays.
@@ -92,11 +93,16 @@ impl MapCache {
         if let Some(map) = state.maps.get(&base) {
             return Ok(Some(map.clone()));
         }
-        let map = Arc::new(FileMap { base, map, count: self.count.take() });
+        let map = Arc::new(FileMap { path, base, map, count: self.count.take() });
         if map.count.is_some() {
             state.maps.insert(base, map.clone());
         }
         Ok(Some(map))
+    }
+
+    /// Where the first file begins that was not let go.
+    pub fn first(&self) -> u64 {
+        self.read().first
     }
 
     /// Lets go what begins before `offset`: there is nothing to be read any more.
@@ -133,6 +139,25 @@ impl FileMap {
     /// Offset of its first byte.
     pub fn base(&self) -> u64 {
         self.base
+    }
+
+    /// Whether the bytes before `offset` are still in the file: not where another process cut it off.
+    #[inline]
+    pub fn has(&self, offset: u64) -> bool {
+        self.map.has(offset.saturating_sub(self.base)) != Some(false) || self.ends_behind(offset)
+    }
+
+    /// The page in which a file ends has its last bytes, too.
+    #[cold]
+    fn ends_behind(&self, offset: u64) -> bool {
+        let len = std::fs::metadata(&self.path).map_or(0, |meta| meta.len());
+        self.base + len >= offset && self.lost_from() >= offset
+    }
+
+    /// Offset of the first byte that was found lost; `u64::MAX` where none was.
+    #[inline]
+    pub fn lost_from(&self) -> u64 {
+        self.map.lost_from().saturating_add(self.base)
     }
 
     /// The bytes from `offset`, all of them published; `None` where they do not all stand in this file.

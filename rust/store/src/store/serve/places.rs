@@ -1,5 +1,6 @@
 //! Where the records of a pull go: into a buffer, or nowhere yet, as the log's own maps hold them.
 use super::map_cache::FileMap;
+use super::passed_over::PassedOver;
 use crate::file::mmap::prefetch;
 use std::sync::Arc;
 
@@ -12,6 +13,9 @@ const CACHE_LINE: usize = 64;
 pub trait Records {
     /// The record at `offset` of the log, which stands in `file`.
     fn take(&mut self, file: &Arc<FileMap>, offset: u64, record: &[u8]);
+
+    /// A message that the queue lists and that is not there.
+    fn pass_over(&mut self, _message: PassedOver) {}
 }
 
 impl Records for Vec<u8> {
@@ -27,6 +31,7 @@ pub struct Places {
     files: Vec<Arc<FileMap>>,
     places: Vec<Place>,
     bytes: usize,
+    passed_over: Vec<PassedOver>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -74,10 +79,31 @@ impl Places {
         (0..).map_while(|number| self.piece(number)).for_each(|piece| out.extend_from_slice(piece));
     }
 
+    /// Whether all records are still there: where another process cut a file off, zeroes are in place of what is gone.
+    pub fn are_whole(&self) -> bool {
+        let ends = self.places.iter().map(|place| (place.file, place.offset + place.len as u64));
+        let mut is_whole = true;
+        let mut last: Option<(usize, u64)> = None;
+        // records of a file come in order, all but some; each change of the file is looked at
+        for (file, end) in ends {
+            match &mut last {
+                Some((same, furthest)) if *same == file => *furthest = end.max(*furthest),
+                _ => is_whole &= last.replace((file, end)).is_none_or(|(file, end)| self.files[file].has(end)),
+            }
+        }
+        is_whole && last.is_none_or(|(file, end)| self.files[file].has(end))
+    }
+
+    /// What the pull passed over.
+    pub fn passed_over(&self) -> &[PassedOver] {
+        &self.passed_over
+    }
+
     /// Forgets all, and keeps the memory for further places.
     pub fn clear(&mut self) {
         self.files.clear();
         self.places.clear();
+        self.passed_over.clear();
         self.bytes = 0;
     }
 }
@@ -94,6 +120,10 @@ impl Records for Places {
             _ => self.places.push(place),
         }
         self.bytes += record.len();
+    }
+
+    fn pass_over(&mut self, message: PassedOver) {
+        self.passed_over.push(message);
     }
 }
 

@@ -1,0 +1,326 @@
+#![allow(unsafe_code, reason = "a handler of signals, and a map in place of another, cannot be said in safe Rust")]
+//! What happens where a map of a file that this process owns has lost its pages: somebody has made the file shorter.
+//!
+//! The processor then gives SIGBUS, which would end the process. A handler puts zeroes in place of the pages that are gone and
+//! notes where they begin; whoever wrote or read there looks at that note, and fails. Faults elsewhere are for the handler that
+//! was there before, such as Python's `faulthandler`. Only maps of owned files come here: a process that reads has no handler.
+//!
+//! The handler may run at any instruction: it takes no lock and no memory, and looks through a table of atomics.
+//! See `docs/decisions/0012-guarded-maps.md`.
+use std::io;
+use std::mem::{MaybeUninit, transmute};
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+const CHUNK: usize = 1024;
+/// More maps than a process may have (`vm.max_map_count`).
+const CHUNKS: usize = 64;
+/// No byte is lost.
+const NONE: usize = usize::MAX;
+
+static TABLE: [OnceLock<Box<[Slot]>>; CHUNKS] = [const { OnceLock::new() }; CHUNKS];
+static OWNER: Mutex<Owner> = Mutex::new(Owner { free: Vec::new(), used: 0, earlier: Vec::new() });
+static PAGE: AtomicUsize = AtomicUsize::new(0);
+/// Who gets the faults of others: the handler that was there when ours was put on top.
+static BEFORE: AtomicPtr<libc::sigaction> = AtomicPtr::new(null_mut());
+/// Who gets signals that somebody sent: the handler that was there before ours was for the first time.
+static FIRST: AtomicPtr<libc::sigaction> = AtomicPtr::new(null_mut());
+
+/// A range of addresses that is mapped. Its version is odd while it changes, so that the handler never sees half of a change.
+#[derive(Debug, Default)]
+struct Slot {
+    version: AtomicUsize,
+    start: AtomicUsize,
+    len: AtomicUsize,
+    is_writable: AtomicBool,
+    lost_from: AtomicUsize,
+}
+
+/// What is changed under a lock.
+struct Owner {
+    free: Vec<usize>,
+    used: usize,
+    /// Handlers that were found, kept as long as the process: ours may be about to call one.
+    earlier: Vec<&'static mut libc::sigaction>,
+}
+
+/// A map that is guarded, until this is dropped: that must be before it is unmapped.
+#[derive(Debug)]
+pub struct Guard {
+    number: usize,
+}
+
+impl Guard {
+    /// Guards the map of `len` bytes at `start`.
+    ///
+    /// # Errors
+    /// What the operating system says of the handler; [`io::ErrorKind::OutOfMemory`] for more maps than a process may have.
+    pub fn new(start: *const u8, len: usize, is_writable: bool) -> io::Result<Self> {
+        let mut owner = OWNER.lock().unwrap_or_else(PoisonError::into_inner);
+        owner.come_first()?;
+        let number = owner.free.pop().unwrap_or(owner.used);
+        if number == CHUNK * CHUNKS {
+            return Err(io::ErrorKind::OutOfMemory.into());
+        }
+        owner.used = owner.used.max(number + 1);
+        TABLE[number / CHUNK].get_or_init(|| (0..CHUNK).map(|_| Slot::default()).collect());
+        let guard = Self { number };
+        guard.change(start as usize, len, is_writable);
+        Ok(guard)
+    }
+
+    /// Whether pages were lost.
+    #[inline]
+    pub fn is_lost(&self) -> bool {
+        self.lost_from() != NONE
+    }
+
+    /// Position of the first byte that was lost, of those that somebody touched; `usize::MAX` where none was.
+    #[inline]
+    pub fn lost_from(&self) -> usize {
+        slot(self.number).map_or(NONE, |slot| slot.lost_from.load(Ordering::Relaxed))
+    }
+
+    fn change(&self, start: usize, len: usize, is_writable: bool) {
+        let Some(slot) = slot(self.number) else { return };
+        slot.version.fetch_add(1, Ordering::SeqCst);
+        slot.start.store(start, Ordering::SeqCst);
+        slot.len.store(len, Ordering::SeqCst);
+        slot.is_writable.store(is_writable, Ordering::SeqCst);
+        slot.lost_from.store(NONE, Ordering::SeqCst);
+        slot.version.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        self.change(0, 0, false);
+        OWNER.lock().unwrap_or_else(PoisonError::into_inner).free.push(self.number);
+    }
+}
+
+/// Bytes of a page.
+#[inline]
+pub fn page_size() -> usize {
+    match PAGE.load(Ordering::Relaxed) {
+        0 => ask_page_size(),
+        size => size,
+    }
+}
+
+#[cold]
+fn ask_page_size() -> usize {
+    // SAFETY: it only asks.
+    let size = usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096);
+    PAGE.store(size, Ordering::Relaxed);
+    size
+}
+
+/// Puts the handler on top again where another one took its place, if there is anything to guard.
+pub fn come_first() {
+    let mut owner = OWNER.lock().unwrap_or_else(PoisonError::into_inner);
+    if owner.used > owner.free.len() {
+        let _ = owner.come_first();
+    }
+}
+
+impl Owner {
+    fn come_first(&mut self) -> io::Result<()> {
+        page_size();
+        let there = action_now()?;
+        if there.sa_sigaction == on_fault as *const () as usize {
+            return Ok(());
+        }
+        let kept = match self.earlier.iter().position(|known| is_same(known, &there)) {
+            Some(at) => &mut *self.earlier[at] as *mut libc::sigaction,
+            None => {
+                let kept = Box::leak(Box::new(there));
+                let address = kept as *mut libc::sigaction;
+                self.earlier.push(kept);
+                address
+            }
+        };
+        let _ = FIRST.compare_exchange(null_mut(), kept, Ordering::SeqCst, Ordering::SeqCst);
+        BEFORE.store(kept, Ordering::SeqCst);
+        // SAFETY: all zero is an action without flags; the two fields are set before it is used.
+        let mut ours: libc::sigaction = unsafe { MaybeUninit::zeroed().assume_init() };
+        ours.sa_sigaction = on_fault as *const () as usize;
+        ours.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_RESTART;
+        // SAFETY: the handler does what one may do, see there; the old action is not asked for.
+        match unsafe { libc::sigaction(libc::SIGBUS, &ours, null_mut()) } {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+}
+
+fn action_now() -> io::Result<libc::sigaction> {
+    let mut there = MaybeUninit::zeroed();
+    // SAFETY: without a new action it only writes the one that is there, for which there is room.
+    match unsafe { libc::sigaction(libc::SIGBUS, std::ptr::null(), there.as_mut_ptr()) } {
+        // SAFETY: it was written; all zero would be one, too.
+        0 => Ok(unsafe { there.assume_init() }),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+fn is_same(one: &libc::sigaction, other: &libc::sigaction) -> bool {
+    (one.sa_sigaction, one.sa_flags) == (other.sa_sigaction, other.sa_flags)
+}
+
+fn slot(number: usize) -> Option<&'static Slot> {
+    TABLE[number / CHUNK].get()?.get(number % CHUNK)
+}
+
+/// The handler. What it calls is safe in a signal: atomics, `mmap`, `sigaction`, `raise`, and the handler that was there before.
+extern "C" fn on_fault(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
+    // SAFETY: a thread has its own errno, and the operating system gives a whole `siginfo_t` with SA_SIGINFO.
+    let (errno, is_fault, address) = unsafe { (*libc::__errno_location(), (*info).si_code > 0, (*info).si_addr()) };
+    let is_healed = is_fault && heal(address as usize);
+    // SAFETY: as above.
+    unsafe { *libc::__errno_location() = errno };
+    if !is_healed {
+        let before = if is_fault { &BEFORE } else { &FIRST }.load(Ordering::SeqCst);
+        hand_on(before, is_fault, (signal, info, context));
+    }
+}
+
+/// Maps zeroes from the page of `address` to the end of the range that it belongs to, and notes that; false for a foreign address.
+fn heal(address: usize) -> bool {
+    let page = address & !(PAGE.load(Ordering::Relaxed).max(1) - 1);
+    for slot in TABLE.iter().map_while(OnceLock::get).flatten() {
+        let version = slot.version.load(Ordering::SeqCst);
+        let (start, len) = (slot.start.load(Ordering::SeqCst), slot.len.load(Ordering::SeqCst));
+        let is_writable = slot.is_writable.load(Ordering::SeqCst);
+        let is_whole = version.is_multiple_of(2) && slot.version.load(Ordering::SeqCst) == version;
+        if !is_whole || !(start..start + len).contains(&address) {
+            continue;
+        }
+        // who fell on it holds the map: it does not go away meanwhile
+        slot.lost_from.fetch_min(page - start, Ordering::SeqCst);
+        return zeroes(page, start + len - page, is_writable) || zeroes(page, 1, is_writable);
+    }
+    false
+}
+
+fn zeroes(at: usize, len: usize, is_writable: bool) -> bool {
+    let access = libc::PROT_READ | if is_writable { libc::PROT_WRITE } else { 0 };
+    let kind = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED | libc::MAP_NORESERVE;
+    // SAFETY: the range is part of a map of ours, as its slot says, whose pages are gone: nothing is mapped over but that. Bytes
+    // of an owned map may be changed by others at any time, so nobody relies on what they were.
+    unsafe { libc::mmap(at as *mut libc::c_void, len, access, kind, -1, 0) != libc::MAP_FAILED }
+}
+
+/// Does what would have happened without this handler.
+fn hand_on(
+    before: *const libc::sigaction,
+    is_fault: bool,
+    (signal, info, context): (libc::c_int, *mut libc::siginfo_t, *mut libc::c_void),
+) {
+    // SAFETY: it is null, or one of those that are kept as long as the process.
+    let Some(before) = (unsafe { before.as_ref() }) else { return };
+    if is_fault && !matches!(before.sa_sigaction, libc::SIG_DFL | libc::SIG_IGN) {
+        // SAFETY: the operating system had the address from `sigaction`, as that of a function of the kind that the flag says.
+        unsafe {
+            if before.sa_flags & libc::SA_SIGINFO == 0 {
+                let handler: extern "C" fn(libc::c_int) = transmute(before.sa_sigaction);
+                handler(signal);
+            } else {
+                let handler: extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void) =
+                    transmute(before.sa_sigaction);
+                handler(signal, info, context);
+            }
+        }
+        return;
+    }
+    // SAFETY: it was in place before. A fault comes again once this returns; a signal that was sent is sent again.
+    unsafe {
+        libc::sigaction(signal, before, null_mut());
+        if !is_fault {
+            libc::raise(signal);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::mmap::{ReadMap, WriteMap};
+    use super::*;
+    use std::fs::{File, OpenOptions};
+    use std::path::Path;
+
+    fn file(path: &Path, len: u64) -> File {
+        let file = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(path).expect("opened");
+        file.set_len(len).expect("grown");
+        file
+    }
+
+    #[test]
+    fn a_map_that_lost_its_file_reads_as_zeroes_and_says_so() {
+        let dir = tempfile::tempdir().expect("dir");
+        let page = page_size();
+        let file = file(&dir.path().join("a"), 10 * page as u64);
+        let (mut write, read) = (WriteMap::new(&file).expect("mapped"), ReadMap::new(&file).expect("mapped"));
+        write.write(&[7; 100], 5 * page as u64, 0..4).expect("written");
+        let at = 5 * page as u64;
+        assert_eq!((read.slice(at, 100), read.lost_from(), write.is_lost()), (Some(&[7; 100][..]), u64::MAX, false));
+        file.set_len(3 * page as u64).expect("cut");
+        assert_eq!(read.slice(at, 100).expect("in the map"), [0; 100]);
+        assert_eq!((read.lost_from(), write.is_lost()), (at, false));
+        write.write(&[8; 100], 8 * page as u64, 0..4).expect("no signal ends the process");
+        assert!(write.is_lost());
+        assert_eq!(file.metadata().expect("there").len(), 3 * page as u64);
+    }
+
+    #[test]
+    fn a_file_that_ends_in_the_page_of_the_last_byte_is_seen_by_the_next_page() {
+        let dir = tempfile::tempdir().expect("dir");
+        let page = page_size() as u64;
+        let file = file(&dir.path().join("a"), 10 * page);
+        let mut write = WriteMap::new(&file).expect("mapped");
+        let read = ReadMap::new(&file).expect("mapped");
+        write.write(&[7; 100], 5 * page, 0..4).expect("written");
+        assert_eq!((write.has(5 * page + 100), read.has(5 * page + 100)), (Some(true), Some(true)));
+        assert_eq!((write.has(10 * page), write.has(9 * page + 1)), (None, None), "no page is behind the last one");
+        file.set_len(5 * page + 100).expect("cut");
+        write.write(&[8; 100], 5 * page + 100, 0..4).expect("written into nothing, without a signal");
+        assert_eq!((write.has(5 * page + 200), read.has(5 * page + 200)), (Some(false), Some(false)));
+        assert_eq!((write.is_lost(), read.lost_from()), (true, 6 * page));
+    }
+
+    #[test]
+    fn maps_come_and_go_in_many_threads_beside_faults() {
+        let dir = tempfile::tempdir().expect("dir");
+        std::thread::scope(|scope| {
+            for n in 0..4 {
+                let path = dir.path().join(n.to_string());
+                scope.spawn(move || {
+                    for round in 0..200 {
+                        let file = file(&path, 4 * page_size() as u64);
+                        let mut map = WriteMap::new(&file).expect("mapped");
+                        if round % 2 == 0 {
+                            file.set_len(0).expect("cut");
+                        }
+                        map.write(b"abcd", 0, 0..1).expect("no signal ends the process");
+                        assert_eq!(map.is_lost(), round % 2 == 0);
+                    }
+                });
+            }
+        });
+    }
+
+    #[test]
+    fn the_handler_is_put_on_top_again() {
+        let dir = tempfile::tempdir().expect("dir");
+        let file = file(&dir.path().join("a"), 100);
+        let map = ReadMap::new(&file).expect("mapped");
+        let before = OWNER.lock().expect("no panic").earlier.len();
+        for _ in 0..3 {
+            let there = action_now().expect("asked");
+            assert_eq!(there.sa_sigaction, on_fault as *const () as usize);
+            come_first();
+        }
+        assert!(OWNER.lock().expect("no panic").earlier.len() == before && map.slice(0, 1).is_some());
+    }
+}

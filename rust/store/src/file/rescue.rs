@@ -1,0 +1,76 @@
+//! A file that lost its name while it is held open is written anew under it: its bytes are there until it is closed.
+use super::Allocated;
+use super::disk::{self, sync_directory};
+use crate::{Error, Result};
+use std::fs;
+use std::path::Path;
+
+/// Bytes that are copied at a time.
+const STEP: u64 = 1 << 20;
+
+/// Writes the `len` bytes of `file` to a new one at `temporary`, which then takes its name; `has_blocks` where all of it is to have
+/// room on the disk, written or not. The open file stays what it was: nothing may be written to it any more.
+///
+/// # Errors
+/// [`Error::Io`], as for a full disk: there is no such file then.
+pub fn write_back(file: &Allocated, len: u64, has_blocks: bool, temporary: &Path) -> Result<()> {
+    let _ = fs::remove_file(temporary);
+    let new = if has_blocks { Allocated::create(temporary, len) } else { Allocated::create_sparse(temporary, len) }?;
+    let copied = copy(file, &new, len).and_then(|()| new.sync());
+    copied.inspect_err(|_| new.discard())?;
+    if let Some(directory) = file.path().parent() {
+        fs::create_dir_all(directory).map_err(|e| Error::io(directory, e))?;
+    }
+    disk::rename(temporary, file.path())?;
+    file.path().ancestors().skip(1).take(3).try_for_each(sync_directory)
+}
+
+/// What the file system stores of it; the rest reads as zeroes, and is.
+fn copy(file: &Allocated, new: &Allocated, len: u64) -> Result<()> {
+    let mut buffer = vec![0; STEP.min(len) as usize];
+    for stored in file.stored(len) {
+        let mut at = stored.start;
+        while at < stored.end {
+            let part = &mut buffer[..STEP.min(stored.end - at) as usize];
+            file.read(part, at)?;
+            new.write(part, at)?;
+            at += part.len() as u64;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::MetadataExt;
+
+    #[test]
+    fn a_file_that_was_removed_comes_back_with_all_its_bytes() {
+        let dir = tempfile::tempdir().expect("dir");
+        for (name, has_blocks) in [("log/a", true), ("queue/b", false)] {
+            let path = dir.path().join(name);
+            fs::create_dir_all(path.parent().expect("a directory")).expect("made");
+            let len = 3 * STEP + 5;
+            let file = Allocated::create_sparse(&path, len).expect("created");
+            file.write(&[7; 5000], STEP - 100).expect("written");
+            file.write(b"end", len - 3).expect("written");
+            let before = fs::read(&path).expect("read");
+            fs::remove_dir_all(path.parent().expect("a directory")).expect("removed");
+            write_back(&file, len, has_blocks, &dir.path().join("rescue")).expect("written back");
+            assert!(fs::read(&path).expect("there again") == before);
+            assert_eq!(path.metadata().expect("there").blocks() * 512 >= len, has_blocks);
+            assert!(!dir.path().join("rescue").exists());
+        }
+    }
+
+    #[test]
+    fn without_room_there_is_no_half_a_file() {
+        let dir = tempfile::tempdir().expect("dir");
+        let path = dir.path().join("a");
+        let file = Allocated::create(&path, 100).expect("created");
+        fs::remove_file(&path).expect("removed");
+        write_back(&file, 1 << 62, true, &dir.path().join("rescue")).expect_err("no such disk");
+        assert_eq!(fs::read_dir(dir.path()).expect("read").count(), 0);
+    }
+}

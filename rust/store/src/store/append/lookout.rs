@@ -1,0 +1,162 @@
+//! Looks again and again whether the files of an open store are still what they were: whether another process has removed one,
+//! put another in its place, or cut it off.
+//!
+//! What is found is [`Harm`](super::harm::Harm). Until then messages may have been taken for a file that has no name any more, so it
+//! is written back from what is held open.
+use super::appender::OwnedStore;
+use super::unsynced::HeldFile;
+use crate::file::{guard, rescue};
+use crate::store::recover;
+use crate::{Error, Result};
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::ErrorKind;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// How often it looks.
+pub const INTERVAL: Duration = Duration::from_millis(100);
+/// How often it tries to write a file back for which there is no room.
+const RETRY: Duration = Duration::from_secs(5);
+/// A file that is written back, before it has its name: not beside the log's files, where a broker would not start.
+const TEMPORARY: &str = "rescue.tmp";
+
+/// What was seen so far.
+#[derive(Debug, Default)]
+pub struct Lookout {
+    next: Option<Instant>,
+    /// Files that came to harm, and were told.
+    told: BTreeSet<PathBuf>,
+    /// Those that are to be written back.
+    lost: Vec<HeldFile>,
+    next_try: Option<Instant>,
+    is_secured: bool,
+}
+
+impl Lookout {
+    /// Looks, if it is time to.
+    pub(super) fn look(&mut self, store: &OwnedStore) {
+        let is_early = self.next.is_some_and(|next| Instant::now() < next);
+        if store.harm.first().is_some() || !is_early {
+            self.look_now(store);
+        }
+    }
+
+    /// Looks.
+    pub(super) fn look_now(&mut self, store: &OwnedStore) {
+        self.next = Some(Instant::now() + INTERVAL);
+        guard::come_first();
+        // a run of retention removes files, and it may
+        if let Some(_no_run) = store.retention.try_runner() {
+            // closed
+            let _ = self.find(store);
+        }
+        if store.harm.first().is_some() {
+            let _ = self.secure(store);
+        }
+    }
+
+    fn find(&mut self, store: &OwnedStore) -> Result<()> {
+        let files = store.with_any(|open| {
+            if let Err(error) = open.writers.log.check() {
+                store.harm.note(&error);
+            }
+            Ok(open.writers.held())
+        })?;
+        let harmed = files.into_iter().filter(|held| !self.told.contains(held.file.path()) && change(held).is_some());
+        let harmed: Vec<HeldFile> = harmed.collect();
+        if harmed.is_empty() {
+            return Ok(());
+        }
+        // it may have been given back, and so removed, meanwhile
+        let still = store.with_any(|open| Ok(open.writers.held()))?;
+        for held in harmed.into_iter().filter(|held| still.iter().any(|other| other.file.path() == held.file.path())) {
+            let Some(change) = change(&held) else { continue };
+            let path = held.file.path().to_path_buf();
+            store.harm.note(&Error::harmed(&path, change));
+            self.told.insert(path);
+            self.is_secured = false;
+            if change == Change::NameGone {
+                self.lost.push(held);
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes back, then has the checkpoint speak of all that was appended, so that a recovery never takes it for the rest of a crash.
+    fn secure(&mut self, store: &OwnedStore) -> Result<()> {
+        if self.next_try.is_none_or(|next| Instant::now() >= next) {
+            self.lost.retain(|held| !write_back(store, held));
+            self.next_try = (!self.lost.is_empty()).then(|| Instant::now() + RETRY);
+        }
+        if !std::mem::replace(&mut self.is_secured, true) {
+            store.flush()?;
+            if self.told.iter().any(|path| !path.starts_with(store.root.join("commitlog"))) {
+                // a checkpoint vouches for queues, too, and these may miss units
+                recover::begin(&store.root)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether the file has its name again.
+fn write_back(store: &OwnedStore, held: &HeldFile) -> bool {
+    let path = held.file.path();
+    let is_log = path.starts_with(store.root.join("commitlog"));
+    match rescue::write_back(&held.file, held.len, is_log, &store.root.join(TEMPORARY)) {
+        Ok(()) => {
+            store.harm.tell(format!("{}: written back, with all that was appended to it", path.display()));
+            true
+        }
+        Err(error) => {
+            store.harm.tell(format!(
+                "{}: cannot be written back ({error}); all that is in it is lost when the store is closed",
+                path.display()
+            ));
+            false
+        }
+    }
+}
+
+/// What became of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Change {
+    NameGone,
+    NameTaken,
+    Length { expected: u64, got: u64 },
+}
+
+impl std::fmt::Display for Change {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::NameGone => write!(f, "it was removed"),
+            Self::NameTaken => write!(f, "another file has taken its name"),
+            Self::Length { expected, got } => write!(f, "expected {expected} bytes, got {got}"),
+        }
+    }
+}
+
+fn change(held: &HeldFile) -> Option<Change> {
+    let ours = held.file.metadata().ok()?;
+    let got = ours.len();
+    if got != held.len {
+        return Some(Change::Length { expected: held.len, got });
+    }
+    match named(held.file.path()) {
+        Ok(Some(id)) if id == (ours.dev(), ours.ino()) => None,
+        Ok(Some(_)) => Some(Change::NameTaken),
+        Ok(None) => Some(Change::NameGone),
+        // as where the process may have no more files open: nothing is known
+        Err(_) => None,
+    }
+}
+
+fn named(path: &Path) -> std::io::Result<Option<(u64, u64)>> {
+    match fs::metadata(path) {
+        Ok(meta) => Ok(Some((meta.dev(), meta.ino()))),
+        Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(None),
+        Err(e) => Err(e),
+    }
+}

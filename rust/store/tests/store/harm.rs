@@ -1,0 +1,282 @@
+//! What other processes do to the files of a store that is appended to: it never crashes, takes nothing into nothing, and says why.
+use crate::directory;
+use rmqfast_store::file::guard::page_size;
+use rmqfast_store::file::name;
+use rmqfast_store::filter::TagExpression;
+use rmqfast_store::format::message::Message;
+use rmqfast_store::store::append::{AppendOptions, Appender, Flush, Messages, OwnedMessage, PutMessageStatus};
+use rmqfast_store::store::retain::RetainOptions;
+use rmqfast_store::store::serve::Every;
+use rmqfast_store::store::{GetLimits, MessageStore, OpenOptions};
+use rmqfast_store::{Error, Result};
+use rmqfast_waiting::until;
+use std::fs::{self, OpenOptions as File};
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+const FILE: u64 = 256 << 10;
+const TOPIC: &str = "orders";
+
+fn options() -> AppendOptions {
+    AppendOptions {
+        file_size: FILE,
+        queue_file_size: 20_000,
+        index_slots: 16,
+        index_entries: 4_000,
+        retain: Some(RetainOptions { clean_forcibly: false, warning_percent: 100, ..RetainOptions::default() }),
+        ..AppendOptions::default()
+    }
+}
+
+fn message(n: u64, len: usize) -> OwnedMessage {
+    let mut body = n.to_be_bytes().to_vec();
+    body.resize(len.max(8), b'b');
+    OwnedMessage { topic: TOPIC.into(), body, keys: Some(format!("k{n}")), ..OwnedMessage::default() }
+}
+
+/// A store with so many messages, of which a clean start would find all.
+struct Appended {
+    dir: tempfile::TempDir,
+    store: Appender,
+    acknowledged: Vec<u64>,
+}
+
+impl Appended {
+    fn new(options: AppendOptions, messages: u64) -> Self {
+        let dir = directory();
+        let store = Appender::open(&dir.path().join("store"), options).expect("opened");
+        let mut appended = Self { dir, store, acknowledged: Vec::new() };
+        (0..messages).for_each(|_| appended.put().expect("appended"));
+        appended
+    }
+
+    fn put(&mut self) -> Result<()> {
+        let n = self.acknowledged.len() as u64;
+        self.store.append(&Messages::new(vec![message(n, 300)]), None, 0)?;
+        self.acknowledged.push(n);
+        Ok(())
+    }
+
+    fn root(&self) -> PathBuf {
+        self.dir.path().join("store")
+    }
+
+    fn log(&self) -> PathBuf {
+        self.root().join("commitlog")
+    }
+
+    fn end(&self) -> u64 {
+        self.store.live().log_bounds().1
+    }
+
+    /// The file of the log that is written to.
+    fn current(&self) -> PathBuf {
+        self.log().join(name::of_offset(self.end() / FILE * FILE))
+    }
+
+    /// Appends until that is refused, which must be soon: returns how often it was not, and why it was.
+    fn refusal(&mut self) -> (usize, Error) {
+        let before = self.acknowledged.len();
+        let mut error = None;
+        until("a refusal", || {
+            error = self.put().err();
+            error.is_some()
+        });
+        (self.acknowledged.len() - before, error.expect("refused"))
+    }
+
+    /// Numbers of the messages that are found once the store was closed and opened anew.
+    fn found_anew(self, options: AppendOptions) -> (Vec<u64>, tempfile::TempDir) {
+        let root = self.root();
+        self.store.close().expect("closed");
+        drop(self.store);
+        let store = Appender::open(&root, options).expect("opened anew");
+        store.append(&Messages::new(vec![message(u64::MAX, 10)]), None, 0).expect("goes on");
+        store.close().expect("closed");
+        let mut found = numbers(&root);
+        assert_eq!(found.pop(), Some(u64::MAX));
+        (found, self.dir)
+    }
+}
+
+/// Numbers of the messages of the queue, as a reader finds them.
+fn numbers(root: &Path) -> Vec<u64> {
+    let store = MessageStore::open(root, &OpenOptions::default()).expect("opened");
+    let (mut numbers, mut offset) = (Vec::new(), 0);
+    loop {
+        let got = store.get(TOPIC, 0, offset, 32, &TagExpression::all()).expect("read");
+        assert!(got.damage.is_empty(), "{:?}", got.damage);
+        offset = got.next_begin_offset;
+        let messages = got.records.iter().map(|record| Message::decode(record).expect("sound"));
+        numbers.extend(messages.map(|message| u64::from_be_bytes(*message.body().first_chunk().expect("a number"))));
+        if offset >= got.max_offset {
+            return numbers;
+        }
+    }
+}
+
+fn cut(path: &Path, len: u64) {
+    File::new().write(true).open(path).and_then(|file| file.set_len(len)).expect("cut");
+}
+
+fn zero(path: &Path) {
+    let len = path.metadata().expect("there").len();
+    File::new().write(true).open(path).and_then(|f| f.write_all_at(&vec![0; len as usize], 0)).expect("zeroed");
+}
+
+#[track_caller]
+fn assert_names(error: &Error, path: &Path) {
+    let text = error.to_string();
+    assert!(text.contains(&path.display().to_string()) && text.contains("open it again"), "{text}");
+    assert_eq!(PutMessageStatus::of(error), PutMessageStatus::ServiceNotAvailable);
+}
+
+#[test]
+fn a_log_that_is_cut_off_takes_not_one_message_more() {
+    for flush in [Flush::Async, Flush::Sync] {
+        let options = AppendOptions { flush, ..options() };
+        // to nothing, to whole pages, into a page, to where the last message ends
+        for left in [Some(0), Some(2 * page_size() as u64), Some(2 * page_size() as u64 + 77), None] {
+            let mut store = Appended::new(options, 100);
+            let (path, end) = (store.current(), store.end());
+            cut(&path, left.unwrap_or(end));
+            let (taken, error) = store.refusal();
+            assert_eq!(taken, 0, "{flush:?} {left:?}");
+            assert_names(&error, &path);
+            assert_names(&store.put().expect_err("refused again"), &path);
+            let acknowledged = store.acknowledged.clone();
+            let (mut found, _dir) = store.found_anew(options);
+            // one that was refused may be there
+            found.retain(|n| acknowledged.contains(n));
+            assert!(acknowledged.starts_with(&found), "{flush:?} {left:?}");
+            assert!(left.is_some() || found == acknowledged, "{flush:?}: nothing was lost");
+        }
+    }
+}
+
+#[test]
+fn a_log_that_is_zeroed_takes_not_one_message_more() {
+    for flush in [Flush::Async, Flush::Sync] {
+        let options = AppendOptions { flush, ..options() };
+        let mut store = Appended::new(options, 100);
+        let path = store.current();
+        zero(&path);
+        let (taken, error) = store.refusal();
+        assert_eq!(taken, 0);
+        assert_names(&error, &path);
+        let (found, _dir) = store.found_anew(options);
+        assert_eq!(found, Vec::<u64>::new());
+    }
+}
+
+#[test]
+fn files_that_are_removed_come_back_with_what_was_taken_meanwhile() {
+    for flush in [Flush::Async, Flush::Sync] {
+        let options = AppendOptions { flush, ..options() };
+        for what in ["current", "full", "queue", "index", "all"] {
+            let mut store = Appended::new(options, 1_500);
+            let path = match what {
+                "current" => store.current(),
+                "full" => store.log().join(name::of_offset(0)),
+                "queue" => store.root().join("consumequeue").join(TOPIC).join("0").join(name::of_offset(20_000)),
+                "index" => {
+                    fs::read_dir(store.root().join("index")).expect("read").flatten().next().expect("one").path()
+                }
+                _ => store.log(),
+            };
+            assert!(path.exists(), "{what}");
+            if what == "all" {
+                fs::remove_dir_all(store.log()).expect("removed");
+                fs::remove_dir_all(store.root().join("consumequeue")).expect("removed");
+            } else {
+                fs::remove_file(&path).expect("removed");
+            }
+            let (_, error) = store.refusal();
+            if what != "all" {
+                assert_names(&error, &path);
+                until("the file is there again", || path.exists());
+            }
+            until("all is written back", || {
+                let mut lines = store.store.take_harm_lines();
+                lines.retain(|line| !line.contains("written back"));
+                store.log().join(name::of_offset(FILE)).exists()
+                    && store.current().exists()
+                    && !store.root().join("rescue.tmp").exists()
+                    && lines.is_empty()
+            });
+            let acknowledged = store.acknowledged.clone();
+            let (found, _dir) = store.found_anew(options);
+            assert_eq!(found, acknowledged, "{flush:?} {what}");
+        }
+    }
+}
+
+#[test]
+fn a_queue_that_is_cut_off_or_zeroed_is_listed_anew_from_the_log() {
+    for (flush, is_cut) in [(Flush::Async, true), (Flush::Sync, true), (Flush::Async, false)] {
+        let options = AppendOptions { flush, ..options() };
+        let mut store = Appended::new(options, 100);
+        let path = store.root().join("consumequeue").join(TOPIC).join("0").join(name::of_offset(0));
+        if is_cut {
+            cut(&path, 100)
+        } else {
+            zero(&path)
+        }
+        if is_cut {
+            assert_names(&store.refusal().1, &path);
+        } else {
+            store.put().expect("the log is whole");
+        }
+        let acknowledged = store.acknowledged.clone();
+        let (found, _dir) = store.found_anew(options);
+        assert_eq!(found, acknowledged, "{flush:?} {is_cut}");
+    }
+}
+
+#[test]
+fn a_file_in_place_of_another_is_told() {
+    let mut store = Appended::new(options(), 100);
+    let path = store.current();
+    fs::copy(&path, store.dir.path().join("copy")).expect("copied");
+    fs::rename(store.dir.path().join("copy"), &path).expect("put in its place");
+    let inode = path.metadata().expect("there").ino();
+    let (_, error) = store.refusal();
+    assert_names(&error, &path);
+    assert!(error.to_string().contains("another file has taken its name"), "{error}");
+    assert_eq!(path.metadata().expect("there").ino(), inode, "it stays");
+}
+
+#[test]
+fn what_retention_removes_is_no_harm() {
+    let mut store = Appended::new(options(), 3_000);
+    let year = 365 * 24 * 3_600_000;
+    let now =
+        std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("after 1970").as_millis() as i64;
+    for _ in 0..3 {
+        store.store.clean(Some(now + year), true).expect("cleaned");
+        (0..500).for_each(|_| store.put().expect("appended"));
+    }
+    assert!(!store.log().join(name::of_offset(0)).exists());
+    // once it has looked, which it does in the order of what happened
+    fs::remove_file(store.current()).expect("removed");
+    let current = store.current();
+    assert_names(&store.refusal().1, &current);
+}
+
+#[test]
+fn who_reads_gets_nothing_for_what_is_lost() {
+    let store = Appended::new(options(), 100);
+    let live = store.store.live();
+    let queue = live.queue(TOPIC, 0).expect("there");
+    let limits = GetLimits::of_count(200);
+    let pull = |out: &mut Vec<u8>| live.get_message(&queue, 0, 200, &Every, limits, out).expect("read").messages;
+    assert_eq!(pull(&mut Vec::new()), 100);
+    let unit = queue.unit(50).expect("read").expect("there");
+    // in the middle of the 50th message
+    cut(&store.current(), unit.physical_offset as u64 + 120);
+    let mut out = Vec::new();
+    assert_eq!(pull(&mut out), 50);
+    assert_eq!(out.len() as i64, unit.physical_offset);
+    assert!(live.record(unit.physical_offset as u64).expect("read").is_none());
+    assert!(live.record(0).expect("read").is_some());
+}
