@@ -157,6 +157,7 @@ class ControlPlane:
                 self.store_stats,
                 schedule=lambda: {f"scheduleMessageOffset_{level}": "0,0" for level in self.delay_offsets},
                 unflushed=lambda: 1142,
+                integrity=dict,
                 now=self.clock,
             ),
             BrokerStatsProcessor(self.stats),

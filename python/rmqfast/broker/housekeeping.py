@@ -67,6 +67,7 @@ def _figures(tables: BrokerTables) -> list[Job]:
         Job(lambda: tables.stats.run_once(tables.now()), 10, lambda: 10),
         Job(lambda: tables.store_stats.run_once(tables.now()), 1, lambda: 1),
         Job(tables.note_disk_usage, 0, lambda: 1),
+        Job(tables.integrity.run_once, 0, lambda: 1),
     ]
 
 

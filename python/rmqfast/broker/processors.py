@@ -155,6 +155,7 @@ def _figures(tables: BrokerTables) -> dict[int, Processor]:
         tables.store_stats,
         schedule=tables.schedule.running_stats,
         unflushed=tables.unflushed,
+        integrity=tables.integrity.figures,
         now=tables.now,
     )
     time_span = ConsumeTimeSpanProcessor(tables.config, tables.topics, tables.live, tables.offsets, now=tables.now)

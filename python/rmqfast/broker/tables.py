@@ -31,6 +31,7 @@ from rmqfast.broker.options_of_config import (
     retention_options,
     transaction_options,
 )
+from rmqfast.broker.plane.integrity import Integrity
 from rmqfast.broker.plane.native_data_plane import NativeDataPlane
 from rmqfast.broker.queries.runtime_info_processor import used_ratio
 from rmqfast.broker.statistics.broker_stats import BrokerStats
@@ -131,6 +132,7 @@ class BrokerTables:
     def _give_up(self) -> None:
         try:
             if hasattr(self, "data_plane"):
+                self.integrity.run_once()
                 self.data_plane.close()
             if hasattr(self, "metadata"):
                 self.metadata.close()
@@ -140,6 +142,7 @@ class BrokerTables:
     def _open_data_plane(self, mailbox: Mailbox, config: BrokerConfig) -> None:
         self.live = self.store.live
         self.data_plane = NativeDataPlane(self.store.appender, mailbox, self._options(config))
+        self.integrity = Integrity(self.data_plane)
         self.data_plane.set_permission(config.number("brokerPermission"))
         self.appends = InternalAppends(
             self.store,

@@ -6,6 +6,7 @@ use crate::flush_wait::FlushWaits;
 use crate::hold::Holds;
 use crate::offsets::Offsets;
 use crate::options::{BrokerOptions, Settings};
+use crate::passed_over::PassedOvers;
 use crate::pull_header::PullHeader;
 use crate::put_times::PutTimes;
 use crate::quota::Quota;
@@ -47,6 +48,8 @@ pub struct Ground {
     pub gets: Arc<Counter>,
     /// Pulls that did not.
     pub missed_gets: Arc<Counter>,
+    /// Messages that pulls could not give.
+    pub passed_over: PassedOvers,
     /// How long puts and gets took.
     pub times: PutTimes,
     /// Gets what is not answered here.
@@ -64,6 +67,7 @@ impl Ground {
             live: appender.live(),
             flush,
             settings: RwLock::new(options.settings),
+            passed_over: PassedOvers::default(),
             times: PutTimes::default(),
             tables: Tables::default(),
             offsets: Offsets::default(),

@@ -144,6 +144,7 @@ impl Pulling<'_> {
         let begun = Instant::now();
         match self.get(header, &subscription, &mut records) {
             Ok(pulled) => {
+                self.ground.passed_over.add((header.topic, header.queue_id), records.passed_over());
                 self.ground.times.note_get(begun.elapsed().as_millis() as u64);
                 self.tell(header, subscription, (&pulled, &mut records), reply);
             }

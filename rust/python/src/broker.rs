@@ -4,11 +4,12 @@ use crate::error::{ForkError, to_python};
 use crate::remoting::call::Call;
 use crate::remoting::mailbox::Mailbox;
 use pyo3::prelude::*;
-use rmqfast_broker::{BrokerOptions, Group, Settings, Subscription, Topic};
+use rmqfast_broker::{BrokerOptions, Group, Passed, Settings, Subscription, Topic};
 use rmqfast_store::Error;
 use rmqfast_store::filter::sql92::{Dialect, Sql92};
 use rmqfast_store::store::append::Flush;
 use rmqfast_store::store::get_limits::GetLimits;
+use rmqfast_store::store::serve::PassedOver;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,6 +21,9 @@ pub struct DataPlane {
     pub inner: Arc<rmqfast_broker::DataPlane>,
     process: u32,
 }
+
+/// `topic, queue_id, queue_offset, physical_offset, size, reason`.
+type PassedRow = (String, i32, i64, i64, i32, String);
 
 /// What the control plane counts.
 const COUNTED: [&str; 5] = ["STORE_PUT", "TOPIC_PUT", "BROKER_PUT", "GROUP_GET", "QUEUE_GET"];
@@ -244,6 +248,35 @@ impl DataPlane {
     fn unflushed(&self) -> u64 {
         let ground = self.inner.ground();
         ground.live.log_bounds().1.saturating_sub(ground.appender.flushed_to())
+    }
+
+    /// Why nothing is stored any more: what another process did to which file; `None` where nothing of that kind happened.
+    #[getter]
+    fn harm(&self) -> Option<String> {
+        let harm = self.inner.ground().appender.harm();
+        harm.map(|(path, reason)| format!("{}: {reason}", path.display()))
+    }
+
+    /// What is to be told of such harm, since it was taken last.
+    fn take_harm_lines(&self) -> Vec<String> {
+        self.inner.ground().appender.take_harm_lines()
+    }
+
+    /// How many messages pulls could not give.
+    #[getter]
+    fn passed_over(&self) -> u64 {
+        self.inner.ground().passed_over.count()
+    }
+
+    /// Topic, queue, queue offset, physical offset, size and reason of those that nobody was told of yet.
+    fn take_passed_over(&self) -> Vec<PassedRow> {
+        let row = |passed: Passed| {
+            let PassedOver { unit, messages, fault, .. } = passed.message;
+            let reason = if messages == 1 { fault.to_string() } else { format!("{fault}: {messages} in all") };
+            let place = (passed.topic, passed.queue_id, passed.message.queue_offset);
+            (place.0, place.1, place.2, unit.physical_offset, unit.size, reason)
+        };
+        self.inner.ground().passed_over.take().into_iter().map(row).collect()
     }
 
     /// Name, key, calls, messages, bytes.

@@ -130,6 +130,24 @@ class NativeDataPlane:
         """Bytes of the log that are not on the disk yet."""
         return self.native.unflushed
 
+    @property
+    def harm(self) -> str | None:
+        """The file that another process has changed, so that nothing is stored any more; None where all is well."""
+        return self.native.harm
+
+    def take_harm_lines(self) -> list[str]:
+        """What is to be told of such files, since it was taken last."""
+        return self.native.take_harm_lines()
+
+    @property
+    def passed_over(self) -> int:
+        """How many messages pulls could not give."""
+        return self.native.passed_over
+
+    def take_passed_over(self) -> list[tuple[str, int, int, int, int, str]]:
+        """Topic, queue, queue offset, physical offset, size and reason of those that nobody was told of yet."""
+        return self.native.take_passed_over()
+
     def set_disk_usage(self, text: str) -> None:
         """Sets what an answer says of how full the disks are."""
         self.native.set_disk_usage(text)

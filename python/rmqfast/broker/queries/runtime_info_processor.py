@@ -32,6 +32,7 @@ class RuntimeInfoProcessor:
         *,
         schedule: Callable[[], Mapping[str, str]],
         unflushed: Callable[[], int],
+        integrity: Callable[[], Mapping[str, str]],
         now: Callable[[], int],
     ) -> None:
         """Answers for this store.
@@ -43,6 +44,7 @@ class RuntimeInfoProcessor:
             stats: Its figures.
             schedule: `scheduleMessageOffset_LEVEL`: how far each delay level was delivered, and its end.
             unflushed: Bytes of the commit log that are not on the disk yet.
+            integrity: `storeHarm` and `messagesPassedOver`, which RocketMQ does not have.
             now: Milliseconds since 1970.
         """
         self._config = config
@@ -51,6 +53,7 @@ class RuntimeInfoProcessor:
         self._stats = stats
         self._schedule = schedule
         self._unflushed = unflushed
+        self._integrity = integrity
         self._now = now
 
     def processors(self) -> dict[int, Processor]:
@@ -79,6 +82,7 @@ class RuntimeInfoProcessor:
             "dispatchBehindBytes": "0",  # a message is listed before its put is answered
             "pageCacheLockTimeMills": "0",
             "startAcceptSendRequestTimeStamp": self._config()["startAcceptSendRequestTimeStamp"],
+            **self._integrity(),
         }
 
     def _disk_info(self) -> dict[str, str]:
