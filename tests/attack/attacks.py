@@ -51,7 +51,7 @@ ATTACKS = (
         is_for_real=False,
         is_quick=True,
     ),
-    Attack("files", files.harmed_files, is_for_real=False, is_quick=True),
     Attack("kills", kills.kills, is_for_real=False),
+    Attack("files", files.files, is_for_real=False),
     Attack("connections", bodies.bad_connections, is_for_real=False, is_quick=True),
 )

@@ -54,7 +54,7 @@ class Scale:
         queues: Queues with one message each.
         connections: Connections that send no frame.
         kills: Kills of a broker, with each way of flushing.
-        harms: How often files are harmed, in each way.
+        harms: How often files are cut off, removed and zeroed.
     """
 
     groups: int
@@ -67,7 +67,7 @@ class Scale:
 
 
 FULL = Scale(groups=10_000, topics=50_000, offsets=320_000, queues=10_000, connections=10_000, kills=200, harms=100)
-SHORT = Scale(groups=1_000, topics=500, offsets=12_000, queues=300, connections=500, kills=2, harms=1)
+SHORT = Scale(groups=1_000, topics=500, offsets=12_000, queues=300, connections=500, kills=2, harms=2)
 
 
 def median_ms(work: Callable[[int], object], count: int) -> float:

@@ -8,7 +8,8 @@ import pytest
 
 from tests.effort import effort
 
-from .harmed_files import FAULTS, harm
+from .harmed_files import FAULTS, TOPIC, figures, harm, pulled
+from .live_server import LiveServer, Wire, send_fields
 
 SEEDS = range(effort("RMQFAST_HARMS", 2, 20))
 
@@ -22,3 +23,18 @@ def test_nothing_is_acknowledged_into_nothing_nor_passed_over_in_silence(
         outcome = harm(tmp_path / str(seed), fault, seed, {"flushDiskType": flush})
         found = (outcome.crashes, outcome.lost, outcome.silent, outcome.untold)
         assert found == ([], [], [], []), outcome
+
+
+@pytest.mark.parametrize("is_checked", [False, True])
+def test_a_changed_body_is_given_unless_the_crc_is_asked_for(is_checked: bool, tmp_path: Path) -> None:
+    config = {"checkCRCOnDelivery": str(is_checked).lower()}
+    with LiveServer(tmp_path / "server", config) as server, Wire(server.broker) as wire:
+        for letter in b"abc":
+            assert wire.ask(310, send_fields(TOPIC, 0), bytes([letter]) * 100)[0]["code"] == 0
+        path = server.store / "commitlog" / ("0" * 20)
+        with path.open("r+b") as file:
+            file.seek(path.read_bytes().index(b"b" * 100))
+            file.write(b"x")
+        bodies, highest = pulled(wire, 0)
+        assert [body[-1:] for body in bodies] == ([b"a", b"c"] if is_checked else [b"a", b"b", b"c"])
+        assert (highest, figures(wire)["messagesPassedOver"]) == (3, str(int(is_checked)))

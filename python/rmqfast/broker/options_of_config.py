@@ -77,6 +77,7 @@ def data_plane_options(config: BrokerConfig, *, vip_port: int | None, checks_rig
         long_polling=config.flag("longPollingEnable"),
         short_polling=config.number("shortPollingTimeMills") / 1000,
         property_filter=config.flag("enablePropertyFilter"),
+        checks_bodies=config.flag("checkCRCOnDelivery"),
         rejects_transactions=config.flag("rejectTransactionMessage"),
         vip_port=vip_port,
         hands_over_all=checks_rights,

@@ -63,8 +63,10 @@ impl Ground {
     pub fn new(appender: Arc<Appender>, flush: Flush, options: BrokerOptions, control: Arc<Mailbox>) -> Self {
         let counters = Counters::default();
         let whole = |name| counters.of(name, &options.cluster_name);
+        let live = appender.live();
+        live.check_bodies(options.settings.checks_bodies);
         Self {
-            live: appender.live(),
+            live,
             flush,
             settings: RwLock::new(options.settings),
             passed_over: PassedOvers::default(),
@@ -120,6 +122,7 @@ impl Ground {
 
     /// Changes what may change.
     pub fn set_settings(&self, settings: Settings) {
+        self.live.check_bodies(settings.checks_bodies);
         *self.settings.write().unwrap_or_else(PoisonError::into_inner) = settings;
     }
 

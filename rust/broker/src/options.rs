@@ -43,6 +43,8 @@ pub struct Settings {
     pub short_polling: Duration,
     /// `enablePropertyFilter`.
     pub property_filter: bool,
+    /// Each body is compared with its CRC when it is given for the first time (`checkCRCOnDelivery`).
+    pub checks_bodies: bool,
     /// `rejectTransactionMessage`.
     pub rejects_transactions: bool,
     /// Milliseconds since 1970 before which no message is taken (`startAcceptSendRequestTimeStamp`).

@@ -55,6 +55,7 @@ pub struct PyDataPlaneOptions {
     long_polling: bool,
     short_polling: f64,
     property_filter: bool,
+    checks_bodies: bool,
     rejects_transactions: bool,
     vip_port: Option<u16>,
     hands_over_all: bool,
@@ -79,6 +80,7 @@ impl PyDataPlaneOptions {
             long_polling: self.long_polling,
             short_polling: seconds(self.short_polling),
             property_filter: self.property_filter,
+            checks_bodies: self.checks_bodies,
             rejects_transactions: self.rejects_transactions,
             accepts_sends_from: self.accepts_sends_from,
         };

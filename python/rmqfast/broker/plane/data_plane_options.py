@@ -28,6 +28,7 @@ class DataPlaneOptions:
         long_polling: `longPollingEnable`.
         short_polling: `shortPollingTimeMills`.
         property_filter: `enablePropertyFilter`.
+        checks_bodies: `checkCRCOnDelivery`: a body that does not have its CRC is not given out.
         rejects_transactions: `rejectTransactionMessage`.
         vip_port: Port of the second listener, which takes no pulls.
         hands_over_all: Every request goes to the control plane first, as where rights are checked.
@@ -54,6 +55,7 @@ class DataPlaneOptions:
     long_polling: bool = True
     short_polling: float = 1.0
     property_filter: bool = False
+    checks_bodies: bool = False
     rejects_transactions: bool = False
     vip_port: int | None = None
     hands_over_all: bool = False

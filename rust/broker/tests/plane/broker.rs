@@ -75,6 +75,7 @@ fn options() -> BrokerOptions {
             long_polling: true,
             short_polling: Duration::from_secs(1),
             property_filter: true,
+            checks_bodies: false,
             rejects_transactions: false,
             accepts_sends_from: 0,
         },

@@ -6,7 +6,7 @@ use rmqfast_store::filter::TagExpression;
 use rmqfast_store::format::message::Message;
 use rmqfast_store::store::append::{AppendOptions, Appender, Flush, Messages, OwnedMessage, PutMessageStatus};
 use rmqfast_store::store::retain::RetainOptions;
-use rmqfast_store::store::serve::Every;
+use rmqfast_store::store::serve::{Every, Fault, Places};
 use rmqfast_store::store::{GetLimits, MessageStore, OpenOptions};
 use rmqfast_store::{Error, Result};
 use rmqfast_waiting::until;
@@ -279,4 +279,33 @@ fn who_reads_gets_nothing_for_what_is_lost() {
     assert_eq!(out.len() as i64, unit.physical_offset);
     assert!(live.record(unit.physical_offset as u64).expect("read").is_none());
     assert!(live.record(0).expect("read").is_some());
+}
+
+#[test]
+fn a_body_without_its_crc_is_given_unless_that_is_looked_at() {
+    let store = Appended::new(options(), 20);
+    let live = store.store.live();
+    let queue = live.queue(TOPIC, 0).expect("there");
+    let pull = |out: &mut Places| {
+        out.clear();
+        let messages = live.get_message(&queue, 0, 32, &Every, GetLimits::of_count(32), out).expect("read").messages;
+        let faults = out.passed_over().iter().map(|message| (message.queue_offset, message.fault));
+        (messages, faults.collect::<Vec<_>>())
+    };
+    let harm = |offset| {
+        let unit = queue.unit(offset).expect("read").expect("there");
+        let file = File::new().write(true).open(store.current()).expect("opened");
+        file.write_all_at(b"x", unit.physical_offset as u64 + 100).expect("written");
+    };
+    let mut out = Places::default();
+    harm(7);
+    assert_eq!(pull(&mut out), (20, vec![]));
+    live.check_bodies(true);
+    for _ in 0..2 {
+        assert_eq!(pull(&mut out), (19, vec![(7, Fault::Body)]));
+    }
+    harm(9);
+    assert_eq!(pull(&mut out), (19, vec![(7, Fault::Body)]), "what was sound once is not looked at again");
+    live.check_bodies(false);
+    assert_eq!(pull(&mut out), (20, vec![]));
 }

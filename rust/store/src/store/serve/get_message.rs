@@ -32,7 +32,18 @@ pub fn get_message<F: PullFilter + ?Sized>(
     // the queue first: the log's end is behind all that its units lead to
     let bounds = queue.bounds();
     let log_end = log.end();
-    let mut source = Source { log, queue, bounds, log_end, filter, out, units: None, records: None, proved_to: 0 };
+    let mut source = Source {
+        log,
+        queue,
+        bounds,
+        log_end,
+        filter,
+        out,
+        units: None,
+        records: None,
+        proved_to: 0,
+        checks_bodies: log.checks_bodies(),
+    };
     Pull { max_messages, limits, log_end }.run(&mut source, offset)
 }
 
@@ -51,6 +62,7 @@ struct Source<'a, F: ?Sized, R> {
     records: Option<Arc<FileMap>>,
     /// The file of these goes on to here, at least: asked once a page.
     proved_to: u64,
+    checks_bodies: bool,
 }
 
 impl<F: PullFilter + ?Sized, R: Records> PullSource for Source<'_, F, R> {
@@ -121,6 +133,9 @@ impl<F: PullFilter + ?Sized, R: Records> PullSource for Source<'_, F, R> {
         }
         let Some(record) = record else { return Ok(self.gone(queue_offset, unit, Fault::NoRecord)) };
         self.proved_to = end.next_multiple_of(page_size() as u64);
+        if self.checks_bodies && !file.has_sound_body(offset, record) {
+            return Ok(self.gone(queue_offset, unit, Fault::Body));
+        }
         if self.filter.reads_messages()
             && !Message::decode(record).is_some_and(|message| self.filter.matches_message(&message))
         {

@@ -134,6 +134,11 @@ impl Live {
         self.parts.index.query(&self.parts.log, (topic, key), max_messages, begin, end)
     }
 
+    /// Has pulls compare the body of each message with its CRC when it is given for the first time since the store was opened, or not.
+    pub fn check_bodies(&self, is_asked: bool) {
+        self.parts.log.check_bodies(is_asked);
+    }
+
     /// Who is told of messages.
     pub fn arrivals(&self) -> &Arrivals {
         &self.parts.arrivals

@@ -8,7 +8,7 @@ use crate::format::message::{BORN_HOST_V6, MAGIC_V1, MAGIC_V2, MIN_LEN, Message}
 use std::ops::Deref;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Bytes of a record up to its physical offset, which it must tell.
 pub(super) const PROOF_LEN: usize = 36;
@@ -19,6 +19,7 @@ pub struct LiveLog {
     files: MapCache,
     min_offset: AtomicU64,
     end: AtomicU64,
+    checks_bodies: AtomicBool,
 }
 
 /// A whole record, in the log's own map.
@@ -33,7 +34,7 @@ impl LiveLog {
     /// A log that ends at `end`.
     pub fn new(directory: PathBuf, file_size: u64, end: u64) -> Self {
         let files = MapCache::new(directory, file_size, Arc::default());
-        Self { files, min_offset: AtomicU64::new(0), end: AtomicU64::new(end) }
+        Self { files, min_offset: AtomicU64::new(0), end: AtomicU64::new(end), checks_bodies: AtomicBool::new(false) }
     }
 
     /// Offset of the first byte that is still there.
@@ -50,6 +51,16 @@ impl LiveLog {
     /// Bytes of a file.
     pub fn file_size(&self) -> u64 {
         self.files.file_size()
+    }
+
+    /// Whether a pull compares each body with its CRC, once.
+    pub fn checks_bodies(&self) -> bool {
+        self.checks_bodies.load(Ordering::Relaxed)
+    }
+
+    /// Has pulls compare bodies with their CRCs, or not.
+    pub fn check_bodies(&self, is_asked: bool) {
+        self.checks_bodies.store(is_asked, Ordering::Relaxed);
     }
 
     /// Where the files are.

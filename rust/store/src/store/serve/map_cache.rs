@@ -1,6 +1,7 @@
 //! The files of a log or a queue, each mapped when somebody first reads it, and let go once it was removed.
 //!
 //! Source: `MappedFileQueue.findMappedFileByOffset`.
+use super::checked::Checked;
 use crate::file::mmap::ReadMap;
 use crate::file::name;
 use crate::{Error, Result};
@@ -40,6 +41,7 @@ pub struct FileMap {
     path: PathBuf,
     base: u64,
     map: ReadMap,
+    checked: Checked,
     /// Of a map that stays.
     count: Option<Arc<MapCount>>,
 }
@@ -93,7 +95,7 @@ impl MapCache {
         if let Some(map) = state.maps.get(&base) {
             return Ok(Some(map.clone()));
         }
-        let map = Arc::new(FileMap { path, base, map, count: self.count.take() });
+        let map = Arc::new(FileMap { path, base, map, checked: Checked::default(), count: self.count.take() });
         if map.count.is_some() {
             state.maps.insert(base, map.clone());
         }
@@ -139,6 +141,11 @@ impl FileMap {
     /// Offset of its first byte.
     pub fn base(&self) -> u64 {
         self.base
+    }
+
+    /// Whether the body of the record at `offset`, which stands in this file, has its CRC; compared once.
+    pub fn has_sound_body(&self, offset: u64, record: &[u8]) -> bool {
+        self.checked.is_sound(offset.saturating_sub(self.base), self.map.bytes().len() as u64, record)
     }
 
     /// Whether the bytes before `offset` are still in the file: not where another process cut it off.

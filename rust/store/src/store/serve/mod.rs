@@ -6,6 +6,7 @@
 //!
 //! ```text
 //! map_cache    files of one sequence, mapped once
+//! checked      which bodies were compared with their CRC, where that is asked for
 //! live_log     records by physical offset
 //! live_queue   units of one queue; live_queues finds them by name
 //! pull_filter  what a pull takes; places where its records go; passed_over what it cannot give
@@ -15,6 +16,7 @@
 //! live         the façade
 //! ```
 pub mod arrival;
+pub mod checked;
 pub mod get_message;
 pub mod key_query;
 pub mod live;
