@@ -76,10 +76,12 @@ class Outcome:
 
 @dataclass
 class _Load:
-    """Producers, one for each queue; each message has its number."""
+    """Producers, one for each queue, and who pulls; each message has its number."""
 
     server: LiveServer
-    acknowledged: list[bytes] = field(default_factory=list)
+    acknowledged: int = 0
+    is_harmed: bool = False
+    sent_after: list[bytes] = field(default_factory=list)
     refusals: list[str] = field(default_factory=list)
     producers: list[threading.Thread] = field(default_factory=list)
     is_over: bool = False
@@ -98,12 +100,14 @@ class _Load:
         number = 0
         with suppress(OSError), Wire(self.server.broker) as wire:
             while not self.is_over:
-                body = b"%d:%d;" % (queue_id, number) * 40
+                body, is_after = b"%d:%d;" % (queue_id, number) * 40, self.is_harmed
                 header, _ = wire.ask(310, send_fields(TOPIC, queue_id), body)
                 if header["code"] != 0:
                     self.refusals.append(f"{header['code']} {header.get('remark')}")
                     return
-                self.acknowledged.append(body)
+                self.acknowledged += 1
+                if is_after:
+                    self.sent_after.append(body)
                 number += 1
 
     def _consume(self) -> None:
@@ -142,12 +146,12 @@ def harm(directory: Path, fault: str, seed: int, config: dict[str, str] | None =
         load = _Load(server)
         threads = load.start()
         enough = dice.randrange(50, 3000)
-        until(lambda: len(load.acknowledged) >= enough or load.refusals, lambda: load)
+        until(lambda: load.acknowledged >= enough or load.refusals, lambda: load)
         path = dice.choice((*_files(server, "commitlog"), *_files(server, "commitlog"), *_files(server, "queue")))
         outcome = Outcome(f"{fault} {seed}: {path.relative_to(server.store)}")
         FAULTS[fault](path, dice)
-        after = len(load.acknowledged) + QUEUES  # those may have been on their way
-        until(lambda: not load.is_working() or len(load.acknowledged) > after + 1000, lambda: load)
+        load.is_harmed = True
+        until(lambda: not load.is_working() or len(load.sent_after) > 1000, lambda: load)
         load.is_over = True
         for thread in threads:
             thread.join(PATIENCE)
@@ -158,7 +162,7 @@ def harm(directory: Path, fault: str, seed: int, config: dict[str, str] | None =
     if code != 0:
         outcome.crashes.append(f"the server ended with {code}")
     found = _found_anew(server, outcome)
-    outcome.lost = [body for body in load.acknowledged[after:] if body not in found]
+    outcome.lost = [body for body in load.sent_after if body not in found]
     outcome.untold += [line for line in server.defects() if "panicked" in line]
     return outcome
 

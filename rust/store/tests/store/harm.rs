@@ -265,20 +265,26 @@ fn what_retention_removes_is_no_harm() {
 
 #[test]
 fn who_reads_gets_nothing_for_what_is_lost() {
-    let store = Appended::new(options(), 100);
-    let live = store.store.live();
-    let queue = live.queue(TOPIC, 0).expect("there");
-    let limits = GetLimits::of_count(200);
-    let pull = |out: &mut Vec<u8>| live.get_message(&queue, 0, 200, &Every, limits, out).expect("read").messages;
-    assert_eq!(pull(&mut Vec::new()), 100);
-    let unit = queue.unit(50).expect("read").expect("there");
-    // in the middle of the 50th message
-    cut(&store.current(), unit.physical_offset as u64 + 120);
-    let mut out = Vec::new();
-    assert_eq!(pull(&mut out), 50);
-    assert_eq!(out.len() as i64, unit.physical_offset);
-    assert!(live.record(unit.physical_offset as u64).expect("read").is_none());
-    assert!(live.record(0).expect("read").is_some());
+    // in the middle of a message, wherever that is in its page
+    for cut_one in 40..60 {
+        let store = Appended::new(options(), 100);
+        let live = store.store.live();
+        let queue = live.queue(TOPIC, 0).expect("there");
+        let mut out = Places::default();
+        let mut pull = || {
+            out.clear();
+            let limits = GetLimits::of_count(200);
+            let messages = live.get_message(&queue, 0, 200, &Every, limits, &mut out).expect("read").messages;
+            assert!(out.are_whole(), "{cut_one}");
+            (messages, out.passed_over().len())
+        };
+        assert_eq!(pull(), (100, 0));
+        let unit = queue.unit(cut_one).expect("read").expect("there");
+        cut(&store.current(), unit.physical_offset as u64 + 120);
+        assert_eq!(pull(), (cut_one as usize, 100 - cut_one as usize));
+        assert!(live.record(unit.physical_offset as u64).expect("read").is_none());
+        assert!(live.record(0).expect("read").is_some());
+    }
 }
 
 #[test]

@@ -8,7 +8,6 @@ use super::passed_over::{Fault, PassedOver};
 use super::places::Records;
 use super::pull_filter::PullFilter;
 use crate::Result;
-use crate::file::guard::page_size;
 use crate::file::mmap::prefetch;
 use crate::format::consume_queue::Unit;
 use crate::format::message::Message;
@@ -128,11 +127,13 @@ impl<F: PullFilter + ?Sized, R: Records> PullSource for Source<'_, F, R> {
             return Ok(Taken::Gone(Some(behind_file(offset, self.log.file_size()))));
         };
         let record = record_in(file, offset, len);
-        if file.lost_from() < end || end > self.proved_to && !file.has(end) {
+        if end > self.proved_to {
+            self.proved_to = file.has_to(end);
+        }
+        if end > self.proved_to.min(file.lost_from()) {
             return Ok(self.gone(queue_offset, unit, Fault::CutOff));
         }
         let Some(record) = record else { return Ok(self.gone(queue_offset, unit, Fault::NoRecord)) };
-        self.proved_to = end.next_multiple_of(page_size() as u64);
         if self.checks_bodies && !file.has_sound_body(offset, record) {
             return Ok(self.gone(queue_offset, unit, Fault::Body));
         }

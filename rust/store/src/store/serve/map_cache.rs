@@ -2,6 +2,7 @@
 //!
 //! Source: `MappedFileQueue.findMappedFileByOffset`.
 use super::checked::Checked;
+use crate::file::guard::page_size;
 use crate::file::mmap::ReadMap;
 use crate::file::name;
 use crate::{Error, Result};
@@ -151,14 +152,24 @@ impl FileMap {
     /// Whether the bytes before `offset` are still in the file: not where another process cut it off.
     #[inline]
     pub fn has(&self, offset: u64) -> bool {
-        self.map.has(offset.saturating_sub(self.base)) != Some(false) || self.ends_behind(offset)
+        self.has_to(offset) >= offset
+    }
+
+    /// Up to where the file has its bytes, looked for as far as the page in which `offset` is.
+    #[inline]
+    pub fn has_to(&self, offset: u64) -> u64 {
+        let position = offset.saturating_sub(self.base);
+        match self.map.has(position) {
+            Some(false) => self.end_now(),
+            _ => self.base + position.next_multiple_of(page_size() as u64),
+        }
     }
 
     /// The page in which a file ends has its last bytes, too.
     #[cold]
-    fn ends_behind(&self, offset: u64) -> bool {
+    fn end_now(&self) -> u64 {
         let len = std::fs::metadata(&self.path).map_or(0, |meta| meta.len());
-        self.base + len >= offset && self.lost_from() >= offset
+        self.lost_from().min(self.base + len)
     }
 
     /// Offset of the first byte that was found lost; `u64::MAX` where none was.
