@@ -2,154 +2,152 @@
 //! What `org.rmqfast.spark.Native` declares: each takes apart what Java gives, calls, and throws what fails. A panic is
 //! thrown, too: it never unwinds into the JVM.
 use crate::failure::{Failure, Result};
+use crate::java::{TextLists, Texts};
 use crate::options::{Options, columns_of_schema, spark_type};
 use crate::read::{Read, resolve};
 use crate::task::Task;
 use crate::{java, options};
-use jni::JNIEnv;
-use jni::objects::{JClass, JLongArray, JObject, JObjectArray};
-use jni::sys::{jboolean, jint, jlong, jobject};
+use jni::errors::{Error, ErrorPolicy};
+use jni::objects::{JBooleanArray, JClass, JLongArray, JString};
+use jni::strings::JNIString;
+use jni::sys::{jint, jlong};
+use jni::{Env, EnvUnowned, jni_str};
 use rmqfast_store::scan::{Listed, Piece, Way};
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::any::Any;
 
-const EXCEPTION: &str = "org/rmqfast/spark/StoreException";
-
-impl From<jni::errors::Error> for Failure {
-    fn from(error: jni::errors::Error) -> Self {
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
         Self { kind: "RmqError", text: format!("java native interface: {error}") }
     }
 }
 
-/// Runs `call`; what it fails with, or panics with, becomes a Java exception, and the value what Java never sees.
-fn guarded<'a, T: Default>(env: &mut JNIEnv<'a>, call: impl FnOnce(&mut JNIEnv<'a>) -> Result<T>) -> T {
-    let done = catch_unwind(AssertUnwindSafe(|| call(env))).unwrap_or_else(|panic| {
+/// What a call fails with, or panics with, becomes a Java exception, and the value what Java never sees.
+struct Thrown;
+
+impl<T: Default> ErrorPolicy<T, Failure> for Thrown {
+    type Captures<'e: 'm, 'm> = ();
+
+    fn on_error<'e: 'm, 'm>(env: &mut Env<'e>, (): &mut (), failure: Failure) -> jni::errors::Result<T> {
+        // an exception that Java itself raised meanwhile, as when memory is short, goes first
+        if !env.exception_check() {
+            // not by the loader of the thread, but by that of the class whose method this is
+            let class = env.find_class(jni_str!("org/rmqfast/spark/StoreException"))?;
+            // to have thrown is an error here, too
+            let _ = env.throw_new(class, JNIString::from(failure.to_string()));
+        }
+        Ok(T::default())
+    }
+
+    fn on_panic<'e: 'm, 'm>(env: &mut Env<'e>, none: &mut (), panic: Box<dyn Any + Send>) -> jni::errors::Result<T> {
         let said = panic.downcast_ref::<String>().map(String::as_str);
         let said = said.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no words");
-        Err(Failure { kind: "RmqError", text: format!("a defect of rmqfast: {said}") })
-    });
-    done.unwrap_or_else(|failure| {
-        // an exception that Java itself raised meanwhile, as when memory is short, goes first
-        if !env.exception_check().unwrap_or(true) {
-            let _ = env.throw_new(EXCEPTION, failure.to_string());
-        }
-        T::default()
-    })
+        Self::on_error(env, none, Failure { kind: "RmqError", text: format!("a defect of rmqfast: {said}") })
+    }
 }
 
-/// An object for Java; null while an exception is thrown.
-struct Returned(jobject);
-
-impl Default for Returned {
-    fn default() -> Self {
-        Self(std::ptr::null_mut())
-    }
+/// Runs `call`; see [`Thrown`].
+fn guarded<'a, T: Default>(mut env: EnvUnowned<'a>, call: impl FnOnce(&mut Env<'a>) -> Result<T>) -> T {
+    env.with_env(call).resolve::<Thrown>()
 }
 
 /// Columns that the options ask for: names and types that take turns.
 #[unsafe(no_mangle)]
 extern "system" fn Java_org_rmqfast_spark_Native_row<'a>(
-    mut env: JNIEnv<'a>,
+    env: EnvUnowned<'a>,
     _: JClass<'a>,
-    options: JObjectArray<'a>,
-) -> jobject {
-    let returned = guarded(&mut env, |env| {
+    options: Texts<'a>,
+) -> Texts<'a> {
+    guarded(env, |env| {
         let row = Options::of(&java::pairs(env, &options)?)?.row()?;
         let words: Vec<String> = row.iter().flat_map(|c| [c.name().to_owned(), spark_type(*c).to_owned()]).collect();
-        Ok(Returned(java::string_array(env, &words)?.into_raw()))
-    });
-    returned.0
+        Ok(java::string_array(env, &words)?)
+    })
 }
 
 /// The options with all that depends on the store as it is now; `fields` of the schema are names, types, nullable.
 #[unsafe(no_mangle)]
 extern "system" fn Java_org_rmqfast_spark_Native_resolve<'a>(
-    mut env: JNIEnv<'a>,
+    env: EnvUnowned<'a>,
     _: JClass<'a>,
-    options: JObjectArray<'a>,
-    fields: JObjectArray<'a>,
-) -> jobject {
-    let returned = guarded(&mut env, |env| {
+    options: Texts<'a>,
+    fields: Texts<'a>,
+) -> Texts<'a> {
+    guarded(env, |env| {
         let pairs = java::pairs(env, &options)?;
         let columns = columns_of_schema(&java::words(env, &fields)?)?;
         let words: Vec<String> = resolve(&pairs, columns)?.into_iter().flat_map(|(name, text)| [name, text]).collect();
-        Ok(Returned(java::string_array(env, &words)?.into_raw()))
-    });
-    returned.0
+        Ok(java::string_array(env, &words)?)
+    })
 }
 
 /// Which filters the scan does itself.
 #[unsafe(no_mangle)]
 extern "system" fn Java_org_rmqfast_spark_Native_push<'a>(
-    mut env: JNIEnv<'a>,
+    env: EnvUnowned<'a>,
     _: JClass<'a>,
-    options: JObjectArray<'a>,
-    filters: JObjectArray<'a>,
-) -> jobject {
-    let returned = guarded(&mut env, |env| {
+    options: Texts<'a>,
+    filters: TextLists<'a>,
+) -> JBooleanArray<'a> {
+    guarded(env, |env| {
         let mut read = Read::narrowed(&java::pairs(env, &options)?, &[], &[])?;
-        let taken: Vec<jboolean> = read.take(&java::filters(env, &filters)?).into_iter().map(jboolean::from).collect();
-        let array = env.new_boolean_array(taken.len() as i32)?;
-        env.set_boolean_array_region(&array, 0, &taken)?;
-        Ok(Returned(array.into_raw()))
-    });
-    returned.0
+        let taken = read.take(&java::filters(env, &filters)?);
+        let array = JBooleanArray::new(env, taken.len())?;
+        array.set_region(env, 0, &taken)?;
+        Ok(array)
+    })
 }
 
 /// What the consume queues alone tell: messages, 1 if there are any, the least queue offset, the largest. Null where they
 /// do not.
 #[unsafe(no_mangle)]
 extern "system" fn Java_org_rmqfast_spark_Native_listed<'a>(
-    mut env: JNIEnv<'a>,
+    env: EnvUnowned<'a>,
     _: JClass<'a>,
-    options: JObjectArray<'a>,
-    filters: JObjectArray<'a>,
-) -> jobject {
-    let returned = guarded(&mut env, |env| {
+    options: Texts<'a>,
+    filters: TextLists<'a>,
+) -> JLongArray<'a> {
+    guarded(env, |env| {
         let read = Read::narrowed(&java::pairs(env, &options)?, &[], &java::filters(env, &filters)?)?;
-        let Some(Listed { messages, min_offset, max_offset }) = read.listed()? else { return Ok(Returned::default()) };
+        let Some(Listed { messages, min_offset, max_offset }) = read.listed()? else {
+            return Ok(JLongArray::default());
+        };
         let [min, max] = [min_offset, max_offset].map(Option::unwrap_or_default);
-        let array = env.new_long_array(4)?;
-        env.set_long_array_region(&array, 0, &[messages, i64::from(messages > 0), min, max])?;
-        Ok(Returned(array.into_raw()))
-    });
-    returned.0
+        longs(env, &[messages, i64::from(messages > 0), min, max])
+    })
 }
 
 /// Partitions: for each way (1 by queue), first byte, the byte behind the last, 1 to check every body.
 #[unsafe(no_mangle)]
 extern "system" fn Java_org_rmqfast_spark_Native_plan<'a>(
-    mut env: JNIEnv<'a>,
+    env: EnvUnowned<'a>,
     _: JClass<'a>,
-    options: JObjectArray<'a>,
-    columns: JObjectArray<'a>,
-    filters: JObjectArray<'a>,
+    options: Texts<'a>,
+    columns: Texts<'a>,
+    filters: TextLists<'a>,
     cores: jint,
-) -> jobject {
-    let returned = guarded(&mut env, |env| {
+) -> JLongArray<'a> {
+    guarded(env, |env| {
         let pieces = read(env, &options, &columns, &filters)?.partitions(cores.unsigned_abs().into())?;
         let numbers: Vec<i64> = pieces.iter().flat_map(numbers).collect();
-        let array = env.new_long_array(numbers.len() as i32)?;
-        env.set_long_array_region(&array, 0, &numbers)?;
-        Ok(Returned(array.into_raw()))
-    });
-    returned.0
+        longs(env, &numbers)
+    })
 }
 
 /// Begins to read a partition of `plan`; the handle is valid until `close`.
 #[unsafe(no_mangle)]
 extern "system" fn Java_org_rmqfast_spark_Native_open<'a>(
-    mut env: JNIEnv<'a>,
+    env: EnvUnowned<'a>,
     _: JClass<'a>,
-    options: JObjectArray<'a>,
-    columns: JObjectArray<'a>,
-    filters: JObjectArray<'a>,
+    options: Texts<'a>,
+    columns: Texts<'a>,
+    filters: TextLists<'a>,
     partition: JLongArray<'a>,
     limit: jlong,
 ) -> jlong {
-    guarded(&mut env, |env| {
+    guarded(env, |env| {
         let read = read(env, &options, &columns, &filters)?;
         let mut numbers = [0; 4];
-        env.get_long_array_region(&partition, 0, &mut numbers)?;
+        partition.get_region(env, 0, &mut numbers)?;
         let task = Task::open(read, piece(numbers), limit.unsigned_abs())?;
         Ok(Box::into_raw(Box::new(task)) as jlong)
     })
@@ -158,17 +156,17 @@ extern "system" fn Java_org_rmqfast_spark_Native_open<'a>(
 /// Fills the next batch and writes the addresses of its arrays; rows, or -1 at the end.
 #[unsafe(no_mangle)]
 extern "system" fn Java_org_rmqfast_spark_Native_next<'a>(
-    mut env: JNIEnv<'a>,
+    env: EnvUnowned<'a>,
     _: JClass<'a>,
     handle: jlong,
     addresses: JLongArray<'a>,
 ) -> jlong {
-    guarded(&mut env, |env| {
+    guarded(env, |env| {
         // SAFETY: Java gives a handle of `open` that it has not closed, from one thread at a time: `StoreReader`, the
         // only one who holds it, gives up its handle before it closes it, and its methods are synchronized.
         let task = unsafe { &mut *(handle as *mut Task) };
         let Some(rows) = task.advance()? else { return Ok(-1) };
-        env.set_long_array_region(&addresses, 0, task.addresses())?;
+        addresses.set_region(env, 0, task.addresses())?;
         Ok(rows as jlong)
     })
 }
@@ -176,35 +174,34 @@ extern "system" fn Java_org_rmqfast_spark_Native_next<'a>(
 /// What the log shall say of a partition that was read to its end; null as a rule.
 #[unsafe(no_mangle)]
 extern "system" fn Java_org_rmqfast_spark_Native_warning<'a>(
-    mut env: JNIEnv<'a>,
+    env: EnvUnowned<'a>,
     _: JClass<'a>,
     handle: jlong,
-) -> jobject {
-    let returned = guarded(&mut env, |env| {
+) -> JString<'a> {
+    guarded(env, |env| {
         // SAFETY: as in `next`.
         let task = unsafe { &mut *(handle as *mut Task) };
-        let warning = task.take_warning().map(|text| env.new_string(text)).transpose()?;
-        Ok(warning.map_or_else(Returned::default, |text| Returned(JObject::from(text).into_raw())))
-    });
-    returned.0
+        Ok(task.take_warning().map(|text| env.new_string(text)).transpose()?.unwrap_or_default())
+    })
 }
 
 /// Frees what `open` gave.
 #[unsafe(no_mangle)]
-extern "system" fn Java_org_rmqfast_spark_Native_close<'a>(mut env: JNIEnv<'a>, _: JClass<'a>, handle: jlong) {
-    guarded(&mut env, |_| {
+extern "system" fn Java_org_rmqfast_spark_Native_close<'a>(env: EnvUnowned<'a>, _: JClass<'a>, handle: jlong) {
+    guarded(env, |_| {
         // SAFETY: as in `next`; the box is the one that `open` gave away, and Java closes it once.
         drop(unsafe { Box::from_raw(handle as *mut Task) });
         Ok(())
     });
 }
 
-fn read<'a>(
-    env: &mut JNIEnv<'a>,
-    options: &JObjectArray<'a>,
-    columns: &JObjectArray<'a>,
-    filters: &JObjectArray<'a>,
-) -> Result<Read> {
+fn longs<'a>(env: &mut Env<'a>, numbers: &[i64]) -> Result<JLongArray<'a>> {
+    let array = JLongArray::new(env, numbers.len())?;
+    array.set_region(env, 0, numbers)?;
+    Ok(array)
+}
+
+fn read(env: &mut Env<'_>, options: &Texts<'_>, columns: &Texts<'_>, filters: &TextLists<'_>) -> Result<Read> {
     let pairs: options::Pairs = java::pairs(env, options)?;
     Read::narrowed(&pairs, &java::words(env, columns)?, &java::filters(env, filters)?)
 }
