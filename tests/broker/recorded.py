@@ -15,5 +15,9 @@ FILE = Path(__file__).parent / "recorded-4.9.4.jsonl"
 
 def recorded(code: int, step: str | None = None) -> list[dict[str, Any]]:
     """The requests of a code, in their order."""
-    lines = [json.loads(line) for line in FILE.read_text().splitlines()]
-    return [one for one in lines if one["code"] == code and step in {None, one["step"]}]
+    return [one for one in all_recorded() if one["code"] == code and step in {None, one["step"]}]
+
+
+def all_recorded() -> list[dict[str, Any]]:
+    """All requests, in their order."""
+    return [json.loads(line) for line in FILE.read_text().splitlines()]
