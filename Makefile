@@ -22,10 +22,11 @@ OLD_SPARK_WARNS := -W "ignore:distutils Version classes are deprecated:Deprecati
 	-W "ignore:is_datetime64tz_dtype is deprecated:DeprecationWarning" -W "ignore:unclosed <socket.socket:ResourceWarning"
 RUST := $(shell find Cargo.toml Cargo.lock .cargo rust -type f -not -path '*/target/*' -not -path 'rust/micro/*' -not -path 'rust/fuzz/*' -not -path 'rust/*/tests/*')
 PACKAGED := $(RUST) pyproject.toml $(shell find python jvm -type f -not -name '*.pyc' -not -name '*.so' -not -name '*.jar')
+SBOM := dist/sbom
 # The jar of the columnar source: Java of jvm/, Rust of rust/jvm; package data.
 JAR := python/rmqfast/spark/jars/rmqfast-columnar.jar
 
-.PHONY: attack audit help demo test test-rust test-quick test-spark test-fast test-real test-long soak flaky compatibility faults fuzz bench lint format \
+.PHONY: attack audit help demo test test-rust test-quick test-spark test-fast test-real test-long soak flaky compatibility faults fuzz bench lint sbom format \
 	develop wheel lock clean tools tools-long long-micro long-python soak-python $(OLD_SPARKS:.venv-%=long-%)
 
 help: ## list these targets
@@ -123,6 +124,11 @@ lint: .venv/.editable ## every linter, Rust and Python; changes nothing
 audit: .venv/.editable ## what is known against the dependencies; fails where the data cannot be had, which `make lint` only says
 	$(PYTHON) -m tests.supply.advisories --required
 
+sbom: .venv/.editable ## bills of materials in CycloneDX, in dist/sbom: of the wheel, and of each environment for development
+	$(PYTHON) -m tests.supply.bill $(JAR) $(SBOM)
+	for name in dev spark35 spark40; do .venv/bin/cyclonedx-py requirements --output-reproducible \
+		requirements/$$name.txt --output-file $(SBOM)/$$name.cdx.json || exit; done
+
 format: .venv/.locked ## format Rust and Python, mend what the linters can mend
 	cargo fmt --all
 	.venv/bin/ruff check --fix
@@ -183,10 +189,11 @@ $(OLD_SPARKS:%=%/.editable): %/.editable: .venv/.editable %/.locked
 $(JAR): $(DEBUG)/.built $(shell find jvm -type f) .venv/.locked
 	jvm/build .venv/bin/python $@ dev
 
-dist/.built: $(PACKAGED) .venv/.locked | tools
+dist/.built: $(PACKAGED) tests/supply/bill.py .venv/.locked | tools
 	rm -f dist/rmqfast-*.whl
 	jvm/build .venv/bin/python $(JAR) release
-	.venv/bin/maturin build --release --out dist
+	$(PYTHON) -m tests.supply.bill $(JAR) $(SBOM)
+	.venv/bin/maturin build --release --out dist --sbom-include $(SBOM)/rmqfast-python.cdx.json --sbom-include $(SBOM)/rmqfast-columnar.cdx.json
 	touch $@
 
 # What is measured is the wheel.

@@ -100,6 +100,8 @@ def test_the_wheel_is_one_for_every_python_and_carries_its_types(wheel: Path) ->
         metadata = archive.read(next(n for n in names if n.endswith(".dist-info/METADATA"))).decode()
         with zipfile.ZipFile(archive.open("rmqfast/spark/jars/rmqfast-columnar.jar")) as jar:
             inside = set(jar.namelist())
+    bills = {name.rpartition("/")[2] for name in names if "/sboms/" in name}
+    assert bills == {"rmqfast-python.cdx.json", "rmqfast-columnar.cdx.json"}
     libraries = [name for name in inside if name.endswith("/librmqfast_jvm.so")]
     assert [name.startswith("org/rmqfast/spark/linux-") for name in libraries] == [True]
     assert {"rmqfast/py.typed", "rmqfast/_native/_rmqfast.pyi", "rmqfast/_native/_rmqfast.abi3.so"} <= names
