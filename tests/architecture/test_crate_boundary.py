@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import tomllib
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -46,3 +47,9 @@ def test_the_binding_is_above_the_store() -> None:
 
 def test_the_store_knows_neither_network_nor_runtime() -> None:
     assert not dependencies()["rmqfast-store"] & {"tokio", "async-std", "hyper", "rustls", "socket2"}
+
+
+def test_a_release_checks_overflows_as_tests_do() -> None:
+    profiles = tomllib.loads((ROOT / "Cargo.toml").read_text())["profile"]
+    assert profiles["release"]["overflow-checks"] is True
+    assert profiles["dev"].get("overflow-checks", True) is True
