@@ -254,6 +254,7 @@ fn too_many_requests_for_the_control_plane_are_told_so() {
             peer.send(999, &Vec::new(), &large);
         }
     }
+    until("all of them wait", || broker.control.len() == 64);
     let answer = peers[4].ask(999, &Vec::new(), &large);
     assert_eq!((answer.code, broker.control.len()), (2, 64), "memory is counted, too");
     let answer = peers[4].ask(999, &Vec::new(), &vec![0; 5 << 20]);
