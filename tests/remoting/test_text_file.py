@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 from pathlib import Path
 
 import pytest
@@ -59,3 +60,12 @@ def test_what_is_no_text_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 def test_a_directory_in_its_place_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(StoreIOError):
         read_text(tmp_path)
+
+
+def test_a_file_that_is_written_anew_keeps_its_mode(tmp_path: Path) -> None:
+    path = tmp_path / "broker.conf"
+    path.write_text("first")
+    path.chmod(0o600)
+    write_text(path, "second")
+    modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in tmp_path.iterdir()}
+    assert modes == {"broker.conf": 0o600, "broker.conf.bak": 0o600}

@@ -6,6 +6,7 @@ Source: `MixAll.string2File`, `MixAll.file2String`.
 from __future__ import annotations
 
 import os
+import stat
 from pathlib import Path
 
 from rmqfast.errors import CorruptError, StoreIOError
@@ -40,7 +41,7 @@ def read_text(path: Path) -> str | None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Writes a file; what it was before becomes its `.bak`. It is on the disk when this returns.
+    """Writes a file; what it was before becomes its `.bak`, and its mode stays. It is on the disk when this returns.
 
     Args:
         path: The file; its directory is made.
@@ -53,9 +54,10 @@ def write_text(path: Path, text: str) -> None:
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        _written(_beside(path, ".tmp"), text.encode())
-        if path.exists():
-            _written(_beside(path, ".bak"), path.read_bytes())
+        mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else None
+        _written(_beside(path, ".tmp"), text.encode(), mode)
+        if mode is not None:
+            _written(_beside(path, ".bak"), path.read_bytes(), mode)
         _beside(path, ".tmp").replace(path)
         _flush_directory(path.parent)
     except OSError as error:
@@ -71,8 +73,10 @@ def _text(file: Path, data: bytes) -> str:
         raise CorruptError(f"{file}: no UTF-8 at byte {error.start}") from error
 
 
-def _written(file: Path, data: bytes) -> None:
+def _written(file: Path, data: bytes, mode: int | None) -> None:
     with file.open("wb") as opened:
+        if mode is not None:
+            os.fchmod(opened.fileno(), mode)  # before its bytes come: what only the owner may read stays so
         opened.write(data)
         opened.flush()
         os.fsync(opened.fileno())
