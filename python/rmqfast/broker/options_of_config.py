@@ -6,13 +6,11 @@ Source: `MessageStoreConfig`, `BrokerConfig`.
 from __future__ import annotations
 
 import os
-import re
 
 from rmqfast.broker.configuration.config import BrokerConfig
 from rmqfast.broker.delay.delay_levels import DelayLevels
 from rmqfast.broker.plane.data_plane_options import DataPlaneOptions
 from rmqfast.broker.transactions.check_round import TransactionCheckOptions
-from rmqfast.errors import ArgumentError
 from rmqfast.remoting import RequestCode
 from rmqfast.store import AppendOptions, RetentionOptions
 
@@ -34,6 +32,7 @@ def append_options(config: BrokerConfig) -> AppendOptions:
         max_lmq_queues=config.number("maxLmqConsumeQueueNum"),
         sync_flush_timeout=config.number("syncFlushTimeout") / 1000,
         busy_after=busy / 1000 if busy > 0 else None,
+        file_permission=int(config.text("storeFilePermission"), 8),
         delay_levels=tuple(millis // 1000 for millis in DelayLevels(config.text("messageDelayLevel")).values()),
     )
 
@@ -105,22 +104,6 @@ def request_ages(config: BrokerConfig) -> dict[int, float]:
         RequestCode.HEART_BEAT: config.number("waitTimeMillsInHeartbeatQueue") / 1000,
         RequestCode.END_TRANSACTION: config.number("waitTimeMillsInTransactionQueue") / 1000,
     }
-
-
-def umask_of(config: BrokerConfig) -> int:
-    """Who may not read the files that a broker makes, where it has the process to itself.
-
-    Raises:
-        ArgumentError: Not three octal digits.
-
-    Example:
-        >>> oct(umask_of(BrokerConfig())), oct(umask_of(BrokerConfig({"umask": "027"})))
-        ('0o77', '0o27')
-    """
-    text = config.text("umask")
-    if re.fullmatch("0?[0-7]{3}", text) is None:
-        raise ArgumentError(f"umask: expected three octal digits, as 077, got {text[:20]!r}")
-    return int(text, 8)
 
 
 def physical_memory() -> int:

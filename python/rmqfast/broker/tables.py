@@ -83,7 +83,7 @@ class BrokerTables:
             self.root, mode="a", options=options, retention=retention_options(config), progress=progress
         )
         try:
-            self.metadata = Metadata(self.root)
+            self.metadata = Metadata(self.root, options.file_permission)
             self._open_data_plane(mailbox, config)
             self._open_topics_and_groups(on_topic_change)
             self._open_clients(config)

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from rmqfast.cli.output import say
-
-if TYPE_CHECKING:
-    from rmqfast.broker import BrokerConfig
 
 __all__ = ["broker", "namesrv", "server"]
 
@@ -91,7 +87,7 @@ def server(
         config_file=file,
         progress=_go_on,
     )
-    with _closed_to_others(BrokerConfig(own)), _until_told(), cluster:
+    with _until_told(), cluster:
         print(f"ready name_server={cluster.name_server} broker={cluster.brokers[0].address}", flush=True)
         _wait()
     say("stopped")
@@ -154,22 +150,10 @@ def broker(
     if print_config:
         print(settings.to_text(), end="")
         return
-    with _closed_to_others(settings), _until_told(), Broker(settings, config_file=file, progress=_go_on) as running:
+    with _until_told(), Broker(settings, config_file=file, progress=_go_on) as running:
         print(f"ready broker={running.address}", flush=True)
         _wait()
     say("stopped")
-
-
-@contextmanager
-def _closed_to_others(config: BrokerConfig) -> Iterator[None]:
-    """Lets files that are made from now on be read by nobody else, or by whom `umask` says: they hold bodies."""
-    from rmqfast.broker.options_of_config import umask_of
-
-    before = os.umask(umask_of(config))
-    try:
-        yield
-    finally:
-        os.umask(before)
 
 
 _told = threading.Event()

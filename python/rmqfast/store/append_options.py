@@ -37,6 +37,8 @@ class AppendOptions:
             that list the end of a log by themselves know the levels only that RocketMQ ships with.
         zone_offset_ms: The local time's distance from UTC in milliseconds, as index files are named after the local
             time; that of the system unless given.
+        file_permission: The mode of new files, whatever the umask; whoever may read one may enter its directory. Files
+            that are there keep theirs.
 
     Example:
         >>> AppendOptions(file_size=64 << 20).flush
@@ -60,6 +62,7 @@ class AppendOptions:
     busy_after: float | None = None
     delay_levels: tuple[int, ...] = SHIPPED_DELAY_LEVELS
     zone_offset_ms: int | None = None
+    file_permission: int = 0o600
 
     def with_flush(self, flush: Literal["async", "sync"] | None) -> AppendOptions:
         """The same with another `flush`, unless that is None."""

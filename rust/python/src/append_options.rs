@@ -24,6 +24,7 @@ pub struct PyAppendOptions {
     busy_after: Option<f64>,
     delay_levels: Vec<u32>,
     zone_offset_ms: i64,
+    file_permission: u32,
 }
 
 impl PyAppendOptions {
@@ -48,6 +49,7 @@ impl PyAppendOptions {
             busy_after: self.busy_after.map(|busy| seconds("busy_after", busy)).transpose()?,
             delay_levels: DelayLevels::new(&self.delay_levels)?,
             zone_offset_ms: self.zone_offset_ms,
+            file_permission: self.file_permission,
             retain: None,
         })
     }

@@ -38,6 +38,7 @@ class Kind(Enum):
     FLUSH = "ASYNC_FLUSH or SYNC_FLUSH"
     ACL_MODE = "java or strict"
     RATIO = "a ratio of 0.01 to 1"
+    PERMISSION = "three octal digits, 600 to 666"
 
 
 class ConfigKey(NamedTuple):
@@ -74,6 +75,8 @@ def _fits(kind: Kind, text: str) -> bool:
         return digits.isascii() and digits.isdigit() and len(digits) < _LONGEST and -limit <= int(text) < limit
     if kind is Kind.RATIO:
         return re.fullmatch(r"0?\.\d{1,2}|1(\.0+)?", text, re.ASCII) is not None and float(text) > 0
+    if kind is Kind.PERMISSION:
+        return re.fullmatch("6[0246]{2}", text) is not None
     return kind is Kind.TEXT or (text.lower() if kind is Kind.FLAG else text) in kind.value.split(" or ")
 
 
@@ -81,7 +84,8 @@ _BITS = {Kind.INT: 32, Kind.LONG: 64}
 _LONGEST = 20
 UNUSED, START, LIVE = Effect.UNUSED, Effect.START, Effect.LIVE
 TEXT, INT, LONG, FLAG = Kind.TEXT, Kind.INT, Kind.LONG, Kind.FLAG
-ROLE, FLUSH, ACL_MODE, RATIO = Kind.ROLE, Kind.FLUSH, Kind.ACL_MODE, Kind.RATIO
+ROLE, FLUSH, ACL_MODE = Kind.ROLE, Kind.FLUSH, Kind.ACL_MODE
+RATIO, PERMISSION = Kind.RATIO, Kind.PERMISSION
 
 _TABLE = (
     # BrokerConfig
@@ -280,7 +284,7 @@ _TABLE = (
     # of no version of RocketMQ
     ConfigKey("aclMode", ACL_MODE, None, START),
     ConfigKey("nameServerAclFile", TEXT, None, START),
-    ConfigKey("umask", TEXT, "077", START),
+    ConfigKey("storeFilePermission", PERMISSION, "600", START),
     ConfigKey("insecureBind", FLAG, "false", START),
     ConfigKey("maxTopicCount", INT, "1000000", LIVE),
     ConfigKey("maxGroupCount", INT, "1000000", LIVE),
@@ -298,7 +302,7 @@ OWN_KEYS = frozenset(
     {
         "aclMode",
         "nameServerAclFile",
-        "umask",
+        "storeFilePermission",
         "insecureBind",
         "maxTopicCount",
         "maxGroupCount",

@@ -10,9 +10,11 @@
 from __future__ import annotations
 
 import logging
+import os
 import sqlite3
 import threading
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -54,10 +56,12 @@ class Database:
 
     Args:
         path: The file.
+        permission: The mode that it is created with, whatever the umask.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, permission: int) -> None:
         self._path = path
+        self._permission = permission
         self._lock = threading.Lock()
         self._connection: sqlite3.Connection | None = None
         self._is_closed = False
@@ -151,12 +155,12 @@ class Database:
             raise sqlite3.ProgrammingError("it is closed")
         if self._connection is None:
             try:
-                self._connection = _connected(self._path)
+                self._connection = _connected(self._path, self._permission)
             except sqlite3.DatabaseError as error:
                 if isinstance(error, sqlite3.OperationalError):
                     raise  # a full disk, no permission: it may be readable later
                 self._put_aside(error)
-                self._connection = _connected(self._path)
+                self._connection = _connected(self._path, self._permission)
         return self._connection
 
     def _put_aside(self, error: sqlite3.DatabaseError) -> None:
@@ -166,8 +170,8 @@ class Database:
         self._path.with_name(f"{self._path.name}-wal").unlink(missing_ok=True)
 
 
-def _connected(path: Path) -> sqlite3.Connection:
-    path.parent.mkdir(parents=True, exist_ok=True)
+def _connected(path: Path, permission: int) -> sqlite3.Connection:
+    _create(path, permission)
     # Its users take turns by the lock above; a statement begins no transaction by itself.
     db = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
     try:
@@ -181,6 +185,18 @@ def _connected(path: Path) -> sqlite3.Connection:
         db.close()
         raise
     return db
+
+
+def _create(path: Path, permission: int) -> None:
+    """Makes an empty file where there is none: SQLite gives its mode to what it puts beside it."""
+    may_enter = permission | (permission & 0o444) >> 2
+    path.parent.mkdir(may_enter, parents=True, exist_ok=True)
+    with suppress(FileExistsError):
+        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, permission)
+        try:
+            os.fchmod(file, permission)  # the umask has no say
+        finally:
+            os.close(file)
 
 
 def _make_tables(db: sqlite3.Connection) -> None:

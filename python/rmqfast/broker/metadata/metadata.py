@@ -42,6 +42,7 @@ class Metadata:
 
     Args:
         root: The store's directory, which the caller owns.
+        permission: The mode that the database is created with, whatever the umask.
 
     Example:
         >>> from rmqfast.store.config import TopicConfigTable
@@ -53,9 +54,9 @@ class Metadata:
     Source: `ConfigManager`, which writes a file anew for each change.
     """
 
-    def __init__(self, root: str | os.PathLike[str]) -> None:
+    def __init__(self, root: str | os.PathLike[str], permission: int = 0o600) -> None:
         self.root = Path(root)
-        self._database = Database(self.root / "config" / "metadata.db")
+        self._database = Database(self.root / "config" / "metadata.db", permission)
         self._files = JavaFiles(self.root, self._database, {table.FILE_NAME: table.MEMBER for table in _TABLES})
         self._lock = threading.Lock()
         self._pending: dict[tuple[str, str, str], str | None] = {}

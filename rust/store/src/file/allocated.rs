@@ -4,6 +4,7 @@
 //! Source: `MappedFile.init`, which creates at full length but sparse.
 use super::disk::{self, Call};
 use super::mmap::{OwnedMap, WriteMap};
+use super::permission;
 use crate::{Error, Result};
 use rustix::fs::{FallocateFlags, SeekFrom, fallocate, fstatfs, seek, statvfs};
 use rustix::io::Errno;
@@ -46,7 +47,7 @@ impl Allocated {
 
     fn create_with(path: &Path, fill: impl FnOnce(&File) -> io::Result<()>) -> Result<Self> {
         let file = disk::call(Call::Create, path, || {
-            let file = OpenOptions::new().read(true).write(true).create_new(true).open(path)?;
+            let file = permission::open_new(OpenOptions::new().read(true).write(true).create_new(true), path)?;
             fill(&file).inspect_err(|_| drop(fs::remove_file(path))).map(|()| file)
         })?;
         Ok(Self { path: path.to_path_buf(), file })

@@ -4,6 +4,7 @@
 //! whoever closes the file anywhere in the process gives it up. So owned stores are listed here, and looked up first.
 //!
 //! Source: `DefaultMessageStore.start`, `FileChannel.tryLock(0, 1, false)`.
+use super::permission;
 use crate::{Error, Result};
 use rustix::fs::{FlockOperation, fcntl_lock};
 use rustix::io::Errno;
@@ -47,7 +48,7 @@ impl StoreLock {
         // from here on dropping takes it from the list again
         let mut lock = Self { owned, path, file: None };
         let mut options = OpenOptions::new();
-        let file = options.read(true).write(true).create(true).truncate(false).open(&lock.path);
+        let file = permission::open_new(options.read(true).write(true).create(true).truncate(false), &lock.path);
         let file = file.map_err(|e| Error::io(&lock.path, e))?;
         match fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => lock.file = Some(file),

@@ -6,6 +6,7 @@ pub mod lock;
 pub mod mapped;
 pub mod mmap;
 pub mod name;
+pub mod permission;
 pub mod rescue;
 pub mod segment;
 pub mod segments;

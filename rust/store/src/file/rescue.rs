@@ -1,7 +1,8 @@
 //! A file that lost its name while it is held open is written anew under it: its bytes are there until it is closed.
 use super::Allocated;
 use super::disk::{self, sync_directory};
-use crate::{Error, Result};
+use super::permission::create_directories;
+use crate::Result;
 use std::fs;
 use std::path::Path;
 
@@ -19,7 +20,7 @@ pub fn write_back(file: &Allocated, len: u64, has_blocks: bool, temporary: &Path
     let copied = copy(file, &new, len).and_then(|()| new.sync());
     copied.inspect_err(|_| new.discard())?;
     if let Some(directory) = file.path().parent() {
-        fs::create_dir_all(directory).map_err(|e| Error::io(directory, e))?;
+        create_directories(directory)?;
     }
     disk::rename(temporary, file.path())?;
     file.path().ancestors().skip(1).take(3).try_for_each(sync_directory)

@@ -7,10 +7,10 @@
 //! Source: `ConfigManager.persist`, `MixAll.string2File`, which waits for no disk and has no file of the name for a moment.
 use super::config_files::read;
 use crate::file::disk::{self, Call, sync_directory};
+use crate::file::permission::{self, create_directories};
 use crate::format::config::{self, MAX_LEN};
 use crate::{Error, Result};
 use serde_json::Value;
-use std::fs::{self, File};
 use std::io::Write;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
@@ -36,7 +36,7 @@ pub fn save_text(root: &Path, name: &str, text: &[u8]) -> Result<()> {
     let _alone = SAVING.lock().unwrap_or_else(PoisonError::into_inner);
     let directory = root.join("config");
     if !directory.is_dir() {
-        fs::create_dir(&directory).map_err(|e| Error::io(&directory, e))?;
+        create_directories(&directory)?;
         sync_directory(root)?;
     }
     let path = directory.join(name);
@@ -77,7 +77,7 @@ fn replace(directory: &Path, name: &str, text: &[u8]) -> Result<()> {
 
 /// Writes a file from its first byte, whatever a killed process left there.
 fn write_new(path: &Path, text: &[u8]) -> Result<()> {
-    let mut file = disk::call(Call::Create, path, || File::create(path))?;
+    let mut file = disk::call(Call::Create, path, || permission::create(path))?;
     disk::call(Call::Write, path, || file.write_all(text))?;
     disk::call(Call::Sync, path, || file.sync_all())
 }
@@ -87,6 +87,7 @@ mod tests {
     use super::*;
     use crate::store::config_files::ConfigFile;
     use serde_json::json;
+    use std::fs;
 
     const NAME: &str = "topics.json";
 

@@ -18,13 +18,13 @@ pub use super::writers::Place;
 use super::writers::Writers;
 use crate::file::StoreLock;
 use crate::file::disk::{self, Call, sync_directory};
+use crate::file::permission::{self, Permission};
 use crate::format::host::Host;
 use crate::store::recover::{Extent, Recovered, is_begun, recover};
 use crate::store::retain::retention::Retention;
 use crate::store::serve::Live;
 use crate::store::verify::Watch;
 use crate::{Error, Result};
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -76,6 +76,7 @@ pub(super) struct Open {
     /// Nothing is appended any more, but what was is still to be flushed.
     is_closing: bool,
     _lock: StoreLock,
+    _permission: Permission,
 }
 
 impl Appender {
@@ -95,16 +96,23 @@ impl Appender {
     /// As [`open`](Self::open); what `watch` returns.
     pub fn open_watched(root: &Path, options: AppendOptions, watch: Watch<'_>) -> Result<Self> {
         let options = options.checked()?;
+        let permission = Permission::hold(root, options.file_permission);
         resume::create_root(root)?;
         let lock = StoreLock::acquire(root)?;
         let (writers, recovered) = resume_or_recover(root, &options, watch)?;
         writers.log.check_room()?;
         lock.mark()?;
         let abort = root.join(ABORT);
-        disk::call(Call::Create, &abort, || fs::write(&abort, b""))?;
+        disk::call(Call::Create, &abort, || permission::create(&abort))?;
         sync_directory(root)?;
         let live = writers.live(root);
-        let state = Mutex::new(Some(Open { writers, plan: Plan::default(), is_closing: false, _lock: lock }));
+        let state = Mutex::new(Some(Open {
+            writers,
+            plan: Plan::default(),
+            is_closing: false,
+            _lock: lock,
+            _permission: permission,
+        }));
         let store = Arc::new(OwnedStore {
             root: root.to_path_buf(),
             options,

@@ -1,4 +1,5 @@
 //! How a store is opened for appending.
+use crate::file::permission::OWNER_ONLY;
 use crate::format::consume_queue::UNIT_SIZE;
 use crate::format::host::Host;
 use crate::format::index::{self, DEFAULT_ENTRY_COUNT, DEFAULT_SLOT_COUNT};
@@ -53,6 +54,8 @@ pub struct AppendOptions {
     pub delay_levels: DelayLevels,
     /// The local time's distance from UTC in milliseconds: index files are named after the local time.
     pub zone_offset_ms: i64,
+    /// The mode of new files; whoever may read one may enter the directory of it.
+    pub file_permission: u32,
     /// What is removed, and when; nothing ever without.
     pub retain: Option<RetainOptions>,
 }
@@ -75,6 +78,7 @@ impl Default for AppendOptions {
             busy_after: None,
             delay_levels: DelayLevels::default(),
             zone_offset_ms: 0,
+            file_permission: OWNER_ONLY,
             retain: None,
         }
     }
@@ -94,6 +98,10 @@ impl AppendOptions {
         in_range("index_entries", self.index_entries.into(), 2, max)?;
         in_range("index file size", index::file_size(self.index_slots, self.index_entries), 1, max)?;
         in_range("max_message_size", self.max_message_size as u64, 0, max)?;
+        if self.file_permission & !0o666 != 0 || self.file_permission & 0o600 != 0o600 {
+            let expected = "a mode of 600 to 666, which lets the owner read and write";
+            return Err(Error::invalid("file_permission", expected, format!("{:o}", self.file_permission)));
+        }
         let queue_file_size = self.queue_file_size.next_multiple_of(UNIT_SIZE as u64);
         let retain = self.retain.map(RetainOptions::checked).transpose()?;
         Ok(Self { queue_file_size, retain, ..self })
@@ -118,6 +126,8 @@ mod tests {
         for wrong in [
             AppendOptions { file_size: 50, ..options },
             AppendOptions { index_slots: 0, ..options },
+            AppendOptions { file_permission: 0o700, ..options },
+            AppendOptions { file_permission: 0o440, ..options },
             AppendOptions { index_entries: 1, ..options },
             AppendOptions { index_entries: i32::MAX as u32, ..options },
         ] {

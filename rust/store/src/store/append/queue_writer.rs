@@ -2,10 +2,10 @@
 //!
 //! Source: `ConsumeQueue.putMessagePositionInfo`.
 use super::unsynced::{HeldFile, Unsynced};
+use crate::Result;
+use crate::file::permission::create_directories;
 use crate::file::{Allocated, Mapped, Segments, disk, name};
 use crate::format::consume_queue::{UNIT_SIZE, Unit};
-use crate::{Error, Result};
-use std::fs;
 use std::ops::Range;
 use std::path::PathBuf;
 
@@ -107,7 +107,7 @@ impl QueueWriter {
             return Allocated::open(&path)?.grow(missing, self.file_size);
         }
         if !self.created {
-            fs::create_dir_all(&self.directory).map_err(|e| Error::io(&self.directory, e))?;
+            create_directories(&self.directory)?;
         }
         let file = Allocated::create_sparse(&path, self.file_size)?;
         let end = file.grow(missing, self.file_size).inspect_err(|_| file.discard())?;

@@ -9,6 +9,7 @@ use super::options::{AppendOptions, Flush};
 use super::queue_table::QueueTable;
 use super::writers::Writers;
 use crate::file::disk::sync_directory;
+use crate::file::permission::create_directories;
 use crate::file::{Allocated, Io, Segment, Segments, lock};
 use crate::format::consume_queue::{UNIT_SIZE, Unit};
 use crate::format::index::{self, IndexHeader};
@@ -43,7 +44,7 @@ type Offsets = HashMap<String, HashMap<i32, i64>>;
 /// # Errors
 /// [`Error::Unsupported`] for a directory that is neither empty nor a store, [`Error::Io`].
 pub fn create_root(root: &Path) -> Result<()> {
-    fs::create_dir_all(root).map_err(|e| Error::io(root, e))?;
+    create_directories(root)?;
     let entries = fs::read_dir(root).map_err(|e| Error::io(root, e))?;
     let names: Vec<_> = entries.flatten().map(|entry| entry.file_name()).collect();
     let is_new = names.iter().all(|name| name == lock::NAME);
@@ -61,8 +62,7 @@ pub fn create_root(root: &Path) -> Result<()> {
 /// As [`Appender::open`](super::Appender::open).
 pub fn resume(root: &Path, options: &AppendOptions) -> Result<Writers> {
     for name in DIRECTORIES {
-        let directory = root.join(name);
-        fs::create_dir_all(&directory).map_err(|e| Error::io(&directory, e))?;
+        create_directories(&root.join(name))?;
     }
     WantedFile::remove_left_over(root);
     sync_directory(root)?;

@@ -4,6 +4,7 @@
 use super::recovery::Extent;
 use crate::file::Allocated;
 use crate::file::disk::{self, sync_directory};
+use crate::file::permission::create_directories;
 use crate::format::index::IndexEntry;
 use crate::format::message::{Message, TRANSACTION_MASK, TRANSACTION_ROLLBACK};
 use crate::format::properties::{KEYS, UNIQ_KEY};
@@ -50,7 +51,7 @@ impl IndexRepair {
         let (directory, rebuilt) = (store.root().join("index"), store.root().join(REBUILT));
         let _ = fs::remove_dir_all(&rebuilt); // of a recovery that was ended
         for path in [&directory, &rebuilt] {
-            fs::create_dir_all(path).map_err(|e| Error::io(path, e))?;
+            create_directories(path)?;
         }
         let mut files = IndexFile::list(&directory)?;
         let (slots, entries) = geometry_of(&files, (options.index_slots, options.index_entries));

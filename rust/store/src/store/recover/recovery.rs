@@ -3,7 +3,7 @@ use super::index::{self, IndexRepair};
 use super::log_end;
 use super::queues::QueueRepair;
 use crate::file::disk::{self, Call};
-use crate::file::{Allocated, Segments};
+use crate::file::{Allocated, Segments, permission};
 use crate::format::consume_queue::UNIT_SIZE;
 use crate::format::message::Message;
 use crate::store::append::appender::now;
@@ -276,7 +276,7 @@ pub fn is_begun(root: &Path) -> bool {
 /// [`Error::Io`].
 pub fn begin(root: &Path) -> Result<()> {
     let path = root.join(BEGUN);
-    disk::call(Call::Create, &path, || std::fs::write(&path, b""))?;
+    disk::call(Call::Create, &path, || permission::create(&path))?;
     disk::sync_directory(root)
 }
 

@@ -1,0 +1,103 @@
+//! Who may open what a store creates: its owner alone, unless it was opened with another permission.
+//!
+//! The mode of a new file does not depend on the umask, which of a service is often 022: bodies would be everybody's.
+use crate::{Error, Result};
+use std::fs::{DirBuilder, File, OpenOptions, Permissions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::{PoisonError, RwLock};
+
+/// Of a store that was told nothing.
+pub const OWNER_ONLY: u32 = 0o600;
+
+static OTHERS: RwLock<Vec<(PathBuf, u32)>> = RwLock::new(Vec::new());
+
+/// The permission of what is created below a root, until it is dropped.
+#[derive(Debug)]
+#[must_use = "dropped, it holds no more"]
+pub struct Permission(Option<PathBuf>);
+
+impl Permission {
+    /// Has files below `root` created with `mode`, and directories so that whoever may read may enter.
+    pub fn hold(root: &Path, mode: u32) -> Self {
+        if mode == OWNER_ONLY {
+            return Self(None);
+        }
+        OTHERS.write().unwrap_or_else(PoisonError::into_inner).push((root.to_path_buf(), mode));
+        Self(Some(root.to_path_buf()))
+    }
+}
+
+impl Drop for Permission {
+    fn drop(&mut self) {
+        let Some(root) = &self.0 else { return };
+        let mut others = OTHERS.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(at) = others.iter().position(|(place, _)| place == root) {
+            others.remove(at);
+        }
+    }
+}
+
+/// Opens the file at `path` with `options`, which create it.
+///
+/// # Errors
+/// What the operating system says.
+pub fn open_new(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
+    let mode = mode_of(path);
+    let file = options.mode(mode).open(path)?;
+    if mode != OWNER_ONLY {
+        file.set_permissions(Permissions::from_mode(mode))?; // the umask has no say
+    }
+    Ok(file)
+}
+
+/// Creates an empty file, or empties the one that is there.
+///
+/// # Errors
+/// What the operating system says.
+pub fn create(path: &Path) -> io::Result<File> {
+    open_new(OpenOptions::new().write(true).create(true).truncate(true), path)
+}
+
+/// Makes a directory and those above it that are not there.
+///
+/// # Errors
+/// [`Error::Io`].
+pub fn create_directories(path: &Path) -> Result<()> {
+    let mode = mode_of(path);
+    let entered = mode | (mode & 0o444) >> 2;
+    DirBuilder::new().recursive(true).mode(entered).create(path).map_err(|e| Error::io(path, e))
+}
+
+fn mode_of(path: &Path) -> u32 {
+    let others = OTHERS.read().unwrap_or_else(PoisonError::into_inner);
+    others.iter().find(|(root, _)| path.starts_with(root)).map_or(OWNER_ONLY, |(_, mode)| *mode)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mode(path: &Path) -> u32 {
+        path.metadata().expect("there").permissions().mode() & 0o777
+    }
+
+    #[test]
+    fn files_are_their_owners_unless_another_permission_is_held() {
+        let dir = tempfile::tempdir().expect("dir");
+        let (store, other) = (dir.path().join("store"), dir.path().join("other"));
+        for (held, file, directory) in [(OWNER_ONLY, 0o600, 0o700), (0o640, 0o640, 0o750), (0o664, 0o664, 0o775)] {
+            let _held = Permission::hold(&store, held);
+            for (root, file, directory) in [(&store, file, directory), (&other, 0o600, 0o700)] {
+                let deep = root.join("consumequeue/orders");
+                create_directories(&deep).expect("made");
+                drop(create(&deep.join("0")).expect("made"));
+                assert_eq!(mode(&deep.join("0")), file, "{held:o}");
+                // a umask of 022 takes the right to write from directories
+                assert_eq!(mode(&deep) | 0o020, directory | 0o020, "{held:o}");
+                std::fs::remove_dir_all(root).expect("removed");
+            }
+        }
+    }
+}
