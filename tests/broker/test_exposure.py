@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from pathlib import Path
 
 import pytest
@@ -14,11 +13,10 @@ from rmqfast.broker import Broker, BrokerConfig
 from rmqfast.errors import ArgumentError, ResponseError
 from rmqfast.nameserver import NameServer, NamesrvConfig
 from rmqfast.remoting import Request, RequestCode
+from tests import elsewhere
 from tests.broker.client_doubles import Line
-from tests.embedded.client import pull, send
 
 ALL = "0.0.0.0"  # noqa: S104 - what this is about
-OPEN = {"bindAddress": ALL, "insecureBind": "true"}
 
 
 def test_a_broker_and_a_name_server_do_not_stand_open_by_themselves(tmp_path: Path) -> None:
@@ -34,21 +32,27 @@ def test_a_broker_and_a_name_server_do_not_stand_open_by_themselves(tmp_path: Pa
     assert not (tmp_path / "commitlog").exists()
 
 
-@pytest.fixture(scope="module")
-def address() -> str:
-    """An address of this machine that is none of loopback's."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        probe.connect(("192.0.2.1", 9))
-        host: str = probe.getsockname()[0]
-    return host
+ASKING = f"""
+import logging
+from rmqfast import EmbeddedCluster, Message, Producer
+from rmqfast.remoting import RemotingClient, RequestCode
+logging.basicConfig()
+config = {{"bindAddress": "0.0.0.0", "brokerIP1": "{elsewhere.ADDRESS}", "insecureBind": "true"}}
+with EmbeddedCluster(config=config) as cluster:
+    broker, name_server = (address.rpartition(":")[2] for address in (cluster.brokers[0].address, cluster.name_server))
+    with Producer("p", name_server=f"{elsewhere.ADDRESS}:{{name_server}}") as producer:
+        print(producer.send(Message("orders", b"x")).status.name)
+    for host in ("{elsewhere.ADDRESS}", "127.0.0.1"):
+        for port, code in ((broker, RequestCode.GET_BROKER_CONFIG), (name_server, RequestCode.GET_NAMESRV_CONFIG)):
+            with RemotingClient(f"{{host}}:{{port}}") as client:
+                print(client.request(code).code)
+"""
 
 
-def test_who_is_told_to_serves_clients_and_warns_at_each_start(caplog: pytest.LogCaptureFixture) -> None:
-    with EmbeddedCluster(config=OPEN) as cluster:
-        broker = cluster.brokers[0].address
-        assert send(broker, "orders", b"x").code == 0
-        assert b"x" in pull(broker, "orders").body
-    assert caplog.text.count("without access control (insecureBind)") == 2  # the name server's and the broker's
+def test_from_another_address_clients_work_and_administrators_do_not() -> None:
+    done = elsewhere.run_python(ASKING)
+    assert done.stdout.split() == ["SEND_OK", "16", "16", "0", "0"], done.stderr
+    assert done.stderr.count("without access control (insecureBind)") == 2  # the name server's and the broker's
 
 
 def test_administrators_of_other_machines_are_refused_and_clients_are_not() -> None:
@@ -68,11 +72,19 @@ def test_administrators_of_other_machines_are_refused_and_clients_are_not() -> N
             check(far)
 
 
-def test_all_listens_at_loopback_unless_told_otherwise(address: str) -> None:
-    with EmbeddedCluster() as cluster:
-        for server in (cluster.name_server, cluster.brokers[0].address):
-            host, _, port = server.rpartition(":")
-            assert host == "127.0.0.1"
-            if address != "127.0.0.1":
-                with pytest.raises(ConnectionRefusedError):
-                    socket.create_connection((address, int(port)), timeout=10)
+LISTENING = """
+import pathlib
+from rmqfast import EmbeddedCluster
+with EmbeddedCluster():
+    for table in ("tcp", "tcp6"):
+        for line in pathlib.Path("/proc/net", table).read_text().splitlines()[1:]:
+            words = line.split()
+            if words[3] == "0A":
+                print(words[1].partition(":")[0])
+"""
+
+
+def test_all_listens_at_loopback_unless_told_otherwise() -> None:
+    done = elsewhere.run_python(LISTENING)
+    # in a network of its own nobody else listens: the name server, the broker, its second port
+    assert done.stdout.split() == ["0100007F"] * 3, done.stderr

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import stat
 import subprocess
 import tomllib
@@ -134,3 +135,26 @@ def test_javas_client_sends_and_consumes_with_its_account(secured: Secured) -> N
     assert {line["msgId"] for line in seen} == {line["msgId"] for line in sent}
     refused = java(account | {"secret_key": "0" * 48}, "Produce")
     assert not [line for line in refused if line.get("sendStatus") == "SEND_OK"]
+
+
+@pytest.mark.long
+@pytest.mark.timeout(600)
+def test_mqadmin_takes_the_administrators_account_from_its_file(secured: Secured, tmp_path: Path) -> None:
+    (tmp_path / "conf").mkdir()
+    (tmp_path / "conf" / "logback_tools.xml").write_text("<configuration/>")
+    properties = {
+        "tls.enable": "true",
+        "tls.config.file": secured.directory / "client.properties",
+        "rocketmq.home.dir": tmp_path,
+    }
+    flags = " ".join(f"-D{key}={value}" for key, value in properties.items())
+
+    def mqadmin(*words: str) -> str:
+        words = (*words, "-n", secured.name_server)
+        return rocketmq.java("4.9.4", "Admin", *words, extra=flags, seconds=200, check=False)
+
+    make = ("updateTopic", "-c", "DefaultCluster", "-t", "of-mqadmin")
+    assert "create topic to" not in mqadmin(*make)
+    shutil.copy(secured.directory / "conf" / "tools.yml", tmp_path / "conf")
+    assert "create topic to" in mqadmin(*make)
+    assert "of-mqadmin" in mqadmin("topicList")
