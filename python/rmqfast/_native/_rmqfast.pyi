@@ -450,6 +450,7 @@ class MessageView:
         reconsume_times: What is shown of how often it was consumed in vain.
         bounds: The first offset of the queue, and the one behind its last: they become MIN_OFFSET and MAX_OFFSET.
         max_body_bytes: Bytes of a decompressed body at most.
+        verify_crc: Whether the body is compared with its CRC, as Java's client does not.
 
     Raises:
         RemotingProtocolError: Bytes that are no record.
@@ -467,6 +468,7 @@ class MessageView:
         reconsume_times: int | None = None,
         bounds: tuple[int, int] | None = None,
         max_body_bytes: int = ...,
+        verify_crc: bool = False,
     ) -> MessageView: ...
     @builtins.property  # the class has a method of that name
     def topic(self) -> str: ...
@@ -488,7 +490,11 @@ class MessageView:
     def keys(self) -> str | None: ...
     @builtins.property
     def body(self) -> bytes:
-        """The body, decompressed; a `CorruptError` where it does not decompress to `max_body_bytes` at most."""
+        """The body, decompressed.
+
+        Raises:
+            CorruptError: It does not decompress to `max_body_bytes` at most, or differs from its CRC with `verify_crc`.
+        """
     @builtins.property
     def properties(self) -> dict[str, str]: ...
     @builtins.property
@@ -546,7 +552,8 @@ def decode_pull(
         topic: The topic that the messages are shown with.
         tags: Only messages whose whole tag is one of these; None or an empty set for all.
         bounds: `minOffset` and `maxOffset` of the answer.
-        verify_crc: Whether to check each body against its CRC, as Java's client does not.
+        verify_crc: Whether a body that is not what its CRC is of is an error once it is asked for, which Java's client
+            does not look at.
         max_body_bytes: Bytes of a decompressed body at most.
 
     Raises:
@@ -612,6 +619,11 @@ class Fetched:
     def body(self) -> bytes: ...
     @property
     def messages(self) -> list[MessageView]: ...
+    def changed(self) -> list[MessageView]:
+        """The messages whose stored body is not what its CRC is of, whatever their tags; one look at all bodies.
+
+        Source: `MessageDecoder.decode` with `checkCRC`, which Java's consumers do not ask for.
+        """
 
 @final
 class PullerEvent:
@@ -646,6 +658,7 @@ class Puller:
         ext_fields: Header fields of every pull.
         sign: Gets code, header fields and body of a pull, gives further header fields; called in the puller's thread.
         max_body_bytes: Bytes of a decompressed body at most.
+        verify_crc: Whether messages compare their bodies with their CRC.
 
     Raises:
         ArgumentError: TLS that says nothing of whom to trust.
@@ -671,6 +684,7 @@ class Puller:
         ext_fields: dict[str, str] | None = None,
         sign: Callable[[int, dict[str, str], bytes], Mapping[str, str]] | None = None,
         max_body_bytes: int = ...,
+        verify_crc: bool = False,
         burst: int = 1,
         gather: tuple[int, float] = ...,
     ) -> Puller: ...

@@ -19,13 +19,23 @@ const MAX_LEN: usize = u32::MAX as usize;
 /// Where the body's messages are; their properties are not looked at yet.
 ///
 /// # Errors
-/// [`Error::Body`] for the first record that is none, and with `checks_crc` for one whose stored body was changed.
-pub fn rows(body: &[u8], checks_crc: bool) -> Result<Vec<Row>> {
-    each_row(body, |row| if checks_crc { check_crc(row, body) } else { Ok(()) })
+/// [`Error::Body`] for the first record that is none.
+pub fn rows(body: &[u8]) -> Result<Vec<Row>> {
+    each_row(body, |_| true)
 }
 
-/// As [`rows`], each looked at by `look` while it is in the processor's cache.
-fn each_row(body: &[u8], mut look: impl FnMut(&mut Row) -> Result<()>) -> Result<Vec<Row>> {
+/// Where the messages are whose stored body is not the one that the CRC beside it is of.
+///
+/// # Errors
+/// As [`rows`].
+pub fn changed(body: &[u8]) -> Result<Vec<Row>> {
+    let mut rows = each_row(body, |row| row.message(body).is_some_and(|message| !message.body_crc_matches()))?;
+    rows.iter_mut().for_each(|row| row.find_properties(body));
+    Ok(rows)
+}
+
+/// As [`rows`], those that `look` wants, who sees each while it is in the processor's cache.
+fn each_row(body: &[u8], mut look: impl FnMut(&mut Row) -> bool) -> Result<Vec<Row>> {
     if body.len() > MAX_LEN {
         return Err(Error::body(0, format!("expected at most {MAX_LEN} bytes, got {}", body.len())));
     }
@@ -33,8 +43,11 @@ fn each_row(body: &[u8], mut look: impl FnMut(&mut Row) -> Result<()>) -> Result
     let mut at = 0;
     while at < body.len() {
         let mut row = Row::new(at as u32, layout_at(body, at)?);
-        look(&mut row)?;
+        let is_wanted = look(&mut row);
         at += row.layout.total as usize;
+        if !is_wanted {
+            continue;
+        }
         if rows.is_empty() {
             // messages of a topic are of about one size
             rows.reserve(body.len() / at + 1);
@@ -49,13 +62,11 @@ fn each_row(body: &[u8], mut look: impl FnMut(&mut Row) -> Result<()>) -> Result
 ///
 /// # Errors
 /// As [`rows`].
-pub fn messages(body: &[u8], tags: Option<&Tags>, checks_crc: bool) -> Result<Vec<Row>> {
-    let mut rows = each_row(body, |row| {
+pub fn messages(body: &[u8], tags: Option<&Tags>) -> Result<Vec<Row>> {
+    each_row(body, |row| {
         row.find_properties(body);
-        if checks_crc { check_crc(row, body) } else { Ok(()) }
-    })?;
-    rows.retain(|row| has_tag(body, row, tags));
-    Ok(rows)
+        has_tag(body, row, tags)
+    })
 }
 
 /// Whether a row has one of `tags`; any has where there are none to be had.
@@ -73,16 +84,6 @@ fn layout_at(body: &[u8], at: usize) -> Result<Layout> {
             Err(Error::body(at, format!("expected a record of {total} bytes, got {}", body.len() - at)))
         }
         Err(malformed) => Err(Error::record(at, malformed)),
-    }
-}
-
-fn check_crc(row: &Row, body: &[u8]) -> Result<()> {
-    match row.message(body) {
-        Some(message) if !message.body_crc_matches() => Err(Error::body(
-            row.at as usize,
-            format!("a body whose CRC is {:#010x} was expected, got another", message.body_crc()),
-        )),
-        _ => Ok(()),
     }
 }
 

@@ -58,6 +58,7 @@ impl PyScanRequest {
             batch_rows: self.batch_rows,
             batch_bytes: self.batch_bytes,
             verify_crc: self.verify_crc,
+            checks_bodies: false,
             max_body_bytes: self.max_body_bytes,
         })
     }

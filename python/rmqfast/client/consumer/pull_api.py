@@ -274,6 +274,7 @@ class PullApi:
             topic=unwrap(namespace, queue.topic) if namespace else None,
             tags=frozenset(tags) if tags and not subscription.class_filter_mode else None,
             bounds=bounds,
+            verify_crc=self._instance.config.verify_crc,
         )
         if self._filters:
             is_unit_mode = self._instance.config.is_unit_mode

@@ -51,6 +51,8 @@ class ClientConfig:
         local_offset_dir: Where broadcasting consumers keep their offsets.
         callback_threads: Threads that tell how asynchronous requests ended.
         is_unit_mode: Whether the client is of a unit.
+        verify_crc: Whether consumers compare each body with its CRC, which neither brokers nor Java's consumers do. One
+            that differs is a `CorruptError` where it is asked for, and null in Arrow, as one that does not decompress.
 
     Raises:
         ArgumentError: An address without a port, an interval that is not positive, or half of an account.
@@ -83,6 +85,7 @@ class ClientConfig:
     local_offset_dir: str | os.PathLike[str] | None = None
     callback_threads: int = 2
     is_unit_mode: bool = False
+    verify_crc: bool = False
 
     def __post_init__(self) -> None:
         given = os.environ.get(NAME_SERVER_VARIABLE, "") if self.name_server is None else self.name_server

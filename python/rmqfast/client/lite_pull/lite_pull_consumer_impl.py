@@ -222,6 +222,7 @@ class LitePullConsumerImpl(ActiveConsumer):
             tls=config.tls,
             ext_fields=None if signed else dict(STREAM_FIELDS),
             sign=signed,
+            verify_crc=config.verify_crc,
         )
 
     def _subscription(self, topic: str) -> SubscriptionData | None:

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rmqfast._native import Fetched, fetched_to_arrow
-from rmqfast.client.ranges.body_check import changed_bodies
 from rmqfast.client.ranges.range_request import RangeRequest
 from rmqfast.client.ranges.row_filter import RowFilter
 from rmqfast.errors import CorruptError, MissingExtraError
@@ -66,7 +65,7 @@ class RangeRows:
 
     def _changed(self, fetched: Sequence[Fetched]) -> list[int]:
         """Physical offsets of the messages whose bodies are not those that were stored."""
-        found = changed_bodies(fetched)
+        found = [view for answer in fetched for view in answer.changed()]
         if found:
             places = [_place(view.broker_name, view.queue_id, view.queue_offset) for view in found]
             self._tell(f"{len(places)} bodies do not match their CRC", places, "leaves them out")

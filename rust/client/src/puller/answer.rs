@@ -70,7 +70,7 @@ impl Answer {
             next: field("nextBeginOffset")?,
             bounds: (field("minOffset")?, field("maxOffset")?),
             suggested_broker_id: field("suggestWhichBrokerId")?,
-            rows: pull_body::messages(&body, None, false).map_err(|error| error.to_string())?,
+            rows: pull_body::messages(&body, None).map_err(|error| error.to_string())?,
             body,
             counted_from: None,
         })

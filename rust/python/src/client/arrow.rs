@@ -23,7 +23,8 @@ pub fn messages_to_arrow(
     microseconds: bool,
 ) -> PyResult<PyRecordBatch> {
     let request = request(columns, microseconds)?;
-    let request = ScanRequest { max_body_bytes: cap(&messages), ..whole(request) };
+    let checks_bodies = messages.iter().any(|view| view.place().0.verify_crc);
+    let request = ScanRequest { max_body_bytes: cap(&messages), checks_bodies, ..whole(request) };
     let runs = runs(&messages);
     let built = py.detach(|| {
         let parts = runs.iter().map(|(source, rows)| Part { body: source.bytes.as_ref(), rows });
@@ -49,7 +50,8 @@ pub fn fetched_to_arrow(
     microseconds: bool,
     max_body_bytes: usize,
 ) -> PyResult<Vec<PyRecordBatch>> {
-    let request = ScanRequest { max_body_bytes, ..request(columns, microseconds)? };
+    let checks_bodies = fetched.iter().any(|fetched| fetched.get().bodies().verify_crc);
+    let request = ScanRequest { max_body_bytes, checks_bodies, ..request(columns, microseconds)? };
     let built = py.detach(|| {
         let mut out = Vec::new();
         for run in fetched.chunk_by(|a, b| a.get().broker() == b.get().broker()) {

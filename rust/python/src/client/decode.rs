@@ -25,9 +25,9 @@ pub fn decode_pull<'py>(
     max_body_bytes: usize,
 ) -> PyResult<Bound<'py, PyList>> {
     let tags = tags.map(to_tags);
-    let rows = pull_body::messages(&body, tags.as_ref(), verify_crc).map_err(client)?;
+    let rows = pull_body::messages(&body, tags.as_ref()).map_err(client)?;
     let seen_as = SeenAs { topic: topic.map(Into::into), reconsume_times: None };
-    let source = Arc::new(Source { bytes: Bytes::Python(body), broker_name, bounds, max_body_bytes });
+    let source = Arc::new(Source { bytes: Bytes::Python(body), broker_name, bounds, max_body_bytes, verify_crc });
     let views = rows.into_iter().map(|row| MessageView::new(source.clone(), row, seen_as.clone()));
     let views: PyResult<Vec<_>> = views.map(|view| Bound::new(py, view)).collect();
     PyList::new(py, views?)

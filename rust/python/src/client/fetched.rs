@@ -1,18 +1,28 @@
 //! What a puller hands out, as Python's objects.
 use super::message_view::{Bytes, MessageView, SeenAs, Source};
+use crate::error::client;
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyList, PyType};
+use rmqfast_client::pull_body;
 use rmqfast_client::puller::{self, Item};
+use rmqfast_store::scan::row::Row;
 use std::sync::Arc;
+
+/// What is taken for a body.
+#[derive(Clone, Copy)]
+pub struct Bodies {
+    pub max_bytes: usize,
+    pub verify_crc: bool,
+}
 
 /// An answer to a pull.
 #[pyclass(frozen, module = "rmqfast._native._rmqfast")]
 pub struct Fetched {
     inner: puller::Fetched,
     broker_name: Option<Arc<str>>,
-    max_body_bytes: usize,
+    bodies: Bodies,
     messages: PyOnceLock<Py<PyList>>,
 }
 
@@ -27,15 +37,20 @@ impl Fetched {
         self.broker_name.as_deref()
     }
 
-    fn views<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+    /// What is taken for a body.
+    pub fn bodies(&self) -> Bodies {
+        self.bodies
+    }
+
+    fn views<'py>(&self, py: Python<'py>, rows: &[Row]) -> PyResult<Bound<'py, PyList>> {
         let source = Arc::new(Source {
             bytes: Bytes::Rust(self.inner.body.clone()),
             broker_name: self.broker_name.as_deref().map(str::to_owned),
             bounds: Some((self.inner.min_offset, self.inner.max_offset)),
-            max_body_bytes: self.max_body_bytes,
+            max_body_bytes: self.bodies.max_bytes,
+            verify_crc: self.bodies.verify_crc,
         });
-        let wanted = self.inner.wanted();
-        let views = wanted.iter().map(|row| Bound::new(py, MessageView::new(source.clone(), *row, SeenAs::default())));
+        let views = rows.iter().map(|row| Bound::new(py, MessageView::new(source.clone(), *row, SeenAs::default())));
         PyList::new(py, views.collect::<PyResult<Vec<_>>>()?)
     }
 }
@@ -121,7 +136,16 @@ impl Fetched {
 
     #[getter]
     fn messages<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        Ok(self.messages.get_or_try_init(py, || self.views(py).map(Bound::unbind))?.bind(py).clone())
+        Ok(self
+            .messages
+            .get_or_try_init(py, || self.views(py, &self.inner.wanted()).map(Bound::unbind))?
+            .bind(py)
+            .clone())
+    }
+
+    fn changed<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let rows = py.detach(|| pull_body::changed(&self.inner.body)).map_err(client)?;
+        self.views(py, &rows)
     }
 
     fn __repr__(&self) -> String {
@@ -163,11 +187,11 @@ pub fn to_python<'py>(
     py: Python<'py>,
     item: Item,
     broker_name: &Option<Arc<str>>,
-    max_body_bytes: usize,
+    bodies: Bodies,
 ) -> PyResult<Bound<'py, PyAny>> {
     let (broker_name, messages) = (broker_name.clone(), PyOnceLock::new());
     match item {
-        Item::Fetched(inner) => Fetched { inner: *inner, broker_name, max_body_bytes, messages }.into_bound_py_any(py),
+        Item::Fetched(inner) => Fetched { inner: *inner, broker_name, bodies, messages }.into_bound_py_any(py),
         Item::Connected => PullerEvent { reason: None }.into_bound_py_any(py),
         Item::Disconnected(reason) => PullerEvent { reason: Some(reason) }.into_bound_py_any(py),
     }

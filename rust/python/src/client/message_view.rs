@@ -36,6 +36,8 @@ pub struct Source {
     /// First offset of the queue and the one behind its last, as the answer says.
     pub bounds: Option<(i64, i64)>,
     pub max_body_bytes: usize,
+    /// Whether a body that is not what its CRC is of is none.
+    pub verify_crc: bool,
 }
 
 /// How a message is shown where that is not what was stored.
@@ -92,12 +94,14 @@ impl MessageView {
         message.ok_or_else(|| PyTypeError::new_err("a view of bytes in which it was not found"))
     }
 
-    /// `None` where the body does not decompress.
+    /// `None` where the body does not decompress, or is not what its CRC is of and that is looked at.
     fn body_if_any<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
         let message = self.message()?;
-        let body = self
-            .body
-            .get_or_init(py, || message.body(self.source.max_body_bytes).map(|body| PyBytes::new(py, &body).unbind()));
+        let body = self.body.get_or_init(py, || {
+            let is_sound = !self.source.verify_crc || message.record().body_crc_matches();
+            let body = is_sound.then(|| message.body(self.source.max_body_bytes)).flatten();
+            body.map(|body| PyBytes::new(py, &body).unbind())
+        });
         Ok(body.as_ref().map(|body| body.bind(py).clone()))
     }
 
@@ -105,10 +109,15 @@ impl MessageView {
         let (message, max) = (self.message()?, self.source.max_body_bytes);
         let record = message.record();
         let (topic, queue, offset) = (message.topic(), record.queue_id(), record.queue_offset());
-        let got = record.body().len();
+        let (got, crc) = (record.body().len(), record.body_crc());
+        let what = if self.source.verify_crc && !record.body_crc_matches() {
+            format!("expected one whose CRC is {crc:#010x}, got {got} bytes of another")
+        } else {
+            format!("expected compressed bytes that become at most {max}, got {got} that do not decompress so")
+        };
         Ok(corrupt(format!(
-            "body of the message at offset {offset} of queue {queue} of {topic}: expected compressed bytes that become at most \
-             {max}, got {got} that do not decompress so; to_message_ext() gives the message with the body None"
+            "body of the message at offset {offset} of queue {queue} of {topic}: {what}; to_message_ext() gives the message \
+             with the body None"
         )))
     }
 
@@ -122,7 +131,8 @@ impl MessageView {
 impl MessageView {
     #[new]
     #[pyo3(signature = (record, *, broker_name=None, topic=None, reconsume_times=None, bounds=None,
-                        max_body_bytes=ScanRequest::MAX_BODY_BYTES))]
+                        max_body_bytes=ScanRequest::MAX_BODY_BYTES, verify_crc=false))]
+    #[allow(clippy::too_many_arguments, reason = "the keywords of a Python class")]
     fn of_record(
         record: PyBackedBytes,
         broker_name: Option<String>,
@@ -130,13 +140,14 @@ impl MessageView {
         reconsume_times: Option<i32>,
         bounds: Option<(i64, i64)>,
         max_body_bytes: usize,
+        verify_crc: bool,
     ) -> PyResult<Self> {
-        let rows = pull_body::messages(&record, None, false).map_err(client)?;
+        let rows = pull_body::messages(&record, None).map_err(client)?;
         let [row] = rows[..] else {
             let got = rows.len().to_string();
             return Err(to_python(rmqfast_store::Error::invalid("record", "the bytes of one message", got)));
         };
-        let source = Source { bytes: Bytes::Python(record), broker_name, bounds, max_body_bytes };
+        let source = Source { bytes: Bytes::Python(record), broker_name, bounds, max_body_bytes, verify_crc };
         let seen_as = SeenAs { topic: topic.map(Into::into), reconsume_times };
         Ok(Self::new(source.into(), row, seen_as))
     }
@@ -350,6 +361,7 @@ impl MessageView {
         keywords.set_item("reconsume_times", self.seen_as.reconsume_times)?;
         keywords.set_item("bounds", self.source.bounds)?;
         keywords.set_item("max_body_bytes", self.source.max_body_bytes)?;
+        keywords.set_item("verify_crc", self.source.verify_crc)?;
         Ok((PyTuple::new(py, [self.record(py)?])?, keywords))
     }
 }

@@ -1,6 +1,6 @@
 //! The pipelined puller.
 use super::decode::to_tags;
-use super::fetched::to_python;
+use super::fetched::{Bodies, to_python};
 use crate::error::{ForkError, client};
 use crate::remoting::tls::PyTlsOptions;
 use pyo3::prelude::*;
@@ -19,7 +19,7 @@ const LOOK: Duration = Duration::from_millis(100);
 pub struct Puller {
     inner: puller::Puller,
     broker_name: Option<Arc<str>>,
-    max_body_bytes: usize,
+    bodies: Bodies,
     process: u32,
 }
 
@@ -38,8 +38,8 @@ impl Puller {
     #[new]
     #[pyo3(signature = (address, *, consumer_group, broker_name=None, depth=8, batch=32, suspend=20.0, timeout=30.0,
                         connect_timeout=3.0, retry=1.0, of_queue=(10_000, 32 << 20), in_all=(100_000, 128 << 20),
-                        tls=None, ext_fields=None, sign=None, max_body_bytes=ScanRequest::MAX_BODY_BYTES, burst=1,
-                        gather=(0, 0.0)))]
+                        tls=None, ext_fields=None, sign=None, max_body_bytes=ScanRequest::MAX_BODY_BYTES,
+                        verify_crc=false, burst=1, gather=(0, 0.0)))]
     #[allow(clippy::too_many_arguments, reason = "the keywords of a Python class")]
     fn open(
         address: &str,
@@ -57,6 +57,7 @@ impl Puller {
         ext_fields: Option<HashMap<String, String>>,
         sign: Option<Py<PyAny>>,
         max_body_bytes: usize,
+        verify_crc: bool,
         burst: usize,
         gather: (i64, f64),
     ) -> PyResult<Self> {
@@ -78,7 +79,8 @@ impl Puller {
             sign: sign.map(signer),
         };
         let inner = puller::Puller::open(address, options).map_err(client)?;
-        Ok(Self { inner, broker_name: broker_name.map(Into::into), max_body_bytes, process: std::process::id() })
+        let bodies = Bodies { max_bytes: max_body_bytes, verify_crc };
+        Ok(Self { inner, broker_name: broker_name.map(Into::into), bodies, process: std::process::id() })
     }
 
     #[pyo3(signature = (topic, queue_id, offset, *, end=None, expression="*", expression_type="TAG", sub_version=0,
@@ -138,7 +140,7 @@ impl Puller {
             let items = py.detach(|| self.inner.take(until.min(now + LOOK), max_items)).map_err(client)?;
             if !items.is_empty() || until <= now || max_items == 0 {
                 let broker_name = &self.broker_name;
-                let items = items.into_iter().map(|item| to_python(py, item, broker_name, self.max_body_bytes));
+                let items = items.into_iter().map(|item| to_python(py, item, broker_name, self.bodies));
                 return PyList::new(py, items.collect::<PyResult<Vec<_>>>()?);
             }
             py.check_signals()?;

@@ -7,16 +7,18 @@ use crate::store::Damage;
 use arrow_array::ArrayRef;
 use std::sync::Arc;
 
-/// Bodies in the making. A body that does not decompress is null, and damage says why.
+/// Bodies in the making. A body that does not decompress is null, as is one that is not what its CRC is of where that is looked at;
+/// damage says why.
 pub struct BodyColumn {
     text: Text,
     cap: usize,
+    checks_crc: bool,
 }
 
 impl BodyColumn {
-    /// Bodies of at most `cap` bytes once decompressed.
-    pub fn new(cap: usize) -> Self {
-        Self { text: Text::default(), cap }
+    /// Bodies of at most `cap` bytes once decompressed, each compared with its CRC if `checks_crc`.
+    pub fn new(cap: usize, checks_crc: bool) -> Self {
+        Self { text: Text::default(), cap, checks_crc }
     }
 
     #[cold]
@@ -38,7 +40,11 @@ impl ColumnBuilder for BodyColumn {
         self.text.reserve(bytes, chunk.rows.len());
         for row in chunk.rows {
             let Some(message) = row.message(chunk.bytes) else { continue };
-            if row.layout.sys_flag & COMPRESSED != 0 {
+            if self.checks_crc && !message.body_crc_matches() {
+                let (offset, reason) = (message.physical_offset() as u64, "the body does not match its CRC".into());
+                damage.push(Damage { offset, length: 0, reason, file: Default::default() });
+                self.text.end(false);
+            } else if row.layout.sys_flag & COMPRESSED != 0 {
                 self.push_compressed(&message, damage);
             } else {
                 self.text.bytes.extend_from_slice(message.body());

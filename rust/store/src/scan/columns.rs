@@ -58,7 +58,10 @@ pub fn builder(column: Column, request: &ScanRequest) -> Box<dyn ColumnBuilder> 
         Column::OffsetMsgId => Box::new(Ids::new(false)),
         Column::Tags => Box::new(Property { text: Text::default(), span: |row: &Row| row.tags }),
         Column::Keys => Box::new(Property { text: Text::default(), span: |row: &Row| row.keys }),
-        Column::Body => Box::new(BodyColumn::new(request.max_body_bytes.min(ScanRequest::MAX_MAX_BODY_BYTES))),
+        Column::Body => {
+            let cap = request.max_body_bytes.min(ScanRequest::MAX_MAX_BODY_BYTES);
+            Box::new(BodyColumn::new(cap, request.checks_bodies))
+        }
         Column::Properties => Box::new(Properties::default()),
         Column::BornTimestamp => timestamps(unit, |bytes, row| i64_at(bytes, row.at as usize + 40)),
         Column::StoreTimestamp => {

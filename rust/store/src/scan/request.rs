@@ -55,8 +55,10 @@ pub struct ScanRequest {
     pub batch_rows: usize,
     /// Bytes of a batch, about: it ends with the row that passes them.
     pub batch_bytes: usize,
-    /// Check every body against its CRC.
+    /// Check every body against its CRC, and leave out what differs.
     pub verify_crc: bool,
+    /// A body that differs from its CRC is null: for rows that nobody has compared before they are built.
+    pub checks_bodies: bool,
     /// Bytes of a decompressed body at most.
     pub max_body_bytes: usize,
 }
@@ -113,6 +115,7 @@ impl Default for ScanRequest {
             batch_rows: Self::BATCH_ROWS,
             batch_bytes: Self::BATCH_BYTES,
             verify_crc: false,
+            checks_bodies: false,
             max_body_bytes: Self::MAX_BODY_BYTES,
         }
     }
