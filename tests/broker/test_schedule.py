@@ -81,30 +81,37 @@ def test_a_message_is_delivered_when_its_time_has_come(tmp_path: Path) -> None:
     assert str(message.born_host) == "10.9.9.9:1"
 
 
-def test_delays_that_a_jump_of_the_time_of_day_ends_are_counted_and_told(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize("by", [10 * 86_400_000, -3_600_000, 1_500, -1_500])
+def test_a_jump_of_the_time_of_day_ends_no_delay_early_nor_late(
+    by: int, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """`DeliverDelayedMessageTimerTask` of 4.9.4 looks at the time of day alone, and delivers them at once, too."""
+    """`DeliverDelayedMessageTimerTask` of 4.9.4 looks at the time of day alone, and delivers at once, or late."""
     broker = Broker(tmp_path)
-    broker.delay(2, "waited 5 s before")
+    broker.delay(2, "a")
     broker.run(after=1000)
-    broker.run(after=4000)
-    broker.delay(2, "early")
-    broker.run(after=100)
-    assert (broker.service.early, caplog.text) == (0, "")
-    broker.jump(10 * 86_400_000)
-    assert broker.run() == 1
-    assert broker.delivered == ["waited 5 s before", "early"]
-    broker.delay(2, "waited 5 s after")
-    assert [broker.run(after=step) for step in (4900, 100)] == [0, 1]
-    broker.jump(-3_600_000)
-    broker.run(after=100)
-    assert broker.service.early == 1
-    assert [record.getMessage() for record in caplog.records] == [
-        "the time of day jumped by 864000000 ms: delays of messages that were stored before end by the new time",
-        "1 delayed messages were delivered early, as the time of day jumped",
-        "the time of day jumped by -3600000 ms: delays of messages that were stored before end by the new time",
-    ]
+    broker.delay(2, "b")
+    broker.run(after=3000)
+    broker.jump(by)
+    broker.now += 50
+    broker.delay(2, "c")  # stored by the new time before anybody has seen it
+    steps = [broker.run(after=step) for step in (50, 800, 100, 900, 100, 2900, 50, 100)]
+    assert steps == [0, 0, 1, 0, 1, 0, 0, 1]
+    assert broker.delivered == ["a", "b", "c"]
+    [line] = (record.getMessage() for record in caplog.records)
+    assert line == f"the time of day jumped by {by} ms: messages that were stored before wait as long as before"
+
+
+def test_jumps_add_up_and_what_is_stored_after_them_goes_by_the_new_time(tmp_path: Path) -> None:
+    broker = Broker(tmp_path)
+    broker.delay(3, "a")
+    for by in (86_400_000, -43_200_000, 5_000):
+        broker.run(after=1000)
+        broker.jump(by)
+    broker.run(after=1000)
+    broker.run(after=1000)
+    broker.delay(3, "b")
+    steps = [broker.run(after=step) for step in (4900, 100, 100, 4700, 100, 100)]
+    assert (steps, broker.delivered) == ([0, 1, 0, 0, 0, 1], ["a", "b"])
 
 
 def test_statistics_are_told_what_was_delivered(tmp_path: Path) -> None:
@@ -207,12 +214,12 @@ def test_what_cannot_be_read_or_has_no_target_is_passed(tmp_path: Path) -> None:
     assert broker.delivered == ["a", "d", "last"]
 
 
-def test_a_clock_that_is_set_back_delivers_at_once(tmp_path: Path) -> None:
+def test_a_clock_that_is_set_back_before_a_start_delivers_at_once(tmp_path: Path) -> None:
     broker = Broker(tmp_path)
     broker.delay(1, "a")
-    broker.run(after=500)
     broker.now -= 3_600_000
-    assert (broker.run(), broker.delivered) == (1, ["a"])
+    broker.start()
+    assert (broker.run(after=1000), broker.delivered) == (1, ["a"])
 
 
 def test_a_clock_that_is_set_ahead_delivers_at_once(tmp_path: Path) -> None:

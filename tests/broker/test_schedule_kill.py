@@ -17,6 +17,7 @@ import pytest
 import rmqfast
 from rmqfast import AppendOptions, Message, WritableStore
 from rmqfast.broker.delay.schedule import ScheduleMessageService
+from rmqfast.broker.delay.time_of_day import TimeOfDay
 from rmqfast.broker.metadata import Metadata
 from rmqfast.store import AppendResult
 
@@ -33,7 +34,15 @@ def service_of(store: WritableStore, metadata: Metadata, batch: int) -> Schedule
         again = Message(message.topic, message.body, properties=kept, queue_id=message.queue_id)
         return store.append(again, **sent)
 
-    return ScheduleMessageService(metadata, store.live, deliver, started=NOW - 2000, flush=store.flush, batch=batch)
+    return ScheduleMessageService(
+        metadata,
+        store.live,
+        deliver,
+        started=NOW - 2000,
+        flush=store.flush,
+        batch=batch,
+        time_of_day=TimeOfDay(NOW, steady=lambda: NOW),
+    )
 
 
 def deliver_for_ever(path: Path) -> None:

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable
 
 from rmqfast.broker.delay.delay_levels import DelayLevels
-from rmqfast.broker.delay.time_of_day import TimeOfDay
+from rmqfast.broker.delay.time_of_day import Jump, TimeOfDay
 from rmqfast.broker.messages.appending import Append, status_of
 from rmqfast.broker.messages.property_string import in_map_order
 from rmqfast.broker.messages.queue_read import message_at
@@ -48,9 +48,6 @@ class ScheduleMessageService:
         delivered: Is told topic, level and size in bytes of each message that was delivered, for the statistics.
         time_of_day: Tells of jumps of the time of day.
 
-    Attributes:
-        early: How many messages were delivered before they had waited so long, as the time of day jumped ahead.
-
     Raises:
         CorruptError: `delayOffset.json` is there, and neither it nor its backup can be read.
 
@@ -77,7 +74,6 @@ class ScheduleMessageService:
         self._batch = batch
         self._delivered = delivered
         self._time_of_day = time_of_day or TimeOfDay(started)
-        self.early = 0
         self._lock = threading.Lock()
         self.levels = levels or DelayLevels()
         self._table = metadata.load(DelayOffsetTable)
@@ -85,6 +81,8 @@ class ScheduleMessageService:
         self._correct()
         self._next = {level: self._table.get(level, 0) for level in self.levels}
         self._due = dict.fromkeys(self.levels, started + _FIRST_LOOK)
+        #: By level: where its queue ended when the time of day jumped, and the jump.
+        self._jumps: dict[int, list[tuple[int, Jump]]] = {level: [] for level in self.levels}
 
     def run_once(self, now: int) -> int:
         """Delivers what is due, of each level at most one batch.
@@ -97,12 +95,10 @@ class ScheduleMessageService:
 
         Source: `ScheduleMessageService.DeliverDelayedMessageTimerTask`.
         """
-        self._time_of_day.look(now)
-        early = self.early
-        delivered = sum(self._run_level(level, now) for level in self.levels if self._is_time(level, now))
-        if self.early > early:
-            _log.warning("%d delayed messages were delivered early, as the time of day jumped", self.early - early)
-        return delivered
+        jump = self._time_of_day.look(now)
+        if jump is not None:
+            self._note(jump)
+        return sum(self._run_level(level, now) for level in self.levels if now >= self._due[level])
 
     def persist(self) -> None:
         """Saves how far each level is, once the disk has what was delivered.
@@ -132,9 +128,11 @@ class ScheduleMessageService:
         ends = {level: self._live.queue_bounds(SCHEDULE_TOPIC, level - 1)[1] for level in self.offsets()}
         return {f"scheduleMessageOffset_{level}": f"{at},{ends[level]}" for level, at in self.offsets().items()}
 
-    def _is_time(self, level: int, now: int) -> bool:
-        # a clock that was set back must not hold messages up
-        return now >= self._due[level] or self._due[level] - now > _AFTER_AN_ERROR
+    def _note(self, jump: Jump) -> None:
+        """Has what is stored by now wait as long as it would have without the jump."""
+        for level, jumps in self._jumps.items():
+            jumps.append((self._live.queue_bounds(SCHEDULE_TOPIC, level - 1)[1], jump))
+            self._due[level] += jump.by
 
     def _run_level(self, level: int, now: int) -> int:
         try:
@@ -151,9 +149,10 @@ class ScheduleMessageService:
         low, high = self._live.queue_bounds(SCHEDULE_TOPIC, level - 1)
         offset = min(max(self._next[level], low), high)
         end, delivered = min(high, offset + self._batch), 0
+        self._jumps[level] = [(until, jump) for until, jump in self._jumps[level] if offset < until]
         while offset < end:
             unit = self._live.unit(SCHEDULE_TOPIC, level - 1, offset)
-            if unit is None or not self._is_due(level, unit[2], now):
+            if unit is None or not self._is_due(level, offset, unit[2], now):
                 break
             message = message_at(self._live, unit[0])
             if message is not None and _is_deliverable(message):
@@ -161,7 +160,6 @@ class ScheduleMessageService:
                     break
                 # it is stored: whatever fails from here on, it must not be stored once more
                 delivered += 1
-                self.early += self._time_of_day.is_early(deliver_at=unit[2], delay=self.levels[level], now=now)
                 self._next[level] = offset + 1
                 with self._lock:
                     self._table.commit(level, offset + 1)
@@ -178,9 +176,12 @@ class ScheduleMessageService:
         except Exception:  # noqa: BLE001 - as above
             _log.exception("delay level %d: a delivered message is in no statistics", level)
 
-    def _is_due(self, level: int, deliver_at: int, now: int) -> bool:
-        # a time further away than the level waits is of a clock that was set back since
-        return deliver_at <= now or deliver_at > now + self.levels[level]
+    def _is_due(self, level: int, offset: int, deliver_at: int, now: int) -> bool:
+        wait = self.levels[level]
+        jumps = (jump for until, jump in self._jumps[level] if offset < until and jump.is_behind(deliver_at - wait))
+        deliver_at += sum(jump.by for jump in jumps)
+        # a time further away than the level waits is of a clock that was set back before the broker was started
+        return deliver_at <= now or deliver_at > now + wait
 
     def _store(self, message: StoredMessage) -> bool:
         properties = message.properties
