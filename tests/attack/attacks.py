@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.attack import accounts, bodies, disk, everything, files, kills, names
+from tests.attack import accounts, bodies, clocks, disk, everything, files, full_disk, kills, names
 from tests.attack.figures import Figure, Scale
 from tests.broker.interop.cluster import Cluster
 
@@ -52,6 +52,9 @@ ATTACKS = (
         is_quick=True,
     ),
     Attack("kills", kills.kills, is_for_real=False),
+    Attack("paused", clocks.paused, is_for_real=False),
+    Attack("clock", clocks.clock_set, is_for_real=False),
+    Attack("full-disk", full_disk.killed_on_a_full_disk, is_for_real=False),
     Attack("files", files.files, is_for_real=False),
     Attack("connections", bodies.bad_connections, is_for_real=False, is_quick=True),
 )

@@ -117,11 +117,11 @@ class _Load:
                     pulled(wire, queue_id)
 
 
-def pulled(wire: Wire, queue_id: int) -> tuple[list[bytes], int]:
+def pulled(wire: Wire, queue_id: int, topic: str = TOPIC) -> tuple[list[bytes], int]:
     """Bodies of all messages that a queue gives, and how many it should have."""
     bodies, offset, highest = [], 0, 0
     while True:
-        header, body = wire.ask(11, pull_fields(TOPIC, "g", queue_id, offset))
+        header, body = wire.ask(11, pull_fields(topic, "g", queue_id, offset))
         if header["code"] not in {0, *NOTHING_THERE}:
             raise OSError(header)
         fields = header["extFields"]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,15 +35,15 @@ class Clients:
     errors: list[str] = field(default_factory=list)
     is_over: bool = False
 
-    def run_until_killed(self, more: int) -> None:
-        """Kills the server once so many more messages were acknowledged."""
+    def run_until(self, more: int, end: Callable[[], object]) -> None:
+        """Has the server ended once so many more messages were acknowledged."""
         before = self.count()
         threads = [threading.Thread(target=self._produce, args=(queue_id,)) for queue_id in range(QUEUES)]
         threads += [threading.Thread(target=self._bother), threading.Thread(target=self._consume)]
         for thread in threads:
             thread.start()
         until(lambda: self.count() >= before + more or self.errors)
-        self.server.kill9()
+        end()
         for thread in threads:
             thread.join(PATIENCE)
             assert not thread.is_alive()
@@ -82,24 +84,34 @@ class Clients:
 
     def lost(self) -> list[str]:
         """What was acknowledged and is not where it was said to be."""
-        lost: list[str] = []
         with Wire(self.server.broker) as wire:
             topics = decode(wire.ask(int(RequestCode.GET_ALL_TOPIC_CONFIG))[1])["topicConfigTable"]
-            lost += sorted(self.topics - topics.keys())
+            lost = sorted(self.topics - topics.keys())
             for queue_id, acknowledged in enumerate(self.acknowledged):
-                stored: dict[int, bytes] = {}
-                offset = 0
-                while True:
-                    header, messages = wire.ask(11, pull_fields("killed", "check", queue_id, offset))
-                    if header["code"] == SYSTEM_BUSY:
-                        continue  # a busy machine: no answer yet
-                    if header["code"] != 0:
-                        assert header["code"] in NOTHING_THERE, header
-                        break
-                    stored |= {int.from_bytes(each[20:28], "big"): body_of(each) for each in records_of(messages)}
-                    offset = int(header["extFields"]["nextBeginOffset"])
+                stored = _stored(wire, queue_id)
                 lost += [f"{queue_id}:{at}" for at, body in acknowledged.items() if stored.get(at) != body]
         return lost
+
+    def twice(self) -> list[str]:
+        """What was sent once and is there more often."""
+        with Wire(self.server.broker) as wire:
+            counts = [Counter(_stored(wire, queue_id).values()) for queue_id in range(QUEUES)]
+        return [body.decode() for count in counts for body, times in count.items() if times > 1]
+
+
+def _stored(wire: Wire, queue_id: int) -> dict[int, bytes]:
+    """Bodies of a queue by their offsets."""
+    stored: dict[int, bytes] = {}
+    offset = 0
+    while True:
+        header, messages = wire.ask(11, pull_fields("killed", "check", queue_id, offset))
+        if header["code"] == SYSTEM_BUSY:
+            continue  # a busy machine: no answer yet
+        if header["code"] != 0:
+            assert header["code"] in NOTHING_THERE, header
+            return stored
+        stored |= {int.from_bytes(each[20:28], "big"): body_of(each) for each in records_of(messages)}
+        offset = int(header["extFields"]["nextBeginOffset"])
 
 
 def lost_by_kills(directory: Path, kills: int, config: dict[str, str] | None = None) -> list[str]:
@@ -108,7 +120,7 @@ def lost_by_kills(directory: Path, kills: int, config: dict[str, str] | None = N
     with LiveServer(directory, config) as server:
         clients = Clients(server)
         for number in range(kills):
-            clients.run_until_killed(100 + number % 5 * 100)
+            clients.run_until(100 + number % 5 * 100, server.kill9)
             assert clients.errors == []
             server.start()
             lost += clients.lost()

@@ -80,6 +80,8 @@ class OurCluster:
     ) -> None:
         self.directory = directory
         self.properties = properties
+        #: Further variables of the process's environment.
+        self.environment: dict[str, str] = {}
         self._beside = beside
         self.name_server_port, self.broker_port = ports or self._free_ports()
         self._settled = ports is not None
@@ -118,7 +120,10 @@ class OurCluster:
             filter(None, (str(Path(rmqfast.__file__).parents[1]), str(ROOT), os.environ.get("PYTHONPATH")))
         )
         self._process = subprocess.Popen(
-            list(map(str, command)), stdout=subprocess.PIPE, stderr=log, env={**os.environ, "PYTHONPATH": path}
+            list(map(str, command)),
+            stdout=subprocess.PIPE,
+            stderr=log,
+            env={**os.environ, "PYTHONPATH": path, **self.environment},
         )
         log.close()
         self._await_ready(PATIENCE)
