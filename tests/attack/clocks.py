@@ -62,7 +62,7 @@ def clock_set(cluster: Cluster, _scale: Scale) -> list[Figure]:
     with server, Wire(server.broker) as wire:
         shift = 0
         for step in _STEPS:
-            sent = {}
+            sent: dict[bytes, float] = {}
             for _ in range(_MESSAGES):
                 body = b"%d" % (len(waits) + len(sent))
                 sent[body] = time.monotonic()

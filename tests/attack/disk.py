@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 from tests.attack.figures import Figure, Scale, milliseconds
-from tests.broker.interop.cluster import Cluster
+from tests.broker.interop.cluster import Cluster, OurCluster
 from tests.broker.live_server import Wire, send_fields
 
 
@@ -25,6 +27,17 @@ def allocated(directory: Path) -> int:
     return sum(path.stat().st_blocks * 512 for path in directory.rglob("*"))
 
 
+#: Starts a broker in a process whose interpreter and imports are there.
+_STARTED = """
+import sys, time
+from rmqfast.broker import Broker, BrokerConfig
+config = BrokerConfig({"storePathRootDir": sys.argv[1], "listenPort": "0"})
+begun = time.perf_counter()
+with Broker(config):
+    print(time.perf_counter() - begun)
+"""
+
+
 def restart(cluster: Cluster, _scale: Scale) -> list[Figure]:
     """One message, a clean stop or a kill, and a start again."""
     figures = []
@@ -34,4 +47,10 @@ def restart(cluster: Cluster, _scale: Scale) -> list[Figure]:
         end()
         seconds = milliseconds(cluster.start) / 1000
         figures.append(Figure(f"start with one message behind a {how}, with the interpreter's", seconds, "s", 0.8))
+    if isinstance(cluster, OurCluster):
+        cluster.kill9()
+        for how in ("kill -9", "stop"):
+            command = [sys.executable, "-c", _STARTED, str(cluster.store)]
+            seconds = float(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)
+            figures.append(Figure(f"start with one message behind a {how}, the broker's part", seconds, "s", 0.3))
     return figures
