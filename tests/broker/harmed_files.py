@@ -137,6 +137,11 @@ def figures(wire: Wire) -> dict[str, str]:
     return dict(decode(wire.ask(28)[1])["table"])
 
 
+def passed_over(wire: Wire) -> int:
+    """How many messages the server could not give, as it says."""
+    return int(figures(wire).get("messagesPassedOver", "0"))
+
+
 def harm(directory: Path, fault: str, seed: int, config: dict[str, str] | None = None) -> Outcome:
     """Does it to one file of a server of its own, which is started again afterwards."""
     dice = random.Random(f"{fault} {seed}")
@@ -177,22 +182,22 @@ def _files(server: LiveServer, kind: str) -> list[Path]:
 def _look(server: LiveServer, load: _Load, outcome: Outcome) -> None:
     try:
         with Wire(server.broker) as wire:
-            before = int(figures(wire)["messagesPassedOver"])
+            before = passed_over(wire)
             given = {queue_id: pulled(wire, queue_id) for queue_id in range(QUEUES)}
-            told = figures(wire)
+            after, is_harm_told = passed_over(wire), "storeHarm" in figures(wire)
     except OSError as error:
         outcome.crashes.append(repr(error))
         return
     missing = sum(highest - len(bodies) for bodies, highest in given.values())
-    if missing != int(told["messagesPassedOver"]) - before:
-        outcome.silent.append(f"{missing} are missing, {before} and {told['messagesPassedOver']} were told")
+    if missing != after - before:
+        outcome.silent.append(f"{missing} are missing, {before} and {after} were told")
     if missing:
         until(lambda: "cannot be given to consumers" in _log(server), "a line of the log")
     if not load.refusals:
         return
     refusal = next(iter(load.refusals))
-    if not (refusal.startswith(str(SERVICE_NOT_AVAILABLE)) and str(server.store) in refusal and told["storeHarm"]):
-        outcome.untold.append(f"{refusal}; {told['storeHarm']}")
+    if not (refusal.startswith(str(SERVICE_NOT_AVAILABLE)) and str(server.store) in refusal and is_harm_told):
+        outcome.untold.append(refusal)
     until(lambda: "another process has changed the file" in _log(server), "a line of the log")
 
 

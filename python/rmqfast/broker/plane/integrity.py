@@ -58,5 +58,7 @@ class Integrity:
             )
 
     def figures(self) -> Mapping[str, str]:
-        """For the figures of a broker: `storeHarm`, empty where all is well, and `messagesPassedOver`."""
-        return {"storeHarm": self._plane.harm or "", "messagesPassedOver": str(self._plane.passed_over)}
+        """For the figures of a broker: `storeHarm` and `messagesPassedOver`, none where all is well, as of RocketMQ."""
+        harm, passed_over = self._plane.harm, self._plane.passed_over
+        found = {"storeHarm": harm} if harm else {}
+        return found | ({"messagesPassedOver": str(passed_over)} if passed_over else {})

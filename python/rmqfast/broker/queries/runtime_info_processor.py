@@ -44,7 +44,7 @@ class RuntimeInfoProcessor:
             stats: Its figures.
             schedule: `scheduleMessageOffset_LEVEL`: how far each delay level was delivered, and its end.
             unflushed: Bytes of the commit log that are not on the disk yet.
-            integrity: `storeHarm` and `messagesPassedOver`, which RocketMQ does not have.
+            integrity: `storeHarm` and `messagesPassedOver`, which RocketMQ does not have; none where all is well.
             now: Milliseconds since 1970.
         """
         self._config = config
