@@ -54,7 +54,7 @@ PRINTED = (
     (re.compile(r"^(broker-a\s+\d+\s+true\s+)\d+$"), r"\1<ms>"),
     (re.compile(r"(?<!#)\b20\d{12}\b"), "<time>"),
     (re.compile(r"\d{1,3}(\.\d{1,3}){3}@\d+(#\d+)?(@STREAM)?|[\w.:-]+@\d+#\d+(@STREAM)?"), "<client>"),
-    (re.compile(r"@[0-9a-f]{5,8}\b|\$\$Lambda\S*"), "<object>"),
+    (re.compile(r"(?<=\w)@[0-9a-f]{1,8}\b|\$\$Lambda\S*"), "<object>"),
     (re.compile(r"\b\d{17,}\b"), "<digits>"),
     (re.compile(r"/[\w./-]*/(?:rmq|mq|tmp|store)[\w./-]*"), "<path>"),
     (re.compile(r"\b\d+(\.\d+)?(ms|s)\b|(?<=spentTimeMills=)\d+"), "<duration>"),

@@ -41,6 +41,9 @@ def test_a_row_keeps_the_names_of_properties_that_are_made_anew(tmp_path: Path) 
         ("storePathRootDir                   =  /tmp/x/mq/store", "storePathRootDir = <figure>"),
         ("maxTransferCountOnMessageInMemory  =  40", "maxTransferCountOnMessageInMemory = 40"),
         ("192.0.2.2@23006#54245502488774  127.0.0.1:46640  JAVA  V4_9_4", "<client> <address> JAVA V4_9_4"),
+        # zeroes at the front of an object's hash are not printed
+        ("messageListener  :  rmqlab.Consume@8f6d", "messageListener : rmqlab.Consume<object>"),
+        ("messageListener  :  rmqlab.Consume$1@60a1807c", "messageListener : rmqlab.Consume$1<object>"),
         # the nanoseconds that a machine has run, where they look like a time of mqadmin's or like milliseconds
         ("192.0.2.2@23006#20880502488774  127.0.0.1:46640  JAVA  V4_9_4", "<client> <address> JAVA V4_9_4"),
         ("192.0.2.2@23006#1795502488774  127.0.0.1:46640  JAVA  V4_9_4", "<client> <address> JAVA V4_9_4"),
