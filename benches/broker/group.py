@@ -150,4 +150,6 @@ def with_cpu(side: Side, peer: Peer, request: tuple[object, ...]) -> Answer:
     """An answer with the CPU time that the broker took meanwhile."""
     before = side.cpu_seconds
     answer = peer.ask(*request)
+    if not answer["rows"]:
+        raise Failed(f"{request[0]}: no rows; a broker removes what was stored where the disk is fuller than 85 %")
     return {**answer, "cpu_seconds": side.cpu_seconds - before}
