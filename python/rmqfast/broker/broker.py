@@ -17,6 +17,7 @@ from rmqfast._native import RemotingServer as Listener
 from rmqfast.broker.access import access_of, credentials_of, exposure_of
 from rmqfast.broker.configuration.config import BrokerConfig
 from rmqfast.broker.configuration.config_file import ConfigFile
+from rmqfast.broker.delay.time_of_day import milliseconds_since_boot
 from rmqfast.broker.housekeeping import timers_of
 from rmqfast.broker.options_of_config import request_ages
 from rmqfast.broker.ports import VIP_DISTANCE, HeldPorts, bracketed, refuse_taken
@@ -54,7 +55,7 @@ class Broker:
         signer: Signs what the broker asks name servers; the account of `nameServerAclFile` unless given.
         progress: Is told how far the recovery of a store is that was not closed, in bytes done and in all; may raise to
             end it.
-        now: Milliseconds since 1970.
+        now: Milliseconds since 1970, of a clock that nobody sets; that of the machine unless given.
 
     Attributes:
         config: How it is set up; once it runs, with the port that it has.
@@ -79,14 +80,15 @@ class Broker:
         check: Check | None = None,
         signer: Signer | None = None,
         progress: Callable[[int, int], object] | None = None,
-        now: Callable[[], int] = _milliseconds,
+        now: Callable[[], int] | None = None,
     ) -> None:
         self.config = config or BrokerConfig()
         self._config_file = config_file
         self._check = check
         self._signer = signer
         self._progress = progress
-        self._now = now
+        self._now = now or _milliseconds
+        self._steady = now or milliseconds_since_boot
         self._pid = os.getpid()
         self._tables: BrokerTables | None = None
         self._server: RemotingServer | None = None
@@ -231,6 +233,7 @@ class Broker:
             vip_port=self._vip_port,
             checks_rights=check is not None,
             now=self._now,
+            steady=self._steady,
             on_topic_change=self._topic_changed,
             progress=self._progress,
         )

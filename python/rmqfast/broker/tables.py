@@ -20,6 +20,7 @@ from rmqfast.broker.configuration.config import BrokerConfig
 from rmqfast.broker.configuration.configuration import Configuration
 from rmqfast.broker.delay.delay_levels import DelayLevels
 from rmqfast.broker.delay.schedule import ScheduleMessageService
+from rmqfast.broker.delay.time_of_day import TimeOfDay
 from rmqfast.broker.internal_appends import InternalAppends
 from rmqfast.broker.messages.preparation import Preparation
 from rmqfast.broker.metadata import Metadata
@@ -56,6 +57,7 @@ class BrokerTables:
         vip_port: Port of the second listener, if there is one.
         checks_rights: Every request is to be checked before it is answered.
         now: Milliseconds since 1970.
+        steady: Milliseconds of a clock that nobody sets.
         on_topic_change: Registers a topic, or all, at the name servers.
         progress: Is told how far a recovery is, in bytes done and in all; may raise to end it.
 
@@ -71,11 +73,13 @@ class BrokerTables:
         vip_port: int | None,
         checks_rights: bool,
         now: Callable[[], int],
+        steady: Callable[[], int],
         on_topic_change: Callable[[Sequence[TopicConfig] | None], object],
         progress: Callable[[int, int], object] | None = None,
     ) -> None:
         self.root = Path(config.text("storePathRootDir"))
         self.now = now
+        self._steady = steady
         self.configuration = Configuration(config, now=now())
         self._options = partial(data_plane_options, vip_port=vip_port, checks_rights=checks_rights)
         options = append_options(config)  # before anything is opened: it may be refused
@@ -181,6 +185,7 @@ class BrokerTables:
             self.appends.append_due,
             levels=DelayLevels(config.text("messageDelayLevel")),
             started=self.now(),
+            time_of_day=TimeOfDay(self.now(), steady=self._steady),
             flush=self.store.flush,
             delivered=self.appends.delivered,
         )

@@ -7,15 +7,20 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-__all__ = ["Jump", "TimeOfDay"]
+__all__ = ["Jump", "TimeOfDay", "milliseconds_since_boot"]
 
 _log = logging.getLogger(__name__)
 #: What a clock is off between two looks by being set right slowly, or read late, in milliseconds.
 _SLACK = 1_000
 
 
-def _steady() -> int:
-    """Milliseconds since the machine started, its sleep included: nobody sets them."""
+def milliseconds_since_boot() -> int:
+    """Milliseconds since the machine started, its sleep included: nobody sets them.
+
+    Example:
+        >>> milliseconds_since_boot() > 0
+        True
+    """
     return time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1_000_000
 
 
@@ -62,7 +67,7 @@ class TimeOfDay:
     Source: `ScheduleMessageService.DeliverDelayedMessageTimerTask`, which looks at the time of day alone.
     """
 
-    def __init__(self, now: int, *, steady: Callable[[], int] = _steady) -> None:
+    def __init__(self, now: int, *, steady: Callable[[], int] = milliseconds_since_boot) -> None:
         self._steady = steady
         self._last = steady()
         self._ahead = now - self._last
