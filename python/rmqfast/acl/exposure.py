@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import ipaddress
 import logging
 
 from rmqfast.acl.rights import RIGHTS
 from rmqfast.errors import ArgumentError, ResponseError
 from rmqfast.remoting import Request, RequestCode, ResponseCode
 from rmqfast.remoting.check import Check
+from rmqfast.remoting.loopback import is_loopback
 
-__all__ = ["exposure_check", "is_loopback"]
+__all__ = ["exposure_check"]
 
 _log = logging.getLogger(__name__)
 
@@ -58,23 +58,6 @@ def exposure_check(host: str, *, is_checked: bool, is_allowed: bool) -> Check | 
         host,
     )
     return _check
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches an address.
-
-    Example:
-        >>> [is_loopback(host) for host in ("localhost", "127.1.2.3", "::1", "0.0.0.0", "::", "10.0.0.1", "a.example")]
-        [True, True, True, False, False, False, False]
-    """
-    if host == "localhost":
-        return True
-    try:
-        address = ipaddress.ip_address(host.strip("[]"))
-    except ValueError:
-        return False
-    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
-    return (mapped or address).is_loopback
 
 
 def _check(request: Request) -> None:

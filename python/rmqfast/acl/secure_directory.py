@@ -118,7 +118,7 @@ def _plain_acl(secret: dict[str, str]) -> str:
 
 
 def _broker_conf(path: Path, address: str) -> str:
-    from rmqfast.acl.exposure import is_loopback
+    from rmqfast.remoting.loopback import is_loopback
 
     lines = {
         "aclEnable": "true",

@@ -14,6 +14,7 @@ from rmqfast.broker.configuration.config import BrokerConfig
 from rmqfast.errors import ArgumentError, ResponseError
 from rmqfast.remoting import Processor, Request, RequestCode, ResponseCode
 from rmqfast.remoting.check import Check
+from rmqfast.remoting.loopback import is_loopback
 
 if TYPE_CHECKING:
     from rmqfast.acl import AccessValidator, Mode
@@ -55,9 +56,11 @@ def exposure_of(config: BrokerConfig, *, is_checked: bool) -> Check | None:
     Raises:
         ArgumentError: `bindAddress` is beyond loopback, and nobody checks, and there is no `insecureBind=true`.
     """
+    host = config.text("bindAddress")
+    if is_checked or is_loopback(host):
+        return None
     from rmqfast.acl.exposure import exposure_check  # a broker at loopback starts sooner without
 
-    host = config.text("bindAddress")
     return exposure_check(host, is_checked=is_checked, is_allowed=config.flag("insecureBind"))
 
 

@@ -12,7 +12,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from rmqfast.acl.exposure import exposure_check
 from rmqfast.errors import ArgumentError
 from rmqfast.nameserver.config import NamesrvConfig
 from rmqfast.nameserver.config_processor import ConfigProcessor
@@ -23,6 +22,7 @@ from rmqfast.nameserver.route_info import RouteInfoManager
 from rmqfast.nameserver.route_processor import RouteProcessor
 from rmqfast.remoting import Channel, Processor, RemotingServer, Request, RequestCode, Response, ServerOptions, process
 from rmqfast.remoting.check import Check, all_of
+from rmqfast.remoting.loopback import is_loopback
 from rmqfast.remoting.protocol.json_object import MAX_BODY_BYTES
 from rmqfast.remoting.tls_properties import server_tls
 
@@ -88,10 +88,7 @@ class NameServer:
         self._now = now
         self.access = _access_of(self.config, now)
         checked = all_of(None if self.access is None else self.access.check, check)
-        exposure = exposure_check(
-            self.config.bind_address, is_checked=checked is not None, is_allowed=self.config.insecure_bind
-        )
-        self._check = all_of(checked, exposure)
+        self._check = checked if checked is not None else _exposure_of(self.config)
         self._server: RemotingServer | None = None
         self._address = ""
         self._stopped = threading.Event()
@@ -209,6 +206,14 @@ class NameServer:
                 wait = interval
 
         threading.Thread(target=run, name=name, daemon=True).start()
+
+
+def _exposure_of(config: NamesrvConfig) -> Check | None:
+    if is_loopback(config.bind_address):
+        return None
+    from rmqfast.acl.exposure import exposure_check  # a name server at loopback starts sooner without
+
+    return exposure_check(config.bind_address, is_checked=False, is_allowed=config.insecure_bind)
 
 
 def _access_of(config: NamesrvConfig, now: Callable[[], int]) -> AccessValidator | None:

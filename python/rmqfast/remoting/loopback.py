@@ -1,0 +1,24 @@
+"""Addresses that only this machine reaches."""
+
+from __future__ import annotations
+
+__all__ = ["is_loopback"]
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches an address.
+
+    Example:
+        >>> [is_loopback(host) for host in ("localhost", "127.1.2.3", "::1", "0.0.0.0", "::", "10.0.0.1", "a.example")]
+        [True, True, True, False, False, False, False]
+    """
+    if host in {"127.0.0.1", "localhost"}:
+        return True
+    import ipaddress  # what listens where it does unless told starts sooner without
+
+    try:
+        address = ipaddress.ip_address(host.strip("[]"))
+    except ValueError:
+        return False
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    return (mapped or address).is_loopback
