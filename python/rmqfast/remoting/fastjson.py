@@ -102,24 +102,27 @@ def _finite(digits: str) -> float:
     return number
 
 
+#: What the standard parser makes of objects and arrays.
+_CONTAINERS = {dict, list}
 _PLAIN = json.JSONDecoder(strict=False, parse_constant=_refused, parse_float=_finite)
 
 
 def _is_deep(value: Any) -> bool:
-    level = [value]
+    level = [value] if type(value) in _CONTAINERS else []
     for _ in range(MAX_DEPTH):
         level = [
             child
             for item in level
-            if isinstance(item, dict | list)
-            for child in (item.values() if isinstance(item, dict) else item)
+            for child in (item.values() if type(item) is dict else item)
+            if type(child) in _CONTAINERS
         ]
         if not level:
             return False
-    return any(isinstance(item, dict | list) for item in level)
+    return True
 
 
 _write_plain = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode
+_write_in_order = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 _PLAIN_SCALARS = {str, int, bool}
 
 
@@ -133,6 +136,18 @@ def _plain_text(members: Mapping[Any, Any]) -> str | None:
     if set(map(type, members)) != {str}:
         return None
     text = _write_plain(members)
+    return None if "\\" in text or _ESCAPED_PLAIN.search(text) else text
+
+
+def _plain_table(items: Sequence[tuple[Any, Any]]) -> str | None:
+    """As `_plain_text`, for a table of such objects, as all topics: one call for all of them."""
+    for key, value in items:
+        if type(key) is not str or type(value) is not dict or not _PLAIN_SCALARS.issuperset(map(type, value.values())):
+            return None
+        names = list(value)
+        if set(map(type, names)) != {str} or names != sorted(names):
+            return None
+    text = _write_in_order(dict(items))
     return None if "\\" in text or _ESCAPED_PLAIN.search(text) else text
 
 
@@ -170,8 +185,13 @@ class _Writer:
         if text is not None:
             self._put(text)
             return
+        items = self._in_order(members)
+        text = None if self._standard or not items else _plain_table(items)
+        if text is not None:
+            self._put(text)
+            return
         separator = "{"
-        for key, value in self._in_order(members):
+        for key, value in items:
             if value is not None:
                 self._put(separator)
                 self._put(self._key(key))

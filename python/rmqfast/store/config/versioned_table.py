@@ -81,8 +81,9 @@ class VersionedTable(ConfigFile, Mapping[str, Entry], Generic[Entry]):
     def take(self, members: dict[str, Any]) -> None:
         """Takes the entries and their version."""
         self.data_version = DataVersion.from_json(members.pop("dataVersion", None) or {})
+        own = java_name(self.NAME)
         for name, fields in members.pop(self.MEMBER, {}).items():
-            self._table[name] = self.entry(named(fields, **{java_name(self.NAME): name}))
+            self._table[name] = self.entry(named(fields, **{own: name}))
 
     @abstractmethod
     def entry(self, members: Mapping[str, Any]) -> Entry:
