@@ -32,7 +32,7 @@ def paused(cluster: Cluster, scale: Scale) -> list[Figure]:
 
         def pause() -> None:
             os.kill(server.pid, signal.SIGSTOP)
-            threading.Event().wait(scale.pause)
+            threading.Event().wait(scale.pause)  # the time is what it is about: nothing happens meanwhile
             os.kill(server.pid, signal.SIGCONT)
             before = clients.count()
             until(lambda: clients.count() >= before + 1000)

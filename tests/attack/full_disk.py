@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.attack.figures import Figure, Scale
 from tests.broker.interop.cluster import Cluster
-from tests.store.test_disk_full import on_small_disk
+from tests.store.small_disk import on_small_disk
 
 _MEGABYTES = 64
 _KILLED = """
@@ -30,21 +30,13 @@ def send(wire):
         bodies.append(body)
     return header["code"] == 0
 
-def fill():
-    with ballast.open("ab", buffering=0) as file:
-        try:
-            while True:
-                file.write(bytes(1 << 12))
-        except OSError:
-            pass
-
 with LiveServer(disk / "server", {"mappedFileSizeCommitLog": "4194304"}) as server:
     with Wire(server.broker) as wire:
         until(lambda: send(wire) and len(bodies) == 1000)
-        fill()
+        fill(ballast)
         until(lambda: not send(wire))
     server.kill9()
-    fill()
+    fill(ballast)
     start = milliseconds(server.start) / 1000
     with Wire(server.broker) as wire:
         found, _ = pulled(wire, 0)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.store.test_disk_full import on_small_disk
+from tests.store.small_disk import on_small_disk
 
 FILLING = """
 import os, re, sys

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 import rmqfast
+from tests.store.small_disk import on_small_disk
 
 FILLING = """
 import errno, os, sys
@@ -74,17 +73,9 @@ stored = {n: 0 for n in range(300)}
 store.append(rmqfast.Message("T", b"body"))
 stored[0] = 1
 
-def fill():
-    with ballast.open("ab", buffering=0) as file:
-        try:
-            while True:
-                file.write(bytes(1 << 12))
-        except OSError:
-            pass
-
 refused = 0
 for _ in range(60):
-    fill()
+    fill(ballast)
     for _ in range(1000):
         # some queues take most of what comes, the others a message now and then
         queue = chance.choice([chance.randrange(10), chance.randrange(300)])
@@ -120,14 +111,6 @@ disk = Path(sys.argv[1])
 store_path, ballast, acknowledged = disk / "store", disk / "ballast", disk / "acknowledged"
 sizes = rmqfast.AppendOptions(file_size=1 << 20, index_slots=100_000, index_entries=400_000)
 
-def fill():
-    with ballast.open("ab", buffering=0) as file:
-        try:
-            while True:
-                file.write(bytes(1 << 12))
-        except OSError:
-            pass
-
 def message(n):
     return rmqfast.Message("T", b"%d" % n, keys=f"k{n}", queue_id=n % 50)
 
@@ -135,7 +118,7 @@ def append_and_die(first):
     store = rmqfast.open_store(store_path, mode="a", options=sizes)
     for n in range(first, first + 1_000_000):
         if n == first + 500:
-            fill()
+            fill(ballast)
         try:
             store.append(message(n))
         except StoreIOError as error:
@@ -155,13 +138,13 @@ for _ in range(10):
             os._exit(1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
     count = int(os.pread(told, 8, 0))
-    fill()
+    fill(ballast)
     with rmqfast.open_store(store_path, mode="a", options=sizes) as store:
         assert store.recovery.log_end > 0
         rows = store.scan("T", columns=["body"], verify_crc=True).to_arrow()["body"].to_pylist()
         assert [int(body) for body in rows] == list(range(count))
         assert store.query("T", f"k{count - 1}")[0].body == b"%d" % (count - 1)
-        fill()
+        fill(ballast)
         try:
             while True:
                 store.append(message(count))
@@ -216,18 +199,6 @@ for name, options in (("out", large), ("out.jsonl", None)):
 assert store.export(disk / "out", end_offset=3, options=large).rows == 3
 print(os.listdir(disk))
 """
-
-
-def on_small_disk(script: str, megabytes: int, tmp_path: Path, *arguments: object) -> str:
-    """Runs a script with a file system of its own, which it is told first; what it prints."""
-    disk, path = tmp_path / "disk", tmp_path / "script.py"
-    disk.mkdir()
-    path.write_text(script)
-    mount = f'mount -t tmpfs -o size={megabytes}m tmpfs "$1" && exec "$2" "$3" "$1" "$4"'
-    command = ["unshare", "--map-root-user", "--mount", "sh", "-c", mount, "sh", str(disk), sys.executable, str(path)]
-    done = subprocess.run([*command, *map(str, arguments)], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr[-3000:]
-    return done.stdout
 
 
 @pytest.mark.long

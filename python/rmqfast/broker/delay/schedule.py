@@ -178,7 +178,7 @@ class ScheduleMessageService:
 
     def _is_due(self, level: int, offset: int, deliver_at: int, now: int) -> bool:
         wait = self.levels[level]
-        jumps = (jump for until, jump in self._jumps[level] if offset < until and jump.is_behind(deliver_at - wait))
+        jumps = (jump for until, jump in self._jumps[level] if offset < until and jump.came_after(deliver_at - wait))
         deliver_at += sum(jump.by for jump in jumps)
         # a time further away than the level waits is of a clock that was set back before the broker was started
         return deliver_at <= now or deliver_at > now + wait

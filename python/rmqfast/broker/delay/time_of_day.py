@@ -38,8 +38,8 @@ class Jump:
     since: int
     until: int
 
-    def is_behind(self, stored: int) -> bool:
-        """Whether a message that was there when the jump was seen was stored before it.
+    def came_after(self, stored: int) -> bool:
+        """Whether the jump came after a message was stored, of those that were there when it was seen.
 
         Args:
             stored: The store timestamp, by the time of day of its moment.
@@ -61,7 +61,7 @@ class TimeOfDay:
         >>> ticks = iter([0, 100])
         >>> clock = TimeOfDay(1_000_000, steady=lambda: next(ticks))
         >>> jump = clock.look(1_010_100)
-        >>> jump.by, jump.is_behind(stored=1_000_050), jump.is_behind(stored=1_010_050)
+        >>> jump.by, jump.came_after(stored=1_000_050), jump.came_after(stored=1_010_050)
         (10000, True, False)
 
     Source: `ScheduleMessageService.DeliverDelayedMessageTimerTask`, which looks at the time of day alone.
