@@ -117,7 +117,7 @@ class Clients:
             raise Missing("LitePullConsumer has no poll_arrow")
         import pyarrow as pa  # as above
 
-        options: dict[str, Any] = {"pull_batch_size": int(batch), "pulls_under_way": int(under_way)}
+        options: dict[str, Any] = {"pull_batch_size": int(batch), "pulls_in_flight": int(under_way)}
         options |= {"pull_threshold_for_all": 400_000, "pull_threshold_for_queue": 60_000, "consume_max_span": 65_535}
         options |= {"auto_commit": False, "consume_from_where": ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET}
         consumer: Any = LitePullConsumer(group(), name_server=self._name_server, options=LitePullOptions(**options))

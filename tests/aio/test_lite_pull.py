@@ -166,8 +166,7 @@ def test_others_have_a_turn_with_each_poll_even_where_there_always_is_something(
 
         async with made(rmqfast_cluster, pull_batch_size=1) as consumer:
             await consumer.assign(queues)
-            waits = consumer._twin._assigned  # noqa: SLF001 - how much has come is told by polls alone, which take it
-            await until_async(lambda: sum(each.process_queue.count for each in map(waits.get, queues) if each) == 40)
+            await until_async(lambda: consumer.backlog == 40)
             others = asyncio.create_task(have_turns())
             for _ in range(40):
                 before = had

@@ -23,6 +23,7 @@ __all__ = [
     "Connections",
     "DataPlane",
     "Fetched",
+    "FlowControl",
     "InFlight",
     "Mailbox",
     "MessageEncoder",
@@ -577,6 +578,7 @@ class Fetched:
         max_offset: The offset behind its last.
         offsets: Queue offsets of the first and the last message that the broker let through; None where there are none.
         size: Bytes of the records.
+        elapsed: From the request to its answer, in seconds; 0 where it had no messages.
         is_end: Whether all before the assignment's end was handed out.
         suggested_broker_id: Id of the broker to pull from next.
         code: The broker's response code; -1 where none came.
@@ -608,6 +610,8 @@ class Fetched:
     def __len__(self) -> int:
         """Messages that the broker let through."""
     @property
+    def elapsed(self) -> float: ...
+    @property
     def is_end(self) -> bool: ...
     @property
     def suggested_broker_id(self) -> int: ...
@@ -619,6 +623,9 @@ class Fetched:
     def body(self) -> bytes: ...
     @property
     def messages(self) -> list[MessageView]: ...
+    def messages_as(self, topic: str) -> list[MessageView]:
+        """The same messages, which show another topic: one without its namespace."""
+
     def changed(self) -> list[MessageView]:
         """The messages whose stored body is not what its CRC is of, whatever their tags; one look at all bodies.
 
@@ -627,59 +634,101 @@ class Fetched:
 
 @final
 class PullerEvent:
-    """What befell a puller's connection: it is there (again), or was lost and is tried again."""
+    """What happened to a connection of a puller: it is there (again), or was lost and is tried again."""
 
+    @property
+    def address(self) -> str: ...
     @property
     def is_connected(self) -> bool: ...
     @property
     def reason(self) -> str: ...
 
 @final
-class Puller:
-    """Pulls many queues of one broker, in a thread of its own, over a connection of its own, with many pulls under way.
+class FlowControl:
+    """Why a queue is asked for no more for now; handed out the first time, and of each thousand times once.
 
-    The messages of a queue are handed out in order, none twice, none left out, whatever becomes of the connection. It
-    tries to connect for ever, with pauses that grow; `take` tells.
+    Attributes:
+        queue: The queue.
+        messages: Its messages that are in flight, ready or in hand.
+        size: Bytes of them.
+        span: Offsets from its first message that is not done to the last one that came.
+        times: How often that happened, to any queue.
+
+    Source: `DefaultMQPushConsumerImpl.pullMessage`.
+    """
+
+    @property
+    def queue(self) -> MessageQueue: ...
+    @property
+    def messages(self) -> int: ...
+    @property
+    def size(self) -> int: ...
+    @property
+    def span(self) -> int: ...
+    @property
+    def times(self) -> int: ...
+
+@final
+class Puller:
+    """Pulls many queues, over one connection to each broker, with many pulls in flight: every consumer stands on it.
+
+    The messages of a queue are handed out in order, none twice, none left out, whatever becomes of the connections. It
+    tries to connect for ever, with pauses that grow; `take` tells. Each broker has a thread.
+
+    What is in flight, ready or in hand is counted here. Of a queue without a filter no more than its threshold and one
+    answer is ever there. Once a threshold is reached, nothing is asked for until half of the messages are gone.
 
     Args:
-        address: `host:port` of the broker.
         consumer_group: The group in whose name it is pulled; it need not be known to the broker.
-        broker_name: What the messages show.
-        depth: Pulls without an answer, over all queues, beside one for each queue whose end is reached.
+        depth: Pulls of a broker without an answer, beside one for each queue whose end is reached.
         batch: Messages that a pull asks for; a broker gives 32 or 256 KiB at most, as it is shipped.
         suspend: How long the broker shall hold a pull at a queue's end, in seconds; 0: not at all.
         timeout: How long to wait for an answer, in seconds.
         connect_timeout: How long to wait for a connection, in seconds.
         retry: How long to leave a queue alone that the broker refuses, in seconds.
-        of_queue: Messages and bytes of a queue that may be in flight, held, or taken by the last `take`: the next one
-            releases them. The last answer may pass this by all but one of its messages, a filter's stretch by more.
-        in_all: The same of all queues.
-        tls: TLS; without, the connection is plain.
+        interval: How long to leave a queue alone behind an answer with messages, in seconds; unless 0, a queue has one
+            pull in flight.
+        of_queue: Messages and bytes of a queue at which it is asked for no more.
+        in_all: The same of all queues together.
+        max_span: Offsets between the first message of a queue that is not done and the last one that came, beyond which
+            it is asked for no more.
+        sys_flag: Of `PullSysFlag`; what makes the broker hold the pull, or store an offset, is added where it applies.
+        commits_offsets: Whether pulls tell masters where the group goes on.
+        counts_until_done: Whether what was taken counts until `done`; otherwise it is done when it is taken.
+        tls: TLS; without, connections are plain.
         ext_fields: Header fields of every pull.
-        sign: Gets code, header fields and body of a pull, gives further header fields; called in the puller's thread.
+        sign: Gets code, header fields and body of a pull, gives further header fields; called in the broker's thread.
         max_body_bytes: Bytes of a decompressed body at most.
         verify_crc: Whether messages compare their bodies with their CRC.
+        burst: Free places of `depth` that are filled together.
+        gather: Bytes that `take` waits for, and for how long once something is there, in seconds.
+        on_ready: Called when something can be taken that could not before, and at the end, by any thread, maybe in
+            vain; must not wait, nor call the puller.
 
     Raises:
         ArgumentError: TLS that says nothing of whom to trust.
 
-    Source: `DefaultLitePullConsumerImpl.PullTaskImpl`, with several pulls under way.
+    Source: `PullMessageService`, `DefaultMQPushConsumerImpl.pullMessage`, `DefaultLitePullConsumerImpl.PullTaskImpl`,
+    which have one pull of a queue in flight.
     """
 
     def __new__(
         cls,
-        address: str,
         *,
         consumer_group: str,
-        broker_name: str | None = None,
         depth: int = 8,
         batch: int = 32,
         suspend: float = 20.0,
         timeout: float = 30.0,
         connect_timeout: float = 3.0,
         retry: float = 1.0,
+        interval: float = 0.0,
         of_queue: tuple[int, int] = ...,
         in_all: tuple[int, int] = ...,
+        max_span: int = ...,
+        sys_flag: int = ...,
+        commits_offsets: bool = False,
+        counts_until_done: bool = False,
         tls: TlsOptions | None = None,
         ext_fields: dict[str, str] | None = None,
         sign: Callable[[int, dict[str, str], bytes], Mapping[str, str]] | None = None,
@@ -687,38 +736,78 @@ class Puller:
         verify_crc: bool = False,
         burst: int = 1,
         gather: tuple[int, float] = ...,
+        on_ready: Callable[[], object] | None = None,
     ) -> Puller: ...
     def assign(
         self,
-        topic: str,
-        queue_id: int,
+        queue: MessageQueue,
+        address: str,
         offset: int,
         *,
+        is_slave: bool = False,
         end: int | None = None,
         expression: str = "*",
         expression_type: str = "TAG",
         sub_version: int = 0,
         tags: frozenset[str] | set[str] | None = None,
         paused: bool = False,
+        commit_offset: int = 0,
     ) -> int:
         """Pulls a queue from `offset` on, before `end` or for ever, and drops what was there of it. Gives the epoch.
 
-        With `paused` nothing is asked before `resume`.
+        With `paused` nothing is asked before `resume`. `commit_offset` is where the group goes on, as far as is known.
+
+        Raises:
+            ChannelClosedError: The puller is closed.
         """
 
-    def remove(self, topic: str, queue_id: int) -> bool:
+    def remove(self, queue: MessageQueue) -> bool:
         """Pulls a queue no more, and throws away what is there of it. False if it was not pulled."""
 
-    def seek(self, topic: str, queue_id: int, offset: int) -> int | None:
+    def seek(self, queue: MessageQueue, offset: int) -> int | None:
         """Goes on at another offset; what was there is thrown away. Gives the new epoch, None if it is not pulled."""
 
-    def pause(self, topic: str, queue_id: int) -> bool:
+    def move_to(self, queue: MessageQueue, address: str, *, is_slave: bool = False) -> bool:
+        """Pulls a queue from another broker; what is there of it stays. False if it is not pulled.
+
+        Raises:
+            ChannelClosedError: The puller is closed.
+        """
+
+    def pause(self, queue: MessageQueue) -> bool:
         """Asks no more for a queue; what is there can be taken. False if it is not pulled."""
 
-    def resume(self, topic: str, queue_id: int) -> bool:
+    def resume(self, queue: MessageQueue) -> bool:
         """Asks for a queue again. False if it is not pulled."""
 
-    def take(self, timeout: float, *, max_items: int = 64) -> list[Fetched | PullerEvent]:
+    def subscribe(
+        self,
+        topic: str,
+        *,
+        expression: str,
+        expression_type: str = "TAG",
+        sub_version: int = 0,
+        tags: frozenset[str] | set[str] | None = None,
+    ) -> None:
+        """Wants other messages of a topic's queues from now on; what is there stays."""
+
+    def set_threshold(self, messages: int, size: int) -> None:
+        """Holds another `of_queue` from now on."""
+
+    def done(self, epoch: int, messages: int, size: int, position: int) -> None:
+        """Messages that were taken count no more.
+
+        Args:
+            epoch: That of the `Fetched`; nothing happens where the queue has another one by now.
+            messages: How many.
+            size: Bytes of them.
+            position: The first offset that is not done, or the one behind the last.
+        """
+
+    def give_back(self, fetched: Fetched) -> None:
+        """Has an answer taken once more, before all others; not where its queue went on elsewhere, or is gone."""
+
+    def take(self, timeout: float, *, max_items: int = 64) -> list[Fetched | PullerEvent | FlowControl]:
         """What came; waits for the first of it, in seconds at most.
 
         Raises:
@@ -731,8 +820,16 @@ class Puller:
     def held(self) -> tuple[int, int]:
         """Messages and bytes that came and nobody took."""
 
+    @property
+    def in_hand(self) -> tuple[int, int]:
+        """Messages and bytes that were taken and are not done."""
+
+    @property
+    def full_times(self) -> int:
+        """How often a queue was not asked for because too much was there."""
+
     def close(self) -> None:
-        """Ends the thread and the connection; calling it twice does no harm."""
+        """Ends the threads and the connections; calling it twice does no harm."""
 
 def messages_to_arrow(
     messages: Sequence[MessageView], columns: list[str] | None = None, *, microseconds: bool = False

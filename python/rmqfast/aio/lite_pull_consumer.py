@@ -118,6 +118,11 @@ class LitePullConsumer(PullingConsumer[blocking.LitePullConsumer]):
         return self._twin.assignment
 
     @property
+    def backlog(self) -> int:
+        """Messages that came and wait for `poll`."""
+        return self._twin.backlog
+
+    @property
     def auto_commit(self) -> bool:
         """Whether `poll` notes now and then what it gave before."""
         return self._twin.auto_commit

@@ -1,5 +1,5 @@
 //! A puller against a broker at the other end of a real socket, which answers as badly as it can.
-use rmqfast_client::puller::{Assignment, Fetched, Gather, Item, PullStatus, Puller, PullerOptions, Queue};
+use rmqfast_client::puller::{Assignment, Broker, Fetched, Gather, Item, PullStatus, Puller, PullerOptions, Queue};
 use rmqfast_remoting::{Command, Header, Limits, Value, frame};
 use rmqfast_store::format::host::Host;
 use rmqfast_store::format::message::NewMessage;
@@ -138,7 +138,11 @@ fn options() -> PullerOptions {
 }
 
 fn queue(topic: &str) -> Queue {
-    Queue { topic: topic.into(), queue_id: 0 }
+    Queue { topic: topic.into(), broker_name: "b".into(), queue_id: 0 }
+}
+
+fn broker(address: &str) -> Broker {
+    Broker { address: address.into(), is_slave: false }
 }
 
 /// Takes until each topic's end; how many messages each had, and how often the connection was lost.
@@ -154,7 +158,7 @@ fn drain(puller: &Puller, topics: &[&str]) -> (HashMap<String, i64>, usize) {
                     ended += usize::from(fetched.is_end);
                     note(&fetched, got.entry(fetched.queue.topic.clone()).or_insert(0));
                 }
-                Item::Disconnected(_) => lost += 1,
+                Item::Disconnected(..) => lost += 1,
                 _ => {}
             }
         }
@@ -173,13 +177,16 @@ fn note(fetched: &Fetched, next: &mut i64) {
 
 fn check(length: i64, manners: Manners) -> (Fake, usize) {
     let fake = Fake::start(length, manners);
-    let puller = Puller::open(&fake.address, options()).expect("open");
+    let puller = Puller::new(options(), None);
     for topic in ["a", "b", "c"] {
-        puller.assign(queue(topic), Assignment { end: Some(length), ..Assignment::default() });
+        puller
+            .assign(broker(&fake.address), queue(topic), Assignment { end: Some(length), ..Assignment::default() })
+            .expect("open");
     }
     let (got, lost) = drain(&puller, &["a", "b", "c"]);
     assert_eq!(got, HashMap::from(["a", "b", "c"].map(|topic| (topic.to_owned(), length))));
     puller.close();
+    assert!(puller.assign(broker(&fake.address), queue("a"), Assignment::default()).is_err());
     assert!(puller.take(Instant::now(), 1).is_err());
     (fake, lost)
 }
@@ -191,11 +198,34 @@ fn queues_come_whole_over_one_connection() {
 }
 
 #[test]
+fn queues_of_several_brokers_come_through_one_puller_and_one_that_is_lost_keeps_no_other_up() {
+    let fakes =
+        [Fake::start(3000, Manners::default()), Fake::start(3000, Manners { is_mute: true, ..Manners::default() })];
+    let ready = Arc::new(AtomicUsize::new(0));
+    let count = ready.clone();
+    let on_ready: Arc<rmqfast_client::puller::OnReady> = Arc::new(move || {
+        count.fetch_add(1, Ordering::Relaxed);
+    });
+    let puller = Puller::new(options(), Some(on_ready));
+    for (fake, topic) in fakes.iter().zip(["a", "b"]) {
+        puller
+            .assign(broker(&fake.address), queue(topic), Assignment { end: Some(3000), ..Assignment::default() })
+            .expect("open");
+    }
+    assert_eq!(drain(&puller, &["a"]).0["a"], 3000);
+    assert!(puller.move_to(broker(&fakes[0].address), &queue("b")).expect("open"));
+    assert_eq!(drain(&puller, &["b"]).0["b"], 3000);
+    assert!(ready.load(Ordering::Relaxed) > 0);
+}
+
+#[test]
 fn who_gathers_takes_much_at_a_time_and_the_rest_at_the_end() {
     let fake = Fake::start(5000, Manners::default());
     let gather = Gather { bytes: 40_000, pause: Duration::from_secs(60) };
-    let puller = Puller::open(&fake.address, PullerOptions { gather, burst: 4, ..options() }).expect("open");
-    puller.assign(queue("a"), Assignment { end: Some(5000), ..Assignment::default() });
+    let puller = Puller::new(PullerOptions { gather, burst: 4, ..options() }, None);
+    puller
+        .assign(broker(&fake.address), queue("a"), Assignment { end: Some(5000), ..Assignment::default() })
+        .expect("open");
     let (mut sizes, mut next) = (Vec::new(), 0);
     while next < 5000 {
         let items = puller.take(deadline(), 1000).expect("open");
@@ -229,8 +259,8 @@ fn bytes_that_are_no_frame_end_the_connection_and_the_next_one_goes_on() {
 fn a_broker_that_says_nothing_is_left_for_a_new_connection() {
     let fake = Fake::start(10, Manners { is_mute: true, ..Manners::default() });
     let timeout = Duration::from_millis(200);
-    let puller = Puller::open(&fake.address, PullerOptions { timeout, ..options() }).expect("open");
-    puller.assign(queue("a"), Assignment::default());
+    let puller = Puller::new(PullerOptions { timeout, ..options() }, None);
+    puller.assign(broker(&fake.address), queue("a"), Assignment::default()).expect("open");
     let until = deadline();
     let mut seen = (false, false);
     while seen != (true, true) {
@@ -241,11 +271,11 @@ fn a_broker_that_says_nothing_is_left_for_a_new_connection() {
                     assert_eq!(fetched.remark, "no answer to a pull in 200 ms");
                     seen.0 = true;
                 }
-                Item::Disconnected(reason) => {
+                Item::Disconnected(_, reason) => {
                     assert_eq!(reason, "the broker answers nothing any more");
                     seen.1 = true;
                 }
-                Item::Connected => {}
+                Item::Connected(_) => {}
             }
         }
     }
@@ -254,10 +284,10 @@ fn a_broker_that_says_nothing_is_left_for_a_new_connection() {
 #[test]
 fn nobody_at_the_address_is_told_and_tried_again() {
     let held = HeldPort::new();
-    let puller = Puller::open(&held.address, options()).expect("open");
-    puller.assign(queue("a"), Assignment::default());
+    let puller = Puller::new(options(), None);
+    puller.assign(broker(&held.address), queue("a"), Assignment::default()).expect("open");
     let items = puller.take(deadline(), 1).expect("open");
-    assert!(matches!(&items[..], [Item::Disconnected(reason)] if reason.starts_with("connect to <127.0.0.1:")));
+    assert!(matches!(&items[..], [Item::Disconnected(_, reason)] if reason.starts_with("connect to <127.0.0.1:")));
     let listener = TcpListener::bind(&held.address).expect("listening");
     listener.accept().expect("it was tried again");
 }
@@ -274,8 +304,10 @@ fn a_signature_is_in_each_request_and_a_signer_that_fails_is_told() {
             _ => Ok(vec![("Signature".to_owned(), "s".to_owned())]),
         }
     });
-    let puller = Puller::open(&fake.address, PullerOptions { sign: Some(sign), ..options() }).expect("open");
-    puller.assign(queue("a"), Assignment { end: Some(40), ..Assignment::default() });
+    let puller = Puller::new(PullerOptions { sign: Some(sign), ..options() }, None);
+    puller
+        .assign(broker(&fake.address), queue("a"), Assignment { end: Some(40), ..Assignment::default() })
+        .expect("open");
     let items = puller.take(deadline(), 1).expect("open");
     assert!(matches!(&items[..], [Item::Fetched(f)] if f.remark == "signing a pull failed: no key"));
     assert_eq!(drain(&puller, &["a"]).0["a"], 40);

@@ -41,6 +41,7 @@ fn _rmqfast(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(client::decode::decode_pull, module)?)?;
     module.add_class::<client::puller::Puller>()?;
     module.add_class::<client::fetched::Fetched>()?;
+    module.add_class::<client::fetched::FlowControl>()?;
     module.add_class::<client::fetched::PullerEvent>()?;
     module.add_function(wrap_pyfunction!(client::arrow::messages_to_arrow, module)?)?;
     module.add_function(wrap_pyfunction!(client::arrow::fetched_to_arrow, module)?)?;

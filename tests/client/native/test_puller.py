@@ -39,13 +39,22 @@ def _properties(number: int) -> str:
 
 @pytest.fixture
 def puller(cluster: EmbeddedCluster) -> Iterator[Puller]:
-    puller = open_puller(cluster)
+    puller = open_puller()
     yield puller
     puller.close()
 
 
-def open_puller(cluster: EmbeddedCluster, **options: object) -> Puller:
-    return Puller(cluster.brokers[0].address, consumer_group="g", broker_name="b", **options)  # type: ignore[arg-type]
+@pytest.fixture
+def broker(cluster: EmbeddedCluster) -> str:
+    return cluster.brokers[0].address
+
+
+def open_puller(**options: object) -> Puller:
+    return Puller(consumer_group="g", **options)  # type: ignore[arg-type]
+
+
+def queue(queue_id: int, topic: str = "many") -> MessageQueue:
+    return MessageQueue(topic, "b", queue_id)
 
 
 def take(puller: Puller, enough: Callable[[list[Fetched]], bool]) -> list[Fetched]:
@@ -74,9 +83,9 @@ def offsets(taken: list[Fetched]) -> dict[int, list[int]]:
     return found
 
 
-def test_queues_are_pulled_from_their_start_to_their_end(puller: Puller) -> None:
+def test_queues_are_pulled_from_their_start_to_their_end(puller: Puller, broker: str) -> None:
     for queue_id in (0, 1):
-        puller.assign("many", queue_id, 0, end=COUNT)
+        puller.assign(queue(queue_id), broker, 0, end=COUNT)
     taken = take(puller, ended(2))
     assert offsets(taken) == {0: list(range(COUNT)), 1: list(range(COUNT))}
     messages = [message for fetched in taken for message in fetched.messages]
@@ -86,32 +95,32 @@ def test_queues_are_pulled_from_their_start_to_their_end(puller: Puller) -> None
     assert puller.held == (0, 0)
 
 
-def test_a_part_of_a_queue_ends_where_it_should(puller: Puller) -> None:
-    puller.assign("many", 0, 1000, end=1777)
+def test_a_part_of_a_queue_ends_where_it_should(puller: Puller, broker: str) -> None:
+    puller.assign(queue(0), broker, 1000, end=1777)
     assert offsets(take(puller, ended(1))) == {0: list(range(1000, 1777))}
-    puller.assign("many", 1, 0, end=100)  # whatever came behind the end would come before this
+    puller.assign(queue(1), broker, 0, end=100)  # whatever came behind the end would come before this
     assert offsets(take(puller, ended(1))) == {1: list(range(100))}
 
 
 @pytest.mark.parametrize(("expression", "tags"), [("TagA", {"TagA"}), ("TagB", {"TagB"}), ("TagA || TagB", None)])
 def test_the_broker_and_then_the_client_leave_out_what_has_another_tag(
-    puller: Puller, expression: str, tags: set[str] | None
+    puller: Puller, expression: str, tags: set[str] | None, broker: str
 ) -> None:
-    puller.assign("many", 0, 0, end=COUNT, expression=expression, tags=tags)
+    puller.assign(queue(0), broker, 0, end=COUNT, expression=expression, tags=tags)
     found = offsets(take(puller, ended(1)))[0]
     wanted = {"TagA": {0}, "TagB": {2, 3, 4, 5, 6, 7, 8, 9}}.get(expression, set(range(10)) - {1})
     assert found == [offset for offset in range(COUNT) if offset % 10 in wanted]
 
 
-def test_tags_of_the_client_hold_where_the_broker_filters_by_nothing(puller: Puller) -> None:
-    puller.assign("many", 0, 0, end=COUNT, tags={"TagA"})
+def test_tags_of_the_client_hold_where_the_broker_filters_by_nothing(puller: Puller, broker: str) -> None:
+    puller.assign(queue(0), broker, 0, end=COUNT, tags={"TagA"})
     taken = take(puller, ended(1))
     assert offsets(taken) == {0: list(range(0, COUNT, 10))}
     assert sum(pa.record_batch(batch).num_rows for batch in fetched_to_arrow(taken, ["tags"])) == COUNT / 10
 
 
-def test_what_came_becomes_arrow_with_the_values_of_the_messages(puller: Puller) -> None:
-    puller.assign("many", 0, 0, end=COUNT)
+def test_what_came_becomes_arrow_with_the_values_of_the_messages(puller: Puller, broker: str) -> None:
+    puller.assign(queue(0), broker, 0, end=COUNT)
     taken = take(puller, ended(1))
     messages = [message for fetched in taken for message in fetched.messages]
     table = pa.Table.from_batches([pa.record_batch(batch) for batch in fetched_to_arrow(taken)])
@@ -126,8 +135,8 @@ def test_what_came_becomes_arrow_with_the_values_of_the_messages(puller: Puller)
         fetched_to_arrow(taken, ["boddy"])
 
 
-def test_arrow_shows_messages_as_they_are_seen(puller: Puller) -> None:
-    puller.assign("many", 0, 0, end=3)
+def test_arrow_shows_messages_as_they_are_seen(puller: Puller, broker: str) -> None:
+    puller.assign(queue(0), broker, 0, end=3)
     first, second, third = (m for fetched in take(puller, ended(1)) for m in fetched.messages)
     seen = [third, first.seen_as("orders", 5), MessageView(second.record)]
     batch = pa.record_batch(messages_to_arrow(seen, ["topic", "reconsume_times", "broker_name", "queue_offset"]))
@@ -141,56 +150,55 @@ def test_arrow_shows_messages_as_they_are_seen(puller: Puller) -> None:
     assert (empty.num_rows, empty.schema.names) == (0, ["topic"])
 
 
-def test_a_message_that_comes_later_is_there_at_once(cluster: EmbeddedCluster, puller: Puller) -> None:
+def test_a_message_that_comes_later_is_there_at_once(cluster: EmbeddedCluster, puller: Puller, broker: str) -> None:
     address = cluster.brokers[0].address
     send_batch(address, "later", 0, [(b"first", "")])
-    puller.assign("later", 0, 0)
+    puller.assign(queue(0, "later"), broker, 0)
     take(puller, lambda taken: any(fetched.status == "FOUND" for fetched in taken))
     send_batch(address, "later", 0, [(b"second", "")])
     taken = take(puller, lambda taken: any(fetched.status == "FOUND" for fetched in taken))
     assert [message.body for fetched in taken for message in fetched.messages] == [b"second"]
 
 
-def test_after_a_seek_only_its_epoch_comes(puller: Puller) -> None:
-    first = puller.assign("many", 0, 0)
+def test_after_a_seek_only_its_epoch_comes(puller: Puller, broker: str) -> None:
+    first = puller.assign(queue(0), broker, 0)
     take(puller, lambda taken: len(taken) > 3)
-    second = puller.seek("many", 0, COUNT - 5)
+    second = puller.seek(queue(0), COUNT - 5)
     assert second is not None
     assert second > first
     taken = take(puller, lambda taken: len(offsets(taken)[0]) >= 5)
     assert {fetched.epoch for fetched in taken} == {second}
     assert offsets(taken)[0] == list(range(COUNT - 5, COUNT))
-    assert puller.seek("many", 9, 0) is None
+    assert puller.seek(queue(9), 0) is None
 
 
-def test_a_queue_that_is_paused_gives_what_it_has_and_no_more(cluster: EmbeddedCluster) -> None:
-    puller = open_puller(cluster, of_queue=(100, 1 << 20))  # not all of it, however late the pause
-    assert not puller.pause("many", 0)
-    puller.assign("many", 0, 0, end=COUNT)
-    assert puller.pause("many", 0)
-    puller.assign("many", 1, 0, end=COUNT)  # the paused queue's turn comes with each of this one's
+def test_a_queue_that_is_paused_gives_what_it_has_and_no_more(broker: str) -> None:
+    puller = open_puller(of_queue=(100, 1 << 20))  # not all of it, however late the pause
+    assert not puller.pause(queue(0))
+    puller.assign(queue(0), broker, 0, end=COUNT)
+    assert puller.pause(queue(0))
+    puller.assign(queue(1), broker, 0, end=COUNT)  # the paused queue's turn comes with each of this one's
     taken = take(puller, ended(1))
     assert [fetched.queue.queue_id for fetched in taken if fetched.is_end] == [1]
-    assert puller.resume("many", 0)
+    assert puller.resume(queue(0))
     taken += take(puller, ended(1))
     assert offsets(taken)[0] == list(range(COUNT))
-    assert puller.remove("many", 0)
-    assert not puller.remove("many", 0)
+    assert puller.remove(queue(0))
+    assert not puller.remove(queue(0))
     puller.close()
 
 
-def test_a_queue_that_is_assigned_paused_is_asked_for_once_it_is_resumed(puller: Puller) -> None:
-    puller.assign("many", 0, 0, end=10, paused=True)
-    puller.assign("many", 1, 0, end=COUNT)
+def test_a_queue_that_is_assigned_paused_is_asked_for_once_it_is_resumed(puller: Puller, broker: str) -> None:
+    puller.assign(queue(0), broker, 0, end=10, paused=True)
+    puller.assign(queue(1), broker, 0, end=COUNT)
     assert set(offsets(take(puller, ended(1)))) == {1}
-    assert puller.resume("many", 0)
+    assert puller.resume(queue(0))
     assert offsets(take(puller, ended(1))) == {0: list(range(10))}
 
 
-def test_no_more_is_held_than_is_allowed(cluster: EmbeddedCluster) -> None:
-    """What was just taken counts, too, until the next `take`: the state's own tests show that."""
-    puller = open_puller(cluster, of_queue=(200, 1 << 20), depth=4)
-    puller.assign("many", 0, 0, end=COUNT)
+def test_no_more_is_held_than_is_allowed(broker: str) -> None:
+    puller = open_puller(of_queue=(200, 1 << 20), depth=4)
+    puller.assign(queue(0), broker, 0, end=COUNT)
     until(lambda: puller.held[0] >= 200)
     messages, size = puller.held
     assert 200 <= messages < 200 + 32
@@ -199,16 +207,58 @@ def test_no_more_is_held_than_is_allowed(cluster: EmbeddedCluster) -> None:
     puller.close()
 
 
-def test_an_offset_that_the_queue_does_not_have_is_told_with_where_to_go_on(puller: Puller) -> None:
-    puller.assign("many", 0, COUNT + 10)
+def test_what_is_in_hand_keeps_the_queue_from_being_asked_until_it_is_done(broker: str) -> None:
+    puller = open_puller(of_queue=(50, 1 << 20), counts_until_done=True)
+    epoch = puller.assign(queue(0), broker, 0, end=COUNT)
+    taken: list[Fetched] = []
+    most = done = 0
+    while not taken or not taken[-1].is_end:
+        came = [item for item in puller.take(5.0) if isinstance(item, Fetched)]
+        taken += came
+        most = max(most, puller.in_hand[0])
+        for fetched in came:
+            done += len(fetched)
+            puller.done(epoch, len(fetched), fetched.size, fetched.next_begin_offset)
+    assert (done, puller.in_hand) == (COUNT, (0, 0))
+    assert most < 50 + 32
+    assert puller.full_times > 0
+    assert offsets(taken) == {0: list(range(COUNT))}
+    puller.close()
+
+
+def test_what_is_given_back_is_taken_once_more(broker: str, puller: Puller) -> None:
+    puller.assign(queue(0), broker, 0, end=COUNT)
+    first = take(puller, bool)
+    for fetched in reversed(first):
+        puller.give_back(fetched)
+    assert offsets(take(puller, ended(1))) == {0: list(range(COUNT))}
+
+
+def test_a_function_is_called_when_something_can_be_taken_and_at_the_end(broker: str) -> None:
+    calls = [0]
+
+    def on_ready() -> None:
+        calls[0] += 1
+
+    puller = open_puller(on_ready=on_ready)
+    puller.assign(queue(0), broker, 0, end=10)
+    until(lambda: puller.held[0] == 10)
+    assert calls[0] > 0
+    before = calls[0]
+    puller.close()
+    assert calls[0] > before
+
+
+def test_an_offset_that_the_queue_does_not_have_is_told_with_where_to_go_on(puller: Puller, broker: str) -> None:
+    puller.assign(queue(0), broker, COUNT + 10)
     (fetched,) = take(puller, bool)
     assert (fetched.status, fetched.code, fetched.next_begin_offset) == ("OFFSET_ILLEGAL", 21, COUNT)
-    puller.seek("many", 0, fetched.next_begin_offset - 1)
+    puller.seek(queue(0), fetched.next_begin_offset - 1)
     assert offsets(take(puller, lambda taken: bool(offsets(taken))))[0] == [COUNT - 1]
 
 
-def test_what_the_broker_refuses_is_told_with_its_code(puller: Puller) -> None:
-    puller.assign("none", 0, 0)
+def test_what_the_broker_refuses_is_told_with_its_code(puller: Puller, broker: str) -> None:
+    puller.assign(queue(0, "none"), broker, 0)
     (fetched,) = take(puller, bool)
     assert (fetched.status, fetched.code) == ("FAILED", 17)
     assert "topic[none] not exist" in fetched.remark
@@ -218,11 +268,12 @@ def test_what_the_broker_refuses_is_told_with_its_code(puller: Puller) -> None:
 def test_a_broker_that_is_not_there_is_told_and_pulled_once_it_is() -> None:
     """`puller.rs` has connections that end under way."""
     with held_port() as address:
-        puller = Puller(address, consumer_group="g")
-        puller.assign("t", 0, 0)
+        puller = open_puller()
+        puller.assign(queue(0, "t"), address, 0)
         (event,) = collect(lambda: puller.take(1.0), 1)
         assert isinstance(event, PullerEvent)
         assert not event.is_connected
+        assert event.address == address
         assert address in event.reason
         with EmbeddedCluster(broker_port=int(address.rpartition(":")[2])):
             send_batch(address, "t", 0, [(body, "") for body in bodies(100)])
@@ -230,7 +281,7 @@ def test_a_broker_that_is_not_there_is_told_and_pulled_once_it_is() -> None:
             puller.close()
 
 
-def test_each_pull_has_its_fields_and_its_signature(cluster: EmbeddedCluster) -> None:
+def test_each_pull_has_its_fields_and_its_signature(broker: str) -> None:
     asked: list[tuple[int, dict[str, str], bytes]] = []
 
     def sign(code: int, fields: dict[str, str], body: bytes) -> dict[str, str]:
@@ -239,8 +290,8 @@ def test_each_pull_has_its_fields_and_its_signature(cluster: EmbeddedCluster) ->
             raise LookupError("no key yet")
         return {"Signature": "s"}
 
-    puller = open_puller(cluster, sign=sign, ext_fields={"AccessKey": "me"}, retry=0.05)
-    puller.assign("many", 0, 5, end=10, expression="TagB")
+    puller = open_puller(sign=sign, ext_fields={"AccessKey": "me"}, retry=0.05)
+    puller.assign(queue(0), broker, 5, end=10, expression="TagB")
     taken = take(puller, ended(1))
     assert (taken[0].status, taken[0].code) == ("FAILED", -1)
     assert "no key yet" in taken[0].remark
@@ -255,7 +306,7 @@ def test_ctrl_c_ends_the_wait(puller: Puller) -> None:
 
 
 def test_a_closed_puller_says_so_and_a_wait_ends(cluster: EmbeddedCluster) -> None:
-    puller = open_puller(cluster)
+    puller = open_puller()
     puller.close()
     puller.close()
     with pytest.raises(ChannelClosedError, match="the puller is closed"):

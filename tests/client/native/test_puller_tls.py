@@ -8,6 +8,7 @@ import pytest
 
 from rmqfast._native import Fetched, Puller, PullerEvent
 from rmqfast.errors import ArgumentError
+from rmqfast.message import MessageQueue
 from rmqfast.remoting import RemotingServer, Request, Response, ServerOptions, TlsOptions
 from tests.waiting import collect
 
@@ -26,8 +27,8 @@ def test_pulls_are_secret_where_tls_is_asked_for() -> None:
     options = ServerOptions(tls=TlsOptions(mode="enforcing"))
     with RemotingServer({11: pull}, options=options) as server:
         address = server.listen("127.0.0.1:0")
-        puller = Puller(address, consumer_group="g", tls=TlsOptions(verify=False))
-        puller.assign(rows[0]["topic"], rows[0]["queue_id"], offset, end=offset + 1)
+        puller = Puller(consumer_group="g", tls=TlsOptions(verify=False))
+        puller.assign(MessageQueue(rows[0]["topic"], "b", rows[0]["queue_id"]), address, offset, end=offset + 1)
         event, fetched = collect(lambda: puller.take(1.0), 2)
         assert isinstance(event, PullerEvent)
         assert event.is_connected
@@ -42,12 +43,12 @@ def test_a_broker_that_cannot_be_trusted_is_told(tmp_path: Path) -> None:
     authorities.write_text("nothing")
     with RemotingServer({}, options=ServerOptions(tls=TlsOptions(mode="enforcing"))) as server:
         address = server.listen("127.0.0.1:0")
-        puller = Puller(address, consumer_group="g", tls=TlsOptions(trust=authorities))
-        puller.assign("t", 0, 0)
+        puller = Puller(consumer_group="g", tls=TlsOptions(trust=authorities))
+        puller.assign(MessageQueue("t", "b", 0), address, 0)
         (event,) = collect(lambda: puller.take(1.0), 1)
         assert isinstance(event, PullerEvent)
         assert not event.is_connected
         assert "ca.pem" in event.reason
         puller.close()
     with pytest.raises(ArgumentError, match="trust"):
-        Puller(address, consumer_group="g", tls=TlsOptions())
+        Puller(consumer_group="g", tls=TlsOptions())

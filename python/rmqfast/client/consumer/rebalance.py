@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -32,6 +33,18 @@ class ProcessQueueLike(Protocol):
 
     def is_pull_expired(self) -> bool:
         """Whether nobody has pulled for it for two minutes."""
+
+
+class OwnedQueue:
+    """A queue that this member has, where the application pulls: a mark in place of a process queue."""
+
+    def __init__(self) -> None:
+        self.is_dropped = self.is_locked = False
+        self.last_lock = time.monotonic()
+
+    def is_pull_expired(self) -> bool:
+        """Never: the application pulls when it wants."""
+        return False
 
 
 Q = TypeVar("Q", bound=ProcessQueueLike)

@@ -1,36 +1,62 @@
 """Pulls in the background, and gives what came when it is asked.
 
-Source: `DefaultLitePullConsumer`.
+Source: `DefaultLitePullConsumer`, `DefaultLitePullConsumerImpl`.
 """
 
 from __future__ import annotations
 
+import logging
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from enum import Enum
+from typing import Any, TypeAlias
 
-from rmqfast._native import MessageView, fetched_to_arrow, messages_to_arrow
-from rmqfast.client.consumer import UNREACHABLE, MessageSelector, ReadOffsetType, build_subscription_data
+from rmqfast._native import Fetched, MessageView, Puller, fetched_to_arrow, messages_to_arrow
+from rmqfast.client.consumer import UNREACHABLE, MessageSelector, OffsetStore, ReadOffsetType, build_subscription_data
+from rmqfast.client.consumer.active_consumer import ActiveConsumer
 from rmqfast.client.consumer.consume_trace_hook import ConsumeTraceHook
-from rmqfast.client.instance import ClientConfig, ServiceState
+from rmqfast.client.consumer.subscription_watcher import SubscriptionWatcher
+from rmqfast.client.instance import ClientConfig, ClientInstance, Handle, ServiceState
 from rmqfast.client.instance.config import DEFAULT_INSTANCE_NAME
+from rmqfast.client.instance.exits import EXITS
 from rmqfast.client.instance.namespaces import unwrap, wrap
-from rmqfast.client.lite_pull.assigned_queues import AssignedQueue
-from rmqfast.client.lite_pull.cached_batch import CachedBatch
-from rmqfast.client.lite_pull.lite_pull_consumer_impl import LitePullConsumerImpl, SubscriptionType
 from rmqfast.client.lite_pull.options import LitePullOptions
-from rmqfast.client.lite_pull.topic_watch import TopicMessageQueueChangeListener
+from rmqfast.client.lite_pull.rebalance_lite_pull import RebalanceLitePull
+from rmqfast.client.lite_pull.topic_watch import TopicMessageQueueChangeListener, TopicWatch
+from rmqfast.client.producer import Producer
+from rmqfast.client.pulling.broker_choice import BrokerChoice
+from rmqfast.client.pulling.pulled_queues import PulledQueue, PulledQueues
+from rmqfast.client.pulling.task_threads import TaskThreads
 from rmqfast.client.trace import AsyncTraceDispatcher
 from rmqfast.errors import ArgumentError, ClientError, RmqError
 from rmqfast.message import MessageQueue
+from rmqfast.remoting.credentials import STREAM_FIELDS
+from rmqfast.remoting.protocol.subscription_data import SubscriptionData
+
+_log = logging.getLogger(__name__)
 
 #: What is taken for one Arrow batch, before bodies are decompressed: so that it fits into one of 2 MiB as a rule.
 _MOST_ROWS = 8192
 _MOST_BYTES = 768 << 10
+_FIRST_CHECK = 10.0
+#: Bytes of all queues together, beside the messages that the options allow.
+_MOST_OF_ALL = 64 << 20
+#: How long an end waits for its threads, in seconds.
+_PATIENCE = 1.0
+
+Taken: TypeAlias = tuple[PulledQueue[None], Fetched]
 
 
-class LitePullConsumer(LitePullConsumerImpl):
+class SubscriptionType(Enum):
+    """Whether the group's members share the queues, or the application says which it wants."""
+
+    NONE = "NONE"
+    SUBSCRIBE = "SUBSCRIBE"
+    ASSIGN = "ASSIGN"
+
+
+class LitePullConsumer(ActiveConsumer):
     """Pulls in the background, and gives what came when it is asked.
 
     What `poll` returns counts as consumed from then on. Where that is, is noted by the next `poll` (every five seconds,
@@ -83,10 +109,27 @@ class LitePullConsumer(LitePullConsumerImpl):
         if instance_name != DEFAULT_INSTANCE_NAME:
             changed["instance_name"] = instance_name
         made = ClientConfig(**changed) if config is None else replace(config, **changed)
-        super().__init__(group, made, options or LitePullOptions())
+        self.options = options or LitePullOptions()
+        super().__init__(group, made, self.options)
+        self._type = SubscriptionType.NONE
+        self._threads = TaskThreads("rmqfast-lite-pull", self.options.pull_threads)
+        self._queues: PulledQueues[None] = PulledQueues(
+            self._threads, subscription=self._subscription, begin=self._begin
+        )
+        self._watch = TopicWatch(self._fetched)
+        self._check: Handle | None = None
+        self._watcher: SubscriptionWatcher | None = None
+        self._next_commit, self._auto_commit = 0.0, self.options.auto_commit
+        self._on_arrival: Callable[[], object] | None = None
+        self._trace: AsyncTraceDispatcher | None = None
         if enable_msg_trace:
             self._trace = AsyncTraceDispatcher(group, "CONSUME", customized_trace_topic)
             self.hooks.add(ConsumeTraceHook(self._trace))
+
+    @property
+    def consume_from_where(self) -> str:
+        """Where a new group begins."""
+        return str(self.options.consume_from_where)
 
     @property
     def auto_commit(self) -> bool:
@@ -114,7 +157,12 @@ class LitePullConsumer(LitePullConsumerImpl):
                 raise ArgumentError("Topic can not be null or empty.")
             with self._lock:
                 self._set_type(SubscriptionType.SUBSCRIBE)
-                self._put_subscription(build_subscription_data(wrap(self._config.namespace, topic), expression))
+                wanted = build_subscription_data(wrap(self._config.namespace, topic), expression)
+                self._subscriptions[wanted.topic] = wanted
+                if self.is_running:
+                    self._queues.subscribe(self._subscription(wanted.topic) or wanted)
+                    self._update_routes()
+                    self._join()
         except RmqError as error:
             raise ClientError(f"subscribe exception: {error}") from error
 
@@ -124,7 +172,9 @@ class LitePullConsumer(LitePullConsumerImpl):
         Source: `DefaultLitePullConsumer.unsubscribe`.
         """
         with self._lock:
-            self._drop_subscription(wrap(self._config.namespace, topic))
+            wrapped = wrap(self._config.namespace, topic)
+            self._subscriptions.pop(wrapped, None)
+            self._queues.stop(pulled.queue for pulled in self._queues.queues() if pulled.queue.topic == wrapped)
 
     def assign(self, queues: Iterable[MessageQueue]) -> None:
         """Wants the messages of these queues, whoever else has them, and no others.
@@ -140,12 +190,20 @@ class LitePullConsumer(LitePullConsumerImpl):
             raise ArgumentError("Message queues can not be null or empty.")
         with self._lock:
             self._set_type(SubscriptionType.ASSIGN)
-            self._assign_queues(wanted)
+            self._queues.stop(pulled.queue for pulled in self._queues.queues() if pulled.queue not in wanted)
+            for queue in wanted:
+                if self._queues.get(queue) is None:
+                    self._queues.start(PulledQueue(queue, None))
 
     @property
     def assignment(self) -> list[MessageQueue]:
         """The queues that it has now."""
-        return [self._shown(queue) for queue in self._assigned.queues()]
+        return [self._shown(pulled.queue) for pulled in self._queues.queues()]
+
+    @property
+    def backlog(self) -> int:
+        """Messages that came and wait for `poll`."""
+        return self._queues.backlog
 
     def poll(self, timeout: float | None = None) -> list[MessageView]:
         """What came with one pull of one queue; nothing where nothing came in time.
@@ -160,9 +218,10 @@ class LitePullConsumer(LitePullConsumerImpl):
         Source: `DefaultLitePullConsumer.poll`.
         """
         deadline = time.monotonic() + self._before_poll(timeout)
-        while taken := self._take(deadline):
-            if messages := self._messages(taken[0]):
-                return messages
+        while (taken := self._take(deadline)) is not None:
+            for pulled, fetched in taken:
+                if messages := self._messages(pulled, fetched):
+                    return messages
         return []
 
     def poll_arrow(self, timeout: float | None = None, columns: Sequence[str] | None = None) -> Any:
@@ -185,7 +244,7 @@ class LitePullConsumer(LitePullConsumerImpl):
         names = None if columns is None else list(columns)
         if names is not None:
             messages_to_arrow([], names)  # whether there are such columns
-        while taken := self._take(deadline, most_messages=_MOST_ROWS, most_bytes=_MOST_BYTES):
+        while taken := self._gathered(deadline):
             batch = self._arrow(taken, names)
             if batch is not None:
                 return batch
@@ -216,7 +275,8 @@ class LitePullConsumer(LitePullConsumerImpl):
         least, most = self._admin.min_offset(wrapped), self._admin.max_offset(wrapped)
         if not least <= offset <= most:
             raise ClientError(f"Seek offset illegal, seek offset = {offset}, min offset = {least}, max offset = {most}")
-        self._seek(wrapped, offset)
+        if not self._queues.seek(wrapped, offset):
+            self._check_assigned(wrapped)
 
     def seek_to_begin(self, queue: MessageQueue) -> None:
         """Goes on at a queue's first message that is still there.
@@ -255,21 +315,22 @@ class LitePullConsumer(LitePullConsumerImpl):
 
         Source: `DefaultLitePullConsumer.pause`.
         """
-        self._see_to(self._assigned.pause(map(self._wrapped, queues), is_paused=True))
+        self._queues.pause(map(self._wrapped, queues), is_paused=True)
 
     def resume(self, queues: Iterable[MessageQueue]) -> None:
         """Wants messages of queues again.
 
         Source: `DefaultLitePullConsumer.resume`.
         """
-        self._see_to(self._assigned.pause(map(self._wrapped, queues), is_paused=False))
+        self._queues.pause(map(self._wrapped, queues), is_paused=False)
 
     def is_paused(self, queue: MessageQueue) -> bool:
         """Whether nothing new is wanted of a queue, as of one that it does not have.
 
         Source: `AssignedMessageQueue.isPaused`.
         """
-        return self._assigned.is_paused(self._wrapped(queue))
+        pulled = self._queues.get(self._wrapped(queue))
+        return pulled is None or pulled.is_paused
 
     def commit_sync(self) -> None:
         """Notes in memory where it is in all its queues; brokers are told every five seconds, and at the end.
@@ -361,54 +422,222 @@ class LitePullConsumer(LitePullConsumerImpl):
         if self.is_running:
             self._watch.fetch(topic)
 
+    def subscriptions(self) -> Sequence[SubscriptionData]:
+        """What heartbeats say; nothing where queues are assigned."""
+        return list(self._subscriptions.values())
+
+    def tell_of_arrivals(self, tell: Callable[[], object]) -> None:
+        """Has a function called whenever messages came, and at the end: for an event loop, which cannot wait in `poll`.
+
+        Args:
+            tell: Called on any thread, maybe more often than there is something; must not wait, nor call the consumer.
+        """
+        self._on_arrival = tell
+
+    def end_at_exit(self, deadline: float) -> None:
+        """Pulls no more, as the interpreter ends.
+
+        Args:
+            deadline: When to give up waiting, by `time.monotonic`.
+        """
+        self._queues.close()
+        self._threads.close(max(0.0, deadline - time.monotonic()))
+
+    def _make_rebalance(self, instance: ClientInstance, offsets: OffsetStore) -> RebalanceLitePull:
+        return RebalanceLitePull(
+            instance, self.group, self.options, offsets, queues=self._queues, on_changed=self._queues_changed
+        )
+
+    def _owned_queues(self) -> Iterable[MessageQueue]:
+        """Source: `DefaultLitePullConsumerImpl.persistConsumerOffset`."""
+        if self._type is SubscriptionType.ASSIGN:
+            return [pulled.queue for pulled in self._queues.queues()]
+        return self._rebalance.process_queues.copy()
+
+    def _started(self) -> None:
+        """Source: `DefaultLitePullConsumerImpl.operateAfterRunning`."""
+        brokers = BrokerChoice(self._instance.subscribe_address, self._instance.update_route)
+        self._queues.open(self._make_puller(), brokers)
+        EXITS.add(self)
+        interval = self.options.topic_metadata_check_interval
+        self._check = self._instance.scheduler.every(min(_FIRST_CHECK, interval), interval, self._watch_topics)
+        if self._type is SubscriptionType.SUBSCRIBE:
+            self._update_routes()
+        self._watch.fetch_all()
+        self._instance.check_client_in_broker()
+        self._join()
+        self._watcher = SubscriptionWatcher(self._instance, self.group, self.subscriptions)
+        self._watcher.start(self._instance.scheduler, self._instance.config.heartbeat_interval)
+        if self._trace is not None:
+            self._trace.start(Producer, self._instance.config)
+
+    def _ended(self) -> None:
+        EXITS.remove(self)
+        if self._watcher is not None:
+            self._watcher.stop()
+        if self._check is not None:
+            self._check.cancel()
+        self._queues.close()
+        self._threads.close(_PATIENCE)
+        if self._trace is not None:
+            self._trace.shutdown()
+
+    def _make_puller(self) -> Puller:
+        options, config = self.options, self._instance.config
+        signed = config.signer(is_stream=True) if config.access_key is not None else None
+        return Puller(
+            consumer_group=self.group,
+            depth=options.pulls_in_flight,
+            batch=options.pull_batch_size,
+            suspend=options.broker_suspend,
+            timeout=options.suspend_timeout,
+            connect_timeout=config.connect_timeout,
+            retry=options.pull_time_delay_when_exception,
+            of_queue=(options.pull_threshold_for_queue, options.pull_threshold_size_for_queue),
+            in_all=(options.pull_threshold_for_all, _MOST_OF_ALL),
+            max_span=options.consume_max_span,
+            tls=config.tls,
+            ext_fields=None if signed else dict(STREAM_FIELDS),
+            sign=signed,
+            verify_crc=config.verify_crc,
+            on_ready=self._on_arrival,
+        )
+
+    def _not_running(self) -> ClientError:
+        return ClientError(
+            "The consumer not running, please start it first.",
+            next_step=f"it is {self._state}: start it once, by start() or with; after shutdown() make another one",
+        )
+
+    def _set_type(self, wanted: SubscriptionType) -> None:
+        """Source: `DefaultLitePullConsumerImpl.setSubscriptionType`."""
+        if self._type not in {SubscriptionType.NONE, wanted}:
+            raise ClientError(
+                "Subscribe and assign are mutually exclusive.", next_step="make another consumer for the other one"
+            )
+        self._type = wanted
+
+    def _join(self) -> None:
+        """Tells the brokers what it wants, and takes its queues; Java's waits up to a second for a heartbeat."""
+        if self._type is SubscriptionType.SUBSCRIBE:
+            self._instance.send_heartbeats()
+            self._instance.rebalance_immediately()
+
+    def _queues_changed(self, topic: str, all_queues: frozenset[MessageQueue], mine: frozenset[MessageQueue]) -> None:
+        """The rebalance has given it queues, or taken some away.
+
+        Source: `DefaultLitePullConsumerImpl.MessageQueueListenerImpl`.
+        """
+        listener = self.options.message_queue_listener
+        if listener is not None:
+            shown = (frozenset(map(self._shown, queues)) for queues in (all_queues, mine))
+            try:
+                listener(unwrap(self._config.namespace, topic), *shown)
+            except Exception:  # noqa: BLE001 - the application's, on a thread that others need
+                _log.exception("group %s: messageQueueChanged exception", self.group)
+
+    def _subscription(self, topic: str) -> SubscriptionData | None:
+        """Source: `DefaultLitePullConsumerImpl.PullTaskImpl.run`."""
+        if self._type is SubscriptionType.ASSIGN:
+            return SubscriptionData(topic=topic, sub_version=0)
+        subscription = self._subscriptions.get(topic)
+        # brokers look at the version of an expression that the pull does not carry itself
+        return replace(subscription, sub_version=0) if subscription and subscription.is_tag_type else subscription
+
+    def _begin(self, queue: MessageQueue) -> int:
+        return self._rebalance.compute_pull_from_where(queue)
+
+    def _update_routes(self) -> None:
+        """Source: `DefaultLitePullConsumerImpl.updateTopicSubscribeInfoWhenSubscriptionChanged`."""
+        for topic in list(self._subscriptions):
+            self._instance.update_route(topic)
+
+    def _watch_topics(self) -> None:
+        self._threads.later(0.0, self._watch.compare)
+
+    def _fetched(self, topic: str) -> frozenset[MessageQueue]:
+        queues = self._admin.fetch_subscribe_message_queues(wrap(self._config.namespace, topic))
+        return frozenset(map(self._shown, queues))
+
+    def _commit(self, queues: Iterable[MessageQueue] | None = None) -> None:
+        """Notes in memory where the application is.
+
+        Source: `DefaultLitePullConsumerImpl.commitAll`, `commit`.
+        """
+        pulled = self._queues.queues() if queues is None else filter(None, map(self._queues.get, queues))
+        for each in pulled:
+            if each.consume_offset >= 0:
+                self._offsets.update_offset(each.queue, each.consume_offset)
+
     def _before_poll(self, timeout: float | None) -> float:
         self._check_running()
         wait = self.options.poll_timeout if timeout is None else timeout
         if wait < 0:
             raise ArgumentError("Timeout must not be negative")
-        self._maybe_auto_commit(time.monotonic())
+        now = time.monotonic()
+        if self._auto_commit and now >= self._next_commit:  # as `DefaultLitePullConsumerImpl.maybeAutoCommit`
+            self._commit()
+            self._next_commit = now + self.options.auto_commit_interval
         return wait
 
     def _check_assigned(self, queue: MessageQueue) -> None:
-        if self._assigned.get(queue) is None:
+        if self._queues.get(queue) is None:
             maybe = ", may be rebalancing" if self._type is SubscriptionType.SUBSCRIBE else ""
             raise ClientError(f"The message queue is not in assigned list{maybe}, message queue: {queue}")
 
-    def _seek(self, queue: MessageQueue, offset: int) -> None:
-        assigned = self._assigned.seek(queue, offset)
-        if assigned is None:
-            self._check_assigned(queue)
-        else:
-            self._pullers.start([assigned])
+    def _take(self, deadline: float) -> list[Taken] | None:
+        """One answer, or none although there are more; `None` where nothing came in time."""
+        taken = self._queues.take(max(0.0, deadline - time.monotonic()))
+        return None if taken is None else [each for each in taken if self._is_consumed(*each)]
 
-    def _see_to(self, queues: list[AssignedQueue]) -> None:
-        if self.is_running:
-            self._pullers.see_to(queues)
+    def _is_consumed(self, pulled: PulledQueue[None], fetched: Fetched) -> bool:
+        """Whether an answer has messages: the application has them from now on."""
+        if fetched.status == "OFFSET_ILLEGAL":
+            bounds, offset = (fetched.min_offset, fetched.max_offset), fetched.next_begin_offset
+            told = "%s does not have the offset %d, but %d to %d: goes on at %d"
+            _log.warning(told, pulled.queue, fetched.begin_offset, *bounds, offset)
+            self._queues.go_on_at(pulled, offset)
+        if fetched.offsets is None:
+            return False
+        pulled.consume_offset = fetched.offsets[1] + 1
+        return True
 
-    def _take(self, deadline: float, *, most_messages: int = 1, most_bytes: int = 1) -> list[CachedBatch]:
-        left = max(0.0, deadline - time.monotonic())
-        taken = self._assigned.take(left, most_messages=most_messages, most_bytes=most_bytes)
-        self._pullers.see_to()
+    def _gathered(self, deadline: float) -> list[Taken]:
+        """As much as waits of the broker that comes first; what others have is taken later."""
+        taken, others = list[Taken](), list[Taken]()
+        rows = size = 0
+        while rows < _MOST_ROWS and size < _MOST_BYTES:
+            came = self._take(0.0 if taken else deadline)
+            if came is None:
+                break
+            for pulled, fetched in came:
+                is_other = taken and pulled.queue.broker_name != taken[0][0].queue.broker_name
+                (others if is_other else taken).append((pulled, fetched))
+                rows, size = rows + len(fetched), size + fetched.size
+        self._give_back(others)
         return taken
 
-    def _messages(self, batch: CachedBatch) -> list[MessageView]:
-        messages, namespace = batch.pulled.messages, self._config.namespace
-        if namespace:
-            topic = unwrap(namespace, batch.queue.topic)
-            messages = [message.seen_as(topic=topic) for message in messages]
-        self.hooks.pulled(self.group, messages, batch.queue, namespace)
+    def _give_back(self, taken: list[Taken]) -> None:
+        for pulled, fetched in reversed(taken):
+            pulled.consume_offset = fetched.offsets[0] if fetched.offsets else pulled.consume_offset
+            self._queues.give_back(fetched)
+
+    def _messages(self, pulled: PulledQueue[None], fetched: Fetched) -> list[MessageView]:
+        namespace = self._config.namespace
+        messages = fetched.messages_as(unwrap(namespace, pulled.queue.topic)) if namespace else fetched.messages
+        self.hooks.pulled(self.group, messages, pulled.queue, namespace)
         return messages
 
-    def _arrow(self, taken: list[CachedBatch], columns: list[str] | None) -> Any:
+    def _arrow(self, taken: list[Taken], columns: list[str] | None) -> Any:
         """One batch of as many of these as fit into one; the others wait again."""
         while not (self._config.namespace or self.hooks):
-            made = fetched_to_arrow([batch.pulled for batch in taken], columns)
+            made = fetched_to_arrow([fetched for _, fetched in taken], columns)
             if len(made) <= 1:
                 return made[0] if made else None
             if len(taken) == 1:
                 break
             half = len(taken) // 2
-            self._assigned.give_back(taken[half:])
+            self._give_back(taken[half:])
             del taken[half:]
-        messages = [message for batch in taken for message in self._messages(batch)]
+        messages = [message for each in taken for message in self._messages(*each)]
         return messages_to_arrow(messages, columns) if messages else None

@@ -30,20 +30,19 @@ _DAY = 86_400.0
 class LitePullOptions(ActiveOptions):
     """How a lite pull consumer pulls; times are seconds.
 
-    A queue is pulled no more while more of it waits for `poll` than a threshold says, or of all queues. What is pulled
-    already still comes. Of a queue without a filter that is fewer than `pulls_under_way + 1` times `pull_batch_size`
-    messages, so that no more waits than the threshold and so many messages, their bytes, or their offsets. Of all
-    queues of a broker it is fewer than `2 * pulls_under_way + 1` times `pull_batch_size`, and a batch of each queue at
-    whose end a pull waits. With a filter, how many messages a stretch of a queue has is not known before.
+    Once as much of a queue, or of all queues, is there as a threshold says, no more is pulled until half of the
+    messages are gone. What is in flight counts with what it may bring, so that of a queue never more than the threshold
+    and one answer is there, and of all queues never more than theirs and an answer for each queue whose end is reached.
+    With a filter, how many messages a stretch of a queue has is not known before.
 
     Attributes:
         auto_commit: Whether `poll` notes now and then what it gave before.
         auto_commit_interval: How often, one second at least.
         pull_batch_size: Messages that a pull asks for; brokers give 32 or 256 KiB at most, as they are shipped.
-        pulls_under_way: Pulls of one broker without an answer, beside those that wait at queues' ends.
+        pulls_in_flight: Pulls of one broker without an answer, beside those that wait at queues' ends.
         pull_threads: Threads that look up where to begin, at most.
-        pull_threshold_for_all: Messages that wait, of all queues: each answer that waits counts as `pull_batch_size`.
-        pull_threshold_for_queue: Messages that wait of one queue.
+        pull_threshold_for_all: Messages that wait or are in flight, of all queues.
+        pull_threshold_for_queue: The same of one queue.
         pull_threshold_size_for_queue: Bytes of them.
         consume_max_span: Between the offsets of the first and the last of them.
         poll_timeout: How long `poll` waits unless told otherwise.
@@ -63,7 +62,7 @@ class LitePullOptions(ActiveOptions):
     auto_commit: bool = True
     auto_commit_interval: float = 5.0
     pull_batch_size: int = 10
-    pulls_under_way: int = 8
+    pulls_in_flight: int = 8
     pull_threads: int = 20
     pull_threshold_for_all: int = 10_000
     pull_threshold_for_queue: int = 1000
@@ -90,7 +89,7 @@ class LitePullOptions(ActiveOptions):
 _RANGES: dict[str, tuple[float, float]] = {
     "auto_commit_interval": (1.0, _DAY),
     "pull_batch_size": (1, _INT),
-    "pulls_under_way": (1, 1024),
+    "pulls_in_flight": (1, 1024),
     "pull_threads": (1, 1000),
     "pull_threshold_for_all": (1, _INT),
     "pull_threshold_for_queue": (1, _INT),

@@ -10,13 +10,14 @@ from typing import Literal
 
 from rmqfast.client.consumer import OffsetStore, PullRequest, ReadOffsetType, Rebalance, compute_pull_from_where
 from rmqfast.client.consumer.queue_admin import QueueAdmin
+from rmqfast.client.consumer.rebalance import OwnedQueue
 from rmqfast.client.instance import ClientInstance
-from rmqfast.client.lite_pull.cached_batch import LiteQueue
 from rmqfast.client.lite_pull.options import LitePullOptions, MessageQueueListener
+from rmqfast.client.pulling.pulled_queues import PulledQueue, PulledQueues
 from rmqfast.message import MessageQueue
 
 
-class RebalanceLitePull(Rebalance[LiteQueue]):
+class RebalanceLitePull(Rebalance[OwnedQueue]):
     """The queues of a lite pull consumer.
 
     Args:
@@ -24,6 +25,7 @@ class RebalanceLitePull(Rebalance[LiteQueue]):
         group: The group, with its namespace.
         options: How queues are shared out.
         offset_store: The offsets of the group.
+        queues: Are pulled.
         on_changed: Is told of changes.
     """
 
@@ -33,10 +35,12 @@ class RebalanceLitePull(Rebalance[LiteQueue]):
         group: str,
         options: LitePullOptions,
         offset_store: OffsetStore,
+        *,
+        queues: PulledQueues[None],
         on_changed: MessageQueueListener,
     ) -> None:
         super().__init__(instance, group, options.message_model, options.strategy, offset_store)
-        self._options, self._on_changed = options, on_changed
+        self._options, self._queues, self._on_changed = options, queues, on_changed
         admin = QueueAdmin(instance)
         self._max_offset: Callable[[MessageQueue], int] = admin.max_offset
         self._search_offset: Callable[[MessageQueue, int], int] = admin.search_offset
@@ -46,15 +50,16 @@ class RebalanceLitePull(Rebalance[LiteQueue]):
         """The application pulls."""
         return "CONSUME_ACTIVELY"
 
-    def new_process_queue(self, _queue: MessageQueue) -> LiteQueue:
-        """Where messages wait."""
-        return LiteQueue()
+    def new_process_queue(self, _queue: MessageQueue) -> OwnedQueue:
+        """A mark that this member has the queue."""
+        return OwnedQueue()
 
-    def remove_unnecessary(self, queue: MessageQueue, _process_queue: LiteQueue) -> bool:
+    def remove_unnecessary(self, queue: MessageQueue, _process_queue: OwnedQueue) -> bool:
         """Stores the offset of a queue that is given up.
 
         Source: `RebalanceLitePullImpl.removeUnnecessaryMessageQueue`.
         """
+        self._queues.stop([queue])  # nobody gets its messages once its offset is stored
         self.offset_store.persist(queue)
         self.offset_store.remove_offset(queue)
         return True
@@ -73,11 +78,13 @@ class RebalanceLitePull(Rebalance[LiteQueue]):
             consume_timestamp=self._options.consume_timestamp,
         )
 
-    def dispatch(self, requests: Sequence[PullRequest[LiteQueue]]) -> None:
-        """Pulls begin when the consumer is told of its queues."""
+    def dispatch(self, requests: Sequence[PullRequest[OwnedQueue]]) -> None:
+        """Has the queues pulled that this member got."""
+        for request in requests:
+            self._queues.start(PulledQueue(request.queue, None, request.next_offset))
 
     def message_queue_changed(
         self, topic: str, all_queues: frozenset[MessageQueue], mine: frozenset[MessageQueue]
     ) -> None:
-        """Has the queues pulled that this member has now."""
+        """Tells the consumer, which has a listener to tell."""
         self._on_changed(topic, all_queues, mine)

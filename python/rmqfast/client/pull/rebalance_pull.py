@@ -6,12 +6,12 @@ Source: `RebalancePullImpl`.
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Sequence
 from typing import Literal
 
 from rmqfast.client.consumer import PullRequest, Rebalance
 from rmqfast.client.consumer.offset_store import OffsetStore
+from rmqfast.client.consumer.rebalance import OwnedQueue
 from rmqfast.client.instance import ClientInstance
 from rmqfast.client.pull.options import MessageQueueListener, PullOptions
 from rmqfast.message import MessageQueue
@@ -19,19 +19,7 @@ from rmqfast.message import MessageQueue
 _log = logging.getLogger(__name__)
 
 
-class PulledQueue:
-    """A queue that this member has; nothing waits in its name."""
-
-    def __init__(self) -> None:
-        self.is_dropped = self.is_locked = False
-        self.last_lock = time.monotonic()
-
-    def is_pull_expired(self) -> bool:
-        """Nobody looks when the application pulls."""
-        return False
-
-
-class RebalancePull(Rebalance[PulledQueue]):
+class RebalancePull(Rebalance[OwnedQueue]):
     """The queues of a consumer that pulls by hand.
 
     Args:
@@ -58,11 +46,11 @@ class RebalancePull(Rebalance[PulledQueue]):
         """The application pulls."""
         return "CONSUME_ACTIVELY"
 
-    def new_process_queue(self, _queue: MessageQueue) -> PulledQueue:
+    def new_process_queue(self, _queue: MessageQueue) -> OwnedQueue:
         """A mark that this member has the queue."""
-        return PulledQueue()
+        return OwnedQueue()
 
-    def remove_unnecessary(self, queue: MessageQueue, _process_queue: PulledQueue) -> bool:
+    def remove_unnecessary(self, queue: MessageQueue, _process_queue: OwnedQueue) -> bool:
         """Stores the offset of a queue that is given up.
 
         Source: `RebalancePullImpl.removeUnnecessaryMessageQueue`.
@@ -75,7 +63,7 @@ class RebalancePull(Rebalance[PulledQueue]):
         """Whatever it is: the application knows where it pulls."""
         return 0
 
-    def dispatch(self, requests: Sequence[PullRequest[PulledQueue]]) -> None:
+    def dispatch(self, requests: Sequence[PullRequest[OwnedQueue]]) -> None:
         """The application pulls."""
 
     def message_queue_changed(

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from rmqfast._native import Fetched, Puller, PullerEvent
+from rmqfast._native import Fetched, FlowControl, Puller, PullerEvent
 from rmqfast.client.ranges.queue_range import QueueRange
 from rmqfast.client.ranges.range_progress import RangeProgress, Verdict, next_step_of
 from rmqfast.client.ranges.range_request import RangeRequest
@@ -74,7 +74,7 @@ class RangePull:
         self._late: dict[int, float] = {}
         self._is_lost = False
         self._next_look = 0.0
-        self._puller: Puller | None = None
+        self._puller = self._make_puller()
         self.rows = self.size = 0
 
     def batches(self) -> Iterator[pa.RecordBatch]:
@@ -94,18 +94,16 @@ class RangePull:
             while self._pulled:
                 yield from self._look()
         finally:
-            if self._puller is not None:
-                self._puller.close()
+            self._puller.close()
 
     def _look(self) -> Iterator[pa.RecordBatch]:
-        assert self._puller is not None  # noqa: S101 - for mypy
         began = self._clock()
         items = self._puller.take(_LOOK, max_items=_MOST)
-        for event in (item for item in items if isinstance(item, PullerEvent)):
+        for event in (item for item in items if isinstance(item, PullerEvent) and item.address == self._address):
             self._note(event)
         # what Spark makes of a batch meanwhile is not the broker's time
         self._waited += self._clock() - began
-        found = [item for item in items if not isinstance(item, PullerEvent) and self._has_rows(item)]
+        found = [item for item in items if not isinstance(item, PullerEvent | FlowControl) and self._has_rows(item)]
         if found:
             self.size += sum(item.size for item in found)
             for batch in self._rows.batches(found):
@@ -200,17 +198,18 @@ class RangePull:
         return address
 
     def _open(self, address: str) -> None:
-        if self._puller is not None:
-            self._puller.close()
+        self._address, self._is_lost = address, False
+        self._late.clear()
+        for progress in self._pulled.values():
+            self._assign(progress)
+
+    def _make_puller(self) -> Puller:
         request, config = self._request, self._request.config
         signed: dict[str, Any] = {}
         if config.access_key is not None and config.secret_key is not None:
             signed["sign"] = Credentials(config.access_key, config.secret_key, config.security_token).sign
-        self._address, self._is_lost = address, False
-        self._puller = Puller(
-            address,
+        return Puller(
             consumer_group=request.group,
-            broker_name=self._broker_name,
             depth=request.depth,
             batch=request.batch,
             suspend=0.0,  # a broker looks every five seconds only whether it has held a pull for long enough
@@ -222,16 +221,13 @@ class RangePull:
             burst=max(request.depth // 2, 1),  # the broker reads several requests at a time
             **signed,
         )
-        self._late.clear()
-        for progress in self._pulled.values():
-            self._assign(progress)
 
     def _assign(self, progress: RangeProgress) -> None:
-        assert self._puller is not None  # noqa: S101 - for mypy
+        assert self._address is not None  # noqa: S101 - for mypy
         queue, subscription = progress.wanted.queue, self._request.subscription
         self._epochs[queue.queue_id] = self._puller.assign(
-            queue.topic,
-            queue.queue_id,
+            queue,
+            self._address,
             progress.next,
             end=progress.wanted.end,
             expression=subscription.sub_string,

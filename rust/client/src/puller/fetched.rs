@@ -6,12 +6,15 @@ use rmqfast_store::format::cursor::i64_at;
 use rmqfast_store::scan::row::Row;
 use std::borrow::Cow;
 use std::sync::Arc;
+use std::time::Duration;
 
-/// A queue of the broker.
+/// A queue, as `MessageQueue`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Queue {
     /// The topic.
     pub topic: String,
+    /// The name of its brokers.
+    pub broker_name: Arc<str>,
     /// Number of the queue in the topic.
     pub queue_id: i32,
 }
@@ -77,6 +80,23 @@ pub struct Fetched {
     pub rows: Vec<Row>,
     /// Whole tags that the client wants of them.
     pub tags: Option<Arc<Tags>>,
+    /// From the request to its answer.
+    pub elapsed: Duration,
+}
+
+/// Why a queue is asked for no more: one of its numbers, or those of all queues, reached a threshold.
+#[derive(Clone, Debug)]
+pub struct FlowControl {
+    /// The queue.
+    pub queue: Arc<Queue>,
+    /// Its messages that are in flight, ready or in hand.
+    pub messages: i64,
+    /// Their bytes.
+    pub bytes: i64,
+    /// Offsets from its first message that is not done to the last one that came.
+    pub span: i64,
+    /// How often that happened, to any queue.
+    pub times: u64,
 }
 
 /// One thing to be taken.
@@ -84,10 +104,12 @@ pub struct Fetched {
 pub enum Item {
     /// An answer.
     Fetched(Box<Fetched>),
-    /// The connection is there, for the first time or again.
-    Connected,
-    /// The connection ended or could not be opened, and why; it is tried again.
-    Disconnected(String),
+    /// The connection to an address is there, for the first time or again.
+    Connected(Arc<str>),
+    /// The connection to an address ended or could not be opened, and why; it is tried again.
+    Disconnected(Arc<str>, String),
+    /// A queue is asked for no more before there is room.
+    FlowControl(Box<FlowControl>),
 }
 
 impl Fetched {

@@ -1,92 +1,109 @@
 //! The handle of a puller.
-use super::fetched::{Item, Queue};
-use super::options::{Assignment, PullerOptions};
-use super::pull_queue::Held;
+use super::fetched::{Fetched, Item, Queue};
+use super::options::{Assignment, Broker, PullerOptions, Subscription, Threshold};
+use super::pull_queue::Volume;
 use super::state::State;
-use super::worker::{Shared, Worker};
+use super::worker::{Bell, OnReady, Shared, Worker};
 use crate::error::{Error, Result};
+use std::fmt;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Pulls many queues of one broker, in a thread and over a connection of its own; any thread may take what came.
-#[derive(Debug)]
+/// Pulls many queues of many brokers, over one connection to each, which has a thread; any thread may take what came.
 pub struct Puller {
     shared: Arc<Shared>,
-    thread: Mutex<Option<JoinHandle<()>>>,
+    /// By the broker's number.
+    threads: Mutex<Vec<BrokerThread>>,
+}
+
+struct BrokerThread {
+    bell: Bell,
+    thread: Option<JoinHandle<()>>,
 }
 
 impl Puller {
-    /// Starts the thread; it connects to `host:port` as soon as a queue is assigned.
+    /// No queue is pulled yet.
     ///
-    /// # Errors
-    /// [`Error::Remoting`] if the operating system gives no thread.
-    pub fn open(address: &str, options: PullerOptions) -> Result<Self> {
-        let options = Arc::new(options);
-        let failed = |source| rmqfast_remoting::Error::Io { what: "starting a puller".to_owned(), source };
-        let (shared, ear) = Shared::new(State::new(options.clone()), options.gather.pause).map_err(failed)?;
-        let shared = Arc::new(shared);
-        let now = Instant::now();
-        let worker = Worker {
-            shared: shared.clone(),
-            ear,
-            address: address.to_owned(),
-            options,
-            link: None,
-            failures: 0,
-            retry_at: now,
-            heard_at: now,
-        };
-        let thread =
-            std::thread::Builder::new().name("rmqfast-puller".into()).spawn(|| worker.run()).map_err(failed)?;
-        Ok(Self { shared, thread: Some(thread).into() })
+    /// # Arguments
+    /// * `on_ready` - is called whenever something can be taken and before could not, and at the end, by any thread; must
+    ///   not wait, nor call the puller. For an event loop, which cannot wait in [`take`](Self::take).
+    pub fn new(options: PullerOptions, on_ready: Option<Arc<OnReady>>) -> Self {
+        Self { shared: Shared::new(options, on_ready).into(), threads: Mutex::default() }
     }
 
-    /// As [`State::assign`].
-    pub fn assign(&self, queue: Queue, assignment: Assignment) -> u64 {
-        let epoch = self.shared.lock().assign(queue, assignment);
-        self.shared.ready.notify_all();
-        self.shared.wake();
-        epoch
+    /// As [`State::assign`]; the broker's thread connects to it.
+    ///
+    /// # Errors
+    /// [`Error::Remoting`] if the operating system gives no thread; [`Error::Closed`].
+    pub fn assign(&self, broker: Broker, queue: Queue, assignment: Assignment) -> Result<u64> {
+        let (threads, broker) = self.thread_of(broker)?;
+        let epoch = self.shared.lock().assign(broker, queue, assignment);
+        threads[broker].bell.ring();
+        drop(threads);
+        self.shared.notify();
+        Ok(epoch)
+    }
+
+    /// As [`State::move_to`].
+    ///
+    /// # Errors
+    /// As [`assign`](Self::assign).
+    pub fn move_to(&self, broker: Broker, queue: &Queue) -> Result<bool> {
+        let (threads, broker) = self.thread_of(broker)?;
+        let was_pulled = self.shared.lock().move_to(broker, queue);
+        threads[broker].bell.ring();
+        Ok(was_pulled)
     }
 
     /// As [`State::remove`]. Returns whether it was pulled.
     pub fn remove(&self, queue: &Queue) -> bool {
-        let was_pulled = self.shared.lock().remove(queue).is_some();
-        self.shared.wake();
-        was_pulled
+        self.changed(|state| state.remove(queue)).is_some()
     }
 
     /// As [`State::seek`].
     pub fn seek(&self, queue: &Queue, offset: i64) -> Option<u64> {
-        let epoch = self.shared.lock().seek(queue, offset);
-        self.shared.wake();
-        epoch
+        self.changed(|state| state.seek(queue, offset))
     }
 
     /// As [`State::pause`].
     pub fn pause(&self, queue: &Queue, is_paused: bool) -> bool {
-        let was_pulled = self.shared.lock().pause(queue, is_paused);
-        self.shared.wake();
-        was_pulled
+        self.changed(|state| state.pause(queue, is_paused))
+    }
+
+    /// As [`State::subscribe`].
+    pub fn subscribe(&self, topic: &str, subscription: Subscription) {
+        self.changed(|state| state.subscribe(topic, &subscription.into()));
+    }
+
+    /// As [`State::set_threshold`].
+    pub fn set_threshold(&self, of_queue: Threshold) {
+        self.changed(|state| state.set_threshold(of_queue));
+    }
+
+    /// As [`State::done`].
+    pub fn done(&self, epoch: u64, volume: Volume, position: i64) {
+        let woken = self.shared.lock().done(epoch, volume, position);
+        self.ring(&woken);
+    }
+
+    /// As [`State::give_back`].
+    pub fn give_back(&self, fetched: Fetched) {
+        self.shared.lock().give_back(fetched);
+        self.shared.notify();
     }
 
     /// What came, at most `max` items; waits for the first of them until `until`, then for as much as is gathered.
-    ///
-    /// What is taken counts as held until the next call: who pauses a queue before gets no more of it than is allowed.
     ///
     /// # Errors
     /// [`Error::Closed`] once it was closed.
     pub fn take(&self, until: Instant, max: usize) -> Result<Vec<Item>> {
         let mut state = self.shared.lock();
-        if state.release() {
-            self.shared.wake();
-        }
         let mut until = until;
         let mut was_ready = false;
         loop {
-            if self.shared.is_closed() || self.has_ended() {
+            if self.shared.is_closed() {
                 return Err(Error::Closed);
             }
             if max == 0 || state.is_ready() && state.is_gathered(max) {
@@ -95,7 +112,7 @@ impl Puller {
             let now = Instant::now();
             if state.is_ready() && !was_ready {
                 was_ready = true;
-                until = until.min(now + self.shared.pause);
+                until = until.min(now + self.shared.options.gather.pause);
             }
             let left = until.saturating_duration_since(now);
             if left.is_zero() {
@@ -104,20 +121,37 @@ impl Puller {
             // a thread that came to a bad end rings no bell
             let left = left.min(Duration::from_secs(1));
             state = self.shared.ready.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+            if !state.is_ready() {
+                // who adds a broker has the lock of threads first
+                drop(state);
+                if self.has_ended() {
+                    return Err(Error::Closed);
+                }
+                state = self.shared.lock();
+            }
         }
-        Ok(state.take(max))
+        let (items, woken) = state.take(max);
+        drop(state);
+        self.ring(&woken);
+        Ok(items)
     }
 
-    /// What is held that nobody took.
-    pub fn held(&self) -> Held {
-        self.shared.lock().held()
+    /// What nobody took yet, and what was taken and is not done.
+    pub fn backlog(&self) -> (Volume, Volume) {
+        let state = self.shared.lock();
+        (state.held(), state.in_hand())
     }
 
-    /// Ends the thread and the connection, and waits for that: as long as a try to connect takes, at most.
+    /// As [`State::full_times`].
+    pub fn full_times(&self) -> u64 {
+        self.shared.lock().full_times()
+    }
+
+    /// Ends the threads and the connections, and waits for that: as long as a try to connect takes, at most.
     pub fn close(&self) {
         self.end();
-        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(thread) = thread {
+        let threads: Vec<_> = self.threads().iter_mut().filter_map(|broker| broker.thread.take()).collect();
+        for thread in threads {
             // its panic was printed, and nothing is left to be done
             let _ = thread.join();
         }
@@ -125,13 +159,62 @@ impl Puller {
 
     fn end(&self) {
         self.shared.is_closed.store(true, Ordering::Release);
-        self.shared.wake();
-        self.shared.ready.notify_all();
+        self.threads().iter().for_each(|broker| broker.bell.ring());
+        self.shared.notify();
     }
 
     fn has_ended(&self) -> bool {
-        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
-        thread.as_ref().is_none_or(JoinHandle::is_finished)
+        self.threads().iter().any(|broker| broker.thread.as_ref().is_none_or(JoinHandle::is_finished))
+    }
+
+    fn threads(&self) -> MutexGuard<'_, Vec<BrokerThread>> {
+        self.threads.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The number of a broker, which has a thread from now on.
+    fn thread_of(&self, broker: Broker) -> Result<(MutexGuard<'_, Vec<BrokerThread>>, usize)> {
+        let mut threads = self.threads();
+        if self.shared.is_closed() {
+            return Err(Error::Closed);
+        }
+        let number = self.shared.lock().broker(broker);
+        while threads.len() <= number {
+            let address = self.shared.lock().address(threads.len());
+            let started = self.started(threads.len(), address)?;
+            threads.push(started);
+        }
+        Ok((threads, number))
+    }
+
+    fn started(&self, broker: usize, address: Arc<str>) -> Result<BrokerThread> {
+        let failed = |source| rmqfast_remoting::Error::Io { what: "starting a puller".to_owned(), source };
+        let (bell, ear) = Bell::pair().map_err(failed)?;
+        let now = Instant::now();
+        let (shared, link, failures) = (self.shared.clone(), None, 0);
+        let worker = Worker { shared, ear, broker, address, link, failures, retry_at: now, heard_at: now };
+        let named = std::thread::Builder::new().name("rmqfast-puller".into());
+        let thread = Some(named.spawn(|| worker.run()).map_err(failed)?);
+        Ok(BrokerThread { bell, thread })
+    }
+
+    /// Changes the state, and has all threads look at it.
+    fn changed<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
+        let changed = change(&mut self.shared.lock());
+        self.threads().iter().for_each(|broker| broker.bell.ring());
+        changed
+    }
+
+    fn ring(&self, brokers: &[usize]) {
+        if !brokers.is_empty() {
+            let threads = self.threads();
+            brokers.iter().filter_map(|broker| threads.get(*broker)).for_each(|broker| broker.bell.ring());
+        }
+    }
+}
+
+impl fmt::Debug for Puller {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Puller").field("options", &self.shared.options).finish_non_exhaustive()
     }
 }
 

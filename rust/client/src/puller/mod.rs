@@ -1,4 +1,4 @@
-//! Pulls many queues of a broker over one connection, with several requests under way.
+//! Pulls many queues, over one connection to each broker, with several requests in flight: what every consumer stands on.
 //!
 //! [`State`] decides what to ask and in which order answers are handed out; a thread moves what it says through a
 //! socket; a [`Puller`] is the handle on both.
@@ -15,8 +15,9 @@ mod worker;
 
 pub use answer::Answer;
 pub use body::Body;
-pub use fetched::{Fetched, Item, PullStatus, Queue};
+pub use fetched::{Fetched, FlowControl, Item, PullStatus, Queue};
 pub use handle::Puller;
-pub use options::{Allowance, Assignment, Gather, PullerOptions, Sign};
-pub use pull_queue::{Held, Wanted};
+pub use options::{Assignment, Broker, Gather, PullerOptions, Sign, Subscription, Threshold};
+pub use pull_queue::{Volume, Wanted};
 pub use state::{Request, State};
+pub use worker::OnReady;

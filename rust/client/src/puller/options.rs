@@ -15,7 +15,7 @@ pub struct PullerOptions {
     pub tls: Option<ClientTls>,
     /// The group in whose name it is pulled.
     pub consumer_group: String,
-    /// Requests over all queues that may be without an answer, beside one for each queue whose end is reached.
+    /// Requests to a broker that may be without an answer, beside one for each queue whose end is reached.
     pub depth: usize,
     /// Places of `depth` that must be free before they are filled, with one write: the broker, too, then reads several
     /// requests at a time. At most `depth`.
@@ -32,12 +32,20 @@ pub struct PullerOptions {
     pub connect_timeout: Duration,
     /// How long a queue is left alone after the broker refused.
     pub retry: Duration,
-    /// `sysFlag` of a pull; the bit for "suspend" follows from `suspend`.
+    /// How long a queue is left alone after an answer with messages; if not zero, one request of a queue is in flight.
+    pub interval: Duration,
+    /// `sysFlag` of a pull; the bits for "suspend" and "commit" follow from the rest.
     pub sys_flag: i32,
-    /// What may be held that nobody took.
-    pub of_queue: Allowance,
+    /// How much of a queue may be in flight, ready or in hand.
+    pub of_queue: Threshold,
     /// The same of all queues together.
-    pub in_all: Allowance,
+    pub in_all: Threshold,
+    /// Offsets from the first message of a queue that is not done to the last one that came.
+    pub max_span: i64,
+    /// Whether pulls tell the broker where the group goes on.
+    pub commits_offsets: bool,
+    /// Whether what was taken counts until it is done. Otherwise it is done when it is taken.
+    pub counts_until_done: bool,
     /// Header fields of every request.
     pub ext_fields: Vec<(String, String)>,
     /// Adds to them, request by request.
@@ -53,9 +61,10 @@ pub struct Gather {
     pub pause: Duration,
 }
 
-/// Bounds of what may be held, in flight or just taken; the last answer may pass them by all but one of its messages.
+/// Where a queue is asked for no more. What is in flight counts with what it will bring at most, so that no more than this
+/// and one answer is ever held; what the stretch of a filtered queue brings is not known before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Allowance {
+pub struct Threshold {
     /// Messages.
     pub messages: i64,
     /// Bytes.
@@ -63,10 +72,14 @@ pub struct Allowance {
 }
 
 impl PullerOptions {
+    /// Bit of `sysFlag`: the broker stores the offset that the request carries.
+    pub const COMMIT_OFFSET: i32 = 1;
     /// Bit of `sysFlag`: the broker may hold the request.
     pub const SUSPEND: i32 = 2;
-    /// `sysFlag` of a lite pull consumer, without the bit for "suspend": the request has its own expression.
-    pub const SYS_FLAG: i32 = 4 | 16;
+    /// Bit of `sysFlag`: the request has its own expression; otherwise that of the group's heartbeat counts.
+    pub const SUBSCRIPTION: i32 = 4;
+    /// `sysFlag` of a lite pull consumer.
+    pub const SYS_FLAG: i32 = Self::SUBSCRIPTION | 16;
 }
 
 impl Default for PullerOptions {
@@ -82,9 +95,13 @@ impl Default for PullerOptions {
             timeout: Duration::from_secs(30),
             connect_timeout: Duration::from_secs(3),
             retry: Duration::from_secs(1),
+            interval: Duration::ZERO,
             sys_flag: Self::SYS_FLAG,
-            of_queue: Allowance { messages: 10_000, bytes: 32 << 20 },
-            in_all: Allowance { messages: 100_000, bytes: 128 << 20 },
+            of_queue: Threshold { messages: 10_000, bytes: 32 << 20 },
+            in_all: Threshold { messages: 100_000, bytes: 128 << 20 },
+            max_span: i64::MAX,
+            commits_offsets: false,
+            counts_until_done: false,
             ext_fields: Vec::new(),
             sign: None,
         }
@@ -99,33 +116,50 @@ impl fmt::Debug for PullerOptions {
     }
 }
 
-/// Which messages of a queue are wanted.
-#[derive(Clone, Debug)]
+/// A broker at its address.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Broker {
+    /// `host:port`.
+    pub address: String,
+    /// Slaves store no offsets.
+    pub is_slave: bool,
+}
+
+/// Which messages of a topic are wanted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Subscription {
+    /// What the broker filters by.
+    pub expression: String,
+    /// `TAG` or `SQL92`.
+    pub expression_type: String,
+    /// Its version.
+    pub version: i64,
+    /// Whole tags that the client wants, of what the broker found by their hashes.
+    pub tags: Option<Arc<Tags>>,
+}
+
+/// What is to be pulled of a queue.
+#[derive(Clone, Debug, Default)]
 pub struct Assignment {
     /// The first offset to pull.
     pub start: i64,
     /// The offset before which it ends; without, it goes on for ever.
     pub end: Option<i64>,
-    /// What the broker filters by.
-    pub expression: String,
-    /// `TAG` or `SQL92`.
-    pub expression_type: String,
-    /// Version of the subscription.
-    pub sub_version: i64,
-    /// Whole tags that the client wants, of what the broker found by their hashes.
-    pub tags: Option<Arc<Tags>>,
+    /// Which messages.
+    pub subscription: Arc<Subscription>,
     /// Whether nothing is asked before it is resumed.
     pub is_paused: bool,
+    /// Where the group goes on, as far as is known: what pulls tell the broker that commit offsets.
+    pub commit_offset: i64,
 }
 
-impl Default for Assignment {
+impl Default for Subscription {
     fn default() -> Self {
-        let (expression, expression_type) = ("*".into(), "TAG".into());
-        Self { start: 0, end: None, expression, expression_type, sub_version: 0, tags: None, is_paused: false }
+        Self { expression: "*".into(), expression_type: "TAG".into(), version: 0, tags: None }
     }
 }
 
-impl Assignment {
+impl Subscription {
     /// Whether the broker leaves messages out.
     pub fn is_filtered(&self) -> bool {
         self.expression_type != "TAG" || !matches!(self.expression.as_str(), "" | "*")

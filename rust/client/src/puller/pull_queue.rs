@@ -9,8 +9,8 @@
 //! is shorter leaves a rest that is asked for again, one that is longer is cut. At the end there is one stretch without
 //! a known length, whose pull the broker holds.
 use super::answer::Answer;
-use super::fetched::{Fetched, PullStatus, Queue};
-use super::options::Assignment;
+use super::fetched::{Fetched, FlowControl, PullStatus, Queue};
+use super::options::{Assignment, PullerOptions};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -21,8 +21,13 @@ const PATIENCE: u32 = 16;
 const PAUSE: Duration = Duration::from_millis(50);
 /// Offsets of a stretch at most: as far as a broker looks for what matches.
 const MAX_STRIDE: i64 = 16_000;
+/// What a broker of 5.x answers that has too much to do, and how soon it is asked again.
+///
+/// Source: `ResponseCode.FLOW_CONTROL`, `DefaultMQPushConsumerImpl.PULL_TIME_DELAY_MILLS_WHEN_BROKER_FLOW_CONTROL`.
+const FLOW_CONTROL: i32 = 215;
+const FLOW_CONTROL_RETRY: Duration = Duration::from_millis(20);
 
-/// A queue, and what of it is under way.
+/// A queue, and what of it is in flight.
 #[derive(Debug)]
 pub struct PullQueue {
     /// Its name.
@@ -31,17 +36,23 @@ pub struct PullQueue {
     pub assignment: Assignment,
     /// Number of the last assignment or seek.
     pub epoch: u64,
+    /// Which of the puller's brokers is asked.
+    pub broker: usize,
     /// Whether it is not to be asked now.
     pub is_paused: bool,
+    /// Whether it was not asked for because too much of it is there, and is not before there is room.
+    pub is_full: bool,
     /// When it may be asked again.
     pub not_before: Option<Instant>,
-    /// What was handed out and not taken.
-    pub ready: Held,
-    /// What was taken last: it counts until the next take, as whoever took it may be about to pause the queue for it.
-    pub in_hand: Held,
+    /// What can be taken.
+    pub ready: Volume,
+    /// What was taken and is not done.
+    pub in_hand: Volume,
+    /// The first offset that is not done, and the last one that came, where anything is there.
+    span: Option<(i64, i64)>,
     stretches: VecDeque<Stretch>,
     /// What is there, but not handed out.
-    waiting: Held,
+    waiting: Volume,
     next_stretch: u64,
     frontier: i64,
     max_offset: Option<i64>,
@@ -52,7 +63,7 @@ pub struct PullQueue {
     /// The broker does not have the offset: nothing more is planned.
     is_illegal: bool,
     was_told_end: bool,
-    batch: i64,
+    options: Arc<PullerOptions>,
 }
 
 /// When something was asked and answered.
@@ -62,20 +73,18 @@ pub struct Times {
     pub sent: Instant,
     /// When its answer came.
     pub now: Instant,
-    /// How long to leave a queue alone that the broker refuses.
-    pub retry: Duration,
 }
 
 /// Messages and bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Held {
+pub struct Volume {
     /// Messages.
     pub messages: i64,
     /// Bytes.
     pub bytes: i64,
 }
 
-impl Held {
+impl Volume {
     /// What a fetched answer takes.
     pub fn of(fetched: &Fetched) -> Self {
         Self { messages: fetched.rows.len() as i64, bytes: fetched.bytes() as i64 }
@@ -120,46 +129,106 @@ pub struct Wanted {
 
 impl PullQueue {
     /// A queue of which nothing is asked yet.
-    pub fn new(queue: Arc<Queue>, assignment: Assignment, epoch: u64, batch: i64) -> Self {
-        let (frontier, is_paused) = (assignment.start, assignment.is_paused);
+    pub fn new(
+        queue: Arc<Queue>,
+        assignment: Assignment,
+        epoch: u64,
+        broker: usize,
+        options: Arc<PullerOptions>,
+    ) -> Self {
+        let (frontier, is_paused, stride) = (assignment.start, assignment.is_paused, options.batch);
         Self {
             queue,
             assignment,
             epoch,
+            broker,
             is_paused,
+            is_full: false,
             not_before: None,
-            ready: Held::default(),
-            in_hand: Held::default(),
+            ready: Volume::default(),
+            in_hand: Volume::default(),
+            span: None,
             stretches: VecDeque::new(),
-            waiting: Held::default(),
+            waiting: Volume::default(),
             next_stretch: 0,
             frontier,
             max_offset: None,
-            stride: batch,
+            stride,
             whole: 0,
             mean: 1024,
             is_illegal: false,
             was_told_end: false,
-            batch,
+            options,
         }
     }
 
-    /// What is held or was just taken, and what answers that are under way will bring, about; at the queue's end nothing.
-    pub fn expected(&self) -> Held {
+    /// What is ready, in hand, and what answers in flight will bring, about; one at the queue's end counts as nothing.
+    pub fn expected(&self) -> Volume {
         let counts = |stretch: &&Stretch| !stretch.is_done && (!stretch.is_open || self.max_offset.is_none());
-        let lengths = self.stretches.iter().filter(counts).map(|s| s.end.saturating_sub(s.next).min(self.batch));
-        let under_way: i64 = lengths.sum();
+        let lengths =
+            self.stretches.iter().filter(counts).map(|s| s.end.saturating_sub(s.next).min(self.options.batch));
+        let in_flight: i64 = lengths.sum();
         let mut expected = self.held();
         expected.add(self.in_hand);
-        expected.add(Held { messages: under_way, bytes: under_way * self.mean });
+        expected.add(Volume { messages: in_flight, bytes: in_flight * self.mean });
         expected
     }
 
-    /// What is held.
-    pub fn held(&self) -> Held {
+    /// What nobody took yet.
+    pub fn held(&self) -> Volume {
         let mut held = self.ready;
         held.add(self.waiting);
         held
+    }
+
+    /// Offsets from the first message that is not done to the last one that came; 0 where there is none.
+    pub fn span(&self) -> i64 {
+        self.span.map_or(0, |(first, last)| last - first)
+    }
+
+    /// Why it is asked for no more.
+    pub fn flow_control(&self, times: u64) -> FlowControl {
+        let Volume { messages, bytes } = self.expected();
+        FlowControl { queue: self.queue.clone(), messages, bytes, span: self.span(), times }
+    }
+
+    /// An answer was taken: it is in hand until it is done, or done at once.
+    pub fn taken(&mut self, fetched: &Fetched) {
+        self.ready.subtract(Volume::of(fetched));
+        self.in_hand.add(Volume::of(fetched));
+        if !self.options.counts_until_done {
+            self.done(Volume::of(fetched), fetched.next_begin_offset);
+        }
+    }
+
+    /// An answer that was taken can be taken again.
+    pub fn given_back(&mut self, fetched: &Fetched) {
+        self.ready.add(Volume::of(fetched));
+        if self.options.counts_until_done {
+            self.in_hand.subtract(Volume::of(fetched));
+        }
+        self.reach(fetched);
+    }
+
+    /// Messages that were taken are done.
+    ///
+    /// # Arguments
+    /// * `position` - the first offset that is not done, or the one behind the last.
+    pub fn done(&mut self, volume: Volume, position: i64) {
+        self.in_hand.subtract(volume);
+        self.assignment.commit_offset = self.assignment.commit_offset.max(position);
+        self.span = match self.span {
+            Some((_, last)) if position <= last => Some((position, last)),
+            _ => None,
+        };
+    }
+
+    /// Messages of an answer are there.
+    fn reach(&mut self, fetched: &Fetched) {
+        if let Some((first, last)) = fetched.offsets() {
+            let (least, most) = self.span.unwrap_or((first, last));
+            self.span = Some((least.min(first), most.max(last)));
+        }
     }
 
     /// The rest of a stretch that was planned before, if one is to be asked for.
@@ -170,7 +239,7 @@ impl PullQueue {
             return None;
         }
         let max_offset = self.max_offset;
-        let (batch, is_filtered) = (self.batch, self.assignment.is_filtered());
+        let (batch, is_filtered) = (self.options.batch, self.assignment.subscription.is_filtered());
         let stretch = self.stretches.iter_mut().find(|stretch| !stretch.is_asked && !stretch.is_done)?;
         let wanted = stretch.wanted(max_offset, batch, is_filtered);
         stretch.is_asked = wanted.at_end || has_room;
@@ -194,7 +263,7 @@ impl PullQueue {
         self.next_stretch += 1;
         let (next, there) = (self.frontier, VecDeque::new());
         let stretch = Stretch { id, next, end, is_open, is_asked: true, is_done: false, there };
-        let wanted = stretch.wanted(self.max_offset, self.batch, self.assignment.is_filtered());
+        let wanted = stretch.wanted(self.max_offset, self.options.batch, self.assignment.subscription.is_filtered());
         self.stretches.push_back(stretch);
         self.frontier = end;
         Some(wanted)
@@ -208,7 +277,9 @@ impl PullQueue {
     pub fn may_plan(&self, now: Instant) -> bool {
         let is_left = self.frontier < self.assignment.end.unwrap_or(i64::MAX);
         let is_known = self.max_offset.is_some_and(|max| max > self.frontier);
-        self.may_ask(now) && !self.is_illegal && is_left && (is_known || self.stretches.is_empty())
+        // with a pause behind each answer there is nothing to be gained by asking for the next one before
+        let may_pipeline = is_known && self.options.interval.is_zero();
+        self.may_ask(now) && !self.is_illegal && is_left && (may_pipeline || self.stretches.is_empty())
     }
 
     /// The end that was assigned, where there is nothing before it; told once.
@@ -244,7 +315,8 @@ impl PullQueue {
         if self.not_before.is_some_and(|until| until > at.now) {
             return Vec::new();
         }
-        self.not_before = Some(at.now + at.retry);
+        let is_busy = answer.code == FLOW_CONTROL;
+        self.not_before = Some(at.now + if is_busy { FLOW_CONTROL_RETRY } else { self.options.retry });
         let answer = Answer { next: wanted.offset, ..answer };
         vec![self.fetched(answer, wanted.offset)]
     }
@@ -252,7 +324,7 @@ impl PullQueue {
     fn illegal(&mut self, index: usize, answer: Answer) {
         while self.stretches.len() > index + 1 {
             let gone = self.stretches.pop_back().map(|stretch| stretch.there).unwrap_or_default();
-            gone.iter().for_each(|fetched| self.waiting.subtract(Held::of(fetched)));
+            gone.iter().for_each(|fetched| self.waiting.subtract(Volume::of(fetched)));
         }
         self.is_illegal = true;
         let begin = self.stretches[index].next;
@@ -282,8 +354,11 @@ impl PullQueue {
         let end = if is_last { planned_end.max(answer.next).min(last) } else { planned_end };
         answer.cut(end);
         let next = answer.next;
-        let fetched = self.fetched(answer, begin);
-        self.waiting.add(Held::of(&fetched));
+        if !answer.rows.is_empty() && !self.options.interval.is_zero() {
+            self.not_before = Some(at.now + self.options.interval);
+        }
+        let fetched = Fetched { elapsed: at.now - at.sent, ..self.fetched(answer, begin) };
+        self.waiting.add(Volume::of(&fetched));
         let stretch = &mut self.stretches[index];
         stretch.next = next;
         stretch.there.push_back(fetched);
@@ -302,7 +377,7 @@ impl PullQueue {
             // a broker that does not hold pulls is not asked all the time
             self.not_before = Some(at.sent + PAUSE).filter(|until| *until > at.now);
         } else {
-            self.not_before = Some(at.now + at.retry);
+            self.not_before = Some(at.now + self.options.retry);
         }
         let fetched = self.fetched(Answer { next: begin, ..answer }, begin);
         let there = &mut self.stretches[index].there;
@@ -312,14 +387,14 @@ impl PullQueue {
     /// How far the next stretches shall reach: as far as answers do.
     fn learn(&mut self, wanted: Wanted, answer: &Answer, end: i64) {
         let reached = answer.next - wanted.offset;
-        if self.assignment.is_filtered() {
+        if self.assignment.subscription.is_filtered() {
             self.stride = (self.stride + reached + 1).clamp(2, 2 * MAX_STRIDE) / 2;
         } else if answer.next < end {
             (self.whole, self.stride) = (0, reached.clamp(1, MAX_STRIDE));
-        } else if self.stride < self.batch {
+        } else if self.stride < self.options.batch {
             self.whole += 1;
             if self.whole >= PATIENCE {
-                (self.whole, self.stride) = (0, (self.stride * 2).min(self.batch));
+                (self.whole, self.stride) = (0, (self.stride * 2).min(self.options.batch));
             }
         }
     }
@@ -328,15 +403,16 @@ impl PullQueue {
     fn hand_out(&mut self) -> Vec<Fetched> {
         let mut out = Vec::new();
         while let Some(first) = self.stretches.front_mut() {
-            for fetched in first.there.drain(..) {
-                self.waiting.subtract(Held::of(&fetched));
-                self.ready.add(Held::of(&fetched));
-                out.push(fetched);
-            }
+            out.extend(first.there.drain(..));
             if !first.is_done {
                 break;
             }
             self.stretches.pop_front();
+        }
+        for fetched in &out {
+            self.waiting.subtract(Volume::of(fetched));
+            self.ready.add(Volume::of(fetched));
+            self.reach(fetched);
         }
         out
     }
@@ -357,7 +433,8 @@ impl PullQueue {
             remark: answer.remark,
             body: Arc::new(answer.body),
             rows: answer.rows,
-            tags: self.assignment.tags.clone(),
+            tags: self.assignment.subscription.tags.clone(),
+            elapsed: Duration::ZERO,
         }
     }
 }

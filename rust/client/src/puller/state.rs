@@ -1,37 +1,58 @@
 //! All queues of a puller: what to ask for next, what came, what may be taken. Knows neither sockets nor the time.
+//!
+//! This is the flow control of every consumer: what is in flight, ready or in hand of a queue, and of all queues, is
+//! counted here and nowhere else.
 use super::answer::Answer;
 use super::fetched::{Fetched, Item, Queue};
-use super::options::{Allowance, Assignment, PullerOptions};
-use super::pull_queue::{Held, PullQueue, Times, Wanted};
+use super::options::{Assignment, Broker, PullerOptions, Subscription, Threshold};
+use super::pull_queue::{PullQueue, Times, Volume, Wanted};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The queues, the requests that are under way, and what is ready.
+/// Of so many times that a queue is asked for no more, one is handed out.
+///
+/// Source: `DefaultMQPushConsumerImpl.pullMessage`, its `queueFlowControlTimes++ % 1000`.
+const FLOW_CONTROL_TOLD: u64 = 1000;
+
+/// The queues, the requests that are in flight, and what is ready.
 #[derive(Debug)]
 pub struct State {
     options: Arc<PullerOptions>,
+    of_queue: Threshold,
+    brokers: Vec<BrokerState>,
     /// By epoch, of which each assignment and each seek has its own.
     queues: BTreeMap<u64, PullQueue>,
     epochs: HashMap<Queue, u64>,
     /// By number, and so by age.
-    under_way: BTreeMap<i32, UnderWay>,
-    /// Of those, the ones that `depth` counts.
-    bulk: usize,
+    in_flight: BTreeMap<i32, InFlight>,
     ready: VecDeque<Item>,
-    held: Held,
+    /// What nobody took yet.
+    held: Volume,
+    in_hand: Volume,
     last_epoch: u64,
     last_opaque: i32,
+    /// Whether queues wait until there is less of all queues together.
+    is_full: bool,
+    full_times: u64,
+}
+
+/// What is known of a broker that queues are pulled from.
+#[derive(Debug)]
+struct BrokerState {
+    broker: Broker,
+    address: Arc<str>,
+    /// Requests in flight, of those that `depth` counts.
+    bulk: usize,
     last_served: u64,
-    /// Whether a queue waits until something is taken.
-    pub is_full: bool,
-    /// Whether nothing is under way, as nothing could be asked for.
-    pub is_idle: bool,
+    /// Whether nothing is in flight, as nothing could be asked for.
+    is_idle: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct UnderWay {
+struct InFlight {
     epoch: u64,
+    broker: usize,
     wanted: Wanted,
     sent: Instant,
 }
@@ -45,36 +66,55 @@ pub struct Request {
     pub queue: Arc<Queue>,
     /// Which offsets.
     pub wanted: Wanted,
-    /// What the broker shall filter by: expression, type, version.
-    pub subscription: (String, String, i64),
+    /// What the broker shall filter by.
+    pub subscription: Arc<Subscription>,
+    /// What the broker shall store as the group's offset; 0 for nothing.
+    pub commit_offset: i64,
 }
 
 impl State {
     /// No queue yet.
     pub fn new(options: Arc<PullerOptions>) -> Self {
         Self {
+            of_queue: options.of_queue,
             options,
+            brokers: Vec::new(),
             queues: BTreeMap::new(),
             epochs: HashMap::new(),
-            under_way: BTreeMap::new(),
-            bulk: 0,
+            in_flight: BTreeMap::new(),
             ready: VecDeque::new(),
-            held: Held::default(),
+            held: Volume::default(),
+            in_hand: Volume::default(),
             last_epoch: 0,
             last_opaque: 0,
-            last_served: 0,
             is_full: false,
-            is_idle: false,
+            full_times: 0,
         }
     }
 
+    /// The number of a broker, by its address.
+    pub fn broker(&mut self, broker: Broker) -> usize {
+        if let Some(index) = self.brokers.iter().position(|state| state.broker.address == broker.address) {
+            self.brokers[index].broker = broker;
+            return index;
+        }
+        let address = broker.address.as_str().into();
+        self.brokers.push(BrokerState { broker, address, bulk: 0, last_served: 0, is_idle: false });
+        self.brokers.len() - 1
+    }
+
+    /// The address of a broker.
+    pub fn address(&self, broker: usize) -> Arc<str> {
+        self.brokers[broker].address.clone()
+    }
+
     /// Pulls a queue, from its assignment's start on; what was there of it before is thrown away. Returns its epoch.
-    pub fn assign(&mut self, queue: Queue, assignment: Assignment) -> u64 {
+    pub fn assign(&mut self, broker: usize, queue: Queue, assignment: Assignment) -> u64 {
         self.remove(&queue);
         self.last_epoch += 1;
         let epoch = self.last_epoch;
         self.epochs.insert(queue.clone(), epoch);
-        let mut pulled = PullQueue::new(queue.into(), assignment, epoch, self.options.batch);
+        let mut pulled = PullQueue::new(queue.into(), assignment, epoch, broker, self.options.clone());
         if let Some(end) = pulled.empty_end() {
             self.push(end);
         }
@@ -82,46 +122,83 @@ impl State {
         epoch
     }
 
-    /// Pulls a queue no more; what is there of it is thrown away.
+    /// Pulls a queue no more; what is there of it is thrown away, what is in hand of it counts no more.
     pub fn remove(&mut self, queue: &Queue) -> Option<PullQueue> {
         let epoch = self.epochs.remove(queue)?;
-        let (gone, left): (BTreeMap<_, _>, _) =
-            std::mem::take(&mut self.under_way).into_iter().partition(|(_, asked)| asked.epoch == epoch);
-        self.under_way = left;
-        self.bulk -= gone.values().filter(|asked| !asked.wanted.at_end).count();
+        self.forget(epoch);
         self.ready.retain(|item| !matches!(item, Item::Fetched(fetched) if fetched.epoch == epoch));
         let removed = self.queues.remove(&epoch)?;
         self.held.subtract(removed.held());
+        self.in_hand.subtract(removed.in_hand);
         Some(removed)
     }
 
     /// Goes on at another offset, with the same subscription. Returns the new epoch; `None` for a queue that is not pulled.
     pub fn seek(&mut self, queue: &Queue, offset: i64) -> Option<u64> {
-        let before = self.queues.get(self.epochs.get(queue)?)?;
-        let assignment = Assignment { start: offset, is_paused: before.is_paused, ..before.assignment.clone() };
-        Some(self.assign(queue.clone(), assignment))
+        let before = self.pulled(queue)?;
+        let (broker, is_paused) = (before.broker, before.is_paused);
+        let assignment = Assignment { start: offset, is_paused, commit_offset: 0, ..before.assignment.clone() };
+        Some(self.assign(broker, queue.clone(), assignment))
+    }
+
+    /// Asks another broker for a queue from now on; what is there of it stays. Returns false if it is not pulled.
+    pub fn move_to(&mut self, broker: usize, queue: &Queue) -> bool {
+        let Some(epoch) = self.pulled(queue).map(|queue| queue.epoch) else { return false };
+        self.forget(epoch);
+        self.queues.entry(epoch).and_modify(|queue| queue.broker = broker);
+        true
     }
 
     /// Asks no more for a queue, or again; what is there can still be taken. Returns false if it is not pulled.
     pub fn pause(&mut self, queue: &Queue, is_paused: bool) -> bool {
-        let found = self.epochs.get(queue).and_then(|epoch| self.queues.get_mut(epoch));
-        found.map(|queue| queue.is_paused = is_paused).is_some()
+        self.pulled(queue).map(|queue| queue.is_paused = is_paused).is_some()
     }
 
-    /// What is to be sent now.
-    pub fn requests(&mut self, now: Instant) -> Vec<Request> {
-        self.is_full = false;
-        let is_time = self.bulk <= self.options.depth.saturating_sub(self.options.burst);
-        let requests = if is_time { self.planned(now) } else { Vec::new() };
-        self.is_idle = self.under_way.is_empty();
+    /// Wants other messages of a topic from now on; what is there of its queues stays.
+    pub fn subscribe(&mut self, topic: &str, subscription: &Arc<Subscription>) {
+        let mut others = Vec::new();
+        for queue in self.queues.values_mut().filter(|queue| queue.queue.topic == topic) {
+            let before = std::mem::replace(&mut queue.assignment.subscription, subscription.clone());
+            // a new version of the same: what is in flight is as good as before
+            if *before != (Subscription { version: before.version, ..(**subscription).clone() }) {
+                others.push(queue.epoch);
+            }
+        }
+        others.into_iter().for_each(|epoch| self.forget(epoch));
+    }
+
+    /// Holds another threshold of each queue from now on.
+    pub fn set_threshold(&mut self, of_queue: Threshold) {
+        self.of_queue = of_queue;
+        self.queues.values_mut().for_each(|queue| queue.is_full = false);
+    }
+
+    /// Messages that were taken are done. Returns the brokers that can be asked again because of it.
+    ///
+    /// # Arguments
+    /// * `epoch` - of the queue when they were taken; those of another one count no more.
+    /// * `position` - the first offset that is not done, or the one behind the last.
+    pub fn done(&mut self, epoch: u64, volume: Volume, position: i64) -> Vec<usize> {
+        let Some(queue) = self.queues.get_mut(&epoch) else { return Vec::new() };
+        queue.done(volume, position);
+        self.in_hand.subtract(volume);
+        self.with_room([epoch])
+    }
+
+    /// What is to be sent to a broker now.
+    pub fn requests(&mut self, broker: usize, now: Instant) -> Vec<Request> {
+        let is_time = self.brokers[broker].bulk <= self.options.depth.saturating_sub(self.options.burst);
+        let requests = if is_time { self.planned(broker, now) } else { Vec::new() };
+        self.brokers[broker].is_idle = !self.in_flight.values().any(|request| request.broker == broker);
         requests
     }
 
-    fn planned(&mut self, now: Instant) -> Vec<Request> {
-        let mut expected = Held::default();
+    fn planned(&mut self, broker: usize, now: Instant) -> Vec<Request> {
+        let mut expected = Volume::default();
         self.queues.values().for_each(|queue| expected.add(queue.expected()));
-        let after = self.queues.range(self.last_served + 1..).map(|(epoch, _)| *epoch);
-        let order: Vec<u64> = after.chain(self.queues.range(..=self.last_served).map(|(epoch, _)| *epoch)).collect();
+        let last_served = self.brokers[broker].last_served;
+        let after = self.queues.range(last_served + 1..).chain(self.queues.range(..=last_served));
+        let order: Vec<u64> = after.filter(|(_, queue)| queue.broker == broker).map(|(epoch, _)| *epoch).collect();
         let mut requests = Vec::new();
         loop {
             let before = requests.len();
@@ -132,104 +209,131 @@ impl State {
         }
     }
 
-    fn request(&mut self, epoch: u64, expected: &mut Held, now: Instant) -> Option<Request> {
-        let has_room = self.bulk < self.options.depth;
+    fn request(&mut self, epoch: u64, expected: &mut Volume, now: Instant) -> Option<Request> {
         let queue = self.queues.get_mut(&epoch)?;
-        let (of_queue, in_all) = (self.options.of_queue, self.options.in_all);
+        let broker = &mut self.brokers[queue.broker];
+        let has_room = broker.bulk < self.options.depth;
         let before = queue.expected();
         let wanted = match queue.rest(now, has_room) {
             Some(wanted) => wanted,
             None if !queue.may_plan(now) || !(has_room || queue.plans_end()) => return None,
-            None if passes(before, of_queue) || passes(*expected, in_all) => {
-                self.is_full = true;
-                return None;
+            None => {
+                let is_wide = queue.span() > self.options.max_span;
+                let (was_full, were_full) = (queue.is_full, self.is_full);
+                queue.is_full = is_wide || is_full(before, self.of_queue, was_full);
+                self.is_full = is_full(*expected, self.options.in_all, were_full);
+                if queue.is_full || self.is_full {
+                    if !was_full && !were_full {
+                        self.full_times += 1;
+                        // the first time, and then now and then, is enough to be told
+                        if self.full_times % FLOW_CONTROL_TOLD == 1 {
+                            self.ready.push_back(Item::FlowControl(queue.flow_control(self.full_times).into()));
+                        }
+                    }
+                    return None;
+                }
+                queue.plan(now)?
             }
-            None => queue.plan(now)?,
         };
         expected.add(queue.expected());
         expected.subtract(before);
         self.last_opaque = self.last_opaque.checked_add(1).unwrap_or(1);
-        self.last_served = epoch;
-        self.bulk += usize::from(!wanted.at_end);
-        self.under_way.insert(self.last_opaque, UnderWay { epoch, wanted, sent: now });
-        let of = &queue.assignment;
-        let subscription = (of.expression.clone(), of.expression_type.clone(), of.sub_version);
-        Some(Request { opaque: self.last_opaque, queue: queue.queue.clone(), wanted, subscription })
+        broker.last_served = epoch;
+        broker.bulk += usize::from(!wanted.at_end);
+        self.in_flight.insert(self.last_opaque, InFlight { epoch, broker: queue.broker, wanted, sent: now });
+        let commits = self.options.commits_offsets && !broker.broker.is_slave;
+        let commit_offset = if commits { queue.assignment.commit_offset } else { 0 };
+        let (queue, subscription) = (queue.queue.clone(), queue.assignment.subscription.clone());
+        Some(Request { opaque: self.last_opaque, queue, wanted, subscription, commit_offset })
     }
 
     /// What the request was for; `None` where nobody waits for its answer any more.
     pub fn asked(&self, opaque: i32) -> Option<(Arc<Queue>, i64)> {
-        let asked = self.under_way.get(&opaque)?;
+        let asked = self.in_flight.get(&opaque)?;
         Some((self.queues.get(&asked.epoch)?.queue.clone(), asked.wanted.offset))
     }
 
     /// Takes the answer to a request.
     pub fn answer(&mut self, opaque: i32, answer: Answer, now: Instant) {
-        let Some(asked) = self.under_way.remove(&opaque) else { return };
-        self.bulk -= usize::from(!asked.wanted.at_end);
+        let Some(asked) = self.in_flight.remove(&opaque) else { return };
+        self.brokers[asked.broker].bulk -= usize::from(!asked.wanted.at_end);
         let Some(queue) = self.queues.get_mut(&asked.epoch) else { return };
         let before = queue.held();
-        let out = queue.take(asked.wanted, answer, &Times { sent: asked.sent, now, retry: self.options.retry });
+        let out = queue.take(asked.wanted, answer, &Times { sent: asked.sent, now });
         self.held.add(queue.held());
         self.held.subtract(before);
         out.into_iter().for_each(|fetched| self.push(fetched));
     }
 
-    /// Gives up requests whose time is over. Returns when the last of them was sent.
-    pub fn expire(&mut self, now: Instant) -> Option<Instant> {
-        let mut last = None;
-        while let Some((opaque, asked)) = self.under_way.first_key_value().map(|(opaque, asked)| (*opaque, *asked))
-            && asked.sent + self.options.timeout <= now
-        {
-            last = Some(asked.sent);
-            let waited = self.options.timeout.as_millis();
-            self.answer(opaque, Answer::failed(-1, format!("no answer to a pull in {waited} ms")), now);
+    /// Gives up requests to a broker whose time is over. Returns when the last of them was sent.
+    pub fn expire(&mut self, broker: usize, now: Instant) -> Option<Instant> {
+        let timeout = self.options.timeout;
+        let is_over = |asked: &InFlight| asked.broker == broker && asked.sent + timeout <= now;
+        let expired: Vec<_> =
+            self.in_flight.iter().filter(|(_, asked)| is_over(asked)).map(|(n, a)| (*n, a.sent)).collect();
+        for (opaque, _) in &expired {
+            let waited = timeout.as_millis();
+            self.answer(*opaque, Answer::failed(-1, format!("no answer to a pull in {waited} ms")), now);
         }
-        last
+        expired.last().map(|(_, sent)| *sent)
     }
 
-    /// The connection is gone, and with it all requests: they are sent again over the next one.
-    pub fn lost(&mut self, reason: String) {
-        self.under_way.clear();
-        self.bulk = 0;
-        self.queues.values_mut().for_each(PullQueue::forget_asked);
-        if matches!(self.ready.back(), Some(Item::Disconnected(_))) {
+    /// The connection to a broker is gone, and with it all requests: they are sent again over the next one.
+    pub fn lost(&mut self, broker: usize, reason: String) {
+        self.in_flight.retain(|_, asked| asked.broker != broker);
+        self.queues.values_mut().filter(|queue| queue.broker == broker).for_each(PullQueue::forget_asked);
+        let BrokerState { bulk, address, .. } = &mut self.brokers[broker];
+        *bulk = 0;
+        if matches!(self.ready.back(), Some(Item::Disconnected(last, _)) if last == address) {
             self.ready.pop_back();
         }
-        self.ready.push_back(Item::Disconnected(reason));
+        self.ready.push_back(Item::Disconnected(address.clone(), reason));
     }
 
-    /// The connection is there.
-    pub fn connected(&mut self) {
-        self.ready.push_back(Item::Connected);
+    /// The connection to a broker is there.
+    pub fn connected(&mut self, broker: usize) {
+        self.ready.push_back(Item::Connected(self.brokers[broker].address.clone()));
     }
 
-    /// When something is to be done though nothing happens.
-    pub fn deadline(&self, now: Instant) -> Option<Duration> {
-        let oldest = self.under_way.first_key_value().map(|(_, asked)| asked.sent + self.options.timeout);
-        let retries = self.queues.values().filter_map(|queue| queue.not_before.filter(|at| *at > now));
-        retries.chain(oldest).min().map(|at| at.saturating_duration_since(now))
+    /// When something is to be done for a broker though nothing happens.
+    pub fn deadline(&self, broker: usize, now: Instant) -> Option<Duration> {
+        let sent = self.in_flight.values().filter(|asked| asked.broker == broker).map(|asked| asked.sent).min();
+        let queues = self.queues.values().filter(|queue| queue.broker == broker);
+        let retries = queues.filter_map(|queue| queue.not_before.filter(|at| *at > now));
+        let expires = sent.map(|sent| sent + self.options.timeout);
+        retries.chain(expires).min().map(|at| at.saturating_duration_since(now))
     }
 
-    /// Whoever takes has found room for what it took before: that counts no more. Returns whether a queue waits for this.
-    pub fn release(&mut self) -> bool {
-        self.queues.values_mut().for_each(|queue| queue.in_hand = Held::default());
-        self.is_full
-    }
-
-    /// Hands out what is ready, in its order; it counts until it is released.
-    pub fn take(&mut self, max: usize) -> Vec<Item> {
+    /// Hands out what is ready, in its order. Returns as well the brokers that can be asked again because of it.
+    pub fn take(&mut self, max: usize) -> (Vec<Item>, Vec<usize>) {
         let taken: Vec<_> = self.ready.drain(..self.gathered(max)).collect();
+        let mut epochs = Vec::new();
         for item in &taken {
             if let Item::Fetched(fetched) = item
                 && let Some(queue) = self.queues.get_mut(&fetched.epoch)
             {
-                queue.ready.subtract(Held::of(fetched));
-                queue.in_hand.add(Held::of(fetched));
-                self.held.subtract(Held::of(fetched));
+                let in_hand = queue.in_hand;
+                queue.taken(fetched);
+                self.in_hand.add(queue.in_hand);
+                self.in_hand.subtract(in_hand);
+                self.held.subtract(Volume::of(fetched));
+                epochs.push(fetched.epoch);
             }
         }
-        taken
+        let woken = self.with_room(epochs);
+        (taken, woken)
+    }
+
+    /// Has an answer taken once more, before all others; not where its queue went on elsewhere, or is gone.
+    pub fn give_back(&mut self, fetched: Fetched) {
+        if let Some(queue) = self.queues.get_mut(&fetched.epoch) {
+            let in_hand = queue.in_hand;
+            queue.given_back(&fetched);
+            self.in_hand.add(queue.in_hand);
+            self.in_hand.subtract(in_hand);
+            self.held.add(Volume::of(&fetched));
+            self.ready.push_front(Item::Fetched(fetched.into()));
+        }
     }
 
     /// How many items are taken at once: those that together have as much as is gathered.
@@ -251,16 +355,68 @@ impl State {
         !self.ready.is_empty()
     }
 
+    /// Whether nothing is in flight to a broker, as nothing could be asked for.
+    pub fn is_idle(&self, broker: usize) -> bool {
+        self.brokers[broker].is_idle
+    }
+
     /// Whether as much as is gathered can be taken, in `max` items or fewer, or all that there will be for now.
     pub fn is_gathered(&self, max: usize) -> bool {
         let wanted = self.options.gather.bytes;
         let ready = || self.queues.values().map(|queue| queue.ready.bytes).sum::<i64>();
-        wanted == 0 || self.is_idle || self.ready.len() >= max || ready() >= wanted
+        let is_idle = || self.brokers.iter().all(|broker| broker.is_idle);
+        wanted == 0 || is_idle() || self.ready.len() >= max || ready() >= wanted
     }
 
-    /// What is held of all queues.
-    pub fn held(&self) -> Held {
+    /// What nobody took yet, of all queues.
+    pub fn held(&self) -> Volume {
         self.held
+    }
+
+    /// What was taken and is not done, of all queues.
+    pub fn in_hand(&self) -> Volume {
+        self.in_hand
+    }
+
+    /// How often a queue was not asked for because too much was there.
+    pub fn full_times(&self) -> u64 {
+        self.full_times
+    }
+
+    /// Brokers that were not asked for these queues, or for all, because of what was there, and can be now.
+    fn with_room(&mut self, epochs: impl IntoIterator<Item = u64>) -> Vec<usize> {
+        let mut total = self.held;
+        total.add(self.in_hand);
+        if self.is_full && !is_full(total, self.options.in_all, true) {
+            return (0..self.brokers.len()).collect();
+        }
+        let mut woken = Vec::new();
+        for queue in epochs.into_iter().filter_map(|epoch| self.queues.get(&epoch)).filter(|queue| queue.is_full) {
+            let is_wide = queue.span() > self.options.max_span;
+            if !is_wide && !is_full(queue.expected(), self.of_queue, true) && !woken.contains(&queue.broker) {
+                woken.push(queue.broker);
+            }
+        }
+        woken
+    }
+
+    fn pulled(&mut self, queue: &Queue) -> Option<&mut PullQueue> {
+        self.queues.get_mut(self.epochs.get(queue)?)
+    }
+
+    /// Nobody waits for what was asked of a queue; it is asked for once more.
+    fn forget(&mut self, epoch: u64) {
+        let brokers = &mut self.brokers;
+        self.in_flight.retain(|_, asked| {
+            let is_kept = asked.epoch != epoch;
+            if !is_kept && !asked.wanted.at_end {
+                brokers[asked.broker].bulk -= 1;
+            }
+            is_kept
+        });
+        if let Some(queue) = self.queues.get_mut(&epoch) {
+            queue.forget_asked();
+        }
     }
 
     fn push(&mut self, fetched: Fetched) {
@@ -272,10 +428,11 @@ impl State {
     }
 }
 
-/// Something is allowed where there is nothing yet.
-fn passes(held: Held, allowance: Allowance) -> bool {
-    let is_full = held.messages >= allowance.messages || held.bytes >= allowance.bytes;
-    is_full && held.messages > 0
+/// Whether nothing more is to be asked for. Once that is so it stays so until half of the messages are gone: one at a
+/// time would be asked for otherwise. Something is allowed where there is nothing yet.
+fn is_full(expected: Volume, threshold: Threshold, was_full: bool) -> bool {
+    let messages = if was_full { threshold.messages / 2 + 1 } else { threshold.messages };
+    (expected.messages >= messages || expected.bytes >= threshold.bytes) && expected.messages > 0
 }
 
 #[cfg(test)]

@@ -14,21 +14,29 @@ const PULL_MESSAGE: i32 = 11;
 /// What the signer says.
 pub fn write(request: &Request, options: &PullerOptions, out: &mut Vec<u8>) -> Result<(), String> {
     let suspend = if request.wanted.at_end { options.suspend.as_millis() as i64 } else { 0 };
-    let suspends = if suspend > 0 { PullerOptions::SUSPEND } else { 0 };
-    let (expression, expression_type, sub_version) = &request.subscription;
+    let mut flag = options.sys_flag & !(PullerOptions::SUSPEND | PullerOptions::COMMIT_OFFSET);
+    if suspend > 0 {
+        flag |= PullerOptions::SUSPEND;
+    }
+    if request.commit_offset > 0 {
+        flag |= PullerOptions::COMMIT_OFFSET;
+    }
+    let subscription = &request.subscription;
     let mut fields = vec![
         ("consumerGroup", Value::Text(&options.consumer_group)),
         ("topic", Value::Text(&request.queue.topic)),
         ("queueId", Value::Number(request.queue.queue_id.into())),
         ("queueOffset", Value::Number(request.wanted.offset)),
         ("maxMsgNums", Value::Number(request.wanted.max_messages)),
-        ("sysFlag", Value::Number((options.sys_flag & !PullerOptions::SUSPEND | suspends).into())),
-        ("commitOffset", Value::Number(0)),
+        ("sysFlag", Value::Number(flag.into())),
+        ("commitOffset", Value::Number(request.commit_offset)),
         ("suspendTimeoutMillis", Value::Number(suspend)),
-        ("subscription", Value::Text(expression)),
-        ("subVersion", Value::Number(*sub_version)),
-        ("expressionType", Value::Text(expression_type)),
+        ("subVersion", Value::Number(subscription.version)),
+        ("expressionType", Value::Text(&subscription.expression_type)),
     ];
+    if flag & PullerOptions::SUBSCRIPTION != 0 {
+        fields.push(("subscription", Value::Text(&subscription.expression)));
+    }
     fields.extend(options.ext_fields.iter().map(|(name, value)| (name.as_str(), Value::Text(value))));
     let signature = match &options.sign {
         Some(sign) => sign(PULL_MESSAGE, &texts(&fields))?,

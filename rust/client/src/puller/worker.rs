@@ -1,4 +1,4 @@
-//! The thread of a puller: it moves what the state says through the connection, and opens that anew where it breaks.
+//! The thread of a broker: it moves what the state says through the connection, and opens that anew where it breaks.
 use super::answer::Answer;
 use super::body::{Body, Pool};
 use super::link::Link;
@@ -18,52 +18,50 @@ use std::time::{Duration, Instant};
 /// Between two tries to connect: at first, and at most.
 const BACK_OFF: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(3));
 
-/// What the thread and its owner share.
-#[derive(Debug)]
+/// What the threads and their owner share.
 pub struct Shared {
-    pub state: Mutex<State>,
+    state: Mutex<State>,
     /// Something is ready, or the end.
     pub ready: Condvar,
     pub is_closed: AtomicBool,
-    /// How long a taker waits for more once something is ready.
-    pub pause: Duration,
+    pub options: Arc<PullerOptions>,
+    /// Is called when something is ready that was not, and at the end, by whichever thread sees to it.
+    on_ready: Option<Arc<OnReady>>,
     pool: Arc<Pool>,
-    bell: UnixStream,
 }
 
+/// Must not wait, nor call the puller.
+pub type OnReady = dyn Fn() + Send + Sync;
+
 impl Shared {
-    /// The shared part, and what the thread listens to.
-    pub fn new(state: State, pause: Duration) -> std::io::Result<(Self, UnixStream)> {
-        let (bell, ear) = UnixStream::pair()?;
-        bell.set_nonblocking(true)?;
-        ear.set_nonblocking(true)?;
-        Ok((
-            Self {
-                state: state.into(),
-                ready: Condvar::new(),
-                is_closed: false.into(),
-                pause,
-                pool: Arc::default(),
-                bell,
-            },
-            ear,
-        ))
+    pub fn new(options: PullerOptions, on_ready: Option<Arc<OnReady>>) -> Self {
+        let options = Arc::new(options);
+        Self {
+            state: State::new(options.clone()).into(),
+            ready: Condvar::new(),
+            is_closed: false.into(),
+            options,
+            on_ready,
+            pool: Arc::default(),
+        }
     }
 
     pub fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What is to be sent now, and whether nothing is under way even so.
-    fn requests(&self, now: Instant) -> (Vec<Request>, bool) {
-        let mut state = self.lock();
-        (state.requests(now), state.is_idle)
+    /// Something is ready, or the end.
+    pub fn notify(&self) {
+        self.ready.notify_all();
+        if let Some(on_ready) = &self.on_ready {
+            on_ready();
+        }
     }
 
-    /// Has the thread look at the state.
-    pub fn wake(&self) {
-        // a bell that cannot ring any more has rung
-        let _ = (&self.bell).write(&[1]);
+    /// What is to be sent to a broker now, and whether nothing is in flight even so.
+    fn requests(&self, broker: usize, now: Instant) -> (Vec<Request>, bool) {
+        let mut state = self.lock();
+        (state.requests(broker, now), state.is_idle(broker))
     }
 
     pub fn is_closed(&self) -> bool {
@@ -71,12 +69,32 @@ impl Shared {
     }
 }
 
+/// Has a thread look at the state.
+#[derive(Debug)]
+pub struct Bell(UnixStream);
+
+impl Bell {
+    /// The bell, and what the thread listens to.
+    pub fn pair() -> std::io::Result<(Self, UnixStream)> {
+        let (bell, ear) = UnixStream::pair()?;
+        bell.set_nonblocking(true)?;
+        ear.set_nonblocking(true)?;
+        Ok((Self(bell), ear))
+    }
+
+    pub fn ring(&self) {
+        // a bell that cannot ring any more has rung
+        let _ = (&self.0).write(&[1]);
+    }
+}
+
 /// What the thread has.
 pub struct Worker {
     pub shared: Arc<Shared>,
     pub ear: UnixStream,
-    pub address: String,
-    pub options: Arc<PullerOptions>,
+    /// The broker's number in the state.
+    pub broker: usize,
+    pub address: Arc<str>,
     pub link: Option<Link>,
     pub failures: u32,
     pub retry_at: Instant,
@@ -91,14 +109,14 @@ impl Worker {
                 self.lost(&error.to_string());
             }
         }
-        self.shared.ready.notify_all();
+        self.shared.notify();
     }
 
     fn turn(&mut self) -> Result<()> {
         let now = Instant::now();
         self.expire(now);
         if self.link.is_some() || now >= self.retry_at {
-            let (requests, is_idle) = self.shared.requests(now);
+            let (requests, is_idle) = self.shared.requests(self.broker, now);
             if !requests.is_empty() {
                 self.send(&requests)?;
             }
@@ -112,9 +130,9 @@ impl Worker {
 
     /// Requests whose time is over. If nothing at all came since, nobody is there any more.
     fn expire(&mut self, now: Instant) {
-        let expired = self.shared.lock().expire(now);
+        let expired = self.shared.lock().expire(self.broker, now);
         if let Some(sent) = expired {
-            self.shared.ready.notify_all();
+            self.shared.notify();
             if sent >= self.heard_at && self.link.is_some() {
                 self.lost("the broker answers nothing any more");
             }
@@ -124,22 +142,23 @@ impl Worker {
     fn send(&mut self, requests: &[Request]) -> Result<()> {
         let mut out = Vec::with_capacity(512 * requests.len());
         for request in requests {
-            if let Err(reason) = wire::write(request, &self.options, &mut out) {
+            if let Err(reason) = wire::write(request, &self.shared.options, &mut out) {
                 let refused = Answer::failed(-1, format!("signing a pull failed: {reason}"));
                 self.shared.lock().answer(request.opaque, refused, Instant::now());
-                self.shared.ready.notify_all();
+                self.shared.notify();
             }
         }
         if out.is_empty() {
             return Ok(());
         }
-        let timeout = self.options.connect_timeout;
+        let options = &self.shared.options;
+        let timeout = options.connect_timeout;
         let link = match &mut self.link {
             Some(link) => link,
             None => {
-                let link = Link::connect(&self.address, self.options.tls.as_ref(), self.shared.pool.clone(), timeout)?;
-                self.shared.lock().connected();
-                self.shared.ready.notify_all();
+                let link = Link::connect(&self.address, options.tls.as_ref(), self.shared.pool.clone(), timeout)?;
+                self.shared.lock().connected(self.broker);
+                self.shared.notify();
                 self.heard_at = Instant::now();
                 self.link.insert(link)
             }
@@ -149,7 +168,7 @@ impl Worker {
 
     fn wait(&mut self) -> Result<()> {
         let now = Instant::now();
-        let mut timeout = self.shared.lock().deadline(now);
+        let mut timeout = self.shared.lock().deadline(self.broker, now);
         if self.link.is_none() && self.retry_at > now {
             timeout = Some(timeout.map_or(self.retry_at - now, |timeout| timeout.max(self.retry_at - now)));
         }
@@ -181,7 +200,7 @@ impl Worker {
             (self.heard_at, self.failures) = (Instant::now(), 0);
             // who waits for more is not woken by each answer
             if !was_ready || self.shared.lock().is_gathered(usize::MAX) {
-                self.shared.ready.notify_all();
+                self.shared.notify();
             }
         }
         received.map(drop)
@@ -195,8 +214,8 @@ impl Worker {
         let part = (RandomState::new().hash_one(0) % 1024) as f64 / 2048.0;
         self.retry_at = Instant::now() + pause.mul_f64(0.5 + part);
         self.failures = (self.failures + 1).min(16);
-        self.shared.lock().lost(reason.to_owned());
-        self.shared.ready.notify_all();
+        self.shared.lock().lost(self.broker, reason.to_owned());
+        self.shared.notify();
     }
 }
 

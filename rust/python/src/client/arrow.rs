@@ -55,7 +55,7 @@ pub fn fetched_to_arrow(
     let built = py.detach(|| {
         let mut out = Vec::new();
         for run in fetched.chunk_by(|a, b| a.get().broker() == b.get().broker()) {
-            let broker_name = run[0].get().broker().map(str::to_owned);
+            let broker_name = Some(run[0].get().broker().to_owned());
             let request = ScanRequest { broker_name, ..request.clone() };
             out.extend(batches(run.iter().map(|fetched| fetched.get().inner()), &request)?.0);
         }

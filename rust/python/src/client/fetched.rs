@@ -21,7 +21,6 @@ pub struct Bodies {
 #[pyclass(frozen, module = "rmqfast._native._rmqfast")]
 pub struct Fetched {
     inner: puller::Fetched,
-    broker_name: Option<Arc<str>>,
     bodies: Bodies,
     messages: PyOnceLock<Py<PyList>>,
 }
@@ -33,8 +32,8 @@ impl Fetched {
     }
 
     /// The broker that answered.
-    pub fn broker(&self) -> Option<&str> {
-        self.broker_name.as_deref()
+    pub fn broker(&self) -> &str {
+        &self.inner.queue.broker_name
     }
 
     /// What is taken for a body.
@@ -42,15 +41,15 @@ impl Fetched {
         self.bodies
     }
 
-    fn views<'py>(&self, py: Python<'py>, rows: &[Row]) -> PyResult<Bound<'py, PyList>> {
+    fn views<'py>(&self, py: Python<'py>, rows: &[Row], seen_as: SeenAs) -> PyResult<Bound<'py, PyList>> {
         let source = Arc::new(Source {
             bytes: Bytes::Rust(self.inner.body.clone()),
-            broker_name: self.broker_name.as_deref().map(str::to_owned),
+            broker_name: Some(self.broker().to_owned()),
             bounds: Some((self.inner.min_offset, self.inner.max_offset)),
             max_body_bytes: self.bodies.max_bytes,
             verify_crc: self.bodies.verify_crc,
         });
-        let views = rows.iter().map(|row| Bound::new(py, MessageView::new(source.clone(), *row, SeenAs::default())));
+        let views = rows.iter().map(|row| Bound::new(py, MessageView::new(source.clone(), *row, seen_as.clone())));
         PyList::new(py, views.collect::<PyResult<Vec<_>>>()?)
     }
 }
@@ -59,10 +58,7 @@ impl Fetched {
 impl Fetched {
     #[getter]
     fn queue<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-        let class = CLASS.import(py, "rmqfast.message", "MessageQueue")?;
-        let queue = &self.inner.queue;
-        class.call1((&queue.topic, self.broker_name.as_deref().unwrap_or_default(), queue.queue_id))
+        message_queue(py, &self.inner.queue)
     }
 
     #[getter]
@@ -110,6 +106,11 @@ impl Fetched {
     }
 
     #[getter]
+    fn elapsed(&self) -> f64 {
+        self.inner.elapsed.as_secs_f64()
+    }
+
+    #[getter]
     fn is_end(&self) -> bool {
         self.inner.is_end
     }
@@ -138,14 +139,18 @@ impl Fetched {
     fn messages<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         Ok(self
             .messages
-            .get_or_try_init(py, || self.views(py, &self.inner.wanted()).map(Bound::unbind))?
+            .get_or_try_init(py, || self.views(py, &self.inner.wanted(), SeenAs::default()).map(Bound::unbind))?
             .bind(py)
             .clone())
     }
 
+    fn messages_as<'py>(&self, py: Python<'py>, topic: &str) -> PyResult<Bound<'py, PyList>> {
+        self.views(py, &self.inner.wanted(), SeenAs { topic: Some(topic.into()), reconsume_times: None })
+    }
+
     fn changed<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let rows = py.detach(|| pull_body::changed(&self.inner.body)).map_err(client)?;
-        self.views(py, &rows)
+        self.views(py, &rows, SeenAs::default())
     }
 
     fn __repr__(&self) -> String {
@@ -156,14 +161,58 @@ impl Fetched {
     }
 }
 
-/// What befell the connection of a puller.
+/// Why a queue is asked for no more.
+#[pyclass(frozen, module = "rmqfast._native._rmqfast")]
+pub struct FlowControl(puller::FlowControl);
+
+#[pymethods]
+impl FlowControl {
+    #[getter]
+    fn queue<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        message_queue(py, &self.0.queue)
+    }
+
+    #[getter]
+    fn messages(&self) -> i64 {
+        self.0.messages
+    }
+
+    #[getter]
+    fn size(&self) -> i64 {
+        self.0.bytes
+    }
+
+    #[getter]
+    fn span(&self) -> i64 {
+        self.0.span
+    }
+
+    #[getter]
+    fn times(&self) -> u64 {
+        self.0.times
+    }
+}
+
+fn message_queue<'py>(py: Python<'py>, queue: &puller::Queue) -> PyResult<Bound<'py, PyAny>> {
+    static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    let class = CLASS.import(py, "rmqfast.message", "MessageQueue")?;
+    class.call1((&queue.topic, &*queue.broker_name, queue.queue_id))
+}
+
+/// What happened to a connection of a puller.
 #[pyclass(frozen, module = "rmqfast._native._rmqfast")]
 pub struct PullerEvent {
+    address: Arc<str>,
     reason: Option<String>,
 }
 
 #[pymethods]
 impl PullerEvent {
+    #[getter]
+    fn address(&self) -> &str {
+        &self.address
+    }
+
     #[getter]
     fn is_connected(&self) -> bool {
         self.reason.is_none()
@@ -176,23 +225,18 @@ impl PullerEvent {
 
     fn __repr__(&self) -> String {
         match &self.reason {
-            None => "PullerEvent(connected)".into(),
-            Some(reason) => format!("PullerEvent(disconnected: {reason})"),
+            None => format!("PullerEvent({} connected)", self.address),
+            Some(reason) => format!("PullerEvent({} disconnected: {reason})", self.address),
         }
     }
 }
 
 /// An item as Python gets it.
-pub fn to_python<'py>(
-    py: Python<'py>,
-    item: Item,
-    broker_name: &Option<Arc<str>>,
-    bodies: Bodies,
-) -> PyResult<Bound<'py, PyAny>> {
-    let (broker_name, messages) = (broker_name.clone(), PyOnceLock::new());
+pub fn to_python<'py>(py: Python<'py>, item: Item, bodies: Bodies) -> PyResult<Bound<'py, PyAny>> {
     match item {
-        Item::Fetched(inner) => Fetched { inner: *inner, broker_name, bodies, messages }.into_bound_py_any(py),
-        Item::Connected => PullerEvent { reason: None }.into_bound_py_any(py),
-        Item::Disconnected(reason) => PullerEvent { reason: Some(reason) }.into_bound_py_any(py),
+        Item::Fetched(inner) => Fetched { inner: *inner, bodies, messages: PyOnceLock::new() }.into_bound_py_any(py),
+        Item::FlowControl(inner) => FlowControl(*inner).into_bound_py_any(py),
+        Item::Connected(address) => PullerEvent { address, reason: None }.into_bound_py_any(py),
+        Item::Disconnected(address, reason) => PullerEvent { address, reason: Some(reason) }.into_bound_py_any(py),
     }
 }

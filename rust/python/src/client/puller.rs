@@ -1,11 +1,15 @@
-//! The pipelined puller.
+//! The puller, for all consumers.
 use super::decode::to_tags;
-use super::fetched::{Bodies, to_python};
+use super::fetched::{Bodies, Fetched, to_python};
 use crate::error::{ForkError, client};
 use crate::remoting::tls::PyTlsOptions;
+use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedStr;
 use pyo3::types::{PyBytes, PyDict, PyList};
-use rmqfast_client::puller::{self, Allowance, Assignment, Gather, PullerOptions, Queue, Sign};
+use rmqfast_client::puller::{
+    self, Assignment, Broker, Gather, OnReady, PullerOptions, Queue, Sign, Subscription, Threshold, Volume,
+};
 use rmqfast_store::scan::ScanRequest;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -14,11 +18,10 @@ use std::time::{Duration, Instant};
 /// Between two looks for Ctrl-C.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// Pulls many queues of one broker over a connection of its own.
+/// Pulls many queues, over one connection to each broker.
 #[pyclass(frozen, module = "rmqfast._native._rmqfast")]
 pub struct Puller {
     inner: puller::Puller,
-    broker_name: Option<Arc<str>>,
     bodies: Bodies,
     process: u32,
 }
@@ -36,23 +39,28 @@ impl Puller {
 #[pymethods]
 impl Puller {
     #[new]
-    #[pyo3(signature = (address, *, consumer_group, broker_name=None, depth=8, batch=32, suspend=20.0, timeout=30.0,
-                        connect_timeout=3.0, retry=1.0, of_queue=(10_000, 32 << 20), in_all=(100_000, 128 << 20),
-                        tls=None, ext_fields=None, sign=None, max_body_bytes=ScanRequest::MAX_BODY_BYTES,
-                        verify_crc=false, burst=1, gather=(0, 0.0)))]
+    #[pyo3(signature = (*, consumer_group, depth=8, batch=32, suspend=20.0, timeout=30.0, connect_timeout=3.0,
+                        retry=1.0, interval=0.0, of_queue=(10_000, 32 << 20), in_all=(100_000, 128 << 20),
+                        max_span=i64::MAX, sys_flag=PullerOptions::SYS_FLAG, commits_offsets=false,
+                        counts_until_done=false, tls=None, ext_fields=None, sign=None,
+                        max_body_bytes=ScanRequest::MAX_BODY_BYTES, verify_crc=false, burst=1, gather=(0, 0.0),
+                        on_ready=None))]
     #[allow(clippy::too_many_arguments, reason = "the keywords of a Python class")]
     fn open(
-        address: &str,
         consumer_group: String,
-        broker_name: Option<&str>,
         depth: usize,
         batch: i64,
         suspend: f64,
         timeout: f64,
         connect_timeout: f64,
         retry: f64,
+        interval: f64,
         of_queue: (i64, i64),
         in_all: (i64, i64),
+        max_span: i64,
+        sys_flag: i32,
+        commits_offsets: bool,
+        counts_until_done: bool,
         tls: Option<PyTlsOptions>,
         ext_fields: Option<HashMap<String, String>>,
         sign: Option<Py<PyAny>>,
@@ -60,6 +68,7 @@ impl Puller {
         verify_crc: bool,
         burst: usize,
         gather: (i64, f64),
+        on_ready: Option<Py<PyAny>>,
     ) -> PyResult<Self> {
         let options = PullerOptions {
             tls: tls.map(PyTlsOptions::into_client).transpose()?,
@@ -72,63 +81,93 @@ impl Puller {
             timeout: seconds(timeout),
             connect_timeout: seconds(connect_timeout),
             retry: seconds(retry),
-            sys_flag: PullerOptions::SYS_FLAG,
-            of_queue: Allowance { messages: of_queue.0, bytes: of_queue.1 },
-            in_all: Allowance { messages: in_all.0, bytes: in_all.1 },
+            interval: seconds(interval),
+            sys_flag,
+            of_queue: threshold(of_queue),
+            in_all: threshold(in_all),
+            max_span,
+            commits_offsets,
+            counts_until_done,
             ext_fields: ext_fields.into_iter().flatten().collect(),
             sign: sign.map(signer),
         };
-        let inner = puller::Puller::open(address, options).map_err(client)?;
-        let bodies = Bodies { max_bytes: max_body_bytes, verify_crc };
-        Ok(Self { inner, broker_name: broker_name.map(Into::into), bodies, process: std::process::id() })
+        let inner = puller::Puller::new(options, on_ready.map(caller));
+        Ok(Self { inner, bodies: Bodies { max_bytes: max_body_bytes, verify_crc }, process: std::process::id() })
     }
 
-    #[pyo3(signature = (topic, queue_id, offset, *, end=None, expression="*", expression_type="TAG", sub_version=0,
-                        tags=None, paused=false))]
+    #[pyo3(signature = (queue, address, offset, *, is_slave=false, end=None, expression="*", expression_type="TAG",
+                        sub_version=0, tags=None, paused=false, commit_offset=0))]
     #[allow(clippy::too_many_arguments, reason = "the keywords of a Python method")]
     fn assign(
         &self,
-        topic: String,
-        queue_id: i32,
+        queue: PulledQueue,
+        address: String,
         offset: i64,
+        is_slave: bool,
         end: Option<i64>,
         expression: &str,
         expression_type: &str,
         sub_version: i64,
         tags: Option<HashSet<String>>,
         paused: bool,
+        commit_offset: i64,
     ) -> PyResult<u64> {
         self.check_process()?;
-        let assignment = Assignment {
-            start: offset,
-            end,
-            expression: expression.to_owned(),
-            expression_type: expression_type.to_owned(),
-            sub_version,
-            tags: tags.filter(|tags| !tags.is_empty()).map(|tags| to_tags(tags).into()),
-            is_paused: paused,
-        };
-        Ok(self.inner.assign(Queue { topic, queue_id }, assignment))
+        let subscription = subscription(expression, expression_type, sub_version, tags).into();
+        let assignment = Assignment { start: offset, end, subscription, is_paused: paused, commit_offset };
+        self.inner.assign(Broker { address, is_slave }, queue.0, assignment).map_err(client)
     }
 
-    fn remove(&self, topic: String, queue_id: i32) -> PyResult<bool> {
+    fn remove(&self, queue: PulledQueue) -> PyResult<bool> {
         self.check_process()?;
-        Ok(self.inner.remove(&Queue { topic, queue_id }))
+        Ok(self.inner.remove(&queue.0))
     }
 
-    fn seek(&self, topic: String, queue_id: i32, offset: i64) -> PyResult<Option<u64>> {
+    fn seek(&self, queue: PulledQueue, offset: i64) -> PyResult<Option<u64>> {
         self.check_process()?;
-        Ok(self.inner.seek(&Queue { topic, queue_id }, offset))
+        Ok(self.inner.seek(&queue.0, offset))
     }
 
-    fn pause(&self, topic: String, queue_id: i32) -> PyResult<bool> {
+    #[pyo3(signature = (queue, address, *, is_slave=false))]
+    fn move_to(&self, queue: PulledQueue, address: String, is_slave: bool) -> PyResult<bool> {
         self.check_process()?;
-        Ok(self.inner.pause(&Queue { topic, queue_id }, true))
+        self.inner.move_to(Broker { address, is_slave }, &queue.0).map_err(client)
     }
 
-    fn resume(&self, topic: String, queue_id: i32) -> PyResult<bool> {
+    fn pause(&self, queue: PulledQueue) -> PyResult<bool> {
         self.check_process()?;
-        Ok(self.inner.pause(&Queue { topic, queue_id }, false))
+        Ok(self.inner.pause(&queue.0, true))
+    }
+
+    fn resume(&self, queue: PulledQueue) -> PyResult<bool> {
+        self.check_process()?;
+        Ok(self.inner.pause(&queue.0, false))
+    }
+
+    #[pyo3(signature = (topic, *, expression, expression_type="TAG", sub_version=0, tags=None))]
+    fn subscribe(
+        &self,
+        topic: &str,
+        expression: &str,
+        expression_type: &str,
+        sub_version: i64,
+        tags: Option<HashSet<String>>,
+    ) -> PyResult<()> {
+        self.check_process()?;
+        self.inner.subscribe(topic, subscription(expression, expression_type, sub_version, tags));
+        Ok(())
+    }
+
+    fn set_threshold(&self, messages: i64, size: i64) {
+        self.inner.set_threshold(Threshold { messages, bytes: size });
+    }
+
+    fn done(&self, epoch: u64, messages: i64, size: i64, position: i64) {
+        self.inner.done(epoch, Volume { messages, bytes: size }, position);
+    }
+
+    fn give_back(&self, fetched: PyRef<'_, Fetched>) {
+        self.inner.give_back(fetched.inner().clone());
     }
 
     #[pyo3(signature = (timeout, *, max_items=64))]
@@ -139,8 +178,7 @@ impl Puller {
             let now = Instant::now();
             let items = py.detach(|| self.inner.take(until.min(now + LOOK), max_items)).map_err(client)?;
             if !items.is_empty() || until <= now || max_items == 0 {
-                let broker_name = &self.broker_name;
-                let items = items.into_iter().map(|item| to_python(py, item, broker_name, self.bodies));
+                let items = items.into_iter().map(|item| to_python(py, item, self.bodies));
                 return PyList::new(py, items.collect::<PyResult<Vec<_>>>()?);
             }
             py.check_signals()?;
@@ -149,8 +187,19 @@ impl Puller {
 
     #[getter]
     fn held(&self) -> (i64, i64) {
-        let held = self.inner.held();
+        let (held, _) = self.inner.backlog();
         (held.messages, held.bytes)
+    }
+
+    #[getter]
+    fn in_hand(&self) -> (i64, i64) {
+        let (_, in_hand) = self.inner.backlog();
+        (in_hand.messages, in_hand.bytes)
+    }
+
+    #[getter]
+    fn full_times(&self) -> u64 {
+        self.inner.full_times()
     }
 
     fn close(&self, py: Python<'_>) {
@@ -158,6 +207,42 @@ impl Puller {
             py.detach(|| self.inner.close());
         }
     }
+}
+
+/// A `MessageQueue` of Python.
+struct PulledQueue(Queue);
+
+impl FromPyObject<'_, '_> for PulledQueue {
+    type Error = PyErr;
+
+    fn extract(queue: Borrowed<'_, '_, PyAny>) -> PyResult<Self> {
+        let py = queue.py();
+        let broker_name = queue.getattr(intern!(py, "broker_name"))?.extract::<PyBackedStr>()?;
+        let topic = queue.getattr(intern!(py, "topic"))?.extract()?;
+        let queue_id = queue.getattr(intern!(py, "queue_id"))?.extract()?;
+        Ok(Self(Queue { topic, broker_name: (*broker_name).into(), queue_id }))
+    }
+}
+
+fn threshold((messages, bytes): (i64, i64)) -> Threshold {
+    Threshold { messages, bytes }
+}
+
+fn subscription(expression: &str, expression_type: &str, version: i64, tags: Option<HashSet<String>>) -> Subscription {
+    let tags = tags.filter(|tags| !tags.is_empty()).map(|tags| to_tags(tags).into());
+    let (expression, expression_type) = (expression.to_owned(), expression_type.to_owned());
+    Subscription { expression, expression_type, version, tags }
+}
+
+/// A Python callable without arguments; what it raises is shown as unraisable.
+fn caller(callable: Py<PyAny>) -> Arc<OnReady> {
+    Arc::new(move || {
+        Python::try_attach(|py| {
+            if let Err(error) = callable.bind(py).call0() {
+                error.write_unraisable(py, Some(callable.bind(py)));
+            }
+        });
+    })
 }
 
 fn seconds(seconds: f64) -> Duration {

@@ -1,7 +1,7 @@
 //! A broker that answers as it pleases, in any order: nothing is lost, nothing comes twice, all comes in order.
 use super::*;
 use crate::puller::body::Body;
-use crate::puller::fetched::PullStatus;
+use crate::puller::fetched::{FlowControl, PullStatus};
 use crate::puller::options::Gather;
 use proptest::prelude::*;
 use rmqfast_remoting::{Command, Frame, Header, Limits, Value, frame};
@@ -99,15 +99,26 @@ struct Play {
     got: HashMap<(String, u64), Vec<i64>>,
     reached: HashMap<(String, u64), i64>,
     most_held: i64,
-    /// The same and what was just taken, of the queue that has most of it.
+    /// The same and what is in hand, of the queue that has most of it.
     most_of_queue: i64,
+    /// What was taken and is not done.
+    in_hand: Vec<Fetched>,
 }
 
 impl Play {
     fn new(options: PullerOptions, whims: impl FnMut() -> u32 + 'static) -> Self {
         let (got, reached) = (HashMap::new(), HashMap::new());
-        let state = State::new(options.into());
-        Self { state, now: Instant::now(), whims: Box::new(whims), got, reached, most_held: 0, most_of_queue: 0 }
+        let state = state(options);
+        Self {
+            state,
+            now: Instant::now(),
+            whims: Box::new(whims),
+            got,
+            reached,
+            most_held: 0,
+            most_of_queue: 0,
+            in_hand: Vec::new(),
+        }
     }
 
     /// Sends, answers in any order, takes now and then, until `is_done`.
@@ -117,13 +128,13 @@ impl Play {
             if is_done(self) {
                 return;
             }
-            open.extend(self.state.requests(self.now));
+            open.extend(self.state.requests(0, self.now));
             let whim = (self.whims)();
             if open.is_empty() || whim.is_multiple_of(64) {
                 self.now += Duration::from_millis(u64::from(whim % 3000));
             }
             if whim.is_multiple_of(97) {
-                self.state.lost("gone".into());
+                self.state.lost(0, "gone".into());
                 open.clear();
             }
             if !open.is_empty() {
@@ -132,14 +143,19 @@ impl Play {
                     self.state.answer(request.opaque, answer, self.now);
                 }
             }
-            self.state.expire(self.now);
+            self.state.expire(0, self.now);
             self.most_held = self.most_held.max(self.state.held().messages);
             let of_queues = self.state.queues.values().map(|queue| queue.held().messages + queue.in_hand.messages);
             self.most_of_queue = of_queues.chain([self.most_of_queue]).max().unwrap_or(0);
-            if whim.is_multiple_of(3) || !self.state.is_full {
-                self.state.release();
-                let items = self.state.take((self.whims)() as usize % 4);
+            if whim.is_multiple_of(3) || open.is_empty() {
+                let items = self.state.take((self.whims)() as usize % 4).0;
                 items.into_iter().for_each(|item| self.note(item));
+            }
+            if whim.is_multiple_of(5) || open.is_empty() {
+                let kept = (self.whims)() as usize % (self.in_hand.len() + 1);
+                for done in self.in_hand.split_off(kept) {
+                    self.state.done(done.epoch, Volume::of(&done), done.next_begin_offset);
+                }
             }
         }
         panic!("no end after 200000 steps: {:?}", self.state);
@@ -147,6 +163,9 @@ impl Play {
 
     fn note(&mut self, item: Item) {
         let Item::Fetched(fetched) = item else { return };
+        if self.state.options.counts_until_done {
+            self.in_hand.push((*fetched).clone());
+        }
         let key = (fetched.queue.topic.clone(), fetched.epoch);
         if fetched.status == PullStatus::Failed {
             return;
@@ -167,12 +186,19 @@ impl Play {
 }
 
 fn queue(topic: &str) -> Queue {
-    Queue { topic: topic.into(), queue_id: 0 }
+    Queue { topic: topic.into(), broker_name: "b".into(), queue_id: 0 }
+}
+
+/// A state with one broker.
+fn state(options: PullerOptions) -> State {
+    let mut state = State::new(options.into());
+    state.broker(Broker { address: "b:1".into(), is_slave: false });
+    state
 }
 
 fn options(depth: usize, batch: i64) -> PullerOptions {
-    let of_queue = Allowance { messages: 300, bytes: 1 << 20 };
-    PullerOptions { depth, batch, of_queue, in_all: Allowance { messages: 500, ..of_queue }, ..Default::default() }
+    let of_queue = Threshold { messages: 300, bytes: 1 << 20 };
+    PullerOptions { depth, batch, of_queue, in_all: Threshold { messages: 500, ..of_queue }, ..Default::default() }
 }
 
 proptest! {
@@ -188,10 +214,11 @@ proptest! {
         seed in any::<u64>(),
         is_filtered in any::<bool>(),
         (burst, gathered) in (1_usize..20, 0_i64..4000),
+        counts_until_done in any::<bool>(),
     ) {
         let mut whims = whims(seed);
         let gather = Gather { bytes: gathered, ..Gather::default() };
-        let options = PullerOptions { burst, gather, ..options(depth, batch) };
+        let options = PullerOptions { burst, gather, counts_until_done, ..options(depth, batch) };
         let mut play = Play::new(options, self::whims(seed ^ 1));
         let mut logs = HashMap::new();
         for (i, length) in lengths.into_iter().enumerate() {
@@ -200,7 +227,8 @@ proptest! {
             let log = Log { min, matches };
             let end = (i % 2 == 0).then(|| min + length as i64 * 3 / 4);
             let expression = if is_filtered { "TagA" } else { "*" }.into();
-            play.state.assign(queue(&topic), Assignment { start: min, end, expression, ..Assignment::default() });
+            let subscription = Subscription { expression, ..Subscription::default() }.into();
+            play.state.assign(0, queue(&topic), Assignment { start: min, end, subscription, ..Assignment::default() });
             logs.insert(topic, (log, end));
         }
         let expected: HashMap<_, _> = logs.iter().map(|(topic, (log, end))| {
@@ -231,7 +259,7 @@ proptest! {
         let max = log.max();
         let logs = HashMap::from([("t".to_owned(), log)]);
         let mut play = Play::new(options(8, 16), whims(seed));
-        play.state.assign(queue("t"), Assignment::default());
+        play.state.assign(0, queue("t"), Assignment::default());
         let mut steps = 0;
         play.run(&logs, |_| { steps += 1; steps > after });
         let epoch = play.state.seek(&queue("t"), to).expect("it is pulled");
@@ -253,8 +281,8 @@ fn whims(seed: u64) -> impl FnMut() -> u32 + 'static {
 }
 
 fn pulled(depth: usize, assignment: Assignment) -> (State, Instant) {
-    let mut state = State::new(options(depth, 32).into());
-    state.assign(queue("t"), assignment);
+    let mut state = state(options(depth, 32));
+    state.assign(0, queue("t"), assignment);
     (state, Instant::now())
 }
 
@@ -270,149 +298,315 @@ fn whole(state: &mut State, requests: &[Request], max: i64, now: Instant) {
 #[test]
 fn one_pull_looks_where_the_queue_ends_and_then_as_many_as_allowed_are_under_way() {
     let (mut state, now) = pulled(4, Assignment::default());
-    let first = state.requests(now);
+    let first = state.requests(0, now);
     assert_eq!(first.iter().map(|r| (r.wanted.offset, r.wanted.at_end)).collect::<Vec<_>>(), [(0, false)]);
     whole(&mut state, &first, 1000, now);
-    let next = state.requests(now);
+    let next = state.requests(0, now);
     assert_eq!(next.iter().map(|r| r.wanted.offset).collect::<Vec<_>>(), [32, 64, 96, 128]);
-    assert!(state.requests(now).is_empty());
+    assert!(state.requests(0, now).is_empty());
 }
 
 #[test]
 fn places_are_filled_together_once_enough_of_them_are_free() {
-    let mut state = State::new(PullerOptions { burst: 3, ..options(4, 32) }.into());
+    let mut state = state(PullerOptions { burst: 3, ..options(4, 32) });
     let now = Instant::now();
-    state.assign(queue("t"), Assignment::default());
-    let first = state.requests(now);
+    state.assign(0, queue("t"), Assignment::default());
+    let first = state.requests(0, now);
     whole(&mut state, &first, 1000, now);
-    let four = state.requests(now);
+    let four = state.requests(0, now);
     assert_eq!(four.len(), 4);
     for request in &four[..2] {
         whole(&mut state, std::slice::from_ref(request), 1000, now);
-        assert!(state.requests(now).is_empty());
+        assert!(state.requests(0, now).is_empty());
     }
     whole(&mut state, &four[2..3], 1000, now);
-    assert_eq!(state.requests(now).iter().map(|r| r.wanted.offset).collect::<Vec<_>>(), [160, 192, 224]);
+    assert_eq!(state.requests(0, now).iter().map(|r| r.wanted.offset).collect::<Vec<_>>(), [160, 192, 224]);
 }
 
 #[test]
 fn what_is_gathered_is_taken_together_and_no_more_than_that_at_a_time() {
-    let one = Held { messages: 32, bytes: 32 * 96 };
+    let one = Volume { messages: 32, bytes: 32 * 96 };
     let gather = Gather { bytes: 2 * one.bytes, ..Gather::default() };
-    let mut state = State::new(PullerOptions { gather, ..options(4, 32) }.into());
+    let mut state = state(PullerOptions { gather, ..options(4, 32) });
     let now = Instant::now();
-    state.assign(queue("t"), Assignment { end: Some(160), ..Assignment::default() });
-    let first = state.requests(now);
+    state.assign(0, queue("t"), Assignment { end: Some(160), ..Assignment::default() });
+    let first = state.requests(0, now);
     whole(&mut state, &first, 1000, now);
     assert_eq!((state.held(), state.is_gathered(9), state.is_gathered(1)), (one, false, true));
-    let four = state.requests(now);
+    let four = state.requests(0, now);
     whole(&mut state, &four, 1000, now);
     assert!(state.is_gathered(9));
-    assert_eq!([state.take(9).len(), state.take(9).len()], [2, 2]);
+    assert_eq!([state.take(9).0.len(), state.take(9).0.len()], [2, 2]);
     assert!(!state.is_gathered(9), "more may be under way, as far as is known");
-    assert!(state.requests(now).is_empty());
+    assert!(state.requests(0, now).is_empty());
     assert!(state.is_gathered(9), "nothing more comes");
-    assert_eq!(state.take(9).len(), 1);
+    assert_eq!(state.take(9).0.len(), 1);
 }
 
 #[test]
 fn at_the_end_one_pull_is_held_and_does_not_count() {
     let (mut state, now) = pulled(1, Assignment { start: 10, ..Assignment::default() });
-    let first = state.requests(now);
+    let first = state.requests(0, now);
     state.answer(first[0].opaque, answer(19, (10, 0, 10), b"", "t", 10), now);
-    assert!(state.requests(now).is_empty(), "a broker that does not hold pulls is not asked all the time");
+    assert!(state.requests(0, now).is_empty(), "a broker that does not hold pulls is not asked all the time");
     let now = now + Duration::from_millis(60);
     assert_eq!(
-        state.requests(now).iter().map(|r| (r.wanted.offset, r.wanted.at_end)).collect::<Vec<_>>(),
+        state.requests(0, now).iter().map(|r| (r.wanted.offset, r.wanted.at_end)).collect::<Vec<_>>(),
         [(10, true)]
     );
-    state.assign(queue("other"), Assignment::default());
-    assert_eq!(state.requests(now).len(), 1);
+    state.assign(0, queue("other"), Assignment::default());
+    assert_eq!(state.requests(0, now).len(), 1);
+}
+
+/// Has a broker with enough messages answer until nothing is asked for. Gives what was told of flow control.
+fn fill(state: &mut State, now: Instant) -> Vec<FlowControl> {
+    loop {
+        let requests = state.requests(0, now);
+        if requests.is_empty() {
+            return flow_control(state);
+        }
+        whole(state, &requests, 100_000, now);
+    }
+}
+
+/// Takes only what was told of flow control.
+fn flow_control(state: &mut State) -> Vec<FlowControl> {
+    let (told, others) =
+        std::mem::take(&mut state.ready).into_iter().partition(|item| matches!(item, Item::FlowControl(_)));
+    state.ready = others;
+    let told: VecDeque<Item> = told;
+    told.into_iter().filter_map(|item| if let Item::FlowControl(told) = item { Some(*told) } else { None }).collect()
 }
 
 #[test]
-fn nothing_is_asked_for_while_too_much_is_held_and_again_once_it_was_taken() {
+fn nothing_is_asked_for_while_too_much_is_there_and_again_once_half_of_it_is_taken() {
     let (mut state, now) = pulled(4, Assignment::default());
-    for _ in 0..100 {
-        let requests = state.requests(now);
-        whole(&mut state, &requests, 100_000, now);
-    }
-    let held = state.held().messages;
-    assert!((300..300 + 5 * 32).contains(&held), "{held}");
-    assert!(state.is_full);
-    let items = state.take(100);
-    assert_eq!((state.held(), items.is_empty()), (Held::default(), false));
-    assert!(state.requests(now).is_empty(), "whoever took it may be about to pause the queue");
-    assert!(state.release());
-    assert_eq!(state.requests(now).len(), 4);
+    let told = fill(&mut state, now);
+    assert_eq!(told.iter().map(|told| (told.messages, told.times)).collect::<Vec<_>>(), [(320, 1)]);
+    assert_eq!(state.held().messages, 320);
+    let (items, woken) = state.take(5);
+    assert_eq!((items.len(), woken, state.held().messages), (5, vec![], 160));
+    assert!(state.requests(0, now).is_empty());
+    assert_eq!((state.take(1).1, state.held().messages), (vec![0], 128));
+    assert_eq!(state.requests(0, now).len(), 4);
+    assert_eq!(state.full_times(), 1);
 }
 
 #[test]
-fn a_queue_that_is_paused_after_a_take_brings_no_more_than_was_allowed() {
-    for in_hand in 0..=4 {
-        let of_queue = Allowance { messages: 4 * 32, bytes: i64::MAX };
-        let mut state = State::new(PullerOptions { of_queue, in_all: of_queue, ..options(4, 32) }.into());
-        let now = Instant::now();
-        state.assign(queue("t"), Assignment::default());
-        let answer_all = |state: &mut State| {
-            for _ in 0..9 {
-                let requests = state.requests(now);
-                whole(state, &requests, 100_000, now);
-            }
-        };
-        answer_all(&mut state);
-        let taken = state.take(in_hand).len();
-        answer_all(&mut state);
-        state.pause(&queue("t"), true);
-        state.release();
-        answer_all(&mut state);
-        assert_eq!((taken, taken + state.take(9).len()), (in_hand, 4));
+fn what_was_taken_counts_until_it_is_done() {
+    let mut state = state(PullerOptions { counts_until_done: true, ..options(4, 32) });
+    let now = Instant::now();
+    let epoch = state.assign(0, queue("t"), Assignment::default());
+    fill(&mut state, now);
+    assert_eq!(state.take(99).0.len(), 10);
+    assert_eq!((state.held(), state.in_hand().messages), (Volume::default(), 320));
+    assert!(state.requests(0, now).is_empty());
+    let bytes = state.in_hand().bytes;
+    assert!(state.done(epoch, Volume { messages: 169, bytes: bytes / 2 }, 169).is_empty());
+    assert!(state.done(epoch + 1, Volume { messages: 99, bytes: 0 }, 999).is_empty(), "of another epoch");
+    assert_eq!(state.done(epoch, Volume { messages: 1, bytes: 0 }, 170), [0]);
+    assert!(!state.requests(0, now).is_empty());
+    assert!(state.remove(&queue("t")).is_some());
+    assert_eq!(state.in_hand(), Volume::default());
+}
+
+#[test]
+fn of_a_small_threshold_no_more_is_there_than_it_and_one_answer() {
+    let of_queue = Threshold { messages: 50, bytes: i64::MAX };
+    let mut state = state(PullerOptions { of_queue, counts_until_done: true, ..options(8, 32) });
+    let now = Instant::now();
+    let epoch = state.assign(0, queue("t"), Assignment::default());
+    let (mut most, mut next) = (0, 0);
+    for _ in 0..100 {
+        fill(&mut state, now);
+        state.take(99);
+        most = most.max(state.in_hand().messages);
+        next += 7;
+        state.done(epoch, Volume { messages: 7, bytes: 0 }, next);
     }
+    assert_eq!(most, 64);
+}
+
+#[test]
+fn all_queues_have_a_threshold_together() {
+    let mut state = state(options(16, 32));
+    let now = Instant::now();
+    for topic in ["a", "b", "c", "d"] {
+        state.assign(0, queue(topic), Assignment::default());
+    }
+    loop {
+        let requests = state.requests(0, now);
+        if requests.is_empty() {
+            break;
+        }
+        for request in requests {
+            let (topic, from) = (request.queue.topic.clone(), request.wanted.offset);
+            let mut body = Vec::new();
+            (from..from + 32).for_each(|offset| record(&topic, offset, &mut body));
+            state.answer(request.opaque, answer(0, (from + 32, 0, 100_000), &body, &topic, from), now);
+        }
+    }
+    assert_eq!((state.held().messages, flow_control(&mut state).len()), (512, 1));
+    assert!(state.take(7).1.is_empty());
+    assert_eq!(state.take(2).1, [0]);
+}
+
+#[test]
+fn what_is_done_and_what_came_last_must_not_be_too_far_apart() {
+    let options = PullerOptions { max_span: 100, counts_until_done: true, ..options(4, 32) };
+    let mut state = state(options);
+    let now = Instant::now();
+    let epoch = state.assign(0, queue("t"), Assignment::default());
+    fill(&mut state, now);
+    let came = state.held().messages;
+    assert!((101..=256).contains(&came), "{came}");
+    state.take(99);
+    // all but the first
+    assert!(state.done(epoch, Volume { messages: came - 1, bytes: 0 }, 0).is_empty());
+    assert!(state.requests(0, now).is_empty());
+    assert_eq!(state.done(epoch, Volume { messages: 1, bytes: 0 }, came), [0]);
+    assert!(!state.requests(0, now).is_empty());
+}
+
+#[test]
+fn an_answer_that_is_given_back_is_taken_once_more_before_all_others() {
+    for counts_until_done in [false, true] {
+        let mut state = state(PullerOptions { counts_until_done, ..options(4, 32) });
+        let now = Instant::now();
+        state.assign(0, queue("t"), Assignment::default());
+        fill(&mut state, now);
+        let held = state.held();
+        let Some(Item::Fetched(first)) = state.take(1).0.pop() else { panic!("nothing came") };
+        state.give_back((*first).clone());
+        assert_eq!((state.held(), state.in_hand()), (held, Volume::default()));
+        let again = state.take(1).0;
+        assert!(matches!(&again[..], [Item::Fetched(again)] if again.begin_offset == 0));
+        state.seek(&queue("t"), 5).expect("it is pulled");
+        state.give_back(*first);
+        assert!(state.take(9).0.is_empty());
+    }
+}
+
+#[test]
+fn a_queue_moves_to_another_broker_with_what_is_there_of_it() {
+    let (mut state, now) = pulled(4, Assignment::default());
+    let first = state.requests(0, now);
+    whole(&mut state, &first, 1000, now);
+    let late = state.requests(0, now);
+    let slave = state.broker(Broker { address: "s:1".into(), is_slave: true });
+    assert!(state.move_to(slave, &queue("t")));
+    assert!(state.requests(0, now).is_empty());
+    let moved = state.requests(slave, now);
+    assert_eq!(moved.iter().map(|r| r.wanted.offset).collect::<Vec<_>>(), [32, 64, 96, 128]);
+    whole(&mut state, &late, 1000, now);
+    assert_eq!(state.held().messages, 32, "answers of the old one are nobody's");
+    whole(&mut state, &moved, 1000, now);
+    assert_eq!(state.held().messages, 160);
+    assert!(!state.move_to(slave, &queue("u")));
+}
+
+#[test]
+fn where_the_group_goes_on_is_told_to_masters_only() {
+    let options = PullerOptions { commits_offsets: true, counts_until_done: true, ..options(1, 32) };
+    let mut state = state(options);
+    let now = Instant::now();
+    let epoch = state.assign(0, queue("t"), Assignment { start: 5, ..Assignment::default() });
+    let first = state.requests(0, now);
+    assert_eq!(first[0].commit_offset, 0);
+    whole(&mut state, &first, 1000, now);
+    state.take(9);
+    state.done(epoch, Volume { messages: 3, bytes: 0 }, 8);
+    state.done(epoch, Volume { messages: 1, bytes: 0 }, 7);
+    let next = state.requests(0, now);
+    assert_eq!(next[0].commit_offset, 8);
+    let slave = state.broker(Broker { address: "s:1".into(), is_slave: true });
+    state.move_to(slave, &queue("t"));
+    assert_eq!(state.requests(slave, now)[0].commit_offset, 0);
+}
+
+#[test]
+fn another_expression_is_asked_for_at_once_another_version_of_the_same_from_the_next_request_on() {
+    let (mut state, now) = pulled(1, Assignment::default());
+    let first = state.requests(0, now);
+    state.subscribe("t", &Subscription { version: 7, ..Subscription::default() }.into());
+    assert!(state.requests(0, now).is_empty());
+    whole(&mut state, &first, 1000, now);
+    let second = state.requests(0, now);
+    assert_eq!((second[0].subscription.version, state.held().messages), (7, 32));
+    let expression = "TagA".to_owned();
+    state.subscribe("t", &Subscription { expression, version: 8, ..Subscription::default() }.into());
+    let third = state.requests(0, now);
+    assert_eq!((third[0].wanted.offset, third[0].subscription.expression.as_str()), (32, "TagA"));
+    whole(&mut state, &second, 1000, now);
+    assert_eq!(state.held().messages, 32, "what was asked with the old expression is of no use");
+}
+
+#[test]
+fn with_an_interval_a_queue_has_one_request_and_a_pause_behind_each_answer_with_messages() {
+    let interval = Duration::from_millis(500);
+    let mut state = state(PullerOptions { interval, ..options(8, 32) });
+    let now = Instant::now();
+    state.assign(0, queue("t"), Assignment::default());
+    for at in [now, now + interval, now + 2 * interval] {
+        let requests = state.requests(0, at);
+        assert_eq!(requests.len(), 1);
+        whole(&mut state, &requests, 1000, at);
+        assert!(state.requests(0, at).is_empty());
+        assert_eq!(state.deadline(0, at), Some(interval));
+    }
+}
+
+#[test]
+fn a_broker_with_too_much_to_do_is_asked_again_soon() {
+    let (mut state, now) = pulled(4, Assignment::default());
+    let first = state.requests(0, now);
+    state.answer(first[0].opaque, Answer::failed(215, "flow control"), now);
+    assert_eq!(state.deadline(0, now), Some(Duration::from_millis(20)));
 }
 
 #[test]
 fn a_queue_that_is_assigned_paused_is_not_asked_for_until_it_is_resumed_not_even_elsewhere() {
     let (mut state, now) = pulled(4, Assignment { is_paused: true, ..Assignment::default() });
-    assert!(state.requests(now).is_empty());
+    assert!(state.requests(0, now).is_empty());
     state.seek(&queue("t"), 7).expect("it is pulled");
-    assert!(state.requests(now).is_empty());
+    assert!(state.requests(0, now).is_empty());
     state.pause(&queue("t"), false);
-    assert_eq!(state.requests(now)[0].wanted.offset, 7);
+    assert_eq!(state.requests(0, now)[0].wanted.offset, 7);
     state.seek(&queue("t"), 9).expect("it is pulled");
-    assert_eq!(state.requests(now)[0].wanted.offset, 9);
+    assert_eq!(state.requests(0, now)[0].wanted.offset, 9);
 }
 
 #[test]
 fn an_offset_that_the_queue_does_not_have_stops_it_until_a_seek() {
     let (mut state, now) = pulled(4, Assignment { start: 5, ..Assignment::default() });
-    let first = state.requests(now);
+    let first = state.requests(0, now);
     state.answer(first[0].opaque, answer(21, (70, 70, 90), b"", "t", 5), now);
     let later = now + Duration::from_secs(60);
-    assert!(state.requests(later).is_empty());
-    let items = state.take(9);
+    assert!(state.requests(0, later).is_empty());
+    let items = state.take(9).0;
     assert!(
         matches!(&items[..], [Item::Fetched(f)] if f.status == PullStatus::OffsetIllegal && f.next_begin_offset == 70)
     );
     state.seek(&queue("t"), 70).expect("it is pulled");
-    assert_eq!(state.requests(later)[0].wanted.offset, 70);
+    assert_eq!(state.requests(0, later)[0].wanted.offset, 70);
 }
 
 #[test]
 fn a_refusal_is_told_once_and_asked_again_after_a_while() {
     let (mut state, now) = pulled(4, Assignment::default());
-    let first = state.requests(now);
+    let first = state.requests(0, now);
     whole(&mut state, &first, 1000, now);
-    let four = state.requests(now);
+    let four = state.requests(0, now);
     for request in &four {
         state.answer(request.opaque, Answer::failed(17, "topic[t] not exist"), now);
     }
-    assert!(state.requests(now).is_empty());
-    let items = state.take(9);
+    assert!(state.requests(0, now).is_empty());
+    let items = state.take(9).0;
     let told: Vec<_> = items.iter().filter(|i| matches!(i, Item::Fetched(f) if f.code == 17)).collect();
     assert_eq!(told.len(), 1);
     let later = now + Duration::from_secs(1);
-    assert_eq!(state.deadline(now), Some(Duration::from_secs(1)));
-    let mut again: Vec<_> = state.requests(later).iter().map(|r| r.wanted.offset).collect();
+    assert_eq!(state.deadline(0, now), Some(Duration::from_secs(1)));
+    let mut again: Vec<_> = state.requests(0, later).iter().map(|r| r.wanted.offset).collect();
     again.sort_unstable();
     assert_eq!(again, [32, 64, 96, 128]);
 }
@@ -421,12 +615,12 @@ fn a_refusal_is_told_once_and_asked_again_after_a_while() {
 fn a_queue_that_is_paused_or_removed_is_not_asked_for() {
     let (mut state, now) = pulled(4, Assignment::default());
     assert!(state.pause(&queue("t"), true));
-    assert!(state.requests(now).is_empty());
+    assert!(state.requests(0, now).is_empty());
     assert!(state.pause(&queue("t"), false));
-    let requests = state.requests(now);
+    let requests = state.requests(0, now);
     assert!(state.remove(&queue("t")).is_some());
     whole(&mut state, &requests, 100, now);
-    assert!(state.take(9).is_empty());
+    assert!(state.take(9).0.is_empty());
     assert!(!state.pause(&queue("t"), true));
     assert!(state.seek(&queue("t"), 0).is_none());
 }
@@ -434,39 +628,38 @@ fn a_queue_that_is_paused_or_removed_is_not_asked_for() {
 #[test]
 fn a_bounded_queue_says_when_it_ended_even_where_there_is_nothing_to_pull() {
     let (mut state, now) = pulled(4, Assignment { start: 7, end: Some(7), ..Assignment::default() });
-    assert!(state.requests(now).is_empty());
-    assert!(matches!(&state.take(9)[..], [Item::Fetched(f)] if f.is_end && f.next_begin_offset == 7));
+    assert!(state.requests(0, now).is_empty());
+    assert!(matches!(&state.take(9).0[..], [Item::Fetched(f)] if f.is_end && f.next_begin_offset == 7));
 }
 
 #[test]
 fn a_request_without_an_answer_is_told_and_sent_again() {
     let (mut state, now) = pulled(4, Assignment::default());
-    let first = state.requests(now);
+    let first = state.requests(0, now);
     let late = now + Duration::from_secs(30);
-    assert_eq!(state.expire(now), None);
-    assert_eq!(state.expire(late), Some(now));
-    assert!(matches!(&state.take(9)[..], [Item::Fetched(f)] if f.remark == "no answer to a pull in 30000 ms"));
-    let again = state.requests(late + Duration::from_secs(1));
+    assert_eq!(state.expire(0, now), None);
+    assert_eq!(state.expire(0, late), Some(now));
+    assert!(matches!(&state.take(9).0[..], [Item::Fetched(f)] if f.remark == "no answer to a pull in 30000 ms"));
+    let again = state.requests(0, late + Duration::from_secs(1));
     assert_eq!(again[0].wanted.offset, first[0].wanted.offset);
     whole(&mut state, &first, 50, late);
-    assert!(state.take(9).is_empty(), "the late answer is nobody's");
+    assert!(state.take(9).0.is_empty(), "the late answer is nobody's");
 }
 
 #[test]
 fn stretches_become_as_long_as_answers_are() {
     let (mut state, now) = pulled(4, Assignment::default());
-    let first = state.requests(now);
+    let first = state.requests(0, now);
     whole(&mut state, &first, 100_000, now);
     for _ in 0..20 {
-        for request in state.requests(now) {
+        for request in state.requests(0, now) {
             let end = request.wanted.offset + request.wanted.max_messages.min(8);
             let mut body = Vec::new();
             (request.wanted.offset..end).for_each(|offset| record("t", offset, &mut body));
             state.answer(request.opaque, answer(0, (end, 0, 100_000), &body, "t", request.wanted.offset), now);
         }
         state.take(1000);
-        state.release();
     }
-    let lengths: Vec<_> = state.requests(now).iter().map(|request| request.wanted.max_messages).collect();
+    let lengths: Vec<_> = state.requests(0, now).iter().map(|request| request.wanted.max_messages).collect();
     assert_eq!(lengths, [8; 4]);
 }

@@ -1,0 +1,1 @@
+"""Pulling, for every consumer: which queues, from which broker, and one pull at a time where that is what is wanted."""

@@ -1,0 +1,66 @@
+"""Chooses which of the brokers of a name is asked for a queue.
+
+Source: `PullAPIWrapper.recalculatePullFromWhichNode`, `pullKernelImpl`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from rmqfast.client.instance import ClientErrorCode, FoundBroker
+from rmqfast.errors import ClientError
+from rmqfast.message import MessageQueue
+from rmqfast.remoting.protocol.broker_data import MASTER_ID
+from rmqfast.remoting.protocol.subscription_data import SubscriptionData
+
+#: The first release whose brokers filter by SQL92: `V4_1_0_SNAPSHOT`.
+VERSION_WITH_SQL92 = 232
+
+
+class BrokerChoice:
+    """The master, until an answer suggests a slave; and back again.
+
+    Args:
+        find: The broker of a name and an id, as far as the route is known here.
+        update_route: Asks a name server where a topic is.
+    """
+
+    def __init__(self, find: Callable[[str, int], FoundBroker | None], update_route: Callable[[str], object]) -> None:
+        self._find, self.update_route = find, update_route
+        self._suggested: dict[MessageQueue, int] = {}
+
+    def suggest(self, queue: MessageQueue, broker_id: int) -> bool:
+        """An answer says which broker to ask next; whether that is another one."""
+        is_another = self._suggested.get(queue, MASTER_ID) != broker_id
+        if is_another:
+            self._suggested[queue] = broker_id
+        return is_another
+
+    def known(self, queue: MessageQueue) -> FoundBroker | None:
+        """The broker to ask, where its address is known."""
+        return self._find(queue.broker_name, self._suggested.get(queue, MASTER_ID))
+
+    def broker_of(self, queue: MessageQueue, subscription: SubscriptionData) -> FoundBroker:
+        """The broker to ask, after a look at the route where its address is not known.
+
+        Raises:
+            ClientError: Nobody knows it (10003), or it is too old for the expression.
+            RemotingError: No name server answers.
+        """
+        broker = self.known(queue)
+        if broker is None:
+            self.update_route(queue.topic)
+            broker = self.known(queue)
+        if broker is None:
+            raise ClientError(
+                f"The broker[{queue.broker_name}] not exist",
+                response_code=ClientErrorCode.BROKER_NOT_EXIST_EXCEPTION,
+                next_step=f"no broker of that name stands in the route of topic {queue.topic}: is it running?",
+            )
+        if not subscription.is_tag_type and broker.version < VERSION_WITH_SQL92:
+            raise ClientError(
+                f"The broker[{queue.broker_name}, {broker.version}] does not upgrade to support for filter message by "
+                f"{subscription.expression_type}",
+                next_step="its version is that of its last answer to a heartbeat, 0 where there was none",
+            )
+        return broker

@@ -1,0 +1,317 @@
+"""Keeps the queues of a consumer pulled: each from where it goes on, and from the broker that is to be asked for it.
+
+What is asked for when, and how much may be there, the native puller decides.
+
+Source: `PullMessageService`, `AssignedMessageQueue`, `DefaultLitePullConsumerImpl.PullTaskImpl`.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar
+
+from rmqfast._native import Fetched, FlowControl, Puller, PullerEvent
+from rmqfast.client.consumer.offset_store import NO_OFFSET
+from rmqfast.client.instance.namespaces import RETRY_PREFIX
+from rmqfast.client.pulling.broker_choice import BrokerChoice
+from rmqfast.errors import ChannelClosedError, RmqError, plain_remark
+from rmqfast.message import MessageQueue
+from rmqfast.remoting.protocol.subscription_data import SubscriptionData
+
+_log = logging.getLogger(__name__)
+
+#: Seconds until it is tried again to find out where a queue begins, and where its broker is.
+WITHOUT_OFFSET, WITHOUT_BROKER = 3.0, 1.0
+
+P = TypeVar("P")
+
+
+class Later(Protocol):
+    """Does work on a thread of its own, after some seconds."""
+
+    def later(self, delay: float, work: Callable[[], None]) -> object:
+        """Has work done once."""
+
+
+@dataclass(eq=False, slots=True)
+class PulledQueue(Generic[P]):
+    """A queue that is pulled. A seek makes another one: whoever still holds the old one changes nothing.
+
+    Attributes:
+        queue: The queue, its topic with its namespace.
+        process_queue: Where its messages go.
+        offset: Where its pulls begin; negative where that has to be looked up.
+        commit_offset: Where the group goes on, as far as is known; 0 where nothing is.
+        consume_offset: Where the application is; -1 where it got nothing yet.
+        is_paused: Whether nothing new is wanted of it for now.
+        epoch: The native puller's number of it; 0 before it is pulled.
+        address: Of the broker that is asked.
+    """
+
+    queue: MessageQueue
+    process_queue: P
+    offset: int = NO_OFFSET
+    commit_offset: int = 0
+    consume_offset: int = NO_OFFSET
+    is_paused: bool = False
+    epoch: int = 0
+    address: str = ""
+
+
+class PulledQueues(Generic[P]):
+    """The queues of a consumer, of which a native puller brings messages; threads may share it.
+
+    Args:
+        work: Does what may have to wait for a broker.
+        subscription: What is wanted of a topic; `None` where nothing is any more.
+        begin: Where a queue begins of which no offset is given; negative where nobody can tell now.
+    """
+
+    def __init__(
+        self,
+        work: Later,
+        *,
+        subscription: Callable[[str], SubscriptionData | None],
+        begin: Callable[[MessageQueue], int],
+    ) -> None:
+        self._work, self._subscription, self._begin_of = work, subscription, begin
+        # is held from what the puller is told to its being noted: what it brings meanwhile belongs to it
+        self._lock = threading.Lock()
+        self._queues: dict[MessageQueue, PulledQueue[P]] = {}
+        self._puller: Puller | None = None
+        self._is_suspended = False
+
+    def open(self, puller: Puller, brokers: BrokerChoice) -> None:
+        """Pulls from now on, those queues as well that were started before."""
+        with self._lock:
+            self._puller, self._brokers = puller, brokers
+            begun = list(self._queues.values())
+        for pulled in begun:
+            self._later(0.0, pulled)
+
+    def queues(self) -> list[PulledQueue[P]]:
+        """Those that it has, in their order."""
+        with self._lock:
+            return [self._queues[queue] for queue in sorted(self._queues)]
+
+    def get(self, queue: MessageQueue) -> PulledQueue[P] | None:
+        """One of them."""
+        return self._queues.get(queue)
+
+    @property
+    def backlog(self) -> int:
+        """Messages that came and nobody took."""
+        return self._puller.held[0] if self._puller is not None else 0
+
+    def start(self, pulled: PulledQueue[P]) -> None:
+        """Has a queue pulled; what was there of it is thrown away."""
+        with self._lock:
+            self._queues[pulled.queue] = pulled
+            is_open = self._puller is not None
+        if is_open:
+            self._later(0.0, pulled)
+
+    def stop(self, queues: Iterable[MessageQueue]) -> None:
+        """Has queues pulled no more; what is there of them is thrown away."""
+        for queue in queues:
+            with self._lock:
+                if self._queues.pop(queue, None) is not None and self._puller is not None:
+                    self._puller.remove(queue)
+
+    def seek(self, queue: MessageQueue, offset: int) -> bool:
+        """Goes on elsewhere; what is there of the queue is thrown away.
+
+        Returns:
+            Whether it has the queue.
+        """
+        with self._lock:
+            before = self._queues.get(queue)
+            if before is None:
+                return False
+            pulled = PulledQueue(queue, before.process_queue, offset, 0, offset, before.is_paused)
+            self._queues[queue] = pulled
+            epoch = None if self._puller is None else self._puller.seek(queue, offset)
+            if epoch is not None:
+                pulled.epoch, pulled.address = epoch, before.address
+                return True
+        self._later(0.0, pulled)
+        return True
+
+    def go_on_at(self, pulled: PulledQueue[P], offset: int) -> None:
+        """Pulls a queue from elsewhere, as its broker does not have the offset that was asked for."""
+        with self._lock:
+            epoch = self._puller.seek(pulled.queue, offset) if self._puller and self._is_current(pulled) else None
+            if epoch is not None:
+                pulled.epoch = epoch
+
+    def pause(self, queues: Iterable[MessageQueue], *, is_paused: bool) -> None:
+        """Wants nothing new of queues, or again; those that it does not have are passed over."""
+        with self._lock:
+            for queue in queues:
+                pulled = self._queues.get(queue)
+                if pulled is not None:
+                    pulled.is_paused = is_paused
+                    self._told_to_pause(pulled)
+
+    def suspend(self, *, is_suspended: bool) -> None:
+        """Wants nothing new of any queue, or again of those that are not paused."""
+        with self._lock:
+            self._is_suspended = is_suspended
+            for pulled in self._queues.values():
+                self._told_to_pause(pulled)
+
+    def subscribe(self, subscription: SubscriptionData) -> None:
+        """Wants other messages of a topic from now on."""
+        if self._puller is not None:
+            self._puller.subscribe(subscription.topic, **_wanted(subscription))
+
+    def give_back(self, fetched: Fetched) -> None:
+        """Has an answer taken once more, before all others."""
+        if self._puller is not None:
+            self._puller.give_back(fetched)
+
+    def take(self, timeout: float, *, max_items: int = 1) -> list[tuple[PulledQueue[P], Fetched]] | None:
+        """What answers say of the queues that it has, in their order.
+
+        Args:
+            timeout: How long to wait for the first one, in seconds.
+            max_items: So many at most.
+
+        Returns:
+            Queues and answers, maybe none although there are more; `None` where nothing came in time, or all is over.
+        """
+        try:
+            items = self._puller.take(timeout, max_items=max_items) if self._puller else []
+        except ChannelClosedError:
+            return None
+        taken = []
+        for item in items:
+            if not isinstance(item, Fetched):
+                self._note(item)
+            elif (pulled := self._noted(item)) is not None:
+                taken.append((pulled, item))
+        return taken if items else None
+
+    def close(self) -> None:
+        """Pulls no more; who waits in `take` waits no more."""
+        with self._lock:
+            self._queues.clear()
+        if self._puller is not None:
+            self._puller.close()
+
+    def _noted(self, fetched: Fetched) -> PulledQueue[P] | None:
+        """The queue that an answer is of, where it is of use."""
+        with self._lock:
+            pulled = self._queues.get(fetched.queue)
+        if pulled is None or pulled.epoch != fetched.epoch:
+            return None
+        if fetched.status == "FAILED":
+            level = logging.DEBUG if pulled.queue.topic.startswith(RETRY_PREFIX) else logging.WARNING
+            remark = plain_remark(fetched.remark)
+            _log.log(level, "a pull of %s failed, and is tried again: %s", pulled.queue, remark)
+            return None
+        if self._brokers.suggest(pulled.queue, fetched.suggested_broker_id):
+            self._work.later(0.0, lambda: self._move(pulled))
+        return pulled
+
+    def _note(self, item: PullerEvent | FlowControl) -> None:
+        if isinstance(item, FlowControl):
+            _log.warning(
+                "%s: not pulled, there are too many messages that are not done: %d of %d bytes, a span of %d offsets; "
+                "this has happened %d times",
+                *(item.queue, item.messages, item.size, item.span, item.times),
+            )
+        elif item.is_connected:
+            _log.debug("pulls are connected to %s", item.address)
+        else:
+            _log.warning("the connection of pulls is lost, and is tried again: %s", item.reason)
+            self._work.later(WITHOUT_BROKER, lambda: self._follow(item.address))
+
+    def _later(self, delay: float, pulled: PulledQueue[P]) -> None:
+        self._work.later(delay, lambda: self._begin(pulled))
+
+    def _is_current(self, pulled: PulledQueue[P]) -> bool:
+        return self._queues.get(pulled.queue) is pulled
+
+    def _begin(self, pulled: PulledQueue[P]) -> None:
+        queue = pulled.queue
+        subscription = self._subscription(queue.topic) if self._is_current(pulled) else None
+        if subscription is None:
+            return
+        try:
+            if pulled.offset < 0:
+                pulled.offset = self._begin_of(queue)
+        except RmqError as error:
+            _log.warning("nobody can tell where to begin in %s: %s", queue, error)
+        if pulled.offset < 0:
+            self._later(WITHOUT_OFFSET, pulled)
+            return
+        try:
+            broker = self._brokers.broker_of(queue, subscription)
+        except RmqError as error:
+            _log.warning("%s cannot be pulled now, and is tried again: %s", queue, error)
+            self._later(WITHOUT_BROKER, pulled)
+            return
+        with self._lock:
+            if self._puller is None or not self._is_current(pulled):
+                return
+            try:
+                pulled.epoch = self._puller.assign(
+                    queue,
+                    broker.address,
+                    pulled.offset,
+                    is_slave=broker.is_slave,
+                    paused=pulled.is_paused or self._is_suspended,
+                    commit_offset=pulled.commit_offset,
+                    **_wanted(subscription),
+                )
+            except ChannelClosedError:
+                return  # the consumer ends
+            pulled.address = broker.address
+
+    def _told_to_pause(self, pulled: PulledQueue[P]) -> None:
+        if self._puller is not None:
+            is_paused = pulled.is_paused or self._is_suspended
+            (self._puller.pause if is_paused else self._puller.resume)(pulled.queue)
+
+    def _move(self, pulled: PulledQueue[P]) -> None:
+        """Has a queue pulled from the broker that is to be asked now, if that is another one."""
+        broker = self._brokers.known(pulled.queue)
+        with self._lock:
+            if broker is None or pulled.address in {"", broker.address}:
+                return
+            if self._puller is None or not self._is_current(pulled):
+                return
+            pulled.address = broker.address
+            try:
+                self._puller.move_to(pulled.queue, broker.address, is_slave=broker.is_slave)
+            except ChannelClosedError:
+                return  # the consumer ends
+        _log.info("%s is pulled from %s", pulled.queue, broker.address)
+
+    def _follow(self, address: str) -> None:
+        """Has queues whose broker is lost pulled from where it is now.
+
+        Source: `MQClientInstance.findBrokerAddressInSubscribe`.
+        """
+        queues = [pulled for pulled in self.queues() if pulled.address == address]
+        for topic in {pulled.queue.topic for pulled in queues}:
+            try:
+                self._brokers.update_route(topic)
+            except RmqError as error:
+                _log.debug("the route of topic %s is not updated: %s", topic, error)
+        for pulled in queues:
+            self._move(pulled)
+
+
+def _wanted(subscription: SubscriptionData) -> dict[str, Any]:
+    is_tag = subscription.is_tag_type
+    return {
+        "expression": subscription.sub_string,
+        "expression_type": subscription.expression_type,
+        "sub_version": subscription.sub_version,
+        "tags": frozenset(subscription.tags_set) if is_tag and subscription.tags_set else None,
+    }
