@@ -825,6 +825,10 @@ class Puller:
         """Messages and bytes that were taken and are not done."""
 
     @property
+    def in_flight(self) -> int:
+        """Pulls without an answer."""
+
+    @property
     def full_times(self) -> int:
         """How often a queue was not asked for because too much was there."""
 

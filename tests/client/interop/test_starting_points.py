@@ -21,7 +21,7 @@ from rmqfast.remoting.protocol.consumer_running_info import ConsumerRunningInfo
 from tests.admin.members import online_members
 from tests.broker.interop.cluster import SCENARIO, Cluster, cluster_of
 from tests.client.instance.gate import Gate
-from tests.client.push.listening import impl_of
+from tests.client.push.listening import member_of
 
 from .scene import Seen, until
 
@@ -164,7 +164,7 @@ def test_a_queue_whose_broker_cannot_be_asked_is_taken_once_it_can(tmp_path: Pat
         with consumer:
             seen.wait(3)
             for _ in range(2):
-                impl_of(consumer).do_rebalance()  # further rounds do not take it, either
+                member_of(consumer).do_rebalance()  # further rounds do not take it, either
             assert {message.broker_name for message in seen.messages} == {"broker-a"}
             gate.up()
             seen.wait(5)

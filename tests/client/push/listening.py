@@ -11,7 +11,7 @@ from rmqfast._native import MessageView
 from rmqfast.client.instance import ClientConfig
 from rmqfast.client.producer import Producer
 from rmqfast.client.push import ConsumeConcurrentlyStatus, PushConsumer, PushTimings
-from rmqfast.client.push.push_consumer_impl import PushConsumerImpl
+from rmqfast.client.push.push_member import PushMember
 from rmqfast.errors import ClientError
 from tests.waiting import PATIENCE, until
 
@@ -24,7 +24,6 @@ SHORT = PushTimings(
     lock_retry=0.05,
     unlock_patience=0.02,
     unlock_delay=0.05,
-    suspended=0.01,
     reset=0.02,
 )
 #: No request fails because the machine is busy.
@@ -68,11 +67,11 @@ def consumer(cluster: EmbeddedCluster, group: str, listener: Any, *topics: str, 
     return made
 
 
-def impl_of(one: PushConsumer) -> PushConsumerImpl:
+def member_of(one: PushConsumer) -> PushMember:
     """What is behind a consumer that was started: the one way of the tests to what it does inside."""
-    impl = one._impl  # noqa: SLF001 - rounds of the rebalance and locks have no public face
-    assert impl is not None
-    return impl
+    member = one._member  # noqa: SLF001 - rounds of the rebalance and locks have no public face
+    assert member is not None
+    return member
 
 
 def position(one: PushConsumer, queue: MessageQueue) -> int:

@@ -86,18 +86,34 @@ def test_a_queue_that_was_cleared_knows_no_offset() -> None:
     assert queue.count == 0
 
 
-def test_pulls_and_locks_expire() -> None:
+def test_locks_expire() -> None:
     now = [1000.0]
     queue = ProcessQueue(clock=lambda: now[0])
-    queue.is_locked, queue.last_lock = True, now[0]
-    now[0] += 30
-    assert (queue.is_lock_expired, queue.is_pull_expired()) == (False, False)
-    now[0] += 1
-    assert (queue.is_lock_expired, queue.is_pull_expired()) == (True, False)
-    queue.is_locked, queue.last_lock = True, now[0]
-    assert not queue.is_lock_expired
-    now[0] += 90
-    assert queue.is_pull_expired()
+    expired = []
+    for seconds in (30, 1):
+        now[0] += seconds
+        expired.append(queue.is_lock_expired)
+    queue.last_lock = now[0]
+    assert [*expired, queue.is_lock_expired] == [False, True, False]
+
+
+def test_what_is_done_is_told_once_some_of_it_is_or_nothing_is_left() -> None:
+    queue = ProcessQueue()
+    (run,) = queue.put(messages(8) * 1, 800)
+    queue.remove(run, range(1, 5))
+    assert queue.take_freed() is None, "too little to ask for more"
+    queue.remove(run, [0, 5, 6])
+    assert queue.take_freed() is None
+    queue.remove(run, [7])
+    assert queue.take_freed() == (8, 800, 8)
+    queue.put([], 100)
+    queue.free(3, 10)
+    assert queue.take_freed() == (3, 110, 8), "what nobody wants is done at once"
+    queue = ProcessQueue()
+    (run,) = queue.put(messages(8)[:4], 40)
+    queue.put(messages(8)[:4], 40)
+    queue.remove(run, range(4))
+    assert queue.take_freed() == (8, 80, 4), "what was here already is done, too"
 
 
 def test_what_is_told_of_a_queue_has_the_names_and_milliseconds_of_java() -> None:

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from rmqfast import Admin, EmbeddedCluster, Message, MessageQueue
+from rmqfast import Admin, EmbeddedCluster, Message
 from rmqfast._native import MessageView
 from rmqfast.client.consumer.subscription_watcher import SubscriptionWatcher
 from rmqfast.client.producer import Producer
@@ -30,8 +30,8 @@ from .listening import (
     Seen,
     committed,
     consumer,
-    impl_of,
     is_there,
+    member_of,
     position,
     send,
     until_committed,
@@ -40,16 +40,14 @@ from .listening import (
 SUCCESS, LATER = ConsumeConcurrentlyStatus.CONSUME_SUCCESS, ConsumeConcurrentlyStatus.RECONSUME_LATER
 
 
-def until_next_turn(cluster: EmbeddedCluster, one: PushConsumer, queue: MessageQueue) -> None:
-    """Waits until a queue's turn to be pulled comes: the pull before has ended."""
-    process_queue = impl_of(one).rebalance.process_queues[queue]
-    before = process_queue.last_pull_timestamp
+def until_pulls_have_ended(cluster: EmbeddedCluster, one: PushConsumer) -> None:
+    """Waits until no pull of a consumer that is suspended is in flight."""
 
-    def has_come() -> bool:
+    def have_ended() -> bool:
         cluster.brokers[0].tables.data_plane.check_holds()  # by itself every five seconds
-        return process_queue.last_pull_timestamp > before
+        return member_of(one).queues.in_flight == 0
 
-    until(has_come)
+    until(have_ended)
 
 
 @pytest.mark.parametrize("batch", [1, 7, 32])
@@ -221,11 +219,10 @@ def test_a_suspended_consumer_pulls_nothing_until_it_is_resumed(cluster: Embedde
     with consumer(cluster, "g-suspended", seen, "suspended", pull_suspend_millis=1) as one:
         seen.wait(1)
         one.suspend()
-        until_next_turn(cluster, one, queue)
+        until_pulls_have_ended(cluster, one)
         producer.send(Message("suspended", b"1"), queue, PATIENCE)
-        until_next_turn(cluster, one, queue)
-        until_next_turn(cluster, one, queue)
-        assert impl_of(one).rebalance.process_queues[queue].queue_offset_max == 0, "the second one was not pulled"
+        assert member_of(one).queues.in_flight == 0
+        assert member_of(one).rebalance.process_queues[queue].queue_offset_max == 0, "the second one was not pulled"
         one.resume()
         seen.wait(2)
     assert seen.bodies == [b"0", b"1"]
@@ -264,7 +261,7 @@ def test_a_broker_resets_offsets(cluster: EmbeddedCluster, producer: Producer) -
     with one:
         seen.wait(3)
         until(lambda: position(one, queue) == 3)
-        impl_of(one).reset_offset("reset", {queue: 1})
+        member_of(one).reset_offset("reset", {queue: 1})
         seen.wait(5)
     assert sorted(seen.bodies[3:]) == [b"1", b"2"]
 
@@ -276,7 +273,7 @@ def test_what_it_does_is_told_in_javas_words(cluster: EmbeddedCluster, producer:
     with one:
         seen.wait(2)
         until(lambda: position(one, queue) == 2)
-        told = impl_of(one).consume_message_directly(seen.messages[0], "broker-a")
+        told = member_of(one).consume_message_directly(seen.messages[0], "broker-a")
         assert told["consumeResult"] == "CR_SUCCESS", "which changes nothing of what follows"
         info = one.running_info()
     properties = info["properties"]
@@ -296,7 +293,7 @@ def test_a_message_that_no_broker_takes_back_is_sent_anew(cluster: EmbeddedClust
     with consumer(cluster, "g-anew", seen, "anew") as one:
         seen.wait(1)
         sent = seen.messages[0]
-        assert SendBack(impl_of(one).instance, one.group, 16).send_back(sent, 0, "no such broker")
+        assert SendBack(member_of(one).instance, one.group, 16).send_back(sent, 0, "no such broker")
         seen.wait(2)
     again = seen.messages[1]
     assert (again.topic, again.body, again.tags, again.keys) == ("anew", b"0", "T", "k")
@@ -423,8 +420,7 @@ def test_offsets_may_be_set_and_queues_be_looked_at(cluster: EmbeddedCluster, pr
             one.fetch_subscribe_message_queues("unknown")
         until(lambda: [position(one, queue) for queue in queues] == [1, 1])
         one.suspend()  # a pull in flight would tell the broker, or note here, what was the offset before
-        for queue in queues:
-            until_next_turn(cluster, one, queue)
+        until_pulls_have_ended(cluster, one)
         one.update_consume_offset(queues[1], 0)
     until_committed(cluster, "g-set", "set", {0: 1, 1: 0})
     with pytest.raises(ClientError, match="The consumer is not in running status, SHUTDOWN_ALREADY"):

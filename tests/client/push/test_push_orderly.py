@@ -22,7 +22,7 @@ from rmqfast.client.push import ConsumeOrderlyContext, ConsumeOrderlyStatus
 from tests.torn import send_torn
 from tests.waiting import PATIENCE, until
 
-from .listening import PATIENT, Seen, consumer, impl_of, position, send, until_committed
+from .listening import PATIENT, Seen, consumer, member_of, position, send, until_committed
 
 SUCCESS, SUSPEND = ConsumeOrderlyStatus.SUCCESS, ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT
 COMMIT, ROLLBACK = ConsumeOrderlyStatus.COMMIT, ConsumeOrderlyStatus.ROLLBACK
@@ -183,7 +183,7 @@ def test_a_queue_that_a_listener_is_at_work_with_changes_hands_afterwards_or_sta
     with host, ExitStack() as guests_stay:
         assert began.wait(PATIENCE)
         guests_stay.enter_context(guest)
-        process_queue = impl_of(host).rebalance.process_queues[queues[1]]
+        process_queue = member_of(host).rebalance.process_queues[queues[1]]
         until(lambda: process_queue.try_unlock_times)
         assert queues[1] not in guest.running_info()["mqTable"], "its listener is at work"
         if not does_guest_stay:
@@ -202,5 +202,4 @@ def test_the_limit_of_a_topic_is_shared_out_among_its_queues(cluster: EmbeddedCl
     seen = Seen(lambda *_: SUCCESS)
     with consumer(cluster, "g-limited", seen, "limited", orderly=True, pull_threshold_for_topic=100) as one:
         seen.wait(1)
-        until(lambda: impl_of(one).thresholds.messages == 20, "there are four, and one of retries")
-    assert impl_of(one).thresholds.mebibytes == 100
+        until(lambda: member_of(one).queues.threshold == (20, 100 << 20), "there are four, and one of retries")

@@ -25,7 +25,7 @@ from tests.broker.interop.mqadmin import Admin
 from tests.interop.rocketmq import running
 from tests.waiting import PATIENCE, until
 
-from .listening import Seen, impl_of, is_there, send
+from .listening import Seen, is_there, member_of, send
 
 pytestmark = [pytest.mark.long, pytest.mark.soak, pytest.mark.timeout(600)]
 
@@ -55,7 +55,7 @@ def consumer(cluster: Cluster, group: str, listener: Any, topic: str, tags: str 
 
 def stored(one: PushConsumer, queue: MessageQueue) -> int | None:
     """A group's offset as the broker has it."""
-    instance = impl_of(one).instance
+    instance = member_of(one).instance
     address = instance.publish_address(queue.broker_name)
     assert address is not None
     return instance.api.query_consumer_offset(address, one.group, queue)
@@ -63,14 +63,14 @@ def stored(one: PushConsumer, queue: MessageQueue) -> int | None:
 
 def version(one: PushConsumer, topic: str) -> int:
     """Of a member's subscription, in milliseconds: brokers go by the newest."""
-    subscription = impl_of(one).subscription(topic)
+    subscription = member_of(one).subscription(topic)
     assert subscription is not None
     return subscription.sub_version
 
 
 def mine(one: PushConsumer, topic: str) -> set[int]:
     """The queues of a topic that a member has."""
-    return {queue.queue_id for queue in list(impl_of(one).rebalance.process_queues) if queue.topic == topic}
+    return {queue.queue_id for queue in list(member_of(one).rebalance.process_queues) if queue.topic == topic}
 
 
 @pytest.mark.parametrize(("length", "kept"), [(120, ["ours", "4.9.4", "5.3.3", "5.5.0"]), (248, ["5.3.3"]), (255, [])])
@@ -105,7 +105,7 @@ def test_members_with_other_tags_lose_what_the_other_one_wants(cluster: Cluster,
     with first, second:
         until(lambda: (mine(first, topic), mine(second, topic)) == ({0, 1}, {2, 3}))
         for one in (first, second):
-            impl_of(one).do_rebalance()  # waits for one that is under way, whose end makes a subscription newer
+            member_of(one).do_rebalance()  # waits for one that is under way, whose end makes a subscription newer
 
         def is_tag_b_newest() -> bool:
             second.subscribe(topic, "tagB")

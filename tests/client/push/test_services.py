@@ -130,7 +130,7 @@ class Scene:
             return answer(given, context)
 
         self.counters, self.hooks = ConsumeCounters(lambda: self.time.now), ConsumeHooks()
-        self.with_room: list[ProcessQueue] = []
+        self.done: list[ProcessQueue] = []
         self.service = kind(
             "g",
             listen,
@@ -142,7 +142,7 @@ class Scene:
             scheduler=self.time,
             clock=lambda: self.time.now,
             hooks=self.hooks,
-            on_room=self.with_room.append,
+            on_done=self.done.append,
         )
         self.service._workers = Now(self.service.run)  # noqa: SLF001 - what is submitted runs at once
 
@@ -175,7 +175,7 @@ def test_batches_are_cut_and_offsets_only_grow() -> None:
     scene, process_queue = concurrently(lambda *_: SUCCESS, 8, consume_message_batch_max_size=3)
     assert [[offset for offset, _ in call] for call in scene.calls] == [[0, 1, 2], [3, 4, 5], [6, 7]]
     assert scene.offsets.updates == [(3, True), (6, True), (8, True)]
-    assert (process_queue.count, scene.with_room) == (0, [])
+    assert (process_queue.count, scene.done) == (0, [process_queue] * 3)
     status = scene.counters.status("t")
     assert (status["consumeOKTPS"], status["consumeFailedMsgs"]) == (8 / 60, 0)
 
@@ -227,14 +227,6 @@ def test_what_no_broker_takes_is_consumed_here_again_and_holds_the_offset() -> N
     assert scene.calls[3] == [(0, 2), (1, 2)]
     assert scene.offsets.updates[-1] == (4, True)
     assert process_queue.count == 0
-
-
-def test_a_queue_whose_pulls_wait_for_room_is_told_of_when_messages_are_done() -> None:
-    scene = Scene(ConsumeMessageConcurrentlyService, lambda *_: SUCCESS, consume_message_batch_max_size=2)
-    process_queue = ProcessQueue()
-    process_queue.is_parked = True
-    scene.service.submit(process_queue.put(messages(8)[:4]), process_queue, QUEUE)
-    assert scene.with_room == [process_queue] * 2
 
 
 def test_a_broadcast_drops_what_was_consumed_in_vain() -> None:

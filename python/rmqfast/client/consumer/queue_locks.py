@@ -9,7 +9,7 @@ import logging
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
 from rmqfast.client.instance import ClientInstance
@@ -39,10 +39,14 @@ class QueueLocks:
         instance: What brokers are asked by.
         group: The group.
         process_queues: The queues that this member has.
+
+    Attributes:
+        on_changed: Is called with a queue that is locked from now on, or not any more.
     """
 
     def __init__(self, instance: ClientInstance, group: str, process_queues: Mapping[MessageQueue, Lockable]) -> None:
         self._instance, self._group, self._process_queues = instance, group, process_queues
+        self.on_changed: Callable[[MessageQueue], object] = lambda _queue: None
         self._given_up: set[MessageQueue] = set()
         self._unlocked_here: set[MessageQueue] = set()
         # is held until an unlock is sent: the lock that follows is behind it
@@ -114,7 +118,8 @@ class QueueLocks:
             return
         if is_locked != process_queue.is_locked:
             _log.info("group %s: %s is %s", self._group, queue, "locked" if is_locked else "not locked any more")
-        process_queue.is_locked = is_locked
+            process_queue.is_locked = is_locked
+            self.on_changed(queue)
         if is_locked:
             process_queue.last_lock = time.monotonic()
 

@@ -58,13 +58,11 @@ class PullRequest(Generic[Q]):
         queue: The queue.
         process_queue: Where messages go.
         next_offset: Where to pull.
-        was_locked: Whether an orderly consumer has looked up where to begin, after it got the lock.
     """
 
     queue: MessageQueue
     process_queue: Q
     next_offset: int
-    was_locked: bool = False
 
 
 class Rebalance(ABC, Generic[Q]):

@@ -68,6 +68,10 @@ class PulledQueues(Generic[P]):
         work: Does what may have to wait for a broker.
         subscription: What is wanted of a topic; `None` where nothing is any more.
         begin: Where a queue begins of which no offset is given; negative where nobody can tell now.
+
+    Attributes:
+        is_closed: Whether it pulls no more.
+        threshold: Messages and bytes that `set_threshold` was given last; `None` where the puller has its first ones.
     """
 
     def __init__(
@@ -82,7 +86,8 @@ class PulledQueues(Generic[P]):
         self._lock = threading.Lock()
         self._queues: dict[MessageQueue, PulledQueue[P]] = {}
         self._puller: Puller | None = None
-        self._is_suspended = False
+        self._is_suspended = self.is_closed = False
+        self.threshold: tuple[int, int] | None = None
 
     def open(self, puller: Puller, brokers: BrokerChoice) -> None:
         """Pulls from now on, those queues as well that were started before."""
@@ -105,6 +110,11 @@ class PulledQueues(Generic[P]):
     def backlog(self) -> int:
         """Messages that came and nobody took."""
         return self._puller.held[0] if self._puller is not None else 0
+
+    @property
+    def in_flight(self) -> int:
+        """Pulls without an answer."""
+        return self._puller.in_flight if self._puller is not None else 0
 
     def start(self, pulled: PulledQueue[P]) -> None:
         """Has a queue pulled; what was there of it is thrown away."""
@@ -168,6 +178,17 @@ class PulledQueues(Generic[P]):
         if self._puller is not None:
             self._puller.subscribe(subscription.topic, **_wanted(subscription))
 
+    def set_threshold(self, messages: int, size: int) -> None:
+        """Has each queue asked for no more where so many messages, or bytes of them, are there."""
+        self.threshold = messages, size
+        if self._puller is not None:
+            self._puller.set_threshold(messages, size)
+
+    def done(self, epoch: int, messages: int, size: int, position: int) -> None:
+        """Messages that were taken count no more; as `Puller.done`."""
+        if self._puller is not None:
+            self._puller.done(epoch, messages, size, position)
+
     def give_back(self, fetched: Fetched) -> None:
         """Has an answer taken once more, before all others."""
         if self._puller is not None:
@@ -198,6 +219,7 @@ class PulledQueues(Generic[P]):
     def close(self) -> None:
         """Pulls no more; who waits in `take` waits no more."""
         with self._lock:
+            self.is_closed = True
             self._queues.clear()
         if self._puller is not None:
             self._puller.close()

@@ -159,8 +159,7 @@ class ConsumeMessageConcurrentlyService(ConsumeService):
             offset = process_queue.remove(request.run, done)
             if offset >= 0 and not process_queue.is_dropped:
                 self._offsets.update_offset(request.queue, offset, increase_only=True)
-        if process_queue.is_parked:
-            self._on_room(process_queue)
+        self._on_done(process_queue)
 
     def clean_expired(self, process_queue: ProcessQueue, queue: MessageQueue) -> None:
         """Gives messages back with which a listener takes too long, as long as they keep the offset from going on.
@@ -182,6 +181,7 @@ class ConsumeMessageConcurrentlyService(ConsumeService):
                 return
             if process_queue.first() == first:
                 process_queue.remove(run, [index])
+                self._on_done(process_queue)
 
     def clean_all(self, process_queues: Mapping[MessageQueue, ProcessQueue]) -> None:
         """Does `clean_expired` for all queues, on a thread of its own, where any listener takes too long."""

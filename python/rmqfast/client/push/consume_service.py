@@ -60,7 +60,7 @@ class ConsumeService(ABC):
         scheduler: Does things later.
         namespace: Is taken from the topics that a listener sees.
         clock: Seconds that never go back.
-        on_room: Is told of a queue of which messages are done.
+        on_done: Takes a queue of which messages are done.
         hooks: Are told of each call of the listener.
     """
 
@@ -77,12 +77,12 @@ class ConsumeService(ABC):
         scheduler: Later,
         namespace: str = "",
         clock: Callable[[], float] = time.monotonic,
-        on_room: Callable[[ProcessQueue], object] = lambda _: None,
+        on_done: Callable[[ProcessQueue], object] = lambda _: None,
         hooks: ConsumeHooks | None = None,
     ) -> None:
         self._group, self._listener, self._options, self._timings = group, listener, options, timings
         self._offsets, self._send_back, self._counters, self._scheduler = offsets, send_back, counters, scheduler
-        self._namespace, self._clock, self._on_room = namespace, clock, on_room
+        self._namespace, self._clock, self._on_done = namespace, clock, on_done
         self._retry_topic = RETRY_PREFIX + group
         # hooks without any are false, and may get some while the consumer runs
         self._hooks = ConsumeHooks() if hooks is None else hooks

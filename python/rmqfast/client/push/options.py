@@ -22,8 +22,6 @@ class PushTimings:
     """What a push consumer waits for, in seconds, as Java's has it; tests have less patience.
 
     Attributes:
-        flow_control: Until a queue is looked at again that has too many messages; sooner where they are consumed.
-        suspended: Until a suspended consumer is looked at again.
         illegal_offset: After an offset outside of a queue, until it is given up and taken anew.
         resubmit: Until messages are consumed once more that no broker took back.
         lock_interval: Between confirmations of the locks of queues.
@@ -35,8 +33,6 @@ class PushTimings:
         reset: How long nothing is consumed before offsets are reset.
     """
 
-    flow_control: float = 0.05
-    suspended: float = 1.0
     illegal_offset: float = 10.0
     resubmit: float = 5.0
     lock_interval: float = 20.0

@@ -37,6 +37,7 @@ class OrderlyProcessQueue(ProcessQueue):
     def put(self, messages: Sequence[MessageView], size: int = 0) -> list[MessageRun]:
         """Takes messages, as `ProcessQueue.put`; nothing is returned as they are taken by `take`."""
         if not messages:
+            self.free(0, size)
             return []
         share = size // len(messages)
         with self._lock:
@@ -47,6 +48,8 @@ class OrderlyProcessQueue(ProcessQueue):
                 there = set(map(_offset, self._waiting)) | self._taken.keys()
                 new = [message for message in messages if message.queue_offset not in there]
                 self._waiting = deque(sorted([*self._waiting, *new], key=_offset))
+            self._freed_count += len(messages) - len(new)
+            self._freed_size += size - share * len(new)
             if not new:
                 return []
             self.queue_offset_max = new[-1].queue_offset
@@ -89,8 +92,11 @@ class OrderlyProcessQueue(ProcessQueue):
             if not self._taken:
                 return -1
             next_offset = max(self._taken) + 1
+            size = sum([self._sizes.pop(offset, 0) for offset in self._taken])
             self._count -= len(self._taken)
-            self._size -= sum([self._sizes.pop(offset, 0) for offset in self._taken])
+            self._size -= size
+            self._freed_count += len(self._taken)
+            self._freed_size += size
             self._taken.clear()
             return next_offset
 
@@ -116,6 +122,9 @@ class OrderlyProcessQueue(ProcessQueue):
         Source: `ProcessQueue.hasTempMessage`.
         """
         return bool(self._waiting)
+
+    def _position(self) -> int:
+        return 0  # what is consumed in order may be as far apart as it likes, and its pulls commit nothing
 
     def offsets(self) -> tuple[int, int]:
         """The first and the last offset of those that wait; 0 and 0 where there is none."""

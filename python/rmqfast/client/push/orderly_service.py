@@ -169,8 +169,7 @@ class ConsumeMessageOrderlyService(ConsumeService):
             offset = process_queue.commit()
         if offset >= 0:
             self._offsets.update_offset(request.queue, offset)
-        if process_queue.is_parked:
-            self._on_room(process_queue)
+        self._on_done(process_queue)
         if not goes_on:
             self._again_later(request, self._suspended(context))
         return goes_on

@@ -14,8 +14,8 @@ from typing import Any
 from rmqfast._native import MessageView
 from rmqfast.client.push.message_run import MessageRun
 
-#: Seconds without a pull after which something must be wrong (`rocketmq.client.pull.pullMaxIdleTime`).
-PULL_MAX_IDLE_TIME = 120.0
+#: Fewer messages that are done are noted together with the next ones.
+_FEW = 8
 #: Seconds for which the broker's answer to a lock counts (`rocketmq.client.rebalance.lockMaxLiveTime`).
 LOCK_MAX_LIVE_TIME = 30.0
 
@@ -33,10 +33,10 @@ class ProcessQueue:
         is_dropped: Whether the queue is not this client's any more: what is done now has no effect.
         is_locked: Whether the broker has locked the queue for this client.
         last_lock: When it said so, by `clock`.
-        last_pull_timestamp: When the last pull began, by `clock`.
+        last_pull_timestamp: When the last pull was answered, by `clock`.
         last_consume_timestamp: When messages were done last, in seconds since 1970.
         is_leaving: Whether it could not be given up yet, and is to be taken anew if it is this client's again.
-        is_parked: Whether its next pull waits until messages are done.
+        epoch: The native puller's number of the queue; 0 before messages came.
         try_unlock_times: How often the lock could not be given up because a listener was at work.
         consume_lock: Is held while messages are consumed in order.
         commit_lock: Is held from messages being done until the offset is noted: the last one noted is the greatest.
@@ -51,9 +51,9 @@ class ProcessQueue:
         self._clock, self._wall_clock = clock, wall_clock
         self._lock = threading.Lock()
         self._runs: deque[MessageRun] = deque()
-        self._count = self._size = 0
+        self._count = self._size = self._freed_count = self._freed_size = self.epoch = 0
         self.queue_offset_max = -1
-        self.is_dropped = self.is_leaving = self.is_locked = self.is_parked = False
+        self.is_dropped = self.is_leaving = self.is_locked = False
         self.last_lock = self.last_pull_timestamp = clock()
         self.last_consume_timestamp = wall_clock()
         self.try_unlock_times = 0
@@ -79,8 +79,8 @@ class ProcessQueue:
         return last - first
 
     def is_pull_expired(self) -> bool:
-        """Whether there was no pull for two minutes, or there will be none."""
-        return self.is_leaving or self._clock() - self.last_pull_timestamp > PULL_MAX_IDLE_TIME
+        """Whether there will be no pull any more. Java's looks at the time as well, as its pulls may get lost."""
+        return self.is_leaving
 
     @property
     def is_lock_expired(self) -> bool:
@@ -100,6 +100,7 @@ class ProcessQueue:
         Source: `ProcessQueue.putMessage`.
         """
         if not messages:
+            self.free(0, size)
             return []
         last = messages[-1].queue_offset
         with self._lock:
@@ -109,8 +110,11 @@ class ProcessQueue:
                 new = [run]
             else:
                 new = self._insert(messages, size)
-            self._count += sum([run.left for run in new])
-            self._size += sum([run.size for run in new])
+            count, kept = sum([run.left for run in new]), sum([run.size for run in new])
+            self._count += count
+            self._size += kept
+            self._freed_count += len(messages) - count
+            self._freed_size += size - kept
             if new:
                 self.queue_offset_max = last
         return new
@@ -133,15 +137,40 @@ class ProcessQueue:
             runs = self._runs
             if not runs:
                 return -1
-            self._count -= run.finish(indexes)
+            done = run.finish(indexes)
+            self._count -= done
+            self._freed_count += done
             if not run.left:
                 self._size -= run.size
+                self._freed_size += run.size
                 run.size = 0
                 while runs and not runs[0].left:
                     runs.popleft()
                 while runs and not runs[-1].left:
                     runs.pop()
             return runs[0].first_offset if runs else self.queue_offset_max + 1
+
+    def free(self, count: int, size: int) -> None:
+        """Messages that came are nothing to be done with: nobody wants them, or they were here."""
+        with self._lock:
+            self._freed_count += count
+            self._freed_size += size
+
+    def take_freed(self) -> tuple[int, int, int] | None:
+        """Messages and bytes that are done since the last call, and where the group goes on.
+
+        Returns:
+            `None` while there are so few that it does not pay to ask for more.
+        """
+        if self._freed_count < _FEW and self._count:
+            return None
+        with self._lock:
+            freed = self._freed_count, self._freed_size, self._position()
+            self._freed_count = self._freed_size = 0
+        return freed
+
+    def _position(self) -> int:
+        return self._runs[0].first_offset if self._runs else self.queue_offset_max + 1
 
     def offsets(self) -> tuple[int, int]:
         """The first and the last offset that is not done; 0 and 0 where there is none."""

@@ -23,7 +23,7 @@ from rmqfast.client.instance.validators import check_consumer_group
 from rmqfast.client.producer import Producer
 from rmqfast.client.push.consume_status import ConcurrentListener, OrderlyListener, is_in_order
 from rmqfast.client.push.options import PushOptions, PushTimings
-from rmqfast.client.push.push_consumer_impl import PushConsumerImpl
+from rmqfast.client.push.push_member import PushMember
 from rmqfast.client.trace import AsyncTraceDispatcher
 from rmqfast.errors import ArgumentError, ClientError, ForkError, RmqError
 from rmqfast.message import MessageQueue
@@ -108,7 +108,7 @@ class PushConsumer:
             self._trace = AsyncTraceDispatcher(group, "CONSUME", customized_trace_topic)
             self.hooks.add(ConsumeTraceHook(self._trace))
         self._state, self._lock, self._pid = "CREATE_JUST", threading.Lock(), os.getpid()
-        self._impl: PushConsumerImpl | None = None
+        self._member: PushMember | None = None
 
     @property
     def group(self) -> str:
@@ -146,8 +146,8 @@ class PushConsumer:
         except RmqError as error:
             raise ClientError("subscription exception", next_step=f"{topic!r}, {expression!r}: {error}") from error
         self._wanted[wrapped] = subscription
-        if self._impl is not None and self._impl.is_running:
-            self._impl.subscribe(subscription)
+        if self._member is not None and self._member.is_running:
+            self._member.subscribe(subscription)
 
     def unsubscribe(self, topic: str) -> None:
         """Wants no messages of a topic any more: its queues are given up at the next rebalance.
@@ -156,8 +156,8 @@ class PushConsumer:
         """
         wrapped = wrap(self._config.namespace, topic)
         self._wanted.pop(wrapped, None)
-        if self._impl is not None:
-            self._impl.unsubscribe(wrapped)
+        if self._member is not None:
+            self._member.unsubscribe(wrapped)
 
     def register_message_listener(
         self, listener: ConcurrentListener | OrderlyListener, *, orderly: bool | None = None
@@ -213,7 +213,7 @@ class PushConsumer:
             instance = ClientInstance.of(config, config.client_id())
             self._state = "START_FAILED"
             try:
-                self._impl = PushConsumerImpl(
+                self._member = PushMember(
                     instance,
                     self.group,
                     listener,
@@ -224,7 +224,7 @@ class PushConsumer:
                     hooks=self.hooks,
                     filters=self._filters,
                 )
-                self._impl.start()
+                self._member.start()
             except BaseException:
                 instance.release()
                 raise
@@ -241,13 +241,13 @@ class PushConsumer:
         Source: `DefaultMQPushConsumerImpl.shutdown`.
         """
         with self._lock:
-            if self._state != "RUNNING" or self._impl is None or os.getpid() != self._pid:
+            if self._state != "RUNNING" or self._member is None or os.getpid() != self._pid:
                 return
             self._state = "SHUTDOWN_ALREADY"
-        self._impl.shutdown()
+        self._member.shutdown()
         if self._trace is not None:
             self._trace.shutdown()
-        self._impl.instance.release()
+        self._member.instance.release()
         _log.info("the consumer [%s] shutdown OK", self.group)
 
     def suspend(self) -> None:
@@ -293,10 +293,10 @@ class PushConsumer:
 
         Source: `DefaultMQPushConsumerImpl.fetchSubscribeMessageQueues`.
         """
-        impl, wrapped = self._running(), wrap(self._config.namespace, topic)
-        if impl.is_subscribe_topic_need_update(wrapped):
-            impl.instance.update_route(wrapped)
-        queues = impl.rebalance.subscribe_info.get(wrapped)
+        member, wrapped = self._running(), wrap(self._config.namespace, topic)
+        if member.is_subscribe_topic_need_update(wrapped):
+            member.instance.update_route(wrapped)
+        queues = member.rebalance.subscribe_info.get(wrapped)
         if queues is None:
             raise ClientError(
                 f"The topic[{topic}] not exist", next_step="is it subscribed to, and does a broker have it?"
@@ -318,19 +318,19 @@ class PushConsumer:
     def __exit__(self, *_: object) -> None:
         self.shutdown()
 
-    def _running(self) -> PushConsumerImpl:
+    def _running(self) -> PushMember:
         # the listener is called, and may use the consumer, before start() is over
-        impl = self._begun()
-        if not impl.is_running:
+        member = self._begun()
+        if not member.is_running:
             raise self._not_running()
-        return impl
+        return member
 
-    def _begun(self) -> PushConsumerImpl:
+    def _begun(self) -> PushMember:
         if os.getpid() != self._pid:
             raise ForkError(f"the consumer [{self.group}] is that of a parent process: make another one in this one")
-        if self._impl is None:
+        if self._member is None:
             raise self._not_running()
-        return self._impl
+        return self._member
 
     def _not_running(self) -> ClientError:
         return ClientError(f"The consumer is not in running status, {self._state}", next_step="start it first")

@@ -20,9 +20,9 @@ from rmqfast.client.consumer import (
 )
 from rmqfast.client.consumer.strategies import AllocateMessageQueueAveragely
 from rmqfast.client.instance import ClientInstance, ConsumeType
+from rmqfast.client.pulling.pulled_queues import Later, PulledQueue, PulledQueues
 from rmqfast.client.push.options import PushOptions, PushTimings
 from rmqfast.client.push.process_queue import ProcessQueue
-from rmqfast.client.push.pull_service import PullMessageService, Thresholds
 from rmqfast.errors import ClientError
 from rmqfast.message import MessageQueue
 
@@ -40,8 +40,8 @@ class RebalancePush(Rebalance[ProcessQueue]):
         options: How to consume.
         timings: What to wait for.
         offsets: Where offsets are kept.
-        pulls: Pulls queues.
-        thresholds: Are set anew where topics have limits.
+        queues: Are pulled.
+        work: Does what may have to wait for a broker.
         make: Makes a process queue.
         in_order: Whether queues have to be locked to be consumed.
         wall_clock: Seconds since 1970.
@@ -57,17 +57,18 @@ class RebalancePush(Rebalance[ProcessQueue]):
         options: PushOptions,
         timings: PushTimings,
         offsets: OffsetStore,
-        pulls: PullMessageService,
-        thresholds: Thresholds,
+        queues: PulledQueues[ProcessQueue],
+        work: Later,
         make: Callable[[], ProcessQueue],
         in_order: bool,
         wall_clock: Callable[[], float] = time.time,
     ) -> None:
         strategy = options.allocate_strategy or AllocateMessageQueueAveragely()
         super().__init__(instance, group, options.message_model, strategy, offsets)
-        self._options, self._timings, self._pulls = options, timings, pulls
+        self._options, self._timings, self._queues, self._work = options, timings, queues, work
         self._dispatched: list[PullRequest[ProcessQueue]] = []
-        self._thresholds, self._make, self._in_order, self._wall_clock = thresholds, make, in_order, wall_clock
+        self._make, self._in_order, self._wall_clock = make, in_order, wall_clock
+        self.locks.on_changed = self._lock_changed
 
     @property
     def consume_type(self) -> ConsumeType:
@@ -97,6 +98,7 @@ class RebalancePush(Rebalance[ProcessQueue]):
 
         Source: `RebalancePushImpl.removeUnnecessaryMessageQueue`.
         """
+        self._queues.stop([queue])
         if not self._in_order:
             self._store(queue)
             return True
@@ -141,20 +143,34 @@ class RebalancePush(Rebalance[ProcessQueue]):
             # newer than before although a clock may have been set back, or brokers would go on with the older one
             version = max(int(self._wall_clock() * 1000), subscription.sub_version + 1)
             self.subscriptions[topic] = replace(subscription, sub_version=version)
-        count = len(self.process_queues)
+        options, count = self._options, len(self.process_queues)
         if count:
-            options, thresholds = self._options, self._thresholds
+            messages, mebibytes = options.pull_threshold_for_queue, options.pull_threshold_size_for_queue
             if options.pull_threshold_for_topic != -1:
-                thresholds.messages = max(1, options.pull_threshold_for_topic // count)
+                messages = max(1, options.pull_threshold_for_topic // count)
             if options.pull_threshold_size_for_topic != -1:
-                thresholds.mebibytes = max(1, options.pull_threshold_size_for_topic // count)
+                mebibytes = max(1, options.pull_threshold_size_for_topic // count)
+            self._queues.set_threshold(messages, mebibytes << 20)
         _log.info("group %s: of %d queues of %s, %d are consumed here", self.group, len(all_queues), topic, len(mine))
         try:
             self.instance.send_heartbeats()
         finally:
+            if subscription is not None:
+                self._queues.subscribe(self.subscriptions.get(topic, subscription))
             dispatched, self._dispatched = self._dispatched, []
             for request in dispatched:
-                self._pulls.submit(request)
+                queue, process_queue = request.queue, request.process_queue
+                known = int(self.offset_store.read_offset(queue, ReadOffsetType.READ_FROM_MEMORY))
+                is_paused = self._in_order and not process_queue.is_locked
+                self._queues.start(
+                    PulledQueue(queue, process_queue, request.next_offset, max(0, known), is_paused=is_paused)
+                )
+
+    def _lock_changed(self, queue: MessageQueue) -> None:
+        """A queue is pulled while it is locked; Java's looks at each pull."""
+        process_queue = self.process_queues.get(queue)
+        if process_queue is not None:
+            self._queues.pause([queue], is_paused=not process_queue.is_locked)
 
     def _store(self, queue: MessageQueue) -> None:
         self.offset_store.persist(queue)
@@ -167,7 +183,7 @@ class RebalancePush(Rebalance[ProcessQueue]):
         """
         if process_queue.count:
             self.locks.give_up(queue)
-            self._pulls.later(self._timings.unlock_delay, lambda: self.locks.unlock_given_up(queue))
+            self._work.later(self._timings.unlock_delay, lambda: self.locks.unlock_given_up(queue))
         else:
             self.locks.unlock(queue)
 

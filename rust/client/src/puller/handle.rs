@@ -142,6 +142,11 @@ impl Puller {
         (state.held(), state.in_hand())
     }
 
+    /// As [`State::in_flight`].
+    pub fn in_flight(&self) -> usize {
+        self.shared.lock().in_flight()
+    }
+
     /// As [`State::full_times`].
     pub fn full_times(&self) -> u64 {
         self.shared.lock().full_times()

@@ -368,6 +368,11 @@ impl State {
         wanted == 0 || is_idle() || self.ready.len() >= max || ready() >= wanted
     }
 
+    /// Requests without an answer.
+    pub fn in_flight(&self) -> usize {
+        self.in_flight.len()
+    }
+
     /// What nobody took yet, of all queues.
     pub fn held(&self) -> Volume {
         self.held

@@ -198,6 +198,11 @@ impl Puller {
     }
 
     #[getter]
+    fn in_flight(&self) -> usize {
+        self.inner.in_flight()
+    }
+
+    #[getter]
     fn full_times(&self) -> u64 {
         self.inner.full_times()
     }

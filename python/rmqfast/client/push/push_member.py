@@ -1,4 +1,4 @@
-"""What a push consumer does for its client instance and its pulls.
+"""A push consumer while it runs: a member of its group, for its client instance and its pulls.
 
 Source: `DefaultMQPushConsumerImpl`.
 """
@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from rmqfast._native import MessageView
+from rmqfast._native import Fetched, MessageView
 from rmqfast.client.consumer import (
     LocalFileOffsetStore,
     OffsetStore,
@@ -20,19 +20,22 @@ from rmqfast.client.consumer import (
     build_subscription_data,
 )
 from rmqfast.client.consumer.consume_hook import ConsumeHooks
-from rmqfast.client.consumer.filter_hook import FilterHooks
-from rmqfast.client.consumer.pull_api import PullApi, PullResult
+from rmqfast.client.consumer.filter_hook import FilterContext, FilterHooks
 from rmqfast.client.consumer.subscription_watcher import SubscriptionWatcher
 from rmqfast.client.instance import ClientInstance, ConsumeType, Handle, MessageModel
-from rmqfast.client.instance.namespaces import RETRY_PREFIX
+from rmqfast.client.instance.exits import EXITS
+from rmqfast.client.instance.namespaces import RETRY_PREFIX, unwrap
 from rmqfast.client.instance.validators import MAX_TOPIC
+from rmqfast.client.pulling.broker_choice import BrokerChoice
+from rmqfast.client.pulling.pulled_queues import PulledQueues
+from rmqfast.client.pulling.task_threads import TaskThreads
 from rmqfast.client.push.concurrently_service import ConsumeMessageConcurrentlyService
 from rmqfast.client.push.consume_service import ConsumeService
 from rmqfast.client.push.counters import ConsumeCounters
 from rmqfast.client.push.options import PushOptions, PushTimings
 from rmqfast.client.push.orderly_service import ConsumeMessageOrderlyService
 from rmqfast.client.push.process_queue import ProcessQueue
-from rmqfast.client.push.pull_service import PullMessageService, Thresholds
+from rmqfast.client.push.pull_message_service import PullMessageService, make_puller
 from rmqfast.client.push.rebalance_push import RebalancePush
 from rmqfast.client.push.send_back import DEFAULT_MAX_RECONSUME_TIMES, SendBack
 from rmqfast.message import MessageQueue
@@ -46,12 +49,14 @@ _LONG_RETRY_TOPIC = (
     "Take a name of up to %d characters"
 )
 
-#: How long a shutdown waits for a rebalance that is under way, in seconds.
-_REBALANCE_PATIENCE = 5.0
+#: How long a shutdown waits for a rebalance that has begun, and for its threads, in seconds.
+_REBALANCE_PATIENCE, _THREADS_PATIENCE = 5.0, 1.0
+#: Threads that do what may have to wait for a broker, at most.
+_THREADS = 4
 
 
-class PushConsumerImpl:
-    """A push consumer while it runs: a `ConsumerInner`, and what pulls want of it.
+class PushMember:
+    """A push consumer while it runs: a `ConsumerInner`, who takes what pulls bring.
 
     Args:
         instance: What it shares with other clients.
@@ -84,17 +89,14 @@ class PushConsumerImpl:
         self._is_started = self.is_suspended = False
         self._is_listener_in_order = in_order
         self.is_in_order = in_order and options.is_clustering
-        self.counters, self.thresholds = ConsumeCounters(), Thresholds(options)
+        self._filters = filters
+        self.counters = ConsumeCounters()
         self.offsets: OffsetStore = options.offset_store or _offset_store(instance, group, options)
-        self.pulls = PullMessageService(
-            self,
-            PullApi(instance, group, filters),
-            options=options,
-            timings=timings,
-            counters=self.counters,
-            scheduler=instance.scheduler,
-            thresholds=self.thresholds,
+        self._work = TaskThreads(f"rmqfast-push-{group}", _THREADS)
+        self.queues: PulledQueues[ProcessQueue] = PulledQueues(
+            self._work, subscription=self.subscription, begin=self.compute_pull_from_where
         )
+        self.pulls = PullMessageService(self, self.queues, self.counters)
         self.service = self._make_service(listener, hooks)
         self.rebalance = RebalancePush(
             instance,
@@ -102,8 +104,8 @@ class PushConsumerImpl:
             options=options,
             timings=timings,
             offsets=self.offsets,
-            pulls=self.pulls,
-            thresholds=self.thresholds,
+            queues=self.queues,
+            work=self._work,
             make=self.service.new_process_queue,
             in_order=self.is_in_order,
         )
@@ -160,8 +162,11 @@ class PushConsumerImpl:
         self.instance.register_consumer(self._group, self)
         try:
             self.service.start()
-            self.pulls.start(self._group)
             self.instance.start()
+            puller = make_puller(self._group, self._options, self.instance.config, in_order=self.is_in_order)
+            self.queues.open(puller, BrokerChoice(self.instance.subscribe_address, self.instance.update_route))
+            self.pulls.start(self._group)
+            EXITS.add(self)
             self._is_started = True
             if isinstance(self.service, ConsumeMessageConcurrentlyService):
                 seconds = self._options.consume_timeout * 60
@@ -192,11 +197,21 @@ class PushConsumerImpl:
                 self._rebalancing.release()
         self.instance.unregister_consumer(self._group)
         self.rebalance.drop_all()
-        self.pulls.stop()
+        self._end_threads(_THREADS_PATIENCE)
+        EXITS.remove(self)
+
+    def end_at_exit(self, deadline: float) -> None:
+        """Pulls no more, as the interpreter ends.
+
+        Args:
+            deadline: When to give up waiting, by `time.monotonic`.
+        """
+        self._end_threads(max(0.0, deadline - time.monotonic()))
 
     def subscribe(self, subscription: SubscriptionData) -> None:
         """Wants messages of a topic from now on."""
         self.rebalance.subscriptions[subscription.topic] = subscription
+        self.queues.subscribe(subscription)
         self.instance.update_route(subscription.topic)
         self.instance.send_heartbeats()
         self.instance.rebalance_immediately()
@@ -208,6 +223,7 @@ class PushConsumerImpl:
     def suspend(self) -> None:
         """Pulls no more until `resume`; what is here is consumed."""
         self.is_suspended = True
+        self.queues.suspend(is_suspended=True)
 
     def resume(self) -> None:
         """Pulls again.
@@ -215,6 +231,7 @@ class PushConsumerImpl:
         Source: `DefaultMQPushConsumerImpl.resume`.
         """
         self.is_suspended = False
+        self.queues.suspend(is_suspended=False)
         self.do_rebalance()
 
     def subscriptions(self) -> Sequence[SubscriptionData]:
@@ -261,16 +278,31 @@ class PushConsumerImpl:
             if process_queue.count == 0 and not process_queue.is_dropped:
                 self.offsets.update_offset(queue, offset, increase_only=True)
 
-    def give_up(self, queue: MessageQueue, offset: int) -> None:
-        """Gives a queue up, to begin anew at an offset."""
-        self.offsets.update_offset(queue, offset)
-        self.offsets.persist(queue)
-        self.rebalance.remove_process_queue(queue)
-        self.instance.rebalance_immediately()
+    def give_up(self, queue: MessageQueue, process_queue: ProcessQueue, offset: int) -> None:
+        """Gives a queue up that does not have the offset that it was pulled from, to begin anew at another one.
 
-    def consume(self, result: PullResult, process_queue: ProcessQueue, queue: MessageQueue) -> None:
+        Source: `DefaultMQPushConsumerImpl.pullMessage`, its OFFSET_ILLEGAL.
+        """
+        _log.warning("%s has no such offset: it is taken anew at %d", queue, offset)
+        process_queue.is_dropped = True
+        process_queue.clear()
+        self.queues.stop([queue])
+        self._work.later(self._timings.illegal_offset, lambda: self._begin_anew(queue, offset))
+
+    def messages(self, queue: MessageQueue, fetched: Fetched) -> list[MessageView]:
+        """The messages of an answer that it wants, as its listener sees them.
+
+        Source: `PullAPIWrapper.processPullResult`.
+        """
+        namespace = self.instance.config.namespace
+        messages = fetched.messages_as(unwrap(namespace, queue.topic)) if namespace else fetched.messages
+        if self._filters:
+            return self._filters.filter(FilterContext(self._group, queue, messages, self.is_unit_mode))
+        return messages
+
+    def consume(self, messages: list[MessageView], size: int, process_queue: ProcessQueue, queue: MessageQueue) -> None:
         """Takes messages, and has them consumed."""
-        self.service.submit(process_queue.put(result.messages, result.size), process_queue, queue)
+        self.service.submit(process_queue.put(messages, size), process_queue, queue)
 
     def reset_offset(self, topic: str, offsets: Mapping[MessageQueue, int]) -> None:
         """Goes on elsewhere: nothing is consumed for ten seconds, then the queues are taken anew.
@@ -283,6 +315,7 @@ class PushConsumerImpl:
                 if queue.topic == topic and queue in offsets:
                     process_queue.is_dropped = True
                     process_queue.clear()
+                    self.queues.stop([queue])
             time.sleep(self._timings.reset)
             for queue, process_queue in list(self.rebalance.process_queues.items()):
                 if queue.topic == topic and queue in offsets:
@@ -331,7 +364,7 @@ class PushConsumerImpl:
             "counters": self.counters,
             "scheduler": self.instance.scheduler,
             "namespace": self.instance.config.namespace,
-            "on_room": self.pulls.room,
+            "on_done": self.pulls.done,
             "hooks": hooks,
         }
         if self._is_listener_in_order:
@@ -361,6 +394,17 @@ class PushConsumerImpl:
             for queue, process_queue in list(self.rebalance.process_queues.items()):
                 if not self.service.is_at_work(process_queue):
                     self.rebalance.locks.unlock(queue, oneway=False)
+
+    def _begin_anew(self, queue: MessageQueue, offset: int) -> None:
+        self.offsets.update_offset(queue, offset)
+        self.offsets.persist(queue)
+        self.rebalance.remove_process_queue(queue)
+        self.instance.rebalance_immediately()
+
+    def _end_threads(self, timeout: float) -> None:
+        self.queues.close()
+        self._work.close(timeout)
+        self.pulls.join(timeout)
 
     def _clean_expired(self) -> None:
         if isinstance(self.service, ConsumeMessageConcurrentlyService):

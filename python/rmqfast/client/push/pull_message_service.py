@@ -1,0 +1,155 @@
+"""Takes what pulls bring to the process queues of a push consumer.
+
+Source: `PullMessageService`, `DefaultMQPushConsumerImpl.pullMessage`.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from typing import Protocol
+
+from rmqfast._native import Fetched, MessageView, Puller
+from rmqfast.client.consumer.pull_api import PullSysFlag
+from rmqfast.client.instance import ClientConfig
+from rmqfast.client.pulling.pulled_queues import PulledQueue, PulledQueues
+from rmqfast.client.push.counters import ConsumeCounters
+from rmqfast.client.push.options import PushOptions
+from rmqfast.client.push.process_queue import ProcessQueue
+from rmqfast.message import MessageQueue
+
+_log = logging.getLogger(__name__)
+
+#: How long one look for answers waits, in seconds, and how many it takes.
+_WAIT, _MOST = 60.0, 64
+#: Pulls of one broker in flight, beside those that wait at queues' ends.
+_IN_FLIGHT = 8
+#: There is no limit of all queues together, as with Java.
+_NO_LIMIT = (1 << 63) - 1
+
+
+class Receiver(Protocol):
+    """The consumer that pulls are for."""
+
+    def messages(self, queue: MessageQueue, fetched: Fetched) -> list[MessageView]:
+        """The messages of an answer that it wants, as it shows them."""
+
+    def consume(self, messages: list[MessageView], size: int, process_queue: ProcessQueue, queue: MessageQueue) -> None:
+        """Takes messages."""
+
+    def correct_offset(self, queue: MessageQueue, process_queue: ProcessQueue, offset: int) -> None:
+        """Goes on, past messages that nobody wants, where all others are done."""
+
+    def give_up(self, queue: MessageQueue, process_queue: ProcessQueue, offset: int) -> None:
+        """Gives a queue up that does not have the offset that it was pulled from, to begin anew at another one."""
+
+
+class PullMessageService:
+    """Takes answers on a thread, and says when their messages are done.
+
+    Args:
+        receiver: Who wants messages.
+        queues: What is pulled.
+        counters: Counts.
+        clock: Seconds that never go back.
+
+    Source: `PullMessageService`.
+    """
+
+    def __init__(
+        self,
+        receiver: Receiver,
+        queues: PulledQueues[ProcessQueue],
+        counters: ConsumeCounters,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._receiver, self._queues, self._counters, self._clock = receiver, queues, counters, clock
+        self._thread: threading.Thread | None = None
+
+    def start(self, name: str) -> None:
+        """Starts the thread.
+
+        Args:
+            name: Of the group.
+        """
+        self._thread = threading.Thread(target=self._run, name=f"rmqfast-pull-{name}", daemon=True)
+        self._thread.start()
+
+    def join(self, timeout: float) -> None:
+        """Waits for the thread, which ends with the pulls."""
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join(timeout)
+
+    def done(self, process_queue: ProcessQueue) -> None:
+        """Messages of a queue are done: others may be pulled in their place."""
+        if (freed := process_queue.take_freed()) is not None:
+            self._queues.done(process_queue.epoch, *freed)
+
+    def pulled(self, pulled: PulledQueue[ProcessQueue], fetched: Fetched) -> None:
+        """Takes one answer.
+
+        Source: `DefaultMQPushConsumerImpl.pullMessage`, its `PullCallback.onSuccess`.
+        """
+        queue, process_queue = pulled.queue, pulled.process_queue
+        if process_queue.is_dropped:
+            self._queues.stop([queue])
+            return
+        process_queue.epoch, process_queue.last_pull_timestamp = fetched.epoch, self._clock()
+        if fetched.status == "OFFSET_ILLEGAL":
+            self._receiver.give_up(queue, process_queue, fetched.next_begin_offset)
+            return
+        if fetched.status != "FOUND":
+            if process_queue.count == 0:
+                self._receiver.correct_offset(queue, process_queue, fetched.next_begin_offset)
+                self._queues.done(fetched.epoch, 0, 0, fetched.next_begin_offset)
+            return
+        messages = self._receiver.messages(queue, fetched)
+        if messages:
+            self._counters.pulled(queue.topic, len(messages), fetched.elapsed)
+        # what nobody wants counts no more
+        process_queue.free(len(fetched) - len(messages), 0)
+        self._receiver.consume(messages, fetched.size, process_queue, queue)
+        self.done(process_queue)
+
+    def _run(self) -> None:
+        while not self._queues.is_closed:
+            for pulled, fetched in self._queues.take(_WAIT, max_items=_MOST) or ():
+                try:
+                    self.pulled(pulled, fetched)
+                except Exception:  # noqa: BLE001 - the other queues have to go on
+                    _log.exception("what a pull of %s has brought could not be taken", pulled.queue)
+
+
+def make_puller(group: str, options: PushOptions, config: ClientConfig, *, in_order: bool) -> Puller:
+    """Makes what pulls for a push consumer.
+
+    Args:
+        group: The group, with its namespace.
+        options: How many messages, and how long to wait.
+        config: How to reach the cluster.
+        in_order: Whether queues are consumed in order.
+    """
+    # A pull and the offset stored when a queue is given up use different connections. If the broker reads the pull
+    # later, the group goes back to the pull's offset: in order, messages would be consumed twice.
+    commits = options.is_clustering and not in_order
+    return Puller(
+        consumer_group=group,
+        depth=_IN_FLIGHT,
+        batch=options.pull_batch_size,
+        suspend=options.pull_suspend_millis / 1000,
+        timeout=options.pull_timeout_millis / 1000,
+        connect_timeout=config.connect_timeout,
+        retry=options.pull_time_delay_millis_when_exception / 1000,
+        interval=options.pull_interval / 1000,
+        of_queue=(options.pull_threshold_for_queue, options.pull_threshold_size_for_queue << 20),
+        in_all=(_NO_LIMIT, _NO_LIMIT),
+        max_span=_NO_LIMIT if in_order else options.consume_concurrently_max_span,
+        sys_flag=int(PullSysFlag.SUBSCRIPTION) if options.post_subscription_when_pull else 0,
+        commits_offsets=commits,
+        counts_until_done=True,
+        tls=config.tls,
+        sign=config.signer(),
+        verify_crc=config.verify_crc,
+    )
