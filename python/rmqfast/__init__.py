@@ -35,7 +35,7 @@ from rmqfast.store import (
 if TYPE_CHECKING:
     from rmqfast import aio
     from rmqfast.admin import Admin
-    from rmqfast.client.consumer import ConsumeFromWhere, MessageSelector, MessageView, PullResult, PullStatus
+    from rmqfast.client.consumer import ConsumeFromWhere, MessageSelector, MessageView
     from rmqfast.client.instance import ClientConfig
     from rmqfast.client.lite_pull import LitePullConsumer
     from rmqfast.client.producer import (
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
         TransactionProducer,
         create_reply_message,
     )
-    from rmqfast.client.pull import PullConsumer
+    from rmqfast.client.pull import PullConsumer, PullResult, PullStatus
     from rmqfast.client.push import ConsumeConcurrentlyStatus, ConsumeOrderlyStatus, PushConsumer
     from rmqfast.embedded import EmbeddedCluster
 
@@ -114,8 +114,8 @@ _LATER = {
     "Admin": "rmqfast.admin",
     "ConsumeFromWhere": "rmqfast.client.consumer",
     "MessageSelector": "rmqfast.client.consumer",
-    "PullResult": "rmqfast.client.consumer",
-    "PullStatus": "rmqfast.client.consumer",
+    "PullResult": "rmqfast.client.pull",
+    "PullStatus": "rmqfast.client.pull",
     "ClientConfig": "rmqfast.client.instance",
     "LitePullConsumer": "rmqfast.client.lite_pull",
     "LocalTransactionState": "rmqfast.client.producer",

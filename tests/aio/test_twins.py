@@ -21,7 +21,7 @@ def public(kind: type[Any]) -> set[str]:
 
 #: What an instance, or an event loop, asks of a blocking client; no application does.
 _OF_PRODUCERS = public(ProducerInner) | {"start_inside"}
-_OF_CONSUMERS = (public(ConsumerInner) - {"group"}) | {"end_at_exit", "tell_of_arrivals"}
+_OF_CONSUMERS = (public(ConsumerInner) - {"group"}) | {"end_at_exit", "tell_of_arrivals", "is_ready"}
 INNER = {
     "Producer": _OF_PRODUCERS,
     "TransactionProducer": _OF_PRODUCERS,

@@ -32,6 +32,8 @@ from rmqfast._native._rmqfast import (
     make_certificates,
     messages_to_arrow,
     plan_clean,
+    pull_fields,
+    read_pull,
     repair,
     save_config,
 )
@@ -68,6 +70,8 @@ __all__ = [
     "make_certificates",
     "messages_to_arrow",
     "plan_clean",
+    "pull_fields",
+    "read_pull",
     "repair",
     "save_config",
 ]

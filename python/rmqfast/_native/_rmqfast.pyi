@@ -46,6 +46,8 @@ __all__ = [
     "make_certificates",
     "messages_to_arrow",
     "plan_clean",
+    "pull_fields",
+    "read_pull",
     "repair",
     "save_config",
 ]
@@ -561,6 +563,38 @@ def decode_pull(
         RemotingProtocolError: Bytes that are no record; says at which byte. Java drops them and what follows.
 
     Source: `MessageDecoder.decodes`, `PullAPIWrapper.processPullResult`.
+    """
+
+def pull_fields(
+    consumer_group: str,
+    queue: MessageQueue,
+    offset: int,
+    max_messages: int,
+    *,
+    suspend_millis: int = 0,
+    expression: str = "*",
+    expression_type: str = "TAG",
+    sub_version: int = 0,
+) -> dict[str, str]:
+    """The header fields of a pull with an expression of its own, which goes out as any other request does.
+
+    Source: `PullMessageRequestHeader`.
+    """
+
+def read_pull(
+    queue: MessageQueue,
+    offset: int,
+    *,
+    code: int,
+    remark: str | None,
+    ext_fields: Mapping[str, str] | None,
+    body: bytes,
+    tags: frozenset[str] | set[str] | None = None,
+    verify_crc: bool = False,
+) -> Fetched:
+    """What the answer to a pull says: of an error the status is FAILED, the code -1 where it is no answer to a pull.
+
+    Source: `MQClientAPIImpl.processPullResponse`.
     """
 
 @final

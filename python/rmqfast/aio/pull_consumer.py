@@ -15,29 +15,17 @@ from rmqfast.aio.client import OnEnd
 from rmqfast.aio.consumer import PullingConsumer
 from rmqfast.aio.on_loop import told_on
 from rmqfast.client import pull as blocking
-from rmqfast.client.consumer import MessageSelector, PullResult
+from rmqfast.client.consumer import MessageSelector
 from rmqfast.client.instance import ClientConfig
 from rmqfast.client.instance.config import DEFAULT_INSTANCE_NAME
-from rmqfast.client.pull import PullCallback, PullOptions
+from rmqfast.client.pull import PullCallback, PullOptions, PullResult
 from rmqfast.message import MessageQueue
 
 if TYPE_CHECKING:
     import asyncio
 
 
-class _ReadyPullConsumer(blocking.PullConsumer):
-    """A blocking consumer that knows whether a pull would have to wait before it is on its way."""
-
-    def is_ready(self, queue: MessageQueue) -> bool:
-        """Whether the broker of a queue is known and connected."""
-        if not self.is_running or queue is None:
-            return True  # which is said in no time, too
-        wrapped = self._wrapped(queue)
-        broker = self._instance.subscribe_address(wrapped.broker_name, self._pull_api.broker_id(wrapped))
-        return broker is not None and self._instance.connections.is_open(broker.address)
-
-
-class PullConsumer(PullingConsumer[_ReadyPullConsumer]):
+class PullConsumer(PullingConsumer[blocking.PullConsumer]):
     """Pulls queue by queue, from where its application says; the tasks of one loop may share it.
 
     The application keeps the offsets: nothing is noted of what was pulled. `update_consume_offset` notes one in memory;
@@ -88,7 +76,7 @@ class PullConsumer(PullingConsumer[_ReadyPullConsumer]):
         if of_twin.message_queue_listener is not None:
             of_twin = replace(of_twin, message_queue_listener=self._told(of_twin.message_queue_listener))
         super().__init__(
-            _ReadyPullConsumer(
+            blocking.PullConsumer(
                 group,
                 name_server=name_server,
                 instance_name=instance_name,

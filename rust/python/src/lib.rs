@@ -39,6 +39,8 @@ fn _rmqfast(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<client_send::outgoing::SendFields>()?;
     module.add_class::<client::message_view::MessageView>()?;
     module.add_function(wrap_pyfunction!(client::decode::decode_pull, module)?)?;
+    module.add_function(wrap_pyfunction!(client::single_pull::pull_fields, module)?)?;
+    module.add_function(wrap_pyfunction!(client::single_pull::read_pull, module)?)?;
     module.add_class::<client::puller::Puller>()?;
     module.add_class::<client::fetched::Fetched>()?;
     module.add_class::<client::fetched::FlowControl>()?;

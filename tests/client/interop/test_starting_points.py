@@ -12,10 +12,9 @@ import pytest
 
 from rmqfast import AppendOptions, EmbeddedCluster, Message, MessageQueue, open_store
 from rmqfast.admin import Admin
-from rmqfast.client.consumer.pull_api import PullStatus
 from rmqfast.client.instance import ClientConfig
 from rmqfast.client.producer import Producer
-from rmqfast.client.pull import PullConsumer
+from rmqfast.client.pull import PullConsumer, PullStatus
 from rmqfast.client.push import PushConsumer, PushOptions
 from rmqfast.remoting.protocol.consumer_running_info import ConsumerRunningInfo
 from tests.admin.members import online_members

@@ -7,9 +7,8 @@ from contextlib import ExitStack
 from rmqfast import MessageQueue
 from rmqfast._native import MessageView
 from rmqfast.admin import Outcome, TrackType
-from rmqfast.client.consumer.pull_api import PullStatus
 from rmqfast.client.lite_pull import LitePullConsumer, LitePullOptions
-from rmqfast.client.pull import PullConsumer
+from rmqfast.client.pull import PullConsumer, PullStatus
 from rmqfast.client.push import PushConsumer
 from rmqfast.errors import ClientError
 from tests.admin.members import online_members

@@ -6,7 +6,6 @@ from rmqfast.client.consumer.consume_hook import ConsumeContext, ConsumeHook
 from rmqfast.client.consumer.filter_hook import FilterContext, FilterHook
 from rmqfast.client.consumer.local_file_offset_store import LocalFileOffsetStore
 from rmqfast.client.consumer.offset_store import NO_OFFSET, UNREACHABLE, OffsetStore, ReadOffsetType
-from rmqfast.client.consumer.pull_api import OnPulled, PullApi, PullResult, PullStatus, PullSysFlag
 from rmqfast.client.consumer.pull_from_where import compute_pull_from_where, half_an_hour_ago, parse_consume_timestamp
 from rmqfast.client.consumer.rebalance import ProcessQueueLike, PullRequest, Rebalance
 from rmqfast.client.consumer.remote_broker_offset_store import RemoteBrokerOffsetStore
@@ -26,13 +25,8 @@ __all__ = [
     "MessageSelector",
     "MessageView",
     "OffsetStore",
-    "OnPulled",
     "ProcessQueueLike",
-    "PullApi",
     "PullRequest",
-    "PullResult",
-    "PullStatus",
-    "PullSysFlag",
     "ReadOffsetType",
     "Rebalance",
     "RemoteBrokerOffsetStore",

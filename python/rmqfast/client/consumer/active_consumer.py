@@ -16,10 +16,8 @@ from typing import Any, Literal, Self
 
 from rmqfast.client.consumer.active_options import ActiveOptions
 from rmqfast.client.consumer.consume_hook import ConsumeHook, ConsumeHooks
-from rmqfast.client.consumer.filter_hook import FilterHooks
 from rmqfast.client.consumer.local_file_offset_store import LocalFileOffsetStore
 from rmqfast.client.consumer.offset_store import OffsetStore
-from rmqfast.client.consumer.pull_api import PullApi
 from rmqfast.client.consumer.queue_admin import QueueAdmin
 from rmqfast.client.consumer.rebalance import Rebalance
 from rmqfast.client.consumer.remote_broker_offset_store import RemoteBrokerOffsetStore
@@ -49,7 +47,7 @@ class ActiveConsumer(ABC):
         self._subscriptions: dict[str, SubscriptionData] = {}
         self._state, self._lock = ServiceState.CREATE_JUST, threading.RLock()
         self._pid, self._began = os.getpid(), 0
-        self.hooks, self._filters = ConsumeHooks(), FilterHooks()
+        self.hooks = ConsumeHooks()
 
     @property
     def group(self) -> str:
@@ -283,7 +281,6 @@ class ActiveConsumer(ABC):
     def _start_on(self, instance: ClientInstance) -> None:
         try:
             self._instance, self._admin = instance, QueueAdmin(instance)
-            self._pull_api = PullApi(instance, self.group, self._filters)
             self._offsets = self._active.offset_store or self._default_offsets(instance)
             self._rebalance = self._make_rebalance(instance, self._offsets)
             self._rebalance.subscriptions = self._subscriptions

@@ -1,9 +1,9 @@
 """Pulling by hand: `PullConsumer`; Java's `DefaultMQPullConsumer`."""
 
-from rmqfast.client.consumer import MessageSelector, PullResult, PullStatus
+from rmqfast.client.consumer import MessageSelector
 from rmqfast.client.pull.options import MessageQueueListener, PullOptions
-from rmqfast.client.pull.pull_consumer import PullConsumer
-from rmqfast.client.pull.pull_consumer_impl import PullCallback
+from rmqfast.client.pull.pull_consumer import PullCallback, PullConsumer
+from rmqfast.client.pulling.single_pulls import PullResult, PullStatus
 
 __all__ = [
     "MessageQueueListener",

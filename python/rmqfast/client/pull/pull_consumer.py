@@ -1,32 +1,44 @@
 """Pulls queue by queue, from where its application says.
 
-Source: `DefaultMQPullConsumer`.
+Source: `DefaultMQPullConsumer`, `DefaultMQPullConsumerImpl`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
-from typing import Any, overload
+from typing import Any, TypeAlias, overload
 
 from rmqfast._native import MessageView
-from rmqfast.client.consumer import MessageSelector, PullResult, ReadOffsetType
-from rmqfast.client.consumer.filter_hook import FilterHook
+from rmqfast.client.consumer import (
+    MessageSelector,
+    OffsetStore,
+    ReadOffsetType,
+    build_subscription_data,
+)
+from rmqfast.client.consumer.active_consumer import ActiveConsumer
+from rmqfast.client.consumer.filter_hook import FilterHook, FilterHooks
 from rmqfast.client.consumer.send_back import SendBack
-from rmqfast.client.instance import ClientConfig
+from rmqfast.client.instance import ClientConfig, ClientInstance
 from rmqfast.client.instance.config import DEFAULT_INSTANCE_NAME
-from rmqfast.client.instance.namespaces import wrap
+from rmqfast.client.instance.namespaces import unwrap, wrap
 from rmqfast.client.instance.validators import check_topic
 from rmqfast.client.pull.options import PullOptions
-from rmqfast.client.pull.pull_consumer_impl import PullCallback, PullConsumerImpl
-from rmqfast.errors import ArgumentError, ClientError
+from rmqfast.client.pull.rebalance_pull import RebalancePull
+from rmqfast.client.pulling.single_pulls import Pull, PullResult, SinglePulls
+from rmqfast.errors import ArgumentError, ClientError, ExpressionError, RmqError
 from rmqfast.message import MessageQueue
+from rmqfast.remoting.protocol.subscription_data import SubscriptionData
+
+#: Takes how an asynchronous pull ended.
+PullCallback: TypeAlias = Callable[[PullResult | RmqError], None]
 
 _SEND_BACK_TIMEOUT = 3.0
+_LEAST_QUEUE, _MOST = 0, (1 << 31) - 1
 
 
-class PullConsumer(PullConsumerImpl):
+class PullConsumer(ActiveConsumer):
     """Pulls queue by queue, from where its application says; threads may share it.
 
     The application keeps the offsets: nothing is noted of what was pulled. `update_consume_offset` notes one in memory;
@@ -74,7 +86,10 @@ class PullConsumer(PullConsumerImpl):
         if instance_name != DEFAULT_INSTANCE_NAME:
             changed["instance_name"] = instance_name
         made = ClientConfig(**changed) if config is None else replace(config, **changed)
-        super().__init__(group, made, options or PullOptions())
+        self.options = options or PullOptions()
+        super().__init__(group, made, self.options)
+        self._registered: dict[str, None] = {}
+        self._filters = FilterHooks()
 
     @property
     def register_topics(self) -> frozenset[str]:
@@ -146,7 +161,7 @@ class PullConsumer(PullConsumerImpl):
 
         Source: `DefaultMQPullConsumer.pull`.
         """
-        return self._pulled(self._checked(queue, expression, offset, max_messages), self._timeout(timeout), block=False)
+        return self._pulled(self._checked(queue, expression, offset, max_messages), self._timeout(timeout))
 
     def pull_block_if_not_found(
         self, queue: MessageQueue, expression: str | MessageSelector | None, offset: int, max_messages: int
@@ -159,8 +174,8 @@ class PullConsumer(PullConsumerImpl):
 
         Source: `DefaultMQPullConsumer.pullBlockIfNotFound`.
         """
-        wanted = self._checked(queue, expression, offset, max_messages)
-        return self._pulled(wanted, self.options.suspend_timeout, block=True)
+        pull = self._checked(queue, expression, offset, max_messages, suspend=self.options.broker_suspend)
+        return self._pulled(pull, self.options.suspend_timeout)
 
     @overload
     def pull_async(
@@ -210,8 +225,8 @@ class PullConsumer(PullConsumerImpl):
 
         Source: `DefaultMQPullConsumer.pull` with a `PullCallback`.
         """
-        wanted = self._checked(queue, expression, offset, max_messages)
-        return self._submitted(wanted, callback, self._timeout(timeout), block=False)
+        pull = self._checked(queue, expression, offset, max_messages)
+        return self._submitted(pull, callback, self._timeout(timeout))
 
     @overload
     def pull_block_if_not_found_async(
@@ -249,8 +264,8 @@ class PullConsumer(PullConsumerImpl):
 
         Source: `DefaultMQPullConsumer.pullBlockIfNotFound` with a `PullCallback`.
         """
-        wanted = self._checked(queue, expression, offset, max_messages)
-        return self._submitted(wanted, callback, self.options.suspend_timeout, block=True)
+        pull = self._checked(queue, expression, offset, max_messages, suspend=self.options.broker_suspend)
+        return self._submitted(pull, callback, self.options.suspend_timeout)
 
     def update_consume_offset(self, queue: MessageQueue, offset: int) -> None:
         """Notes in memory where to go on.
@@ -307,3 +322,102 @@ class PullConsumer(PullConsumerImpl):
         Source: `DefaultMQPullConsumerImpl.registerFilterMessageHook`.
         """
         self._filters.add(hook)
+
+    def is_ready(self, queue: MessageQueue) -> bool:
+        """Whether the broker of a queue is known and connected, so that a pull is on its way at once."""
+        if not self.is_running or queue is None:
+            return True  # which is said in no time, too
+        return self._pulls.is_ready(self._wrapped(queue))
+
+    def subscriptions(self) -> Sequence[SubscriptionData]:
+        """What heartbeats say: the registered topics, each as a whole.
+
+        Source: `DefaultMQPullConsumerImpl.subscriptions`.
+        """
+        namespace = self._config.namespace
+        return [SubscriptionData(topic=wrap(namespace, topic), sub_version=0) for topic in self._registered]
+
+    def _make_rebalance(self, instance: ClientInstance, offsets: OffsetStore) -> RebalancePull:
+        self._pulls = SinglePulls(instance, self.group, self._filters)
+        self._subscriptions.update({subscription.topic: subscription for subscription in self.subscriptions()})
+        return RebalancePull(instance, self.group, self.options, offsets, self._tell_listener)
+
+    def _owned_queues(self) -> Iterable[MessageQueue]:
+        return self._rebalance.process_queues.copy()
+
+    def _tell_listener(self, topic: str, all_queues: frozenset[MessageQueue], mine: frozenset[MessageQueue]) -> None:
+        listener = self.options.message_queue_listener
+        if listener is not None:
+            shown = (frozenset(map(self._shown, queues)) for queues in (all_queues, mine))
+            listener(unwrap(self._config.namespace, topic), *shown)
+
+    def _timeout(self, timeout: float | None) -> float:
+        return self.options.pull_timeout if timeout is None else timeout
+
+    def _pulled(self, pull: Pull, timeout: float) -> PullResult:
+        """Source: `DefaultMQPullConsumerImpl.pullSyncImpl`."""
+        result = self._pulls.pull(pull, timeout)
+        self._tell_hooks(pull, result)
+        return result
+
+    def _submitted(self, pull: Pull, callback: PullCallback | None, timeout: float) -> Future[PullResult] | None:
+        """Source: `DefaultMQPullConsumerImpl.pullAsyncImpl`."""
+        future: Future[PullResult] | None = None
+        if callback is None:
+            future = Future()
+            future.set_running_or_notify_cancel()
+            callback = _into(future)
+        done = callback
+
+        def told(end: PullResult | RmqError) -> None:
+            if isinstance(end, PullResult):
+                self._tell_hooks(pull, end)
+            done(end)
+
+        self._pulls.submit(pull, told if self.hooks else done, timeout)
+        return future
+
+    def _tell_hooks(self, pull: Pull, result: PullResult) -> None:
+        self.hooks.pulled(self.group, result.messages, pull.queue, self._config.namespace)
+
+    def _checked(
+        self,
+        queue: MessageQueue,
+        expression: str | MessageSelector | None,
+        offset: int,
+        max_messages: int,
+        *,
+        suspend: float = 0.0,
+    ) -> Pull:
+        """What is pulled, as brokers know it; the topic takes part in the rebalance from now on."""
+        self._check_running()
+        if queue is None:
+            raise ClientError("mq is null")
+        if offset < 0:
+            raise ClientError(
+                "offset < 0", next_step="fetch_consume_offset says -1 for none and -2 for a broker out of reach"
+            )
+        if max_messages <= 0:
+            raise ClientError("maxNums <= 0")
+        if max_messages > _MOST or not _LEAST_QUEUE <= queue.queue_id <= _MOST:
+            raise ClientError(f"expected numbers below {_MOST}, got maxNums {max_messages} and queue {queue.queue_id}")
+        wrapped = self._wrapped(queue)
+        try:
+            subscription = build_subscription_data(wrapped.topic, expression)
+        except ExpressionError as error:
+            raise ClientError(f"parse subscription error: {error}") from error
+        # it is not in heartbeats, and whatever is pulled it stands for all messages
+        self._subscriptions.setdefault(wrapped.topic, SubscriptionData(topic=wrapped.topic, sub_version=0))
+        if subscription.is_tag_type:
+            subscription = replace(subscription, sub_version=0)
+        return Pull(wrapped, subscription, offset, max_messages, suspend)
+
+
+def _into(future: Future[PullResult]) -> PullCallback:
+    def done(end: PullResult | RmqError) -> None:
+        if isinstance(end, PullResult):
+            future.set_result(end)
+        else:
+            future.set_exception(end)
+
+    return done

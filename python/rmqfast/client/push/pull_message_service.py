@@ -12,9 +12,9 @@ from collections.abc import Callable
 from typing import Protocol
 
 from rmqfast._native import Fetched, MessageView, Puller
-from rmqfast.client.consumer.pull_api import PullSysFlag
 from rmqfast.client.instance import ClientConfig
 from rmqfast.client.pulling.pulled_queues import PulledQueue, PulledQueues
+from rmqfast.client.pulling.single_pulls import PullSysFlag
 from rmqfast.client.push.counters import ConsumeCounters
 from rmqfast.client.push.options import PushOptions
 from rmqfast.client.push.process_queue import ProcessQueue

@@ -10,15 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from rmqfast._native import decode_pull
+from rmqfast._native import pull_fields, read_pull
 from rmqfast.client.ranges.topic_routes import TopicRoutes
-from rmqfast.errors import RemotingError, ResponseError
+from rmqfast.errors import ResponseError
 from rmqfast.message import MessageQueue
-from rmqfast.remoting import RequestCode, ResponseCode
-
-#: `sysFlag`: the request has its own expression.
-_SUBSCRIPTION = 4
-_ANSWERED = frozenset({ResponseCode.SUCCESS, ResponseCode.PULL_NOT_FOUND, 20, ResponseCode.PULL_OFFSET_MOVED})
+from rmqfast.remoting import RequestCode
 
 
 def first_offset_at(when: int, bounds: tuple[int, int], hint: int, store_time: Callable[[int], int | None]) -> int:
@@ -81,26 +77,11 @@ def offset_at(
 
 
 def _store_time(routes: TopicRoutes, address: str, queue: MessageQueue, offset: int, group: str) -> int | None:
-    fields = {
-        "consumerGroup": group,
-        "topic": queue.topic,
-        "queueId": str(queue.queue_id),
-        "queueOffset": str(offset),
-        "maxMsgNums": "1",
-        "sysFlag": str(_SUBSCRIPTION),
-        "commitOffset": "0",
-        "suspendTimeoutMillis": "0",
-        "subscription": "*",
-        "subVersion": "0",
-        "expressionType": "TAG",
-    }
+    fields = pull_fields(group, queue, offset, 1)
     answer = routes.connections.request(address, RequestCode.PULL_MESSAGE, fields, timeout=routes.api.timeout)
-    if answer.code not in _ANSWERED:
-        raise ResponseError(answer.code, answer.remark or "")
-    if answer.code != ResponseCode.SUCCESS:
-        return None
-    try:
-        messages = decode_pull(answer.body, broker_name=queue.broker_name)
-    except RemotingError:
-        return None
-    return messages[0].store_timestamp if messages else None
+    fetched = read_pull(
+        queue, offset, code=answer.code, remark=answer.remark, ext_fields=answer.ext_fields, body=answer.body
+    )
+    if fetched.status == "FAILED" and fetched.code >= 0:
+        raise ResponseError(fetched.code, fetched.remark)
+    return fetched.messages[0].store_timestamp if fetched.messages else None

@@ -45,35 +45,45 @@ impl Answer {
     /// Reads the answer to a pull of `topic` from `asked` on; `body` is the command's.
     pub fn of(command: &Command<'_>, body: Body, topic: &str, asked: i64) -> Self {
         let remark = command.remark.as_deref().unwrap_or_default();
-        let status = match command.code {
+        Self::read(command.code, remark, |name| command.field(name), body, topic, asked)
+    }
+
+    /// Reads an answer by the parts of its header.
+    pub fn read<'a>(
+        code: i32,
+        remark: &str,
+        field: impl Fn(&str) -> Option<&'a str>,
+        body: Body,
+        topic: &str,
+        asked: i64,
+    ) -> Self {
+        let status = match code {
             0 => PullStatus::Found,
             19 => PullStatus::NoNewMsg,
             20 => PullStatus::NoMatchedMsg,
             21 => PullStatus::OffsetIllegal,
             code => return Self::failed(code, remark),
         };
-        let found = Self::read(command, body, status, remark);
-        found.and_then(|answer| answer.checked(topic, asked)).unwrap_or_else(|reason| Self::failed(-1, reason))
-    }
-
-    fn read(command: &Command<'_>, body: Body, status: PullStatus, remark: &str) -> Result<Self, String> {
-        let field = |name: &str| {
-            let value = command.field(name).and_then(|value| value.parse::<i64>().ok());
-            value.ok_or_else(|| format!("answer to a pull: expected a number as {name}, got {:?}", command.field(name)))
+        let number = |name: &str| {
+            let value = field(name).and_then(|value| value.parse::<i64>().ok());
+            value.ok_or_else(|| format!("answer to a pull: expected a number as {name}, got {:?}", field(name)))
         };
-        let is_found = status == PullStatus::Found;
-        let body = if is_found { body } else { Body::default() };
-        Ok(Self {
-            status,
-            code: command.code,
-            remark: remark.to_owned(),
-            next: field("nextBeginOffset")?,
-            bounds: (field("minOffset")?, field("maxOffset")?),
-            suggested_broker_id: field("suggestWhichBrokerId")?,
-            rows: pull_body::messages(&body, None).map_err(|error| error.to_string())?,
-            body,
-            counted_from: None,
-        })
+        let read = || {
+            let body = if status == PullStatus::Found { body } else { Body::default() };
+            let answer = Self {
+                status,
+                code,
+                remark: remark.to_owned(),
+                next: number("nextBeginOffset")?,
+                bounds: (number("minOffset")?, number("maxOffset")?),
+                suggested_broker_id: number("suggestWhichBrokerId")?,
+                rows: pull_body::messages(&body, None).map_err(|error| error.to_string())?,
+                body,
+                counted_from: None,
+            };
+            answer.checked(topic, asked)
+        };
+        read().unwrap_or_else(|reason: String| Self::failed(-1, reason))
     }
 
     /// The answer, if its messages are what was asked for: in their order, between the offsets.

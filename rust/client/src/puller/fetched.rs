@@ -1,5 +1,5 @@
 //! What a puller hands out: answers in the order of their offsets, and what befell the connection.
-use super::answer::QUEUE_OFFSET_AT;
+use super::answer::{Answer, QUEUE_OFFSET_AT};
 use super::body::Body;
 use crate::pull_body::{Tags, has_tag};
 use rmqfast_store::format::cursor::i64_at;
@@ -113,6 +113,27 @@ pub enum Item {
 }
 
 impl Fetched {
+    /// What an answer says, to a pull of a queue from an offset on.
+    pub fn new(queue: Arc<Queue>, begin_offset: i64, answer: Answer, tags: Option<Arc<Tags>>) -> Self {
+        Self {
+            queue,
+            epoch: 0,
+            status: answer.status,
+            begin_offset,
+            next_begin_offset: answer.next,
+            min_offset: answer.bounds.0,
+            max_offset: answer.bounds.1,
+            is_end: false,
+            suggested_broker_id: answer.suggested_broker_id,
+            code: answer.code,
+            remark: answer.remark,
+            body: Arc::new(answer.body),
+            rows: answer.rows,
+            tags,
+            elapsed: Duration::ZERO,
+        }
+    }
+
     /// Queue offsets of its first and its last message; none where it has none.
     pub fn offsets(&self) -> Option<(i64, i64)> {
         let stands = self.begin_offset..self.next_begin_offset;

@@ -20,4 +20,5 @@ pub use handle::Puller;
 pub use options::{Assignment, Broker, Gather, PullerOptions, Sign, Subscription, Threshold};
 pub use pull_queue::{Volume, Wanted};
 pub use state::{Request, State};
+pub use wire::{PullHeader, texts};
 pub use worker::OnReady;

@@ -419,23 +419,9 @@ impl PullQueue {
 
     fn fetched(&self, answer: Answer, begin_offset: i64) -> Fetched {
         let is_sound = !matches!(answer.status, PullStatus::Failed | PullStatus::OffsetIllegal);
-        Fetched {
-            queue: self.queue.clone(),
-            epoch: self.epoch,
-            status: answer.status,
-            begin_offset,
-            next_begin_offset: answer.next,
-            min_offset: answer.bounds.0,
-            max_offset: answer.bounds.1,
-            is_end: is_sound && self.assignment.end.is_some_and(|end| answer.next >= end),
-            suggested_broker_id: answer.suggested_broker_id,
-            code: answer.code,
-            remark: answer.remark,
-            body: Arc::new(answer.body),
-            rows: answer.rows,
-            tags: self.assignment.subscription.tags.clone(),
-            elapsed: Duration::ZERO,
-        }
+        let is_end = is_sound && self.assignment.end.is_some_and(|end| answer.next >= end);
+        let tags = self.assignment.subscription.tags.clone();
+        Fetched { epoch: self.epoch, is_end, ..Fetched::new(self.queue.clone(), begin_offset, answer, tags) }
     }
 }
 

@@ -1,42 +1,81 @@
 //! A pull as it goes over the wire.
 //!
 //! Source: `PullMessageRequestHeader`, `PullSysFlag`.
-use super::options::PullerOptions;
+use super::fetched::Queue;
+use super::options::{PullerOptions, Subscription};
 use super::state::Request;
 use rmqfast_remoting::{Header, Value};
 
 /// `RequestCode.PULL_MESSAGE`.
 const PULL_MESSAGE: i32 = 11;
 
+/// What a pull asks for.
+#[derive(Clone, Copy, Debug)]
+pub struct PullHeader<'a> {
+    /// The group in whose name it is pulled.
+    pub consumer_group: &'a str,
+    /// The queue.
+    pub queue: &'a Queue,
+    /// The first offset.
+    pub offset: i64,
+    /// Messages at most.
+    pub max_messages: i64,
+    /// Of `PullSysFlag`; the bits for "suspend" and "commit" follow from the rest.
+    pub sys_flag: i32,
+    /// The group's offset, to be stored; 0 for nothing.
+    pub commit_offset: i64,
+    /// How long the broker shall hold it where there is nothing, in milliseconds.
+    pub suspend_millis: i64,
+    /// What the broker shall filter by.
+    pub subscription: &'a Subscription,
+}
+
+impl<'a> PullHeader<'a> {
+    /// The fields of the header, in the order in which they are signed.
+    pub fn fields(&self) -> Vec<(&'a str, Value<'a>)> {
+        let Self { queue, subscription, .. } = *self;
+        let mut flag = self.sys_flag & !(PullerOptions::SUSPEND | PullerOptions::COMMIT_OFFSET);
+        if self.suspend_millis > 0 {
+            flag |= PullerOptions::SUSPEND;
+        }
+        if self.commit_offset > 0 {
+            flag |= PullerOptions::COMMIT_OFFSET;
+        }
+        let mut fields = vec![
+            ("consumerGroup", Value::Text(self.consumer_group)),
+            ("topic", Value::Text(&queue.topic)),
+            ("queueId", Value::Number(queue.queue_id.into())),
+            ("queueOffset", Value::Number(self.offset)),
+            ("maxMsgNums", Value::Number(self.max_messages)),
+            ("sysFlag", Value::Number(flag.into())),
+            ("commitOffset", Value::Number(self.commit_offset)),
+            ("suspendTimeoutMillis", Value::Number(self.suspend_millis)),
+            ("subVersion", Value::Number(subscription.version)),
+            ("expressionType", Value::Text(&subscription.expression_type)),
+        ];
+        if flag & PullerOptions::SUBSCRIPTION != 0 {
+            fields.push(("subscription", Value::Text(&subscription.expression)));
+        }
+        fields
+    }
+}
+
 /// Appends the frame of a request.
 ///
 /// # Errors
 /// What the signer says.
 pub fn write(request: &Request, options: &PullerOptions, out: &mut Vec<u8>) -> Result<(), String> {
-    let suspend = if request.wanted.at_end { options.suspend.as_millis() as i64 } else { 0 };
-    let mut flag = options.sys_flag & !(PullerOptions::SUSPEND | PullerOptions::COMMIT_OFFSET);
-    if suspend > 0 {
-        flag |= PullerOptions::SUSPEND;
-    }
-    if request.commit_offset > 0 {
-        flag |= PullerOptions::COMMIT_OFFSET;
-    }
-    let subscription = &request.subscription;
-    let mut fields = vec![
-        ("consumerGroup", Value::Text(&options.consumer_group)),
-        ("topic", Value::Text(&request.queue.topic)),
-        ("queueId", Value::Number(request.queue.queue_id.into())),
-        ("queueOffset", Value::Number(request.wanted.offset)),
-        ("maxMsgNums", Value::Number(request.wanted.max_messages)),
-        ("sysFlag", Value::Number(flag.into())),
-        ("commitOffset", Value::Number(request.commit_offset)),
-        ("suspendTimeoutMillis", Value::Number(suspend)),
-        ("subVersion", Value::Number(subscription.version)),
-        ("expressionType", Value::Text(&subscription.expression_type)),
-    ];
-    if flag & PullerOptions::SUBSCRIPTION != 0 {
-        fields.push(("subscription", Value::Text(&subscription.expression)));
-    }
+    let header = PullHeader {
+        consumer_group: &options.consumer_group,
+        queue: &request.queue,
+        offset: request.wanted.offset,
+        max_messages: request.wanted.max_messages,
+        sys_flag: options.sys_flag,
+        commit_offset: request.commit_offset,
+        suspend_millis: if request.wanted.at_end { options.suspend.as_millis() as i64 } else { 0 },
+        subscription: &request.subscription,
+    };
+    let mut fields = header.fields();
     fields.extend(options.ext_fields.iter().map(|(name, value)| (name.as_str(), Value::Text(value))));
     let signature = match &options.sign {
         Some(sign) => sign(PULL_MESSAGE, &texts(&fields))?,
@@ -47,7 +86,8 @@ pub fn write(request: &Request, options: &PullerOptions, out: &mut Vec<u8>) -> R
     Ok(())
 }
 
-fn texts(fields: &[(&str, Value<'_>)]) -> Vec<(String, String)> {
+/// Fields as texts, in their order.
+pub fn texts(fields: &[(&str, Value<'_>)]) -> Vec<(String, String)> {
     let text = |value: &Value<'_>| match value {
         Value::Text(text) => (*text).to_owned(),
         Value::Number(number) => number.to_string(),

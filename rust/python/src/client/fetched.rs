@@ -1,10 +1,11 @@
 //! What a puller hands out, as Python's objects.
+use super::message_queue::message_queue;
 use super::message_view::{Bytes, MessageView, SeenAs, Source};
 use crate::error::client;
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBytes, PyList, PyType};
+use pyo3::types::{PyBytes, PyList};
 use rmqfast_client::pull_body;
 use rmqfast_client::puller::{self, Item};
 use rmqfast_store::scan::row::Row;
@@ -26,6 +27,11 @@ pub struct Fetched {
 }
 
 impl Fetched {
+    /// An answer as Python gets it.
+    pub fn new(inner: puller::Fetched, bodies: Bodies) -> Self {
+        Self { inner, bodies, messages: PyOnceLock::new() }
+    }
+
     /// What the crate below has.
     pub fn inner(&self) -> &puller::Fetched {
         &self.inner
@@ -193,12 +199,6 @@ impl FlowControl {
     }
 }
 
-fn message_queue<'py>(py: Python<'py>, queue: &puller::Queue) -> PyResult<Bound<'py, PyAny>> {
-    static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-    let class = CLASS.import(py, "rmqfast.message", "MessageQueue")?;
-    class.call1((&queue.topic, &*queue.broker_name, queue.queue_id))
-}
-
 /// What happened to a connection of a puller.
 #[pyclass(frozen, module = "rmqfast._native._rmqfast")]
 pub struct PullerEvent {
@@ -234,7 +234,7 @@ impl PullerEvent {
 /// An item as Python gets it.
 pub fn to_python<'py>(py: Python<'py>, item: Item, bodies: Bodies) -> PyResult<Bound<'py, PyAny>> {
     match item {
-        Item::Fetched(inner) => Fetched { inner: *inner, bodies, messages: PyOnceLock::new() }.into_bound_py_any(py),
+        Item::Fetched(inner) => Fetched::new(*inner, bodies).into_bound_py_any(py),
         Item::FlowControl(inner) => FlowControl(*inner).into_bound_py_any(py),
         Item::Connected(address) => PullerEvent { address, reason: None }.into_bound_py_any(py),
         Item::Disconnected(address, reason) => PullerEvent { address, reason: Some(reason) }.into_bound_py_any(py),

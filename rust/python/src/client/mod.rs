@@ -2,5 +2,7 @@
 pub mod arrow;
 pub mod decode;
 pub mod fetched;
+pub mod message_queue;
 pub mod message_view;
 pub mod puller;
+pub mod single_pull;

@@ -1,14 +1,13 @@
 //! The puller, for all consumers.
 use super::decode::to_tags;
 use super::fetched::{Bodies, Fetched, to_python};
+use super::message_queue::PulledQueue;
 use crate::error::{ForkError, client};
 use crate::remoting::tls::PyTlsOptions;
-use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::pybacked::PyBackedStr;
 use pyo3::types::{PyBytes, PyDict, PyList};
 use rmqfast_client::puller::{
-    self, Assignment, Broker, Gather, OnReady, PullerOptions, Queue, Sign, Subscription, Threshold, Volume,
+    self, Assignment, Broker, Gather, OnReady, PullerOptions, Sign, Subscription, Threshold, Volume,
 };
 use rmqfast_store::scan::ScanRequest;
 use std::collections::{HashMap, HashSet};
@@ -214,26 +213,12 @@ impl Puller {
     }
 }
 
-/// A `MessageQueue` of Python.
-struct PulledQueue(Queue);
-
-impl FromPyObject<'_, '_> for PulledQueue {
-    type Error = PyErr;
-
-    fn extract(queue: Borrowed<'_, '_, PyAny>) -> PyResult<Self> {
-        let py = queue.py();
-        let broker_name = queue.getattr(intern!(py, "broker_name"))?.extract::<PyBackedStr>()?;
-        let topic = queue.getattr(intern!(py, "topic"))?.extract()?;
-        let queue_id = queue.getattr(intern!(py, "queue_id"))?.extract()?;
-        Ok(Self(Queue { topic, broker_name: (*broker_name).into(), queue_id }))
-    }
-}
-
 fn threshold((messages, bytes): (i64, i64)) -> Threshold {
     Threshold { messages, bytes }
 }
 
-fn subscription(expression: &str, expression_type: &str, version: i64, tags: Option<HashSet<String>>) -> Subscription {
+/// What is wanted of a topic.
+pub fn subscription(expression: &str, expression_type: &str, version: i64, tags: Option<HashSet<String>>) -> Subscription {
     let tags = tags.filter(|tags| !tags.is_empty()).map(|tags| to_tags(tags).into());
     let (expression, expression_type) = (expression.to_owned(), expression_type.to_owned());
     Subscription { expression, expression_type, version, tags }

@@ -1,0 +1,204 @@
+"""One pull at a time, for applications that say themselves what they pull.
+
+Source: `PullAPIWrapper`, `MQClientAPIImpl.pullMessage`, `PullSysFlag`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import IntFlag, StrEnum
+from typing import TypeAlias
+
+from rmqfast._native import MessageView, pull_fields, read_pull
+from rmqfast.client.consumer.filter_hook import FilterContext, FilterHooks
+from rmqfast.client.instance import ClientInstance
+from rmqfast.client.instance.namespaces import unwrap
+from rmqfast.client.pulling.broker_choice import BrokerChoice
+from rmqfast.errors import RemotingProtocolError, ResponseError, RmqError
+from rmqfast.message import MessageQueue
+from rmqfast.remoting import RequestCode, Response
+from rmqfast.remoting.protocol.subscription_data import SubscriptionData
+
+
+class PullStatus(StrEnum):
+    """How a pull ended.
+
+    Source: `PullStatus`.
+    """
+
+    FOUND = "FOUND"
+    NO_NEW_MSG = "NO_NEW_MSG"
+    NO_MATCHED_MSG = "NO_MATCHED_MSG"
+    OFFSET_ILLEGAL = "OFFSET_ILLEGAL"
+
+
+class PullSysFlag(IntFlag):
+    """What a pull asks for besides messages.
+
+    Attributes:
+        COMMIT_OFFSET: Stores the request's commit offset.
+        SUSPEND: Waits at the broker while there is nothing.
+        SUBSCRIPTION: Filters by the request's expression, not by that of the heartbeat.
+        CLASS_FILTER: A class filters, which no broker of 4.9 does.
+        LITE_PULL: Comes from a lite pull consumer.
+
+    Source: `PullSysFlag`.
+    """
+
+    COMMIT_OFFSET = 1
+    SUSPEND = 2
+    SUBSCRIPTION = 4
+    CLASS_FILTER = 8
+    LITE_PULL = 16
+
+
+@dataclass(frozen=True, slots=True)
+class PullResult:
+    """What a pull brought.
+
+    Attributes:
+        status: How it ended.
+        next_begin_offset: Where to go on.
+        min_offset: The offset of the queue's first message.
+        max_offset: The offset behind its last one.
+        messages: Those that the subscription wants; may be empty although some were found.
+        size: Bytes of the answer, which are kept while one of the messages is.
+
+    Source: `PullResult`.
+    """
+
+    status: PullStatus
+    next_begin_offset: int
+    min_offset: int
+    max_offset: int
+    messages: list[MessageView] = field(default_factory=list)
+    size: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Pull:
+    """What is pulled.
+
+    Attributes:
+        queue: Where from, its topic with its namespace.
+        subscription: Which messages; the tags are looked at here once more.
+        offset: Of the first one.
+        max_messages: How many at most; brokers have limits of their own.
+        suspend: How long the broker waits for messages, in seconds; 0: not at all.
+    """
+
+    queue: MessageQueue
+    subscription: SubscriptionData
+    offset: int
+    max_messages: int
+    suspend: float = 0.0
+
+
+#: Takes how an asynchronous pull ended.
+OnPulled: TypeAlias = Callable[[PullResult | RmqError], None]
+
+
+class SinglePulls:
+    """Pulls for one consumer group.
+
+    Args:
+        instance: Knows addresses and has connections.
+        group: The group, with its namespace.
+        filters: Take messages out of what came.
+
+    Source: `PullAPIWrapper`.
+    """
+
+    def __init__(self, instance: ClientInstance, group: str, filters: FilterHooks) -> None:
+        self._instance, self._group, self._filters = instance, group, filters
+        self._brokers = BrokerChoice(instance.subscribe_address, instance.update_route)
+
+    def pull(self, pull: Pull, timeout: float) -> PullResult:
+        """Pulls, and waits for the answer, so many seconds.
+
+        Raises:
+            ClientError: The broker is not known (10003), or too old for the expression.
+            ResponseError: The broker refused.
+            RemotingError: There is no answer.
+
+        Source: `PullAPIWrapper.pullKernelImpl`.
+        """
+        address, fields = self._request(pull)
+        answer = self._instance.connections.request(address, RequestCode.PULL_MESSAGE, fields, timeout=timeout)
+        return self._result(pull, address, answer)
+
+    def submit(self, pull: Pull, on_done: OnPulled, timeout: float) -> None:
+        """Pulls without waiting.
+
+        Args:
+            pull: What.
+            on_done: Takes the result or the error, on one of the client's threads; not called where this raises.
+            timeout: How long the answer is waited for, in seconds.
+
+        Raises:
+            ClientError: As `pull`.
+            RemotingError: Nobody can be asked.
+        """
+        address, fields = self._request(pull)
+
+        def ended(end: Response | RmqError) -> None:
+            result: PullResult | RmqError
+            try:
+                result = self._result(pull, address, end) if isinstance(end, Response) else end
+            except RmqError as error:
+                result = error
+            on_done(result)
+
+        self._instance.connections.submit(address, RequestCode.PULL_MESSAGE, fields, b"", ended, timeout=timeout)
+
+    def is_ready(self, queue: MessageQueue) -> bool:
+        """Whether the broker of a queue is known and connected: `submit` would not wait."""
+        broker = self._brokers.known(queue)
+        return broker is not None and self._instance.connections.is_open(broker.address)
+
+    def _request(self, pull: Pull) -> tuple[str, dict[str, str]]:
+        """Whom to ask, and the header."""
+        subscription = pull.subscription
+        broker = self._brokers.broker_of(pull.queue, subscription)
+        return broker.address, pull_fields(
+            self._group,
+            pull.queue,
+            pull.offset,
+            pull.max_messages,
+            suspend_millis=int(pull.suspend * 1000),
+            expression=subscription.sub_string,
+            expression_type=subscription.expression_type,
+            sub_version=subscription.sub_version,
+        )
+
+    def _result(self, pull: Pull, address: str, answer: Response) -> PullResult:
+        """What an answer says; remembers whom it suggests.
+
+        Source: `MQClientAPIImpl.processPullResponse`, `PullAPIWrapper.processPullResult`.
+        """
+        queue, config = pull.queue, self._instance.config
+        fetched = read_pull(
+            queue,
+            pull.offset,
+            code=answer.code,
+            remark=answer.remark,
+            ext_fields=answer.ext_fields,
+            body=answer.body,
+            tags=frozenset(pull.subscription.tags_set),
+            verify_crc=config.verify_crc,
+        )
+        if fetched.status == "FAILED":
+            if fetched.code >= 0:
+                raise ResponseError(fetched.code, fetched.remark, address)
+            raise RemotingProtocolError(f"pull from {address}: {fetched.remark}")
+        self._brokers.suggest(queue, fetched.suggested_broker_id)
+        status = PullStatus(fetched.status)
+        bounds = fetched.min_offset, fetched.max_offset
+        if status is not PullStatus.FOUND:
+            return PullResult(status, fetched.next_begin_offset, *bounds)
+        namespace = config.namespace
+        messages = fetched.messages_as(unwrap(namespace, queue.topic)) if namespace else fetched.messages
+        if self._filters:
+            messages = self._filters.filter(FilterContext(self._group, queue, messages, config.is_unit_mode))
+        return PullResult(status, fetched.next_begin_offset, *bounds, messages, fetched.size)
