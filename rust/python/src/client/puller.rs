@@ -218,7 +218,12 @@ fn threshold((messages, bytes): (i64, i64)) -> Threshold {
 }
 
 /// What is wanted of a topic.
-pub fn subscription(expression: &str, expression_type: &str, version: i64, tags: Option<HashSet<String>>) -> Subscription {
+pub fn subscription(
+    expression: &str,
+    expression_type: &str,
+    version: i64,
+    tags: Option<HashSet<String>>,
+) -> Subscription {
     let tags = tags.filter(|tags| !tags.is_empty()).map(|tags| to_tags(tags).into());
     let (expression, expression_type) = (expression.to_owned(), expression_type.to_owned());
     Subscription { expression, expression_type, version, tags }
