@@ -275,7 +275,7 @@ fn a_broker_that_says_nothing_is_left_for_a_new_connection() {
                     assert_eq!(reason, "the broker answers nothing any more");
                     seen.1 = true;
                 }
-                Item::Connected(_) => {}
+                Item::Connected(_) | Item::FlowControl(_) => {}
             }
         }
     }
