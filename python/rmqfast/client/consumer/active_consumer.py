@@ -305,12 +305,12 @@ class ActiveConsumer(ABC):
 
     def _check_running(self) -> None:
         """Source: `DefaultMQPullConsumerImpl.isRunning`."""
-        self._check_process()
         if self._state is not ServiceState.RUNNING:
             raise self._not_running()
+        self._check_process()
 
     def _check_process(self) -> None:
-        if self.is_running and os.getpid() != self._pid:
+        if os.getpid() != self._pid and self.is_running:
             raise ForkError(
                 f"this consumer was started in process {self._pid}, and is used in a fork of the process: "
                 "make another one here"

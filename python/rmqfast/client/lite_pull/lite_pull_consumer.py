@@ -218,9 +218,9 @@ class LitePullConsumer(ActiveConsumer):
         Source: `DefaultLitePullConsumer.poll`.
         """
         deadline = time.monotonic() + self._before_poll(timeout)
-        while (taken := self._take(deadline)) is not None:
+        while (taken := self._queues.take(max(0.0, deadline - time.monotonic()))) is not None:
             for pulled, fetched in taken:
-                if messages := self._messages(pulled, fetched):
+                if self._has_messages(pulled, fetched) and (messages := self._messages(pulled, fetched)):
                     return messages
         return []
 
@@ -585,12 +585,7 @@ class LitePullConsumer(ActiveConsumer):
             maybe = ", may be rebalancing" if self._type is SubscriptionType.SUBSCRIBE else ""
             raise ClientError(f"The message queue is not in assigned list{maybe}, message queue: {queue}")
 
-    def _take(self, deadline: float) -> list[Taken] | None:
-        """One answer, or none although there are more; `None` where nothing came in time."""
-        taken = self._queues.take(max(0.0, deadline - time.monotonic()))
-        return None if taken is None else [each for each in taken if self._is_consumed(*each)]
-
-    def _is_consumed(self, pulled: PulledQueue[None], fetched: Fetched) -> bool:
+    def _has_messages(self, pulled: PulledQueue[None], fetched: Fetched) -> bool:
         """Whether an answer has messages: the application has them from now on."""
         if fetched.status == "OFFSET_ILLEGAL":
             bounds, offset = (fetched.min_offset, fetched.max_offset), fetched.next_begin_offset
@@ -607,10 +602,13 @@ class LitePullConsumer(ActiveConsumer):
         taken, others = list[Taken](), list[Taken]()
         rows = size = 0
         while rows < _MOST_ROWS and size < _MOST_BYTES:
-            came = self._take(0.0 if taken else deadline)
+            wait = 0.0 if taken else max(0.0, deadline - time.monotonic())
+            came = self._queues.take(wait)
             if came is None:
                 break
             for pulled, fetched in came:
+                if not self._has_messages(pulled, fetched):
+                    continue
                 is_other = taken and pulled.queue.broker_name != taken[0][0].queue.broker_name
                 (others if is_other else taken).append((pulled, fetched))
                 rows, size = rows + len(fetched), size + fetched.size
@@ -625,7 +623,8 @@ class LitePullConsumer(ActiveConsumer):
     def _messages(self, pulled: PulledQueue[None], fetched: Fetched) -> list[MessageView]:
         namespace = self._config.namespace
         messages = fetched.messages_as(unwrap(namespace, pulled.queue.topic)) if namespace else fetched.messages
-        self.hooks.pulled(self.group, messages, pulled.queue, namespace)
+        if self.hooks:
+            self.hooks.pulled(self.group, messages, pulled.queue, namespace)
         return messages
 
     def _arrow(self, taken: list[Taken], columns: list[str] | None) -> Any:

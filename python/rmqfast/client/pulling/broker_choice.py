@@ -29,12 +29,9 @@ class BrokerChoice:
         self._find, self.update_route = find, update_route
         self._suggested: dict[MessageQueue, int] = {}
 
-    def suggest(self, queue: MessageQueue, broker_id: int) -> bool:
-        """An answer says which broker to ask next; whether that is another one."""
-        is_another = self._suggested.get(queue, MASTER_ID) != broker_id
-        if is_another:
-            self._suggested[queue] = broker_id
-        return is_another
+    def suggest(self, queue: MessageQueue, broker_id: int) -> None:
+        """An answer says which broker to ask next."""
+        self._suggested[queue] = broker_id
 
     def known(self, queue: MessageQueue) -> FoundBroker | None:
         """The broker to ask, where its address is known."""

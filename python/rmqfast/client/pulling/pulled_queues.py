@@ -19,6 +19,7 @@ from rmqfast.client.instance.namespaces import RETRY_PREFIX
 from rmqfast.client.pulling.broker_choice import BrokerChoice
 from rmqfast.errors import ChannelClosedError, RmqError, plain_remark
 from rmqfast.message import MessageQueue
+from rmqfast.remoting.protocol.broker_data import MASTER_ID
 from rmqfast.remoting.protocol.subscription_data import SubscriptionData
 
 _log = logging.getLogger(__name__)
@@ -49,6 +50,7 @@ class PulledQueue(Generic[P]):
         is_paused: Whether nothing new is wanted of it for now.
         epoch: The native puller's number of it; 0 before it is pulled.
         address: Of the broker that is asked.
+        broker_id: Of the broker that answers suggest, 0 for the master.
     """
 
     queue: MessageQueue
@@ -59,6 +61,7 @@ class PulledQueue(Generic[P]):
     is_paused: bool = False
     epoch: int = 0
     address: str = ""
+    broker_id: int = MASTER_ID
 
 
 class PulledQueues(Generic[P]):
@@ -235,7 +238,9 @@ class PulledQueues(Generic[P]):
             remark = plain_remark(fetched.remark)
             _log.log(level, "a pull of %s failed, and is tried again: %s", pulled.queue, remark)
             return None
-        if self._brokers.suggest(pulled.queue, fetched.suggested_broker_id):
+        if fetched.suggested_broker_id != pulled.broker_id:
+            pulled.broker_id = fetched.suggested_broker_id
+            self._brokers.suggest(pulled.queue, pulled.broker_id)
             self._work.later(0.0, lambda: self._move(pulled))
         return pulled
 
