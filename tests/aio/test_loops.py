@@ -22,7 +22,6 @@ import rmqfast
 from rmqfast import EmbeddedCluster, Message, aio
 from rmqfast.aio.client import Client
 from rmqfast.aio.on_loop import OnLoop
-from rmqfast.client.producer.stepwise import StepwiseProducer, StepwiseTransactionProducer
 from rmqfast.errors import ChannelClosedError, ClientError, ForkError, RmqError
 from tests.client.instance.gate import gated
 from tests.waiting import PATIENCE, until_async
@@ -61,8 +60,8 @@ CALLS: dict[str, Callable[[Any], Coroutine[Any, Any, Any]]] = {
 
 #: What each of them asks, on threads.
 BLOCKING: dict[str, type] = {
-    "Producer": StepwiseProducer,
-    "TransactionProducer": StepwiseTransactionProducer,
+    "Producer": rmqfast.Producer,
+    "TransactionProducer": rmqfast.TransactionProducer,
     "PullConsumer": rmqfast.PullConsumer,
     "LitePullConsumer": rmqfast.LitePullConsumer,
     "PushConsumer": rmqfast.PushConsumer,
@@ -184,7 +183,7 @@ def test_calls_that_wait_at_the_end_are_told(cluster: EmbeddedCluster, monkeypat
                 await producer.send(Message("ends", b"x"))
 
     # no send ends by itself, and nobody answers that the client leaves
-    monkeypatch.setattr("rmqfast.client.producer.producer_impl._LONGEST_DRAIN", 0.05)
+    monkeypatch.setattr("rmqfast.client.producer.member._LONGEST_DRAIN", 0.05)
     monkeypatch.setattr("rmqfast.client.instance.heartbeats.UNREGISTER_TIMEOUT", 0.05)
     run(main())
 

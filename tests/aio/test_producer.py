@@ -13,9 +13,8 @@ import pytest
 
 import rmqfast
 from rmqfast import EmbeddedCluster, Message, MessageQueue, aio, open_store
-from rmqfast.aio.producer import _IN_A_TURN
+from rmqfast.aio.producer import _IN_A_TURN, LARGE
 from rmqfast.client.producer import ProducerOptions, SendContext, SendResult, SendStatus
-from rmqfast.client.producer.stepwise import LARGE
 from rmqfast.errors import RemotingTimeoutError, RmqError
 from tests.client.instance.gate import gated
 from tests.waiting import PATIENCE, until_async

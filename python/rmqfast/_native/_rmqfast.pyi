@@ -5,8 +5,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias, final
 
 from rmqfast.broker.plane.data_plane_options import DataPlaneOptions
-from rmqfast.client.producer.async_send import AsyncSends
+from rmqfast.client.producer.send import SendCallback, SendResult
+from rmqfast.errors import RemotingError
 from rmqfast.message import Message, MessageExt, MessageQueue
+from rmqfast.remoting.connections import Sign
 from rmqfast.remoting.server_options import ServerOptions
 from rmqfast.remoting.tls_options import TlsOptions
 from rmqfast.store.get_limits import GetLimits
@@ -17,7 +19,6 @@ from rmqfast.store.writer import AppendOptions
 __all__ = [
     "COLUMNS",
     "Appender",
-    "AsyncSender",
     "Call",
     "Channel",
     "Connections",
@@ -27,6 +28,7 @@ __all__ = [
     "InFlight",
     "Mailbox",
     "MessageEncoder",
+    "MessageSender",
     "MessageView",
     "Outgoing",
     "Puller",
@@ -34,7 +36,6 @@ __all__ = [
     "RemotingClient",
     "RemotingServer",
     "Scan",
-    "SendFields",
     "Store",
     "Tail",
     "UniqueIds",
@@ -357,25 +358,46 @@ class InFlight:
     def bytes(self) -> int: ...
 
 @final
-class AsyncSender:
-    """Sends requests of a producer, as long as nothing about them is unusual."""
+class MessageSender:
+    """Sends messages, and what was made of messages before: `message` is either of them."""
 
-    def __new__(cls, connections: Connections, in_flight: InFlight) -> AsyncSender: ...
+    def __new__(
+        cls, connections: Connections, encoder: MessageEncoder, in_flight: InFlight, sign: Sign | None
+    ) -> MessageSender: ...
+    def send(
+        self, message: Message | Outgoing, topic: str, queue: MessageQueue, address: str, timeout: float
+    ) -> SendResult | tuple[Outgoing, RemotingError]:
+        """Sends, and waits for the answer; where the message is not stored, gives what was made of it and the error."""
     def submit(
         self,
-        sends: AsyncSends,
+        message: Message | Outgoing,
+        topic: str,
+        queue: MessageQueue,
+        address: str,
+        timeout: float,
+        callback: Callable[[Any], object],
+        resume: Callable[[Any, Outgoing, MessageQueue], Callable[[Any], object]],
+        context: object,
+        waits: bool,
+    ) -> Outgoing | None:
+        """Takes room, and sends where that needs no waiting; otherwise gives what was made of the message, and no room.
+
+        Raises `RemotingTimeoutError` where it `waits` for room and there was none in time. Once it is sent, `callback`
+        is called with the `SendResult`, and the room is free; or what `resume(context, outgoing, queue)` returns with
+        the error, and who resumes has the room.
+        """
+    def resubmit(
+        self,
         outgoing: Outgoing,
         queue: MessageQueue,
-        queues: object,
-        callback: Callable[[Any], object],
-        timeout: float,
         address: str,
-    ) -> float | None:
-        """Takes room, and sends where that needs no waiting; how many seconds are left where it was not sent.
+        timeout: float,
+        on_end: SendCallback,
+        waits: bool,
+    ) -> None:
+        """Sends what was made of a message, without a look at the room; opens a connection where there is none.
 
-        Raises `RemotingTimeoutError` where there was no room in time. Once it is sent, `callback` is called with the
-        `SendResult`, or what `sends.resumed(outgoing, queue, queues, callback, seconds_left, address)` returns with an
-        answer or an error, exactly once.
+        `on_end` is called with the `SendResult` or the error, unless this raises.
         """
 
 @final
@@ -432,12 +454,6 @@ class Outgoing:
     def __len__(self) -> int: ...
     def fields(self, queue_id: int) -> dict[str, str]:
         """The header's fields for a queue."""
-    def to_queue(self, queue_id: int) -> Mapping[str, str]:
-        """The header's fields for a queue, for `Connections` alone, which writes them as they are."""
-
-@final
-class SendFields:
-    """The header's fields of a message on its way to a queue; only `Connections` can read them."""
 
 @final
 class MessageView:

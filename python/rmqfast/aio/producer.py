@@ -5,10 +5,10 @@ Source: `DefaultMQProducer`.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from rmqfast.aio.awaited import awaited
@@ -17,13 +17,13 @@ from rmqfast.aio.member import Member
 from rmqfast.aio.turns import Turns
 from rmqfast.client import producer as blocking
 from rmqfast.client.consumer import MessageView
-from rmqfast.client.instance import ClientConfig
+from rmqfast.client.instance import ClientConfig, ServiceState
 from rmqfast.client.instance.config import DEFAULT_INSTANCE_NAME
 from rmqfast.client.producer import OnReply, ProducerOptions, QueueSelector, SendCallback, SendResult, select_by_hash
 from rmqfast.client.producer.producer import SEND_TIMEOUT
 from rmqfast.client.producer.requests import not_replied
-from rmqfast.client.producer.stepwise import Prepared, StepwiseProducer
-from rmqfast.errors import ClientError, RemotingError, RemotingTimeoutError, RequestTimeoutError
+from rmqfast.client.producer.send import Send
+from rmqfast.errors import ClientError, RemotingError, RequestTimeoutError, RmqError
 from rmqfast.message import Message, MessageQueue
 from rmqfast.store.writer import ArrowBatch, ArrowStream
 
@@ -32,11 +32,13 @@ if TYPE_CHECKING:
 
 #: Sends that wait for a route, a connection or room at a time; further ones wait for a thread.
 _SENDERS = 4
+#: Bytes of bodies beyond which a message is prepared on a thread: to compress so many takes milliseconds.
+LARGE = 32 << 10
 #: Sends that begin in one turn of the loop: ten milliseconds or so.
 _IN_A_TURN = 200
 
 
-class Producer(Member[StepwiseProducer]):
+class Producer(Member[blocking.Producer]):
     """Sends messages; the tasks of one loop may share it.
 
     A send takes no thread while it waits for its broker, and as many as `max_in_flight` of the options may be on their
@@ -83,7 +85,7 @@ class Producer(Member[StepwiseProducer]):
         customized_trace_topic: str | None = None,
     ) -> None:
         super().__init__(
-            StepwiseProducer(
+            blocking.Producer(
                 group,
                 name_server=name_server,
                 instance_name=instance_name,
@@ -141,12 +143,16 @@ class Producer(Member[StepwiseProducer]):
 
         Source: `DefaultMQProducer.send`.
         """
-        began = time.monotonic()
         self._here()
+        deadline = monotonic() + timeout
         await self._turns.take()
-        prepare = partial(self._twin.prepared, message, queue, selector, argument)
-        prepared = prepare() if self._twin.is_at_hand((message,)) else await self._ask_on(self._senders, prepare)
-        return await self._sent(prepared, timeout - (time.monotonic() - began))
+
+        def begin() -> Send:
+            member = self._twin.member
+            member.check_running()
+            return member.sender.begun(message, queue, deadline - monotonic(), selector, argument)
+
+        return await self._sent(await self._begun_send((message,), begin))
 
     async def send_ordered(self, message: Message, key: str | int, timeout: float = SEND_TIMEOUT) -> SendResult:
         """Sends a message to the queue of all messages with that key; as `send` with a selector.
@@ -280,39 +286,57 @@ class Producer(Member[StepwiseProducer]):
 
         Source: `DefaultMQProducer.send` of a collection, `MessageBatch`.
         """
-        began = time.monotonic()
         self._here()
-        if not isinstance(messages, Sequence):
-            return await self._ask_on(self._senders, self._twin.send_batch, messages, queue, timeout, topic=topic)
-        await self._turns.take()
-        prepare = partial(self._twin.prepared_batch, messages, queue, topic)
-        prepared = prepare() if self._twin.is_at_hand(messages) else await self._ask_on(self._senders, prepare)
-        return await self._sent(prepared, timeout - (time.monotonic() - began))
+        deadline = monotonic() + timeout
+        if isinstance(messages, Sequence):
+            await self._turns.take()
 
-    async def _sent(self, prepared: Prepared, timeout: float) -> SendResult:
-        if prepared.chosen is not None:
-            if timeout < 0:
-                raise RemotingTimeoutError("call timeout")
-            return await self._attempt(prepared, prepared.chosen, timeout)
-        attempts = self._twin.attempts(prepared, timeout)
-        while attempts.is_due:
-            queue, left = attempts.begin()
+        def begin() -> Send:
+            member = self._twin.member
+            member.check_running()
+            return member.sender.begun_batch(messages, queue, deadline - monotonic(), topic)
+
+        return await self._sent(await self._begun_send(messages, begin))
+
+    async def _begun_send(
+        self, messages: Sequence[Message] | ArrowStream | ArrowBatch, begin: Callable[[], Send]
+    ) -> Send:
+        """A send, begun here where its topic is known and there is little to compress, otherwise on a thread."""
+        member = self._twin.member
+        if member.state is not ServiceState.RUNNING:
+            return begin()  # which says so
+        is_small = isinstance(messages, Sequence) and sum(len(message.body or b"") for message in messages) < LARGE
+        if is_small and (not messages or member.topics.are_at_hand(messages)):  # type: ignore[arg-type]  # a sequence
+            return begin()
+
+        def prepared() -> Send:
+            send = begin()
+            send.message = member.sender.made(send)
+            return send
+
+        return await self._ask_on(self._senders, prepared)
+
+    async def _sent(self, send: Send) -> SendResult:
+        """Drives a send until it has ended, as `Sender.wait` does, without a thread."""
+        while True:
+            queue, left = send.begin(monotonic())
+            end: SendResult | RmqError
             try:
-                result = await self._attempt(prepared, queue, left)
+                end = await self._attempt(send, queue, left)
             except (RemotingError, ClientError) as error:
-                attempts.failed(error)
-            else:
-                attempts.succeeded(result)
-        return attempts.result()
+                end = error
+            now = monotonic()
+            if not send.ended(end, now):
+                return send.result(now)
 
-    async def _attempt(self, prepared: Prepared, queue: MessageQueue, timeout: float) -> SendResult:
-        deadline = time.monotonic() + timeout
+    async def _attempt(self, send: Send, queue: MessageQueue, timeout: float) -> SendResult:
+        sender, deadline = self._twin.member.sender, monotonic() + timeout
 
         def begin(on_end: OnEnd[SendResult]) -> bool:
-            return self._twin.begin(prepared, queue, on_end, timeout, waits=False)
+            return sender.begin(send, queue, timeout, on_end, waits=False)
 
         def wait(on_end: OnEnd[SendResult]) -> None:
-            self._twin.begin(prepared, queue, on_end, deadline - time.monotonic(), waits=True)
+            sender.begin(send, queue, deadline - monotonic(), on_end, waits=True)
 
         return await self._ended(begin, wait, self._senders)
 

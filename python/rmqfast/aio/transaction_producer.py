@@ -17,7 +17,6 @@ from rmqfast.client.instance import ClientConfig
 from rmqfast.client.instance.config import DEFAULT_INSTANCE_NAME
 from rmqfast.client.producer import LocalTransactionState, ProducerOptions, TransactionSendResult
 from rmqfast.client.producer.producer import SEND_TIMEOUT
-from rmqfast.client.producer.stepwise import StepwiseTransactionProducer
 from rmqfast.message import Message
 
 #: Transactions of one producer that are carried out at a time; further ones wait for a thread.
@@ -98,7 +97,7 @@ class TransactionProducer(Producer):
         }
         super().__init__(group, **named)
         self.listener = listener
-        self._twin = self._transactional = StepwiseTransactionProducer(group, _Listener(self._called), **named)
+        self._twin = self._transactional = blocking.TransactionProducer(group, _Listener(self._called), **named)
         self._transactions = self._pool(TRANSACTIONS_AT_A_TIME)
 
     register_end_transaction_hook = awaited(blocking.TransactionProducer.register_end_transaction_hook)

@@ -13,8 +13,8 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Self, TypeAlias
 
-from rmqfast._native import AsyncSender, InFlight, Mailbox
 from rmqfast._native import Connections as NativeConnections
+from rmqfast._native import InFlight, Mailbox, MessageEncoder, MessageSender
 from rmqfast.errors import ForkError
 from rmqfast.remoting.callbacks import Callbacks, OnDone
 from rmqfast.remoting.dispatcher import Dispatcher
@@ -186,13 +186,18 @@ class Connections:
         waits = self._callbacks is None or not self._callbacks.is_own_thread
         self._native.send_oneway(address, code, self._signed(code, ext_fields, body), body, waits)
 
-    def sender(self, in_flight: InFlight) -> AsyncSender:
-        """What sends messages over these connections while nothing is unusual, and no request is signed.
+    def sender(self, encoder: MessageEncoder, in_flight: InFlight) -> MessageSender:
+        """What sends messages over these connections.
 
         Args:
+            encoder: Makes requests of them.
             in_flight: How much may be on its way.
         """
-        return AsyncSender(self._native, in_flight)
+        return MessageSender(self._native, encoder, in_flight, self._sign)
+
+    def may_wait(self) -> bool:
+        """Whether this thread may wait for room: those that tell how requests end, and run from now on, may not."""
+        return not self._called_back().is_own_thread
 
     def close(self) -> None:
         """Ends all connections: whoever waits is told.

@@ -19,6 +19,7 @@ import_exception!(rmqfast.errors, RemotingConnectError);
 import_exception!(rmqfast.errors, RemotingError);
 import_exception!(rmqfast.errors, RemotingProtocolError);
 import_exception!(rmqfast.errors, RemotingTimeoutError);
+import_exception!(rmqfast.errors, ResponseError);
 import_exception!(rmqfast.errors, StoreBusyError);
 import_exception!(rmqfast.errors, StoreIOError);
 import_exception!(rmqfast.errors, StoreNotFoundError);

@@ -34,9 +34,8 @@ fn _rmqfast(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<client_send::in_flight::InFlight>()?;
     module.add_class::<client_send::unique_ids::UniqueIds>()?;
     module.add_class::<client_send::encoder::MessageEncoder>()?;
-    module.add_class::<client_send::async_sender::AsyncSender>()?;
+    module.add_class::<client_send::sender::MessageSender>()?;
     module.add_class::<client_send::outgoing::Outgoing>()?;
-    module.add_class::<client_send::outgoing::SendFields>()?;
     module.add_class::<client::message_view::MessageView>()?;
     module.add_function(wrap_pyfunction!(client::decode::decode_pull, module)?)?;
     module.add_function(wrap_pyfunction!(client::single_pull::pull_fields, module)?)?;

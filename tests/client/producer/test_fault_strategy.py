@@ -41,7 +41,7 @@ def test_how_long_a_broker_is_left_alone_is_javas_table(latency: int, duration: 
 
 def test_a_slow_broker_is_passed_over_until_its_time_is_over() -> None:
     clock = Clock()
-    strategy, queues = FaultStrategy(is_enabled=True, clock=clock), publish_queues({"a": 2, "b": 2})
+    strategy, queues = FaultStrategy(clock=clock), publish_queues({"a": 2, "b": 2})
     strategy.update("a", 600)
     assert {strategy.select(queues).broker_name for _ in range(8)} == {"b"}
     clock.now += 29_999
@@ -52,7 +52,7 @@ def test_a_slow_broker_is_passed_over_until_its_time_is_over() -> None:
 
 def test_a_failed_call_counts_as_thirty_seconds() -> None:
     clock = Clock()
-    strategy = FaultStrategy(is_enabled=True, clock=clock)
+    strategy = FaultStrategy(clock=clock)
     strategy.update("a", 3, isolates=True)
     clock.now += 599_999
     assert not strategy.tolerance.is_available("a")
@@ -61,7 +61,7 @@ def test_a_failed_call_counts_as_thirty_seconds() -> None:
 
 
 def test_where_all_are_slow_one_of_the_better_half_is_taken() -> None:
-    strategy = FaultStrategy(is_enabled=True, clock=Clock())
+    strategy = FaultStrategy(clock=Clock())
     queues = publish_queues({"a": 2, "b": 2, "c": 2, "d": 2})
     for name, latency in {"a": 20_000, "b": 600, "c": 700, "d": 16_000}.items():
         strategy.update(name, latency)
@@ -71,15 +71,9 @@ def test_where_all_are_slow_one_of_the_better_half_is_taken() -> None:
 
 
 def test_a_slow_broker_without_queues_is_forgotten() -> None:
-    strategy = FaultStrategy(is_enabled=True, clock=Clock())
+    strategy = FaultStrategy(clock=Clock())
     queues = publish_queues({"a": 2})
     strategy.update("a", 20_000)
     strategy.tolerance.update("gone", 1, 1)
     assert strategy.select(queues).broker_name == "a"
     assert strategy.tolerance.pick_one_at_least() == "a"
-
-
-def test_without_it_nothing_is_noted() -> None:
-    strategy = FaultStrategy()
-    strategy.update("a", 0, isolates=True)
-    assert strategy.tolerance.is_available("a")

@@ -16,7 +16,7 @@ from rmqfast.client.producer import (
     SendStatus,
     TransactionProducer,
 )
-from rmqfast.client.producer.transaction_checks import TransactionChecks
+from rmqfast.client.producer.transactions import TransactionChecks
 from rmqfast.errors import ClientError
 from rmqfast.remoting import RemotingServer, Request, RequestCode, Response, ResponseCode
 from tests.waiting import PATIENCE, until
@@ -125,7 +125,7 @@ def test_a_question_that_comes_after_the_end_is_dropped(
     listener = Listener()
     with TransactionProducer("ended", listener, name_server=cluster.name_server) as producer:
         pass
-    producer.check_transaction_state(cluster.brokers[0].address, Message("t", b"x"), {})
+    producer.member.check_transaction_state(cluster.brokers[0].address, Message("t", b"x"), {})
     assert "of group ended is dropped" in caplog.text
     assert listener.asked == []
 

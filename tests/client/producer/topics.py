@@ -14,4 +14,4 @@ def publish_queues(brokers: dict[str, int], *, start: int = -1) -> PublishQueues
     queues = tuple(MessageQueue("t", name, number) for name, count in brokers.items() for number in range(count))
     route = TopicRouteData(tuple(QueueData(name, count, count, 6, 0) for name, count in brokers.items()), ())
     info = TopicPublishInfo("t", queues, is_ordered=False, route=route)
-    return PublishQueues(info, ThreadLocalIndex(lambda: start))
+    return PublishQueues(info, index=ThreadLocalIndex(lambda: start))

@@ -4,22 +4,21 @@ from rmqfast.client.instance import ClientInstance, ServiceState
 from rmqfast.client.instance.inner_producer import InnerProducer
 from rmqfast.client.instance.request_futures import OnReply
 from rmqfast.client.instance.unique_ids import create_unique_id
-from rmqfast.client.producer.async_send import SendCallback
-from rmqfast.client.producer.end_transaction_hook import EndTransactionContext, EndTransactionHook
+from rmqfast.client.producer.hooks import (
+    CommunicationMode,
+    EndTransactionContext,
+    EndTransactionHook,
+    SendContext,
+    SendHook,
+)
 from rmqfast.client.producer.options import ProducerOptions
 from rmqfast.client.producer.producer import Producer
-from rmqfast.client.producer.producer_impl import INNER_PRODUCER_GROUP
-from rmqfast.client.producer.queue_selector import QueueSelector, select_by_hash, select_by_random
-from rmqfast.client.producer.reply_message import create_reply_message
+from rmqfast.client.producer.publish_queues import QueueSelector, select_by_hash, select_by_random
+from rmqfast.client.producer.requests import create_reply_message
 from rmqfast.client.producer.row_producer import RowProducer, RowRequest
-from rmqfast.client.producer.send_hook import CommunicationMode, SendContext, SendHook
-from rmqfast.client.producer.send_result import SendResult, SendStatus
-from rmqfast.client.producer.transaction_listener import (
-    LocalTransactionState,
-    TransactionListener,
-    TransactionSendResult,
-)
+from rmqfast.client.producer.send import SendCallback, SendResult, SendStatus
 from rmqfast.client.producer.transaction_producer import TransactionProducer
+from rmqfast.client.producer.transactions import LocalTransactionState, TransactionListener, TransactionSendResult
 from rmqfast.client.trace import MessageType
 
 __all__ = [
@@ -49,10 +48,13 @@ __all__ = [
     "select_by_random",
 ]
 
+#: The group of the producer that an instance has for its consumers.
+_INNER_PRODUCER_GROUP = "CLIENT_INNER_PRODUCER"
+
 
 def _inner_producer(instance: ClientInstance) -> Producer:
     """The producer that an instance has for its consumers, where brokers do not take messages back."""
-    producer = Producer(INNER_PRODUCER_GROUP, config=instance.config)
+    producer = Producer(_INNER_PRODUCER_GROUP, config=instance.config)
     producer.start_inside(instance)
     return producer
 

@@ -1,16 +1,18 @@
-"""Which queue is tried next: one after the other, or past brokers that were slow of late.
+"""Which queue is tried next where brokers that were slow of late are left alone.
 
-Source: `MQFaultStrategy`.
+Source: `MQFaultStrategy`, `LatencyFaultToleranceImpl`.
 """
 
 from __future__ import annotations
 
+import random
+import threading
 import time
 from bisect import bisect_right
 from collections.abc import Callable
+from dataclasses import dataclass
 
-from rmqfast.client.producer.latency_fault_tolerance import LatencyFaultTolerance
-from rmqfast.client.producer.publish_queues import PublishQueues
+from rmqfast.client.producer.publish_queues import PublishQueues, ThreadLocalIndex
 from rmqfast.message import MessageQueue
 
 #: From how many milliseconds on an answer is how slow,
@@ -38,29 +40,19 @@ class FaultStrategy:
     """Chooses queues.
 
     Args:
-        is_enabled: Whether slow brokers are left alone.
         clock: Milliseconds.
 
     Source: `MQFaultStrategy`.
     """
 
-    def __init__(
-        self, *, is_enabled: bool = False, clock: Callable[[], int] = lambda: time.monotonic_ns() // 1_000_000
-    ) -> None:
-        self.is_enabled = is_enabled
+    def __init__(self, clock: Callable[[], int] = lambda: time.monotonic_ns() // 1_000_000) -> None:
         self.tolerance = LatencyFaultTolerance(clock)
 
-    def select(self, queues: PublishQueues, last_broker: str | None = None) -> MessageQueue:
-        """The queue to try next.
-
-        Args:
-            queues: The queues of the topic.
-            last_broker: The broker of the attempt before.
+    def select(self, queues: PublishQueues) -> MessageQueue:
+        """The queue of a topic to try next.
 
         Source: `MQFaultStrategy.selectOneMessageQueue`.
         """
-        if not self.is_enabled:
-            return queues.select(last_broker)
         listed, start = queues.queues, queues.next_index()
         for step in range(len(listed)):
             queue = listed[(start + step) % len(listed)]
@@ -78,9 +70,8 @@ class FaultStrategy:
 
         Source: `MQFaultStrategy.updateFaultItem`.
         """
-        if self.is_enabled:
-            counted = ISOLATION_LATENCY if isolates else latency
-            self.tolerance.update(broker_name, latency, not_available_duration(counted))
+        counted = ISOLATION_LATENCY if isolates else latency
+        self.tolerance.update(broker_name, latency, not_available_duration(counted))
 
     def _best_of_slow(self, queues: PublishQueues) -> MessageQueue | None:
         broker_name = self.tolerance.pick_one_at_least()
@@ -91,4 +82,79 @@ class FaultStrategy:
             self.tolerance.remove(broker_name)
             return None
         queues.select()  # Java takes a step for a queue whose broker and number it then changes
-        return MessageQueue(queues.info.topic, broker_name, queues.next_index() % write_queues)
+        return MessageQueue(queues.shown_topic, broker_name, queues.next_index() % write_queues)
+
+
+@dataclass(slots=True)
+class FaultItem:
+    """What is known of a broker.
+
+    Attributes:
+        name: The broker.
+        latency: How long its last answer took, in milliseconds.
+        start: From when on it is to be used, in milliseconds.
+    """
+
+    name: str
+    latency: int
+    start: int
+
+    def is_available(self, now: int) -> bool:
+        """Whether it may be used."""
+        return now >= self.start
+
+    def order(self, now: int) -> tuple[bool, int, int]:
+        """The better, the smaller."""
+        return not self.is_available(now), self.latency, self.start
+
+
+class LatencyFaultTolerance:
+    """Brokers that are left alone for a while, by name.
+
+    Args:
+        clock: Milliseconds.
+
+    Source: `LatencyFaultToleranceImpl`.
+    """
+
+    def __init__(self, clock: Callable[[], int]) -> None:
+        self._clock = clock
+        self._items: dict[str, FaultItem] = {}
+        self._which = ThreadLocalIndex()
+        self._lock = threading.Lock()
+
+    def update(self, name: str, latency: int, not_available: int) -> None:
+        """Takes how long an answer took.
+
+        Args:
+            name: The broker.
+            latency: How long it took, in milliseconds.
+            not_available: How long to leave it alone, in milliseconds.
+        """
+        with self._lock:
+            self._items[name] = FaultItem(name, latency, self._clock() + not_available)
+
+    def is_available(self, name: str) -> bool:
+        """Whether a broker may be used; one of which nothing is known may."""
+        item = self._items.get(name)
+        return item is None or item.is_available(self._clock())
+
+    def remove(self, name: str) -> None:
+        """Forgets a broker."""
+        with self._lock:
+            self._items.pop(name, None)
+
+    def pick_one_at_least(self) -> str | None:
+        """One of the better half of the brokers of which something is known; `None` where there are none.
+
+        Source: `LatencyFaultToleranceImpl.pickOneAtLeast`.
+        """
+        with self._lock:
+            items = list(self._items.values())
+        if not items:
+            return None
+        random.shuffle(items)
+        now = self._clock()
+        items.sort(key=lambda item: item.order(now))
+        half = len(items) // 2
+        return items[0 if half <= 0 else self._which.increment() % half].name

@@ -1,24 +1,96 @@
-"""Several messages as one.
+"""Several messages, or rows of Arrow, in one request.
 
 Source: `MessageBatch.generateFromList`, `DefaultMQProducer.batch`.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 
-from rmqfast._native import Outgoing
+from rmqfast._native import MessageEncoder, Outgoing
+from rmqfast.client.instance.namespaces import wrap
 from rmqfast.client.instance.validators import check_message
-from rmqfast.client.producer.timers import is_timed
+from rmqfast.client.producer.options import ProducerOptions
+from rmqfast.client.producer.publish_topics import PublishTopics, is_timed
 from rmqfast.errors import ClientError
 from rmqfast.message import Message
 from rmqfast.remoting import ResponseCode
+from rmqfast.store.writer import ArrowBatch, ArrowStream
 
 #: Messages of a batch, unless said otherwise.
 BATCH_SIZE = 256
 #: Bytes of a message in a batch besides its body and its own properties, or more.
 _GUESSED = 128
 _RETRY_PREFIX = "%RETRY%"
+
+
+class Batches:
+    """Makes the batches of a producer.
+
+    Args:
+        encoder: Makes requests.
+        topics: Checks messages.
+        namespace: Stands before topics.
+        options: How large a batch may be.
+    """
+
+    def __init__(
+        self, encoder: MessageEncoder, topics: PublishTopics, namespace: str, options: ProducerOptions
+    ) -> None:
+        self._encoder, self._topics, self._namespace, self._options = encoder, topics, namespace, options
+
+    def one(self, messages: Sequence[Message] | ArrowStream | ArrowBatch, topic: str | None) -> Outgoing:
+        """All messages, or rows, as one batch.
+
+        Raises:
+            ArgumentError: A row that cannot be sent.
+            ClientError: They cannot be sent together.
+        """
+        if not isinstance(messages, Sequence):
+            return one_batch_of(self.of_rows(messages, topic, sys.maxsize))
+        self._check(messages)
+        made = self._made(messages)
+        check_batch_size(len(made), self._options.max_message_size)
+        return made
+
+    def many(
+        self, messages: Sequence[Message] | ArrowStream | ArrowBatch, topic: str | None, batch_size: int
+    ) -> list[tuple[Outgoing, Sequence[Message]]]:
+        """All messages, or rows, in batches of so many; each with its messages, which rows have none of.
+
+        Raises:
+            ArgumentError: A row that cannot be sent.
+            ClientError: They cannot be sent together.
+        """
+        if not isinstance(messages, Sequence):
+            return [(rows, ()) for rows in self.of_rows(messages, topic, batch_size)]
+        self._check(messages)
+        parts = parts_of(messages, self._options.max_message_size, batch_size)
+        return [(self._made(part), part) for part in parts]
+
+    def of_rows(self, rows: ArrowStream | ArrowBatch, topic: str | None, batch_size: int) -> list[Outgoing]:
+        """All rows, in batches of one topic and of so many messages each, or as many as one may have bytes.
+
+        Raises:
+            ArgumentError: A row that cannot be sent; says which.
+            ClientError: A topic that cannot be sent to.
+        """
+        most = self._options.max_message_size
+        return self._encoder.encode_rows(rows, topic, self._wrapped, most_bytes=most, most_count=batch_size)
+
+    def _made(self, messages: Sequence[Message]) -> Outgoing:
+        first = messages[0]
+        return self._encoder.encode_batch(list(messages), wrap(self._namespace, first.topic), first.wait_store)
+
+    def _check(self, messages: Sequence[Message]) -> None:
+        check_batch(messages)
+        for message in messages:
+            self._topics.check(message)
+
+    def _wrapped(self, topic: str) -> str:
+        check_sendable_topic(topic)
+        return wrap(self._namespace, topic)
 
 
 def check_batch(messages: Sequence[Message]) -> None:

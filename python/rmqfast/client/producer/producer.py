@@ -5,40 +5,35 @@ Source: `DefaultMQProducer`, `DefaultMQProducerImpl`.
 
 from __future__ import annotations
 
-import sys
-import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
-from typing import Any, overload
+from typing import Any, Self, overload
 
 from rmqfast._native import MessageView
-from rmqfast.client.instance import ClientConfig
+from rmqfast.client.instance import ClientConfig, ClientInstance, ServiceState
 from rmqfast.client.instance.config import DEFAULT_INSTANCE_NAME
 from rmqfast.client.instance.request_futures import OnReply
-from rmqfast.client.producer.async_send import SendCallback
-from rmqfast.client.producer.message_batch import (
-    BATCH_SIZE,
-    one_batch_of,
-)
+from rmqfast.client.producer.hooks import SendHook
+from rmqfast.client.producer.member import ProducerMember
+from rmqfast.client.producer.message_batch import BATCH_SIZE
 from rmqfast.client.producer.options import ProducerOptions
-from rmqfast.client.producer.publish_topics import PublishTopics
-from rmqfast.client.producer.queue_selector import QueueSelector, select_by_hash
-from rmqfast.client.producer.reply_message import is_reply
-from rmqfast.client.producer.requests import request, request_async
-from rmqfast.client.producer.send_result import SendResult
+from rmqfast.client.producer.publish_queues import QueueSelector, select_by_hash
+from rmqfast.client.producer.requests import Added, SendRequest, request, request_async
+from rmqfast.client.producer.send import SendCallback, SendResult
 from rmqfast.client.producer.trace_hooks import SendTraceHook
 from rmqfast.client.trace import AsyncTraceDispatcher
-from rmqfast.errors import RemotingTimeoutError, RmqError
+from rmqfast.errors import RmqError
 from rmqfast.message import Message, MessageQueue
 from rmqfast.store.writer import ArrowBatch, ArrowStream
 
 #: How long a send may take with all its attempts, in seconds: Java's `sendMsgTimeout`.
 SEND_TIMEOUT = 3.0
+_RUNNING = ServiceState.RUNNING
 
 
-class Producer(PublishTopics):
+class Producer:
     """Sends messages; threads may share it.
 
     Args:
@@ -82,16 +77,37 @@ class Producer(PublishTopics):
         if instance_name != DEFAULT_INSTANCE_NAME:
             changed["instance_name"] = instance_name
         made = ClientConfig(**changed) if config is None else replace(config, **changed)
-        super().__init__(group, made, options or ProducerOptions())
+        #: What it is made of: for the producers of asyncio, and of transactions.
+        self.member = ProducerMember(group, made, options or ProducerOptions())
         self._trace: AsyncTraceDispatcher | None = None
         if enable_msg_trace:
             self._trace = AsyncTraceDispatcher(group, "PRODUCE", customized_trace_topic)
-            self.hooks.add(SendTraceHook(self._trace))
+            self.register_send_hook(SendTraceHook(self._trace))
+
+    @property
+    def options(self) -> ProducerOptions:
+        """How it sends."""
+        return self.member.options
+
+    @property
+    def group(self) -> str:
+        """The producer group, with its namespace."""
+        return self.member.group
+
+    @property
+    def client_id(self) -> str:
+        """What brokers know this client as.
+
+        Raises:
+            ClientError: It is not started.
+        """
+        self.member.check_running()
+        return self.member.instance.client_id
 
     @property
     def in_flight(self) -> int:
         """Asynchronous sends that have no answer yet; `max_in_flight` of the options at most."""
-        return self._in_flight.count
+        return self.member.in_flight.count
 
     def start(self) -> None:
         """Starts it: from now on brokers know it, and it may send.
@@ -102,18 +118,32 @@ class Producer(PublishTopics):
 
         Source: `DefaultMQProducer.start`.
         """
-        super().start()
+        self.member.start()
         if self._trace is not None:
-            self._trace.start(Producer, self._instance.config)
+            self._trace.start(Producer, self.member.instance.config)
+
+    def start_inside(self, instance: ClientInstance) -> None:
+        """Starts it as a part of an instance, which does not know it and ends with its other users.
+
+        Source: `MQClientInstance`, its `defaultMQProducer`.
+        """
+        self.member.run_on(instance)
 
     def shutdown(self) -> None:
         """Ends it: waits a little for what is on its way, then brokers are told. Once more is nothing.
 
         Source: `DefaultMQProducer.shutdown`.
         """
-        super().shutdown()
+        self.member.shutdown()
         if self._trace is not None:
             self._trace.shutdown()
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.shutdown()
 
     def send(
         self,
@@ -145,14 +175,11 @@ class Producer(PublishTopics):
 
         Source: `DefaultMQProducer.send`.
         """
-        began = time.monotonic()
-        queues = self._prepare(message)
-        outgoing = self._encoder.encode(message, queues.topic)
-        kernel = self._reply_kernel if is_reply(message) else self._kernel
-        if queue is None and selector is None:
-            return self._send_anywhere(outgoing, queues, timeout - (time.monotonic() - began), (message,), kernel)
-        chosen = self._chosen(message, queues, queue, selector, argument)
-        return kernel.send(outgoing, chosen, _left(began, timeout, "call timeout"), (message,))
+        member = self.member
+        if member.state is not _RUNNING:
+            member.check_running()
+        sender = member.sender
+        return sender.wait(sender.begun(message, queue, timeout, selector, argument))
 
     def send_ordered(self, message: Message, key: str | int, timeout: float = SEND_TIMEOUT) -> SendResult:
         """Sends a message to the queue of all messages with that key; as `send` with a selector.
@@ -219,18 +246,18 @@ class Producer(PublishTopics):
 
         Source: `DefaultMQProducer.send` with a `SendCallback`; back-pressure as of 5.x.
         """
-        queues = self._prepare(message)
-        outgoing = self._encoder.encode(message, queues.topic)
-        if queue is None and selector is None:
-            chosen, others = self.strategy.select(queues), queues
-        else:
-            chosen, others = self._chosen(message, queues, queue, selector, argument), None
+        member = self.member
+        if member.state is not _RUNNING:
+            member.check_running()
+        queues = member.topics.queues_for(message)
+        if queue is not None or selector is not None:
+            queue = member.topics.chosen(message, queues, queue, selector, argument)
         if callback is not None:
-            self._submit(outgoing, chosen, others, callback, timeout, (message,))
+            member.sender.submit(message, (message,), queues, queue, callback, timeout)
             return None
         future: Future[SendResult] = Future()
         future.set_running_or_notify_cancel()
-        self._submit(outgoing, chosen, others, _into(future), timeout, (message,))
+        member.sender.submit(message, (message,), queues, queue, _into(future), timeout)
         return future
 
     def send_oneway(
@@ -255,12 +282,9 @@ class Producer(PublishTopics):
 
         Source: `DefaultMQProducer.sendOneway`.
         """
-        queues = self._prepare(message)
-        outgoing = self._encoder.encode(message, queues.topic)
-        is_chosen = queue is not None or selector is not None
-        chosen = self._chosen(message, queues, queue, selector, argument) if is_chosen else self.strategy.select(queues)
-        kernel = self._reply_kernel if is_reply(message) else self._kernel
-        kernel.send_oneway(outgoing, chosen, (message,))
+        self.member.check_running()
+        sender = self.member.sender
+        sender.send_oneway(sender.begun(message, queue, SEND_TIMEOUT, selector, argument))
 
     def request(
         self,
@@ -309,7 +333,7 @@ class Producer(PublishTopics):
             is sent; this one waits for the reply.
         """
         sending = self._send_request(message, queue, selector, argument)
-        return request(sending, self._instance.requests, self.client_id, message.topic, timeout)
+        return request(sending, self.member.instance.requests, self.client_id, message.topic, timeout)
 
     def request_async(
         self,
@@ -338,7 +362,7 @@ class Producer(PublishTopics):
         Source: `DefaultMQProducer.request` with a `RequestCallback`.
         """
         sending = self._send_request(message, queue, selector, argument)
-        request_async(sending, self._instance.requests, self.client_id, message.topic, timeout, on_done)
+        request_async(sending, self.member.instance.requests, self.client_id, message.topic, timeout, on_done)
 
     def send_batch(
         self,
@@ -375,18 +399,9 @@ class Producer(PublishTopics):
 
         Source: `DefaultMQProducer.send` of a collection, `MessageBatch`.
         """
-        began = time.monotonic()
-        self._check_running()
-        if isinstance(messages, Sequence):
-            sent, outgoing = messages, self._batch(messages)
-        else:
-            sent, outgoing = (), one_batch_of(self._row_batches(messages, topic, sys.maxsize))
-        queues = self._queues_of(outgoing.topic)
-        left = timeout - (time.monotonic() - began)
-        if queue is None:
-            return self._send_anywhere(outgoing, queues, left, sent)
-        any_of_them = Message(outgoing.topic, b"")
-        return self._kernel.send(outgoing, self._chosen(any_of_them, queues, queue, None, None), left, sent)
+        self.member.check_running()
+        sender = self.member.sender
+        return sender.wait(sender.begun_batch(messages, queue, timeout, topic))
 
     def send_many(
         self,
@@ -423,28 +438,81 @@ class Producer(PublishTopics):
             ...         [str(result.status) for result in producer.send_many(table, topic="orders", batch_size=2)]
             ['SEND_OK', 'SEND_OK']
         """
-        self._check_running()
-        batches = [(*each, self._queues_of(each[0].topic)) for each in self._batches(messages, topic, batch_size)]
+        member = self.member
+        member.check_running()
+        made = member.sender.batches.many(messages, topic, batch_size)
+        batches = [(*each, member.topics.queues_of(each[0].topic)) for each in made]
         results: list[SendResult] = []
         waiting: deque[Future[SendResult]] = deque()
         for outgoing, part, queues in batches:
             if len(waiting) >= in_flight:
                 results.append(waiting.popleft().result())
             future: Future[SendResult] = Future()
-            queue = self.strategy.select(queues)
-            self._submit(outgoing, queue, queues, _into(future), timeout, part)
+            member.sender.submit(outgoing, part, queues, None, _into(future), timeout)
             waiting.append(future)
         return results + [future.result() for future in waiting]
 
+    def fetch_publish_message_queues(self, topic: str) -> list[MessageQueue]:
+        """The queues of a topic that may be written to, as a name server has them now.
 
-def _left(began: float, timeout: float, text: str) -> float:
-    left = timeout - (time.monotonic() - began)
-    if left < 0:
-        raise RemotingTimeoutError(text)
-    return left
+        Raises:
+            ClientError: Nobody has the topic, or no name server answers.
+
+        Source: `MQAdminImpl.fetchPublishMessageQueues`.
+        """
+        self.member.check_running()
+        return self.member.topics.fetch(topic)
+
+    def create_topic(
+        self,
+        topic: str,
+        queues: int = 4,
+        *,
+        key: str | None = None,
+        attributes: Mapping[str, str] | None = None,
+    ) -> None:
+        """Makes a topic at all brokers that have another one.
+
+        Args:
+            topic: Its name.
+            queues: How many it gets at each broker, to read from and to write to.
+            key: The topic whose brokers get it; the one that new topics are made after unless given.
+            attributes: Further header fields, as `topicSysFlag`.
+
+        Raises:
+            ClientError: Nobody has `key`, or a broker does not make the topic.
+
+        Source: `MQAdminImpl.createTopic`.
+        """
+        self.member.check_running()
+        self.member.topics.create(topic, queues, key, attributes)
+
+    def register_send_hook(self, hook: SendHook) -> None:
+        """Has a hook told of each attempt to send from now on.
+
+        Source: `DefaultMQProducerImpl.registerSendMessageHook`.
+        """
+        self.member.hooks.add(hook)
+
+    def _send_request(
+        self, message: Message, queue: MessageQueue | None, selector: QueueSelector | None, argument: Any
+    ) -> SendRequest:
+        """What sends a request, with the properties that say who asks."""
+        member = self.member
+        member.check_running()
+        queues = member.topics.queues_for(message)
+        if queue is not None or selector is not None:
+            queue = member.topics.chosen(message, queues, queue, selector, argument)
+
+        def send(added: Added, callback: SendCallback, timeout: float) -> None:
+            outgoing = member.sender.encoder.encode(message, queues.topic, added)
+            shown = replace(message, properties={**message.properties, **dict(added)})
+            member.sender.submit(outgoing, (shown,), queues, queue, callback, timeout)
+
+        return send
 
 
-def _into(future: Future[SendResult]) -> Callable[[SendResult | RmqError], None]:
+def _into(future: Future[SendResult]) -> SendCallback:
     def end(ended: SendResult | RmqError) -> None:
         if isinstance(ended, RmqError):
             future.set_exception(ended)

@@ -1,29 +1,42 @@
-"""Requests: messages that somebody replies to, and waiting for the replies.
+"""Requests: messages that somebody replies to, the replies, and waiting for them.
 
-Source: `DefaultMQProducerImpl.request`, `prepareSendRequest`, `waitResponse`.
+Source: `DefaultMQProducerImpl.request`, `prepareSendRequest`, `waitResponse`, `MessageUtil`, `MixAll.getReplyTopic`.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, wait
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from rmqfast._native import MessageView
+from rmqfast.client.instance import ClientErrorCode
 from rmqfast.client.instance.request_futures import CORRELATION_ID, OnReply, RequestFutures
-from rmqfast.client.producer.async_send import SendCallback
-from rmqfast.client.producer.reply_message import REPLY_TO_CLIENT, TTL
-from rmqfast.client.producer.send_result import SendResult
+from rmqfast.client.producer.send import SendCallback, SendResult
 from rmqfast.errors import ClientError, RequestTimeoutError, RmqError
+from rmqfast.message import Message
+
+REPLY_TO_CLIENT = "REPLY_TO_CLIENT"
+#: Milliseconds that who asked waits.
+TTL = "TTL"
+#: By this property the native encoder knows replies, which go out by a request code of their own.
+_MESSAGE_TYPE, _REPLY = "MSG_TYPE", "reply"
+_CLUSTER = "CLUSTER"
+_REPLY_TOPIC = "REPLY_TOPIC"
 
 #: Properties that a message gets on its way, by name.
 Added: TypeAlias = list[tuple[str, str]]
 #: Sends with further properties, within so many seconds, and calls back with how that ended.
-Send: TypeAlias = Callable[[Added, SendCallback, float], None]
+SendRequest: TypeAlias = Callable[[Added, SendCallback, float], None]
 
 
-def request(send: Send, futures: RequestFutures, client_id: str, topic: str, timeout: float) -> MessageView:
+class _Received(Protocol):
+    @property
+    def properties(self) -> Mapping[str, str]: ...
+
+
+def request(send: SendRequest, futures: RequestFutures, client_id: str, topic: str, timeout: float) -> MessageView:
     """Sends a request and waits for its reply.
 
     Args:
@@ -54,7 +67,7 @@ def request(send: Send, futures: RequestFutures, client_id: str, topic: str, tim
 
 
 def request_async(  # noqa: PLR0917 - as above, and who is told
-    send: Send, futures: RequestFutures, client_id: str, topic: str, timeout: float, on_done: OnReply
+    send: SendRequest, futures: RequestFutures, client_id: str, topic: str, timeout: float, on_done: OnReply
 ) -> None:
     """As `request`, for nobody who waits.
 
@@ -82,6 +95,34 @@ def not_replied(topic: str, timeout: float) -> RequestTimeoutError:
     )
 
 
+def create_reply_message(request: _Received, body: bytes) -> Message:
+    """The reply to a message that was sent by `Producer.request`; it is sent as any other message.
+
+    Args:
+        request: As a consumer got it.
+        body: What is replied.
+
+    Raises:
+        ClientError: 10007: no broker says of the request which cluster it is of, as 4.6 and later do.
+
+    Example:
+        >>> from types import SimpleNamespace
+        >>> asked = {"CLUSTER": "DefaultCluster", "CORRELATION_ID": "7", "REPLY_TO_CLIENT": "10.0.0.1@8", "TTL": "3000"}
+        >>> create_reply_message(SimpleNamespace(properties=asked), b"yes").topic
+        'DefaultCluster_REPLY_TOPIC'
+
+    Source: `MessageUtil.createReplyMessage`.
+    """
+    if request is None:
+        raise _no_reply("requestMessage cannot be null.")
+    asked = request.properties
+    cluster = asked.get(_CLUSTER)
+    if cluster is None:
+        raise _no_reply(f"requestMessage error, property[{_CLUSTER}] is null.")
+    taken = {name: asked[name] for name in (CORRELATION_ID, REPLY_TO_CLIENT, TTL) if name in asked}
+    return Message(f"{cluster}_{_REPLY_TOPIC}", body, properties={_MESSAGE_TYPE: _REPLY, **taken})
+
+
 def _added(correlation_id: str, client_id: str, timeout: float) -> Added:
     return [(CORRELATION_ID, correlation_id), (REPLY_TO_CLIENT, client_id), (TTL, f"{timeout * 1000:.0f}")]
 
@@ -94,3 +135,11 @@ def _sent(futures: RequestFutures, correlation_id: str, topic: str) -> SendCallb
             futures.end(correlation_id, error)
 
     return ended
+
+
+def _no_reply(what: str) -> ClientError:
+    return ClientError(
+        f"create reply message fail, {what}",
+        response_code=ClientErrorCode.CREATE_REPLY_MESSAGE_EXCEPTION,
+        next_step="reply to the message itself, as a consumer got it from a broker",
+    )

@@ -7,14 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Self
 
 from rmqfast._native import Outgoing
-from rmqfast.client.instance.namespaces import unwrap, wrap
-from rmqfast.client.instance.validators import check_message
+from rmqfast.client.instance import ClientConfig
+from rmqfast.client.instance.namespaces import wrap
+from rmqfast.client.producer.member import ProducerMember
 from rmqfast.client.producer.message_batch import BATCH_SIZE, check_sendable_topic
-from rmqfast.client.producer.producer_impl import ProducerImpl
-from rmqfast.client.producer.send_result import SendResult
+from rmqfast.client.producer.options import ProducerOptions
+from rmqfast.client.producer.send import SendResult
 from rmqfast.message import Message, MessageQueue
 from rmqfast.store.writer import ArrowBatch, ArrowStream
 
@@ -30,17 +31,23 @@ class RowRequest:
         rows: How many.
         size: Bytes of its body.
         topic: Their topic.
+        outgoing: What is sent.
     """
 
     first: int
     rows: int
     size: int
     topic: str
-    _outgoing: Outgoing
+    outgoing: Outgoing
 
 
-class RowProducer(ProducerImpl):
+class RowProducer:
     """Makes requests of rows, and sends them. A request that is sent again has the ids that it had before.
+
+    Args:
+        group: The producer group.
+        config: How to reach the cluster.
+        options: How to send.
 
     Example:
         >>> import pyarrow as pa, rmqfast
@@ -58,6 +65,16 @@ class RowProducer(ProducerImpl):
     Source: `DefaultMQProducer.send` of a collection and a queue.
     """
 
+    def __init__(self, group: str, config: ClientConfig, options: ProducerOptions) -> None:
+        self._member, self._namespace = ProducerMember(group, config, options), config.namespace
+
+    def __enter__(self) -> Self:
+        self._member.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._member.shutdown()
+
     def requests(
         self, rows: ArrowStream | ArrowBatch, topic: str, *, batch_size: int = BATCH_SIZE
     ) -> Sequence[RowRequest]:
@@ -74,11 +91,9 @@ class RowProducer(ProducerImpl):
 
         Source: `MessageBatch.generateFromList`.
         """
-        self._check_running()
-        most = self.options.max_message_size
-        made = self._encoder.encode_rows(rows, topic, self._wrapped, most_bytes=most, most_count=batch_size)
+        self._member.check_running()
         requests, first = [], 0
-        for outgoing in made:
+        for outgoing in self._member.sender.batches.of_rows(rows, topic, batch_size):
             count = outgoing.unique_id.count(",") + 1
             requests.append(RowRequest(first, count, len(outgoing), topic, outgoing))
             first += count
@@ -91,9 +106,10 @@ class RowProducer(ProducerImpl):
             ClientError: A message that brokers do not take.
             ArgumentError: As above, of its properties.
         """
-        self._check_running()
-        check_message(message, max_message_size=self.options.max_message_size)
-        outgoing = self._encoder.encode(message, wrap(self._config.namespace, message.topic))
+        member = self._member
+        member.check_running()
+        member.topics.check(message)
+        outgoing = member.sender.encoder.encode(message, wrap(self._namespace, message.topic))
         return RowRequest(0, 1, len(outgoing), message.topic, outgoing)
 
     def queues(self, topic: str, *, is_new: bool = False) -> Sequence[MessageQueue]:
@@ -108,13 +124,13 @@ class RowProducer(ProducerImpl):
 
         Source: `DefaultMQProducerImpl.tryToFindTopicPublishInfo`.
         """
-        self._check_running()
-        wrapped = self._wrapped(topic)
+        member = self._member
+        member.check_running()
+        check_sendable_topic(topic)
+        wrapped = wrap(self._namespace, topic)
         if is_new:
-            self._instance.update_route(wrapped)
-        namespace = self._config.namespace
-        queues = self._queues_of(wrapped).queues
-        return [MessageQueue(unwrap(namespace, each.topic), each.broker_name, each.queue_id) for each in queues]
+            member.instance.update_route(wrapped)
+        return member.topics.queues_of(wrapped).queues
 
     def send(self, request: RowRequest, queue: MessageQueue, timeout: float = 3.0) -> SendResult:
         """Sends a request to a queue, once, and waits for the answer.
@@ -131,9 +147,6 @@ class RowProducer(ProducerImpl):
 
         Source: `DefaultMQProducerImpl.sendKernelImpl`.
         """
-        outgoing: Any = request._outgoing  # noqa: SLF001 - the other half of this class
-        return self._kernel.send(outgoing, MessageQueue(outgoing.topic, queue.broker_name, queue.queue_id), timeout, ())
-
-    def _wrapped(self, topic: str) -> str:
-        check_sendable_topic(topic)
-        return wrap(self._config.namespace, topic)
+        self._member.check_running()
+        sender = self._member.sender
+        return sender.wait(sender.begun_batch(request.outgoing, queue, timeout))

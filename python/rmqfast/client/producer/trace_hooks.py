@@ -8,9 +8,8 @@ from __future__ import annotations
 import time
 
 from rmqfast.client.instance.namespaces import without_namespace
-from rmqfast.client.producer.end_transaction_hook import EndTransactionContext
-from rmqfast.client.producer.send_hook import SendContext
-from rmqfast.client.producer.send_result import DEFAULT_REGION, SendStatus
+from rmqfast.client.producer.hooks import EndTransactionContext, SendContext
+from rmqfast.client.producer.send import DEFAULT_REGION, SendStatus
 from rmqfast.client.trace import AsyncTraceDispatcher, MessageType, TraceBean, TraceContext, TraceType
 
 _NOTE = "trace"

@@ -6,26 +6,20 @@ Source: `TransactionMQProducer`, `DefaultMQProducerImpl.sendMessageInTransaction
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from rmqfast.client.instance import ClientConfig
 from rmqfast.client.instance.config import DEFAULT_INSTANCE_NAME
-from rmqfast.client.instance.namespaces import unwrap
-from rmqfast.client.producer.end_transaction_hook import EndTransactionContext, EndTransactionHook, EndTransactionHooks
+from rmqfast.client.instance.namespaces import unwrap, wrap
+from rmqfast.client.producer.hooks import EndTransactionContext, EndTransactionHook, Hooks
 from rmqfast.client.producer.options import ProducerOptions
 from rmqfast.client.producer.producer import SEND_TIMEOUT, Producer
-from rmqfast.client.producer.send_kernel import transaction_properties
-from rmqfast.client.producer.send_result import SendResult, SendStatus
+from rmqfast.client.producer.send import SendResult, SendStatus
+from rmqfast.client.producer.sender import transaction_properties
 from rmqfast.client.producer.trace_hooks import EndTransactionTraceHook
-from rmqfast.client.producer.transaction_checks import TransactionChecks
-from rmqfast.client.producer.transaction_listener import (
-    LocalTransactionState,
-    TransactionListener,
-    TransactionSendResult,
-)
+from rmqfast.client.producer.transactions import LocalTransactionState, TransactionListener, TransactionSendResult
 from rmqfast.errors import ClientError, RmqError
 from rmqfast.message import Message
 from rmqfast.remoting import Header
@@ -35,7 +29,6 @@ _log = logging.getLogger(__name__)
 #: The bits of a half message's system flag.
 _PREPARED = 4
 _UNIQUE_ID = "UNIQ_KEY"
-_LONGEST_CHECK = 3.0
 
 
 class TransactionProducer(Producer):
@@ -94,10 +87,11 @@ class TransactionProducer(Producer):
             enable_msg_trace=enable_msg_trace,
             customized_trace_topic=customized_trace_topic,
         )
-        self.listener, self.end_hooks = listener, EndTransactionHooks()
+        self.listener = listener
+        self._end_hooks: Hooks[EndTransactionHook] = Hooks("endTransaction")
         if self._trace is not None:
-            self.end_hooks.add(EndTransactionTraceHook(self._trace))
-        self._checks = TransactionChecks(f"rmqfast-check-{group}")
+            self._end_hooks.add(EndTransactionTraceHook(self._trace))
+        self.member.answer_with(self._check_back)
 
     def send_in_transaction(
         self, message: Message, argument: Any = None, timeout: float = SEND_TIMEOUT
@@ -118,19 +112,20 @@ class TransactionProducer(Producer):
         """
         if self.listener is None:
             raise ClientError("tranExecutor is null")
-        began = time.monotonic()
+        self.member.check_running()
+        sender = self.member.sender
         message = _without_delay(message)
-        queues = self._prepare(message)
-        outgoing = self._encoder.encode(message, queues.info.topic, transaction_properties(self.group), _PREPARED)
-        left = timeout - (time.monotonic() - began)
+        send = sender.begun(message, None, timeout, None, None)
+        topic = send.queues.topic
+        half = send.message = sender.encoder.encode(message, topic, transaction_properties(self.group), _PREPARED)
         try:
-            sent = self._send_anywhere(outgoing, queues, left, (message,))
+            sent = sender.wait(send)
         except RmqError as error:
             code = getattr(error, "response_code", getattr(error, "code", -1))
             raise ClientError(
                 "the message of the transaction was not sent", response_code=code, next_step=str(error)
             ) from error
-        sent = sent._replace(transaction_id=outgoing.unique_id)
+        sent = sent._replace(transaction_id=half.unique_id)
         state, remark = self._execute(message, argument, sent)
         self._end_own(message, sent, state, remark)
         return TransactionSendResult(sent, state)
@@ -140,18 +135,7 @@ class TransactionProducer(Producer):
 
         Source: `DefaultMQProducerImpl.registerEndTransactionHook`.
         """
-        self.end_hooks.add(hook)
-
-    def check_transaction_state(self, address: str, message: Any, ext_fields: Mapping[str, str]) -> None:
-        """Asks the listener on a thread of its own, and tells the broker.
-
-        Source: `DefaultMQProducerImpl.checkTransactionState`.
-        """
-        if not self._checks.submit(lambda: self._check_back(address, message, ext_fields)):
-            _log.warning("a question of %s about a transaction of group %s is dropped", address, self.group)
-
-    def _end(self) -> None:
-        self._checks.close(_LONGEST_CHECK)
+        self._end_hooks.add(hook)
 
     def _execute(self, message: Message, argument: Any, sent: SendResult) -> tuple[LocalTransactionState, str | None]:
         if sent.status is not SendStatus.SEND_OK:
@@ -166,7 +150,8 @@ class TransactionProducer(Producer):
     def _end_own(self, message: Message, sent: SendResult, state: LocalTransactionState, remark: str | None) -> None:
         """Tells the broker; where that fails, it asks by itself."""
         try:
-            address = self._kernel.address_of(sent.queue)
+            member = self.member
+            address = member.sender.address_of(wrap(member.config.namespace, message.topic), sent.queue.broker_name)
             carried_out = sent.transaction_id if sent.status is SendStatus.SEND_OK else None
             self._tell_hooks(message, address, sent.msg_id, carried_out, state, is_from_check=False)
             self._tell(
@@ -182,7 +167,7 @@ class TransactionProducer(Producer):
 
     def _check_back(self, address: str, message: Any, ext_fields: Mapping[str, str]) -> None:
         header = Header(ext_fields)
-        remark, namespace = None, self._config.namespace
+        remark, namespace = None, self.member.config.namespace
         if namespace:
             message = message.seen_as(topic=unwrap(namespace, message.topic))
         try:
@@ -214,9 +199,10 @@ class TransactionProducer(Producer):
         is_from_check: bool,
     ) -> None:
         """Source: `DefaultMQProducerImpl.doExecuteEndTransactionHook`."""
-        if self.end_hooks:
+        if self._end_hooks.are_there:
             told = (self.group, message, address, message_id, transaction_id, state, is_from_check)
-            self.end_hooks.end_transaction(EndTransactionContext(*told))
+            context = EndTransactionContext(*told)
+            self._end_hooks.tell(lambda hook: hook.end_transaction(context))
 
     def _tell(
         self,
@@ -233,7 +219,7 @@ class TransactionProducer(Producer):
         """Source: `MQClientAPIImpl.endTransactionOneway`."""
         if remark is not None:
             _log.info("transaction %s: %s", message_id, remark)
-        self._instance.api.end_transaction(
+        self.member.instance.api.end_transaction(
             address,
             self.group,
             queue_offset=queue_offset,

@@ -7,6 +7,8 @@ use rmqfast_remoting::Value;
 pub const CODE: i32 = 310;
 /// SEND_BATCH_MESSAGE.
 pub const BATCH_CODE: i32 = 320;
+/// SEND_REPLY_MESSAGE_V2.
+pub const REPLY_CODE: i32 = 325;
 
 /// What a send says of a message, and where it goes.
 #[derive(Clone, Copy, Debug)]
@@ -37,12 +39,20 @@ pub struct SendHeader<'a> {
     pub is_unit_mode: bool,
     /// Whether the body is a batch.
     pub is_batch: bool,
+    /// Whether it answers a request: then the broker hands it to whoever asked.
+    pub is_reply: bool,
 }
 
 impl<'a> SendHeader<'a> {
     /// The request code.
+    ///
+    /// Source: `MQClientAPIImpl.sendMessage`.
     pub fn code(&self) -> i32 {
-        if self.is_batch { BATCH_CODE } else { CODE }
+        match (self.is_batch, self.is_reply) {
+            (true, _) => BATCH_CODE,
+            (false, true) => REPLY_CODE,
+            (false, false) => CODE,
+        }
     }
 
     /// The fields as they are written.

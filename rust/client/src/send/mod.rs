@@ -7,6 +7,6 @@ mod unique_id;
 
 pub use batch_body::{BatchMessage, write_batch_message};
 pub use body::{COMPRESS_LEVEL, compressed};
-pub use header::{BATCH_CODE, CODE, SendHeader};
+pub use header::{BATCH_CODE, CODE, REPLY_CODE, SendHeader};
 pub use properties::{Properties, Unstorable};
 pub use unique_id::UniqueIds;

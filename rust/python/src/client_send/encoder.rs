@@ -16,6 +16,10 @@ const OWN_TEXTS: usize = 192;
 /// Bytes of a message in a batch besides its body, mostly.
 const ABOUT: usize = 160;
 
+/// The property that makes a message a reply.
+const MESSAGE_TYPE: &str = "MSG_TYPE";
+const REPLY: &str = "reply";
+
 /// What all messages of a producer have in common.
 pub struct Common {
     /// The producer's group.
@@ -55,7 +59,7 @@ impl MessageEncoder {
 
     /// The request of one message; `added` are properties of the producer's own.
     #[pyo3(signature = (message, topic, added=Vec::new(), sys_flag=0))]
-    fn encode(
+    pub fn encode(
         &self,
         message: &Bound<'_, PyAny>,
         topic: PyBackedStr,
@@ -79,6 +83,7 @@ impl MessageEncoder {
             flag: taken.flag,
             born_timestamp: taken.born_timestamp.unwrap_or(now_ms),
             is_batch: false,
+            is_reply: taken.pairs.iter().any(|(name, value)| &**name == MESSAGE_TYPE && &**value == REPLY),
         })
     }
 
@@ -141,6 +146,7 @@ impl MessageEncoder {
             flag: 0,
             born_timestamp: now_ms(),
             is_batch: true,
+            is_reply: false,
             reconsume_times: 0,
             max_reconsume_times: None,
         }

@@ -43,7 +43,7 @@ impl InFlight {
     }
 
     /// Takes room for one send, if there is some.
-    fn try_take(&self, size: usize) -> bool {
+    pub fn try_take(&self, size: usize) -> bool {
         let mut state = self.lock();
         let takes = state.waiting == 0 && self.has_room(&state, size);
         if takes {

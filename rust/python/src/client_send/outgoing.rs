@@ -4,7 +4,6 @@ use pyo3::prelude::*;
 use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
 use pyo3::types::{PyBytes, PyDict};
 use rmqfast_client::send::SendHeader;
-use rmqfast_remoting::Value;
 use std::sync::Arc;
 
 /// A request that sends a message, or a batch of them, to whichever queue.
@@ -26,6 +25,8 @@ pub struct Outgoing {
     pub born_timestamp: i64,
     /// Whether the body is a batch.
     pub is_batch: bool,
+    /// Whether it answers a request.
+    pub is_reply: bool,
     /// How often it was consumed in vain; of retry topics.
     pub reconsume_times: i32,
     /// How often it may be; of retry topics.
@@ -98,7 +99,7 @@ impl Outgoing {
 
     /// The body as it is sent.
     #[getter]
-    fn body<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+    pub fn body<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         match &self.body {
             Body::Given(bytes) => Ok(bytes.into_pyobject(py)?.cast_into()?),
             Body::Made(bytes) => Ok(PyBytes::new(py, bytes)),
@@ -111,30 +112,11 @@ impl Outgoing {
     }
 
     /// The header's fields for a queue.
-    fn fields<'py>(&self, py: Python<'py>, queue_id: i32) -> PyResult<Bound<'py, PyDict>> {
+    pub fn fields<'py>(&self, py: Python<'py>, queue_id: i32) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
         let fields = self.header(queue_id).fields();
         fields.into_iter().try_for_each(|(name, value)| dict.set_item(name, value.to_text()))?;
         Ok(dict)
-    }
-
-    /// The header's fields for a queue, for `Connections` alone, which writes them as they are.
-    fn to_queue(this: Bound<'_, Self>, queue_id: i32) -> SendFields {
-        SendFields { outgoing: this.unbind(), queue_id }
-    }
-}
-
-/// The header's fields of a message on its way to a queue.
-#[pyclass(frozen, module = "rmqfast._native._rmqfast")]
-pub struct SendFields {
-    outgoing: Py<Outgoing>,
-    queue_id: i32,
-}
-
-impl SendFields {
-    /// As they are written.
-    pub fn values(&self) -> Vec<(&str, Value<'_>)> {
-        self.outgoing.get().header(self.queue_id).fields()
     }
 }
 
@@ -155,6 +137,7 @@ impl Outgoing {
             max_reconsume_times: self.max_reconsume_times,
             is_unit_mode: self.common.is_unit_mode,
             is_batch: self.is_batch,
+            is_reply: self.is_reply,
         }
     }
 

@@ -1,5 +1,4 @@
 //! What goes over a connection, as Python's values.
-use crate::client_send::outgoing::SendFields;
 use crate::pairs::{Pairs, pairs};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
@@ -7,31 +6,20 @@ use rmqfast_remoting::{OwnedCommand, OwnedFields, Value};
 use std::time::Duration;
 
 /// Header fields in their order.
-pub enum Fields {
-    /// As they were given.
-    Pairs(Pairs),
-    /// Those of a send.
-    Send(Py<SendFields>),
-}
+pub struct Fields(pub Pairs);
 
 impl<'a, 'py> FromPyObject<'a, 'py> for Fields {
     type Error = PyErr;
 
     fn extract(fields: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
-        if let Ok(send) = fields.cast::<SendFields>() {
-            return Ok(Self::Send(send.to_owned().unbind()));
-        }
-        pairs(&fields).map(Self::Pairs)
+        pairs(&fields).map(Self)
     }
 }
 
 impl Fields {
     /// As they are written.
     pub fn values(&self) -> Vec<(&str, Value<'_>)> {
-        match self {
-            Self::Pairs(pairs) => pairs.iter().map(|(name, value)| (&**name, Value::Text(value))).collect(),
-            Self::Send(send) => send.get().values(),
-        }
+        self.0.iter().map(|(name, value)| (&**name, Value::Text(value))).collect()
     }
 }
 

@@ -7,7 +7,7 @@ use crate::error::remoting;
 use crate::signals;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use rmqfast_remoting::{Ask, Completions, ConnectionsOptions};
+use rmqfast_remoting::{Ask, Completions, ConnectionsOptions, OwnedCommand};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -89,16 +89,7 @@ impl Connections {
     ) -> PyResult<()> {
         let fields = ext_fields.values();
         let ask = Ask { code, fields: &fields, body, timeout: seconds(timeout) };
-        let token = self.askers.add(Box::new(Callable(on_done)));
-        // who lets go of the GIL here waits for it longer than for the connection
-        let submitted = match self.inner.try_submit(address, ask, token) {
-            Ok(false) => py.detach(|| self.inner.submit(address, ask, token, waits, &mut signals::waiting())),
-            tried => tried.map(drop),
-        };
-        submitted.map_err(|error| {
-            self.askers.remove(token);
-            remoting(error)
-        })
+        self.submit_for(py, address, ask, Box::new(Callable(on_done)), waits)
     }
 
     /// There are threads that `take`.
@@ -153,6 +144,36 @@ impl Connections {
 }
 
 impl Connections {
+    /// Asks over a connection that this thread drives, and waits without the GIL; what comes with the answer's body is passed over.
+    pub fn ask(&self, py: Python<'_>, address: &str, ask: Ask<'_>) -> rmqfast_remoting::Result<OwnedCommand> {
+        py.detach(|| {
+            let (client, received) = self.inner.request_with(address, ask, &mut signals::waiting())?;
+            self.inner.give_back(client)?;
+            Ok(received.head)
+        })
+    }
+
+    /// Asks over the connection that both sides use; `asker` is told how it ended, unless this fails.
+    pub fn submit_for(
+        &self,
+        py: Python<'_>,
+        address: &str,
+        ask: Ask<'_>,
+        asker: Box<dyn Asker>,
+        waits: bool,
+    ) -> PyResult<()> {
+        let token = self.askers.add(asker);
+        // who lets go of the GIL here waits for it longer than for the connection
+        let submitted = match self.inner.try_submit(address, ask, token) {
+            Ok(false) => py.detach(|| self.inner.submit(address, ask, token, waits, &mut signals::waiting())),
+            tried => tried.map(drop),
+        };
+        submitted.map_err(|error| {
+            self.askers.remove(token);
+            remoting(error)
+        })
+    }
+
     /// Asks, if that needs no waiting; otherwise nothing was asked, and `asker` is dropped.
     pub fn try_submit(&self, address: &str, ask: Ask<'_>, asker: Box<dyn Asker>) -> bool {
         if !self.askers.has_tellers() {

@@ -1,0 +1,232 @@
+//! Sends messages over the connections of a client: a usual send crosses the border once, and a usual end of an asynchronous one costs
+//! Python no more than the call of the callback.
+use super::encoder::MessageEncoder;
+use super::in_flight::InFlight;
+use super::outgoing::Outgoing;
+use super::result::{Sent, queue_id};
+use crate::error::{RemotingError, RemotingTimeoutError, object, remoting};
+use crate::pairs::{Pairs, pairs};
+use crate::remoting::askers::{Asker, Told};
+use crate::remoting::command::{Fields, seconds};
+use crate::remoting::connections::Connections;
+use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedStr;
+use pyo3::types::{PyDictMethods, PyMapping};
+use rmqfast_remoting::{Ask, OwnedCommand, Result, Value};
+use std::time::{Duration, Instant};
+
+/// Sends messages, and what was made of messages before; `message` is either of them.
+#[pyclass(frozen, module = "rmqfast._native._rmqfast")]
+pub struct MessageSender {
+    connections: Py<Connections>,
+    encoder: Py<MessageEncoder>,
+    in_flight: Py<InFlight>,
+    /// Gives further header fields of a request, by its code, its fields and its body: ACL.
+    sign: Option<Py<PyAny>>,
+}
+
+#[pymethods]
+impl MessageSender {
+    #[new]
+    fn new(
+        connections: Py<Connections>,
+        encoder: Py<MessageEncoder>,
+        in_flight: Py<InFlight>,
+        sign: Option<Py<PyAny>>,
+    ) -> Self {
+        Self { connections, encoder, in_flight, sign }
+    }
+
+    /// Sends, and waits for the answer. Returns the `SendResult`, or what was made of the message and the error.
+    fn send<'py>(
+        &self,
+        message: &Bound<'py, PyAny>,
+        topic: PyBackedStr,
+        queue: &Bound<'py, PyAny>,
+        address: &str,
+        timeout: f64,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let (py, began) = (message.py(), Instant::now());
+        let made = self.made(message, topic)?;
+        let outgoing = made.get();
+        let asked = self.with_fields(&made, queue_id(queue)?, |code, fields| {
+            let ask = Ask { code, fields, body: outgoing.bytes(), timeout: left(began, timeout) };
+            self.connections.get().ask(py, address, ask)
+        })?;
+        let sent = Sent { unique_id: outgoing.texts.unique_id(), queue, address };
+        match failure_or(py, &sent, asked)? {
+            Ok(result) => Ok(result),
+            Err(error) => Ok((made, error).into_pyobject(py)?.into_any()),
+        }
+    }
+
+    /// Takes room for a send, and sends where that needs no waiting. Otherwise returns what was made of the message, and nothing is taken.
+    /// `callback` gets the `SendResult`; where there is none, `resume` gives who gets the error, and the room is still taken.
+    #[allow(clippy::too_many_arguments, reason = "all that a send consists of")]
+    fn submit<'py>(
+        &self,
+        message: &Bound<'py, PyAny>,
+        topic: PyBackedStr,
+        queue: &Bound<'py, PyAny>,
+        address: PyBackedStr,
+        timeout: f64,
+        callback: Py<PyAny>,
+        resume: Py<PyAny>,
+        context: Py<PyAny>,
+        waits: bool,
+    ) -> PyResult<Option<Bound<'py, Outgoing>>> {
+        let (py, began) = (message.py(), Instant::now());
+        let made = self.made(message, topic)?;
+        let (size, in_flight) = (made.get().bytes().len(), self.in_flight.get());
+        if waits {
+            in_flight.take(py, size, timeout)?;
+        } else if !in_flight.try_take(size) {
+            return Ok(Some(made));
+        }
+        let room = Room { in_flight: self.in_flight.clone_ref(py), size };
+        let left = seconds(timeout).saturating_sub(began.elapsed());
+        if left.is_zero() {
+            room.give_back();
+            return Ok(Some(made));
+        }
+        let later = Some(Later { resume, context, room });
+        let send = AsyncSend { made: made.clone().unbind(), queue: queue.clone().unbind(), address, callback, later };
+        let address = send.address.clone_ref(py);
+        let is_sent = self.with_fields(&made, queue_id(queue)?, |code, fields| {
+            let ask = Ask { code, fields, body: made.get().bytes(), timeout: left };
+            self.connections.get().try_submit(&address, ask, Box::new(send))
+        });
+        match is_sent {
+            Ok(true) => Ok(None),
+            other => {
+                in_flight.give_back(size);
+                other.map(|_| Some(made))
+            }
+        }
+    }
+
+    /// Sends what was made of a message, and opens a connection where there is none; `on_end` gets the `SendResult` or the error.
+    #[allow(clippy::too_many_arguments, reason = "as above")]
+    fn resubmit(
+        &self,
+        outgoing: Bound<'_, Outgoing>,
+        queue: Bound<'_, PyAny>,
+        address: PyBackedStr,
+        timeout: f64,
+        on_end: Py<PyAny>,
+        waits: bool,
+    ) -> PyResult<()> {
+        if timeout <= 0.0 {
+            return Err(RemotingTimeoutError::new_err("invokeAsync call timeout"));
+        }
+        let (py, queue_id) = (outgoing.py(), queue_id(&queue)?);
+        let (made, queue) = (outgoing.clone().unbind(), queue.unbind());
+        let send = AsyncSend { made, queue, address: address.clone_ref(py), callback: on_end, later: None };
+        self.with_fields(&outgoing, queue_id, |code, fields| {
+            let ask = Ask { code, fields, body: outgoing.get().bytes(), timeout: seconds(timeout) };
+            self.connections.get().submit_for(py, &address, ask, Box::new(send), waits)
+        })?
+    }
+}
+
+impl MessageSender {
+    /// What is sent of a message, or was made of one before.
+    fn made<'py>(&self, message: &Bound<'py, PyAny>, topic: PyBackedStr) -> PyResult<Bound<'py, Outgoing>> {
+        if let Ok(made) = message.cast::<Outgoing>() {
+            return Ok(made.clone());
+        }
+        Bound::new(message.py(), self.encoder.get().encode(message, topic, Pairs::new(), 0)?)
+    }
+
+    /// Calls with the code and the fields of a request, which are signed where they have to be.
+    fn with_fields<T>(
+        &self,
+        made: &Bound<'_, Outgoing>,
+        queue_id: i32,
+        call: impl FnOnce(i32, &[(&str, Value<'_>)]) -> T,
+    ) -> PyResult<T> {
+        let (py, outgoing) = (made.py(), made.get());
+        let header = outgoing.header(queue_id);
+        let Some(sign) = &self.sign else { return Ok(call(header.code(), &header.fields())) };
+        let fields = outgoing.fields(py, queue_id)?;
+        let more = sign.bind(py).call1((header.code(), &fields, outgoing.body(py)?))?;
+        fields.update(more.cast::<PyMapping>()?)?;
+        Ok(call(header.code(), &Fields(pairs(&fields)?).values()))
+    }
+}
+
+/// What is left of a time that something may take.
+fn left(began: Instant, timeout: f64) -> Duration {
+    seconds(timeout).saturating_sub(began.elapsed()).max(Duration::from_millis(1))
+}
+
+/// The `SendResult`, or the error that a driver of sends may try again after; what is none of a connection's is raised.
+fn failure_or<'py>(
+    py: Python<'py>,
+    sent: &Sent<'_, 'py>,
+    asked: Result<OwnedCommand>,
+) -> PyResult<std::result::Result<Bound<'py, PyAny>, Bound<'py, PyAny>>> {
+    match asked {
+        Ok(answer) => sent.ended(&answer),
+        Err(error) => {
+            let error = remoting(error);
+            if error.is_instance_of::<RemotingError>(py) { Ok(Err(object(py, error).into_any())) } else { Err(error) }
+        }
+    }
+}
+
+/// Room that a send has taken.
+struct Room {
+    in_flight: Py<InFlight>,
+    size: usize,
+}
+
+impl Room {
+    fn give_back(&self) {
+        self.in_flight.get().give_back(self.size);
+    }
+}
+
+/// Who goes on with a send whose end is not the usual one.
+struct Later {
+    resume: Py<PyAny>,
+    context: Py<PyAny>,
+    room: Room,
+}
+
+/// One asynchronous send on its way.
+struct AsyncSend {
+    made: Py<Outgoing>,
+    queue: Py<PyAny>,
+    address: PyBackedStr,
+    callback: Py<PyAny>,
+    later: Option<Later>,
+}
+
+impl Asker for AsyncSend {
+    fn told(self: Box<Self>, py: Python<'_>, outcome: Result<OwnedCommand>) -> PyResult<Told<'_>> {
+        let ended = {
+            let sent = Sent {
+                unique_id: self.made.get().texts.unique_id(),
+                queue: self.queue.bind(py),
+                address: &self.address,
+            };
+            match outcome {
+                Ok(answer) => sent.ended(&answer)?,
+                Err(error) => Err(object(py, remoting(error)).into_any()),
+            }
+        };
+        let callback = self.callback.into_bound(py);
+        match (ended, self.later) {
+            (Ok(result), Some(later)) => {
+                later.room.give_back();
+                Ok((callback, result))
+            }
+            (Err(error), Some(later)) => {
+                let go_on = later.resume.bind(py).call1((later.context, self.made, self.queue))?;
+                Ok((go_on, error))
+            }
+            (Ok(end) | Err(end), None) => Ok((callback, end)),
+        }
+    }
+}
