@@ -39,12 +39,19 @@ _NOT_SENT_LATENCY = 3000
 #: Whether a thread waits for room; by position, as a call by name costs more.
 _WAITS, _NEVER = True, False
 
-#: What an asynchronous send is made of besides its message: `Send(message, *begun)`. As a rule nobody makes one of it.
-_Begun: TypeAlias = tuple[
-    Sequence[Message], PublishQueues, MessageQueue, RetryRules, FaultStrategy | None, float, float
+#: An asynchronous send on its way: its callback, what hooks were told before, and what `Send` is made of besides its
+#: message. As a rule it ends well, and nobody makes one.
+_OnWay: TypeAlias = tuple[
+    SendCallback,
+    SendContext | None,
+    Sequence[Message],
+    PublishQueues,
+    MessageQueue,
+    RetryRules,
+    FaultStrategy | None,
+    float,
+    float,
 ]
-#: An asynchronous send on its way: who takes its end, and what hooks were told before.
-_OnWay: TypeAlias = tuple[_Begun, SendCallback, SendContext | None]
 
 
 class Sender:
@@ -209,14 +216,13 @@ class Sender:
         if queue is None:
             queue = queues.select() if strategy is None else strategy.select(queues)
         address = self._routes.publish_address(queue.broker_name) or self.address_of(queues.topic, queue.broker_name)
-        begun = (messages, queues, queue, rules, strategy, began, timeout)
         context, stored = None, callback
         if self._hooks.are_there or strategy is not None:
-            send = Send(message, *begun)
+            send = Send(message, messages, queues, queue, rules, strategy, began, timeout)
             send.begin(began)
             context, message = self._before(send, queue, address, CommunicationMode.ASYNC)
             stored = partial(self._stored, send, context, callback)
-        on_way = (begun, callback, context)
+        on_way = (callback, context, messages, queues, queue, rules, strategy, began, timeout)
         try:
             made = self._native.submit(
                 message, queues.topic, queue, address, timeout, stored, self._resume, on_way, _WAITS
@@ -227,7 +233,7 @@ class Sender:
         except RemotingError as error:
             self._after(context, error)
             raise
-        send = Send(made, *begun)
+        send = Send(made, messages, queues, queue, rules, strategy, began, timeout)
         _, left = send.begin(monotonic())
         self._try(send, on_way, queue, left, address)
 
@@ -326,8 +332,9 @@ class Sender:
 
     def _resume(self, on_way: _OnWay, made: Outgoing, _queue: MessageQueue) -> SendCallback:
         """Takes the error that the first attempt of an asynchronous send ended with."""
-        send = Send(made, *on_way[0])
-        send.begin(on_way[0][5])
+        _, _, messages, queues, queue, rules, strategy, began, timeout = on_way
+        send = Send(made, messages, queues, queue, rules, strategy, began, timeout)
+        send.begin(began)
         return partial(self._attempted, send, on_way)
 
     def _try(self, send: Send, on_way: _OnWay, queue: MessageQueue, left: float, address: str) -> None:
@@ -348,7 +355,7 @@ class Sender:
             if address is not None:
                 self._try(send, on_way, queue, left, address)
                 return
-        _, callback, context = on_way
+        callback, context = on_way[0], on_way[1]
         end = send.end(monotonic())
         self._in_flight.give_back(len(self.made(send)))
         self._after(context, end)

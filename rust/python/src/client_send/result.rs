@@ -35,9 +35,8 @@ impl<'py> Sent<'_, 'py> {
             let refused = ResponseError::new_err((answer.code, remark, self.address.to_owned()));
             return Ok(Err(object(py, refused).into_any()));
         };
-        let field = |name| answer.fields.get(name);
-        let numbers = (field("queueId").map(str::parse::<i32>), field("queueOffset").map(str::parse::<i64>));
-        let (Some(id), (Some(Ok(number)), Some(Ok(offset)))) = (field("msgId"), numbers) else {
+        let fields = Fields::of(answer);
+        let (Some(id), Some(number), Some(offset)) = (fields.id, fields.queue_id, fields.queue_offset) else {
             let fields = dict(py, &answer.fields)?;
             let text = format!(
                 "{}: expected msgId, queueId and queueOffset in the answer to a send, got {fields}",
@@ -45,13 +44,12 @@ impl<'py> Sent<'_, 'py> {
             );
             return Ok(Err(object(py, RemotingProtocolError::new_err(text)).into_any()));
         };
-        let region = match field("MSG_REGION").filter(|region| !region.is_empty()) {
+        let region = match fields.region.filter(|region| !region.is_empty()) {
             None => classes.default_region.bind(py).clone(),
             Some(region) => PyString::new(py, region).into_any(),
         };
-        let is_traced = field("TRACE_ON") != Some("false");
         let queue = self.queue_of(number)?;
-        let values = (status, self.unique_id, id, queue, offset, field("transactionId"), region, is_traced);
+        let values = (status, self.unique_id, id, queue, offset, fields.transaction_id, region, !fields.is_not_traced);
         classes.new.call1(py, (&classes.result, values)).map(|result| Ok(result.into_bound(py)))
     }
 
@@ -64,6 +62,36 @@ impl<'py> Sent<'_, 'py> {
         let named =
             (self.queue.getattr(intern!(py, "topic"))?, self.queue.getattr(intern!(py, "broker_name"))?, number);
         self.queue.get_type().call1(named)
+    }
+}
+
+/// What an answer says of a message that is stored.
+#[derive(Default)]
+struct Fields<'a> {
+    id: Option<&'a str>,
+    queue_id: Option<i32>,
+    queue_offset: Option<i64>,
+    transaction_id: Option<&'a str>,
+    region: Option<&'a str>,
+    is_not_traced: bool,
+}
+
+impl<'a> Fields<'a> {
+    /// In one walk: there are few, and each look-up would be a walk of its own.
+    fn of(answer: &'a OwnedCommand) -> Self {
+        let mut fields = Self::default();
+        for (name, value) in answer.fields.iter() {
+            match name {
+                "msgId" => fields.id = Some(value),
+                "queueId" => fields.queue_id = value.parse().ok(),
+                "queueOffset" => fields.queue_offset = value.parse().ok(),
+                "transactionId" => fields.transaction_id = Some(value),
+                "MSG_REGION" => fields.region = Some(value),
+                "TRACE_ON" => fields.is_not_traced = value == "false",
+                _ => {}
+            }
+        }
+        fields
     }
 }
 
