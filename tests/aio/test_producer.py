@@ -8,14 +8,13 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 import rmqfast
 from rmqfast import EmbeddedCluster, Message, MessageQueue, aio, open_store
 from rmqfast.aio.producer import _IN_A_TURN, LARGE
-from rmqfast.client.producer import ProducerOptions, SendContext, SendResult, SendStatus
-from rmqfast.errors import RemotingTimeoutError, RmqError
+from rmqfast.client.producer import ProducerOptions, SendContext, SendStatus
+from rmqfast.errors import RemotingTimeoutError
 from tests.client.instance.gate import gated
 from tests.waiting import PATIENCE, until_async
 
@@ -41,43 +40,6 @@ class Before:
 
     def after(self, context: SendContext) -> None:
         """Nothing is to be told."""
-
-
-def test_all_ways_to_send_store_what_was_given(cluster: EmbeddedCluster) -> None:
-    async def main() -> None:
-        async with aio.Producer("all", name_server=cluster.name_server) as producer:
-            await producer.create_topic("sent", 4)
-            queues = await producer.fetch_publish_message_queues("sent")
-            assert (await producer.send(Message("sent", b"plain"))).status is SendStatus.SEND_OK
-            assert (await producer.send(Message("sent", b"chosen"), queues[3])).queue == queues[3]
-            picked = await producer.send(Message("sent", b"picked"), selector=lambda of, _, n: of[n], argument=2)
-            assert picked.queue == queues[2]
-            ordered = [await producer.send_ordered(Message("sent", b"%d" % n), "key") for n in range(3)]
-            assert len({result.queue for result in ordered}) == 1
-            batch = await producer.send_batch([Message("sent", b"b%d" % n) for n in range(3)], queues[0])
-            rows = await producer.send_batch(pa.table({"body": [b"r0", b"r1"]}), topic="sent")
-            assert [len(result.msg_id.split(",")) for result in (batch, rows)] == [3, 2]
-        bodies = [row["body"] for row in stored(cluster, "sent")]
-        assert sorted(bodies) == [b"0", b"1", b"2", b"b0", b"b1", b"b2", b"chosen", b"picked", b"plain", b"r0", b"r1"]
-
-    run(main())
-
-
-def test_a_send_that_is_begun_needs_nobody_who_awaits_it(cluster: EmbeddedCluster) -> None:
-    async def main() -> None:
-        ended: list[SendResult | RmqError] = []
-        async with aio.Producer("begun", name_server=cluster.name_server) as producer:
-            task = producer.send_async(Message("begun", b"awaited"))
-            producer.send_async(Message("begun", b"told"), ended.append)
-            producer.send_async(Message("begun", b""), ended.append)
-            assert (await task).status is SendStatus.SEND_OK
-            await until_async(lambda: len(ended) == 2)
-        refused, told = sorted(ended, key=lambda end: isinstance(end, SendResult))
-        assert "the message body length is zero" in str(refused)
-        assert isinstance(told, SendResult)
-        assert {row["msg_id"] for row in stored(cluster, "begun")} == {(await task).msg_id, told.msg_id}
-
-    run(main())
 
 
 def test_a_thousand_sends_at_once_take_no_thread_and_leave_other_tasks_their_turns(cluster: EmbeddedCluster) -> None:

@@ -1,9 +1,7 @@
-"""All ways to send, against a broker in this process; what was stored is read from its store."""
+"""All ways to send, by both producers, against a broker in this process; what was stored is read from its store."""
 
 from __future__ import annotations
 
-import multiprocessing
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -25,22 +23,23 @@ from rmqfast.client.producer import (
     SendResult,
     SendStatus,
 )
-from rmqfast.errors import ArgumentError, ClientError, ForkError, RemotingTimeoutError, ResponseError, RmqError
+from rmqfast.errors import ArgumentError, ClientError, ResponseError, RmqError
 from rmqfast.remoting.hash_map import java_hash
-from tests.client.instance.gate import gated
 from tests.embedded import client as raw
 from tests.waiting import PATIENCE, until
 
+from .producers import Make
+
 
 @pytest.fixture(scope="module")
-def cluster() -> Iterator[EmbeddedCluster]:
+def cluster(make: Make) -> Iterator[EmbeddedCluster]:
     with EmbeddedCluster() as running:
         yield running
 
 
 @pytest.fixture
-def producer(cluster: EmbeddedCluster) -> Iterator[Producer]:
-    with Producer("embedded", name_server=cluster.name_server) as running:
+def producer(cluster: EmbeddedCluster, make: Make) -> Iterator[Producer]:
+    with make("embedded", name_server=cluster.name_server) as running:
         yield running
 
 
@@ -194,7 +193,10 @@ def test_one_way_and_delayed_messages_arrive(cluster: EmbeddedCluster, producer:
 
 
 def test_messages_that_no_broker_takes_are_refused_before_they_are_sent(producer: Producer) -> None:
-    for send in (producer.send, producer.send_async, producer.send_oneway):
+    def begin(message: Message) -> object:
+        return producer.send_async(message).result(PATIENCE)
+
+    for send in (producer.send, begin, producer.send_oneway):
         for body in (b"", b"x" * ((4 << 20) + 1)):
             with pytest.raises(ClientError) as raised:
                 send(Message("t", body))
@@ -203,8 +205,8 @@ def test_messages_that_no_broker_takes_are_refused_before_they_are_sent(producer
         producer.send(Message("t", b"x", properties={"a": "1\x02DELAY\x013"}))
 
 
-def test_a_producer_has_one_life(cluster: EmbeddedCluster) -> None:
-    producer = Producer("life", name_server=cluster.name_server)
+def test_a_producer_has_one_life(make: Make, cluster: EmbeddedCluster) -> None:
+    producer = make("life", name_server=cluster.name_server)
     with pytest.raises(ClientError, match="The producer service state not OK, CREATE_JUST"):
         producer.send(Message("t", b"x"))
     producer.start()
@@ -216,23 +218,23 @@ def test_a_producer_has_one_life(cluster: EmbeddedCluster) -> None:
         producer.send(Message("t", b"x"))
 
 
-def test_a_group_has_one_producer_in_an_instance(cluster: EmbeddedCluster) -> None:
-    with Producer("once", name_server=cluster.name_server, instance_name="same"):
+def test_a_group_has_one_producer_in_an_instance(make: Make, cluster: EmbeddedCluster) -> None:
+    with make("once", name_server=cluster.name_server, instance_name="same"):
         with pytest.raises(ClientError, match=r"The producer group\[once\] has been created before"):
-            Producer("once", name_server=cluster.name_server, instance_name="same").start()
-        with Producer("another", name_server=cluster.name_server, instance_name="same") as other:
+            make("once", name_server=cluster.name_server, instance_name="same").start()
+        with make("another", name_server=cluster.name_server, instance_name="same") as other:
             assert other.send(Message("t", b"x")).status == "SEND_OK"
     for group in ("", "a b", "DEFAULT_PRODUCER"):
         with pytest.raises(ClientError, match="roup"):
-            Producer(group, name_server=cluster.name_server).start()
+            make(group, name_server=cluster.name_server).start()
 
 
-def test_without_a_name_server_or_a_topic_the_error_says_what_to_do(cluster: EmbeddedCluster) -> None:
+def test_without_a_name_server_or_a_topic_the_error_says_what_to_do(make: Make, cluster: EmbeddedCluster) -> None:
     with pytest.raises(ClientError, match="No name server address") as raised:
-        Producer("g", config=ClientConfig(name_server="")).start()
+        make("g", config=ClientConfig(name_server="")).start()
     assert raised.value.response_code == 10004
     options = ProducerOptions(create_topic_key="none")
-    with Producer("g", name_server=cluster.name_server, options=options) as producer:
+    with make("g", name_server=cluster.name_server, options=options) as producer:
         calls: list[tuple[Callable[[], object], str]] = [
             (lambda: producer.send(Message("nowhere", b"x")), "nowhere"),
             (lambda: producer.fetch_publish_message_queues("nowhere"), "nowhere"),
@@ -246,8 +248,8 @@ def test_without_a_name_server_or_a_topic_the_error_says_what_to_do(cluster: Emb
             producer.create_topic("a b")
 
 
-def test_a_namespace_is_wrapped_on_the_way_out_and_not_shown(cluster: EmbeddedCluster) -> None:
-    with Producer("g", name_server=cluster.name_server, namespace="ns") as producer:
+def test_a_namespace_is_wrapped_on_the_way_out_and_not_shown(make: Make, cluster: EmbeddedCluster) -> None:
+    with make("g", name_server=cluster.name_server, namespace="ns") as producer:
         result = producer.send(Message("spaced", b"x"))
         assert result.queue.topic == "spaced"
         assert producer.send(Message("spaced", b"y"), result.queue).queue == result.queue
@@ -285,8 +287,10 @@ class Watcher:
 
 
 def test_hooks_are_told_before_and_after_and_keep_nothing_from_being_sent(
-    cluster: EmbeddedCluster, producer: Producer
+    make: Make, cluster: EmbeddedCluster, producer: Producer
 ) -> None:
+    # nobody waits on a thread for a send that is awaited
+    waited = CommunicationMode.SYNC if make is Producer else CommunicationMode.ASYNC
     watcher = Watcher()
     producer.register_send_hook(watcher)
     result = producer.send(Message("hooked", b"x", delay_level=1))
@@ -296,11 +300,10 @@ def test_hooks_are_told_before_and_after_and_keep_nothing_from_being_sent(
         producer.send(Message("hooked", b"x"), MessageQueue("hooked", result.queue.broker_name, 99))
     assert [when for when, *_ in watcher.seen] == ["before", "after"] * 4
     contexts = [context for when, context, _ in watcher.seen if when == "after"]
-    assert [context.mode for context in contexts] == ["SYNC", "ASYNC", "ONEWAY", "SYNC"]
+    assert [context.mode for context in contexts] == [waited, "ASYNC", "ONEWAY", waited]
     assert [context.result for context in contexts] == [result, future, None, None]
     assert isinstance(contexts[3].error, ResponseError)
     assert (contexts[0].message_type, contexts[1].message_type) == (MessageType.DELAY, MessageType.NORMAL)
-    assert contexts[0].mode is CommunicationMode.SYNC
     assert (contexts[1].broker_address, contexts[1].body_length) == (cluster.brokers[0].address, 1)
 
 
@@ -320,8 +323,10 @@ class Marks:
         """Nothing is to be told."""
 
 
-def test_a_hook_may_put_other_messages_in_their_place_which_keep_their_ids(cluster: EmbeddedCluster) -> None:
-    with Producer("marks", name_server=cluster.name_server) as producer:
+def test_a_hook_may_put_other_messages_in_their_place_which_keep_their_ids(
+    make: Make, cluster: EmbeddedCluster
+) -> None:
+    with make("marks", name_server=cluster.name_server) as producer:
         producer.register_send_hook(Marks())
         one = Message("marked", b"1", tags="t", properties={"own": "x"})
         results = [producer.send(one), producer.send_async(one).result(PATIENCE), producer.send_batch([one, one])]
@@ -341,10 +346,10 @@ def test_a_hook_may_put_other_messages_in_their_place_which_keep_their_ids(clust
 
 @pytest.mark.parametrize("hook", [Marks("a\x01b"), Marks(more=1), Marks("x" * 300)])
 def test_what_a_hook_makes_and_nobody_can_send_is_not_sent(
-    cluster: EmbeddedCluster, hook: Marks, caplog: pytest.LogCaptureFixture
+    make: Make, cluster: EmbeddedCluster, hook: Marks, caplog: pytest.LogCaptureFixture
 ) -> None:
     topic, options = f"spoilt{hook.more}{len(hook.value)}", ProducerOptions(max_message_size=500)
-    with Producer("spoils", name_server=cluster.name_server, options=options) as producer:
+    with make("spoils", name_server=cluster.name_server, options=options) as producer:
         producer.register_send_hook(hook)
         producer.send_batch([Message(topic, b"1"), Message(topic, b"2")])
     assert [(row["body"], "mark" in row["properties"]) for row in stored(cluster, topic)] == [
@@ -352,51 +357,6 @@ def test_what_a_hook_makes_and_nobody_can_send_is_not_sent(
         (b"2", False),
     ]
     assert "it is sent as it was" in caplog.text
-
-
-def test_more_than_may_be_on_its_way_waits_and_is_then_refused(cluster: EmbeddedCluster) -> None:
-    options, go, ended = ProducerOptions(max_in_flight=1), threading.Event(), list[object]()
-
-    def slow(end: object) -> None:
-        ended.append(end)
-        go.wait(PATIENCE)
-
-    with gated(cluster) as (gate, config), Producer("pressed", config=config, options=options) as producer:
-        producer.send(Message("pressed", b"0"))
-        gate.shut()
-        producer.send_async(Message("pressed", b"1"), slow, timeout=PATIENCE)
-        with pytest.raises(RemotingTimeoutError, match="semaphoreAsync"):
-            producer.send_async(Message("pressed", b"2"), slow, timeout=0.05)
-        waits = threading.Thread(target=producer.send_async, args=(Message("pressed", b"3"), slow, None, PATIENCE))
-        waits.start()
-        gate.open()
-        waits.join()
-        until(lambda: len(ended) == 2)
-        # a callback holds nothing back: its send has ended
-        producer.send_async(Message("pressed", b"4"), slow, timeout=PATIENCE)
-        go.set()
-    until(lambda: len(ended) == 3)
-    assert {row["body"] for row in stored(cluster, "pressed")} == {b"0", b"1", b"3", b"4"}
-
-
-def test_a_fork_says_that_it_has_no_producer(producer: Producer) -> None:
-    context = multiprocessing.get_context("fork")
-    receiver, sender = context.Pipe(duplex=False)
-
-    def child() -> None:
-        try:
-            producer.send(Message("forked", b"x"))
-        except ForkError as error:
-            sender.send(str(error))
-        else:
-            sender.send("sent")
-
-    producer.send(Message("forked", b"x"))
-    process = context.Process(target=child)
-    process.start()
-    assert receiver.poll(PATIENCE)
-    assert "fork of the process" in receiver.recv()
-    process.join(PATIENCE)
 
 
 def numbered(count: int) -> pa.Table:
@@ -447,29 +407,29 @@ def test_rows_of_arrow_are_one_batch_of_one_queue(cluster: EmbeddedCluster, prod
 @pytest.mark.parametrize(
     ("send", "columns", "text"),
     [
-        (Producer.send_batch, {"body": pa.array([], pa.binary())}, "expected messages, got none"),
-        (Producer.send_batch, {"body": [b"x", b"x"], "topic": ["a", "b"]}, "in one batch should be the same"),
-        (Producer.send_batch, {"body": [b"x"], "topic": ["%RETRY%g"]}, "Retry Group"),
-        (Producer.send_batch, {"body": [b"x", b""]}, "row 1: expected a body of one byte or more"),
-        (Producer.send_batch, {"body": [b"x" * (1 << 20)] * 5}, "the rows take 2 batches: send them with send_many"),
-        (Producer.send_many, {"body": [b"x", b""]}, "row 1: expected a body of one byte or more"),
-        (Producer.send_many, {"body": [b"x"], "topic": ["a b"]}, "illegal characters"),
-        (Producer.send_many, {"body": [b"x"], "topic": ["%RETRY%g"]}, "Retry Group"),
-        (Producer.send_many, {"body": [b"x"], "topic": ["t"], "tags": ["\x01"]}, "0x01 or 0x02"),
-        (Producer.send_many, {"body": [b"x" * (4 << 20)]}, "row 0: expected 4194304 bytes at most"),
+        ("send_batch", {"body": pa.array([], pa.binary())}, "expected messages, got none"),
+        ("send_batch", {"body": [b"x", b"x"], "topic": ["a", "b"]}, "in one batch should be the same"),
+        ("send_batch", {"body": [b"x"], "topic": ["%RETRY%g"]}, "Retry Group"),
+        ("send_batch", {"body": [b"x", b""]}, "row 1: expected a body of one byte or more"),
+        ("send_batch", {"body": [b"x" * (1 << 20)] * 5}, "the rows take 2 batches: send them with send_many"),
+        ("send_many", {"body": [b"x", b""]}, "row 1: expected a body of one byte or more"),
+        ("send_many", {"body": [b"x"], "topic": ["a b"]}, "illegal characters"),
+        ("send_many", {"body": [b"x"], "topic": ["%RETRY%g"]}, "Retry Group"),
+        ("send_many", {"body": [b"x"], "topic": ["t"], "tags": ["\x01"]}, "0x01 or 0x02"),
+        ("send_many", {"body": [b"x" * (4 << 20)]}, "row 0: expected 4194304 bytes at most"),
     ],
 )
 def test_rows_that_cannot_be_sent_are_named_and_nothing_is_sent(
-    cluster: EmbeddedCluster, producer: Producer, send: Callable[..., object], columns: dict[str, Any], text: str
+    cluster: EmbeddedCluster, producer: Producer, send: str, columns: dict[str, Any], text: str
 ) -> None:
     with pytest.raises((ArgumentError, ClientError), match=text):
-        send(producer, pa.table(columns), topic="refused")
+        getattr(producer, send)(pa.table(columns), topic="refused")
     assert "refused" not in open_store(cluster.brokers[0].tables.root).topics()
 
 
-def test_batches_of_many_are_as_small_as_they_must_be(cluster: EmbeddedCluster) -> None:
+def test_batches_of_many_are_as_small_as_they_must_be(make: Make, cluster: EmbeddedCluster) -> None:
     options = ProducerOptions(max_message_size=2000)
-    with Producer("small", name_server=cluster.name_server, options=options) as producer:
+    with make("small", name_server=cluster.name_server, options=options) as producer:
         messages = [Message("many", b"x" * 600)] * 5
         sizes = [len(result.msg_id.split(",")) for result in producer.send_many(messages)]
         table = pa.table({"topic": ["many-a", "many-a", "many-a", "many-b"], "body": [b"x" * 600] * 4})
