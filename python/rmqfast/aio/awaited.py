@@ -1,7 +1,7 @@
 """A method of a blocking client as one that is awaited: the same name, the same parameters.
 
 The clients of asyncio list their methods by it, so that type checkers and editors know the parameters, and nobody has
-to write them twice.
+to write them twice. What has its own code there says by `as_of` and `made_as` whose parameters and words it has.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 P = ParamSpec("P")
 T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Asks(Protocol):
@@ -58,3 +59,30 @@ def awaited(method: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[An
     update_wrapper(call, method)
     call.__doc__ = f"Awaited; of the blocking `{method.__qualname__}`:\n\n{inspect.getdoc(method)}"
     return call
+
+
+def as_of(method: Callable[..., Any]) -> Callable[[F], F]:
+    """Has a method of an asyncio client described as that of the blocking client, behind what it says itself.
+
+    Args:
+        method: The method of the blocking client.
+    """
+
+    def described(own: F) -> F:
+        own.__doc__ = f"{inspect.getdoc(own)}\n\nOf the blocking `{method.__qualname__}`:\n\n{inspect.getdoc(method)}"
+        return own
+
+    return described
+
+
+def made_as(client: Callable[P, Any]) -> Callable[[Callable[..., None]], Callable[Concatenate[Any, P], None]]:
+    """Gives the constructor of an asyncio client the parameters of the blocking client.
+
+    Args:
+        client: The class of the blocking client.
+    """
+
+    def made(init: Callable[..., None]) -> Callable[Concatenate[Any, P], None]:
+        return update_wrapper(init, client.__init__)
+
+    return made

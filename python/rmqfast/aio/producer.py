@@ -11,14 +11,13 @@ from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from rmqfast.aio.awaited import awaited
+from rmqfast.aio.awaited import as_of, awaited, made_as
 from rmqfast.aio.client import OnEnd
 from rmqfast.aio.member import Member
 from rmqfast.aio.turns import Turns
 from rmqfast.client import producer as blocking
 from rmqfast.client.consumer import MessageView
-from rmqfast.client.instance import ClientConfig, ServiceState
-from rmqfast.client.instance.config import DEFAULT_INSTANCE_NAME
+from rmqfast.client.instance import ServiceState
 from rmqfast.client.producer import OnReply, ProducerOptions, QueueSelector, SendCallback, SendResult, select_by_hash
 from rmqfast.client.producer.producer import SEND_TIMEOUT
 from rmqfast.client.producer.requests import not_replied
@@ -45,19 +44,7 @@ class Producer(Member[blocking.Producer]):
     way; further ones wait for their turn, within their timeouts. Where a send is cancelled, nobody knows whether the
     message is stored, as with a timeout.
 
-    Args:
-        group: The producer group: transactions are checked back by group.
-        name_server: `host:port`, several separated by `;`; unless given, that of `config`, or the environment's
-            `NAMESRV_ADDR`.
-        instance_name: Sets clients of one process apart.
-        namespace: Stands before the names of topics and groups.
-        config: Everything else about the cluster: TLS, accounts, timers.
-        options: How to send: retries, compression, limits.
-        enable_msg_trace: Whether traces tell what becomes of its messages; `Admin.query_msg_trace_by_id` reads them.
-        customized_trace_topic: The topic of traces; `RMQ_SYS_TRACE_TOPIC` unless given.
-
-    Raises:
-        ArgumentError: An address without a port.
+    It is made as `rmqfast.Producer` is.
 
     Example:
         >>> import asyncio, rmqfast
@@ -72,30 +59,9 @@ class Producer(Member[blocking.Producer]):
     Source: `DefaultMQProducer`.
     """
 
-    def __init__(
-        self,
-        group: str,
-        *,
-        name_server: str | Sequence[str] | None = None,
-        instance_name: str = DEFAULT_INSTANCE_NAME,
-        namespace: str = "",
-        config: ClientConfig | None = None,
-        options: ProducerOptions | None = None,
-        enable_msg_trace: bool = False,
-        customized_trace_topic: str | None = None,
-    ) -> None:
-        super().__init__(
-            blocking.Producer(
-                group,
-                name_server=name_server,
-                instance_name=instance_name,
-                namespace=namespace,
-                config=config,
-                options=options,
-                enable_msg_trace=enable_msg_trace,
-                customized_trace_topic=customized_trace_topic,
-            )
-        )
+    @made_as(blocking.Producer)
+    def __init__(self, *args: Any, **named: Any) -> None:
+        super().__init__(blocking.Producer(*args, **named))
         # who waits here keeps no other call from its thread
         self._senders = self._pool(_SENDERS)
         self._turns = Turns(_IN_A_TURN)
@@ -116,6 +82,7 @@ class Producer(Member[blocking.Producer]):
         """Sends that have no answer yet; `max_in_flight` of the options at most."""
         return self._twin.in_flight
 
+    @as_of(blocking.Producer.send)
     async def send(
         self,
         message: Message,
@@ -125,24 +92,7 @@ class Producer(Member[blocking.Producer]):
         selector: QueueSelector | None = None,
         argument: Any = None,
     ) -> SendResult:
-        """Sends a message; other brokers are tried as by the blocking `send`, and the errors are the same.
-
-        Args:
-            message: What to send.
-            queue: Where it goes, of the message's topic.
-            timeout: For all attempts together, in seconds.
-            selector: Chooses the queue, called with the topic's queues, the message and `argument`; must not wait.
-            argument: What the selector goes by.
-
-        Raises:
-            ClientError: The message is not such as brokers take (13), nobody has the topic (10005), or all attempts
-                failed: the code says how the last one did, its cause is the error.
-            ResponseError: The broker refused the message, and none else was asked.
-            RemotingTimeoutError: No answer in time; the message may be stored.
-            RemotingError: As above, of a connection that ended; only where the queue was chosen.
-
-        Source: `DefaultMQProducer.send`.
-        """
+        """Sends a message; a selector is called on the loop, and must not wait."""
         self._here()
         deadline = monotonic() + timeout
         await self._turns.take()
@@ -154,19 +104,12 @@ class Producer(Member[blocking.Producer]):
 
         return await self._sent(await self._begun_send((message,), begin))
 
+    @as_of(blocking.Producer.send_ordered)
     async def send_ordered(self, message: Message, key: str | int, timeout: float = SEND_TIMEOUT) -> SendResult:
-        """Sends a message to the queue of all messages with that key; as `send` with a selector.
-
-        Args:
-            message: What to send.
-            key: As of an order: what has one key stays in one queue while the topic's queues are the same. In order are
-                only messages of which each was awaited before the next.
-            timeout: In seconds.
-
-        Source: `SelectMessageQueueByHash`.
-        """
+        """Sends a message to the queue of all with its key; in order are those that are awaited one by one."""
         return await self.send(message, timeout=timeout, selector=select_by_hash, argument=key)
 
+    @as_of(blocking.Producer.send_async)
     def send_async(
         self,
         message: Message,
@@ -177,24 +120,11 @@ class Producer(Member[blocking.Producer]):
         selector: QueueSelector | None = None,
         argument: Any = None,
     ) -> asyncio.Task[SendResult]:
-        """Begins `send`, whether it is awaited or not.
-
-        Args:
-            message: What to send.
-            callback: Is called on the loop with the `SendResult` or the error.
-            queue: As in `send`.
-            timeout: As in `send`.
-            selector: As in `send`.
-            argument: As in `send`.
-
-        Returns:
-            What may be awaited.
-
-        Source: `DefaultMQProducer.send` with a `SendCallback`.
-        """
+        """Begins `send`, whether it is awaited or not; a callback is called on the loop."""
         begin = partial(self.send, message, queue, timeout, selector=selector, argument=argument)
         return self._begun(begin, callback)
 
+    @as_of(blocking.Producer.request)
     async def request(
         self,
         message: Message,
@@ -204,24 +134,7 @@ class Producer(Member[blocking.Producer]):
         selector: QueueSelector | None = None,
         argument: Any = None,
     ) -> MessageView:
-        """Sends a message, and awaits what a consumer replies to it; no thread waits for that.
-
-        Args:
-            message: What to send; whoever consumes it replies with `create_reply_message`.
-            queue: Where it goes, of the message's topic.
-            timeout: For the message and the reply together, in seconds.
-            selector: As in `send`.
-            argument: As in `send`.
-
-        Returns:
-            The reply; broker and offsets of it are not known.
-
-        Raises:
-            RequestTimeoutError: It was sent, and nobody replied in time.
-            ClientError: It was not sent: says why; and as `send`.
-
-        Source: `DefaultMQProducer.request`.
-        """
+        """Sends a message, and awaits what a consumer replies to it; no thread waits for that."""
 
         def begin(on_end: OnEnd[MessageView]) -> None:
             self._twin.request_async(message, on_end, queue, timeout, selector=selector, argument=argument)
@@ -231,6 +144,7 @@ class Producer(Member[blocking.Producer]):
         except RequestTimeoutError as error:
             raise not_replied(message.topic, timeout) from error
 
+    @as_of(blocking.Producer.request_async)
     def request_async(
         self,
         message: Message,
@@ -241,24 +155,11 @@ class Producer(Member[blocking.Producer]):
         selector: QueueSelector | None = None,
         argument: Any = None,
     ) -> asyncio.Task[MessageView]:
-        """Begins `request`, whether it is awaited or not.
-
-        Args:
-            message: As in `request`.
-            on_done: Is called on the loop with the reply or the error.
-            queue: As in `request`.
-            timeout: As in `request`.
-            selector: As in `request`.
-            argument: As in `request`.
-
-        Returns:
-            What may be awaited.
-
-        Source: `DefaultMQProducer.request` with a `RequestCallback`.
-        """
+        """Begins `request`, whether it is awaited or not; a callback is called on the loop."""
         begin = partial(self.request, message, queue, timeout, selector=selector, argument=argument)
         return self._begun(begin, on_done)
 
+    @as_of(blocking.Producer.send_batch)
     async def send_batch(
         self,
         messages: Sequence[Message] | ArrowStream | ArrowBatch,
@@ -267,25 +168,7 @@ class Producer(Member[blocking.Producer]):
         *,
         topic: str | None = None,
     ) -> SendResult:
-        """Sends several messages in one request to one queue: all of them are stored, or none.
-
-        Args:
-            messages: `Message` objects, or anything that gives Arrow record batches, with columns as in `send_many`: of
-                one topic, not delayed; together at most `max_message_size` bytes. `send_many` cuts what is larger.
-            queue: Where they go.
-            timeout: In seconds.
-            topic: Of rows without a column `topic`.
-
-        Returns:
-            One result: its ids are those of all messages, separated by commas, its offset that of the first.
-
-        Raises:
-            ArgumentError: A row that cannot be sent.
-            ClientError: They cannot be sent together; and as `send`.
-            RemotingError: As `send`.
-
-        Source: `DefaultMQProducer.send` of a collection, `MessageBatch`.
-        """
+        """Sends several messages in one request to one queue: all of them are stored, or none."""
         self._here()
         deadline = monotonic() + timeout
         if isinstance(messages, Sequence):

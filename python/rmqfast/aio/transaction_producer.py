@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
 
-from rmqfast.aio.awaited import awaited
+from rmqfast.aio.awaited import as_of, awaited
 from rmqfast.aio.on_loop import OnLoop
 from rmqfast.aio.producer import Producer
 from rmqfast.client import producer as blocking
@@ -102,22 +102,13 @@ class TransactionProducer(Producer):
 
     register_end_transaction_hook = awaited(blocking.TransactionProducer.register_end_transaction_hook)
 
+    @as_of(blocking.TransactionProducer.send_in_transaction)
     async def send_in_transaction(
         self, message: Message, argument: Any = None, timeout: float = SEND_TIMEOUT
     ) -> TransactionSendResult:
         """Stores a message, has the listener carry the transaction out, and tells the broker how it ended.
 
-        A delay level is left out, as in Java. Where this is cancelled, the transaction goes on.
-
-        Args:
-            message: What to send.
-            argument: Is given to the listener.
-            timeout: For the send, in seconds.
-
-        Raises:
-            ClientError: The message could not be stored: the transaction was not carried out.
-
-        Source: `DefaultMQProducerImpl.sendMessageInTransaction`.
+        Where this is cancelled, the transaction goes on.
         """
         send = self._transactional.send_in_transaction
         return await self._ask_on(self._transactions, send, message, argument, timeout)
