@@ -216,9 +216,16 @@ class WritableStore(Cleaning):
 
         Source: `CommitLog.asyncPutMessage`, `CommitLog.DefaultAppendMessageCallback.doAppend`.
         """
-        now = None if self._clock is None else self._clock()
-        sent = (born_host, sys_flag, reconsume_times, prepared_transaction_offset, is_due, waits and message.wait_store)
-        place = self._appender.append(message, now, *sent)
+        place = self._appender.append(
+            message,
+            None if self._clock is None else self._clock(),
+            born_host,
+            sys_flag,
+            reconsume_times,
+            prepared_transaction_offset,
+            is_due,
+            waits and message.wait_store,
+        )
         self._reader = None
         return _as_result(AppendResult, place)
 

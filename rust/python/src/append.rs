@@ -2,7 +2,8 @@
 use crate::append_options::PyAppendOptions;
 use crate::error::{ForkError, object, to_python};
 use crate::live;
-use crate::message::{PyMessages, Sent, host};
+use crate::message::{OneMessage, PyMessages, Sent, host};
+use crate::process;
 use crate::retain::{PyRetentionOptions, Report, report};
 use crate::signals::watch;
 use arrow_array::RecordBatchReader;
@@ -65,7 +66,7 @@ impl Appender {
         let options = AppendOptions { retain, ..options.into_options().map_err(to_python)? };
         let mut watch = watch(progress);
         let inner = py.detach(|| append::Appender::open_watched(&path, options, &mut watch)).map_err(to_python)?;
-        Ok(Self { inner: inner.into(), process: std::process::id() })
+        Ok(Self { inner: inner.into(), process: process::id() })
     }
 
     /// What the recovery did, if there was one.
@@ -90,7 +91,7 @@ impl Appender {
         self.check_process()?;
         let born_host = born_host.map(|text| host("born_host", text)).transpose().map_err(to_python)?;
         let sent = Sent { born_host, sys_flag, reconsume_times, prepared_transaction_offset, is_due };
-        let rows = PyMessages::one(message, sent)?;
+        let rows = OneMessage::new(message, sent)?;
         let mut last = None;
         let append = || match waits {
             true => self.inner.append(&rows, store_timestamp, 0).map(|appended| last = appended.last),
@@ -232,7 +233,7 @@ impl Appender {
     }
 
     fn check_process(&self) -> PyResult<()> {
-        if self.process == std::process::id() {
+        if self.process == process::id() {
             return Ok(());
         }
         let text = format!("this store was opened for appending in process {}, not in its fork", self.process);

@@ -13,6 +13,7 @@ mod live;
 mod lookup;
 mod message;
 mod pairs;
+mod process;
 mod remoting;
 mod request;
 mod retain;
@@ -58,6 +59,7 @@ fn _rmqfast(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(remoting::tls::make_certificates, module)?)?;
     module.add_function(wrap_pyfunction!(config::save_config, module)?)?;
     module.add_function(wrap_pyfunction!(retain::plan_clean, module)?)?;
+    process::forget_in_forks(module)?;
     module.add("COLUMNS", request::column_names())?;
     Ok(())
 }

@@ -9,6 +9,7 @@ use rmqfast_store::format::properties::DELAY;
 use rmqfast_store::store::append::{Row, Rows};
 use rmqfast_store::{Error, Result};
 use std::net::SocketAddr;
+use std::ops::Range;
 
 /// The attributes of `rmqfast.Message`.
 #[derive(FromPyObject)]
@@ -36,6 +37,26 @@ impl PyMessage {
         }
         Ok(pairs)
     }
+
+    /// The row, whose properties are `pairs` of those of all rows.
+    #[inline]
+    fn row(&self, pairs: Range<usize>, sent: &Sent) -> Row<'_> {
+        Row {
+            topic: Some(self.topic.as_bytes()),
+            body: Some(&self.body),
+            tags: self.tags.as_deref().map(str::as_bytes),
+            keys: self.keys.as_deref().map(str::as_bytes),
+            pairs,
+            queue_id: self.queue_id,
+            flag: self.flag,
+            born_timestamp: self.born_timestamp,
+            born_host: sent.born_host,
+            sys_flag: sent.sys_flag,
+            reconsume_times: sent.reconsume_times,
+            prepared_transaction_offset: sent.prepared_transaction_offset,
+            is_due: sent.is_due,
+        }
+    }
 }
 
 /// What a broker knows of a message that its producer does not say.
@@ -48,24 +69,47 @@ pub struct Sent {
     pub is_due: bool,
 }
 
+/// One message.
+pub struct OneMessage {
+    message: PyMessage,
+    pairs: Pairs,
+    sent: Sent,
+}
+
+impl OneMessage {
+    pub fn new(message: &Bound<'_, PyAny>, sent: Sent) -> PyResult<Self> {
+        let mut taken: PyMessage = message.extract()?;
+        let pairs = taken.take_pairs(message.py())?;
+        Ok(Self { message: taken, pairs, sent })
+    }
+}
+
+impl Rows for OneMessage {
+    fn len(&self) -> usize {
+        1
+    }
+
+    #[inline]
+    fn row(&self, _: usize) -> Row<'_> {
+        self.message.row(0..self.pairs.len(), &self.sent)
+    }
+
+    #[inline]
+    fn pair(&self, index: usize) -> (&[u8], Option<&[u8]>) {
+        bytes_of(&self.pairs[index])
+    }
+}
+
 /// A batch of messages.
 pub struct PyMessages {
     messages: Vec<PyMessage>,
     ends: Vec<usize>,
     pairs: Pairs,
-    sent: Sent,
 }
 
 impl PyMessages {
-    pub fn one(message: &Bound<'_, PyAny>, sent: Sent) -> PyResult<Self> {
-        let py = message.py();
-        let mut message: PyMessage = message.extract()?;
-        let pairs = message.take_pairs(py)?;
-        Ok(Self { messages: vec![message], ends: vec![pairs.len()], pairs, sent })
-    }
-
     pub fn many(messages: &[Bound<'_, PyAny>]) -> PyResult<Self> {
-        let mut rows = Self { messages: Vec::new(), ends: Vec::new(), pairs: Vec::new(), sent: Sent::default() };
+        let mut rows = Self { messages: Vec::new(), ends: Vec::new(), pairs: Vec::new() };
         for (row, message) in messages.iter().enumerate() {
             let py = message.py();
             let message: PyResult<PyMessage> = message.extract();
@@ -85,30 +129,18 @@ impl Rows for PyMessages {
 
     #[inline]
     fn row(&self, index: usize) -> Row<'_> {
-        let message = &self.messages[index];
         let start = index.checked_sub(1).map_or(0, |before| self.ends[before]);
-        Row {
-            topic: Some(message.topic.as_bytes()),
-            body: Some(&message.body),
-            tags: message.tags.as_deref().map(str::as_bytes),
-            keys: message.keys.as_deref().map(str::as_bytes),
-            pairs: start..self.ends[index],
-            queue_id: message.queue_id,
-            flag: message.flag,
-            born_timestamp: message.born_timestamp,
-            born_host: self.sent.born_host,
-            sys_flag: self.sent.sys_flag,
-            reconsume_times: self.sent.reconsume_times,
-            prepared_transaction_offset: self.sent.prepared_transaction_offset,
-            is_due: self.sent.is_due,
-        }
+        self.messages[index].row(start..self.ends[index], &Sent::default())
     }
 
     #[inline]
     fn pair(&self, index: usize) -> (&[u8], Option<&[u8]>) {
-        let (name, value) = &self.pairs[index];
-        (name.as_bytes(), Some(value.as_bytes()))
+        bytes_of(&self.pairs[index])
     }
+}
+
+fn bytes_of((name, value): &(PyBackedStr, PyBackedStr)) -> (&[u8], Option<&[u8]>) {
+    (name.as_bytes(), Some(value.as_bytes()))
 }
 
 /// A host as `ip:port`.
