@@ -194,7 +194,7 @@ class Producer(Member[blocking.Producer]):
 
         def prepared() -> Send:
             send = begin()
-            send.message = member.sender.made(send)
+            member.sender.make(send)
             return send
 
         return await self._ask_on(self._senders, prepared)
@@ -213,13 +213,13 @@ class Producer(Member[blocking.Producer]):
                 return send.result(now)
 
     async def _attempt(self, send: Send, queue: MessageQueue, timeout: float) -> SendResult:
-        sender, deadline = self._twin.member.sender, monotonic() + timeout
+        callbacks, deadline = self._twin.member.sender.callbacks, monotonic() + timeout
 
         def begin(on_end: OnEnd[SendResult]) -> bool:
-            return sender.begin(send, queue, timeout, on_end, waits=False)
+            return callbacks.begin(send, queue, timeout, on_end, waits=False)
 
         def wait(on_end: OnEnd[SendResult]) -> None:
-            sender.begin(send, queue, deadline - monotonic(), on_end, waits=True)
+            callbacks.begin(send, queue, deadline - monotonic(), on_end, waits=True)
 
         return await self._ended(begin, wait, self._senders)
 

@@ -7,16 +7,24 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Generic, Protocol, TypeVar
 
-from rmqfast.client.producer.send import SendResult
+from rmqfast._native import MessageEncoder, Outgoing
+from rmqfast.client.producer.message_batch import check_batch_size
+from rmqfast.client.producer.publish_topics import TIMERS
+from rmqfast.client.producer.send import Send, SendResult
 from rmqfast.client.producer.transactions import LocalTransactionState
 from rmqfast.client.trace import MessageType
+from rmqfast.errors import RmqError
 from rmqfast.message import Message, MessageQueue
+from rmqfast.remoting import RequestCode
 
 _log = logging.getLogger(__name__)
+
+_PREPARED = 4
+_DELAYING = TIMERS | {"DELAY", "__STARTDELIVERTIME"}
 
 
 class CommunicationMode(StrEnum):
@@ -150,3 +158,82 @@ class Hooks(Generic[H]):
                 call(hook)
             except Exception:  # noqa: BLE001 - as above
                 _log.warning("the %s hook %s failed", self._kind, hook.name, exc_info=True)
+
+
+class HookedSends:
+    """Tells hooks of the attempts of a producer's sends, and sends what they put in a message's place.
+
+    Args:
+        hooks: Who is told.
+        encoder: Makes requests of messages.
+        group: The producer's group.
+        most_bytes: What a batch may have.
+    """
+
+    def __init__(self, hooks: Hooks[SendHook], encoder: MessageEncoder, group: str, most_bytes: int) -> None:
+        self._hooks, self._encoder, self._group, self._most_bytes = hooks, encoder, group, most_bytes
+
+    @property
+    def are_there(self) -> bool:
+        """Whether somebody is to be told."""
+        return self._hooks.are_there
+
+    def made(self, send: Send) -> Outgoing:
+        """What is sent, made of its message unless it is made already."""
+        message = send.message
+        return message if isinstance(message, Outgoing) else self._encoder.encode(message, send.queues.topic)
+
+    def before(
+        self, send: Send, queue: MessageQueue, address: str, mode: CommunicationMode
+    ) -> tuple[SendContext | None, Outgoing]:
+        """Tells the hooks that a message is about to be sent; what is sent then."""
+        made = send.message = self.made(send)
+        if not self._hooks.are_there:
+            return None, made
+        if queue.topic != made.topic:
+            queue = MessageQueue(made.topic, queue.broker_name, queue.queue_id)
+        messages, kind = send.messages, _message_type(send.messages, made)
+        context = SendContext(self._group, messages, queue, address, mode, kind, made.unique_id, len(made))
+        self._hooks.tell(lambda hook: hook.before(context))
+        return context, made if context.messages is messages else self._replaced(context.messages, made)
+
+    def after(self, context: SendContext | None, end: SendResult | RmqError | None) -> None:
+        """Tells the hooks how it ended; nothing where they were told nothing before."""
+        if context is None:
+            return
+        if isinstance(end, SendResult):
+            context.result = end
+        else:
+            context.error = end
+        self._hooks.tell(lambda hook: hook.after(context))
+
+    def _replaced(self, messages: Sequence[Message], made: Outgoing) -> Outgoing:
+        """The request of what hooks put in a message's place, with the same ids; as it was, where that cannot be."""
+        ids = made.unique_id.split(",")
+        try:
+            kept = [_with_id(message, unique_id) for message, unique_id in zip(messages, ids, strict=True)]
+            if made.code == RequestCode.SEND_BATCH_MESSAGE:
+                batch = self._encoder.encode_batch(kept, made.topic, kept[0].wait_store)
+                check_batch_size(len(batch), self._most_bytes)
+                return batch
+            flag = made.sys_flag & _PREPARED
+            return self._encoder.encode(kept[0], made.topic, transaction_properties(self._group) if flag else [], flag)
+        except (RmqError, ValueError, TypeError):
+            _log.warning("what hooks made of message %s cannot be sent, it is sent as it was", ids[0], exc_info=True)
+            return made
+
+
+def transaction_properties(group: str) -> list[tuple[str, str]]:
+    """What a half message has more."""
+    return [("TRAN_MSG", "true"), ("PGROUP", group)]
+
+
+def _with_id(message: Message, unique_id: str) -> Message:
+    return replace(message, properties={**message.properties, "UNIQ_KEY": unique_id})
+
+
+def _message_type(messages: Sequence[Message], made: Outgoing) -> MessageType:
+    if made.sys_flag & _PREPARED:
+        return MessageType.TRANSACTION_HALF
+    is_delayed = any(message.delay_level or not _DELAYING.isdisjoint(message.properties) for message in messages)
+    return MessageType.DELAY if is_delayed else MessageType.NORMAL

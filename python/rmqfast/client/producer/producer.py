@@ -253,11 +253,11 @@ class Producer:
         if queue is not None or selector is not None:
             queue = member.topics.chosen(message, queues, queue, selector, argument)
         if callback is not None:
-            member.sender.submit(message, (message,), queues, queue, callback, timeout)
+            member.sender.callbacks.submit(message, (message,), queues, queue, callback, timeout)
             return None
         future: Future[SendResult] = Future()
         future.set_running_or_notify_cancel()
-        member.sender.submit(message, (message,), queues, queue, _into(future), timeout)
+        member.sender.callbacks.submit(message, (message,), queues, queue, _into(future), timeout)
         return future
 
     def send_oneway(
@@ -448,7 +448,7 @@ class Producer:
             if len(waiting) >= in_flight:
                 results.append(waiting.popleft().result())
             future: Future[SendResult] = Future()
-            member.sender.submit(outgoing, part, queues, None, _into(future), timeout)
+            member.sender.callbacks.submit(outgoing, part, queues, None, _into(future), timeout)
             waiting.append(future)
         return results + [future.result() for future in waiting]
 
@@ -507,7 +507,7 @@ class Producer:
         def send(added: Added, callback: SendCallback, timeout: float) -> None:
             outgoing = member.sender.encoder.encode(message, queues.topic, added)
             shown = replace(message, properties={**message.properties, **dict(added)})
-            member.sender.submit(outgoing, (shown,), queues, queue, callback, timeout)
+            member.sender.callbacks.submit(outgoing, (shown,), queues, queue, callback, timeout)
 
         return send
 

@@ -113,6 +113,27 @@ class PublishTopics:
             instance.send_heartbeats()
         return queues
 
+    def known_address(self, broker_name: str) -> str | None:
+        """The master of a broker, as far as is known."""
+        return self._instance.routes.publish_address(broker_name)
+
+    def address_of(self, topic: str, broker_name: str) -> str:
+        """The master of a broker; asks for the route of the topic once more where none is known.
+
+        Raises:
+            ClientError: There is none.
+        """
+        address = self._instance.routes.publish_address(broker_name)
+        if address is None:
+            self._instance.update_route(topic)
+            address = self.known_address(broker_name)
+        if address is None:
+            raise ClientError(
+                f"The broker[{broker_name}] not exist",
+                next_step="it has no master in the routes: see that its master is connected to this name server",
+            )
+        return address
+
     def are_at_hand(self, messages: Sequence[Message]) -> bool:
         """Whether the queues of messages are known, so that nobody has to be asked."""
         queues = self._queues.get(wrap(self._namespace, messages[0].topic))

@@ -13,11 +13,10 @@ from typing import Any
 from rmqfast.client.instance import ClientConfig
 from rmqfast.client.instance.config import DEFAULT_INSTANCE_NAME
 from rmqfast.client.instance.namespaces import unwrap, wrap
-from rmqfast.client.producer.hooks import EndTransactionContext, EndTransactionHook, Hooks
+from rmqfast.client.producer.hooks import EndTransactionContext, EndTransactionHook, Hooks, transaction_properties
 from rmqfast.client.producer.options import ProducerOptions
 from rmqfast.client.producer.producer import SEND_TIMEOUT, Producer
 from rmqfast.client.producer.send import SendResult, SendStatus
-from rmqfast.client.producer.sender import transaction_properties
 from rmqfast.client.producer.trace_hooks import EndTransactionTraceHook
 from rmqfast.client.producer.transactions import LocalTransactionState, TransactionListener, TransactionSendResult
 from rmqfast.errors import ClientError, RmqError
@@ -151,7 +150,7 @@ class TransactionProducer(Producer):
         """Tells the broker; where that fails, it asks by itself."""
         try:
             member = self.member
-            address = member.sender.address_of(wrap(member.config.namespace, message.topic), sent.queue.broker_name)
+            address = member.topics.address_of(wrap(member.config.namespace, message.topic), sent.queue.broker_name)
             carried_out = sent.transaction_id if sent.status is SendStatus.SEND_OK else None
             self._tell_hooks(message, address, sent.msg_id, carried_out, state, is_from_check=False)
             self._tell(

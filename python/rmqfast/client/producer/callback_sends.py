@@ -1,0 +1,220 @@
+"""Sends that nobody waits for: how each is driven until its callback has the end.
+
+Source: `MQClientAPIImpl.sendMessageAsync`, `onExceptionImpl`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from time import monotonic
+from typing import TypeAlias
+
+from rmqfast._native import InFlight, MessageSender, Outgoing
+from rmqfast.client.producer.fault_strategy import FaultStrategy
+from rmqfast.client.producer.hooks import CommunicationMode, HookedSends, Hooks, SendContext, SendHook
+from rmqfast.client.producer.publish_queues import PublishQueues
+from rmqfast.client.producer.publish_topics import PublishTopics
+from rmqfast.client.producer.send import RetryRules, Send, SendCallback, SendResult
+from rmqfast.errors import RemotingError, RmqError, TooManyRequestsError
+from rmqfast.message import Message, MessageQueue
+from rmqfast.remoting import Connections
+
+#: What a broker counts as that an asynchronous send could not be sent to, in milliseconds.
+_NOT_SENT_LATENCY = 3000
+
+
+#: Whether a thread waits for room; by position, as a call by name costs more.
+_WAITS, _NEVER = True, False
+
+#: An asynchronous send on its way: its callback, what hooks were told before, and what `Send` is made of besides its
+#: message. As a rule it ends well, and nobody makes one.
+_OnWay: TypeAlias = tuple[
+    SendCallback,
+    SendContext | None,
+    Sequence[Message],
+    PublishQueues,
+    MessageQueue,
+    RetryRules,
+    FaultStrategy | None,
+    float,
+    float,
+]
+
+
+class CallbackSends:
+    """Drives the asynchronous sends of a producer that runs.
+
+    Args:
+        native: Sends.
+        connections: What it sends over.
+        topics: Know brokers' addresses.
+        hooks: Who is told of each attempt.
+        hooked: Tells them.
+        rules: When a send is tried again.
+        strategy: Chooses queues where slow brokers are left alone.
+        in_flight: How much may be on its way.
+    """
+
+    def __init__(
+        self,
+        native: MessageSender,
+        connections: Connections,
+        topics: PublishTopics,
+        *,
+        hooks: Hooks[SendHook],
+        hooked: HookedSends,
+        rules: RetryRules,
+        strategy: FaultStrategy | None,
+        in_flight: InFlight,
+    ) -> None:
+        self._native, self._connections, self._topics = native, connections, topics
+        self._hooks, self._hooked, self._strategy, self._in_flight = hooks, hooked, strategy, in_flight
+        self._rules, self._rules_there = rules, rules._replace(moves=False)
+
+    def submit(  # noqa: PLR0917 - a call by name costs more on this way
+        self,
+        message: Message | Outgoing,
+        messages: Sequence[Message],
+        queues: PublishQueues,
+        queue: MessageQueue | None,
+        callback: SendCallback,
+        timeout: float,
+    ) -> None:
+        """Sends, and has `callback` called with the end, exactly once.
+
+        Args:
+            message: What is sent.
+            messages: What hooks are shown.
+            queues: The queues of the topic.
+            queue: The one that the application chose.
+            callback: Takes the end.
+            timeout: For waiting for room, and for all attempts, in seconds.
+
+        Raises:
+            RemotingTimeoutError: Too much is on its way, and was until the time was over: there will be no call.
+            ClientError: The broker is not known; there will be no call.
+        """
+        began, rules = monotonic(), self._rules if queue is None else self._rules_there
+        strategy = self._strategy
+        if queue is None:
+            queue = queues.select() if strategy is None else strategy.select(queues)
+        address = self._topics.address_of(queues.topic, queue.broker_name)
+        context, stored = None, callback
+        if self._hooks.are_there or strategy is not None:
+            send = Send(message, messages, queues, queue, rules, strategy, began, timeout)
+            send.begin(began)
+            context, message = self._hooked.before(send, queue, address, CommunicationMode.ASYNC)
+            stored = partial(self._stored, send, context, callback)
+        on_way = (callback, context, messages, queues, queue, rules, strategy, began, timeout)
+        try:
+            made = self._native.submit(
+                message, queues.topic, queue, address, timeout, stored, self._resume, on_way, _WAITS
+            )
+            if made is None:
+                return
+            self._in_flight.take(len(made), began + timeout - monotonic())
+        except RemotingError as error:
+            self._hooked.after(context, error)
+            raise
+        send = Send(made, messages, queues, queue, rules, strategy, began, timeout)
+        _, left = send.begin(monotonic())
+        self._try(send, on_way, queue, left, address)
+
+    def begin(self, send: Send, queue: MessageQueue, timeout: float, on_end: SendCallback, *, waits: bool) -> bool:
+        """Makes one attempt for whoever must not wait; `on_end` is called once with its end, on any thread.
+
+        Args:
+            send: What is sent.
+            queue: Where it goes.
+            timeout: In seconds.
+            on_end: Takes the end.
+            waits: Whether this may wait, for a connection or for room.
+
+        Returns:
+            Whether it was sent; not where that would have to wait.
+
+        Raises:
+            ClientError: The broker is not known.
+            RemotingError: It was not sent.
+        """
+        topic = send.queues.topic
+        if not waits and self._topics.known_address(queue.broker_name) is None:
+            return False
+        address = self._topics.address_of(topic, queue.broker_name)
+        if not waits and not self._hooks.are_there:
+            made = self._native.submit(
+                send.message, topic, queue, address, timeout, on_end, self._begun_failed, (send, on_end), _NEVER
+            )
+            if made is not None:
+                send.message = made
+            return made is None
+        made = send.message = self._hooked.made(send)
+        size = len(made)
+        if waits:
+            self._in_flight.take(size, timeout)
+        elif not self._connections.is_open(address) or not self._in_flight.try_take(size):
+            return False
+        context, outgoing = self._hooked.before(send, queue, address, CommunicationMode.ASYNC)
+
+        def ended(end: SendResult | RmqError) -> None:
+            self._in_flight.give_back(size)
+            self._hooked.after(context, end)
+            on_end(end)
+
+        try:
+            may_wait = self._connections.may_wait() and waits
+            self._native.resubmit(outgoing, queue, address, timeout, ended, may_wait)
+        except BaseException as error:
+            self._in_flight.give_back(size)
+            self._hooked.after(context, error if isinstance(error, RemotingError) else None)
+            if isinstance(error, TooManyRequestsError) and not waits:
+                return False
+            raise
+        return True
+
+    def _stored(self, send: Send, context: SendContext | None, callback: SendCallback, end: SendResult) -> None:
+        """The usual end of an asynchronous send that somebody besides the callback is told of."""
+        send.ended(end, monotonic())
+        self._hooked.after(context, end)
+        callback(end)
+
+    def _resume(self, on_way: _OnWay, made: Outgoing, _queue: MessageQueue) -> SendCallback:
+        """Takes the error that the first attempt of an asynchronous send ended with."""
+        _, _, messages, queues, queue, rules, strategy, began, timeout = on_way
+        send = Send(made, messages, queues, queue, rules, strategy, began, timeout)
+        send.begin(began)
+        return partial(self._attempted, send, on_way)
+
+    def _try(self, send: Send, on_way: _OnWay, queue: MessageQueue, left: float, address: str) -> None:
+        """One more attempt of an asynchronous send."""
+        attempted = partial(self._attempted, send, on_way)
+        try:
+            self._native.resubmit(
+                self._hooked.made(send), queue, address, left, attempted, self._connections.may_wait()
+            )
+        except RemotingError as error:
+            self._attempted(send, on_way, error, latency=_NOT_SENT_LATENCY)
+        except RmqError as error:  # as in a fork
+            self._attempted(send, on_way, error)
+
+    def _attempted(self, send: Send, on_way: _OnWay, end: SendResult | RmqError, latency: int | None = None) -> None:
+        """An attempt of an asynchronous send has ended."""
+        if send.ended(end, monotonic(), latency):
+            queue, left = send.begin(monotonic())
+            address = self._topics.known_address(queue.broker_name)
+            if address is not None:
+                self._try(send, on_way, queue, left, address)
+                return
+        callback, context = on_way[0], on_way[1]
+        end = send.end(monotonic())
+        self._in_flight.give_back(len(self._hooked.made(send)))
+        self._hooked.after(context, end)
+        callback(end)
+
+    def _begun_failed(self, begun: tuple[Send, SendCallback], made: Outgoing, _queue: MessageQueue) -> SendCallback:
+        """Takes the error that an attempt of `begin` ended with."""
+        send, on_end = begun
+        send.message = made
+        self._in_flight.give_back(len(made))
+        return on_end
