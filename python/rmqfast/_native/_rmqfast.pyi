@@ -376,15 +376,15 @@ class MessageSender:
         address: str,
         timeout: float,
         callback: Callable[[Any], object],
-        resume: Callable[[Any, Outgoing, MessageQueue], Callable[[Any], object]],
+        resume: Callable[[Any, Outgoing, MessageQueue, Any, float], Callable[[Any], object]],
         context: object,
         waits: bool,
     ) -> Outgoing | None:
         """Takes room, and sends where that needs no waiting; otherwise gives what was made of the message, and no room.
 
         Raises `RemotingTimeoutError` where it `waits` for room and there was none in time. Once it is sent, `callback`
-        is called with the `SendResult`, and the room is free; or what `resume(context, outgoing, queue)` returns with
-        the error, and who resumes has the room.
+        is called with the `SendResult`, and the room is free; or what
+        `resume(context, outgoing, queue, callback, seconds_left)` returns with the error, and who resumes has the room.
         """
     def resubmit(
         self,

@@ -195,6 +195,10 @@ class Connections:
         """
         return MessageSender(self._native, encoder, in_flight, self._sign)
 
+    def note_open(self, address: str) -> None:
+        """Notes that the shared connection of an address is there, as whoever sent over it knows."""
+        self._open.add(address)
+
     def may_wait(self) -> bool:
         """Whether this thread may wait for room: those that tell how requests end, and run from now on, may not."""
         return not self._called_back().is_own_thread

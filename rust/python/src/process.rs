@@ -1,21 +1,7 @@
-//! Which process this is, without asking the operating system each time.
+//! Forks, which Python tells of.
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use std::sync::atomic::{AtomicU32, Ordering};
-
-static ID: AtomicU32 = AtomicU32::new(0);
-
-/// The number of this process.
-pub fn id() -> u32 {
-    match ID.load(Ordering::Relaxed) {
-        0 => {
-            let id = std::process::id();
-            ID.store(id, Ordering::Relaxed);
-            id
-        }
-        id => id,
-    }
-}
+pub use rmqfast_remoting::process::id;
 
 /// A fork forgets the number of its parent: every fork that may run Python tells Python so.
 pub fn forget_in_forks(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -27,5 +13,5 @@ pub fn forget_in_forks(module: &Bound<'_, PyModule>) -> PyResult<()> {
 
 #[pyfunction]
 fn forget() {
-    ID.store(0, Ordering::Relaxed);
+    rmqfast_remoting::process::forget();
 }

@@ -16,7 +16,7 @@ use crate::pending::Ticket;
 use crate::server::Handler;
 use crate::sweeper::Patience;
 use crate::tls::ClientTls;
-use crate::{runtime, session};
+use crate::{process, runtime, session};
 use std::collections::HashMap;
 use std::fmt;
 use std::net::{Shutdown, TcpStream};
@@ -114,7 +114,7 @@ impl Connections {
     /// No connection yet. What peers ask by themselves, and the end of a connection over which they may, go to `handler`.
     pub fn new(options: ConnectionsOptions, handler: Arc<dyn Handler>, completions: Arc<Completions>) -> Self {
         let shared = Shared { options, handler, completions, state: Mutex::default() };
-        Self { shared: shared.into(), pid: std::process::id() }
+        Self { shared: shared.into(), pid: process::id() }
     }
 
     /// Where requests of [`submit`](Self::submit) end.
@@ -264,7 +264,7 @@ impl Connections {
     /// # Errors
     /// [`Error::Interrupted`].
     pub fn drain(&self, interrupt: Interrupt<'_>) -> Result<()> {
-        if self.pid != std::process::id() {
+        if self.pid != process::id() {
             return Ok(());
         }
         let mut state = self.shared.lock();
@@ -288,7 +288,7 @@ impl Connections {
     /// Returns how many requests that are not answered were never written, by address; none after [`drain`](Self::drain), unless
     /// a peer took nothing.
     pub fn close(&self) -> Vec<(String, u64)> {
-        if self.pid != std::process::id() {
+        if self.pid != process::id() {
             return Vec::new();
         }
         let mut state = self.shared.lock();
@@ -310,7 +310,7 @@ impl Connections {
     }
 
     fn address(&self, name: &str) -> Result<Arc<Address>> {
-        if self.pid != std::process::id() {
+        if self.pid != process::id() {
             return Err(Error::Forked);
         }
         let mut state = self.shared.lock();

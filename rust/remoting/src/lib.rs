@@ -28,6 +28,7 @@ mod mailbox;
 mod outgoing;
 mod owned_fields;
 mod pending;
+pub mod process;
 mod reload;
 mod runtime;
 mod server;

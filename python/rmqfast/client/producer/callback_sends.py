@@ -27,19 +27,8 @@ _NOT_SENT_LATENCY = 3000
 #: Whether a thread waits for room; by position, as a call by name costs more.
 _WAITS, _NEVER = True, False
 
-#: An asynchronous send on its way: its callback, what hooks were told before, and what `Send` is made of besides its
-#: message. As a rule it ends well, and nobody makes one.
-_OnWay: TypeAlias = tuple[
-    SendCallback,
-    SendContext | None,
-    Sequence[Message],
-    PublishQueues,
-    MessageQueue,
-    RetryRules,
-    FaultStrategy | None,
-    float,
-    float,
-]
+#: Who takes the end of an asynchronous send, and what hooks were told before.
+_Takers: TypeAlias = tuple[SendCallback, SendContext | None]
 
 
 class CallbackSends:
@@ -71,6 +60,9 @@ class CallbackSends:
         self._native, self._connections, self._topics = native, connections, topics
         self._hooks, self._hooked, self._strategy, self._in_flight = hooks, hooked, strategy, in_flight
         self._rules, self._rules_there = rules, rules._replace(moves=False)
+        # made once: each send keeps one of them
+        self._resume = partial(self._resumed, is_chosen=False)
+        self._resume_there = partial(self._resumed, is_chosen=True)
 
     def submit(  # noqa: PLR0917 - a call by name costs more on this way
         self,
@@ -95,31 +87,20 @@ class CallbackSends:
             RemotingTimeoutError: Too much is on its way, and was until the time was over: there will be no call.
             ClientError: The broker is not known; there will be no call.
         """
-        began, rules = monotonic(), self._rules if queue is None else self._rules_there
-        strategy = self._strategy
+        is_chosen, strategy = queue is not None, self._strategy
         if queue is None:
             queue = queues.select() if strategy is None else strategy.select(queues)
         address = self._topics.address_of(queues.topic, queue.broker_name)
-        context, stored = None, callback
         if self._hooks.are_there or strategy is not None:
-            send = Send(message, messages, queues, queue, rules, strategy, began, timeout)
-            send.begin(began)
-            context, message = self._hooked.before(send, queue, address, CommunicationMode.ASYNC)
-            stored = partial(self._stored, send, context, callback)
-        on_way = (callback, context, messages, queues, queue, rules, strategy, began, timeout)
-        try:
-            made = self._native.submit(
-                message, queues.topic, queue, address, timeout, stored, self._resume, on_way, _WAITS
-            )
-            if made is None:
-                return
+            send = self._begun(message, messages, queues, queue, timeout, is_chosen=is_chosen)
+            self._submit_watched(send, queue, address, callback, timeout)
+            return
+        began, resume = monotonic(), self._resume_there if is_chosen else self._resume
+        made = self._native.submit(message, queues.topic, queue, address, timeout, callback, resume, queues, _WAITS)
+        if made is not None:
             self._in_flight.take(len(made), began + timeout - monotonic())
-        except RemotingError as error:
-            self._hooked.after(context, error)
-            raise
-        send = Send(made, messages, queues, queue, rules, strategy, began, timeout)
-        _, left = send.begin(monotonic())
-        self._try(send, on_way, queue, left, address)
+            left = began + timeout - monotonic()
+            self._try(self._begun(made, (), queues, queue, left, is_chosen=is_chosen), (callback, None), queue, address)
 
     def begin(self, send: Send, queue: MessageQueue, timeout: float, on_end: SendCallback, *, waits: bool) -> bool:
         """Makes one attempt for whoever must not wait; `on_end` is called once with its end, on any thread.
@@ -144,7 +125,7 @@ class CallbackSends:
         address = self._topics.address_of(topic, queue.broker_name)
         if not waits and not self._hooks.are_there:
             made = self._native.submit(
-                send.message, topic, queue, address, timeout, on_end, self._begun_failed, (send, on_end), _NEVER
+                send.message, topic, queue, address, timeout, on_end, self._begun_failed, send, _NEVER
             )
             if made is not None:
                 send.message = made
@@ -171,50 +152,83 @@ class CallbackSends:
             if isinstance(error, TooManyRequestsError) and not waits:
                 return False
             raise
+        self._connections.note_open(address)
         return True
 
-    def _stored(self, send: Send, context: SendContext | None, callback: SendCallback, end: SendResult) -> None:
-        """The usual end of an asynchronous send that somebody besides the callback is told of."""
-        send.ended(end, monotonic())
-        self._hooked.after(context, end)
-        callback(end)
+    def _begun(
+        self,
+        message: Message | Outgoing,
+        messages: Sequence[Message],
+        queues: PublishQueues,
+        queue: MessageQueue,
+        timeout: float,
+        *,
+        is_chosen: bool,
+    ) -> Send:
+        """A send whose first attempt begins now, at `queue`."""
+        now, rules = monotonic(), self._rules_there if is_chosen else self._rules
+        send = Send(message, messages, queues, queue, rules, self._strategy, now, timeout)
+        send.begin(now)
+        return send
 
-    def _resume(self, on_way: _OnWay, made: Outgoing, _queue: MessageQueue) -> SendCallback:
-        """Takes the error that the first attempt of an asynchronous send ended with."""
-        _, _, messages, queues, queue, rules, strategy, began, timeout = on_way
-        send = Send(made, messages, queues, queue, rules, strategy, began, timeout)
-        send.begin(began)
-        return partial(self._attempted, send, on_way)
-
-    def _try(self, send: Send, on_way: _OnWay, queue: MessageQueue, left: float, address: str) -> None:
-        """One more attempt of an asynchronous send."""
-        attempted = partial(self._attempted, send, on_way)
+    def _submit_watched(
+        self, send: Send, queue: MessageQueue, address: str, callback: SendCallback, timeout: float
+    ) -> None:
+        """As `submit`, where somebody besides the callback is told of each attempt."""
+        context, made = self._hooked.before(send, queue, address, CommunicationMode.ASYNC)
+        send.message = made
         try:
-            self._native.resubmit(
-                self._hooked.made(send), queue, address, left, attempted, self._connections.may_wait()
-            )
+            self._in_flight.take(len(made), timeout)
         except RemotingError as error:
-            self._attempted(send, on_way, error, latency=_NOT_SENT_LATENCY)
-        except RmqError as error:  # as in a fork
-            self._attempted(send, on_way, error)
+            self._hooked.after(context, error)
+            raise
+        self._try(send, (callback, context), queue, address)
 
-    def _attempted(self, send: Send, on_way: _OnWay, end: SendResult | RmqError, latency: int | None = None) -> None:
+    def _resumed(
+        self,
+        queues: PublishQueues,
+        made: Outgoing,
+        queue: MessageQueue,
+        callback: SendCallback,
+        left: float,
+        *,
+        is_chosen: bool,
+    ) -> SendCallback:
+        """Takes the error that the first attempt of an asynchronous send ended with."""
+        send = self._begun(made, (), queues, queue, left, is_chosen=is_chosen)
+        return partial(self._attempted, send, (callback, None))
+
+    def _try(self, send: Send, takers: _Takers, queue: MessageQueue, address: str) -> None:
+        """One more attempt of an asynchronous send, of which somebody is told."""
+        made, left = self._hooked.made(send), send.left(monotonic())
+        attempted = partial(self._attempted, send, takers)
+        try:
+            self._native.resubmit(made, queue, address, left, attempted, self._connections.may_wait())
+        except RemotingError as error:
+            self._attempted(send, takers, error, latency=_NOT_SENT_LATENCY)
+        except RmqError as error:  # as in a fork
+            self._attempted(send, takers, error)
+        else:
+            self._connections.note_open(address)
+
+    def _attempted(self, send: Send, takers: _Takers, end: SendResult | RmqError, latency: int | None = None) -> None:
         """An attempt of an asynchronous send has ended."""
         if send.ended(end, monotonic(), latency):
-            queue, left = send.begin(monotonic())
+            queue, _ = send.begin(monotonic())
             address = self._topics.known_address(queue.broker_name)
             if address is not None:
-                self._try(send, on_way, queue, left, address)
+                self._try(send, takers, queue, address)
                 return
-        callback, context = on_way[0], on_way[1]
+        callback, context = takers
         end = send.end(monotonic())
         self._in_flight.give_back(len(self._hooked.made(send)))
         self._hooked.after(context, end)
         callback(end)
 
-    def _begun_failed(self, begun: tuple[Send, SendCallback], made: Outgoing, _queue: MessageQueue) -> SendCallback:
+    def _begun_failed(
+        self, send: Send, made: Outgoing, _queue: MessageQueue, on_end: SendCallback, _left: float
+    ) -> SendCallback:
         """Takes the error that an attempt of `begin` ended with."""
-        send, on_end = begun
         send.message = made
         self._in_flight.give_back(len(made))
         return on_end

@@ -190,6 +190,10 @@ class Send:
         brokers.append(queue.broker_name)  # type: ignore[union-attr]  # it is chosen, or was selected above
         return queue, left  # type: ignore[return-value]
 
+    def left(self, now: float) -> float:
+        """How many seconds are left."""
+        return self._deadline - now
+
     def ended(self, end: SendResult | RmqError, now: float, latency: int | None = None) -> bool:
         """Takes how an attempt ended; whether there is to be another one.
 

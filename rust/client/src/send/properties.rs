@@ -47,10 +47,7 @@ impl Properties<'_> {
     pub fn write(&self, out: &mut String) -> Result<(), Unstorable> {
         let delay = (self.delay_level != 0).then(|| self.delay_level.to_string());
         let all = self.in_java_order(delay.as_deref());
-        let pairs = in_map_order(all.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes())));
-        for (index, (name, value)) in pairs.into_iter().enumerate() {
-            // both were texts before they were sorted
-            let (name, value) = (text(name), text(value));
+        for (index, (name, value)) in in_map_order(all.into_iter()).into_iter().enumerate() {
             if !is_storable(name) || !is_storable(value) {
                 return Err(Unstorable { name: name.chars().take(80).collect() });
             }
@@ -87,10 +84,6 @@ impl Properties<'_> {
         all.extend(self.unique_id.map(|id| (UNIQ_KEY, id)));
         all
     }
-}
-
-fn text(bytes: &[u8]) -> &str {
-    std::str::from_utf8(bytes).unwrap_or_default()
 }
 
 #[cfg(test)]

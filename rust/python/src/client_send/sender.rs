@@ -89,7 +89,7 @@ impl MessageSender {
             room.give_back();
             return Ok(Some(made));
         }
-        let later = Some(Later { resume, context, room });
+        let later = Some(Later { resume, context, room, until: began + seconds(timeout) });
         let send = AsyncSend { made: made.clone().unbind(), queue: queue.clone().unbind(), address, callback, later };
         let address = send.address.clone_ref(py);
         let is_sent = self.with_fields(&made, queue_id(queue)?, |code, fields| {
@@ -192,6 +192,7 @@ struct Later {
     resume: Py<PyAny>,
     context: Py<PyAny>,
     room: Room,
+    until: Instant,
 }
 
 /// One asynchronous send on its way.
@@ -223,7 +224,8 @@ impl Asker for AsyncSend {
                 Ok((callback, result))
             }
             (Err(error), Some(later)) => {
-                let go_on = later.resume.bind(py).call1((later.context, self.made, self.queue))?;
+                let left = later.until.saturating_duration_since(Instant::now()).as_secs_f64();
+                let go_on = later.resume.bind(py).call1((later.context, self.made, self.queue, callback, left))?;
                 Ok((go_on, error))
             }
             (Ok(end) | Err(end), None) => Ok((callback, end)),

@@ -4,20 +4,20 @@
 //! Source: `HashMap.hash`, `HashMap.resize`, `MessageDecoder.messageProperties2String`.
 use super::tag::java_hash;
 
-/// Name and value.
-type Pair<'a> = (&'a [u8], &'a [u8]);
+/// Name and value, as bytes or as texts.
+type Pair<'a, T> = (&'a T, &'a T);
 
 /// Buckets of a new map, which has twice as many once three quarters of them are as many as its entries.
 const BUCKETS: usize = 16;
 
 /// The pairs in the order of a map into which they were put one after the other; of two with one name the last value stays, in
 /// the place of the first. Names that are no text stand as Java would read them.
-pub fn in_map_order<'a>(pairs: impl Iterator<Item = Pair<'a>>) -> Vec<Pair<'a>> {
-    let mut entries: Vec<(usize, Pair<'_>)> = Vec::with_capacity(BUCKETS);
+pub fn in_map_order<'a, T: AsRef<[u8]> + ?Sized>(pairs: impl Iterator<Item = Pair<'a, T>>) -> Vec<Pair<'a, T>> {
+    let mut entries: Vec<(usize, Pair<'_, T>)> = Vec::with_capacity(BUCKETS);
     for (name, value) in pairs {
-        match entries.iter_mut().find(|(_, (other, _))| *other == name) {
+        match entries.iter_mut().find(|(_, (other, _))| other.as_ref() == name.as_ref()) {
             Some((_, entry)) => entry.1 = value,
-            None => entries.push((spread(name), (name, value))),
+            None => entries.push((spread(name.as_ref()), (name, value))),
         }
     }
     let mut buckets = BUCKETS;
