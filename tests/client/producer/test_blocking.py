@@ -1,15 +1,16 @@
-"""What only the blocking producer does: its callbacks run on threads, and it says where a fork has none."""
+"""What only the blocking producer does: callbacks on threads, a wait that Ctrl-C ends, a fork that has no producer."""
 
 from __future__ import annotations
 
 import multiprocessing
+import signal
 import threading
 from collections.abc import Iterator
 
 import pytest
 
 from rmqfast import EmbeddedCluster, Message, open_store
-from rmqfast.client.producer import Producer, ProducerOptions
+from rmqfast.client.producer import Producer, ProducerOptions, SendContext, SendStatus
 from rmqfast.errors import ForkError, RemotingTimeoutError
 from tests.client.instance.gate import gated
 from tests.waiting import PATIENCE, until
@@ -66,3 +67,30 @@ def test_a_fork_says_that_it_has_no_producer(cluster: EmbeddedCluster) -> None:
         assert receiver.poll(PATIENCE)
         assert "fork of the process" in receiver.recv()
         process.join(PATIENCE)
+
+
+def test_ctrl_c_ends_a_send_that_waits_for_its_broker(cluster: EmbeddedCluster) -> None:
+    with gated(cluster) as (gate, config), Producer("interrupted", config=config) as producer:
+        producer.send(Message("interrupted", b"first"))
+        hook = _Interrupts()
+        producer.register_send_hook(hook)
+        gate.shut()
+        with pytest.raises(KeyboardInterrupt):
+            producer.send(Message("interrupted", b"second"), timeout=PATIENCE)
+        gate.open()
+        hook.is_due = False
+        assert producer.send(Message("interrupted", b"third")).status is SendStatus.SEND_OK
+
+
+class _Interrupts:
+    """A hook that has Ctrl-C pressed right before a message goes out, for this thread to see while it waits."""
+
+    name = "interrupts"
+    is_due = True
+
+    def before(self, _context: SendContext) -> None:
+        if self.is_due:
+            threading.Timer(0.05, signal.raise_signal, (signal.SIGINT,)).start()
+
+    def after(self, _context: SendContext) -> None:
+        """Nothing is to be told."""

@@ -144,3 +144,11 @@ def test_a_message_for_a_retry_topic_says_how_often_it_was_consumed() -> None:
     plain = encoder_of("g").encode(Message("t", b"x", properties=properties), "t").fields(0)
     assert plain["j"] == "0"
     assert "l" not in plain
+
+
+def test_a_reply_goes_out_by_a_code_of_its_own_and_a_batch_of_replies_does_not() -> None:
+    """As `MQClientAPIImpl.sendMessage`: a batch has none of its messages' properties."""
+    reply = Message("DefaultCluster_REPLY_TOPIC", b"yes", properties={"MSG_TYPE": "reply"})
+    assert outgoing_of(reply).code == 325
+    assert outgoing_of(Message("t", b"x", properties={"MSG_TYPE": "normal"})).code == 310
+    assert encoder_of("g").encode_batch([reply], reply.topic, wait_store=True).code == 320
