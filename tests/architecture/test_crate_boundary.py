@@ -36,7 +36,11 @@ def test_only_the_binding_names_pyo3() -> None:
 def test_the_ways_into_python_and_into_the_jvm_know_nothing_of_each_other() -> None:
     crates = dependencies()
     assert {name for name, uses in crates.items() if "jni" in uses} == {"rmqfast-jvm"}
-    assert {d for d in crates["rmqfast-jvm"] if d.startswith("rmqfast")} == {"rmqfast-store"}
+    assert {d for d in crates["rmqfast-jvm"] if d.startswith("rmqfast")} == {"rmqfast-spark", "rmqfast-store"}
+
+
+def test_a_read_request_of_spark_stands_on_the_store_alone() -> None:
+    assert {d for d in dependencies()["rmqfast-spark"] if d.startswith("rmqfast")} == {"rmqfast-store"}
 
 
 def test_the_binding_is_above_the_store() -> None:

@@ -2,16 +2,17 @@
 //! What `org.rmqfast.spark.Native` declares: each takes apart what Java gives, calls, and throws what fails. A panic is
 //! thrown, too: it never unwinds into the JVM.
 use crate::failure::{Failure, Result};
+use crate::java;
 use crate::java::{TextLists, Texts};
-use crate::options::{Options, columns_of_schema, spark_type};
-use crate::read::{Read, resolve};
+use crate::schema::{columns_of_schema, spark_type};
 use crate::task::Task;
-use crate::{java, options};
 use jni::errors::{Error, ErrorPolicy};
 use jni::objects::{JBooleanArray, JClass, JLongArray, JString};
 use jni::strings::JNIString;
 use jni::sys::{jint, jlong};
 use jni::{Env, EnvUnowned, jni_str};
+use rmqfast_spark::store_read::{StoreRead, resolve, row};
+use rmqfast_spark::{Kind, Options};
 use rmqfast_store::scan::{Listed, Piece, Way};
 use std::any::Any;
 
@@ -58,7 +59,7 @@ extern "system" fn Java_org_rmqfast_spark_Native_row<'a>(
     options: Texts<'a>,
 ) -> Texts<'a> {
     guarded(env, |env| {
-        let row = Options::of(&java::pairs(env, &options)?)?.row()?;
+        let row = row(&Options::of(Kind::Columnar, &java::pairs(env, &options)?)?)?;
         let words: Vec<String> = row.iter().flat_map(|c| [c.name().to_owned(), spark_type(*c).to_owned()]).collect();
         Ok(java::string_array(env, &words)?)
     })
@@ -89,7 +90,7 @@ extern "system" fn Java_org_rmqfast_spark_Native_push<'a>(
     filters: TextLists<'a>,
 ) -> JBooleanArray<'a> {
     guarded(env, |env| {
-        let mut read = Read::narrowed(&java::pairs(env, &options)?, &[], &[])?;
+        let mut read = StoreRead::of(&java::pairs(env, &options)?, &[], &[])?;
         let taken = read.take(&java::filters(env, &filters)?);
         let array = JBooleanArray::new(env, taken.len())?;
         array.set_region(env, 0, &taken)?;
@@ -107,7 +108,7 @@ extern "system" fn Java_org_rmqfast_spark_Native_listed<'a>(
     filters: TextLists<'a>,
 ) -> JLongArray<'a> {
     guarded(env, |env| {
-        let read = Read::narrowed(&java::pairs(env, &options)?, &[], &java::filters(env, &filters)?)?;
+        let read = StoreRead::of(&java::pairs(env, &options)?, &[], &java::filters(env, &filters)?)?;
         let Some(Listed { messages, min_offset, max_offset }) = read.listed()? else {
             return Ok(JLongArray::default());
         };
@@ -201,9 +202,9 @@ fn longs<'a>(env: &mut Env<'a>, numbers: &[i64]) -> Result<JLongArray<'a>> {
     Ok(array)
 }
 
-fn read(env: &mut Env<'_>, options: &Texts<'_>, columns: &Texts<'_>, filters: &TextLists<'_>) -> Result<Read> {
-    let pairs: options::Pairs = java::pairs(env, options)?;
-    Read::narrowed(&pairs, &java::words(env, columns)?, &java::filters(env, filters)?)
+fn read(env: &mut Env<'_>, options: &Texts<'_>, columns: &Texts<'_>, filters: &TextLists<'_>) -> Result<StoreRead> {
+    let pairs = java::pairs(env, options)?;
+    Ok(StoreRead::of(&pairs, &java::words(env, columns)?, &java::filters(env, filters)?)?)
 }
 
 fn numbers(piece: &Piece) -> [i64; 4] {

@@ -1,4 +1,5 @@
 //! What Java's `StoreException` says: the same words as the Python errors, behind the name of their class.
+use rmqfast_spark::text::quoted;
 use rmqfast_store::Error;
 use std::fmt;
 use std::io::ErrorKind;
@@ -31,6 +32,20 @@ impl Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.kind, self.text)
+    }
+}
+
+impl From<rmqfast_spark::Error> for Failure {
+    fn from(error: rmqfast_spark::Error) -> Self {
+        use rmqfast_spark::Error as Request;
+        let kind = match error {
+            Request::Store(error) => return error.into(),
+            Request::Argument(_) => "ArgumentError",
+            Request::Corrupt(_) => "CorruptError",
+            Request::DataLoss(_) => "DataLossError",
+            Request::UnknownColumn(_) => "UnknownColumnError",
+        };
+        Self { kind, text: error.to_string() }
     }
 }
 
@@ -67,22 +82,6 @@ fn told_by_system(path: &Path, source: &std::io::Error) -> String {
     }
 }
 
-/// A text between quotes, as Python shows it.
-pub fn quoted(text: &str) -> String {
-    let mark = if text.contains('\'') && !text.contains('"') { '"' } else { '\'' };
-    let mut out = String::from(mark);
-    for c in text.chars() {
-        match c {
-            '\\' => out.push_str("\\\\"),
-            '\n' => out.push_str("\\n"),
-            c if c == mark => out.extend(['\\', c]),
-            c => out.push(c),
-        }
-    }
-    out.push(mark);
-    out
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -91,10 +90,5 @@ mod tests {
     fn a_failure_says_its_class_and_what_the_store_says() {
         let failure = Failure::from(Error::unknown("topic", "ordres", ["orders"]));
         assert_eq!(failure.to_string(), "UnknownTopicError: unknown topic 'ordres'; did you mean orders?");
-    }
-
-    #[test]
-    fn quotes_are_those_of_python() {
-        assert_eq!(["a", "it's", "'\"", "\\"].map(quoted), ["'a'", "\"it's\"", "'\\'\"'", "'\\\\'"]);
     }
 }

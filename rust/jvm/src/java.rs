@@ -1,9 +1,9 @@
 //! Java's arrays of text as Rust's, and back.
-use crate::filters::Filter;
-use crate::options::Pairs;
 use jni::Env;
 use jni::errors::Result;
 use jni::objects::{JObjectArray, JString};
+use rmqfast_spark::Pairs;
+use rmqfast_spark::selection::Filter;
 
 /// A `String[]`.
 pub type Texts<'a> = JObjectArray<'a, JString<'a>>;
@@ -37,7 +37,7 @@ pub fn filters(env: &mut Env<'_>, array: &TextLists<'_>) -> Result<Vec<Filter>> 
     let mut filters = Vec::new();
     for index in 0..array.len(env)? {
         let parts = array.get_element(env, index)?;
-        filters.push(Filter::of(texts(env, &parts)?));
+        filters.push(crate::filters::of(texts(env, &parts)?));
         env.delete_local_ref(parts);
     }
     Ok(filters)

@@ -1,7 +1,7 @@
 //! The JVM library behind the Spark data source `rocketmq-columnar`: options, filters and partitions in, vectors out.
 //!
 //! ```text
-//! options ──► Read ──► partitions            in the driver
+//! options ──► StoreRead ──► partitions       in the driver; rmqfast-spark
 //!               └────► Task ── RowSource ──► Batch of vectors, valid until the next one
 //! ```
 //!
@@ -9,11 +9,8 @@
 //! `unsafe` in it.
 mod exports;
 pub mod failure;
-pub mod filters;
+mod filters;
 mod java;
-pub mod offsets;
-pub mod options;
-pub mod read;
+mod schema;
 pub mod task;
-pub mod time;
 pub mod vectors;

@@ -1,7 +1,7 @@
 //! What a task does with its partition: scan, fill batches, tell of damage.
 use crate::failure::{Failure, Result};
-use crate::read::Read;
 use crate::vectors::Batch;
+use rmqfast_spark::store_read::StoreRead;
 use rmqfast_store::Error;
 use rmqfast_store::scan::columns::Chunk;
 use rmqfast_store::scan::row::Row;
@@ -17,7 +17,7 @@ const MOST_LISTED: usize = 20;
 
 /// One partition being read.
 pub struct Task {
-    read: Read,
+    read: StoreRead,
     piece: Piece,
     source: RowSource,
     batch: Batch,
@@ -29,12 +29,12 @@ pub struct Task {
 }
 
 impl Task {
-    /// Opens the store for `piece`, one of [`Read::partitions`], and gives `limit` rows at most.
+    /// Opens the store for `piece`, one of [`StoreRead::partitions`], and gives `limit` rows at most.
     ///
     /// # Errors
     /// No store at the path that the driver saw one at.
-    pub fn open(read: Read, piece: Piece, limit: u64) -> Result<Self> {
-        let store = read.open().map_err(|failure| match failure.kind {
+    pub fn open(read: StoreRead, piece: Piece, limit: u64) -> Result<Self> {
+        let store = read.open().map_err(Failure::from).map_err(|failure| match failure.kind {
             "StoreNotFoundError" => Failure {
                 text: format!("{}; the store must be at the same path on every executor", failure.text),
                 ..failure

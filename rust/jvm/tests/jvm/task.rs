@@ -1,8 +1,8 @@
 //! Tasks over logs that were written for them: what they give, what bounds their memory, and what ends them.
 use rmqfast_jvm::failure::Failure;
-use rmqfast_jvm::options::{Options, Pairs};
-use rmqfast_jvm::read::Read;
 use rmqfast_jvm::task::Task;
+use rmqfast_spark::Pairs;
+use rmqfast_spark::store_read::StoreRead;
 use rmqfast_store::format::compression::{Compression, compress};
 use rmqfast_store::format::host::Host;
 use rmqfast_store::format::message::NewMessage;
@@ -43,11 +43,11 @@ fn store(directory: &Path, body: &[u8], sys_flag: i32) -> (PathBuf, u64) {
     (file, rows as u64)
 }
 
-fn read(directory: &Path, more: &[(&str, &str)]) -> Read {
+fn read(directory: &Path, more: &[(&str, &str)]) -> StoreRead {
     let mut pairs: Pairs = vec![("path".to_owned(), directory.to_string_lossy().into_owned())];
     pairs.extend(more.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())));
-    let options = Options::of(&pairs).expect("options");
-    Read::of(&options, Column::ALL.to_vec()).expect("a read")
+    let columns = Column::ALL.map(|column| column.name().to_owned());
+    StoreRead::of(&pairs, &columns, &[]).expect("a read")
 }
 
 fn task(directory: &Path, more: &[(&str, &str)], limit: u64) -> Task {

@@ -1,0 +1,46 @@
+//! What can be wrong with a read request.
+use std::fmt;
+
+/// What this crate returns.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// Each maps to one class of `rmqfast.errors`; all say what, where, expected, got.
+#[derive(Debug)]
+pub enum Error {
+    /// An option or an argument that cannot be.
+    Argument(String),
+    /// An offset of a store that has expired.
+    Corrupt(String),
+    /// An offset that a queue of a cluster does not have.
+    DataLoss(String),
+    /// A column that the row does not have.
+    UnknownColumn(String),
+    /// What the store says.
+    Store(rmqfast_store::Error),
+}
+
+impl Error {
+    /// An option or an argument that cannot be.
+    pub fn argument(text: impl Into<String>) -> Self {
+        Self::Argument(text.into())
+    }
+}
+
+impl From<rmqfast_store::Error> for Error {
+    fn from(error: rmqfast_store::Error) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Argument(text) | Self::Corrupt(text) | Self::DataLoss(text) | Self::UnknownColumn(text) => {
+                f.write_str(text)
+            }
+            Self::Store(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for Error {}

@@ -1,0 +1,23 @@
+//! What a Spark read asks for: option texts, offsets and filters in; a scan, bounds and pieces out.
+//!
+//! ```text
+//! option texts ──► Options ──► ScanRequest · offset bounds ──► pieces
+//!                                   ▲
+//! filters that Spark pushes ──► Selection
+//! ```
+//!
+//! One meaning for each text: the data source of PySpark and that of the JVM both stand on this crate. It has no socket and
+//! no clock; only [`store_read`] opens a store.
+pub mod error;
+pub mod names;
+pub mod offsets;
+pub mod options;
+pub mod pieces;
+pub mod selection;
+pub mod store_read;
+pub mod text;
+pub mod time;
+pub mod topic_offsets;
+
+pub use error::{Error, Result};
+pub use options::{Kind, Options, Pairs};

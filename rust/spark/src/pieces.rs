@@ -1,0 +1,45 @@
+//! How many pieces a read of a store is cut into, a task each.
+use crate::error::Result;
+use rmqfast_store::scan::Piece;
+
+/// Bytes of the log that a piece reads, about, unless the read says otherwise.
+pub const PIECE_BYTES: u64 = 256 << 20;
+/// A Python worker takes long to begin: with more tasks than this for each core, pieces are larger.
+const TASKS_PER_CORE: u64 = 4;
+const LARGEST: u64 = 4;
+
+/// How to cut.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Cut {
+    /// Pieces at least, where the log can be cut so often.
+    pub least: Option<u64>,
+    /// Bytes of a piece, about.
+    pub bytes: Option<u64>,
+    /// Cores of Python workers; `None` where tasks begin at once, or nobody knows.
+    pub worker_cores: Option<u64>,
+}
+
+impl Cut {
+    /// The pieces of a read; `plan` gives those of so many bytes.
+    ///
+    /// # Errors
+    /// As `plan`.
+    pub fn pieces(self, plan: impl Fn(u64) -> Result<Vec<Piece>>) -> Result<Vec<Piece>> {
+        let mut bytes = self.bytes.unwrap_or(PIECE_BYTES);
+        let mut found = plan(bytes)?;
+        if let (Some(cores), None) = (self.worker_cores, self.bytes) {
+            let times = (found.len() as u64).div_ceil(TASKS_PER_CORE * cores.max(1)).min(LARGEST);
+            if times > 1 {
+                found = plan(times * bytes)?;
+            }
+        }
+        let least = self.least.unwrap_or(1);
+        bytes = bytes.min(found.iter().map(|piece| piece.end - piece.from).sum());
+        while (found.len() as u64) < least && bytes > 1 {
+            let scaled = u128::from(bytes) * found.len() as u128 / u128::from(least);
+            bytes = (bytes / 2).min(scaled as u64).max(1);
+            found = plan(bytes)?;
+        }
+        Ok(found)
+    }
+}

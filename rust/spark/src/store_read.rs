@@ -1,0 +1,270 @@
+//! What a Spark job reads from a store, and the pieces that its tasks read apart from each other.
+use crate::error::{Error, Result};
+use crate::names::hint;
+use crate::offsets::{StoreOffsets, told};
+use crate::options::{Kind, Options, Pairs, replaced};
+use crate::pieces::Cut;
+use crate::selection::{Filter, Selection};
+use crate::text::quoted;
+use rmqfast_store::file::Io;
+use rmqfast_store::filter::TagExpression;
+use rmqfast_store::scan::{Column, Listed, OffsetBound, Piece, Plan, ScanRequest, Way};
+use rmqfast_store::store::{MessageStore, OpenOptions};
+use std::path::{Path, PathBuf};
+
+/// What all tasks of a read share: where the store is, and what shall be read.
+#[derive(Debug)]
+pub struct StoreRead {
+    /// The store's directory, as every executor sees it.
+    pub path: PathBuf,
+    /// Which messages, which columns.
+    pub request: ScanRequest,
+    /// Whether damage ends the task that finds it; else it is told.
+    pub fail_on_damage: bool,
+    /// Only this topic's rows of a request for all topics.
+    pub only_topic: Option<String>,
+    /// No message can pass the filters.
+    pub is_empty: bool,
+    commit_log_dirs: Vec<PathBuf>,
+    cut: Cut,
+    /// What the log held when the read was asked for; the maximum where nobody says.
+    log_range: (u64, u64),
+}
+
+impl StoreRead {
+    /// The read that resolved options ask for, of columns by name, narrowed by filters that were taken; [`resolve`] makes
+    /// options so.
+    ///
+    /// # Errors
+    /// As [`Options::of`]; an expression that does not parse, a path that is none.
+    pub fn of(pairs: &[(String, String)], columns: &[String], filters: &[Filter]) -> Result<Self> {
+        let columns = columns_of(columns.iter().map(String::as_str))?;
+        let mut read = Self::new(&Options::of(Kind::Columnar, pairs)?, columns)?;
+        read.take(filters);
+        Ok(read)
+    }
+
+    fn new(options: &Options, columns: Vec<Column>) -> Result<Self> {
+        if options.text("io") == Some("mmap") {
+            let text =
+                "option io: expected pread (a mapped file that somebody truncates would end the JVM), got 'mmap'";
+            return Err(Error::argument(text));
+        }
+        let log_edge = |name| options.number(name).map_or(u64::MAX, i64::cast_unsigned);
+        let count = |name| options.number(name).map(i64::cast_unsigned);
+        Ok(Self {
+            path: local(options.text("storePath").unwrap_or_default())?,
+            request: options.scan_request(columns)?,
+            fail_on_damage: options.flag("failOnDataLoss"),
+            only_topic: None,
+            is_empty: false,
+            commit_log_dirs: options
+                .texts("commitLogDirs")
+                .unwrap_or(&[])
+                .iter()
+                .map(|d| local(d))
+                .collect::<Result<_>>()?,
+            cut: Cut { least: count("minPartitions"), bytes: count("partitionBytes"), worker_cores: None },
+            log_range: (log_edge("logStart"), log_edge("logEnd")),
+        }
+        .within(&StoreOffsets::of(options)?))
+    }
+
+    /// Bounds that need no look at the store: those that [`resolve`] wrote.
+    fn within(mut self, offsets: &StoreOffsets) -> Self {
+        let bound = |(known, offsets): (bool, _)| known.then_some(OffsetBound::ByQueue(offsets));
+        let (start, end) = offsets.named();
+        self.request.start_offset = bound((!start.is_empty(), start));
+        self.request.end_offset = bound((!end.is_empty(), end));
+        self
+    }
+
+    /// Narrows the read; tells which filters were taken.
+    pub fn take(&mut self, filters: &[Filter]) -> Vec<bool> {
+        let mut selection = self.selection();
+        let taken = selection.take(filters);
+        let Selection { only_topic, tags, queue_ids, has_offsets_by_queue, offsets, times, is_empty, .. } = selection;
+        (self.only_topic, self.is_empty) = (only_topic, is_empty);
+        let request = &mut self.request;
+        if let Some(tags) = tags {
+            request.tags = TagExpression::of(tags.iter().map(String::as_str));
+        }
+        if !has_offsets_by_queue {
+            request.start_offset = offsets.0.map(OffsetBound::Every);
+            request.end_offset = offsets.1.map(OffsetBound::Every);
+        }
+        (request.start_time, request.end_time) = times;
+        request.queue_ids = queue_ids;
+        taken
+    }
+
+    fn selection(&self) -> Selection {
+        let request = &self.request;
+        let by_queue = |bound: &Option<OffsetBound>| matches!(bound, Some(OffsetBound::ByQueue(_)));
+        let every = |bound: &Option<OffsetBound>| match bound {
+            Some(OffsetBound::Every(offset)) => Some(*offset),
+            _ => None,
+        };
+        Selection {
+            topic: request.topic.clone(),
+            only_topic: self.only_topic.clone(),
+            has_tags: !request.tags.is_all(),
+            broker_names: request.broker_name.clone().map(|name| vec![name]),
+            queue_ids: request.queue_ids.clone(),
+            has_offsets_by_queue: by_queue(&request.start_offset) || by_queue(&request.end_offset),
+            offsets: (every(&request.start_offset), every(&request.end_offset)),
+            times: (request.start_time, request.end_time),
+            is_empty: self.is_empty,
+            ..Selection::default()
+        }
+    }
+
+    /// Opens the store: in the driver to plan, in each task to read, so that new files are seen.
+    ///
+    /// # Errors
+    /// No store there, or none of a kind that is read.
+    pub fn open(&self) -> Result<MessageStore> {
+        let options = OpenOptions { commit_log_dirs: self.commit_log_dirs.clone(), io: Io::Pread };
+        Ok(MessageStore::open(&self.path, &options)?)
+    }
+
+    /// Cuts the read into pieces, a task each, for so many `cores`: together they give each message once. In the order of
+    /// the log.
+    ///
+    /// # Errors
+    /// A topic that the store does not have, a store that cannot be read.
+    pub fn partitions(&self, cores: u64) -> Result<Vec<Piece>> {
+        if self.is_empty {
+            return Ok(Vec::new());
+        }
+        let store = self.open()?;
+        self.cut.pieces(|bytes| self.planned(&store, bytes, cores))
+    }
+
+    /// What the consume queues alone tell of the read; `None` where its messages must be looked at.
+    ///
+    /// # Errors
+    /// As [`partitions`](Self::partitions).
+    pub fn listed(&self) -> Result<Option<Listed>> {
+        if self.is_empty {
+            return Ok(Some(Listed::default()));
+        }
+        let store = self.open()?;
+        let (start, end) = self.log_range;
+        let is_whole = (start == u64::MAX || start >= store.log().min_offset()) && self.lost_from(&store) == u64::MAX;
+        if self.only_topic.is_some() || !is_whole {
+            return Ok(None);
+        }
+        Ok(Listed::of(&store, &self.request, end)?)
+    }
+
+    fn planned(&self, store: &MessageStore, cut: u64, cores: u64) -> Result<Vec<Piece>> {
+        let mut plan = Plan::new(store, &self.request, None)?;
+        plan.cut(cut, cores)?;
+        let (start, end) = self.log_range;
+        let held = plan.pieces.into_iter().map(|piece| Piece { end: piece.end.min(end), ..piece });
+        // What was there and is not: a task that finds nothing of its piece says so.
+        let [before, behind] = [(start, end.min(store.log().min_offset())), (self.lost_from(store), end)]
+            .map(|(from, end)| Piece { way: Way::Log, from, end, verify_crc: false });
+        Ok([before].into_iter().chain(held).chain([behind]).filter(|piece| piece.from < piece.end).collect())
+    }
+
+    /// Where the log now ends, if it has lost its end since the read was asked for; the maximum if not.
+    fn lost_from(&self, store: &MessageStore) -> u64 {
+        let (end, asked) = (store.log().segments().end(), self.log_range.1);
+        if asked != u64::MAX && end < asked { end } else { u64::MAX }
+    }
+}
+
+/// Options with everything in them that depends on the store as it now is: offsets as numbers. Also checks what would
+/// otherwise fail at the first action: that the store, the topic and the columns are there.
+///
+/// # Errors
+/// As [`StoreRead::of`] and [`Plan::new`]; a starting offset that has expired.
+pub fn resolve(pairs: &[(String, String)], columns: Vec<Column>) -> Result<Pairs> {
+    let options = Options::of(Kind::Columnar, pairs)?;
+    let wanted = row(&options)?;
+    if options.texts("columns").is_some() && wanted != columns {
+        let names = |columns: &[Column]| columns.iter().map(|c| c.name()).collect::<Vec<_>>().join(", ");
+        let (wanted, got) = (names(&wanted), names(&columns));
+        let text = format!("schema: expected the columns of the option columns, {wanted}, got {got}");
+        return Err(Error::argument(text));
+    }
+    let read = StoreRead::new(&options, columns)?;
+    let store = read.open()?;
+    Plan::new(&store, &read.request, None)?;
+    let offsets = StoreOffsets::of(&options)?;
+    let Some(topic) = options.text("topic").filter(|_| !offsets.are_whole()) else { return Ok(pairs.to_vec()) };
+    let queues = store.topics()?.remove(topic).unwrap_or_default().into_iter().collect();
+    let (first, last) = offsets.bounds(&queues)?;
+    Ok(replaced(pairs, &[("startingOffsets", told(topic, &first)), ("endingOffsets", told(topic, &last))]))
+}
+
+/// The columns that are read unless the user's schema says which.
+///
+/// # Errors
+/// A column that the row does not have, or one twice.
+pub fn row(options: &Options) -> Result<Vec<Column>> {
+    match options.texts("columns") {
+        Some(names) => columns_of(names.iter().map(String::as_str)),
+        None => Ok(Column::ALL.to_vec()),
+    }
+}
+
+/// Columns by name, each once.
+///
+/// # Errors
+/// A name that the row does not have, or one twice.
+pub fn columns_of<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<Vec<Column>> {
+    let mut found: Vec<Column> = Vec::new();
+    for name in names {
+        let column = column_of(name)?;
+        if found.contains(&column) {
+            let twice = quoted(name);
+            return Err(Error::argument(format!("columns: expected each once, got [{twice}] more often")));
+        }
+        found.push(column);
+    }
+    Ok(found)
+}
+
+/// The column of that name.
+///
+/// # Errors
+/// The row has no such column.
+pub fn column_of(name: &str) -> Result<Column> {
+    Column::of_name(name).map_err(|_| {
+        let all = Column::ALL.map(Column::name);
+        let text = format!("unknown column {}; {}the columns are {}", quoted(name), hint(name, all), all.join(", "));
+        Error::UnknownColumn(text)
+    })
+}
+
+/// A directory that every executor sees; executors have other working directories, links stay as they are.
+fn local(text: &str) -> Result<PathBuf> {
+    let path = match text.strip_prefix("file:") {
+        Some(rest) => format!("/{}", rest.trim_start_matches('/')),
+        None if text.contains("://") => {
+            let got = quoted(text);
+            let text = format!("store path: expected a directory that every executor sees under this path, got {got}");
+            return Err(Error::argument(text));
+        }
+        None => text.to_owned(),
+    };
+    std::path::absolute(Path::new(&path)).map_err(|e| rmqfast_store::Error::io(&path, e).into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_a_directory_of_this_machine() {
+        assert_eq!(local("file:///data/store").expect("local"), Path::new("/data/store"));
+        assert!(local("store").expect("local").is_absolute());
+        let error = local("s3://bucket/store").expect_err("no directory").to_string();
+        assert!(
+            error.contains("expected a directory that every executor sees under this path, got 's3://bucket/store'")
+        );
+    }
+}

@@ -1,0 +1,133 @@
+//! Every row of `tests/golden/spark-requests.jsonl.gz`: what the options of Spark's reads and of its sink meant before this crate
+//! read them.
+use flate2::read::GzDecoder;
+use rmqfast_spark::offsets::{Bounds, Queues, StoreOffsets};
+use rmqfast_spark::options::{Kind, Options, Value};
+use rmqfast_spark::topic_offsets::{self, Edge, QueueBounds};
+use rmqfast_spark::{Error, Result};
+use serde_json::{Map, Value as Json, json};
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+
+#[test]
+fn each_text_means_what_it_meant() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden/spark-requests.jsonl.gz");
+    let file = GzDecoder::new(File::open(path).expect("the golden file"));
+    let lines = BufReader::new(file).lines().map(|line| line.expect("a line"));
+    let mut rows = lines.map(|line| serde_json::from_str::<Json>(&line).expect("JSON"));
+    let facts = rows.next().expect("the first line");
+    let (mut count, mut differ) = (0, Vec::new());
+    for row in rows {
+        let kind = row["kind"].as_str().expect("a kind");
+        let got = match given(kind, row["options"].as_object().expect("options"), &facts) {
+            Ok(gives) => json!({ "gives": gives }),
+            Err(error) => json!({ "error": [class(&error), told(&error)] }),
+        };
+        let wanted = match row.get("error") {
+            Some(error) => json!({ "error": error }),
+            None => {
+                let mut gives = row["gives"].clone();
+                gives.as_object_mut().expect("an object").remove("pieces");
+                json!({ "gives": gives })
+            }
+        };
+        count += 1;
+        if got != wanted {
+            differ.push(format!("{kind} {}\n  wanted {wanted}\n  got    {got}", row["options"]));
+        }
+    }
+    assert!(count > 4000, "only {count} rows");
+    assert!(differ.is_empty(), "{} of {count} differ:\n{}", differ.len(), differ.join("\n"));
+}
+
+fn given(kind: &str, pairs: &Map<String, Json>, facts: &Json) -> Result<Json> {
+    let pairs: Vec<_> =
+        pairs.iter().map(|(name, text)| (name.clone(), text.as_str().expect("a text").to_owned())).collect();
+    let options = Options::of(Kind::of_name(kind)?, &pairs)?;
+    let usual = &facts["usual"][kind];
+    let values = options.values().map(|(argument, value)| (argument.to_owned(), value.map_or(Json::Null, shown)));
+    let values: Map<String, Json> = values.filter(|(argument, value)| usual[argument] != *value).collect();
+    let mut gives = json!({ "values": values });
+    match kind {
+        "store batch" => {
+            let offsets = StoreOffsets::of(&options)?;
+            let whole = (Bounds::new(), Bounds::new());
+            let (start, end) = if offsets.are_whole() { whole } else { offsets.bounds(&store_queues(facts))? };
+            (gives["start_offset"], gives["end_offset"]) = (by_text(&start), by_text(&end));
+        }
+        "store stream" => gives["begin"] = options.begin().into(),
+        "topic batch" => {
+            gives["start"] = resolved(&options, "startingOffsets", "earliest", Edge::Start, facts)?;
+            gives["end"] = resolved(&options, "endingOffsets", "latest", Edge::End, facts)?;
+        }
+        "topic stream" => gives["start"] = resolved(&options, "startingOffsets", "latest", Edge::Start, facts)?,
+        _ => {}
+    }
+    Ok(gives)
+}
+
+fn shown(value: &Value) -> Json {
+    match value {
+        Value::Text(text) => json!(text),
+        Value::Flag(flag) => json!(flag),
+        Value::Number(number) | Value::Time(number) => json!(number),
+        Value::Texts(texts) => json!(texts),
+        Value::Ids(ids) => json!(ids),
+    }
+}
+
+fn resolved(options: &Options, name: &str, usual: &str, edge: Edge, facts: &Json) -> Result<Json> {
+    let topic = options.text("topic").unwrap_or_default();
+    let is_of_time = name == "startingOffsets" && options.number("startingTimestamp").is_some();
+    let usual = if is_of_time { "earliest" } else { usual };
+    let offsets = topic_offsets::parse(name, options.text(name).unwrap_or(usual), topic)?;
+    // both texts are read before any queue is looked at
+    topic_offsets::parse("endingOffsets", options.text("endingOffsets").unwrap_or_default(), topic)?;
+    let queues = topic_queues(facts);
+    let (found, _) = topic_offsets::resolve(name, &offsets, &queues, edge, options.flag("failOnDataLoss"))?;
+    let mut by_broker = json!({});
+    for ((broker, id, ..), offset) in queues.iter().zip(found) {
+        by_broker[broker][id.to_string()] = json!(offset);
+    }
+    Ok(json!({ topic: by_broker }))
+}
+
+fn store_queues(facts: &Json) -> Queues {
+    queues(&facts["queues"]["store"]).into_iter().map(|(id, first, last)| (id, (first, last))).collect()
+}
+
+fn topic_queues(facts: &Json) -> Vec<QueueBounds> {
+    let brokers = facts["queues"]["topic"].as_object().expect("brokers");
+    let of = |(broker, by_id): (&String, &Json)| {
+        queues(by_id).into_iter().map(|(id, first, last)| (broker.clone(), id, first, last)).collect::<Vec<_>>()
+    };
+    brokers.iter().flat_map(of).collect()
+}
+
+fn queues(by_id: &Json) -> Vec<(i32, i64, i64)> {
+    let number = |value: &Json| value.as_i64().expect("a number");
+    let by_id = by_id.as_object().expect("queues");
+    by_id.iter().map(|(id, b)| (id.parse().expect("an id"), number(&b[0]), number(&b[1]))).collect()
+}
+
+fn by_text(bounds: &Bounds) -> Json {
+    let by_text: Map<String, Json> = bounds.iter().map(|(id, offset)| (id.to_string(), json!(offset))).collect();
+    if by_text.is_empty() { Json::Null } else { Json::Object(by_text) }
+}
+
+fn class(error: &Error) -> &'static str {
+    match error {
+        Error::Argument(_) => "ArgumentError",
+        Error::Corrupt(_) => "CorruptError",
+        Error::DataLoss(_) => "DataLossError",
+        Error::UnknownColumn(_) => "UnknownColumnError",
+        Error::Store(_) => "StoreError",
+    }
+}
+
+fn told(error: &Error) -> String {
+    match error {
+        Error::DataLoss(text) => format!("{text}\n{}", topic_offsets::NEXT_STEP),
+        _ => error.to_string(),
+    }
+}
