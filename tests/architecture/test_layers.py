@@ -22,7 +22,7 @@ FAULTS = {
     "cli/planted.py": ("import pyspark", "pyspark"),
     "store/planted.py": ("import rmqfast.spark", "rmqfast.spark"),
     "client/planted.py": ("import rmqfast.aio", "rmqfast.aio"),
-    "spark/planted.py": ("from rmqfast._native import _rmqfast", "rmqfast._native"),
+    "testing/planted.py": ("from rmqfast._native import _rmqfast", "rmqfast._native"),
     "client/trace/planted.py": ("import opentelemetry.trace", "opentelemetry"),
     "admin/planted.py": ("import rmqfast.otel", "rmqfast.otel"),
 }

@@ -9,10 +9,10 @@ import pytest
 
 from .conftest import collect_ignore
 
-MODULES = ["columnar", "frames", "garbage", "local", "offsets", "options", "pushdown", "schema", "zips"]
+MODULES = ["columnar", "frames", "garbage", "local", "options", "pushdown", "schema", "zips"]
 MODULES += [f"sink.{name}" for name in ("columns", "lanes", "options", "row_batches", "row_groups", "written")]
 if not collect_ignore:
-    MODULES += ["live.topic_filter", "pushed_filters"]
+    MODULES += ["live.topic_filter"]
 WITH_A_SESSION = ["damage", "mapping", "reader", "session", "sink.write_topic"]
 if not collect_ignore:
     WITH_A_SESSION += ["source"]

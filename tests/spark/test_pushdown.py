@@ -22,7 +22,7 @@ from pyspark.sql.datasource import (
 )
 
 from rmqfast import ScanRequest
-from rmqfast.spark.filters import ReadFilter
+from rmqfast.spark.filters import narrowed_store
 from rmqfast.spark.partitions import StoreRead
 from rmqfast.spark.reader import store_read
 from tests.golden_stores import PathOf
@@ -109,8 +109,8 @@ def test_filters_that_are_taken_leave_the_rows_that_they_mean(
     golden_store: PathOf, filters: list[Filter], means: Callable[[Row], bool]
 ) -> None:
     whole = store_read(golden_store("basic-4.9.4"), None, columns=["topic", "queue_id", "queue_offset", "tags"])
-    taken = ReadFilter(whole)
-    assert list(taken.rest_of(filters)) == []
+    taken = narrowed_store(whole, filters)
+    assert taken.rest == []
     wanted = [row for row in partition_rows(whole) if means(row)]
     assert ([] if taken.is_empty else partition_rows(taken.read)) == wanted
 
@@ -142,8 +142,8 @@ def test_pushed_filters_and_options_both_hold(spark: SparkSession, golden_store:
 def test_times_leave_neither_too_much_nor_too_little(
     kind: Callable[[tuple[str], datetime], Filter], time: datetime, start: int | None, end: int | None
 ) -> None:
-    taken = ReadFilter(StoreRead(path="/store", request=ScanRequest()))
-    assert list(taken.rest_of([kind(("store_timestamp",), time)])) == []
+    taken = narrowed_store(StoreRead(path="/store", request=ScanRequest()), [kind(("store_timestamp",), time)])
+    assert taken.rest == []
     assert (taken.read.request.start_time, taken.read.request.end_time) == (start, end)
 
 
@@ -167,19 +167,18 @@ def test_times_leave_neither_too_much_nor_too_little(
 )
 def test_what_is_not_exact_is_left_to_spark(condition: Any) -> None:
     read = StoreRead(path="/store", request=ScanRequest())
-    taken = ReadFilter(read)
-    assert list(taken.rest_of([condition])) == [condition]
-    assert (taken.read, taken.is_empty) == (read, False)
+    assert narrowed_store(read, [condition]) == (read, [condition], False)
 
 
 def test_a_second_filter_on_tags_is_left_to_spark() -> None:
-    taken = ReadFilter(StoreRead(path="/store", request=ScanRequest()))
     second = EqualTo(("tags",), "B")
-    assert list(taken.rest_of([IsNotNull(("tags",)), EqualTo(("tags",), "A"), second])) == [second]
+    read = StoreRead(path="/store", request=ScanRequest())
+    taken = narrowed_store(read, [IsNotNull(("tags",)), EqualTo(("tags",), "A"), second])
+    assert taken.rest == [second]
     assert taken.read.request.tags == "A"
 
 
 def test_offsets_by_queue_of_an_option_are_not_overruled() -> None:
     read = StoreRead(path="/store", request=ScanRequest(topic="t", start_offset={0: 5}))
     condition = GreaterThan(("queue_offset",), 7)
-    assert list(ReadFilter(read).rest_of([condition])) == [condition]
+    assert narrowed_store(read, [condition]) == (read, [condition], False)

@@ -36,21 +36,30 @@ __all__ = [
     "RemotingClient",
     "RemotingServer",
     "Scan",
+    "Selection",
+    "SparkOptions",
     "Store",
     "Tail",
     "UniqueIds",
+    "check_agreed",
+    "check_not_expired",
     "check_sql92",
+    "columns_of_schema",
     "config_text",
     "decode_pull",
     "fetched_to_arrow",
     "load_config",
     "make_certificates",
     "messages_to_arrow",
+    "milliseconds",
+    "parse_topic_offsets",
     "plan_clean",
     "pull_fields",
     "read_pull",
     "repair",
+    "resolve_topic_offsets",
     "save_config",
+    "spark_row",
 ]
 
 COLUMNS: list[str]
@@ -71,6 +80,15 @@ class Store:
     def plan(
         self, request: ScanRequest, *, way: str | None, cut_bytes: int, readers: int
     ) -> tuple[list[_Piece], int, str]: ...
+    def partitions(
+        self,
+        request: ScanRequest,
+        *,
+        least: int | None,
+        piece_bytes: int | None,
+        readers: int,
+        worker_cores: int | None,
+    ) -> list[_Piece]: ...
     def scan(self, request: ScanRequest, *, way: str | None, threads: int) -> Scan: ...
     def scan_pieces(self, request: ScanRequest, pieces: list[_Piece]) -> Scan: ...
     def tail(
@@ -129,6 +147,75 @@ class Tail:
     def retained(self) -> list[tuple[int, int]]: ...
     def close(self) -> None: ...
 
+@final
+class SparkOptions:
+    """Options of a Spark read ("store batch", "store stream", "topic batch", "topic stream") or of its "sink", read."""
+
+    def __new__(cls, kind: str, options: dict[str, str]) -> SparkOptions: ...
+    @staticmethod
+    def names(kind: str) -> list[str]:
+        """Names of options and aliases, as errors list them."""
+    @staticmethod
+    def arguments(kind: str) -> list[tuple[str, str]]:
+        """Name of each option, and the argument of Python that says the same."""
+    @property
+    def values(self) -> dict[str, Any]:
+        """Each argument with its value; None where there is none."""
+    @property
+    def begin(self) -> str: ...
+    def are_offsets_whole(self) -> bool: ...
+    def offset_bounds(
+        self, queues: Mapping[int, tuple[int, int]]
+    ) -> tuple[builtins.dict[int, int], builtins.dict[int, int]]: ...
+
+@final
+class Selection:
+    """What filters leave of the read of a "store" or a "topic"."""
+
+    def __new__(
+        cls,
+        source: str,
+        *,
+        topic: str | None,
+        only_topic: str | None = None,
+        has_tags: bool,
+        broker_names: Sequence[str] | None = None,
+        queue_ids: Sequence[int] | None = None,
+        has_offsets_by_queue: bool = False,
+        offsets: tuple[int | None, int | None],
+        times: tuple[int | None, int | None],
+    ) -> Selection: ...
+    def take(self, filters: list[tuple[str, str, list[object]]]) -> list[bool]:
+        """Kind, column and values of filters; a time is `(microseconds,)`. Tells which were taken."""
+    @property
+    def only_topic(self) -> str | None: ...
+    @property
+    def tags(self) -> list[str] | None: ...
+    @property
+    def broker_names(self) -> list[str] | None: ...
+    @property
+    def queue_ids(self) -> list[int] | None: ...
+    @property
+    def offsets(self) -> tuple[int | None, int | None]: ...
+    @property
+    def times(self) -> tuple[int | None, int | None]: ...
+    @property
+    def is_empty(self) -> bool: ...
+
+def milliseconds(text: str) -> int: ...
+def check_agreed(wanted: Sequence[str] | None, columns: Sequence[str]) -> None: ...
+def check_not_expired(name: str, bounds: Mapping[int, int], queues: Mapping[int, tuple[int, int]]) -> None: ...
+def columns_of_schema(fields: list[tuple[str, str, bool]]) -> list[str]: ...
+def spark_row(columns: Sequence[str] | None) -> list[tuple[str, str]]: ...
+def parse_topic_offsets(name: str, text: str, topic: str) -> Any: ...
+def resolve_topic_offsets(
+    name: str,
+    offsets: str | Mapping[str, Mapping[int, int]],
+    queues: list[tuple[str, int, int, int]],
+    *,
+    edge: str,
+    is_strict: bool,
+) -> tuple[list[int], list[str]]: ...
 def check_sql92(expression: str) -> str | None: ...
 def load_config(path: str, name: str) -> tuple[str | None, list[str]]: ...
 def make_certificates(

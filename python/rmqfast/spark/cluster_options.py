@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from rmqfast.client.instance import ClientConfig
 from rmqfast.errors import ArgumentError
 from rmqfast.remoting import TlsOptions
-from rmqfast.spark.option_values import flag_of, text_of
 
-__all__ = ["CLUSTER_PARSERS", "ClusterOptions"]
+__all__ = ["ClusterOptions"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,16 +74,3 @@ class ClusterOptions:
         except ArgumentError as error:
             raise ArgumentError(f"option tls (with tlsTrust, tlsCertificate, tlsKey, tlsVerify): {error}") from error
         return options
-
-
-CLUSTER_PARSERS: Mapping[str, tuple[str, Callable[[str, str], Any]]] = {
-    "accessKey": ("access_key", text_of),
-    "secretKey": ("secret_key", text_of),
-    "securityToken": ("security_token", text_of),
-    "tls": ("tls", flag_of),
-    "tlsTrust": ("tls_trust", text_of),
-    "tlsCertificate": ("tls_certificate", text_of),
-    "tlsKey": ("tls_key", text_of),
-    "tlsVerify": ("tls_verify", flag_of),
-    "tlsCheckHost": ("tls_check_host", flag_of),
-}

@@ -94,24 +94,16 @@ def plan_partitions(read: StoreRead, cores: int | None = None) -> list[Partition
 
     Source: `MessageStore.plan`.
     """
-    wanted = read.min_partitions or 1
-    cut = read.partition_bytes or PARTITION_BYTES
     readers = cores or os.cpu_count() or 1
     with read.open() as store:
-        found = _planned(store, read.request, cut, readers)
-        times = 1 if cores is None or read.partition_bytes else min(-(-len(found) // (4 * cores)), 4)
-        if times > 1:
-            found = _planned(store, read.request, times * cut, readers)
-        cut = min(cut, sum(p.end - p.start for p in found))
-        while len(found) < wanted and cut > 1:
-            cut = max(1, min(cut // 2, cut * len(found) // wanted))
-            found = _planned(store, read.request, cut, readers)
-    return found
-
-
-def _planned(store: MessageStore, request: ScanRequest, cut: int, readers: int) -> list[Partition]:
-    pieces, _, _ = store.plan(request, cut_bytes=cut, readers=readers)
-    return [part for part in (Partition(*piece) for piece in pieces) if part.start < part.end]
+        pieces = store.partitions(
+            read.request,
+            least=read.min_partitions,
+            piece_bytes=read.partition_bytes,
+            readers=readers,
+            worker_cores=cores,
+        )
+    return [Partition(*piece) for piece in pieces]
 
 
 def _local(path: str | os.PathLike[str]) -> str:

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
+from rmqfast._native import check_not_expired
 from rmqfast.errors import ArgumentError
 from rmqfast.spark.columnar import columnar_frame
-from rmqfast.spark.offsets import check_not_expired
 from rmqfast.spark.partitions import Partition, StoreRead, plan_partitions
 from rmqfast.spark.schema import row_schema
 from rmqfast.spark.task import read_numbered, read_partition

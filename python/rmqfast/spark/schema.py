@@ -2,33 +2,15 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from rmqfast.errors import ArgumentError, UnknownColumnError
-from rmqfast.store import COLUMNS
+from rmqfast._native import check_agreed, columns_of_schema, spark_row
 
 if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructType
 
 __all__ = ["agreed", "columns_of", "row_schema"]
-
-_TYPES = {
-    "queue_id": "int",
-    "queue_offset": "bigint",
-    "physical_offset": "bigint",
-    "body": "binary",
-    "properties": "map<string,string>",
-    "born_timestamp": "timestamp",
-    "store_timestamp": "timestamp",
-    "flag": "int",
-    "sys_flag": "int",
-    "reconsume_times": "int",
-    "prepared_transaction_offset": "bigint",
-    "store_size": "int",
-    "body_crc": "int",
-}
 
 
 def row_schema(columns: Sequence[str] | None = None) -> StructType:
@@ -49,9 +31,7 @@ def row_schema(columns: Sequence[str] | None = None) -> StructType:
     from pyspark.sql.types import StructField, StructType
 
     types = _spark_types()
-    for name in columns or ():
-        _check_name(name)
-    return StructType([StructField(name, types[_TYPES.get(name, "string")]) for name in columns or COLUMNS])
+    return StructType([StructField(name, types[kind]) for name, kind in spark_row(columns)])
 
 
 def columns_of(schema: StructType) -> tuple[str, ...]:
@@ -70,18 +50,8 @@ def columns_of(schema: StructType) -> tuple[str, ...]:
 
     Source: Spark gives the schema of `DataFrameReader.schema` to `DataSource.reader`.
     """
-    if not schema.fields:
-        raise ArgumentError(f"schema: expected at least one column of {', '.join(COLUMNS)}, got none")
-    types = _spark_types()
-    for field in schema.fields:
-        _check_name(field.name)
-        wanted = types[_TYPES.get(field.name, "string")]
-        if field.dataType != wanted:
-            got = field.dataType.simpleString()
-            raise ArgumentError(f"schema: column {field.name}: expected {wanted.simpleString()}, got {got}")
-        if not field.nullable:
-            raise ArgumentError(f"schema: column {field.name}: expected nullable, as every column is, got NOT NULL")
-    return tuple(schema.fieldNames())
+    fields = [(field.name, field.dataType.simpleString(), field.nullable) for field in schema.fields]
+    return tuple(columns_of_schema(fields))
 
 
 def agreed(wanted: Sequence[str] | None, columns: Sequence[str]) -> Sequence[str]:
@@ -98,16 +68,8 @@ def agreed(wanted: Sequence[str] | None, columns: Sequence[str]) -> Sequence[str
         >>> agreed(None, ["tags"])
         ['tags']
     """
-    if wanted is not None and tuple(columns) != tuple(wanted):
-        raise ArgumentError(f"schema: expected the columns of the option columns, {wanted}, got {tuple(columns)}")
+    check_agreed(wanted, columns)
     return columns
-
-
-def _check_name(name: str) -> None:
-    if name not in COLUMNS:
-        near = difflib.get_close_matches(name.lower(), COLUMNS, n=3)
-        hint = f"did you mean {', '.join(near)}? " if near else ""
-        raise UnknownColumnError(f"unknown column {name!r}; {hint}the columns are {', '.join(COLUMNS)}")
 
 
 def _spark_types() -> dict[str, DataType]:

@@ -14,8 +14,7 @@ from pyspark.sql.datasource import (
     InputPartition,
 )
 
-from rmqfast.spark.option_values import names_a_cluster
-from rmqfast.spark.options import SourceOptions
+from rmqfast.spark.options import SourceOptions, names_a_cluster
 from rmqfast.spark.partitions import StoreRead, plan_partitions
 from rmqfast.spark.pushdown import gets_filters
 from rmqfast.spark.schema import agreed, columns_of, row_schema
@@ -83,7 +82,9 @@ class RocketMQDataSource(DataSource):
 
             return topic_reader(self.options, columns_of(schema))
         read = self._options.read(agreed(self._options.columns, columns_of(schema)))
-        return (_FilteringStoreReader if gets_filters(is_wanted=self._options.pushdown) else _StoreReader)(read)
+        return (_FilteringStoreReader if gets_filters(is_wanted=self._options.values["pushdown"]) else _StoreReader)(
+            read
+        )
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802  # Spark's name
         """The stream reader of the columns that `schema` has."""
@@ -124,9 +125,7 @@ class _StoreReader(DataSourceReader):
 class _FilteringStoreReader(_StoreReader):
     def pushFilters(self, filters: list[Filter]) -> Iterator[Filter]:  # noqa: N802  # Spark's name
         """Takes the filters that a scan does exactly."""
-        from rmqfast.spark.filters import ReadFilter
+        from rmqfast.spark.filters import narrowed_store
 
-        taken = ReadFilter(self._read)
-        rest = list(taken.rest_of(filters))
-        self._read, self._is_empty = taken.read, taken.is_empty
+        self._read, rest, self._is_empty = narrowed_store(self._read, filters)
         return iter(rest)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
+from rmqfast._native import SparkOptions
 from rmqfast.errors import ArgumentError
 from rmqfast.spark.live.stream_triggers import AvailableNow, bytes_limit, is_unlimited
 from rmqfast.spark.options import SourceOptions
@@ -44,16 +45,8 @@ def store_stream_reader(options: Mapping[str, str], columns: Sequence[str]) -> S
         RmqError: As `SourceOptions.of` raises, an option that a stream has no use for, or other columns than the option
             `columns` says.
     """
-    found = SourceOptions.of(options)
-    given = {name.lower() for name in options}
-    for name in ("endingOffsets", "endingTimestamp"):
-        if name.lower() in given:
-            raise ArgumentError(f"option {name}: a stream has no end; read a batch, or use Trigger.AvailableNow")
-    begin = found.starting_offsets.strip().lower() if "startingoffsets" in given else "latest"
-    if begin not in {"earliest", "latest"}:
-        raise ArgumentError(
-            "option startingOffsets: the stream of a store begins at earliest, latest or startingTimestamp"
-        )
+    found = SourceOptions.of(options, "store stream")
+    begin = SparkOptions("store stream", dict(options)).begin
     return StoreStreamReader(found, agreed(found.columns, columns), begin)
 
 
@@ -69,8 +62,8 @@ class StoreStreamReader(DataSourceStreamReader, AvailableNow):
     """
 
     def __init__(self, options: SourceOptions, columns: Sequence[str], begin: str) -> None:
-        self._read, self._most = options.read_of_all(columns), options.max_bytes_per_trigger
-        self._start_time, self._begin = options.starting_timestamp, begin
+        self._read, self._most = options.read_of_all(columns), options.values["max_bytes_per_trigger"]
+        self._start_time, self._begin = options.values["start_time"], begin
         self._target: int | None = None
         self._latest: int | None = None
 

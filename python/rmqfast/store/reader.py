@@ -141,6 +141,37 @@ class MessageStore(Exports):
         """
         return self._native.plan(request, way=way, cut_bytes=cut_bytes, readers=readers)
 
+    def partitions(
+        self,
+        request: ScanRequest,
+        *,
+        least: int | None = None,
+        piece_bytes: int | None = None,
+        readers: int = 1,
+        worker_cores: int | None = None,
+    ) -> list[tuple[str, int, int, bool]]:
+        """Plans a scan as pieces of a size that suits Spark, a task each.
+
+        Args:
+            request: The scan.
+            least: At least so many pieces, where the log can be cut so often.
+            piece_bytes: Bytes of the log that a piece reads, about; 256 MiB unless given.
+            readers: As in `plan`.
+            worker_cores: Those of Python workers, which begin slowly: with more than four pieces for each core,
+                larger ones of up to 1 GiB are made, unless `piece_bytes` is given.
+
+        Returns:
+            Pieces in the order of the log, as `plan` gives them; none where there is nothing to read.
+
+        Raises:
+            UnknownTopicError: The store has no such topic.
+
+        Source: as `plan`.
+        """
+        return self._native.partitions(
+            request, least=least, piece_bytes=piece_bytes, readers=readers, worker_cores=worker_cores
+        )
+
     def scan_pieces(self, request: ScanRequest, pieces: Sequence[tuple[str, int, int, bool]]) -> Scan:
         """Scans pieces that `plan` made, here or in another process.
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import overload
 
+from rmqfast import _native
 from rmqfast._native import COLUMNS
 from rmqfast.errors import ArgumentError, UnknownColumnError
 from rmqfast.message import epoch_milliseconds
@@ -131,7 +132,7 @@ def milliseconds(when: Time | None) -> int | None:
     if isinstance(when, float):
         return int(when)
     if isinstance(when, str):
-        return milliseconds(_parsed(when))
+        return _native.milliseconds(when)
     return epoch_milliseconds(when)
 
 
@@ -156,12 +157,3 @@ def time_range(
     if first is not None and last is not None and last < first:
         raise ArgumentError(f"{names[1]}: expected {names[0]}, {start}, or later, got {end}")
     return first, last
-
-
-def _parsed(text: str) -> int | datetime:
-    if text.lstrip("-").isdigit():
-        return int(text)
-    try:
-        return datetime.fromisoformat(text)
-    except ValueError:
-        raise ArgumentError(f"time: expected ISO 8601 as 2026-11-21T09:00:00, or milliseconds, got {text!r}") from None

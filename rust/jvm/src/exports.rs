@@ -4,14 +4,14 @@
 use crate::failure::{Failure, Result};
 use crate::java;
 use crate::java::{TextLists, Texts};
-use crate::schema::{columns_of_schema, spark_type};
 use crate::task::Task;
 use jni::errors::{Error, ErrorPolicy};
 use jni::objects::{JBooleanArray, JClass, JLongArray, JString};
 use jni::strings::JNIString;
 use jni::sys::{jint, jlong};
 use jni::{Env, EnvUnowned, jni_str};
-use rmqfast_spark::store_read::{StoreRead, resolve, row};
+use rmqfast_spark::schema::{columns_of_schema, row, spark_type};
+use rmqfast_spark::store_read::{StoreRead, resolve};
 use rmqfast_spark::{Kind, Options};
 use rmqfast_store::scan::{Listed, Piece, Way};
 use std::any::Any;

@@ -1,4 +1,5 @@
 //! Filters of Java: texts, which are what the type of their column says.
+use rmqfast_spark::schema::spark_type;
 use rmqfast_spark::selection::{Filter, Literal};
 use rmqfast_store::scan::Column;
 
@@ -13,7 +14,7 @@ pub fn of(mut parts: Vec<Option<String>>) -> Filter {
 
 fn literal(column: &str, text: String) -> Literal {
     let number = |of: fn(i64) -> Literal| text.parse().map_or(Literal::Other, of);
-    match Column::of_name(column).map(crate::schema::spark_type) {
+    match Column::of_name(column).map(spark_type) {
         Ok("string") => Literal::Text(text),
         Ok("int" | "bigint") => number(Literal::Number),
         Ok("timestamp") => number(Literal::Micros),

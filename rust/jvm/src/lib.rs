@@ -11,6 +11,5 @@ mod exports;
 pub mod failure;
 mod filters;
 mod java;
-mod schema;
 pub mod task;
 pub mod vectors;

@@ -11,6 +11,7 @@ const NO_SPACE: i32 = 28;
 
 import_exception!(rmqfast.errors, ArgumentError);
 import_exception!(rmqfast.errors, CorruptError);
+import_exception!(rmqfast.errors, DataLossError);
 import_exception!(rmqfast.errors, ExpressionError);
 import_exception!(rmqfast.errors, FlushTimeoutError);
 import_exception!(rmqfast.errors, ForkError);
@@ -99,6 +100,19 @@ pub fn client(error: rmqfast_client::Error) -> PyErr {
         rmqfast_client::Error::Remoting(error) => remoting(error),
         rmqfast_client::Error::Store(error) => to_python(error),
         rmqfast_client::Error::Closed => ChannelClosedError::new_err(text),
+    }
+}
+
+/// The Python exception for a read request of Spark that cannot be.
+pub fn spark(error: rmqfast_spark::Error) -> PyErr {
+    use rmqfast_spark::Error as E;
+    let text = error.to_string();
+    match error {
+        E::Argument(_) => ArgumentError::new_err(text),
+        E::Corrupt(_) => CorruptError::new_err(text),
+        E::DataLoss(_) => DataLossError::new_err(text),
+        E::UnknownColumn(_) => UnknownColumnError::new_err(text),
+        E::Store(error) => to_python(error),
     }
 }
 

@@ -20,6 +20,7 @@ mod retain;
 mod row;
 mod scan;
 mod signals;
+mod spark;
 mod store;
 mod tail;
 
@@ -29,6 +30,15 @@ fn _rmqfast(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<store::Store>()?;
     module.add_class::<scan::Scan>()?;
     module.add_class::<tail::Tail>()?;
+    module.add_class::<spark::SparkOptions>()?;
+    module.add_class::<spark::Selection>()?;
+    module.add_function(wrap_pyfunction!(spark::milliseconds, module)?)?;
+    module.add_function(wrap_pyfunction!(spark::check_not_expired, module)?)?;
+    module.add_function(wrap_pyfunction!(spark::parse_topic_offsets, module)?)?;
+    module.add_function(wrap_pyfunction!(spark::resolve_topic_offsets, module)?)?;
+    module.add_function(wrap_pyfunction!(spark::spark_row, module)?)?;
+    module.add_function(wrap_pyfunction!(spark::columns_of_schema, module)?)?;
+    module.add_function(wrap_pyfunction!(spark::check_agreed, module)?)?;
     module.add_class::<append::Appender>()?;
     module.add_class::<broker::DataPlane>()?;
     module.add_function(wrap_pyfunction!(broker::check_sql92, module)?)?;

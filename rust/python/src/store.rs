@@ -1,5 +1,5 @@
 //! A store directory, opened for reading.
-use crate::error::to_python;
+use crate::error::{spark, to_python};
 use crate::export::{PySizes, export_store};
 use crate::lookup::{self, PyGetLimits, PyGetMessage, Rows};
 use crate::request::{PyPiece, PyScanRequest, from_piece, to_piece, to_way};
@@ -8,6 +8,7 @@ use crate::scan::Scan;
 use crate::tail::{PyStart, Range, Tail};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use rmqfast_spark::pieces::Cut;
 use rmqfast_store::Error;
 use rmqfast_store::file::Io;
 use rmqfast_store::scan::Sources;
@@ -50,6 +51,23 @@ impl Store {
         let way = way.map(to_way).transpose()?;
         let plan = py.detach(|| self.planned(&request, way, Some((cut_bytes, readers)))).map_err(to_python)?;
         Ok((plan.pieces.iter().map(from_piece).collect(), plan.listed, plan.reason))
+    }
+
+    #[pyo3(signature = (request, *, least, piece_bytes, readers, worker_cores))]
+    fn partitions(
+        &self,
+        py: Python<'_>,
+        request: PyScanRequest,
+        least: Option<u64>,
+        piece_bytes: Option<u64>,
+        readers: u64,
+        worker_cores: Option<u64>,
+    ) -> PyResult<Vec<PyPiece>> {
+        let request = request.into_request()?;
+        let cut = Cut { least, bytes: piece_bytes, worker_cores };
+        let plan = |bytes| Ok(self.planned(&request, None, Some((bytes, readers)))?.pieces);
+        let pieces = py.detach(|| cut.pieces(plan)).map_err(spark)?;
+        Ok(pieces.iter().map(from_piece).collect())
     }
 
     #[pyo3(signature = (request, *, way, threads))]

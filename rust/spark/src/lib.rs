@@ -13,6 +13,7 @@ pub mod names;
 pub mod offsets;
 pub mod options;
 pub mod pieces;
+pub mod schema;
 pub mod selection;
 pub mod store_read;
 pub mod text;

@@ -383,12 +383,6 @@ pub fn replaced(pairs: &[(String, String)], with: &[(&str, String)]) -> Pairs {
     kept.chain(with.iter().map(|(name, text)| ((*name).to_owned(), text.clone()))).collect()
 }
 
-/// Whether options are those of a live cluster, not of a store directory.
-pub fn names_a_cluster(pairs: &[(String, String)]) -> bool {
-    let has = |name: &str| pairs.iter().any(|(given, _)| given.to_lowercase() == name);
-    has("nameserver") && !has("storepath") && !has("path")
-}
-
 fn rows(kind: Kind) -> impl Iterator<Item = (usize, &'static Row)> {
     TABLE.iter().enumerate().filter(move |(_, row)| kind.has(row))
 }

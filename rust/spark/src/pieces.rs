@@ -25,6 +25,7 @@ impl Cut {
     /// # Errors
     /// As `plan`.
     pub fn pieces(self, plan: impl Fn(u64) -> Result<Vec<Piece>>) -> Result<Vec<Piece>> {
+        let plan = |bytes| plan(bytes).map(|found| found.into_iter().filter(|p| p.from < p.end).collect::<Vec<_>>());
         let mut bytes = self.bytes.unwrap_or(PIECE_BYTES);
         let mut found = plan(bytes)?;
         if let (Some(cores), None) = (self.worker_cores, self.bytes) {

@@ -1,9 +1,9 @@
 //! What a Spark job reads from a store, and the pieces that its tasks read apart from each other.
 use crate::error::{Error, Result};
-use crate::names::hint;
 use crate::offsets::{StoreOffsets, told};
 use crate::options::{Kind, Options, Pairs, replaced};
 use crate::pieces::Cut;
+use crate::schema::{check_agreed, columns_of};
 use crate::selection::{Filter, Selection};
 use crate::text::quoted;
 use rmqfast_store::file::Io;
@@ -166,7 +166,7 @@ impl StoreRead {
         // What was there and is not: a task that finds nothing of its piece says so.
         let [before, behind] = [(start, end.min(store.log().min_offset())), (self.lost_from(store), end)]
             .map(|(from, end)| Piece { way: Way::Log, from, end, verify_crc: false });
-        Ok([before].into_iter().chain(held).chain([behind]).filter(|piece| piece.from < piece.end).collect())
+        Ok([before].into_iter().chain(held).chain([behind]).collect())
     }
 
     /// Where the log now ends, if it has lost its end since the read was asked for; the maximum if not.
@@ -183,13 +183,8 @@ impl StoreRead {
 /// As [`StoreRead::of`] and [`Plan::new`]; a starting offset that has expired.
 pub fn resolve(pairs: &[(String, String)], columns: Vec<Column>) -> Result<Pairs> {
     let options = Options::of(Kind::Columnar, pairs)?;
-    let wanted = row(&options)?;
-    if options.texts("columns").is_some() && wanted != columns {
-        let names = |columns: &[Column]| columns.iter().map(|c| c.name()).collect::<Vec<_>>().join(", ");
-        let (wanted, got) = (names(&wanted), names(&columns));
-        let text = format!("schema: expected the columns of the option columns, {wanted}, got {got}");
-        return Err(Error::argument(text));
-    }
+    let names: Vec<&str> = columns.iter().map(|column| column.name()).collect();
+    check_agreed(options.texts("columns"), &names)?;
     let read = StoreRead::new(&options, columns)?;
     let store = read.open()?;
     Plan::new(&store, &read.request, None)?;
@@ -198,46 +193,6 @@ pub fn resolve(pairs: &[(String, String)], columns: Vec<Column>) -> Result<Pairs
     let queues = store.topics()?.remove(topic).unwrap_or_default().into_iter().collect();
     let (first, last) = offsets.bounds(&queues)?;
     Ok(replaced(pairs, &[("startingOffsets", told(topic, &first)), ("endingOffsets", told(topic, &last))]))
-}
-
-/// The columns that are read unless the user's schema says which.
-///
-/// # Errors
-/// A column that the row does not have, or one twice.
-pub fn row(options: &Options) -> Result<Vec<Column>> {
-    match options.texts("columns") {
-        Some(names) => columns_of(names.iter().map(String::as_str)),
-        None => Ok(Column::ALL.to_vec()),
-    }
-}
-
-/// Columns by name, each once.
-///
-/// # Errors
-/// A name that the row does not have, or one twice.
-pub fn columns_of<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<Vec<Column>> {
-    let mut found: Vec<Column> = Vec::new();
-    for name in names {
-        let column = column_of(name)?;
-        if found.contains(&column) {
-            let twice = quoted(name);
-            return Err(Error::argument(format!("columns: expected each once, got [{twice}] more often")));
-        }
-        found.push(column);
-    }
-    Ok(found)
-}
-
-/// The column of that name.
-///
-/// # Errors
-/// The row has no such column.
-pub fn column_of(name: &str) -> Result<Column> {
-    Column::of_name(name).map_err(|_| {
-        let all = Column::ALL.map(Column::name);
-        let text = format!("unknown column {}; {}the columns are {}", quoted(name), hint(name, all), all.join(", "));
-        Error::UnknownColumn(text)
-    })
 }
 
 /// A directory that every executor sees; executors have other working directories, links stay as they are.

@@ -12,7 +12,7 @@ pub type ByBroker = Vec<(String, ByQueue)>;
 pub type QueueBounds = (String, i32, i64, i64);
 
 /// What to do about an offset that a queue does not have.
-pub const NEXT_STEP: &str = "on_damage=\"warn\" (failOnDataLoss=false) takes the nearest that is there";
+const NEXT_STEP: &str = "on_damage=\"warn\" (failOnDataLoss=false) takes the nearest that is there";
 
 /// Which end of the read an offset is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,7 +90,7 @@ pub fn resolve(
             let place = format!("{name}: broker {broker}, queue {id}: offset {offset}");
             let text = format!("{place} {what}, the queue has {first} to {last}");
             if is_strict {
-                return Err(Error::DataLoss(text));
+                return Err(Error::DataLoss(format!("{text}\n{NEXT_STEP}")));
             }
             warnings.push(text);
         }

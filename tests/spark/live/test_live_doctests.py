@@ -8,7 +8,7 @@ import importlib
 import pytest
 
 MODULES = ["admission", "offsets", "options", "range_cut", "stream_offsets", "topic_cluster", "topic_read"]
-NAMES = [*(f"live.{module}" for module in MODULES), "option_values"]
+NAMES = [f"live.{module}" for module in MODULES]
 
 
 @pytest.mark.parametrize("name", [*NAMES, pytest.param("live.reader", marks=pytest.mark.spark)])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from rmqfast.spark.live.options import LIVE_OPTION_NAMES
+from rmqfast._native import SparkOptions
 from tests.examples.documents import ROOT, check_errors
 
 
@@ -13,7 +13,7 @@ def test_the_options_of_the_document_are_those_of_the_code() -> None:
     section = text.split("## Options")[1].split("## Errors")[0]
     cells = [re.split(r"(?<!\\)\|", line) for line in section.splitlines() if line.startswith("| ")]
     found = {name for row in cells[2:] for name in re.findall(r"`(\w+)`", row[2])}
-    assert found == set(LIVE_OPTION_NAMES)
+    assert found == set(SparkOptions.names("topic batch"))
 
 
 def test_the_errors_of_the_document_are_raised_with_these_words() -> None:

@@ -1,11 +1,9 @@
-"""Texts of options to values; what is misspelt or out of range says what it may be. No Spark is needed for this."""
+"""What options ask of a cluster; what each text means is in `tests/spark/test_requests.py`."""
 
 from __future__ import annotations
 
-import pytest
-
-from rmqfast.errors import ArgumentError
-from rmqfast.spark.live.options import LIVE_OPTION_NAMES, LiveOptions
+from rmqfast._native import SparkOptions
+from rmqfast.spark.live.options import LiveOptions
 
 NEEDED = {"nameServer": "10.0.0.1:9876", "topic": "orders"}
 TEXTS = {
@@ -45,16 +43,10 @@ TEXTS = {
     "commitOffsets": "true",
     "pushdown": "true",
 }
-REFUSED = {
-    "pullBatchSize": ("0", "option pullBatchSize: expected a number from 1 to 65536, got '0'"),
-    "topic": ("a,b", "option topic: expected one topic, got 'a,b'; read each alone, and take the union"),
-    "retryTimeoutMs": ("1m", "option retryTimeoutMs: expected a number from 1 to 86400000, got '1m'"),
-    "partitionBytes": ("1", "option partitionBytes: is of a store directory; this read has nameServer, a live cluster"),
-}
 
 
 def test_every_option_has_a_value_in_any_case() -> None:
-    assert {name.lower() for name in TEXTS} == {name.lower() for name in LIVE_OPTION_NAMES} - {"tags"}
+    assert {name.lower() for name in TEXTS} == {name.lower() for name in SparkOptions.names("topic batch")} - {"tags"}
     options = LiveOptions.of(TEXTS)
     read, config = options.read(options.columns), options.client_config()
     request = read.request
@@ -76,25 +68,6 @@ def test_every_option_has_a_value_in_any_case() -> None:
     assert (options.max_offsets_per_trigger, options.min_offsets_per_trigger) == (100, 10)
     for shown in (options, read, config):
         assert "hidden" not in repr(shown)
-
-
-@pytest.mark.parametrize(("name", "text", "message"), [(n, *rest) for n, rest in REFUSED.items()], ids=REFUSED)
-def test_what_is_no_option_or_no_value_says_what_is(name: str, text: str, message: str) -> None:
-    with pytest.raises(ArgumentError) as caught:
-        LiveOptions.of({**NEEDED, name: text})
-    assert message in str(caught.value)
-
-
-def test_an_end_before_the_start_is_refused() -> None:
-    with pytest.raises(
-        ArgumentError, match="option endingTimestamp: expected option startingTimestamp, 2, or later, got 1"
-    ):
-        LiveOptions.of({**NEEDED, "startingTimestamp": "2", "endingTimestamp": "1"})
-
-
-def test_a_topic_and_a_name_server_are_needed() -> None:
-    with pytest.raises(ArgumentError, match=r"option topic: .* got none"):
-        LiveOptions.of({"nameServer": "10.0.0.1:9876"})
 
 
 def test_a_stream_begins_with_what_comes_unless_it_is_told_otherwise() -> None:

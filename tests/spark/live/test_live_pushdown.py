@@ -25,7 +25,7 @@ from rmqfast.client.instance import ClientConfig
 from rmqfast.client.ranges import RangeRequest
 from rmqfast.errors import DataLossError
 from rmqfast.spark.live.range_cut import RangeCut
-from rmqfast.spark.live.topic_filter import TopicFilter
+from rmqfast.spark.live.topic_filter import narrowed_topic
 from rmqfast.spark.live.topic_read import TopicRead, plan_topic
 from tests.spark.in_process import Row, topic_rows
 from tests.spark.live.conftest import MESSAGES, LiveCluster
@@ -118,8 +118,8 @@ def test_filters_that_are_taken_leave_the_rows_that_they_mean(
     live_cluster: LiveCluster, filters: list[Filter], means: Callable[[Row], bool]
 ) -> None:
     whole = topic_read(live_cluster.name_server)
-    taken = TopicFilter(whole)
-    assert list(taken.rest_of(filters)) == []
+    taken = narrowed_topic(whole, filters)
+    assert taken.rest == []
     wanted = [row for row in rows(whole) if means(row)]
     assert ([] if taken.is_empty else rows(taken.read)) == wanted
 
@@ -141,37 +141,37 @@ def test_times_are_exact_to_the_microsecond(
     all_rows = rows(whole)
     middle = sorted(map(stored_at, all_rows))[MESSAGES // 2]
     for value in (middle, middle + timedelta(microseconds=300), middle - timedelta(days=1)):
-        taken = TopicFilter(whole)
-        assert list(taken.rest_of([kind(("store_timestamp",), value)])) == []
+        taken = narrowed_topic(whole, [kind(("store_timestamp",), value)])
+        assert taken.rest == []
         assert rows(taken.read) == [row for row in all_rows if holds(stored_at(row), value)]
 
 
 @pytest.mark.parametrize("condition", LEFT)
 def test_what_is_not_exact_is_left_to_spark(condition: Any) -> None:
     read = topic_read()
-    taken = TopicFilter(read)
-    assert list(taken.rest_of([condition])) == [condition]
-    assert (taken.read, taken.is_empty) == (read, False)
+    assert narrowed_topic(read, [condition]) == (read, [condition], False)
 
 
 def test_a_light_queue_keeps_offsets_of_its_own_so_places_in_it_are_left_to_spark() -> None:
-    taken = TopicFilter(topic_read(topic="%LMQ%orders"))
     places: list[Filter] = [EqualTo(("queue_id",), 1), LessThan(("queue_offset",), 5), EqualTo(("topic",), "orders")]
-    assert list(taken.rest_of([*places, EqualTo(("tags",), "A")])) == places
+    taken = narrowed_topic(topic_read(topic="%LMQ%orders"), [*places, EqualTo(("tags",), "A")])
+    assert taken.rest == places
     assert (taken.read.cut, taken.read.request.tags) == (RangeCut(), "A")
 
 
 def test_what_options_say_holds_beside_a_filter(live_cluster: LiveCluster) -> None:
     read = topic_read(live_cluster.name_server, queue_ids=(0, 1), end={"*": {0: 9}, "broker-b": {0: 3, 1: 0}})
-    taken = TopicFilter(read)
-    assert list(taken.rest_of([EqualTo(("queue_id",), 0), GreaterThan(("queue_offset",), 1)])) == []
+    taken = narrowed_topic(read, [EqualTo(("queue_id",), 0), GreaterThan(("queue_offset",), 1)])
+    assert taken.rest == []
     places = [(row["broker_name"], row["queue_id"], row["queue_offset"]) for row in rows(taken.read)]
     assert places == [*(("broker-a", 0, offset) for offset in range(2, 9)), ("broker-b", 0, 2)]
 
 
 def test_offsets_of_an_option_are_checked_though_a_filter_leaves_them_out(live_cluster: LiveCluster) -> None:
-    taken = TopicFilter(topic_read(live_cluster.name_server, end={"broker-b": {1: EACH + 1}}))
-    assert list(taken.rest_of([EqualTo(("broker_name",), "broker-a")])) == []
+    taken = narrowed_topic(
+        topic_read(live_cluster.name_server, end={"broker-b": {1: EACH + 1}}), [EqualTo(("broker_name",), "broker-a")]
+    )
+    assert taken.rest == []
     with pytest.raises(DataLossError, match=f"broker broker-b, queue 1: offset {EACH + 1} is not there yet"):
         plan_topic(taken.read)
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import fields
 
+from rmqfast._native import SparkOptions
 from rmqfast.spark.sink.columns import SINK_COLUMNS
-from rmqfast.spark.sink.options import SINK_OPTION_NAMES, SinkOptions
+from rmqfast.spark.sink.options import SinkOptions
 from tests.examples.documents import ROOT
 
 TEXT = (ROOT / "docs" / "spark-sink.md").read_text(encoding="utf-8")
@@ -40,5 +41,5 @@ def test_the_table_of_columns_is_that_of_the_sink() -> None:
 
 def test_the_table_of_options_is_that_of_the_sink() -> None:
     attributes, options = (re.findall(r"`(\w+)`", " ".join(row[at] for row in rows_of("Options"))) for at in (0, 1))
-    assert sorted(options) == sorted(SINK_OPTION_NAMES)
+    assert sorted(options) == sorted(SparkOptions.names("sink"))
     assert sorted(attributes) == sorted(field.name for field in fields(SinkOptions))

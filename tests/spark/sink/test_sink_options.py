@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from rmqfast._native import SparkOptions
 from rmqfast.errors import ArgumentError
-from rmqfast.spark.sink.options import SINK_OPTION_NAMES, SinkOptions
+from rmqfast.spark.sink.options import SinkOptions
 
 GIVEN = {"nameServer": "10.0.0.1:9876;10.0.0.2:9876", "topic": "orders"}
 REFUSED = {
@@ -48,7 +49,7 @@ def test_names_may_be_in_any_case_and_spark_s_own_are_passed_over() -> None:
 def test_each_option_is_an_attribute(tmp_path: Path) -> None:
     texts = {"batchSize": "1", "inFlight": "2", "maxMessageSize": "3", "sendTimeoutMs": "4", "retryTimeoutMs": "0"}
     texts |= dict.fromkeys(("tls", "tlsVerify", "tlsCheckHost"), "true") | {"nameServer": "h:1"}
-    for name in SINK_OPTION_NAMES:
+    for name in SparkOptions.names("sink"):
         texts.setdefault(name, f"a-{name}")
     options = SinkOptions.of(texts)
     assert (options.batch_size, options.in_flight, options.max_message_size) == (1, 2, 3)

@@ -1,33 +1,18 @@
-"""The options of `spark.read.format("rocketmq")` for a live cluster: names, texts to values."""
+"""The options of `spark.read.format("rocketmq")` for a live cluster, as values."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
+from rmqfast._native import SparkOptions, parse_topic_offsets
 from rmqfast.client.ranges import RangeRequest
-from rmqfast.errors import ArgumentError
-from rmqfast.spark.cluster_options import CLUSTER_PARSERS, ClusterOptions
-from rmqfast.spark.live.offsets import parse_offsets
-from rmqfast.spark.live.topic_read import MAX_ROWS, TopicRead
-from rmqfast.spark.option_values import (
-    body_bytes_of,
-    check_times,
-    flag_of,
-    list_of,
-    number_of,
-    one_topic_of,
-    partitions_of,
-    queue_ids_of,
-    text_of,
-    time_of,
-    values_of,
-)
-from rmqfast.store.request import MAX_BODY_BYTES
+from rmqfast.spark.cluster_options import ClusterOptions
+from rmqfast.spark.live.topic_read import TopicRead
 
-__all__ = ["GROUP", "LIVE_OPTION_NAMES", "LiveOptions"]
+__all__ = ["GROUP", "LiveOptions"]
 
 #: In whose name brokers are asked, unless the option `group` says another one.
 GROUP = "rmqfast_spark"
@@ -45,37 +30,38 @@ class LiveOptions(ClusterOptions):
     """
 
     topic: str
-    group: str = GROUP
-    tags: str = "*"
+    group: str
+    tags: str
     sql: str | None = None
     keys: tuple[str, ...] | None = None
     queue_ids: tuple[int, ...] | None = None
-    starting_offsets: str = ""
-    ending_offsets: str = "latest"
-    starting_timestamp: int | None = None
-    ending_timestamp: int | None = None
+    starting_offsets: str | None = None
+    ending_offsets: str
+    start_time: int | None = None
+    end_time: int | None = None
     columns: tuple[str, ...] | None = None
     min_partitions: int | None = None
-    max_rows_per_partition: int = MAX_ROWS
-    fail_on_data_loss: bool = True
-    verify_crc: bool = False
-    pull_batch_size: int = 32
-    pull_timeout_ms: int = 10_000
-    pulls_under_way: int = 16
-    retry_timeout_ms: int = 60_000
-    max_body_bytes: int = MAX_BODY_BYTES
+    max_rows_per_partition: int
+    fail_on_data_loss: bool
+    verify_crc: bool
+    pull_batch_size: int
+    pull_timeout_ms: int
+    pulls_under_way: int
+    retry_timeout_ms: int
+    max_body_bytes: int
     max_offsets_per_trigger: int | None = None
     min_offsets_per_trigger: int | None = None
-    max_trigger_delay_ms: int = 900_000
-    commit_offsets: bool = False
-    pushdown: bool = False
+    max_trigger_delay_ms: int
+    commit_offsets: bool
+    pushdown: bool
 
     @classmethod
-    def of(cls, options: Mapping[str, str]) -> LiveOptions:
+    def of(cls, options: Mapping[str, str], kind: str = "topic batch") -> LiveOptions:
         """Reads options; their names may be in any case.
 
         Args:
             options: As Spark gives them to a data source.
+            kind: "topic batch", or "topic stream", which has no end.
 
         Raises:
             ArgumentError: An unknown name, a text that is no such value, a value out of range, no topic.
@@ -86,14 +72,8 @@ class LiveOptions(ClusterOptions):
 
         Source: `DataSource.options` of PySpark.
         """
-        values = values_of(options, _PARSERS, _STORE)
-        for name, attribute in (("nameServer", "name_server"), ("topic", "topic")):
-            if attribute not in values:
-                raise ArgumentError(f"option {name}: a live cluster is read by topic; expected one, got none")
-        if values.get("commit_offsets") and "group" not in values:
-            raise ArgumentError("option commitOffsets: needs the option group, which has no other consumers")
-        check_times(values)
-        return cls(**values)
+        values = SparkOptions(kind, dict(options)).values
+        return cls(**{name: value for name, value in values.items() if value is not None})
 
     def read(
         self, columns: Sequence[str] | None, *, default_start: Literal["earliest", "latest"] = "earliest"
@@ -117,8 +97,8 @@ class LiveOptions(ClusterOptions):
             sql=self.sql,
             keys=self.keys,
             columns=None if columns is None else tuple(columns),
-            start_time=self.starting_timestamp,
-            end_time=self.ending_timestamp,
+            start_time=self.start_time,
+            end_time=self.end_time,
             microseconds=True,
             verify_crc=self.verify_crc,
             on_damage="fail" if self.fail_on_data_loss else "warn",
@@ -131,8 +111,8 @@ class LiveOptions(ClusterOptions):
         )
         return TopicRead(
             request=request,
-            start=parse_offsets("startingOffsets", self._start(default_start), self.topic),
-            end=parse_offsets("endingOffsets", self.ending_offsets, self.topic),
+            start=parse_topic_offsets("startingOffsets", self._start(default_start), self.topic),
+            end=parse_topic_offsets("endingOffsets", self.ending_offsets, self.topic),
             queue_ids=self.queue_ids,
             min_partitions=self.min_partitions,
             max_rows=self.max_rows_per_partition,
@@ -140,53 +120,4 @@ class LiveOptions(ClusterOptions):
 
     def _start(self, default: str) -> str:
         # a time is looked for in all there is
-        return self.starting_offsets or ("earliest" if self.starting_timestamp is not None else default)
-
-
-def _pull_batch(name: str, text: str) -> int:
-    return number_of(name, text, most=1 << 16)
-
-
-def _pulls(name: str, text: str) -> int:
-    return number_of(name, text, most=1024)
-
-
-def _milliseconds(name: str, text: str) -> int:
-    return number_of(name, text, most=86_400_000)
-
-
-_STORE = dict.fromkeys(
-    ("storePath", "path", "partitionBytes", "brokerName", "commitLogDirs", "io"),
-    "is of a store directory; this read has nameServer, a live cluster",
-)
-_PARSERS: dict[str, tuple[str, Callable[[str, str], Any]]] = {
-    "nameServer": ("name_server", text_of),
-    "topic": ("topic", one_topic_of),
-    "group": ("group", text_of),
-    "tags": ("tags", text_of),
-    "subExpression": ("tags", text_of),
-    "sql": ("sql", text_of),
-    "keys": ("keys", list_of),
-    "queueIds": ("queue_ids", queue_ids_of),
-    "startingOffsets": ("starting_offsets", text_of),
-    "endingOffsets": ("ending_offsets", text_of),
-    "startingTimestamp": ("starting_timestamp", time_of),
-    "endingTimestamp": ("ending_timestamp", time_of),
-    "columns": ("columns", list_of),
-    "minPartitions": ("min_partitions", partitions_of),
-    "maxRowsPerPartition": ("max_rows_per_partition", number_of),
-    "failOnDataLoss": ("fail_on_data_loss", flag_of),
-    "verifyCrc": ("verify_crc", flag_of),
-    "pullBatchSize": ("pull_batch_size", _pull_batch),
-    "pullTimeoutMs": ("pull_timeout_ms", _milliseconds),
-    "pullsUnderWay": ("pulls_under_way", _pulls),
-    "retryTimeoutMs": ("retry_timeout_ms", _milliseconds),
-    "maxBodyBytes": ("max_body_bytes", body_bytes_of),
-    **CLUSTER_PARSERS,
-    "maxOffsetsPerTrigger": ("max_offsets_per_trigger", number_of),
-    "minOffsetsPerTrigger": ("min_offsets_per_trigger", number_of),
-    "maxTriggerDelayMs": ("max_trigger_delay_ms", _milliseconds),
-    "commitOffsets": ("commit_offsets", flag_of),
-    "pushdown": ("pushdown", flag_of),
-}
-LIVE_OPTION_NAMES = tuple(_PARSERS)
+        return self.starting_offsets or ("earliest" if self.start_time is not None else default)

@@ -8,13 +8,15 @@ Source: `KafkaMicroBatchStream`, `KafkaOffsetReader`.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from rmqfast._native import parse_topic_offsets
 from rmqfast.errors import ArgumentError
 from rmqfast.message import MessageQueue
 from rmqfast.spark.live.admission import allotted
-from rmqfast.spark.live.offsets import Bounds, offsets_of_json
+from rmqfast.spark.live.offsets import Bounds
 
 __all__ = ["NextEnd", "checkpoint_offsets", "next_end"]
 
@@ -82,7 +84,7 @@ def checkpoint_offsets(members: Any, topic: str) -> dict[MessageQueue, int]:
         {MessageQueue(topic='orders', broker_name='b', queue_id=0): 5}
     """
     try:
-        by_broker = offsets_of_json("checkpoint", members, topic)
+        by_broker = parse_topic_offsets("checkpoint", json.dumps(members), topic)
     except ArgumentError as error:
         raise ArgumentError(f"{error}; give this stream a checkpointLocation of its own") from None
     return {

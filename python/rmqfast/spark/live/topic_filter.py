@@ -1,123 +1,75 @@
-"""Filters on a live topic that Spark 4.1 and newer push down: those that cut its queues, and its tags."""
+"""Filters on a live topic: those that cut its queues, and those on its tags, are taken out of the query."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
-from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pyspark.sql.datasource import EqualTo, Filter, In
-
+from rmqfast._native import Selection
+from rmqfast.spark.live.range_cut import RangeCut
 from rmqfast.spark.live.topic_read import TopicRead
-from rmqfast.spark.pushed_filters import (
-    BOUNDS,
-    Bounds,
-    PushedFilters,
-    Taker,
-    earlier,
-    later,
-    tags_of,
-    times_of,
-    values_in,
-)
+from rmqfast.spark.pushed_filters import rest_of
 
-__all__ = ["TopicFilter"]
+if TYPE_CHECKING:
+    from pyspark.sql.datasource import Filter
 
-_MAY_BE_NULL = frozenset({"tags", "keys", "body", "properties"})
-#: Queues of such topics list messages of other topics, by other offsets than these have there.
-_LIGHT_QUEUE = "%LMQ%"
+__all__ = ["NarrowedTopic", "narrowed_topic"]
 
 
-class TopicFilter(PushedFilters):
-    """Narrows the read of a topic.
+class NarrowedTopic(NamedTuple):
+    """What filters leave of the read of a topic.
 
     Attributes:
         read: The narrowed read.
+        rest: Filters that stay Spark's.
+        is_empty: No message can pass.
+    """
+
+    read: TopicRead
+    rest: list[Filter]
+    is_empty: bool
+
+
+def narrowed_topic(read: TopicRead, filters: Iterable[Filter]) -> NarrowedTopic:
+    """Takes the filters that are done exactly.
+
+    Args:
+        read: What is read.
+        filters: Conditions that rows must all pass.
 
     Example:
+        >>> from pyspark.sql.datasource import EqualTo
         >>> from rmqfast.client.instance import ClientConfig
         >>> from rmqfast.client.ranges import RangeRequest
         >>> request = RangeRequest(config=ClientConfig(name_server="10.0.0.1:9876"), topic="orders", group="g")
-        >>> taken = TopicFilter(TopicRead(request=request))
-        >>> list(taken.rest_of([EqualTo(("tags",), "paid"), EqualTo(("queue_id",), 3), EqualTo(("flag",), 1)]))
+        >>> filters = [EqualTo(("tags",), "paid"), EqualTo(("queue_id",), 3), EqualTo(("flag",), 1)]
+        >>> narrowed, rest, _ = narrowed_topic(TopicRead(request=request), filters)
+        >>> rest
         [EqualTo(attribute=('flag',), value=1)]
-        >>> taken.read.request.tags, taken.read.cut.queue_ids
+        >>> narrowed.request.tags, narrowed.cut.queue_ids
         ('paid', frozenset({3}))
 
     Source: `DataSourceReader.pushFilters`.
     """
-
-    def __init__(self, read: TopicRead) -> None:
-        super().__init__()
-        self.read = read
-
-    def _always_has(self, column: str) -> bool:
-        return column not in _MAY_BE_NULL or (column == "tags" and self.read.request.tags != "*")
-
-    def _takers(self) -> Mapping[tuple[str, type[Filter]], Taker]:
-        takers: dict[tuple[str, type[Filter]], Taker] = {
-            ("tags", EqualTo): lambda tag: self._tags((tag,)),
-            ("tags", In): self._tags,
-            ("broker_name", EqualTo): lambda name: self._broker_names((name,)),
-            ("broker_name", In): self._broker_names,
-        }
-        takers |= {("store_timestamp", kind): partial(self._times, bounds=bounds) for kind, bounds in BOUNDS.items()}
-        return takers if self.read.request.topic.startswith(_LIGHT_QUEUE) else takers | self._takers_of_places()
-
-    def _takers_of_places(self) -> dict[tuple[str, type[Filter]], Taker]:
-        takers: dict[tuple[str, type[Filter]], Taker] = {
-            ("topic", EqualTo): self._topic,
-            ("queue_id", EqualTo): lambda queue_id: self._queue_ids((queue_id,)),
-            ("queue_id", In): self._queue_ids,
-        }
-        return takers | {("queue_offset", kind): partial(self._offsets, bounds=b) for kind, b in BOUNDS.items()}
-
-    def _topic(self, topic: Any) -> bool:
-        self.is_empty |= topic != self.read.request.topic
-        return True
-
-    def _tags(self, tags: Iterable[Any]) -> bool:
-        wanted = tags_of(tags)
-        if self.read.request.tags != "*" or wanted is None:
-            return False
-        self.is_empty |= not wanted
-        if wanted:
-            self._narrow(tags=" || ".join(wanted))
-        return True
-
-    def _broker_names(self, names: Iterable[Any]) -> bool:
-        left = values_in(names, str, self.read.cut.broker_names)
-        if left is None:
-            return False
-        self.is_empty |= not left
-        self._cut(broker_names=frozenset(left))
-        return True
-
-    def _queue_ids(self, queue_ids: Iterable[Any]) -> bool:
-        left = values_in(queue_ids, int, self.read.cut.queue_ids)
-        if left is None:
-            return False
-        self.is_empty |= not left
-        self._cut(queue_ids=frozenset(left))
-        return True
-
-    def _offsets(self, value: Any, bounds: Bounds) -> bool:
-        if not isinstance(value, int):
-            return False
-        (start, end), cut = bounds(value, value), self.read.cut
-        self._cut(start=later(cut.start, start), end=earlier(cut.end, end))
-        return True
-
-    def _times(self, value: Any, bounds: Bounds) -> bool:
-        limits, request = times_of(value, bounds), self.read.request
-        if limits is None:
-            return False
-        self._narrow(start_time=later(request.start_time, limits[0]), end_time=earlier(request.end_time, limits[1]))
-        return True
-
-    def _narrow(self, **changes: Any) -> None:
-        self.read = replace(self.read, request=replace(self.read.request, **changes))
-
-    def _cut(self, **changes: Any) -> None:
-        self.read = replace(self.read, cut=replace(self.read.cut, **changes))
+    request, cut = read.request, read.cut
+    selection = Selection(
+        "topic",
+        topic=request.topic,
+        has_tags=request.tags not in {"", "*"},
+        broker_names=None if cut.broker_names is None else sorted(cut.broker_names),
+        queue_ids=None if cut.queue_ids is None else sorted(cut.queue_ids),
+        offsets=(cut.start, cut.end),
+        times=(request.start_time, request.end_time),
+    )
+    rest = rest_of(selection, filters)
+    changes: dict[str, Any] = {"start_time": selection.times[0], "end_time": selection.times[1]}
+    if selection.tags is not None:
+        changes["tags"] = " || ".join(selection.tags)
+    left = RangeCut(
+        broker_names=None if selection.broker_names is None else frozenset(selection.broker_names),
+        queue_ids=None if selection.queue_ids is None else frozenset(selection.queue_ids),
+        start=selection.offsets[0],
+        end=selection.offsets[1],
+    )
+    return NarrowedTopic(replace(read, request=replace(request, **changes), cut=left), rest, selection.is_empty)

@@ -77,9 +77,7 @@ class TopicReader(DataSourceReader):
 class _FilteringTopicReader(TopicReader):
     def pushFilters(self, filters: list[Filter]) -> Iterator[Filter]:  # noqa: N802  # Spark's name
         """Takes the filters that cut queues, and those on tags, exactly."""
-        from rmqfast.spark.live.topic_filter import TopicFilter
+        from rmqfast.spark.live.topic_filter import narrowed_topic
 
-        taken = TopicFilter(self._read)
-        rest = list(taken.rest_of(filters))
-        self._read, self._is_empty = taken.read, taken.is_empty
+        self._read, rest, self._is_empty = narrowed_topic(self._read, filters)
         return iter(rest)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
-from rmqfast.errors import ArgumentError
 from rmqfast.message import MessageQueue
 from rmqfast.spark.live.offsets import offsets_json
 from rmqfast.spark.live.options import LiveOptions
@@ -36,15 +35,7 @@ def topic_stream_reader(options: Mapping[str, str], columns: Sequence[str]) -> T
         RmqError: As `LiveOptions.of` raises, an option that a stream has no use for, or other columns than the option
             `columns` says.
     """
-    found = LiveOptions.of(options)
-    for name, is_given in (
-        ("endingOffsets", found.ending_offsets != "latest"),
-        ("endingTimestamp", found.ending_timestamp),
-    ):
-        if is_given:
-            raise ArgumentError(f"option {name}: a stream has no end; read a batch, or use Trigger.AvailableNow")
-    if found.pushdown:
-        raise ArgumentError("option pushdown: Spark pushes no filters to a stream; use tags, sql, keys or queueIds")
+    found = LiveOptions.of(options, "topic stream")
     return TopicStreamReader(found, columns)
 
 

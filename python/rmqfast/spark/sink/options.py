@@ -1,23 +1,19 @@
-"""The options of `df.write.format("rocketmq")` and `df.writeStream`: names, texts to values, what is refused."""
+"""The options of `df.write.format("rocketmq")` and `df.writeStream`, as values."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
+from rmqfast._native import SparkOptions
 from rmqfast.client.instance import ClientConfig
 from rmqfast.client.instance.validators import check_producer_group
 from rmqfast.client.producer import ProducerOptions
 from rmqfast.client.producer.message_batch import BATCH_SIZE, check_sendable_topic
 from rmqfast.errors import ArgumentError, ClientError
-from rmqfast.spark.cluster_options import CLUSTER_PARSERS, ClusterOptions
-from rmqfast.spark.option_values import number_of, text_of, topic_of, values_of
+from rmqfast.spark.cluster_options import ClusterOptions
 
-__all__ = ["SINK_OPTION_NAMES", "SinkOptions"]
-
-_DAY_MS = 86_400_000
-_STORE = dict.fromkeys(("path", "storePath"), "is a store's; this sink sends to brokers, nameServer says to which")
+__all__ = ["SinkOptions"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,10 +73,9 @@ class SinkOptions(ClusterOptions):
 
         Source: `DataSource.options` of PySpark.
         """
-        own = {name: text for name, text in options.items() if name.lower() not in _SPARKS_OWN}
-        values = values_of(own, _PARSERS, _STORE)
-        values.setdefault("name_server", "")
-        return cls(**values)
+        values = SparkOptions("sink", dict(options)).values
+        given = {name: value for name, value in values.items() if value is not None}
+        return cls(**{"name_server": ""} | given)
 
     def client_config(self, namespace: str = "") -> ClientConfig:
         """What the producers of tasks are given; their namespace, unless told otherwise, is the option's."""
@@ -91,40 +86,3 @@ class SinkOptions(ClusterOptions):
     def producer_options(self) -> ProducerOptions:
         """How to send."""
         return ProducerOptions(max_message_size=self.max_message_size)
-
-
-def _rows(name: str, text: str) -> int:
-    return number_of(name, text, most=32_767)
-
-
-def _bytes(name: str, text: str) -> int:
-    return number_of(name, text, most=1 << 30)
-
-
-def _milliseconds(name: str, text: str) -> int:
-    return number_of(name, text, most=_DAY_MS)
-
-
-def _milliseconds_or_none(name: str, text: str) -> int:
-    return number_of(name, text, least=0, most=_DAY_MS)
-
-
-def _requests(name: str, text: str) -> int:
-    return number_of(name, text, most=64)
-
-
-_PARSERS: dict[str, tuple[str, Callable[[str, str], Any]]] = {
-    "nameServer": ("name_server", text_of),
-    "topic": ("topic", topic_of),
-    "group": ("group", text_of),
-    "namespace": ("namespace", text_of),
-    **CLUSTER_PARSERS,
-    "batchSize": ("batch_size", _rows),
-    "maxMessageSize": ("max_message_size", _bytes),
-    "sendTimeoutMs": ("send_timeout_ms", _milliseconds),
-    "retryTimeoutMs": ("retry_timeout_ms", _milliseconds_or_none),
-    "inFlight": ("in_flight", _requests),
-}
-SINK_OPTION_NAMES = tuple(_PARSERS)
-#: What Spark gives to every sink of a stream.
-_SPARKS_OWN = frozenset({"checkpointlocation", "queryname"})

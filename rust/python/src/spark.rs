@@ -1,0 +1,255 @@
+//! The read request of Spark: options, offsets and filters of Python's data source.
+use crate::error::spark;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyDict, PyInt, PyString};
+use rmqfast_spark::offsets::{Bounds, Offsets, Queues, StoreOffsets};
+use rmqfast_spark::options::{Kind, Options, Value};
+use rmqfast_spark::selection::{self, Filter, Limits, Literal, Source};
+use rmqfast_spark::topic_offsets::{self, ByBroker, Edge, QueueBounds};
+use rmqfast_spark::{schema, time};
+
+const EARLIEST: &str = "earliest";
+const LATEST: &str = "latest";
+
+/// Options that were read.
+#[pyclass(frozen, module = "rmqfast._native._rmqfast")]
+pub struct SparkOptions {
+    options: Options,
+}
+
+#[pymethods]
+impl SparkOptions {
+    #[new]
+    fn new(kind: &str, options: &Bound<'_, PyDict>) -> PyResult<Self> {
+        let pairs = options.iter().map(|(name, text)| Ok((name.extract()?, text.extract()?)));
+        let options = Options::of(Kind::of_name(kind).map_err(spark)?, &pairs.collect::<PyResult<Vec<_>>>()?);
+        Ok(Self { options: options.map_err(spark)? })
+    }
+
+    #[staticmethod]
+    fn names(kind: &str) -> PyResult<Vec<&'static str>> {
+        Ok(Options::names(Kind::of_name(kind).map_err(spark)?))
+    }
+
+    #[staticmethod]
+    fn arguments(kind: &str) -> PyResult<Vec<(&'static str, &'static str)>> {
+        Ok(Options::arguments(Kind::of_name(kind).map_err(spark)?))
+    }
+
+    #[getter]
+    fn values<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let values = PyDict::new(py);
+        for (argument, value) in self.options.values() {
+            values.set_item(argument, value.map(|value| to_object(py, value)).transpose()?)?;
+        }
+        Ok(values)
+    }
+
+    #[getter]
+    fn begin(&self) -> String {
+        self.options.begin()
+    }
+
+    fn are_offsets_whole(&self) -> PyResult<bool> {
+        Ok(StoreOffsets::of(&self.options).map_err(spark)?.are_whole())
+    }
+
+    fn offset_bounds(&self, queues: Queues) -> PyResult<(Bounds, Bounds)> {
+        StoreOffsets::of(&self.options).and_then(|offsets| offsets.bounds(&queues)).map_err(spark)
+    }
+}
+
+fn to_object<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>> {
+    match value {
+        Value::Text(text) => Ok(text.into_pyobject(py)?.into_any()),
+        Value::Flag(flag) => Ok(flag.into_pyobject(py)?.to_owned().into_any()),
+        Value::Number(number) | Value::Time(number) => Ok(number.into_pyobject(py)?.into_any()),
+        Value::Texts(texts) => Ok(pyo3::types::PyTuple::new(py, texts)?.into_any()),
+        Value::Ids(ids) => Ok(pyo3::types::PyTuple::new(py, ids)?.into_any()),
+    }
+}
+
+/// Milliseconds since 1970 of a text.
+#[pyfunction]
+pub fn milliseconds(text: &str) -> PyResult<i64> {
+    time::milliseconds(text).map_err(spark)
+}
+
+/// Refuses first offsets that have expired.
+#[pyfunction]
+pub fn check_not_expired(name: &str, bounds: Bounds, queues: Queues) -> PyResult<()> {
+    rmqfast_spark::offsets::check_not_expired(name, &bounds, &queues).map_err(spark)
+}
+
+/// What an option says of where a topic's queues begin or end: a word for all, or offsets by broker and queue.
+#[pyfunction]
+pub fn parse_topic_offsets<'py>(py: Python<'py>, name: &str, text: &str, topic: &str) -> PyResult<Bound<'py, PyAny>> {
+    let brokers = PyDict::new(py);
+    match topic_offsets::parse(name, text, topic).map_err(spark)? {
+        Offsets::Earliest => return Ok(PyString::new(py, EARLIEST).into_any()),
+        Offsets::Latest => return Ok(PyString::new(py, LATEST).into_any()),
+        Offsets::Named(by_broker) => {
+            for (broker, by_queue) in by_broker {
+                let queues = PyDict::new(py);
+                by_queue.into_iter().try_for_each(|(id, offset)| queues.set_item(id, offset))?;
+                brokers.set_item(broker, queues)?;
+            }
+        }
+    }
+    Ok(brokers.into_any())
+}
+
+/// The offset of each queue, and what to warn of.
+#[pyfunction]
+#[pyo3(signature = (name, offsets, queues, *, edge, is_strict))]
+pub fn resolve_topic_offsets(
+    name: &str,
+    offsets: &Bound<'_, PyAny>,
+    queues: Vec<QueueBounds>,
+    edge: &str,
+    is_strict: bool,
+) -> PyResult<(Vec<i64>, Vec<String>)> {
+    let offsets = match offsets.extract::<&str>() {
+        Ok(EARLIEST) => Offsets::Earliest,
+        Ok(_) => Offsets::Latest,
+        Err(_) => Offsets::Named(by_broker(offsets)?),
+    };
+    let edge = if edge == "start" { Edge::Start } else { Edge::End };
+    topic_offsets::resolve(name, &offsets, &queues, edge, is_strict).map_err(spark)
+}
+
+/// In the order of the mapping, in which errors find what is wrong.
+fn by_broker(offsets: &Bound<'_, PyAny>) -> PyResult<ByBroker> {
+    let brokers = offsets.call_method0("items")?.try_iter()?.map(|item| {
+        let (broker, queues): (String, Bound<'_, PyAny>) = item?.extract()?;
+        let by_queue =
+            queues.call_method0("items")?.try_iter()?.map(|item| item?.extract()).collect::<PyResult<_>>()?;
+        Ok((broker, by_queue))
+    });
+    brokers.collect()
+}
+
+/// Name and Spark type of columns; of all, unless some are named.
+#[pyfunction]
+pub fn spark_row(columns: Option<Vec<String>>) -> PyResult<Vec<(&'static str, &'static str)>> {
+    let columns = match columns.filter(|columns| !columns.is_empty()) {
+        Some(names) => schema::columns_of(names.iter().map(String::as_str)).map_err(spark)?,
+        None => rmqfast_store::scan::Column::ALL.to_vec(),
+    };
+    Ok(columns.into_iter().map(|column| (column.name(), schema::spark_type(column))).collect())
+}
+
+/// The columns of a schema: name, type, whether it may be null, of each field.
+#[pyfunction]
+pub fn columns_of_schema(fields: Vec<(String, String, bool)>) -> PyResult<Vec<&'static str>> {
+    let fields: Vec<String> =
+        fields.into_iter().flat_map(|(name, kind, null)| [name, kind, null.to_string()]).collect();
+    let columns = schema::columns_of_schema(&fields).map_err(spark)?;
+    Ok(columns.into_iter().map(|column| column.name()).collect())
+}
+
+/// Refuses a schema of other columns than were asked for.
+#[pyfunction]
+pub fn check_agreed(wanted: Option<Vec<String>>, columns: Vec<String>) -> PyResult<()> {
+    let columns: Vec<&str> = columns.iter().map(String::as_str).collect();
+    schema::check_agreed(wanted.as_deref(), &columns).map_err(spark)
+}
+
+/// What filters leave of a read.
+#[pyclass(module = "rmqfast._native._rmqfast")]
+pub struct Selection {
+    selection: selection::Selection,
+}
+
+#[pymethods]
+impl Selection {
+    #[new]
+    #[pyo3(signature = (source, *, topic, only_topic=None, has_tags, broker_names=None, queue_ids=None, has_offsets_by_queue=false, offsets, times))]
+    #[allow(clippy::too_many_arguments, reason = "Python gives them by name")]
+    fn new(
+        source: &str,
+        topic: Option<String>,
+        only_topic: Option<String>,
+        has_tags: bool,
+        broker_names: Option<Vec<String>>,
+        queue_ids: Option<Vec<i32>>,
+        has_offsets_by_queue: bool,
+        offsets: Limits,
+        times: Limits,
+    ) -> Self {
+        let source = if source == "topic" { Source::Topic } else { Source::Store };
+        let (tags, is_empty) = (None, false);
+        let selection = selection::Selection {
+            source,
+            topic,
+            only_topic,
+            has_tags,
+            tags,
+            broker_names,
+            queue_ids,
+            has_offsets_by_queue,
+            offsets,
+            times,
+            is_empty,
+        };
+        Self { selection }
+    }
+
+    fn take(&mut self, filters: Vec<(String, String, Vec<Bound<'_, PyAny>>)>) -> PyResult<Vec<bool>> {
+        let filters = filters.into_iter().map(|(kind, column, values)| {
+            let values = values.iter().map(literal).collect::<PyResult<_>>()?;
+            Ok(Filter { kind, column, values })
+        });
+        Ok(self.selection.take(&filters.collect::<PyResult<Vec<_>>>()?))
+    }
+
+    #[getter]
+    fn only_topic(&self) -> Option<&str> {
+        self.selection.only_topic.as_deref()
+    }
+
+    #[getter]
+    fn tags(&self) -> Option<Vec<String>> {
+        self.selection.tags.clone()
+    }
+
+    #[getter]
+    fn broker_names(&self) -> Option<Vec<String>> {
+        self.selection.broker_names.clone()
+    }
+
+    #[getter]
+    fn queue_ids(&self) -> Option<Vec<i32>> {
+        self.selection.queue_ids.clone()
+    }
+
+    #[getter]
+    fn offsets(&self) -> Limits {
+        self.selection.offsets
+    }
+
+    #[getter]
+    fn times(&self) -> Limits {
+        self.selection.times
+    }
+
+    #[getter]
+    fn is_empty(&self) -> bool {
+        self.selection.is_empty
+    }
+}
+
+/// `None`, a text, a whole number, or a time as `(microseconds,)`.
+fn literal(value: &Bound<'_, PyAny>) -> PyResult<Option<Literal>> {
+    if value.is_none() {
+        return Ok(None);
+    }
+    let known = if value.is_instance_of::<PyString>() {
+        Literal::Text(value.extract()?)
+    } else if value.is_instance_of::<PyInt>() && !value.is_instance_of::<PyBool>() {
+        value.extract().map_or(Literal::Other, Literal::Number)
+    } else {
+        value.extract().map_or(Literal::Other, |(micros,): (i64,)| Literal::Micros(micros))
+    };
+    Ok(Some(known))
+}
