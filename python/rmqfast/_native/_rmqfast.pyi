@@ -46,12 +46,14 @@ __all__ = [
     "check_sql92",
     "columns_of_schema",
     "config_text",
+    "cut_ranges",
     "decode_pull",
     "fetched_to_arrow",
     "load_config",
     "make_certificates",
     "messages_to_arrow",
     "milliseconds",
+    "next_end",
     "parse_topic_offsets",
     "plan_clean",
     "pull_fields",
@@ -206,6 +208,12 @@ def milliseconds(text: str) -> int: ...
 def check_agreed(wanted: Sequence[str] | None, columns: Sequence[str]) -> None: ...
 def check_not_expired(name: str, bounds: Mapping[int, int], queues: Mapping[int, tuple[int, int]]) -> None: ...
 def columns_of_schema(fields: list[tuple[str, str, bool]]) -> list[str]: ...
+def next_end(
+    start: list[tuple[tuple[str, int], int]], queues: list[tuple[str, int, int, int]], most: int | None
+) -> tuple[list[tuple[tuple[str, int], int]], int, list[tuple[str, int]], list[tuple[str, int]]]: ...
+def cut_ranges(
+    ranges: list[tuple[str, int, int, int]], max_rows: int, min_partitions: int
+) -> list[list[tuple[str, int, int, int]]]: ...
 def spark_row(columns: Sequence[str] | None) -> list[tuple[str, str]]: ...
 def parse_topic_offsets(name: str, text: str, topic: str) -> Any: ...
 def resolve_topic_offsets(

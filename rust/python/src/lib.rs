@@ -37,6 +37,8 @@ fn _rmqfast(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(spark::parse_topic_offsets, module)?)?;
     module.add_function(wrap_pyfunction!(spark::resolve_topic_offsets, module)?)?;
     module.add_function(wrap_pyfunction!(spark::spark_row, module)?)?;
+    module.add_function(wrap_pyfunction!(spark::next_end, module)?)?;
+    module.add_function(wrap_pyfunction!(spark::cut_ranges, module)?)?;
     module.add_function(wrap_pyfunction!(spark::columns_of_schema, module)?)?;
     module.add_function(wrap_pyfunction!(spark::check_agreed, module)?)?;
     module.add_class::<append::Appender>()?;

@@ -2,8 +2,10 @@
 use crate::error::spark;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyInt, PyString};
+use rmqfast_spark::admission::{NextEnd, Queue};
 use rmqfast_spark::offsets::{Bounds, Offsets, Queues, StoreOffsets};
 use rmqfast_spark::options::{Kind, Options, Value};
+use rmqfast_spark::ranges::{self, Range};
 use rmqfast_spark::selection::{self, Filter, Limits, Literal, Source};
 use rmqfast_spark::topic_offsets::{self, ByBroker, Edge, QueueBounds};
 use rmqfast_spark::{schema, time};
@@ -127,6 +129,22 @@ fn by_broker(offsets: &Bound<'_, PyAny>) -> PyResult<ByBroker> {
         Ok((broker, by_queue))
     });
     brokers.collect()
+}
+
+/// The offset of each queue, messages that wait, queues that have expired, and those that are shorter.
+type PyNextEnd = (Vec<(Queue, i64)>, i64, Vec<Queue>, Vec<Queue>);
+
+/// How far a batch goes.
+#[pyfunction]
+pub fn next_end(start: Vec<(Queue, i64)>, queues: Vec<QueueBounds>, most: Option<i64>) -> PyNextEnd {
+    let NextEnd { end, waiting, expired, shorter } = NextEnd::of(&start, &queues, most);
+    (end, waiting, expired, shorter)
+}
+
+/// Ranges of queues as tasks.
+#[pyfunction]
+pub fn cut_ranges(ranges: Vec<Range>, max_rows: i64, min_partitions: i64) -> Vec<Vec<Range>> {
+    ranges::cut(&ranges, max_rows, min_partitions)
 }
 
 /// Name and Spark type of columns; of all, unless some are named.

@@ -8,11 +8,13 @@
 //!
 //! One meaning for each text: the data source of PySpark and that of the JVM both stand on this crate. It has no socket and
 //! no clock; only [`store_read`] opens a store.
+pub mod admission;
 pub mod error;
 pub mod names;
 pub mod offsets;
 pub mod options;
 pub mod pieces;
+pub mod ranges;
 pub mod schema;
 pub mod selection;
 pub mod store_read;

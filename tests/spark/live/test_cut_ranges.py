@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from rmqfast.client.ranges import QueueRange
 from rmqfast.message import MessageQueue
-from rmqfast.spark.live.admission import allotted
 from rmqfast.spark.live.stream_offsets import next_end
 from rmqfast.spark.live.topic_read import cut_ranges
 
@@ -46,14 +45,6 @@ def test_partitions_have_each_offset_once_and_a_queue_of_one_broker_once(
         assert sum(len(piece.offsets) for piece in part.ranges) <= max_rows
 
 
-@given(st.dictionaries(st.integers(0, 20), st.integers(0, 1 << 40), max_size=12), st.integers(1, 1 << 41))
-def test_a_trigger_gets_as_many_as_allowed_or_all(waiting: dict[int, int], most: int) -> None:
-    shares = allotted(waiting, most)
-    assert shares.keys() == waiting.keys()
-    assert all(0 <= shares[key] <= waiting[key] for key in waiting)
-    assert sum(shares.values()) == min(most, sum(waiting.values()))
-
-
 QUEUES = [MessageQueue("orders", "b", queue_id) for queue_id in range(4)]
 
 
@@ -67,3 +58,14 @@ def test_what_expired_and_what_is_gone_is_told() -> None:
     found = next_end({QUEUES[0]: 5, QUEUES[1]: 70}, {QUEUES[0]: (20, 30), QUEUES[1]: (0, 60)}, 4)
     assert found.end == {QUEUES[0]: 24, QUEUES[1]: 70}
     assert (found.waiting, found.expired, found.shorter) == (10, (QUEUES[0],), (QUEUES[1],))
+
+
+@given(st.lists(st.integers(0, 1 << 40), max_size=12), st.integers(1, 1 << 41))
+def test_a_batch_gets_as_many_as_allowed_or_all(waiting: list[int], most: int) -> None:
+    queues = [MessageQueue("orders", "b", queue_id) for queue_id in range(len(waiting))]
+    bounds = {queue: (0, count) for queue, count in zip(queues, waiting, strict=True)}
+    found = next_end(dict.fromkeys(queues, 0), bounds, most)
+    assert found.waiting == sum(waiting)
+    assert list(found.end) == queues
+    assert all(0 <= found.end[queue] <= last for queue, (_, last) in bounds.items())
+    assert sum(found.end.values()) == min(most, sum(waiting))

@@ -7,7 +7,7 @@ import importlib
 
 import pytest
 
-MODULES = ["admission", "offsets", "options", "range_cut", "stream_offsets", "topic_cluster", "topic_read"]
+MODULES = ["offsets", "options", "range_cut", "stream_offsets", "topic_cluster", "topic_read"]
 NAMES = [f"live.{module}" for module in MODULES]
 
 

@@ -12,10 +12,9 @@ import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from rmqfast._native import parse_topic_offsets
+from rmqfast import _native
 from rmqfast.errors import ArgumentError
 from rmqfast.message import MessageQueue
-from rmqfast.spark.live.admission import allotted
 from rmqfast.spark.live.offsets import Bounds
 
 __all__ = ["NextEnd", "checkpoint_offsets", "next_end"]
@@ -54,18 +53,15 @@ def next_end(start: Offsets, bounds: Mapping[MessageQueue, Bounds], most: int | 
 
     Source: `KafkaMicroBatchStream.latestOffset`.
     """
-    known = [queue for queue in start if queue in bounds]
-    # what has expired is none of what waits
-    begins = {queue: max(start[queue], bounds[queue][0]) for queue in known}
-    waiting = {queue: max(bounds[queue][1] - begins[queue], 0) for queue in known}
-    shares = waiting if most is None else allotted(waiting, most)
-    moved = {queue: begins[queue] + shares[queue] for queue in known if shares[queue]}
-    found = {queue: first for queue, (first, _) in bounds.items() if queue not in start}
+    queues = {(queue.broker_name, queue.queue_id): queue for queue in (*start, *bounds)}
+    at = [((queue.broker_name, queue.queue_id), offset) for queue, offset in start.items()]
+    between = [(queue.broker_name, queue.queue_id, *ends) for queue, ends in bounds.items()]
+    end, waiting, expired, shorter = _native.next_end(at, between, most)
     return NextEnd(
-        end={**start, **moved, **found},
-        waiting=sum(waiting.values()),
-        expired=tuple(queue for queue in known if start[queue] < bounds[queue][0]),
-        shorter=tuple(queue for queue in known if bounds[queue][1] < start[queue]),
+        end={queues[place]: offset for place, offset in end},
+        waiting=waiting,
+        expired=tuple(queues[place] for place in expired),
+        shorter=tuple(queues[place] for place in shorter),
     )
 
 
@@ -84,7 +80,7 @@ def checkpoint_offsets(members: Any, topic: str) -> dict[MessageQueue, int]:
         {MessageQueue(topic='orders', broker_name='b', queue_id=0): 5}
     """
     try:
-        by_broker = parse_topic_offsets("checkpoint", json.dumps(members), topic)
+        by_broker = _native.parse_topic_offsets("checkpoint", json.dumps(members), topic)
     except ArgumentError as error:
         raise ArgumentError(f"{error}; give this stream a checkpointLocation of its own") from None
     return {

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
+from rmqfast import _native
 from rmqfast.client.ranges import QueueRange, RangeRequest, TopicRoute
 from rmqfast.errors import ArgumentError
 from rmqfast.message import MessageQueue
@@ -20,8 +20,6 @@ __all__ = ["MAX_ROWS", "TopicPartition", "TopicRead", "check_topic", "cut_ranges
 
 #: Rows of a partition, unless a read says otherwise.
 MAX_ROWS = 1_000_000
-#: Ranges of a broker that have less than this together become one task, which takes longer to begin than to read them.
-_FEW_ROWS = 50_000
 _MOST_PARTITIONS = 1_000_000
 _WHOLE = RangeCut()
 
@@ -173,24 +171,10 @@ def cut_ranges(
 
     Source: `KafkaOffsetRangeCalculator` of Spark.
     """
-    total = sum(len(wanted.offsets) for wanted in ranges)
-    most = min(max_rows, max(total // min_partitions, 1))
-    few = min(_FEW_ROWS, most)
-    found: list[list[QueueRange]] = []
-    room, broker_name = 0, None
-    for piece in (piece for wanted in ranges for piece in _pieces(wanted, most)):
-        queue, rows = piece.queue, len(piece.offsets)
-        if rows > room or queue.broker_name != broker_name or found[-1][-1].queue == queue:
-            found.append([])
-            room, broker_name = few, queue.broker_name
-        found[-1].append(piece)
-        room -= rows
-    return [TopicPartition(tuple(part), addresses.get(part[0].queue.broker_name)) for part in found]
-
-
-def _pieces(wanted: QueueRange, most: int) -> list[QueueRange]:
-    """Equal pieces."""
-    rows = len(wanted.offsets)
-    count = -(-rows // most)
-    edges = [wanted.start + rows * number // count for number in range(count + 1)]
-    return [QueueRange(wanted.queue, start, end) for start, end in pairwise(edges)]
+    queues = {(wanted.queue.broker_name, wanted.queue.queue_id): wanted.queue for wanted in ranges}
+    given = [(r.queue.broker_name, r.queue.queue_id, r.start, r.end) for r in ranges]
+    found = []
+    for task in _native.cut_ranges(given, max_rows, min_partitions):
+        parts = tuple(QueueRange(queues[broker, queue_id], start, end) for broker, queue_id, start, end in task)
+        found.append(TopicPartition(parts, addresses.get(parts[0].queue.broker_name)))
+    return found
