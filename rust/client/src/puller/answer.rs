@@ -2,7 +2,7 @@
 //!
 //! Source: `MQClientAPIImpl.processPullResponse`, `PullMessageResponseHeader`.
 use super::body::Body;
-use super::fetched::PullStatus;
+use super::pull_status::PullStatus;
 use crate::pull_body;
 use rmqfast_remoting::Command;
 use rmqfast_store::format::cursor::i64_at;
@@ -57,13 +57,10 @@ impl Answer {
         topic: &str,
         asked: i64,
     ) -> Self {
-        let status = match code {
-            0 => PullStatus::Found,
-            19 => PullStatus::NoNewMsg,
-            20 => PullStatus::NoMatchedMsg,
-            21 => PullStatus::OffsetIllegal,
-            code => return Self::failed(code, remark),
-        };
+        let status = PullStatus::of_code(code);
+        if status == PullStatus::Failed {
+            return Self::failed(code, remark);
+        }
         let number = |name: &str| {
             let value = field(name).and_then(|value| value.parse::<i64>().ok());
             value.ok_or_else(|| format!("answer to a pull: expected a number as {name}, got {:?}", field(name)))

@@ -1,6 +1,7 @@
 //! What a puller hands out: answers in the order of their offsets, and what befell the connection.
 use super::answer::{Answer, QUEUE_OFFSET_AT};
 use super::body::Body;
+use super::pull_status::PullStatus;
 use crate::pull_body::{Tags, has_tag};
 use rmqfast_store::format::cursor::i64_at;
 use rmqfast_store::scan::row::Row;
@@ -17,36 +18,6 @@ pub struct Queue {
     pub broker_name: Arc<str>,
     /// Number of the queue in the topic.
     pub queue_id: i32,
-}
-
-/// How an answer is meant.
-///
-/// Source: `PullStatus`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PullStatus {
-    /// There are messages.
-    Found,
-    /// Nothing new came while the broker waited.
-    NoNewMsg,
-    /// What there is does not match.
-    NoMatchedMsg,
-    /// The queue does not have that offset; nothing more comes before a seek.
-    OffsetIllegal,
-    /// The broker refused, did not answer in time, or sent what is no answer; it will be asked again.
-    Failed,
-}
-
-impl PullStatus {
-    /// Its name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Found => "FOUND",
-            Self::NoNewMsg => "NO_NEW_MSG",
-            Self::NoMatchedMsg => "NO_MATCHED_MSG",
-            Self::OffsetIllegal => "OFFSET_ILLEGAL",
-            Self::Failed => "FAILED",
-        }
-    }
 }
 
 /// What one answer says of a stretch of a queue.

@@ -9,8 +9,9 @@
 //! is shorter leaves a rest that is asked for again, one that is longer is cut. At the end there is one stretch without
 //! a known length, whose pull the broker holds.
 use super::answer::Answer;
-use super::fetched::{Fetched, FlowControl, PullStatus, Queue};
+use super::fetched::{Fetched, FlowControl, Queue};
 use super::options::{Assignment, PullerOptions};
+use super::pull_status::PullStatus;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};

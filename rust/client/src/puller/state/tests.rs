@@ -1,8 +1,9 @@
 //! A broker that answers as it pleases, in any order: nothing is lost, nothing comes twice, all comes in order.
 use super::*;
 use crate::puller::body::Body;
-use crate::puller::fetched::{FlowControl, PullStatus};
+use crate::puller::fetched::FlowControl;
 use crate::puller::options::Gather;
+use crate::puller::pull_status::PullStatus;
 use proptest::prelude::*;
 use rmqfast_remoting::{Command, Frame, Header, Limits, Value, frame};
 use rmqfast_store::format::host::Host;
