@@ -1,6 +1,7 @@
 //! A batch of vectors, filled from the rows of one block, its memory used again for the next.
 use super::bodies::Bodies;
-use super::{Vector, vector};
+use super::of_column::vector;
+use super::vector::Vector;
 use rmqfast_store::scan::ScanRequest;
 use rmqfast_store::scan::columns::Chunk;
 use rmqfast_store::store::Damage;

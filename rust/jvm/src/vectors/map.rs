@@ -1,5 +1,5 @@
 //! The properties: where each row's pairs begin, and views of names and values.
-use super::Vector;
+use super::vector::Vector;
 use super::views::Views;
 use rmqfast_store::scan::columns::Chunk;
 use rmqfast_store::scan::properties_column::distinct;

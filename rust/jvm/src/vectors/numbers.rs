@@ -1,5 +1,5 @@
 //! Numbers: one array, never null.
-use super::Vector;
+use super::vector::Vector;
 use rmqfast_store::format::message::Message;
 use rmqfast_store::scan::columns::Chunk;
 

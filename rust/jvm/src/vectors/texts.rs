@@ -1,5 +1,5 @@
 //! Vectors of text: topics and hosts by run, ids, tags and keys, constants.
-use super::Vector;
+use super::vector::Vector;
 use super::views::{View, Views};
 use rmqfast_store::format::message::Message;
 use rmqfast_store::scan::columns::Chunk;

@@ -1,0 +1,42 @@
+//! How the answer to a pull is meant.
+
+/// How an answer is meant.
+///
+/// Source: `PullStatus`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PullStatus {
+    /// There are messages.
+    Found,
+    /// Nothing new came while the broker waited.
+    NoNewMsg,
+    /// What there is does not match.
+    NoMatchedMsg,
+    /// The queue does not have that offset; nothing more comes before a seek.
+    OffsetIllegal,
+    /// The broker refused, did not answer in time, or sent what is no answer; it will be asked again.
+    Failed,
+}
+
+impl PullStatus {
+    /// What a response code of `PULL_MESSAGE` means.
+    pub fn of_code(code: i32) -> Self {
+        match code {
+            0 => Self::Found,
+            19 => Self::NoNewMsg,
+            20 => Self::NoMatchedMsg,
+            21 => Self::OffsetIllegal,
+            _ => Self::Failed,
+        }
+    }
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Found => "FOUND",
+            Self::NoNewMsg => "NO_NEW_MSG",
+            Self::NoMatchedMsg => "NO_MATCHED_MSG",
+            Self::OffsetIllegal => "OFFSET_ILLEGAL",
+            Self::Failed => "FAILED",
+        }
+    }
+}
