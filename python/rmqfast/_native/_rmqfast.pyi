@@ -970,8 +970,8 @@ class Puller:
         """Messages and bytes that were taken and are not done."""
 
     @property
-    def in_flight(self) -> int:
-        """Pulls without an answer."""
+    def is_handled(self) -> bool:
+        """Whether no pull is in flight, nothing can be taken, and a thread waits in `take`: all that came is handled."""
 
     @property
     def full_times(self) -> int:

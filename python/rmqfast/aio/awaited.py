@@ -7,6 +7,7 @@ to write them twice. What has its own code there says by `as_of` and `made_as` w
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Awaitable, Callable, Coroutine
 from functools import update_wrapper
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
@@ -69,7 +70,7 @@ def as_of(method: Callable[..., Any]) -> Callable[[F], F]:
     """
 
     def described(own: F) -> F:
-        own.__doc__ = f"{inspect.getdoc(own)}\n\nOf the blocking `{method.__qualname__}`:\n\n{inspect.getdoc(method)}"
+        own.__doc__ = f"{inspect.getdoc(own)}\n\nOf the blocking `{method.__qualname__}`:\n\n{_without_example(method)}"
         return own
 
     return described
@@ -86,3 +87,8 @@ def made_as(client: Callable[P, Any]) -> Callable[[Callable[..., None]], Callabl
         return update_wrapper(init, client.__init__)
 
     return made
+
+
+def _without_example(method: Callable[..., Any]) -> str:
+    """What a method's docstring says; its example is of a client that is not awaited."""
+    return re.sub(r"Example:\n(?: +.*\n|\n)*", "", f"{inspect.getdoc(method)}\n").rstrip()

@@ -115,9 +115,9 @@ class PulledQueues(Generic[P]):
         return self._puller.held[0] if self._puller is not None else 0
 
     @property
-    def in_flight(self) -> int:
-        """Pulls without an answer."""
-        return self._puller.in_flight if self._puller is not None else 0
+    def is_handled(self) -> bool:
+        """Whether no pull is in flight, and all that came is handled by whoever takes."""
+        return self._puller is None or self._puller.is_handled
 
     def start(self, pulled: PulledQueue[P]) -> None:
         """Has a queue pulled; what was there of it is thrown away."""

@@ -120,7 +120,9 @@ impl Puller {
             }
             // a thread that came to a bad end rings no bell
             let left = left.min(Duration::from_secs(1));
+            state.takers += 1;
             state = self.shared.ready.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+            state.takers -= 1;
             if !state.is_ready() {
                 // who adds a broker has the lock of threads first
                 drop(state);
@@ -142,9 +144,9 @@ impl Puller {
         (state.held(), state.in_hand())
     }
 
-    /// As [`State::in_flight`].
-    pub fn in_flight(&self) -> usize {
-        self.shared.lock().in_flight()
+    /// As [`State::is_handled`].
+    pub fn is_handled(&self) -> bool {
+        self.shared.lock().is_handled()
     }
 
     /// As [`State::full_times`].

@@ -35,6 +35,8 @@ pub struct State {
     /// Whether queues wait until there is less of all queues together.
     is_full: bool,
     full_times: u64,
+    /// How many threads wait for something to take.
+    pub takers: usize,
 }
 
 /// What is known of a broker that queues are pulled from.
@@ -89,6 +91,7 @@ impl State {
             last_opaque: 0,
             is_full: false,
             full_times: 0,
+            takers: 0,
         }
     }
 
@@ -368,9 +371,9 @@ impl State {
         wanted == 0 || is_idle() || self.ready.len() >= max || ready() >= wanted
     }
 
-    /// Requests without an answer.
-    pub fn in_flight(&self) -> usize {
-        self.in_flight.len()
+    /// Whether no request is in flight, nothing can be taken, and whoever takes waits for more: all that came is handled.
+    pub fn is_handled(&self) -> bool {
+        self.in_flight.is_empty() && self.ready.is_empty() && self.takers > 0
     }
 
     /// What nobody took yet, of all queues.

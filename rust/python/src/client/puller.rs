@@ -197,8 +197,8 @@ impl Puller {
     }
 
     #[getter]
-    fn in_flight(&self) -> usize {
-        self.inner.in_flight()
+    fn is_handled(&self) -> bool {
+        self.inner.is_handled()
     }
 
     #[getter]
