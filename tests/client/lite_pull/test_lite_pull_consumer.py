@@ -7,12 +7,12 @@ import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pytest
 
-from rmqfast import Admin, EmbeddedCluster, Message, MessageQueue
+from rmqfast import Admin, EmbeddedCluster, Message, MessageQueue, aio
 from rmqfast._native import MessageView
 from rmqfast.broker import Broker, BrokerConfig
 from rmqfast.client.instance import ClientConfig
@@ -22,11 +22,25 @@ from rmqfast.client.pulling import pulled_queues
 from rmqfast.errors import ArgumentError, ClientError, UnknownColumnError
 from rmqfast.nameserver import NameServer, NamesrvConfig
 from tests.client.accounts import SECRET, guarded_cluster
+from tests.client.awaited import awaited_clients
 from tests.client.consumer.watching import Watcher
 from tests.client.pull.filled import bodies, fill, fresh, send
 from tests.client.pull.waiters import behind_a_wait
 from tests.client.ranges.clusters import SMALL
 from tests.waiting import PATIENCE, collect, until
+
+#: Makes a consumer, of what consumers are made of.
+Make: TypeAlias = type[LitePullConsumer]
+
+
+@pytest.fixture(scope="module", params=["blocking", "asyncio"])
+def make(request: pytest.FixtureRequest) -> Iterator[Make]:
+    """What makes a consumer: a blocking one, or one of asyncio whose calls are waited for."""
+    if request.param == "blocking":
+        yield LitePullConsumer
+    else:
+        with awaited_clients(aio.LitePullConsumer, LitePullConsumer) as maker:
+            yield maker
 
 
 @pytest.fixture(scope="module")
@@ -35,14 +49,16 @@ def cluster() -> Iterator[EmbeddedCluster]:
         yield running
 
 
-def made(cluster: EmbeddedCluster, group: str | None = None, namespace: str = "", **options: Any) -> LitePullConsumer:
+def made(
+    make: Make, cluster: EmbeddedCluster, group: str | None = None, namespace: str = "", **options: Any
+) -> LitePullConsumer:
     """A consumer whose heartbeats are soon, and that commits when it is told."""
     config = ClientConfig(
         name_server=cluster.name_server, heartbeat_interval=0.1, persist_offset_interval=0.2, rebalance_interval=0.5
     )
     given = {"auto_commit": False, "pull_batch_size": 32, **options}
     name = fresh("lg") if group is None else group
-    return LitePullConsumer(name, config=config, namespace=namespace, options=LitePullOptions(**given))
+    return make(name, config=config, namespace=namespace, options=LitePullOptions(**given))
 
 
 def polled(consumer: LitePullConsumer, count: int) -> list[str]:
@@ -59,10 +75,10 @@ def all_of(count: int) -> list[str]:
     return sorted(f"p{number}" for number in range(count))
 
 
-def test_the_quick_start_polls_and_commits(cluster: EmbeddedCluster) -> None:
+def test_the_quick_start_polls_and_commits(make: Make, cluster: EmbeddedCluster) -> None:
     topic = fresh("quick")
     queues = fill(cluster, topic, 100, queues=4)
-    consumer = made(cluster, pull_batch_size=50)
+    consumer = made(make, cluster, pull_batch_size=50)
     consumer.subscribe(topic, "*")
     with consumer:
         batches: list[list[MessageView]] = []
@@ -78,7 +94,7 @@ def test_the_quick_start_polls_and_commits(cluster: EmbeddedCluster) -> None:
         assert {consumer.committed(queue) for queue in queues} == {25}
         until(lambda: {stored(cluster, consumer, queue) for queue in queues} == {25})
         assert consumer.poll(0.0) == []
-    again = made(cluster, consumer.group)
+    again = made(make, cluster, consumer.group)
     again.subscribe(topic, "*")
     with Producer("more", name_server=cluster.name_server) as producer:
         send(producer, topic, queues, range(100, 104))
@@ -102,7 +118,7 @@ def test_iteration_commits_a_batch_with_the_next_one_so_that_the_last_one_comes_
 ) -> None:
     topic = fresh("iterated")
     (queue,) = fill(cluster, topic, 40, queues=1)
-    first = made(cluster, auto_commit=True)
+    first = made(LitePullConsumer, cluster, auto_commit=True)
     first.subscribe(topic)
     found = []
     with first:
@@ -114,16 +130,16 @@ def test_iteration_commits_a_batch_with_the_next_one_so_that_the_last_one_comes_
             if len(found) == 40:
                 first.shutdown()
     assert found == list(range(40))
-    second = made(cluster, first.group)
+    second = made(LitePullConsumer, cluster, first.group)
     second.subscribe(topic)
     with second:
         assert polled(second, 8) == [f"p{n}" for n in range(32, 40)]
 
 
-def test_a_seek_throws_away_what_waits_and_goes_on_there(cluster: EmbeddedCluster) -> None:
+def test_a_seek_throws_away_what_waits_and_goes_on_there(make: Make, cluster: EmbeddedCluster) -> None:
     topic = fresh("sought")
     queue = fill(cluster, topic, 100, queues=1)[0]
-    consumer = made(cluster, pull_batch_size=10)
+    consumer = made(make, cluster, pull_batch_size=10)
     consumer.assign([queue])
     with consumer:
         consumer.seek_to_begin(queue)
@@ -148,17 +164,17 @@ def test_a_seek_throws_away_what_waits_and_goes_on_there(cluster: EmbeddedCluste
         other = MessageQueue(topic, queue.broker_name, 7)
         with pytest.raises(ClientError, match="not in assigned list, message queue"):
             consumer.seek(other, 0)
-    subscribed = made(cluster)
+    subscribed = made(make, cluster)
     subscribed.subscribe("elsewhere")
     with subscribed, pytest.raises(ClientError, match="not in assigned list, may be rebalancing"):
         subscribed.seek(queue, 0)
 
 
-def test_a_paused_queue_gives_what_waits_and_nothing_new(cluster: EmbeddedCluster) -> None:
+def test_a_paused_queue_gives_what_waits_and_nothing_new(make: Make, cluster: EmbeddedCluster) -> None:
     topic = fresh("paused")
     queue, other = fill(cluster, topic, 20)
     nowhere = MessageQueue(topic, "none", 0)
-    consumer = made(cluster)
+    consumer = made(make, cluster)
     consumer.assign([queue, other])
     consumer.pause([queue, nowhere])
     with consumer, Producer("more", name_server=cluster.name_server) as producer:
@@ -179,25 +195,25 @@ def test_a_paused_queue_gives_what_waits_and_nothing_new(cluster: EmbeddedCluste
         assert polled(consumer, 8) == [f"p{n}" for n in range(4, 20, 2)]
 
 
-def test_sql92_is_evaluated_by_the_broker(cluster: EmbeddedCluster) -> None:
+def test_sql92_is_evaluated_by_the_broker(make: Make, cluster: EmbeddedCluster) -> None:
     topic = fresh("sql")
     fill(cluster, topic, 20, queues=2)
-    consumer = made(cluster)
+    consumer = made(make, cluster)
     consumer.subscribe(topic, MessageSelector.by_sql("n BETWEEN 5 AND 8"))
     with consumer:
         assert sorted(polled(consumer, 4)) == ["p5", "p6", "p7", "p8"]
-    wrong = made(cluster)
+    wrong = made(make, cluster)
     wrong.subscribe(topic, MessageSelector.by_sql("n >"))
     with pytest.raises(ClientError, match="CODE: 23"), wrong:
         pass
     assert not wrong.is_running, "what was begun does not go on"
 
 
-def test_a_subscription_may_come_and_go_while_it_runs(cluster: EmbeddedCluster) -> None:
+def test_a_subscription_may_come_and_go_while_it_runs(make: Make, cluster: EmbeddedCluster) -> None:
     one, two = fresh("one"), fresh("two")
     fill(cluster, one, 10)
     fill(cluster, two, 10)
-    with made(cluster) as consumer:
+    with made(make, cluster) as consumer:
         assert consumer.poll(0.0) == []
         consumer.subscribe(one)
         assert sorted(polled(consumer, 10)) == all_of(10)
@@ -207,14 +223,14 @@ def test_a_subscription_may_come_and_go_while_it_runs(cluster: EmbeddedCluster) 
         assert {queue.topic for queue in consumer.assignment} == {two}
 
 
-def test_members_share_queues_and_lose_none_while_messages_wait(cluster: EmbeddedCluster) -> None:
+def test_members_share_queues_and_lose_none_while_messages_wait(make: Make, cluster: EmbeddedCluster) -> None:
     topic = fresh("members")
     queues = fill(cluster, topic, 200, queues=4)
     changes: list[int] = []
     first = made(
-        cluster, pull_batch_size=10, message_queue_listener=lambda _topic, _all, mine: changes.append(len(mine))
+        make, cluster, pull_batch_size=10, message_queue_listener=lambda _topic, _all, mine: changes.append(len(mine))
     )
-    second = made(cluster, first.group, pull_batch_size=10)
+    second = made(make, cluster, first.group, pull_batch_size=10)
     for consumer in (first, second):
         consumer.subscribe(topic)
     with first:
@@ -241,7 +257,7 @@ def test_members_share_queues_and_lose_none_while_messages_wait(cluster: Embedde
         assert sorted(polled(first, 4)) == ["p200", "p201", "p202", "p203"]
 
 
-def test_commit_of_some_queues_or_all_stores_them_if_asked(cluster: EmbeddedCluster) -> None:
+def test_commit_of_some_queues_or_all_stores_them_if_asked(make: Make, cluster: EmbeddedCluster) -> None:
     topic = fresh("some")
     one, two = fill(cluster, topic, 20)
     config = ClientConfig(name_server=cluster.name_server, heartbeat_interval=0.1, persist_offset_interval=60.0)
@@ -264,7 +280,7 @@ def test_commit_of_some_queues_or_all_stores_them_if_asked(cluster: EmbeddedClus
 def test_committed_says_where_a_broker_does_not_answer() -> None:
     with EmbeddedCluster() as cluster:
         queue = fill(cluster, "t", 2)[0]
-        with made(cluster) as consumer:
+        with made(LitePullConsumer, cluster) as consumer:
             consumer.assign([queue])
             assert consumer.max_offset(queue) == 1, "the broker is known"
             cluster.stop()
@@ -273,11 +289,11 @@ def test_committed_says_where_a_broker_does_not_answer() -> None:
                 consumer.committed(queue)
 
 
-def test_no_more_is_pulled_than_the_thresholds_allow(cluster: EmbeddedCluster) -> None:
+def test_no_more_is_pulled_than_the_thresholds_allow(make: Make, cluster: EmbeddedCluster) -> None:
     """The native puller's own tests have each threshold; here the broker says how much was pulled."""
     topic = fresh("full")
     queues = fill(cluster, topic, 300, queues=1)
-    consumer = made(cluster, pull_batch_size=10, pulls_in_flight=2, pull_threshold_for_queue=50)
+    consumer = made(make, cluster, pull_batch_size=10, pulls_in_flight=2, pull_threshold_for_queue=50)
     consumer.assign(queues)
     found: list[str] = []
     with Admin(name_server=cluster.name_server) as admin:
@@ -298,7 +314,7 @@ def test_listeners_are_told_when_a_topic_has_got_other_queues(cluster: EmbeddedC
     topic = fresh("grown")
     fill(cluster, topic, 0, queues=2)
     told: list[tuple[str, int]] = []
-    consumer = made(cluster, topic_metadata_check_interval=0.1)
+    consumer = made(LitePullConsumer, cluster, topic_metadata_check_interval=0.1)
     consumer.register_topic_message_queue_change_listener(topic, lambda name, queues: told.append((name, len(queues))))
     with consumer:
         assert len(consumer.fetch_message_queues(topic)) == 2
@@ -310,7 +326,7 @@ def test_listeners_are_told_when_a_topic_has_got_other_queues(cluster: EmbeddedC
 
 
 def test_what_is_wrong_is_said_in_javas_words(cluster: EmbeddedCluster) -> None:
-    consumer = made(cluster)
+    consumer = made(LitePullConsumer, cluster)
     for call in (lambda: consumer.poll(1), lambda: consumer.committed(MessageQueue("t", "b", 0))):
         with pytest.raises(ClientError, match=r"^The consumer not running, please start it first\."):
             call()
@@ -330,7 +346,7 @@ def test_what_is_wrong_is_said_in_javas_words(cluster: EmbeddedCluster) -> None:
             consumer.start()
         with pytest.raises(ClientError, match=r"^Can not find Message Queue for this topic, nowhere"):
             consumer.fetch_message_queues("nowhere")
-    assigned = made(cluster)
+    assigned = made(LitePullConsumer, cluster)
     assigned.assign([MessageQueue("t", "b", 0)])
     with pytest.raises(ClientError, match=r"^subscribe exception: Subscribe and assign are mutually exclusive\."):
         assigned.subscribe("t")
@@ -365,7 +381,7 @@ def test_a_beginning_that_there_is_not_is_refused() -> None:
         LitePullOptions(consume_timestamp="yesterday")
 
 
-def test_a_topic_that_is_not_there_yet_is_polled_once_it_is(cluster: EmbeddedCluster) -> None:
+def test_a_topic_that_is_not_there_yet_is_polled_once_it_is(make: Make, cluster: EmbeddedCluster) -> None:
     topic = fresh("unborn")
     config = ClientConfig(name_server=cluster.name_server, poll_name_server_interval=0.1, rebalance_interval=0.1)
     consumer = LitePullConsumer(fresh("lg"), config=config, options=LitePullOptions(auto_commit=False))
@@ -376,7 +392,7 @@ def test_a_topic_that_is_not_there_yet_is_polled_once_it_is(cluster: EmbeddedClu
         assert sorted(polled(consumer, 2)) == all_of(2)
 
 
-def test_who_has_started_is_a_member_and_does_not_wait_for_a_heartbeat(cluster: EmbeddedCluster) -> None:
+def test_who_has_started_is_a_member_and_does_not_wait_for_a_heartbeat(make: Make, cluster: EmbeddedCluster) -> None:
     topic = fresh("joined")
     fill(cluster, topic, 2, queues=1)
     with LitePullConsumer(fresh("lg"), name_server=cluster.name_server) as consumer:
@@ -393,10 +409,10 @@ def test_a_wrong_name_server_is_one_clear_error() -> None:
     consumer.shutdown()
 
 
-def test_a_namespace_stands_before_topic_and_group_and_nobody_sees_it(cluster: EmbeddedCluster) -> None:
+def test_a_namespace_stands_before_topic_and_group_and_nobody_sees_it(make: Make, cluster: EmbeddedCluster) -> None:
     topic = fresh("spaced")
     fill(cluster, f"space%{topic}", 4, queues=1)
-    consumer = made(cluster, namespace="space")
+    consumer = made(make, cluster, namespace="space")
     consumer.subscribe(topic)
     with consumer:
         messages = consumer.poll(PATIENCE)
@@ -433,7 +449,7 @@ def test_broadcasting_members_get_all_messages_each_and_keep_offsets_in_a_file(
 def test_threads_that_poll_get_each_message_once(cluster: EmbeddedCluster) -> None:
     topic = fresh("threads")
     fill(cluster, topic, 300, queues=4)
-    consumer = made(cluster, pull_batch_size=3)
+    consumer = made(LitePullConsumer, cluster, pull_batch_size=3)
     consumer.subscribe(topic)
     found: list[str] = []
 
@@ -451,7 +467,7 @@ def test_threads_that_poll_get_each_message_once(cluster: EmbeddedCluster) -> No
 
 
 def test_a_poll_that_waits_ends_with_the_consumer(cluster: EmbeddedCluster) -> None:
-    consumer = made(cluster)
+    consumer = made(LitePullConsumer, cluster)
     consumer.subscribe("t")
     consumer.start()
     with behind_a_wait(consumer.shutdown, within="take"):
@@ -460,7 +476,7 @@ def test_a_poll_that_waits_ends_with_the_consumer(cluster: EmbeddedCluster) -> N
 
 
 def test_administrators_see_what_it_is(cluster: EmbeddedCluster) -> None:
-    consumer = made(cluster)
+    consumer = made(LitePullConsumer, cluster)
     consumer.subscribe("t", "A || B")
     with consumer:
         info = consumer.running_info()
@@ -499,10 +515,10 @@ def arrow_polled(consumer: LitePullConsumer, count: int, columns: list[str] | No
     return collect(poll, count)
 
 
-def test_poll_arrow_gives_the_rows_that_poll_gives(cluster: EmbeddedCluster) -> None:
+def test_poll_arrow_gives_the_rows_that_poll_gives(make: Make, cluster: EmbeddedCluster) -> None:
     topic = fresh("arrow")
     queues = fill(cluster, topic, 100, queues=4)
-    consumer = made(cluster)
+    consumer = made(make, cluster)
     consumer.subscribe(topic)
     with consumer:
         rows = arrow_polled(consumer, 100)
@@ -522,10 +538,10 @@ def test_poll_arrow_gives_the_rows_that_poll_gives(cluster: EmbeddedCluster) -> 
         assert (row["broker_name"], row["store_host"]) == (message.broker_name, message.store_host)
 
 
-def test_poll_arrow_gives_the_columns_that_are_asked_for(cluster: EmbeddedCluster) -> None:
+def test_poll_arrow_gives_the_columns_that_are_asked_for(make: Make, cluster: EmbeddedCluster) -> None:
     topic = fresh("columns")
     fill(cluster, topic, 20, queues=1)
-    consumer = made(cluster)
+    consumer = made(make, cluster)
     consumer.subscribe(topic, "t1 || t2")
     with consumer:
         with pytest.raises(UnknownColumnError):
@@ -536,13 +552,13 @@ def test_poll_arrow_gives_the_columns_that_are_asked_for(cluster: EmbeddedCluste
             consumer.poll_arrow(-1)
 
 
-def test_what_does_not_fit_into_one_arrow_batch_comes_with_the_next(cluster: EmbeddedCluster) -> None:
+def test_what_does_not_fit_into_one_arrow_batch_comes_with_the_next(make: Make, cluster: EmbeddedCluster) -> None:
     topic = fresh("large")
     (queue,) = fill(cluster, topic, 0, queues=1)
     with Producer("large", name_server=cluster.name_server) as producer:
         for number in range(40):  # 4 MB of one byte are a few kB on their way
             producer.send(Message(topic, b"%c" % (65 + number % 26) * 4_000_000), queue)
-    consumer = made(cluster)
+    consumer = made(make, cluster)
     consumer.subscribe(topic)
     offsets: list[int] = []
     with consumer:
@@ -576,10 +592,10 @@ def test_a_broker_that_comes_back_elsewhere_is_found_there(tmp_path: Path, monke
 
 
 @pytest.mark.parametrize("as_arrow", [False, True])
-def test_hooks_are_told_of_messages_that_are_polled(cluster: EmbeddedCluster, as_arrow: bool) -> None:
+def test_hooks_are_told_of_messages_that_are_polled(make: Make, cluster: EmbeddedCluster, as_arrow: bool) -> None:
     topic, watcher = fresh("told"), Watcher()
     (queue,) = fill(cluster, topic, 5, queues=1)
-    with made(cluster) as consumer:
+    with made(make, cluster) as consumer:
         consumer.register_consume_hook(watcher)
         consumer.assign([queue])
         if as_arrow:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pytest
@@ -28,7 +28,8 @@ from rmqfast.remoting.hash_map import java_hash
 from tests.embedded import client as raw
 from tests.waiting import PATIENCE, until
 
-from .producers import Make
+#: Makes a producer, of what producers are made of.
+Make: TypeAlias = type[Producer]
 
 
 @pytest.fixture(scope="module")

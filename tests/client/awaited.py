@@ -1,4 +1,4 @@
-"""Both producers behind one face: the blocking one, and that of asyncio whose calls are waited for."""
+"""A client of asyncio behind the face of its blocking twin: its calls are waited for, and the twin's tests hold for both."""
 
 from __future__ import annotations
 
@@ -9,45 +9,48 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, Self, TypeAlias, cast
+from typing import Any, Self, TypeVar, cast
 
-from rmqfast import aio
-from rmqfast.client.producer import Producer
 from tests.waiting import PATIENCE
 
-#: Makes a producer, of what producers are made of.
-Make: TypeAlias = Callable[..., Producer]
+T = TypeVar("T")
 
 
 @contextmanager
-def awaited_producers() -> Iterator[Make]:
-    """Makes producers of asyncio, all on one loop."""
+def awaited_clients(kind: Callable[..., Any], blocking: type[T]) -> Iterator[type[T]]:
+    """Makes clients of asyncio, all on one loop, which pass for blocking ones.
+
+    Args:
+        kind: Their class.
+        blocking: That of their twins.
+    """
+    assert kind is not blocking
     loop = asyncio.new_event_loop()
-    thread = threading.Thread(target=loop.run_forever, name="the loop of awaited producers")
+    thread = threading.Thread(target=loop.run_forever, name="the loop of awaited clients")
     thread.start()
     try:
-        yield cast("Make", partial(AwaitedProducer, loop))
+        yield cast("type[T]", partial(Awaited, loop, kind))
     finally:
         loop.call_soon_threadsafe(loop.stop)
         thread.join(PATIENCE)
         loop.close()
 
 
-class AwaitedProducer:
-    """A producer of asyncio whose calls are waited for; it has the blocking producer's members."""
+class Awaited:
+    """A client of asyncio whose calls are waited for; it has the members of its twin."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, *args: Any, **named: Any) -> None:
-        self._loop, self._producer = loop, aio.Producer(*args, **named)
+    def __init__(self, loop: asyncio.AbstractEventLoop, kind: Callable[..., Any], *args: Any, **named: Any) -> None:
+        self._loop, self._client = loop, kind(*args, **named)
 
     def __enter__(self) -> Self:
-        self._call(self._producer.__aenter__)
+        self._call(self._client.__aenter__)
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._call(self._producer.shutdown)
+        self._call(self._client.shutdown)
 
     def __getattr__(self, name: str) -> Any:
-        member = getattr(self._producer, name)
+        member = getattr(self._client, name)
         return partial(self._call, member) if inspect.ismethod(member) else member
 
     def _call(self, method: Callable[..., Any], *args: Any, **named: Any) -> Any:
