@@ -57,7 +57,7 @@ def main(place: Place) -> None:
         for member in members:
             print(f"{member.name} wants {member.tag}, has queues {member.queues()}")
         print(f"the broker takes the whole group to want {kept(admin, group, topic)}")
-        for conflict in admin.subscription_conflicts(group):
+        for conflict in admin.groups.subscription_conflicts(group):
             print(f"conflict: {plain(str(conflict))}")
 
         queues = sorted(producer.fetch_publish_message_queues(topic))
@@ -69,7 +69,7 @@ def main(place: Place) -> None:
         print(f"offsets of queues 0 to 3: {offsets(admin, group, queues)}")
         messages = [admin.view_message(result.offset_msg_id) for result in sent]
         for message in messages:
-            track = next(each for each in admin.message_track(message) if each.group == group)
+            track = next(each for each in admin.messages.track(message) if each.group == group)
             told = admin.explain(message, group)
             print(f"{message.body.decode()}: {track.track_type}; {told.outcome}: {why(told)}")
         print("B0, B1, B4, B5: offsets passed them, message_track says CONSUMED, and no listener saw them")
@@ -93,12 +93,12 @@ def start(place: Place, stack: ExitStack) -> tuple[Member, Member]:
 
 def kept(admin: Admin, group: str, topic: str) -> str:
     """The expression that the broker has of the group."""
-    return admin.consumer_connections(group).subscriptions[topic].sub_string
+    return admin.groups.connections(group).subscriptions[topic].sub_string
 
 
 def offsets(admin: Admin, group: str, queues: list[MessageQueue]) -> list[int]:
     """How far the group is in each queue, as the broker knows it."""
-    stats = admin.consume_stats(group, queues[0].topic)
+    stats = admin.groups.progress(group, queues[0].topic)
     return [max(row.consumer_offset, 0) if (row := stats.of_queue(queue)) else 0 for queue in queues]
 
 

@@ -62,7 +62,7 @@ def polled(place: Place, admin: Admin, queue: MessageQueue, group: str) -> int:
     """The offset after one poll, once the broker knows it."""
 
     def at_broker() -> int:
-        return max((row.consumer_offset for row in admin.consume_stats(group, queue.topic)), default=0)
+        return max((row.consumer_offset for row in admin.groups.progress(group, queue.topic)), default=0)
 
     with consuming(place, queue.topic, group) as consumer:
         messages = consumer.poll(30)

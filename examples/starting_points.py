@@ -56,7 +56,7 @@ def show(place: Place) -> None:
         admin.create_topic(topic, queues=1)
         until(lambda: len(producer.fetch_publish_message_queues(topic)) == 1)
         queue, when = fill(producer, topic)
-        ratio = admin.broker_config(queue.broker_name)["accessMessageInMemoryMaxRatio"]
+        ratio = admin.brokers.config(queue.broker_name)["accessMessageInMemoryMaxRatio"]
         print(
             f"accessMessageInMemoryMaxRatio={ratio}; 100 messages, 70 is the known group's offset, 60 that of the time"
         )
@@ -69,7 +69,7 @@ def show(place: Place) -> None:
                     group = place.named(f"{kind}_{word}")
                     if kind == "known":
                         admin.create_group(group)  # brokers of 5 take no offset of a group that they do not know
-                        admin.reset_offset(group, queue, 70, force=True)
+                        admin.offsets.reset(group, queue, 70, force=True)
                     begun[where, kind] = Begun(place, group, topic, where, when)
                     stack.enter_context(begun[where, kind].consumer)
             until(lambda: all(one.has_queue() for one in begun.values()))

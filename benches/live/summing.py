@@ -99,7 +99,7 @@ class SummingStream:
         import rmqfast
 
         with rmqfast.Admin(name_server=self._options["nameServer"]) as admin:
-            return sum(queue.max_offset for queue in admin.topic_stats(self._options["topic"]))
+            return sum(queue.max_offset for queue in admin.topics.status(self._options["topic"]))
 
     def __enter__(self) -> Self:
         return self

@@ -10,11 +10,18 @@ from rmqfast import EmbeddedCluster
 from rmqfast.admin import Admin
 from rmqfast.client.producer import Producer
 
+from .faces import FACES, made
+
+
+@pytest.fixture(scope="module", params=FACES)
+def face(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
 
 @pytest.fixture(scope="module")
-def admin(cluster: EmbeddedCluster) -> Iterator[Admin]:
-    with Admin(name_server=cluster.name_server) as running:
-        yield running
+def admin(cluster: EmbeddedCluster, face: str) -> Iterator[Admin]:
+    with made(face, cluster.name_server) as admin, admin:
+        yield admin
 
 
 @pytest.fixture(scope="module")

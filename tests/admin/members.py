@@ -74,8 +74,8 @@ def online(
 
 def is_newest_kept(admin: Admin, group: str, topic: str) -> bool:
     """Whether the broker has heard of the newest subscription of a group's members: a rebalance makes newer ones."""
-    known = admin.consumer_connections(group)
-    newest = max(admin.running_info(group, name).subscriptions[topic].sub_version for name in known.client_ids)
+    known = admin.groups.connections(group)
+    newest = max(admin.groups.running_info(group, name).subscriptions[topic].sub_version for name in known.client_ids)
     return known.subscriptions[topic].sub_version == newest
 
 
@@ -83,7 +83,7 @@ def is_settled(admin: Admin, group: str, topic: str) -> bool:
     """Whether each queue has an owner, and the broker has the subscription of the rebalance that gave it."""
     if not online_members(admin, group):
         return False
-    queues = [row.queue for row in admin.topic_stats(topic)]
+    queues = [row.queue for row in admin.topics.status(topic)]
     facts = [admin.explain(queue, group).queue for queue in queues]
     return all(each is not None and each.owner for each in facts) and is_newest_kept(admin, group, topic)
 
@@ -91,7 +91,7 @@ def is_settled(admin: Admin, group: str, topic: str) -> bool:
 def online_members(admin: Admin, group: str) -> list[str]:
     """The client ids of the members of a group that are online."""
     try:
-        return admin.consumer_connections(group).client_ids
+        return admin.groups.connections(group).client_ids
     except ResponseError as error:
         if error.code == ResponseCode.CONSUMER_NOT_ONLINE:
             return []

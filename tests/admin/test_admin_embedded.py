@@ -15,13 +15,14 @@ from rmqfast.client.producer import Producer
 from rmqfast.errors import ArgumentError, ClientError, ResponseError, UnknownMessageError
 from tests.client.instance.doubles import FakeProducer
 
+from .faces import made
 from .members import online, wants
 
 BROKERS = ("broker-a", "broker-b")
 
 
 @pytest.fixture(scope="module")
-def cluster() -> Iterator[EmbeddedCluster]:
+def cluster(face: str) -> Iterator[EmbeddedCluster]:
     with EmbeddedCluster(brokers=2) as running:
         yield running
 
@@ -41,31 +42,31 @@ def fill(admin: Admin, producer: Producer, topic: str, *bodies: str, queues: int
 
 def test_a_topic_is_made_on_all_masters_changed_and_removed(admin: Admin) -> None:
     admin.create_topic("made", queues=3)
-    assert {(q.broker_name, q.read_queue_nums, q.perm) for q in admin.topic_route("made").queue_datas} == {
+    assert {(q.broker_name, q.read_queue_nums, q.perm) for q in admin.topics.route("made").queue_datas} == {
         ("broker-a", 3, 6),
         ("broker-b", 3, 6),
     }
-    admin.update_topic("made", perm=4, broker_names=["broker-b"])
-    assert {(q.broker_name, q.perm, q.write_queue_nums) for q in admin.topic_route("made").queue_datas} == {
+    admin.topics.update("made", perm=4, broker_names=["broker-b"])
+    assert {(q.broker_name, q.perm, q.write_queue_nums) for q in admin.topics.route("made").queue_datas} == {
         ("broker-a", 6, 3),
         ("broker-b", 4, 3),
     }
-    admin.update_topic("made", queues=5)
-    assert {(q.perm, q.read_queue_nums, q.write_queue_nums) for q in admin.topic_route("made").queue_datas} == {
+    admin.topics.update("made", queues=5)
+    assert {(q.perm, q.read_queue_nums, q.write_queue_nums) for q in admin.topics.route("made").queue_datas} == {
         (6, 5, 5),
         (4, 5, 5),
     }
-    assert "made" in admin.topics()
-    admin.delete_topic("made")
-    assert "made" not in admin.topics()
+    assert "made" in admin.topics.all()
+    admin.topics.delete("made")
+    assert "made" not in admin.topics.all()
     with pytest.raises(ResponseError, match="No topic route info") as raised:
-        admin.topic_route("made")
+        admin.topics.route("made")
     assert raised.value.code == 17
 
 
 def test_a_topic_is_made_on_one_broker_where_that_is_asked_for(admin: Admin) -> None:
     admin.create_topic("half", queues=2, read_queues=4, broker_names=["broker-b"])
-    (only,) = admin.topic_route("half").queue_datas
+    (only,) = admin.topics.route("half").queue_datas
     assert (only.broker_name, only.read_queue_nums, only.write_queue_nums) == ("broker-b", 4, 2)
     with pytest.raises(ResponseError, match="broker-x"):
         admin.create_topic("half", broker_names=["broker-x"])
@@ -78,7 +79,7 @@ def test_a_topic_is_made_on_one_broker_where_that_is_asked_for(admin: Admin) -> 
 def test_the_stats_of_a_topic_are_those_of_all_its_brokers(admin: Admin, producer: Producer) -> None:
     before = int(time.time() * 1000)
     fill(admin, producer, "stats", "a", "b", queues=2)
-    rows = admin.topic_stats("stats")
+    rows = admin.topics.status("stats")
     assert [(row.broker_name, row.queue_id, row.min_offset, row.max_offset) for row in rows] == [
         ("broker-a", 0, 0, 2),
         ("broker-a", 1, 0, 0),
@@ -91,42 +92,42 @@ def test_the_stats_of_a_topic_are_those_of_all_its_brokers(admin: Admin, produce
 
 
 def test_the_cluster_and_its_brokers_are_told(admin: Admin, cluster: EmbeddedCluster) -> None:
-    rows = admin.brokers()
+    rows = admin.clusters.brokers()
     assert [(row.cluster, row.broker_name, row.broker_id, row.is_master) for row in rows] == [
         ("DefaultCluster", name, 0, True) for name in BROKERS
     ]
     assert [row.address for row in rows] == [broker.address for broker in cluster.brokers]
-    assert admin.broker_config("broker-b")["brokerName"] == "broker-b"
-    assert admin.broker_config(rows[0].address)["brokerName"] == "broker-a"
-    assert admin.broker_runtime_stats("broker-a")["brokerVersionDesc"] == "V4_9_4"
+    assert admin.brokers.config("broker-b")["brokerName"] == "broker-b"
+    assert admin.brokers.config(rows[0].address)["brokerName"] == "broker-a"
+    assert admin.brokers.status("broker-a")["brokerVersionDesc"] == "V4_9_4"
     with pytest.raises(ClientError, match="the name server knows broker-a, broker-b"):
-        admin.broker_config("broker-x")
+        admin.brokers.config("broker-x")
 
 
 def test_only_what_may_be_changed_while_a_broker_runs_is_changed(admin: Admin) -> None:
-    admin.update_broker_config("broker-a", {"transactionCheckMax": 50, "autoCreateSubscriptionGroup": True})
-    assert admin.broker_config("broker-a")["transactionCheckMax"] == "50"
-    assert admin.broker_config("broker-b")["transactionCheckMax"] == "15"
+    admin.brokers.update_config("broker-a", {"transactionCheckMax": 50, "autoCreateSubscriptionGroup": True})
+    assert admin.brokers.config("broker-a")["transactionCheckMax"] == "50"
+    assert admin.brokers.config("broker-b")["transactionCheckMax"] == "15"
     with pytest.raises(ClientError, match="did not take defaultTopicQueueNums"):
-        admin.update_broker_config("broker-a", {"defaultTopicQueueNums": 5})
+        admin.brokers.update_config("broker-a", {"defaultTopicQueueNums": 5})
     with pytest.raises(ArgumentError, match="got storePathRootDir"):
-        admin.update_broker_config("broker-a", {"storePathRootDir": "/elsewhere"})
+        admin.brokers.update_config("broker-a", {"storePathRootDir": "/elsewhere"})
     with pytest.raises(ArgumentError, match="got none"):
-        admin.update_broker_config("broker-a", {})
+        admin.brokers.update_config("broker-a", {})
 
 
 def test_a_group_is_made_changed_and_removed(admin: Admin) -> None:
     admin.create_group("made_group", retry_max_times=3, consume_broadcast_enable=False)
-    made = admin.groups()["made_group"]
+    made = admin.groups.all()["made_group"]
     assert (made.retry_max_times, made.consume_broadcast_enable, made.retry_queue_nums) == (3, False, 1)
-    admin.update_group("made_group", retry_queue_nums=2)
-    changed = admin.groups()["made_group"]
+    admin.groups.update("made_group", retry_queue_nums=2)
+    changed = admin.groups.all()["made_group"]
     assert (changed.retry_max_times, changed.consume_broadcast_enable, changed.retry_queue_nums) == (3, False, 2)
-    assert "TOOLS_CONSUMER" in admin.groups(cluster="DefaultCluster")
-    admin.delete_group("made_group")
-    assert "made_group" not in admin.groups()
+    assert "TOOLS_CONSUMER" in admin.groups.all(cluster="DefaultCluster")
+    admin.groups.delete("made_group")
+    assert "made_group" not in admin.groups.all()
     with pytest.raises(ClientError, match="does not exist") as raised:
-        admin.update_group("made_group", retry_max_times=1)
+        admin.groups.update("made_group", retry_max_times=1)
     assert raised.value.response_code == 26
     with pytest.raises(ArgumentError, match="retry_max_times"):
         admin.create_group("made_group", retries=3)
@@ -137,40 +138,40 @@ def test_the_progress_of_a_group_is_that_on_all_brokers(
 ) -> None:
     fill(admin, producer, "progress", "a", "b", "c")
     with online(cluster.name_server, "p1", "progressing", [wants("progress", "*")]):
-        admin.reset_offset("progressing", queue("progress"), 2, force=True)
-        admin.reset_offset("progressing", queue("progress", broker_name="broker-b"), 0, force=True)
-        stats = admin.consume_stats("progressing")
+        admin.offsets.reset("progressing", queue("progress"), 2, force=True)
+        admin.offsets.reset("progressing", queue("progress", broker_name="broker-b"), 0, force=True)
+        stats = admin.groups.progress("progressing")
         rows = [(row.topic, row.broker_name, row.broker_offset, row.consumer_offset, row.diff) for row in stats]
         assert rows == [("progress", "broker-a", 3, 2, 1), ("progress", "broker-b", 0, 0, 0)]
         assert (stats.diff_total, len(stats), stats[0].queue) == (1, 2, queue("progress"))
         assert stats[0].last_timestamp > 0
         assert stats.of_queue(queue("progress", 7)) is None
-        assert list(admin.consume_stats("progressing", "progress")) == list(stats)
+        assert list(admin.groups.progress("progressing", "progress")) == list(stats)
     with pytest.raises(ResponseError, match="No topic route info"):
-        admin.consume_stats("nobody")
+        admin.groups.progress("nobody")
     with online(cluster.name_server, "p2", "beginners", [wants("progress", "*")]):
         with pytest.raises(ClientError, match="has no offsets") as raised:
-            admin.consume_stats("beginners")
+            admin.groups.progress("beginners")
         assert raised.value.response_code == 206
-        assert admin.consume_stats("beginners", "progress").diff_total == 3
+        assert admin.groups.progress("beginners", "progress").diff_total == 3
 
 
 def test_who_is_connected_is_told_and_what_each_says_of_itself(admin: Admin, cluster: EmbeddedCluster) -> None:
     admin.create_topic("connected", queues=1)
     held = [queue("connected")]
     with online(cluster.name_server, "c1", "connecting", [wants("connected", "A", 7)], held) as client_id:
-        known = admin.consumer_connections("connecting")
+        known = admin.groups.connections("connecting")
         assert known.client_ids == [client_id] == ["10.0.0.1@c1"]
         assert (known.consume_type, known.message_model) == ("CONSUME_PASSIVELY", "CLUSTERING")
         assert known.subscriptions["connected"].sub_string == "A"
         assert known.connections[0].version == 401
-        info = admin.running_info("connecting", client_id)
+        info = admin.groups.running_info("connecting", client_id)
         assert list(info.queues) == held
         assert info.subscriptions["connected"].sub_version == 7
         with pytest.raises(ResponseError, match="not online"):
-            admin.running_info("connecting", "10.0.0.1@other")
+            admin.groups.running_info("connecting", "10.0.0.1@other")
     with pytest.raises(ResponseError, match="not online") as raised:
-        admin.consumer_connections("connecting")
+        admin.groups.connections("connecting")
     assert raised.value.code == 206
 
 
@@ -182,11 +183,13 @@ def test_the_producers_of_a_topic_are_told(admin: Admin, producer: Producer, clu
     instance.start()
     instance.update_route("produced")
     assert instance.send_heartbeats()
-    assert [known.client_id for known in admin.producer_connections("makers", "produced")] == [instance.client_id]
+    assert [known.client_id for known in admin.groups.producer_connections("makers", "produced")] == [
+        instance.client_id
+    ]
     instance.unregister_producer("makers")
     instance.release()
     with pytest.raises(ResponseError, match="not exist"):
-        admin.producer_connections("nobody", "produced")
+        admin.groups.producer_connections("nobody", "produced")
 
 
 def test_a_message_is_found_by_both_ids_by_its_key_and_by_its_place(admin: Admin, producer: Producer) -> None:
@@ -194,11 +197,11 @@ def test_a_message_is_found_by_both_ids_by_its_key_and_by_its_place(admin: Admin
     message = admin.view_message(ids[1])
     assert (message.body, message.queue, message.queue_offset) == (b"b", queue("found"), 1)
     assert admin.view_message(message.msg_id, "found") == message
-    assert admin.query_message_by_unique_key("found", message.msg_id) == message
-    assert admin.query_message("found", "kb") == [message]
-    assert admin.query_message("found", "k") == []
-    assert admin.query_message("found", "kb", end_timestamp=1) == []
-    assert admin.query_message_by_offset(queue("found"), 1) == message
+    assert admin.messages.by_unique_key("found", message.msg_id) == message
+    assert admin.messages.by_key("found", "kb") == [message]
+    assert admin.messages.by_key("found", "k") == []
+    assert admin.messages.by_key("found", "kb", end_timestamp=1) == []
+    assert admin.messages.by_offset(queue("found"), 1) == message
 
 
 def test_a_message_that_is_not_there_is_an_error_that_says_so(admin: Admin, producer: Producer) -> None:
@@ -206,14 +209,14 @@ def test_a_message_that_is_not_there_is_an_error_that_says_so(admin: Admin, prod
     with pytest.raises(UnknownMessageError, match="can not find message by the offset"):
         admin.view_message(found[:-8] + "0FFFFFFF")
     with pytest.raises(UnknownMessageError, match="has the id"):
-        admin.query_message_by_unique_key("absent", "7F0000010000000000000000000000AA")
+        admin.messages.by_unique_key("absent", "7F0000010000000000000000000000AA")
     for offset in (1, 9):
         with pytest.raises(UnknownMessageError, match=f"no message at offset {offset}: OFFSET_OVERFLOW"):
-            admin.query_message_by_offset(queue("absent"), offset)
+            admin.messages.by_offset(queue("absent"), offset)
     with pytest.raises(ResponseError, match="is illegal"):
-        admin.query_message_by_offset(queue("absent", 5), 0)
+        admin.messages.by_offset(queue("absent", 5), 0)
     with pytest.raises(ClientError, match="broker-x"):
-        admin.query_message_by_offset(queue("absent", broker_name="broker-x"), 0)
+        admin.messages.by_offset(queue("absent", broker_name="broker-x"), 0)
     with pytest.raises(ArgumentError, match="32 or 56 hexadecimal digits"):
         admin.view_message("no id")
 
@@ -224,24 +227,24 @@ def test_offsets_are_set_back_and_forth_while_nobody_is_online(
     fill(admin, producer, "reset", "a", "b", "c")
     first, other = queue("reset"), queue("reset", broker_name="broker-b")
     with online(cluster.name_server, "r1", "resetting", [wants("reset", "*")]):
-        admin.reset_offset("resetting", first, 2, force=True)
-        admin.reset_offset("resetting", other, 0, force=True)
+        admin.offsets.reset("resetting", first, 2, force=True)
+        admin.offsets.reset("resetting", other, 0, force=True)
         with pytest.raises(ClientError, match=r"members online.*10\.0\.0\.1@r1"):
-            admin.reset_offset("resetting", first, 1)
-    admin.reset_offset("resetting", first, 1)
-    assert admin.consume_stats("resetting")[0].consumer_offset == 1
-    assert admin.reset_offset_to_end("resetting", "reset") == {first: 3, other: 0}
-    assert admin.consume_stats("resetting").diff_total == 0
-    assert admin.reset_offset_to_begin("resetting", "reset") == {first: 0, other: 0}
-    assert admin.skip_accumulated("resetting", "reset")[first] == 3
+            admin.offsets.reset("resetting", first, 1)
+    admin.offsets.reset("resetting", first, 1)
+    assert admin.groups.progress("resetting")[0].consumer_offset == 1
+    assert admin.offsets.reset_to_end("resetting", "reset") == {first: 3, other: 0}
+    assert admin.groups.progress("resetting").diff_total == 0
+    assert admin.offsets.reset_to_begin("resetting", "reset") == {first: 0, other: 0}
+    assert admin.offsets.reset_to_end("resetting", "reset")[first] == 3
     later = datetime(2100, 1, 1, tzinfo=UTC)
-    assert admin.reset_offset_by_time("resetting", "reset", later)[first] == 2  # as 4.9.4: the last message
-    assert admin.reset_offset_by_time("resetting", "reset", -1, force=False) == {other: 0}  # never forward
-    assert admin.consume_stats("resetting")[0].consumer_offset == 2
+    assert admin.offsets.reset_by_time("resetting", "reset", later)[first] == 2  # as 4.9.4: the last message
+    assert admin.offsets.reset_by_time("resetting", "reset", -1, force=False) == {other: 0}  # never forward
+    assert admin.groups.progress("resetting")[0].consumer_offset == 2
     with pytest.raises(ArgumentError, match="with a zone"):
-        admin.reset_offset_by_time("resetting", "reset", datetime(2100, 1, 1))  # noqa: DTZ001
+        admin.offsets.reset_by_time("resetting", "reset", datetime(2100, 1, 1))  # noqa: DTZ001
     with pytest.raises(ArgumentError, match="0 or more"):
-        admin.reset_offset("resetting", first, -1)
+        admin.offsets.reset("resetting", first, -1)
 
 
 def test_members_that_are_online_are_told_of_a_reset(
@@ -250,33 +253,33 @@ def test_members_that_are_online_are_told_of_a_reset(
     fill(admin, producer, "told", "a", "b")
     with online(cluster.name_server, "t1", "tellers", [wants("told", "*")]):
         for broker_name in BROKERS:
-            admin.reset_offset("tellers", queue("told", broker_name=broker_name), 0, force=True)
-        assert admin.reset_offset_to_end("tellers", "told")[queue("told")] == 2
+            admin.offsets.reset("tellers", queue("told", broker_name=broker_name), 0, force=True)
+        assert admin.offsets.reset_to_end("tellers", "told")[queue("told")] == 2
 
 
 def test_a_group_goes_on_where_another_one_is(admin: Admin, producer: Producer, cluster: EmbeddedCluster) -> None:
     fill(admin, producer, "cloned", "a", "b", "c")
     with online(cluster.name_server, "s1", "original", [wants("cloned", "*")]):
-        admin.reset_offset("original", queue("cloned"), 2, force=True)
-        assert admin.clone_offsets("original", "copy", "cloned")[queue("cloned")] == 2
-    assert admin.consume_stats("copy", "cloned")[0].consumer_offset == 2
+        admin.offsets.reset("original", queue("cloned"), 2, force=True)
+        assert admin.offsets.clone("original", "copy", "cloned")[queue("cloned")] == 2
+    assert admin.groups.progress("copy", "cloned")[0].consumer_offset == 2
 
 
-def test_an_admin_is_started_once_and_shut_down_as_often_as_one_likes(cluster: EmbeddedCluster) -> None:
-    admin = Admin(name_server=cluster.name_server)
-    with pytest.raises(ClientError, match="not started"):
-        admin.topics()
-    with admin:
-        assert admin.topics()
-        with pytest.raises(ClientError, match="was started before"):
-            admin.start()
-    admin.shutdown()
-    with pytest.raises(ClientError, match="shut down"):
-        admin.topics()
+def test_an_admin_is_started_once_and_shut_down_as_often_as_one_likes(cluster: EmbeddedCluster, face: str) -> None:
+    with made(face, cluster.name_server) as admin:
+        with pytest.raises(ClientError, match="not started"):
+            admin.topics.all()
+        with admin:
+            assert admin.topics.all()
+            with pytest.raises(ClientError, match="was started before"):
+                admin.start()
+        admin.shutdown()
+        with pytest.raises(ClientError, match="shut down"):
+            admin.topics.all()
 
 
-def test_without_a_name_server_the_error_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_name_server_the_error_says_what_to_do(monkeypatch: pytest.MonkeyPatch, face: str) -> None:
     monkeypatch.delenv("NAMESRV_ADDR", raising=False)
-    with pytest.raises(ClientError, match="NAMESRV_ADDR") as raised:
-        Admin().start()
+    with made(face) as admin, pytest.raises(ClientError, match="NAMESRV_ADDR") as raised:
+        admin.start()
     assert raised.value.response_code == 10004

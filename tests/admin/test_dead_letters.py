@@ -19,7 +19,7 @@ BROKERS = ("broker-a", "broker-b")
 
 
 @pytest.fixture(scope="module")
-def cluster() -> Iterator[EmbeddedCluster]:
+def cluster(face: str) -> Iterator[EmbeddedCluster]:
     with EmbeddedCluster(brokers=2) as running:
         yield running
 
@@ -39,7 +39,7 @@ def kill(cluster: EmbeddedCluster, admin: Admin, producer: Producer, topic: str,
 def letters(admin: Admin, group: str, **more: Any) -> list[Any]:
     """The dead letters of a group; none where none of its members has come yet."""
     try:
-        return admin.dead_letters(group, **more)
+        return admin.dead_letters.of_group(group, **more)
     except ResponseError as error:
         assert error.code == 17  # noqa: PT017 - what comes sooner or later is waited for
         return []
@@ -50,15 +50,15 @@ def test_dead_letters_are_listed_with_where_they_come_from(
 ) -> None:
     bodies = [str(number) for number in range(70)]  # more than an answer has
     sent = kill(cluster, admin, producer, "given_up", "quitters", *bodies)
-    found = admin.dead_letters("quitters", max_messages=None)
+    found = admin.dead_letters.of_group("quitters", max_messages=None)
     assert sorted(each.body.decode() for each in found) == sorted(bodies)
     assert {each.properties["RETRY_TOPIC"] for each in found} == {"given_up"}
     assert {each.msg_id for each in found} == set(sent)
     assert {each.broker_name for each in found} == set(BROKERS)
-    assert len(admin.dead_letters("quitters")) == 64
+    assert len(admin.dead_letters.of_group("quitters")) == 64
     times = sorted(each.store_timestamp for each in found)
-    assert admin.dead_letters("quitters", begin_timestamp=times[-1] + 1) == []
-    assert admin.dead_letters("quitters", end_timestamp=times[0] - 1) == []
+    assert admin.dead_letters.of_group("quitters", begin_timestamp=times[-1] + 1) == []
+    assert admin.dead_letters.of_group("quitters", end_timestamp=times[0] - 1) == []
 
 
 def test_a_dead_letter_is_consumed_once_more_by_its_group_alone(
@@ -66,17 +66,17 @@ def test_a_dead_letter_is_consumed_once_more_by_its_group_alone(
 ) -> None:
     topic, group = "resent", "forgiving"
     (key,) = kill(cluster, admin, producer, topic, group, "x")
-    (letter,) = admin.dead_letters(group)
+    (letter,) = admin.dead_letters.of_group(group)
     seen = Seen()
     with consumer(cluster, group, seen, topic):
-        sent = admin.resend_dead_letter(letter)
+        sent = admin.dead_letters.resend(letter)
         assert (sent.queue.topic, sent.msg_id) == (f"%RETRY%{group}", key)
         seen.wait(1)
     (message,) = seen.messages
     assert (message.topic, message.body, message.tags, message.keys) == (topic, b"x", "t", "kx")
     assert (message.msg_id, message.reconsume_times, message.flag) == (key, 0, 7)
-    assert sum(row.max_offset for row in admin.topic_stats(topic)) == 1, "no other group gets it"
-    assert admin.dead_letters(group) == [letter], "it stays where it is"
+    assert sum(row.max_offset for row in admin.topics.status(topic)) == 1, "no other group gets it"
+    assert admin.dead_letters.of_group(group) == [letter], "it stays where it is"
 
 
 def test_what_is_given_up_again_is_a_dead_letter_again(
@@ -86,9 +86,9 @@ def test_what_is_given_up_again_is_a_dead_letter_again(
     kill(cluster, admin, producer, topic, group, "x")
     later = ConsumeConcurrentlyStatus.RECONSUME_LATER
     with consumer(cluster, group, Seen(lambda _messages, _context: later), topic, max_reconsume_times=0):
-        admin.resend_dead_letter(admin.dead_letters(group)[0])
-        until(lambda: len(admin.dead_letters(group)) == 2)
-    first, second = admin.dead_letters(group)
+        admin.dead_letters.resend(admin.dead_letters.of_group(group)[0])
+        until(lambda: len(admin.dead_letters.of_group(group)) == 2)
+    first, second = admin.dead_letters.of_group(group)
     assert (second.msg_id, second.reconsume_times, second.body) == (first.msg_id, 1, b"x")
 
 
@@ -96,10 +96,10 @@ def test_a_group_without_dead_letters_has_none_and_one_that_is_not_there_is_an_e
     admin: Admin, producer: Producer
 ) -> None:
     admin.create_group("flawless")
-    assert admin.dead_letters("flawless") == []
+    assert admin.dead_letters.of_group("flawless") == []
     with pytest.raises(ResponseError, match="%DLQ%nobody"):
-        admin.dead_letters("nobody")
+        admin.dead_letters.of_group("nobody")
     admin.create_topic("alive", queues=1)
     message = admin.view_message(producer.send(Message("alive", b"x")).offset_msg_id)
     with pytest.raises(ArgumentError, match=r"expected one of dead_letters, got .* of the topic alive"):
-        admin.resend_dead_letter(message)
+        admin.dead_letters.resend(message)

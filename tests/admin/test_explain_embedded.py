@@ -22,7 +22,7 @@ LEVELS = {"messageDelayLevel": "1s 1h 1s 1h 1s 1s 1s 1s 1s 1s 1s 1s 1s 1s 1s 1s 
 
 
 @pytest.fixture(scope="module")
-def cluster() -> Iterator[EmbeddedCluster]:
+def cluster(face: str) -> Iterator[EmbeddedCluster]:
     with EmbeddedCluster(config=LEVELS) as running:
         yield running
 
@@ -44,7 +44,7 @@ def send_back(cluster: EmbeddedCluster, group: str, message: MessageView, level:
 
 def passed(admin: Admin, group: str, topic: str, offset: int, *numbers: int) -> None:
     for queue in queues_of(topic, *numbers):
-        admin.reset_offset(group, queue, offset, force=True)
+        admin.offsets.reset(group, queue, offset, force=True)
 
 
 def test_the_eight_messages_of_two_members_with_different_tags(
@@ -65,8 +65,8 @@ def test_the_eight_messages_of_two_members_with_different_tags(
         before = [admin.explain(message, group) for message in messages]
         passed(admin, group, topic, 2, 0, 1, 2, 3)
         after = [admin.explain(message, group) for message in messages]
-        tracks = [admin.message_track(message) for message in messages]
-        (conflict,) = admin.subscription_conflicts(group)
+        tracks = [admin.messages.track(message) for message in messages]
+        (conflict,) = admin.groups.subscription_conflicts(group)
 
         assert {each.outcome for each in before} == {Outcome.NOT_CONSUMED_YET}
         assert before[0].sentence == f"not yet consumed: offset 0 of 2, owner {one}: 2 behind"
@@ -104,7 +104,7 @@ def test_messages_of_the_tag_that_the_broker_does_not_keep_are_filtered_and_lost
             "(set by member 10.0.0.1@C2 at 20"
         )
         assert told.sentence.endswith("though 10.0.0.1@C1 subscribed to it: nobody processed it")
-        assert admin.message_track(wanted)[0].track_type is TrackType.CONSUMED_BUT_FILTERED
+        assert admin.messages.track(wanted)[0].track_type is TrackType.CONSUMED_BUT_FILTERED
         assert admin.explain(unwanted, group).outcome is Outcome.FILTERED
 
 
@@ -146,7 +146,7 @@ def test_a_retry_that_is_due_waits_in_the_topic_of_retries_until_it_is_passed(
         until(lambda: "waits in" in admin.explain(message, group).sentence)
         told = admin.explain(message, group)
         assert told.sentence == f"in retry, first time, waits in {retry} queue 0 offset 0: the group is at 0"
-        as_consumed = admin.query_message_by_offset(MessageQueue(retry, "broker-a", 0), 0).seen_as(topic)
+        as_consumed = admin.messages.by_offset(MessageQueue(retry, "broker-a", 0), 0).seen_as(topic)
         assert (as_consumed.topic, as_consumed.reconsume_times) == (topic, 1)
         assert admin.explain(as_consumed, group) == told
         passed(admin, group, retry, 1, 0)
@@ -170,7 +170,7 @@ def test_what_is_not_known_is_said_where_nobody_is_online(
         "passed by the offset: whether anybody processed it is not known, as nobody of the group gone is online, and "
         "with it goes its subscription"
     )
-    assert [(track.track_type, track.description) for track in admin.message_track(message)] == [
+    assert [(track.track_type, track.description) for track in admin.messages.track(message)] == [
         (TrackType.NOT_ONLINE, "CODE:206 DESC:the consumer group[gone] not online")
     ]
 
@@ -192,7 +192,7 @@ def test_the_queues_of_pull_consumers_are_worked_out(
         told = admin.explain(message, group)
         assert told.outcome is Outcome.CONSUMED
         assert told.sentences[-1].startswith("10.0.0.1@L2 does not tell which queues it has")
-        assert admin.message_track(message)[0].track_type is TrackType.PULL
+        assert admin.messages.track(message)[0].track_type is TrackType.PULL
 
 
 def test_a_broadcasting_group_is_told_to_have_offsets_of_its_own(
@@ -203,7 +203,7 @@ def test_a_broadcasting_group_is_told_to_have_offsets_of_its_own(
     with online(cluster.name_server, "B1", group, [wants(topic, "*")], message_model="BROADCASTING"):
         message = admin.view_message(producer.send(Message(topic, b"x"), queue_of(topic, 0)).offset_msg_id)
         assert admin.explain(message, group).outcome is Outcome.BROADCASTING
-        (track,) = admin.message_track(message)
+        (track,) = admin.messages.track(message)
         assert track.track_type is TrackType.NOT_ONLINE  # as 4.9.4: a broadcasting group has no offsets
         assert track.description is not None
         assert track.description.startswith("CODE:206 DESC:Not found the consumer group consume stats")
@@ -238,7 +238,7 @@ def test_queues_groups_and_all_groups_of_a_message_are_explained(
             "10.0.0.1@S1 never gets messages with TagA: the broker filters them",
         )
 
-        (conflict,) = admin.subscription_conflicts("standing_1")
+        (conflict,) = admin.groups.subscription_conflicts("standing_1")
         wanted = "10.0.0.1@S1 wants TagA, 10.0.0.1@S2 wants TagB"
         assert str(conflict) == f"members of group standing_1 subscribe differently to {topic}: {wanted}"
         told = admin.explain("standing_1")
@@ -263,8 +263,8 @@ def test_a_queue_is_explained_by_its_own_broker() -> None:
         stack.enter_context(online(cluster.name_server, "M2", group, [wants(topic, "TagA")], [b]))
         for queue, offset in ((a, 1), (b, 0)):
             producer.send(Message(topic, b"x", "TagA"), queue)
-            admin.reset_offset(group, queue, offset, force=True)
-        told = [admin.explain(admin.query_message_by_offset(queue, 0), group) for queue in (a, b)]
+            admin.offsets.reset(group, queue, offset, force=True)
+        told = [admin.explain(admin.messages.by_offset(queue, 0), group) for queue in (a, b)]
         assert [each.outcome for each in told] == [Outcome.CONSUMED, Outcome.NOT_CONSUMED_YET]
         assert told[1].sentence == "not yet consumed: offset 0 of 1, owner 10.0.0.1@M2: 1 behind"
         whole = admin.explain(group)

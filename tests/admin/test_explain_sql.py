@@ -22,7 +22,7 @@ from .members import is_settled, online
 
 
 @pytest.fixture(scope="module")
-def cluster() -> Iterator[EmbeddedCluster]:
+def cluster(face: str) -> Iterator[EmbeddedCluster]:
     with EmbeddedCluster(config={"enablePropertyFilter": "true"}) as running:
         yield running
 
@@ -83,7 +83,7 @@ def test_a_member_with_another_expression_loses_what_only_it_wants(cluster: Embe
         stack.enter_context(online(cluster.name_server, "C2", group, two))
         told = admin.explain(small, group)
         assert told.sentences[1] == "will be passed by the broker's filter SQL92 amount < 5 (amount is '2')"
-        admin.reset_offset(group, queue, 2, force=True)
+        admin.offsets.reset(group, queue, 2, force=True)
         told = admin.explain(big, group)
         assert told.outcome is Outcome.LOST
         assert told.sentence.endswith(
@@ -106,7 +106,7 @@ def test_a_broker_that_cannot_judge_is_told_by_its_remark(config: dict[str, str]
         admin.create_topic(topic, queues=1)
         (message,) = sent(cluster, admin, topic, "5")
         with online(cluster.name_server, "C1", group, [by_sql(topic, expression)], [queue]):
-            admin.reset_offset(group, queue, 1, force=True)
+            admin.offsets.reset(group, queue, 1, force=True)
             told = admin.explain(message, group)
     assert told.outcome is Outcome.UNKNOWN
     assert f"the broker does not say what SQL92 {expression} is of it: " in told.sentence

@@ -25,8 +25,8 @@ from rmqfast.admin import (
     SqlAnswer,
 )
 from rmqfast.admin.delivery import passes_broker, passes_member
+from rmqfast.admin.facts import names_in
 from rmqfast.admin.outcome import verdict_of
-from rmqfast.admin.sql_answer import names_in
 from rmqfast.admin.standing import group_sentences, queue_sentences
 from rmqfast.client.trace import TraceType, TraceView
 from rmqfast.message import MessageQueue

@@ -65,7 +65,7 @@ def printed_track(cluster: Cluster, mqadmin: MqAdmin, message: Any) -> str:
 
 def track_of(admin: Admin, message: Any, group: str) -> MessageTrack:
     """The track of a group; 5.3.3 lists the topic's name among the groups, too."""
-    (track,) = [track for track in admin.message_track(message) if track.group == group]
+    (track,) = [track for track in admin.messages.track(message) if track.group == group]
     return track
 
 
@@ -94,16 +94,16 @@ def test_topics_queues_and_brokers_are_those_that_mqadmin_prints(
     admin.create_topic("real_topic", queues=3)
     sent = [producer.send(Message("real_topic", b"x", tags="t", keys="k1")) for _ in range(5)]
     lines = [line.split() for line in mqadmin(["topicList"]).splitlines()]  # 5.x logs there, too
-    assert sorted({words[0] for words in lines if len(words) == 1}) == admin.topics()
+    assert sorted({words[0] for words in lines if len(words) == 1}) == admin.topics.all()
     printed = table(mqadmin(["topicStatus", "-t", "real_topic"]), "broker-a")
     rows = [
         [row.broker_name, *map(str, (row.queue_id, row.min_offset, row.max_offset))]
-        for row in admin.topic_stats("real_topic")
+        for row in admin.topics.status("real_topic")
     ]
     assert [words[:4] for words in printed] == rows
-    (broker,) = admin.brokers()
+    (broker,) = admin.clusters.brokers()
     (words,) = table(mqadmin(["clusterList"]), "DefaultCluster")
-    stats = admin.broker_runtime_stats("broker-a")
+    stats = admin.brokers.status("broker-a")
     assert words[:5] == [broker.cluster, broker.broker_name, "0", broker.address, stats["brokerVersionDesc"]]
     config = dict(
         line.split("=", 1) if "  =  " not in line else line.split("  =  ", 1)
@@ -111,34 +111,37 @@ def test_topics_queues_and_brokers_are_those_that_mqadmin_prints(
         if "=" in line and not line.startswith("=")
     )
     printed_config = {key.strip(): value.strip() for key, value in config.items()}
-    ours = {key: value.strip() for key, value in admin.broker_config("broker-a").items()}
+    ours = {key: value.strip() for key, value in admin.brokers.config("broker-a").items()}
     assert {key: value for key, value in ours.items() if printed_config.get(key) != value} == {}
     by_key = mqadmin(["queryMsgByKey", "-t", "real_topic", "-k", "k1"])
-    found = admin.query_message("real_topic", "k1")
+    found = admin.messages.by_key("real_topic", "k1")
     assert len(found) == 5
     assert all(message.msg_id in by_key for message in found)
     assert {message.msg_id for message in found} == {each.msg_id for each in sent}
     message = admin.view_message(sent[0].offset_msg_id)
     assert admin.view_message(message.msg_id, "real_topic") == message
-    assert admin.query_message_by_offset(message.queue, message.queue_offset) == message
-    admin.update_topic("real_topic", queues=4)
-    assert [row.queue_id for row in admin.topic_stats("real_topic")] == [0, 1, 2, 3]
+    assert admin.messages.by_offset(message.queue, message.queue_offset) == message
+    admin.topics.update("real_topic", queues=4)
+    assert [row.queue_id for row in admin.topics.status("real_topic")] == [0, 1, 2, 3]
 
 
 def test_groups_are_made_changed_and_removed(cluster: Cluster, admin: Admin) -> None:
     admin.create_group("real_group", retry_max_times=3)
-    until(lambda: admin.groups()["real_group"].retry_max_times == 3)
-    admin.update_group("real_group", retry_queue_nums=2)
-    assert (admin.groups()["real_group"].retry_max_times, admin.groups()["real_group"].retry_queue_nums) == (3, 2)
+    until(lambda: admin.groups.all()["real_group"].retry_max_times == 3)
+    admin.groups.update("real_group", retry_queue_nums=2)
+    assert (admin.groups.all()["real_group"].retry_max_times, admin.groups.all()["real_group"].retry_queue_nums) == (
+        3,
+        2,
+    )
     if version_of(cluster).startswith("5"):  # a broker of 5.3.3 without timer wheel fails behind the removal of a topic
         with pytest.raises(ResponseError, match="getTimerMetrics"):
-            admin.delete_group("real_group")
+            admin.groups.delete("real_group")
     else:
-        admin.delete_group("real_group")
+        admin.groups.delete("real_group")
     if version_of(cluster) == "5.5.0":  # it looks whether what is gone was a lite group, and so makes it anew
-        assert admin.groups()["real_group"].retry_max_times == 16
+        assert admin.groups.all()["real_group"].retry_max_times == 16
     else:
-        assert "real_group" not in admin.groups()
+        assert "real_group" not in admin.groups.all()
 
 
 def test_progress_and_resets_are_those_that_mqadmin_prints(
@@ -151,30 +154,30 @@ def test_progress_and_resets_are_those_that_mqadmin_prints(
     for number in range(6):
         producer.send(Message(topic, b"%d" % number), queues[number % 2])
     with online(cluster.name_server, "m1", group, [wants(topic, "*"), wants(f"%RETRY%{group}", "*")]) as client_id:
-        admin.reset_offset(group, queues[0], 2, force=True)
-        admin.reset_offset(group, queues[1], 1, force=True)
-        until(lambda: f"%RETRY%{group}" in admin.topics())
+        admin.offsets.reset(group, queues[0], 2, force=True)
+        admin.offsets.reset(group, queues[1], 1, force=True)
+        until(lambda: f"%RETRY%{group}" in admin.topics.all())
         printed = table(mqadmin(["consumerProgress", "-g", group]), topic)
-        rows = [row for row in admin.consume_stats(group) if row.topic == topic]
+        rows = [row for row in admin.groups.progress(group) if row.topic == topic]
         assert [words[1:5] for words in printed] == [
             [row.broker_name, *map(str, (row.queue_id, row.broker_offset, row.consumer_offset))] for row in rows
         ]
         assert [(row.broker_offset, row.consumer_offset) for row in rows] == [(3, 2), (3, 1)]
-        known = admin.consumer_connections(group)
+        known = admin.groups.connections(group)
         printed_text = mqadmin(["consumerConnection", "-g", group])
         assert known.client_ids == [client_id]
         assert client_id in printed_text
         assert f"ConsumeType: {known.consume_type}" in printed_text
-        assert admin.running_info(group, client_id).subscriptions[topic].sub_string == "*"
-        assert admin.reset_offset_to_begin(group, topic) == {queues[0]: 0, queues[1]: 0}
+        assert admin.groups.running_info(group, client_id).subscriptions[topic].sub_string == "*"
+        assert admin.offsets.reset_to_begin(group, topic) == {queues[0]: 0, queues[1]: 0}
     until(lambda: not online_members(admin, group))
-    assert admin.reset_offset_to_end(group, topic) == {queues[0]: 3, queues[1]: 3}
-    assert admin.consume_stats(group, topic).diff_total == 0
+    assert admin.offsets.reset_to_end(group, topic) == {queues[0]: 3, queues[1]: 3}
+    assert admin.groups.progress(group, topic).diff_total == 0
     mqadmin(["resetOffsetByTime", "-g", group, "-t", topic, "-s", "0"])
-    assert [row.consumer_offset for row in admin.consume_stats(group, topic)] == [0, 0]
-    assert admin.skip_accumulated(group, topic) == {queues[0]: 3, queues[1]: 3}
+    assert [row.consumer_offset for row in admin.groups.progress(group, topic)] == [0, 0]
+    assert admin.offsets.reset_to_end(group, topic) == {queues[0]: 3, queues[1]: 3}
     admin.create_group("real_copy")
-    assert admin.clone_offsets(group, "real_copy", topic) == {queues[0]: 3, queues[1]: 3}
+    assert admin.offsets.clone(group, "real_copy", topic) == {queues[0]: 3, queues[1]: 3}
 
 
 def test_the_eight_messages_of_article_004_with_javas_consumers(
@@ -195,11 +198,11 @@ def test_the_eight_messages_of_article_004_with_javas_consumers(
             told = [admin.explain(queue, group) for queue in queues]
             return [part.queue.owner for part in told if part.queue is not None]
 
-        until(lambda: len(online_members(admin, group)) == 2 if f"%RETRY%{group}" in admin.topics() else False)
+        until(lambda: len(online_members(admin, group)) == 2 if f"%RETRY%{group}" in admin.topics.all() else False)
         until(lambda: len({owner for owner in owners() if owner}) == 2 and None not in owners())
         until(lambda: is_newest_kept(admin, group, topic))
-        (conflict,) = admin.subscription_conflicts(group)
-        kept = admin.consumer_connections(group).subscriptions[topic].sub_string
+        (conflict,) = admin.groups.subscription_conflicts(group)
+        kept = admin.groups.connections(group).subscriptions[topic].sub_string
         assert sorted(conflict.expressions.values()) == ["TagA", "TagB"]
         held = owners()
         other = next(name for name, expression in conflict.expressions.items() if expression != kept)
@@ -209,7 +212,7 @@ def test_the_eight_messages_of_article_004_with_javas_consumers(
         assert {each.client_id: each.differs for each in own} == {name: name == other for name in conflict.expressions}
         sent = [producer.send(Message(topic, b"B%d" % n, tags=kept), queue) for n, queue in enumerate(queues * 2)]
         messages = [admin.view_message(each.offset_msg_id) for each in sent]
-        until(lambda: admin.consume_stats(group, topic).diff_total == 0)
+        until(lambda: admin.groups.progress(group, topic).diff_total == 0)
         told = [admin.explain(message, group) for message in messages]
 
         lost = {m.body for m, each in zip(messages, told, strict=True) if each.outcome is Outcome.LOST}
@@ -253,7 +256,7 @@ def test_a_message_that_javas_consumer_sends_back_is_in_retry_and_then_dead(
     with ExitStack() as stack:
         words = ("--topic", topic, "--group", group, "--fail", "later", "--max-reconsume", 1)
         java_consumer(cluster, stack, tmp_path / "log", *words)
-        until(lambda: f"%RETRY%{group}" in admin.topics())
+        until(lambda: f"%RETRY%{group}" in admin.topics.all())
         message = admin.view_message(producer.send(Message(topic, b"x")).offset_msg_id)
 
         def is_dead() -> bool:
@@ -275,14 +278,14 @@ def test_a_dead_letter_of_javas_consumer_is_consumed_once_more(
     words = ("--topic", topic, "--group", group)
     with ExitStack() as stack:
         java_consumer(cluster, stack, tmp_path / "log", *words, "--fail", "later", "--max-reconsume", 1)
-        until(lambda: online_members(admin, group) if f"%RETRY%{group}" in admin.topics() else False)
+        until(lambda: online_members(admin, group) if f"%RETRY%{group}" in admin.topics.all() else False)
         sent = producer.send(Message(topic, b"x", tags="t", keys="k"))
-        until(lambda: f"%DLQ%{group}" in admin.topics() and admin.dead_letters(group))
-    (letter,) = admin.dead_letters(group)
+        until(lambda: f"%DLQ%{group}" in admin.topics.all() and admin.dead_letters.of_group(group))
+    (letter,) = admin.dead_letters.of_group(group)
     assert (letter.msg_id, letter.body, letter.properties["RETRY_TOPIC"]) == (sent.msg_id, b"x", topic)
     with ExitStack() as stack:
         got = java_consumer(cluster, stack, tmp_path / "again", *words)
-        assert admin.resend_dead_letter(letter).queue.topic == f"%RETRY%{group}"
+        assert admin.dead_letters.resend(letter).queue.topic == f"%RETRY%{group}"
         until(lambda: got)
     assert [(line["msgId"], line["topic"], line["tags"]) for line in got] == [(sent.msg_id, topic, "t")]
 
@@ -303,22 +306,22 @@ def test_what_is_skipped_copied_and_configured_is_what_mqadmin_does(
         return mqadmin(["producerConnection", "-g", "real_admin", "-t", topic])
 
     until(lambda: "not exist" not in printed_producers())
-    (known,) = admin.producer_connections("real_admin", topic)
+    (known,) = admin.groups.producer_connections("real_admin", topic)
     printed = printed_producers()
     assert known.client_id in printed
     assert known.client_addr in printed
-    for skip in (lambda: admin.skip_accumulated(group, topic), lambda: mqadmin_skip(mqadmin, group, topic)):
-        admin.reset_offset(group, queue, 1)
+    for skip in (lambda: admin.offsets.reset_to_end(group, topic), lambda: mqadmin_skip(mqadmin, group, topic)):
+        admin.offsets.reset(group, queue, 1)
         skip()
-        assert admin.consume_stats(group, topic)[0].consumer_offset == 3
+        assert admin.groups.progress(group, topic)[0].consumer_offset == 3
     with online(cluster.name_server, "s1", group, [wants(topic, "*"), wants(f"%RETRY%{group}", "*")]):
-        until(lambda: f"%RETRY%{group}" in admin.topics())
+        until(lambda: f"%RETRY%{group}" in admin.topics.all())
         mqadmin(["cloneGroupOffset", "-s", group, "-d", "real_twin", "-t", topic, "-o", "true"])
-    theirs = admin.consume_stats("real_twin", topic)[0].consumer_offset
-    assert admin.clone_offsets(group, "real_twin", topic) == {queue: theirs}
+    theirs = admin.groups.progress("real_twin", topic)[0].consumer_offset
+    assert admin.offsets.clone(group, "real_twin", topic) == {queue: theirs}
     mqadmin(["updateBrokerConfig", "-b", cluster.broker, "-k", "transactionCheckMax", "-v", "16"])
-    assert admin.broker_config("broker-a")["transactionCheckMax"] == "16"
-    admin.update_broker_config("broker-a", {"transactionCheckMax": 15})
+    assert admin.brokers.config("broker-a")["transactionCheckMax"] == "16"
+    admin.brokers.update_config("broker-a", {"transactionCheckMax": 15})
     assert re.search(r"transactionCheckMax\s*=\s*15\b", mqadmin(["getBrokerConfig", "-b", cluster.broker]))
 
 
@@ -334,13 +337,14 @@ def test_a_broadcasting_group_has_a_type_of_its_own_with_5(
     wanted = [wants(topic, "*")]
     with online(cluster.name_server, "b1", group, wanted, message_model="BROADCASTING"):
         message = admin.view_message(producer.send(Message(topic, b"x")).offset_msg_id)
-        until(lambda: f"%RETRY%{group}" in admin.topics())
-        assert admin.topic_groups(topic) == [group]
+        until(lambda: f"%RETRY%{group}" in admin.topics.all())
+        assert admin.groups.of_topic(topic) == [group]
         printed = printed_track(cluster, mqadmin, message)
         if version_of(cluster) == "5.3.3":  # it lists the topic's name in place of a group without offsets
             assert f"consumerGroup={topic}, trackType=UNKNOWN" in printed, printed
-            assert [track.group for track in admin.message_track(message)] == [topic]
-            assert admin._track(message, group).track_type is TrackType.CONSUME_BROADCASTING  # noqa: SLF001 - of 5.x, mqadmin names the topic in place of the group
+            assert [track.group for track in admin.messages.track(message)] == [topic]
+            (track,) = admin.messages.track(message, group)  # mqadmin names the topic in place of the group
+            assert track.track_type is TrackType.CONSUME_BROADCASTING
         else:
             track = track_of(admin, message, group)
             is_5 = version_of(cluster).startswith("5")
@@ -362,7 +366,7 @@ def test_what_an_expression_is_of_a_message_is_what_the_brokers_filter_says(
     wanted = SubscriptionData(topic=topic, sub_string="amount > 3", expression_type="SQL92", sub_version=1)
     with online(cluster.name_server, "S1", group, [wanted], [queue]):
         told = [admin.explain(message, group) for message in messages]
-        admin.reset_offset(group, queue, len(messages), force=True)
+        admin.offsets.reset(group, queue, len(messages), force=True)
         until(lambda: admin.explain(queue, group).sentence.startswith(f"offset {len(messages)} of"))
         after = [admin.explain(message, group).outcome for message in messages]
     assert told[0].sentences[1] == "will be passed by the broker's filter SQL92 amount > 3 (amount is '5')"

@@ -145,7 +145,7 @@ def test_listeners_of_queues_are_told_on_the_loop(rmqfast_cluster: EmbeddedClust
             await consumer.subscribe("told", MessageSelector.by_tag("t0"))
             await until_async(lambda: ("told", 2, here) in told)
             async with aio.Admin(name_server=rmqfast_cluster.name_server) as admin:
-                await admin.update_topic("told", queues=4)
+                await admin.topics.update("told", queues=4)
             await until_async(lambda: ("changed told", 4, here) in told)
 
     run(main())

@@ -54,7 +54,7 @@ CALLS: dict[str, Callable[[Any], Coroutine[Any, Any, Any]]] = {
     "PullConsumer": lambda client: client.fetch_subscribe_message_queues("asks"),
     "LitePullConsumer": lambda client: client.poll(0.0),
     "PushConsumer": lambda client: client.resume(),
-    "Admin": lambda client: client.topics(),
+    "Admin": lambda client: client.topics.all(),
 }
 
 

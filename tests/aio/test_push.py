@@ -75,7 +75,7 @@ def test_an_async_listener_runs_on_the_loop_many_calls_at_a_time(
             assert "@" in one.client_id
         assert sorted(seen) == sorted(bodies)
         async with aio.Admin(name_server=cluster.name_server) as admin:
-            assert {row.consumer_offset for row in await admin.consume_stats("g-many", "many")} == {10}
+            assert {row.consumer_offset for row in await admin.groups.progress("g-many", "many")} == {10}
 
     bodies = [b"%d" % number for number in range(20)]
     send(producer, "many", bodies, queues=2)

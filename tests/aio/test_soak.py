@@ -151,10 +151,10 @@ def test_what_was_sent_is_seen_by_all_groups(cluster: Cluster) -> None:
             assert not twice, "one member that has all queues is given each message once"
             assert bank.asked >= 25
             assert sender.given_up, "some sends were given up"
-            stats = {row.queue_id: row.max_offset for row in await admin.topic_stats("soaked")}
+            stats = {row.queue_id: row.max_offset for row in await admin.topics.status("soaked")}
 
             async def is_noted() -> bool:
-                rows = await admin.consume_stats("pushed", "soaked")
+                rows = await admin.groups.progress("pushed", "soaked")
                 return {row.queue_id: row.consumer_offset for row in rows} == stats
 
             await comes_true(is_noted)

@@ -12,10 +12,10 @@ from rmqfast import aio
 from rmqfast.client.consumer import OffsetStore
 from rmqfast.client.instance import ClientConfig, ConsumerInner, ProducerInner
 
-NAMES = ["Admin", "LitePullConsumer", "Producer", "PullConsumer", "PushConsumer", "TransactionProducer"]
+NAMES = ["LitePullConsumer", "Producer", "PullConsumer", "PushConsumer", "TransactionProducer"]
 
 
-def public(kind: type[Any]) -> set[str]:
+def public(kind: Any) -> set[str]:
     return {name for name in dir(kind) if not name.startswith("_")}
 
 
@@ -50,15 +50,15 @@ def parameters(function: Any) -> list[tuple[str, Any, Any]]:
 
 def test_the_package_has_a_twin_of_each_client() -> None:
     clients = {name for name in rmqfast.__all__ if hasattr(getattr(rmqfast, name), "shutdown")}
-    assert clients == set(NAMES) <= set(aio.__all__)
+    assert clients == {"Admin", *NAMES} <= set(aio.__all__)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ["Admin", *NAMES])
 def test_a_twin_is_made_from_the_same(name: str) -> None:
     assert parameters(getattr(aio, name)) == parameters(getattr(rmqfast, name))
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ["Admin", *NAMES])
 def test_the_blocking_twin_is_given_what_a_client_is(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     blocking, seen = getattr(rmqfast, name), list[dict[str, Any]]()
     make, known = blocking.__init__, inspect.signature(blocking).parameters
@@ -103,3 +103,23 @@ def test_offset_stores_are_twins_too() -> None:
     assert public(aio.OffsetStore) == public(OffsetStore)
     for member in public(OffsetStore):
         assert parameters(getattr(aio.OffsetStore, member)) == parameters(getattr(OffsetStore, member))
+
+
+def methods(admin: Any) -> dict[str, Any]:
+    """What an `Admin` can do, by subject and name."""
+    members = {name: getattr(admin, name) for name in public(admin)}
+    subjects = {name: each for name, each in members.items() if not callable(each)}
+    own = {name: each for name, each in members.items() if callable(each)}
+    return own | {
+        f"{name}.{member}": getattr(each, member) for name, each in subjects.items() for member in public(each)
+    }
+
+
+def test_an_admin_has_the_subjects_of_its_twin_with_the_same_methods() -> None:
+    theirs, ours = methods(rmqfast.Admin()), methods(aio.Admin())
+    assert theirs.keys() == ours.keys()
+    assert {"topics.create", "explain", "create_topic", "view_message"} <= ours.keys()
+    for name, method in ours.items():
+        assert inspect.iscoroutinefunction(method), f"{name} is not awaited"
+        assert [each[0] for each in parameters(method)] == [each[0] for each in parameters(theirs[name])]
+        assert method.__doc__

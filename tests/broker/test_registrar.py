@@ -19,4 +19,4 @@ def test_name_servers_know_all_topics_that_were_made_at_the_same_time() -> None:
             list(threads.map(admin.create_topic, names))
             for name_server in cluster.name_server.split(";"):
                 with Admin(name_server=name_server, instance_name=f"{name_server}-{turn}") as one:
-                    assert set(names) <= set(one.topics()), turn
+                    assert set(names) <= set(one.topics.all()), turn

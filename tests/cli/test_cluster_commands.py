@@ -114,7 +114,7 @@ def test_messages_are_consumed_and_the_group_goes_on_behind_those_that_were_prin
     assert told(cluster, *words, "--max", "1") == [{"queue_offset": 2, "body": "Yw=="}]
     assert told(cluster, *words, "--idle", "0.1") == []
     with Admin(name_server=cluster.name_server) as admin:
-        assert admin.consume_stats("cli_eaters", topic)[0].consumer_offset == 3
+        assert admin.groups.progress("cli_eaters", topic)[0].consumer_offset == 3
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -134,7 +134,7 @@ def test_who_ends_the_command_has_the_group_go_on_behind_what_was_printed(
         _, said = process.communicate()
     assert (said, process.returncode) == ("", 0)
     with Admin(name_server=cluster.name_server) as admin:
-        (queue,) = admin.consume_stats(group, topic)
+        (queue,) = admin.groups.progress(group, topic)
     assert queue.consumer_offset in (1, 2), "the signal may come between the line and the note of it"
 
 
@@ -159,7 +159,7 @@ def test_a_group_is_listed_shown_set_back_and_explained(cluster: EmbeddedCluster
         online(cluster.name_server, "C2", group, [wants(topic, "TagB", 2)]) as second,
         Admin(name_server=cluster.name_server) as admin,
     ):
-        admin.reset_offset(group, queue, 2, force=True)
+        admin.offsets.reset(group, queue, 2, force=True)
         (row,) = [row for row in told(cluster, "group", "list") if row["group"] == group]
         assert (row["members"], row["consume_type"], row["diff_total"]) == (2, "CONSUME_PASSIVELY", 1)
         shown = told(cluster, "group", "show", group, code=1)  # its members subscribe differently
@@ -236,7 +236,7 @@ def test_a_group_skips_what_it_is_behind_with_and_another_one_goes_on_where_it_i
     done(cluster, "topic", "create", topic, "--queues", "1")
     told(cluster, "produce", topic, "a", "b", "c")
     with Admin(name_server=cluster.name_server) as admin:
-        admin.reset_offset(group, MessageQueue(topic, "broker-a", 0), 1)
+        admin.offsets.reset(group, MessageQueue(topic, "broker-a", 0), 1)
     said = done(cluster, "group", "skip", group, topic, code=1)
     assert f"nothing was changed: {group} is 2 messages behind in {topic}; --yes leaves them out" in said
     expected = {"topic": topic, "broker_name": "broker-a", "queue_id": 0, "consumer_offset": 3}
@@ -245,7 +245,7 @@ def test_a_group_skips_what_it_is_behind_with_and_another_one_goes_on_where_it_i
     assert f"--yes sets cli_clone to the offsets of {group} in 1 queues of {topic}" in said
     assert told(cluster, "group", "clone", group, "cli_clone", topic, "--yes") == [expected]
     with Admin(name_server=cluster.name_server) as admin:
-        assert admin.consume_stats("cli_clone", topic).diff_total == 0
+        assert admin.groups.progress("cli_clone", topic).diff_total == 0
 
 
 def test_dead_letters_are_listed_and_resent(cluster: EmbeddedCluster) -> None:
@@ -300,11 +300,11 @@ def test_the_configuration_of_a_broker_is_changed(cluster: EmbeddedCluster) -> N
 def test_a_group_is_made_and_removed(cluster: EmbeddedCluster) -> None:
     done(cluster, "group", "create", "cli_made_group", "--retry-max-times", "2")
     with Admin(name_server=cluster.name_server) as admin:
-        assert admin.groups()["cli_made_group"].retry_max_times == 2
+        assert admin.groups.all()["cli_made_group"].retry_max_times == 2
         done(cluster, "group", "delete", "cli_made_group", code=1)
-        assert "cli_made_group" in admin.groups()
+        assert "cli_made_group" in admin.groups.all()
         done(cluster, "group", "delete", "cli_made_group", "--yes")
-        assert "cli_made_group" not in admin.groups()
+        assert "cli_made_group" not in admin.groups.all()
 
 
 def test_the_brokers_of_a_cluster_are_shown(cluster: EmbeddedCluster) -> None:

@@ -87,11 +87,11 @@ def test_a_script_prints_the_same_on_rocketmq(cluster: Cluster, script: str, req
 def with_nothing_in_memory(cluster: Cluster, script: str, *words: object) -> str:
     """What it prints where the broker takes nothing to be in memory."""
     with Admin(name_server=cluster.name_server, timeout=20) as admin:
-        admin.update_broker_config("broker-a", {"accessMessageInMemoryMaxRatio": 0})
+        admin.brokers.update_config("broker-a", {"accessMessageInMemoryMaxRatio": 0})
         try:
             return output_of(script, *words)
         finally:
-            admin.update_broker_config("broker-a", {"accessMessageInMemoryMaxRatio": 40})
+            admin.brokers.update_config("broker-a", {"accessMessageInMemoryMaxRatio": 40})
 
 
 def test_masks_leave_what_an_example_shows() -> None:

@@ -142,6 +142,6 @@ def test_what_a_real_5_keeps_in_rocksdb_is_told_and_had_from_the_broker(
             assert store.consumer_offsets() == {}
         else:
             with Admin(name_server=broker.name_server) as admin:
-                assert "T" in admin.topics()
+                assert "T" in admin.topics.all()
             with pytest.raises(UnsupportedStoreError):
                 store.topic_configs()

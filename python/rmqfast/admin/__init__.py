@@ -11,10 +11,10 @@ from rmqfast.admin.facts import (
     MemberFacts,
     MessageFacts,
     QueueFacts,
+    SqlAnswer,
     SubscriptionFacts,
 )
 from rmqfast.admin.message_track import MessageTrack, TrackType
-from rmqfast.admin.sql_answer import SqlAnswer
 from rmqfast.admin.topics import TopicOffset
 from rmqfast.client.consumer.subscription_conflicts import SubscriptionConflict
 from rmqfast.client.trace import TraceType, TraceView

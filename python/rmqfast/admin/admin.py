@@ -1,4 +1,4 @@
-"""Administration of a cluster.
+"""`Admin`: a cluster's administration, an object for each subject.
 
 Source: `DefaultMQAdminExt`.
 """
@@ -10,16 +10,22 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self
 
-from rmqfast.admin.asking import TIMEOUT
+from rmqfast.admin.admin_client import TIMEOUT, AdminClient
+from rmqfast.admin.clusters import Brokers, Clusters
 from rmqfast.admin.dead_letters import DeadLetters
-from rmqfast.admin.explain import Explanations
-from rmqfast.client.instance import ClientConfig, ClientInstance
+from rmqfast.admin.explain import Explainer
+from rmqfast.admin.groups import Groups
+from rmqfast.admin.messages import Messages
+from rmqfast.admin.offsets import Offsets
+from rmqfast.admin.topics import Topics
+from rmqfast.client.instance import ClientConfig
 from rmqfast.client.instance.config import DEFAULT_INSTANCE_NAME
-from rmqfast.errors import ClientError
 
 
-class Admin(Explanations, DeadLetters):
+class Admin:
     """Looks into a cluster, and changes it; threads may share it.
+
+    Each subject has its methods: `admin.topics.status("orders")`. What everybody uses has a short spelling, too.
 
     Names of topics and groups are those that brokers have: no namespace is put before them.
 
@@ -31,6 +37,19 @@ class Admin(Explanations, DeadLetters):
         timeout: How long answers are waited for, in seconds; three times as long where a broker has to compute or to
             ask a client.
 
+    Attributes:
+        clusters: Who is there.
+        brokers: What each broker does, and how it is configured.
+        topics: Topics: made, changed, removed, and what is in them.
+        groups: Groups: made, changed, removed; who is in them, and how far they are.
+        offsets: Where groups go on: set back, skipped, copied.
+        messages: Single messages, and what became of them.
+        dead_letters: What a group has given up.
+        explain: Says why a message, a queue or a group is as it is.
+        create_topic: `topics.create`.
+        create_group: `groups.create`.
+        view_message: `messages.by_id`.
+
     Raises:
         ArgumentError: An address without a port.
 
@@ -38,7 +57,7 @@ class Admin(Explanations, DeadLetters):
         >>> import rmqfast
         >>> with rmqfast.EmbeddedCluster() as cluster, Admin(name_server=cluster.name_server) as admin:
         ...     admin.create_topic("orders", queues=2)
-        ...     [offset.queue_id for offset in admin.topic_stats("orders")]
+        ...     [offset.queue_id for offset in admin.topics.status("orders")]
         [0, 1]
 
     Source: `DefaultMQAdminExt`.
@@ -55,7 +74,19 @@ class Admin(Explanations, DeadLetters):
         changed: dict[str, Any] = {} if name_server is None else {"name_server": name_server}
         if instance_name != DEFAULT_INSTANCE_NAME:
             changed["instance_name"] = instance_name
-        super().__init__(ClientConfig(**changed) if config is None else replace(config, **changed), timeout=timeout)
+        config = ClientConfig(**changed) if config is None else replace(config, **changed)
+        self._client = client = AdminClient(config, timeout)
+        self.clusters = Clusters(client)
+        self.brokers = Brokers(client)
+        self.topics = Topics(client)
+        self.groups = Groups(client, self.topics)
+        self.offsets = Offsets(client, self.groups)
+        self.messages = Messages(client, self.groups)
+        self.dead_letters = DeadLetters(client, self.topics, self.groups)
+        self.explain = Explainer(client, self.groups, self.messages).explain
+        self.create_topic = self.topics.create
+        self.create_group = self.groups.create
+        self.view_message = self.messages.by_id
 
     def start(self) -> None:
         """Starts it; `with` does, too.
@@ -65,30 +96,14 @@ class Admin(Explanations, DeadLetters):
 
         Source: `DefaultMQAdminExtImpl.start`.
         """
-        with self._lock:
-            if self._is_started:
-                raise ClientError(
-                    "the Admin was started before",
-                    next_step="an Admin is started once: make a new one",
-                )
-            config = self._config.with_pid_instance_name()
-            instance = ClientInstance.of(config, config.client_id())
-            try:
-                instance.start()
-            except BaseException:
-                instance.release()
-                raise
-            self._running, self._is_started = instance, True
+        self._client.start()
 
     def shutdown(self) -> None:
         """Ends it; once more is nothing.
 
         Source: `DefaultMQAdminExtImpl.shutdown`.
         """
-        with self._lock:
-            instance, self._running = self._running, None
-        if instance is not None:
-            instance.release()
+        self._client.shutdown()
 
     def __enter__(self) -> Self:
         self.start()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from rmqfast.admin.asking import Asking
+from rmqfast.admin.admin_client import AdminClient
 from rmqfast.client.instance.route_requests import ClusterInfo
 from rmqfast.errors import ArgumentError, ClientError
 from rmqfast.remoting import RequestCode, properties
@@ -72,19 +72,22 @@ class BrokerRow:
         return self.broker_id == MASTER_ID
 
 
-class Clusters(Asking):
-    """What an administrator does about brokers."""
+class Clusters:
+    """`admin.clusters`: who is there."""
 
-    def cluster_info(self) -> ClusterInfo:
+    def __init__(self, client: AdminClient) -> None:
+        self._client = client
+
+    def info(self) -> ClusterInfo:
         """All clusters and brokers.
 
         Source: `DefaultMQAdminExtImpl.examineBrokerClusterInfo`.
         """
-        return self._api.cluster_info(timeout=self._timeout)
+        return self._client.cluster_info()
 
     def brokers(self) -> list[BrokerRow]:
         """All brokers, a row for each address, by cluster, name and id."""
-        info = self.cluster_info()
+        info = self.info()
         rows = [
             BrokerRow(cluster, name, broker_id, address)
             for cluster, names in info.clusters.items()
@@ -94,7 +97,14 @@ class Clusters(Asking):
         ]
         return sorted(rows, key=lambda row: (row.cluster, row.broker_name, row.broker_id))
 
-    def broker_runtime_stats(self, broker: str) -> dict[str, str]:
+
+class Brokers:
+    """`admin.brokers`: what each does, and how it is configured."""
+
+    def __init__(self, client: AdminClient) -> None:
+        self._client = client
+
+    def status(self, broker: str) -> dict[str, str]:
         """What a broker tells of itself: rates, queues of requests, offsets, disks; the names are RocketMQ's.
 
         Args:
@@ -102,10 +112,10 @@ class Clusters(Asking):
 
         Source: `DefaultMQAdminExtImpl.fetchBrokerRuntimeStats`.
         """
-        body = self._ask(self._address(broker), RequestCode.GET_BROKER_RUNTIME_INFO).body
+        body = self._client.ask(self._client.broker_address(broker), RequestCode.GET_BROKER_RUNTIME_INFO).body
         return JsonObject.of_body(body).member("table").texts_by_text()
 
-    def broker_config(self, broker: str) -> dict[str, str]:
+    def config(self, broker: str) -> dict[str, str]:
         """The configuration of a broker.
 
         Args:
@@ -113,10 +123,10 @@ class Clusters(Asking):
 
         Source: `DefaultMQAdminExtImpl.getBrokerConfig`.
         """
-        body = self._ask(self._address(broker), RequestCode.GET_BROKER_CONFIG).body
+        body = self._client.ask(self._client.broker_address(broker), RequestCode.GET_BROKER_CONFIG).body
         return properties.loads(body.decode())
 
-    def update_broker_config(self, broker: str, changes: Mapping[str, object], *, force: bool = False) -> None:
+    def update_config(self, broker: str, changes: Mapping[str, object], *, force: bool = False) -> None:
         """Changes the configuration of a running broker.
 
         Args:
@@ -134,30 +144,15 @@ class Clusters(Asking):
         refused = sorted(set(changes) - UPDATABLE)
         if not changes or (refused and not force):
             listed = ", ".join(sorted(UPDATABLE))
-            raise ArgumentError(f"update_broker_config: expected some of {listed}, got {', '.join(refused) or 'none'}")
+            raise ArgumentError(f"update_config: expected some of {listed}, got {', '.join(refused) or 'none'}")
         texts = {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in changes.items()}
-        address, body = self._address(broker), properties.dumps(texts).encode()
-        self._ask(address, RequestCode.UPDATE_BROKER_CONFIG, None, body)
+        address, body = self._client.broker_address(broker), properties.dumps(texts).encode()
+        self._client.ask(address, RequestCode.UPDATE_BROKER_CONFIG, None, body)
         # brokers pass over keys that they do not know, and do not tell
-        now = self.broker_config(address)
+        now = self.config(address)
         ignored = sorted(key for key, value in texts.items() if now.get(key) != value)
         if ignored:
             raise ClientError(
                 f"the broker {broker} did not take {', '.join(ignored)}",
                 next_step="some keys count only from its next start on: set them in its broker.conf",
             )
-
-    def _address(self, broker: str) -> str:
-        """Where a broker is asked, by its name or by an address.
-
-        Raises:
-            ClientError: The name server knows no such broker.
-        """
-        if ":" in broker:
-            return broker
-        brokers = self._api.cluster_info(timeout=self._timeout).brokers
-        found = dict(self._addresses(brokers.values())).get(broker)
-        if found is None:
-            known = ", ".join(sorted(brokers)) or "none"
-            raise ClientError(f"there is no broker {broker}", next_step=f"the name server knows {known}")
-        return found

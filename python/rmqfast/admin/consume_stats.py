@@ -9,14 +9,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import overload
 
-from rmqfast.admin.asking import RETRY_PREFIX, BrokerAddress
-from rmqfast.admin.topics import MAX_QUEUES, MAX_STATS_BYTES, Topics
-from rmqfast.errors import ClientError, ResponseError
+from rmqfast.admin.admin_client import AdminClient, BrokerAddress
+from rmqfast.admin.topics import MAX_QUEUES, MAX_STATS_BYTES
 from rmqfast.message import MessageQueue
-from rmqfast.remoting import RequestCode, ResponseCode
+from rmqfast.remoting import RequestCode
 from rmqfast.remoting.protocol.json_object import JsonObject
-
-_NEXT_STEP = "members tell their offsets within five seconds, once they have queues; those of a broadcast tell none"
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,42 +104,16 @@ class ConsumeStats(Sequence[QueueProgress]):
         rows = [_row(queue, item) for queue, item in table.items()]
         return cls(_ordered(rows), members.fraction("consumeTps"))
 
+    @classmethod
+    def of_brokers(cls, answers: Sequence[ConsumeStats]) -> ConsumeStats:
+        """What several brokers say, together."""
+        return cls(_ordered([row for stats in answers for row in stats]), sum(stats.consume_tps for stats in answers))
 
-class Progress(Topics):
-    """What an administrator asks about the progress of groups."""
 
-    def consume_stats(self, group: str, topic: str | None = None) -> ConsumeStats:
-        """How far a group is in its queues, of all brokers.
-
-        Args:
-            group: The group.
-            topic: Only this topic; then also for a group that has no topic of retries.
-
-        Raises:
-            ResponseError: 17, the group has no topic of retries: none of its members was ever seen.
-            ClientError: 206, it has no offsets.
-
-        Source: `DefaultMQAdminExtImpl.examineConsumeStats`.
-        """
-        asked = [self._stats_at(broker, group, topic) for broker in self._brokers_of_group(group, topic)]
-        rows = [row for stats in asked for row in stats]
-        if not rows:
-            code = ResponseCode.CONSUMER_NOT_ONLINE
-            raise ClientError(f"the group {group} has no offsets", response_code=code, next_step=_NEXT_STEP)
-        return ConsumeStats(_ordered(rows), sum(stats.consume_tps for stats in asked))
-
-    def _stats_at(self, broker: BrokerAddress, group: str, topic: str | None = None) -> ConsumeStats:
-        fields = {"consumerGroup": group, "topic": topic}
-        return ConsumeStats.of_body(self._ask(broker.address, RequestCode.GET_CONSUME_STATS, fields, slow=True).body)
-
-    def _brokers_of_group(self, group: str, topic: str | None = None) -> list[BrokerAddress]:
-        """The brokers that know a group: those of its topic of retries, else of a topic that it consumes."""
-        try:
-            return self._brokers_of(RETRY_PREFIX + group)
-        except ResponseError as error:
-            if topic is None or error.code != ResponseCode.TOPIC_NOT_EXIST:
-                raise
-            return self._brokers_of(topic)
+def stats_at(client: AdminClient, broker: BrokerAddress, group: str, topic: str | None = None) -> ConsumeStats:
+    """How far a group is in the queues of one broker."""
+    fields = {"consumerGroup": group, "topic": topic}
+    return ConsumeStats.of_body(client.ask(broker.address, RequestCode.GET_CONSUME_STATS, fields, slow=True).body)
 
 
 def _row(queue: MessageQueue, item: JsonObject) -> QueueProgress:

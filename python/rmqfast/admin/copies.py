@@ -6,15 +6,12 @@ Source: `SendMessageProcessor.asyncConsumerSendMsgBack`, `ScheduleMessageService
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from typing import Any
 
-from rmqfast.admin.asking import DLQ_PREFIX, RETRY_PREFIX, BrokerAddress
-from rmqfast.admin.clusters import Clusters
+from rmqfast.admin.admin_client import DLQ_PREFIX, RETRY_PREFIX, AdminClient, BrokerAddress
+from rmqfast.admin.clusters import Brokers
 from rmqfast.admin.facts import CopyFacts, CopyKind
-from rmqfast.admin.members import Members
-from rmqfast.errors import ResponseError
-from rmqfast.remoting import ResponseCode
+from rmqfast.admin.messages import query
 
 SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"
 DELAY_LEVELS = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
@@ -22,43 +19,39 @@ _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 _LEVEL = re.compile(r"(\d{1,9})([smhd])")
 
 
-class Copies(Members, Clusters):
-    """Looks for what became of messages that were sent back."""
+def copies_of(client: AdminClient, message: Any, group: str) -> list[CopyFacts]:
+    """The copies of a message in a group, the oldest first; none where the message has no id of a producer."""
+    retry, dead = RETRY_PREFIX + group, DLQ_PREFIX + group
+    # a message goes back to its broker, or where that does not answer to another one of the topic of retries
+    brokers = sorted({*client.brokers_of(message.topic), *client.brokers_if_there(retry)})
+    delayed = [copy for broker in brokers for copy in _delayed(client, broker, message, retry)]
+    again = [
+        _retry(client, broker, each, group) for broker in brokers for each in _at(client, broker, retry, message.msg_id)
+    ]
+    dead_brokers = sorted({*brokers, *client.brokers_if_there(dead)})
+    ended = [
+        _copy(CopyKind.DEAD, each) for broker in dead_brokers for each in _at(client, broker, dead, message.msg_id)
+    ]
+    delivered = {copy.reconsume_times for copy in again}
+    waiting = [copy for copy in delayed if copy.reconsume_times not in delivered]
+    return sorted([*waiting, *again, *ended], key=lambda copy: copy.store_timestamp)
 
-    def _copies(self, message: Any, group: str) -> list[CopyFacts]:
-        """The copies of a message in a group, the oldest first; none where the message has no id of a producer."""
-        retry, dead = RETRY_PREFIX + group, DLQ_PREFIX + group
-        # a message goes back to its broker, or where that does not answer to another one of the topic of retries
-        brokers = sorted({*self._brokers_of(message.topic), *self._brokers_if_there(retry)})
-        delayed = [c for b in brokers for c in self._delayed(b, message, retry)]
-        again = [self._retry(b, found, group) for b in brokers for found in self._found(b, retry, message.msg_id)]
-        dead_brokers = sorted({*brokers, *self._brokers_if_there(dead)})
-        ended = [_copy(CopyKind.DEAD, found) for b in dead_brokers for found in self._found(b, dead, message.msg_id)]
-        delivered = {copy.reconsume_times for copy in again}
-        waiting = [copy for copy in delayed if copy.reconsume_times not in delivered]
-        return sorted([*waiting, *again, *ended], key=lambda copy: copy.store_timestamp)
 
-    def _delayed(self, broker: BrokerAddress, message: Any, retry: str) -> list[CopyFacts]:
-        found = [each for each in self._found(broker, SCHEDULE_TOPIC, message.msg_id) if _real_topic(each) == retry]
-        if not found:
-            return []
-        levels = delay_levels(self.broker_config(broker.address).get("messageDelayLevel", DELAY_LEVELS))
-        return [_copy(CopyKind.DELAYED, each, due=_due(each, levels)) for each in found]
+def _delayed(client: AdminClient, broker: BrokerAddress, message: Any, retry: str) -> list[CopyFacts]:
+    scheduled = [each for each in _at(client, broker, SCHEDULE_TOPIC, message.msg_id) if _real_topic(each) == retry]
+    if not scheduled:
+        return []
+    levels = delay_levels(Brokers(client).config(broker.address).get("messageDelayLevel", DELAY_LEVELS))
+    return [_copy(CopyKind.DELAYED, each, due=_due(each, levels)) for each in scheduled]
 
-    def _retry(self, broker: BrokerAddress, message: Any, group: str) -> CopyFacts:
-        offset = self._api.query_consumer_offset(broker.address, group, message.queue, timeout=self._timeout)
-        return _copy(CopyKind.RETRY, message, consumer_offset=offset)
 
-    def _found(self, broker: BrokerAddress, topic: str, unique_key: str) -> list[Any]:
-        return [each for each in self._query_at([broker], topic, unique_key) if each.msg_id == unique_key]
+def _retry(client: AdminClient, broker: BrokerAddress, message: Any, group: str) -> CopyFacts:
+    offset = client.api.query_consumer_offset(broker.address, group, message.queue, timeout=client.timeout)
+    return _copy(CopyKind.RETRY, message, consumer_offset=offset)
 
-    def _brokers_if_there(self, topic: str) -> Iterable[BrokerAddress]:
-        try:
-            return self._brokers_of(topic)
-        except ResponseError as error:
-            if error.code == ResponseCode.TOPIC_NOT_EXIST:
-                return []
-            raise
+
+def _at(client: AdminClient, broker: BrokerAddress, topic: str, unique_key: str) -> list[Any]:
+    return [each for each in query(client, [broker], topic, unique_key) if each.msg_id == unique_key]
 
 
 def delay_levels(text: str) -> list[int]:

@@ -10,10 +10,10 @@ from importlib import import_module
 from itertools import islice
 from typing import Any
 
-from rmqfast.admin.asking import DLQ_PREFIX, RETRY_PREFIX, SLOW
+from rmqfast.admin.admin_client import DLQ_PREFIX, RETRY_PREFIX, SLOW, AdminClient
 from rmqfast.admin.groups import Groups
-from rmqfast.admin.messages import LATEST, WHOLE, Messages
-from rmqfast.admin.topics import TopicOffset
+from rmqfast.admin.messages import LATEST, WHOLE, pull
+from rmqfast.admin.topics import TopicOffset, Topics
 from rmqfast.errors import ArgumentError, ResponseError
 from rmqfast.message import Message
 from rmqfast.remoting import ResponseCode
@@ -36,10 +36,13 @@ _NOT_KEPT = frozenset(
 )
 
 
-class DeadLetters(Messages, Groups):
-    """What an administrator does about messages that a group has consumed in vain too often."""
+class DeadLetters:
+    """`admin.dead_letters`: what a group has consumed in vain too often, and how it gets that once more."""
 
-    def dead_letters(
+    def __init__(self, client: AdminClient, topics: Topics, groups: Groups) -> None:
+        self._client, self._topics, self._groups = client, topics, groups
+
+    def of_group(
         self,
         group: str,
         *,
@@ -66,26 +69,26 @@ class DeadLetters(Messages, Groups):
             >>> from rmqfast.admin import Admin
             >>> with rmqfast.EmbeddedCluster() as cluster, Admin(name_server=cluster.name_server) as admin:
             ...     admin.create_group("cashiers")
-            ...     admin.dead_letters("cashiers")
+            ...     admin.dead_letters.of_group("cashiers")
             []
         """
         try:
-            rows = self.topic_stats(DLQ_PREFIX + group)
+            rows = self._topics.status(DLQ_PREFIX + group)
         except ResponseError as error:
-            if error.code != ResponseCode.TOPIC_NOT_EXIST or group not in self.groups():
+            if error.code != ResponseCode.TOPIC_NOT_EXIST or group not in self._groups.all():
                 raise
             return []
         found = (each for row in rows for each in self._dead_letters_of(row, begin_timestamp, end_timestamp))
         return list(islice(found, max_messages))
 
-    def resend_dead_letter(self, message: Any) -> Any:
+    def resend(self, message: Any) -> Any:
         """Has a group consume a dead letter once more, as a message that it has never seen.
 
         A copy goes to the group's topic of retries, so that no other group gets it; members see it with its own topic,
         keys and id. The dead letter stays where it is: brokers remove nothing but old files.
 
         Args:
-            message: One of `dead_letters`.
+            message: One of `dead_letters.of_group`.
 
         Returns:
             Where the copy is, a `SendResult`.
@@ -100,22 +103,22 @@ class DeadLetters(Messages, Groups):
             >>> from rmqfast.admin import Admin
             >>> with rmqfast.EmbeddedCluster() as cluster, Admin(name_server=cluster.name_server) as admin:
             ...     admin.create_group("cashiers")
-            ...     [admin.resend_dead_letter(each).queue.topic for each in admin.dead_letters("cashiers")]
+            ...     [admin.dead_letters.resend(each).queue.topic for each in admin.dead_letters.of_group("cashiers")]
             []
 
         Source: `DefaultMQPushConsumerImpl.sendMessageBack`; the dashboard has one member consume it at once instead
         (`consumeMessageDirectly`), which needs a push consumer that is online.
         """
         import_module("rmqfast.client.producer")  # its import makes the producer known
-        return self._instance.inner_producer.send(_copy_for_retry(message))
+        return self._client.instance.inner_producer.send(_copy_for_retry(message))
 
     def _dead_letters_of(self, row: TopicOffset, begin: int, end: int) -> Iterator[Any]:
-        address = self._broker_of(row.topic, row.broker_name)
+        address = self._client.broker_of(row.topic, row.broker_name)
         at = row.min_offset
         if begin > 0:
-            at = max(at, self._api.search_offset(address, row.queue, begin, timeout=self._timeout * SLOW))
+            at = max(at, self._client.api.search_offset(address, row.queue, begin, timeout=self._client.timeout * SLOW))
         while at < row.max_offset:
-            found = self._pull(address, row.queue, at, WHOLE, max_messages=PULL_SIZE)
+            found = pull(self._client, address, row.queue, at, WHOLE, max_messages=PULL_SIZE)
             yield from (each for each in found.messages if begin <= each.store_timestamp <= end)
             at = max(found.next_offset, at + 1)
 

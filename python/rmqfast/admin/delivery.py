@@ -9,8 +9,7 @@ from enum import Enum, auto
 from typing import NamedTuple
 
 from rmqfast.admin.explanation import time_text
-from rmqfast.admin.facts import GroupFacts, MemberFacts, MessageFacts, QueueFacts, tag_hash
-from rmqfast.admin.sql_answer import SqlAnswer
+from rmqfast.admin.facts import GroupFacts, MemberFacts, MessageFacts, QueueFacts, SqlAnswer, tag_hash
 from rmqfast.client.consumer.subscription_conflicts import expression_of
 from rmqfast.remoting.protocol.subscription_data import SUB_ALL, SubscriptionData
 

@@ -8,17 +8,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rmqfast.admin.asking import RETRY_PREFIX, BrokerAddress
-from rmqfast.admin.copies import Copies
+from rmqfast.admin.admin_client import RETRY_PREFIX, AdminClient, BrokerAddress
+from rmqfast.admin.consume_stats import stats_at
+from rmqfast.admin.copies import copies_of
 from rmqfast.admin.explanation import Explanation, Outcome
-from rmqfast.admin.facts import GroupFacts, MessageFacts, QueueFacts
-from rmqfast.admin.groups import Groups
-from rmqfast.admin.members import conflicts_among, owner_of
+from rmqfast.admin.facts import GroupFacts, MessageFacts, QueueFacts, SqlAnswer, names_in
+from rmqfast.admin.groups import Groups, configs_at
+from rmqfast.admin.members import Members, conflicts_among, online_at, owner_of, subscriptions_of
+from rmqfast.admin.messages import TOOLS_GROUP, Messages, pull
 from rmqfast.admin.outcome import verdict_of
-from rmqfast.admin.sql_answer import SqlAnswer
-from rmqfast.admin.sql_filters import SqlFilters
 from rmqfast.admin.standing import group_sentences, queue_sentences
-from rmqfast.admin.subscriptions import subscriptions_of
 from rmqfast.client.instance.topic_publish_info import subscribe_queues_of
 from rmqfast.client.trace import TraceView
 from rmqfast.errors import ArgumentError, ResponseError
@@ -27,8 +26,17 @@ from rmqfast.remoting import ResponseCode
 from rmqfast.remoting.protocol.subscription_data import SubscriptionData
 
 
-class Explanations(Copies, SqlFilters, Groups):
-    """What an administrator asks when somebody asks where a message is."""
+class Explainer:
+    """`admin.explain`: where a message is, and why.
+
+    Args:
+        client: Whom to ask.
+        groups: Which groups consume a topic.
+        messages: Messages and their traces.
+    """
+
+    def __init__(self, client: AdminClient, groups: Groups, messages: Messages) -> None:
+        self._client, self._groups, self._messages = client, groups, messages
 
     def explain(self, what: Any, group: str | None = None) -> Explanation:
         """Says in sentences what happened to a message, or how a queue or a group stands, and what is not known.
@@ -68,8 +76,8 @@ class Explanations(Copies, SqlFilters, Groups):
             queue = MessageQueue(what.topic, what.broker_name or self._broker_with(what), what.queue_id)
         else:
             raise ArgumentError(f"explain: expected a message, a MessageQueue or a group's name, got {what!r}")
-        address = self._broker_of(queue.topic, queue.broker_name)
-        groups = self.topic_groups(queue.topic) if group is None else [group]
+        address = self._client.broker_of(queue.topic, queue.broker_name)
+        groups = self._groups.of_topic(queue.topic) if group is None else [group]
         parts = [self._explain_in(what, queue, address, each) for each in groups]
         if len(parts) == 1:
             return parts[0]
@@ -77,14 +85,14 @@ class Explanations(Copies, SqlFilters, Groups):
         return Explanation(subject=_subject(what, queue), sentences=tuple(told), parts=tuple(parts))
 
     def _explain_in(self, what: Any, queue: MessageQueue, address: str, group: str) -> Explanation:
-        facts = self._group_facts(address, group, queue.topic)
+        facts = Members(self._client, group).facts(address, queue.topic)
         progress = self._queue_facts(address, queue, facts)
         subject = f"{_subject(what, queue)}, group {group}"
         if isinstance(what, MessageQueue):
             told = queue_sentences(progress, facts)
             return Explanation(subject=subject, sentences=tuple(told), queue=progress, group=facts)
-        message = _message_facts(what, queue, self._sql_answers(what, queue, address, facts))
-        copies = self._copies(what, group) if what.msg_id else []
+        message = _message_facts(what, queue, _sql_answers(self._client, what, queue, address, facts))
+        copies = copies_of(self._client, what, group) if what.msg_id else []
         verdict = verdict_of(message, progress, facts, copies)
         if verdict.outcome is Outcome.UNKNOWN:
             verdict = verdict_of(message, progress, facts, copies, self._traces_of(what.msg_id))
@@ -99,21 +107,21 @@ class Explanations(Copies, SqlFilters, Groups):
         )
 
     def _explain_group(self, group: str) -> Explanation:
-        brokers, interviews = self._brokers_that_know(group), self._interviews(group)
-        infos, kept = self._infos(brokers, group, interviews), self._kept_by(brokers, group)
+        brokers, members = self._brokers_that_know(group), Members(self._client, group)
+        infos, kept = members.all_say(brokers), self._kept_by(brokers, group)
         conflicts = conflicts_among(group, infos)
         topics: dict[tuple[str, str], GroupFacts] = {}
         parts = []
         for queue in self._queues_of(brokers, group, kept):
-            address = self._broker_of(queue.topic, queue.broker_name)
+            address = self._client.broker_of(queue.topic, queue.broker_name)
             if (address, queue.topic) not in topics:
-                topics[address, queue.topic] = self._group_facts(address, group, queue.topic, interviews)
+                topics[address, queue.topic] = members.facts(address, queue.topic)
             facts = topics[address, queue.topic]
             progress = self._queue_facts(address, queue, facts)
             told = tuple(queue_sentences(progress, facts))
             parts.append(Explanation(subject=_subject(queue, queue), sentences=told, queue=progress, group=facts))
         first, retry = brokers[0].address, RETRY_PREFIX + group
-        whole = next(iter(topics.values()), None) or self._group_facts(first, group, retry, interviews)
+        whole = next(iter(topics.values()), None) or members.facts(first, retry)
         told = tuple(group_sentences(whole, [part.queue for part in parts if part.queue is not None], conflicts))
         return Explanation(
             subject=f"group {group}",
@@ -127,7 +135,7 @@ class Explanations(Copies, SqlFilters, Groups):
     def _traces_of(self, message_id: str | None) -> list[TraceView]:
         """What clients wrote about a message into the trace topic, where there is one."""
         try:
-            return self.query_msg_trace_by_id(message_id) if message_id else []
+            return self._messages.trace(message_id) if message_id else []
         except ResponseError as error:
             if error.code == ResponseCode.TOPIC_NOT_EXIST:
                 return []
@@ -140,9 +148,9 @@ class Explanations(Copies, SqlFilters, Groups):
             ResponseError: 17, nobody knows the group.
         """
         try:
-            return self._brokers_of_group(group)
+            return self._client.brokers_of_group(group)
         except ResponseError as error:
-            known = [broker for broker in self._masters() if group in self._groups_of(broker.address)]
+            known = [broker for broker in self._client.masters() if group in configs_at(self._client, broker.address)]
             if error.code != ResponseCode.TOPIC_NOT_EXIST or not known:
                 raise
             return known
@@ -151,7 +159,7 @@ class Explanations(Copies, SqlFilters, Groups):
         """What brokers take a group to want, by topic: of several the newest, as each of them does it."""
         found: dict[str, SubscriptionData] = {}
         for broker in brokers:
-            for topic, kept in self._kept_at(broker.address, group).items():
+            for topic, kept in online_at(self._client, broker.address, group).subscriptions.items():
                 if topic not in found or kept.sub_version > found[topic].sub_version:
                     found[topic] = kept
         return found
@@ -160,7 +168,7 @@ class Explanations(Copies, SqlFilters, Groups):
         self, brokers: Sequence[BrokerAddress], group: str, kept: Mapping[str, SubscriptionData]
     ) -> list[MessageQueue]:
         """The queues in which a group has offsets, and all of a topic that it subscribes to and has none of yet."""
-        queues = [row.queue for broker in brokers for row in self._stats_at(broker, group)]
+        queues = [row.queue for broker in brokers for row in stats_at(self._client, broker, group)]
         begun = {queue.topic for queue in queues}
         for topic in sorted(topic for topic in kept.keys() - begun if not topic.startswith(RETRY_PREFIX)):
             queues += self._queues_if_there(topic)
@@ -168,15 +176,15 @@ class Explanations(Copies, SqlFilters, Groups):
 
     def _queues_if_there(self, topic: str) -> list[MessageQueue]:
         try:
-            return list(subscribe_queues_of(topic, self._route(topic)))
+            return list(subscribe_queues_of(topic, self._client.route(topic)))
         except ResponseError as error:
             if error.code == ResponseCode.TOPIC_NOT_EXIST:
                 return []
             raise
 
     def _queue_facts(self, address: str, queue: MessageQueue, group: GroupFacts) -> QueueFacts:
-        api, timeout = self._api, self._timeout
-        queues = subscribe_queues_of(queue.topic, self._route(queue.topic))
+        api, timeout = self._client.api, self._client.timeout
+        queues = subscribe_queues_of(queue.topic, self._client.route(queue.topic))
         owner, is_assumed = owner_of(queue, group, queues)
         return QueueFacts(
             queue=queue,
@@ -193,17 +201,50 @@ class Explanations(Copies, SqlFilters, Groups):
         Source: `DefaultMQPushConsumerImpl.resetRetryAndNamespace`.
         """
         if message.reconsume_times > 0 and message.properties.get("RETRY_TOPIC") == message.topic:
-            return self.query_message_by_unique_key(message.topic, message.msg_id)
+            return self._messages.by_unique_key(message.topic, message.msg_id)
         return message
 
     def _broker_with(self, message: Any) -> str:
         """The broker of a message that does not tell, by the address where it was stored."""
-        for data in self._route(message.topic).broker_datas:
+        for data in self._client.route(message.topic).broker_datas:
             if message.store_host in data.addresses.values():
                 return data.broker_name
         raise ResponseError(
             ResponseCode.SYSTEM_ERROR, f"no broker of the topic {message.topic} has the address {message.store_host}"
         )
+
+
+def _sql_answers(
+    client: AdminClient, message: Any, queue: MessageQueue, address: str, group: GroupFacts
+) -> dict[str, SqlAnswer]:
+    """What the broker says of each expression that the group or one of its members has, by expression.
+
+    Its own filter judges: its dialect counts, and whether it filters by SQL92 at all.
+    """
+    own = [member.subscription for member in group.members]
+    wanted = [each for each in (group.subscription, *own) if each is not None and not each.is_tag_type]
+    return {each.sub_string: _sql_answer(client, message, queue, address, each) for each in wanted}
+
+
+def _sql_answer(
+    client: AdminClient, message: Any, queue: MessageQueue, address: str, subscription: SubscriptionData
+) -> SqlAnswer:
+    """Pulls the message by the expression: what comes is it, or one behind it, or nothing.
+
+    The broker compiles the expression first: in a pull, one that does not compile lets everything pass.
+
+    Source: `PullMessageProcessor`, `ClientManageProcessor.checkClientConfig`.
+    """
+    values, client_id = (
+        {name: message.property(name) for name in names_in(subscription.sub_string)},
+        client.instance.client_id,
+    )
+    try:
+        client.api.check_client_config(address, TOOLS_GROUP, client_id, subscription, timeout=client.timeout)
+        pulled = pull(client, address, queue, message.queue_offset, subscription)
+    except ResponseError as error:
+        return SqlAnswer(values=values, problem=str(error))
+    return SqlAnswer(is_passed=pulled.at(message.queue_offset) is not None, values=values)
 
 
 def _message_facts(message: Any, queue: MessageQueue, sql: Mapping[str, SqlAnswer]) -> MessageFacts:

@@ -5,15 +5,19 @@ What is asked of brokers is in `explain`, what follows from it in `delivery` and
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from rmqfast.admin.sql_answer import SqlAnswer
 from rmqfast.message import MessageQueue
 from rmqfast.remoting.hash_map import java_hash
 from rmqfast.remoting.protocol.consumer_connection import ACTIVELY, BROADCASTING, PASSIVELY
 from rmqfast.remoting.protocol.subscription_data import SubscriptionData
+
+_KEYWORDS = {"AND", "OR", "NOT", "BETWEEN", "IN", "IS", "NULL", "TRUE", "FALSE", "CONTAINS", "STARTSWITH", "ENDSWITH"}
+#: Texts, comments and numbers are consumed, as there are no names in them.
+_TOKEN = re.compile(r"'(?:[^']|'')*'|--[^\r\n]*|/\*.*?\*/|[0-9.][0-9A-Za-z.]*|([A-Za-z_$][A-Za-z0-9_$]*)", re.DOTALL)
 
 
 class CopyKind(StrEnum):
@@ -22,6 +26,34 @@ class CopyKind(StrEnum):
     DELAYED = "DELAYED"
     RETRY = "RETRY"
     DEAD = "DEAD"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SqlAnswer:
+    """Whether an expression of SQL92 lets a message pass, as the filter of its broker says.
+
+    Attributes:
+        is_passed: Whether it does; `None` where the broker does not filter by it.
+        values: The properties that it names, as the message has them; `None` for one that is missing.
+        problem: Why the broker does not filter by it.
+
+    Source: `ExpressionMessageFilter`, `MessageEvaluationContext`.
+    """
+
+    is_passed: bool | None = None
+    values: Mapping[str, str | None] = field(default_factory=dict)
+    problem: str | None = None
+
+    @property
+    def values_text(self) -> str:
+        """The properties, for people.
+
+        Example:
+            >>> SqlAnswer(is_passed=False, values={"a": "1", "b": None}).values_text
+            "a is '1', b is missing"
+        """
+        told = [f"{name} is {'missing' if value is None else repr(value)}" for name, value in self.values.items()]
+        return ", ".join(told) or "it names no property"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -201,3 +233,19 @@ def tag_hash(tag: str) -> int:
     """
     value = java_hash(tag)
     return value - (1 << 32) if value >= 1 << 31 else value
+
+
+def names_in(expression: str) -> list[str]:
+    """The properties that an expression names, each once, in their order there.
+
+    Args:
+        expression: An expression of SQL92.
+
+    Example:
+        >>> names_in("a > 1 AND (region IN ('a b', 'it''s') OR a IS NULL) -- of 10L")
+        ['a', 'region']
+
+    Source: `SelectorParser.jj`.
+    """
+    found = (match[1] for match in _TOKEN.finditer(expression))
+    return list(dict.fromkeys(name for name in found if name is not None and name.upper() not in _KEYWORDS))

@@ -1,29 +1,38 @@
-"""Consumer groups: made, changed, removed, listed.
+"""Groups: made, changed, removed, listed; who is in them, and how far they are.
 
-Source: `DefaultMQAdminExtImpl.createAndUpdateSubscriptionGroupConfig`, `deleteSubscriptionGroup`,
-`getAllSubscriptionGroup`.
+Source: `DefaultMQAdminExtImpl.createAndUpdateSubscriptionGroupConfig`, `examineConsumeStats`,
+`examineConsumerConnectionInfo`.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from rmqfast.admin.asking import DLQ_PREFIX, RETRY_PREFIX
+from rmqfast.admin.admin_client import DLQ_PREFIX, RETRY_PREFIX, AdminClient
+from rmqfast.admin.consume_stats import ConsumeStats, stats_at
+from rmqfast.admin.members import Members, conflicts_among, members_at, running_info_at
 from rmqfast.admin.topics import MAX_STATS_BYTES, Topics
+from rmqfast.client.consumer.subscription_conflicts import SubscriptionConflict
 from rmqfast.client.instance.validators import check_group
-from rmqfast.errors import ArgumentError, ClientError
+from rmqfast.errors import ArgumentError, ClientError, ResponseError
 from rmqfast.remoting import RequestCode, fastjson
+from rmqfast.remoting.protocol.consumer_connection import Connection, ConsumerConnection, connections_of
+from rmqfast.remoting.protocol.consumer_running_info import ConsumerRunningInfo
 from rmqfast.remoting.protocol.json_object import JsonObject
 from rmqfast.remoting.response_code import ResponseCode
 from rmqfast.store.config import SubscriptionGroupConfig
 
+_NOBODY = "see that it runs and uses this cluster: brokers know it from its first heartbeat on"
+_NO_OFFSETS = "members tell their offsets within five seconds, once they have queues; those of a broadcast tell none"
 
-class Groups(Topics):
-    """What an administrator does about consumer groups."""
 
-    def create_group(
-        self, group: str | SubscriptionGroupConfig, *, cluster: str | None = None, **settings: Any
-    ) -> None:
+class Groups:
+    """`admin.groups`: made, changed, removed; who is in them, and how far they are."""
+
+    def __init__(self, client: AdminClient, topics: Topics) -> None:
+        self._client, self._topics = client, topics
+
+    def create(self, /, group: str | SubscriptionGroupConfig, *, cluster: str | None = None, **settings: Any) -> None:
         """Makes a group on the masters of a cluster; one that is there gets what is given, and defaults.
 
         Args:
@@ -40,10 +49,10 @@ class Groups(Topics):
         """
         config = group if isinstance(group, SubscriptionGroupConfig) else _config(group, settings)
         check_group(config.group_name)
-        for broker in self._masters(cluster):
+        for broker in self._client.masters(cluster):
             self._put_group(broker.address, config)
 
-    def update_group(self, group: str, *, cluster: str | None = None, **settings: Any) -> None:
+    def update(self, /, group: str, *, cluster: str | None = None, **settings: Any) -> None:
         """Changes a group; what is not given stays as it is, broker by broker.
 
         Args:
@@ -57,8 +66,8 @@ class Groups(Topics):
             ResponseError: A broker refuses.
         """
         found = False
-        for broker in self._masters(cluster):
-            config = self._groups_of(broker.address).get(group)
+        for broker in self._client.masters(cluster):
+            config = configs_at(self._client, broker.address).get(group)
             if config is not None:
                 found = True
                 self._put_group(broker.address, _config(group, {**_settings(config), **settings}))
@@ -66,10 +75,10 @@ class Groups(Topics):
             raise ClientError(
                 f"subscription group [{group}] does not exist",
                 response_code=ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST,
-                next_step=f"create_group({group!r}) makes it",
+                next_step=f"groups.create({group!r}) makes it",
             )
 
-    def delete_group(self, group: str, *, cluster: str | None = None, remove_offsets: bool = False) -> None:
+    def delete(self, group: str, *, cluster: str | None = None, remove_offsets: bool = False) -> None:
         """Removes a group from the masters of a cluster, and its topics of retries and of dead letters.
 
         Args:
@@ -83,12 +92,12 @@ class Groups(Topics):
         Source: `DeleteSubscriptionGroupCommand`.
         """
         fields = {"groupName": group, "removeOffset": remove_offsets, "cleanOffset": remove_offsets}
-        for broker in self._masters(cluster):
-            self._ask(broker.address, RequestCode.DELETE_SUBSCRIPTIONGROUP, fields)
+        for broker in self._client.masters(cluster):
+            self._client.ask(broker.address, RequestCode.DELETE_SUBSCRIPTIONGROUP, fields)
         for topic in (RETRY_PREFIX + group, DLQ_PREFIX + group):
-            self.delete_topic(topic, cluster=cluster)
+            self._topics.delete(topic, cluster=cluster)
 
-    def groups(self, *, cluster: str | None = None) -> dict[str, SubscriptionGroupConfig]:
+    def all(self, *, cluster: str | None = None) -> dict[str, SubscriptionGroupConfig]:
         """The groups of all masters by name, those that every broker has, too; of several brokers the first one counts.
 
         Args:
@@ -96,18 +105,147 @@ class Groups(Topics):
 
         Source: `DefaultMQAdminExtImpl.getAllSubscriptionGroup`.
         """
-        tables = [self._groups_of(broker.address) for broker in self._masters(cluster)]
+        tables = [configs_at(self._client, broker.address) for broker in self._client.masters(cluster)]
         return dict(sorted({name: config for table in reversed(tables) for name, config in table.items()}.items()))
+
+    def progress(self, group: str, topic: str | None = None) -> ConsumeStats:
+        """How far a group is in its queues, of all brokers.
+
+        Args:
+            group: The group.
+            topic: Only this topic; then also for a group that has no topic of retries.
+
+        Raises:
+            ResponseError: 17, the group has no topic of retries: none of its members was ever seen.
+            ClientError: 206, it has no offsets.
+
+        Source: `DefaultMQAdminExtImpl.examineConsumeStats`.
+        """
+        answers = [stats_at(self._client, each, group, topic) for each in self._client.brokers_of_group(group, topic)]
+        stats = ConsumeStats.of_brokers(answers)
+        if not stats:
+            code = ResponseCode.CONSUMER_NOT_ONLINE
+            raise ClientError(f"the group {group} has no offsets", response_code=code, next_step=_NO_OFFSETS)
+        return stats
+
+    def connections(self, group: str) -> ConsumerConnection:
+        """The members of a group, as the first of the brokers knows them that have its topic of retries.
+
+        Raises:
+            ResponseError: 206, nobody is online; 17, the group has no topic of retries.
+            ClientError: Nobody is online.
+
+        Source: `DefaultMQAdminExtImpl.examineConsumerConnectionInfo`, which asks any of these brokers.
+        """
+        for broker in self._client.brokers_of_group(group)[:1]:
+            found = members_at(self._client, broker.address, group)
+            if found.connections:
+                return found
+        raise ClientError(f"no member of the group {group} is online", next_step=_NOBODY)
+
+    def producer_connections(self, group: str, topic: str) -> list[Connection]:
+        """The producers of a group, as the first broker of a topic knows them.
+
+        Raises:
+            ResponseError: 1, it knows none; 17, nobody has the topic.
+            ClientError: There are none.
+
+        Source: `DefaultMQAdminExtImpl.examineProducerConnectionInfo`, which asks any of these brokers.
+        """
+        code, fields = RequestCode.GET_PRODUCER_CONNECTION_LIST, {"producerGroup": group}
+        for broker in self._client.brokers_of(topic)[:1]:
+            found = connections_of(self._client.ask(broker.address, code, fields).body)
+            if found:
+                return list(found)
+        raise ClientError(f"no producer of the group {group} is online", next_step=_NOBODY)
+
+    def running_info(self, group: str, client_id: str, *, jstack: bool = False) -> ConsumerRunningInfo:
+        """What a member of a group does right now.
+
+        Args:
+            group: The group.
+            client_id: The member.
+            jstack: Whether to have the stacks of its threads.
+
+        Raises:
+            ResponseError: 1, it is not online; 207, it does not answer.
+
+        Source: `DefaultMQAdminExtImpl.getConsumerRunningInfo`.
+        """
+        brokers = self._client.brokers_of_group(group)
+        for broker in brokers[:-1]:  # a client is connected to the brokers of its topics, not to all
+            try:
+                return running_info_at(self._client, broker.address, group, client_id, jstack=jstack)
+            except ResponseError as error:
+                if "not online" not in error.remark:
+                    raise
+        return running_info_at(self._client, brokers[-1].address, group, client_id, jstack=jstack)
+
+    def subscription_conflicts(self, group: str | None = None) -> list[SubscriptionConflict]:
+        """Topics of which members of one group want different things, so that messages get lost.
+
+        Args:
+            group: The group; all that have a topic of retries unless given.
+
+        Raises:
+            ResponseError: 17, the group has no topic of retries: none of its members was ever seen.
+        """
+        groups = self._seen_groups() if group is None else [group]
+        return [conflict for each in groups for conflict in self._conflicts_of(each)]
+
+    def of_topic(self, topic: str) -> list[str]:
+        """The groups that consume a topic: those that are online and those that have offsets, of all its brokers.
+
+        5.3.3 names the topic in place of groups that are online and have no offsets: these are looked for among all
+        groups then.
+
+        Raises:
+            ResponseError: 17, nobody has the topic.
+
+        Source: `DefaultMQAdminExtImpl.queryTopicConsumeByWho`, which asks the first broker only.
+        """
+        found = {
+            group
+            for broker in self._client.brokers_of(topic)
+            for group in consumers_at(self._client, broker.address, topic)
+        }
+        if topic not in found:
+            return sorted(found)
+        seen = self._seen_groups()
+        online = {group for group in seen if self._subscribes(group, topic)}
+        return sorted((found - {topic}) | online | (found & set(seen)))
+
+    def _subscribes(self, group: str, topic: str) -> bool:
+        try:
+            return topic in self.connections(group).subscriptions
+        except (ResponseError, ClientError):
+            return False  # nobody is online
+
+    def _seen_groups(self) -> list[str]:
+        topics = self._topics.all()
+        return sorted(topic.removeprefix(RETRY_PREFIX) for topic in topics if topic.startswith(RETRY_PREFIX))
+
+    def _conflicts_of(self, group: str) -> list[SubscriptionConflict]:
+        infos = Members(self._client, group).all_say(self._client.brokers_of_group(group))
+        return conflicts_among(group, infos)
 
     def _put_group(self, address: str, config: SubscriptionGroupConfig) -> None:
         code = RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP
-        self._ask(address, code, None, fastjson.encode(config.to_json()))
+        self._client.ask(address, code, None, fastjson.encode(config.to_json()))
 
-    def _groups_of(self, address: str) -> dict[str, SubscriptionGroupConfig]:
-        body = self._ask(address, RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG, slow=True).body
-        table = JsonObject.of_body(body, most=MAX_STATS_BYTES).object("subscriptionGroupTable")
-        names = [] if table is None else table.names()
-        return {name: _config_of(name, table.member(name)) for name in names if table is not None}
+
+def configs_at(client: AdminClient, address: str) -> dict[str, SubscriptionGroupConfig]:
+    """The groups of one broker, by name."""
+    body = client.ask(address, RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG, slow=True).body
+    table = JsonObject.of_body(body, most=MAX_STATS_BYTES).object("subscriptionGroupTable")
+    names = [] if table is None else table.names()
+    return {name: _config_of(name, table.member(name)) for name in names if table is not None}
+
+
+def consumers_at(client: AdminClient, address: str, topic: str) -> tuple[str, ...]:
+    """The groups that consume a topic, as one broker says."""
+    body = client.ask(address, RequestCode.QUERY_TOPIC_CONSUME_BY_WHO, {"topic": topic}).body
+    return JsonObject.of_body(body).texts("groupList", most=1_000_000)
 
 
 def _config_of(name: str, members: JsonObject) -> SubscriptionGroupConfig:

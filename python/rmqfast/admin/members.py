@@ -1,4 +1,4 @@
-"""The members of groups with what each of them wants and has, and what of it does not fit together.
+"""The members of a group: what brokers know of them, what each says of itself, and what does not fit together.
 
 Source: `DefaultMQAdminExtImpl.examineConsumerConnectionInfo`, `getConsumerRunningInfo`.
 """
@@ -7,111 +7,100 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from rmqfast.admin.asking import BrokerAddress
-from rmqfast.admin.facts import GroupFacts, MemberFacts
-from rmqfast.admin.interviews import Interviews
-from rmqfast.admin.message_track import MessageTracks
-from rmqfast.admin.subscriptions import Infos
+from rmqfast.admin.admin_client import AdminClient, BrokerAddress
+from rmqfast.admin.facts import GroupFacts, MemberFacts, SubscriptionFacts
 from rmqfast.client.consumer.strategies.averagely import AllocateMessageQueueAveragely
-from rmqfast.client.consumer.subscription_conflicts import SubscriptionConflict, conflicts_of
-from rmqfast.errors import ClientError, RemotingError, ResponseError
+from rmqfast.client.consumer.subscription_conflicts import SubscriptionConflict, conflicts_of, meaning_of
+from rmqfast.client.instance.namespaces import RETRY_PREFIX
+from rmqfast.errors import RemotingError, ResponseError
 from rmqfast.message import MessageQueue
-from rmqfast.remoting import ResponseCode
+from rmqfast.remoting import RequestCode, ResponseCode
+from rmqfast.remoting.protocol.consumer_connection import ConsumerConnection
 from rmqfast.remoting.protocol.consumer_running_info import ConsumerRunningInfo
 from rmqfast.remoting.protocol.subscription_data import SubscriptionData
 
+#: What each member says of itself by client id, or why it does not.
+Infos = Mapping[str, ConsumerRunningInfo | RemotingError]
 
-class Members(MessageTracks):
-    """What an administrator asks about the members of groups, all of them."""
 
-    def subscription_conflicts(self, group: str | None = None) -> list[SubscriptionConflict]:
-        """Topics of which members of one group want different things, so that messages get lost.
+class Members:
+    """The members of a group while one question is answered: each is asked once, as each silent one costs a timeout.
 
-        Args:
-            group: The group; all that have a topic of retries unless given.
+    Args:
+        client: Whom to ask.
+        group: The group.
+    """
 
-        Raises:
-            ResponseError: 17, the group has no topic of retries: none of its members was ever seen.
-        """
-        groups = self._seen_groups() if group is None else [group]
-        return [conflict for each in groups for conflict in self._conflicts_of(each)]
+    def __init__(self, client: AdminClient, group: str) -> None:
+        self._client, self._group = client, group
+        self._answers: dict[str, ConsumerRunningInfo] = {}
+        self._silent: dict[tuple[str, str], RemotingError] = {}
 
-    def topic_groups(self, topic: str) -> list[str]:
-        """The groups that consume a topic: those that are online and those that have offsets, of all its brokers.
-
-        5.3.3 names the topic in place of groups that are online and have no offsets: these are looked for among all
-        groups then.
-
-        Raises:
-            ResponseError: 17, nobody has the topic.
-
-        Source: `DefaultMQAdminExtImpl.queryTopicConsumeByWho`, which asks the first broker only.
-        """
-        found = {group for broker in self._brokers_of(topic) for group in self._groups_at(broker.address, topic)}
-        if topic not in found:
-            return sorted(found)
-        seen = self._seen_groups()
-        online = {group for group in seen if self._subscribes(group, topic)}
-        return sorted((found - {topic}) | online | (found & set(seen)))
-
-    def _subscribes(self, group: str, topic: str) -> bool:
+    def says(self, address: str, client_id: str) -> ConsumerRunningInfo | RemotingError:
+        """What a member says through a broker, or why it does not: not all are connected to all brokers."""
+        known = self._answers.get(client_id) or self._silent.get((address, client_id))
+        if known is not None:
+            return known
         try:
-            return topic in self.consumer_connections(group).subscriptions
-        except (ResponseError, ClientError):
-            return False  # nobody is online
+            self._answers[client_id] = running_info_at(self._client, address, self._group, client_id)
+        except RemotingError as error:
+            self._silent[address, client_id] = error
+            return error
+        return self._answers[client_id]
 
-    def _seen_groups(self) -> list[str]:
-        prefix = "%RETRY%"
-        return sorted(topic.removeprefix(prefix) for topic in self.topics() if topic.startswith(prefix))
-
-    def _conflicts_of(self, group: str) -> list[SubscriptionConflict]:
-        return conflicts_among(group, self._infos(self._brokers_of_group(group), group, self._interviews(group)))
-
-    def _infos(self, brokers: Iterable[BrokerAddress], group: str, interviews: Interviews) -> Infos:
+    def all_say(self, brokers: Iterable[BrokerAddress]) -> Infos:
         """What the members say that brokers know; one that is connected to several of them tells by the first one."""
-        found: dict[str, ConsumerRunningInfo | RemotingError] = {}
+        infos: dict[str, ConsumerRunningInfo | RemotingError] = {}
         for broker in brokers:
-            for client_id in self._known_members(broker.address, group):
-                if not isinstance(found.get(client_id), ConsumerRunningInfo):
-                    found[client_id] = interviews.of(broker.address, client_id)
-        return found
+            for client_id in online_at(self._client, broker.address, self._group).client_ids:
+                if not isinstance(infos.get(client_id), ConsumerRunningInfo):
+                    infos[client_id] = self.says(broker.address, client_id)
+        return infos
 
-    def _kept_at(self, address: str, group: str) -> Mapping[str, SubscriptionData]:
-        """What a broker takes a group to want, by topic; nothing where nobody is online."""
-        try:
-            return self._members_at(address, group).subscriptions
-        except ResponseError as error:
-            if error.code == ResponseCode.CONSUMER_NOT_ONLINE:
-                return {}
-            raise
-
-    def _group_facts(self, address: str, group: str, topic: str, interviews: Interviews | None = None) -> GroupFacts:
-        """A group as one broker knows it, and what its members say themselves."""
-        interviews = interviews or self._interviews(group)
-        try:
-            known = self._members_at(address, group)
-        except ResponseError as error:
-            if error.code != ResponseCode.CONSUMER_NOT_ONLINE:
-                raise
-            return GroupFacts(group=group)
+    def facts(self, address: str, topic: str) -> GroupFacts:
+        """The group as one broker knows it, and what its members say themselves."""
+        known = online_at(self._client, address, self._group)
         return GroupFacts(
-            group=group,
-            members=[
-                _member_facts(client_id, topic, interviews.of(address, client_id)) for client_id in known.client_ids
-            ],
+            group=self._group,
+            members=[_member_facts(each, topic, self.says(address, each)) for each in known.client_ids],
             subscription=known.subscriptions.get(topic),
             consume_type=known.consume_type,
             message_model=known.message_model,
         )
 
-    def _interviews(self, group: str) -> Interviews:
-        return Interviews(lambda address, client_id: self._try_running_info(address, group, client_id))
 
-    def _try_running_info(self, address: str, group: str, client_id: str) -> ConsumerRunningInfo | RemotingError:
-        try:
-            return self._running_info_at(address, group, client_id)
-        except RemotingError as error:
-            return error
+def members_at(client: AdminClient, address: str, group: str) -> ConsumerConnection:
+    """The members of a group, as one broker knows them.
+
+    Raises:
+        ResponseError: 206, nobody is online.
+    """
+    fields = {"consumerGroup": group}
+    return ConsumerConnection.of_body(client.ask(address, RequestCode.GET_CONSUMER_CONNECTION_LIST, fields).body)
+
+
+def online_at(client: AdminClient, address: str, group: str) -> ConsumerConnection:
+    """As `members_at`; without members where nobody is online."""
+    try:
+        return members_at(client, address, group)
+    except ResponseError as error:
+        if error.code == ResponseCode.CONSUMER_NOT_ONLINE:
+            return ConsumerConnection(connections=())
+        raise
+
+
+def running_info_at(
+    client: AdminClient, address: str, group: str, client_id: str, *, jstack: bool = False
+) -> ConsumerRunningInfo:
+    """What a member says of itself through one broker.
+
+    Raises:
+        ResponseError: 1, it is not online; 207, it does not answer.
+    """
+    fields = {"consumerGroup": group, "clientId": client_id, "jstackEnable": jstack}
+    return ConsumerRunningInfo.of_body(
+        client.ask(address, RequestCode.GET_CONSUMER_RUNNING_INFO, fields, slow=True).body
+    )
 
 
 def _member_facts(client_id: str, topic: str, info: ConsumerRunningInfo | RemotingError) -> MemberFacts:
@@ -158,3 +147,42 @@ def owner_of(queue: MessageQueue, group: GroupFacts, queues: Sequence[MessageQue
         return None, False
     ids, share = sorted(member.client_id for member in group.members), AllocateMessageQueueAveragely().allocate
     return next(name for name in ids if queue in share(group.group, name, sorted(queues), ids)), True
+
+
+def subscriptions_of(kept: Mapping[str, SubscriptionData], members: Infos) -> list[SubscriptionFacts]:
+    """What is kept for a group and what its members want, topic by topic; topics of retries are left out.
+
+    Args:
+        kept: What the brokers keep, by topic.
+        members: The members.
+
+    Example:
+        >>> a = SubscriptionData(topic="t", sub_string="A", tags_set=("A",), sub_version=1)
+        >>> b = SubscriptionData(topic="t", sub_string="B", tags_set=("B",), sub_version=2)
+        >>> members = {name: ConsumerRunningInfo(subscriptions={"t": own}) for name, own in (("c1", a), ("c2", b))}
+        >>> found = subscriptions_of({"t": b}, members)
+        >>> [(each.client_id, each.subscription.sub_string, each.differs) for each in found]
+        [(None, 'B', None), ('c1', 'A', True), ('c2', 'B', False)]
+    """
+    own = [info.subscriptions for info in members.values() if isinstance(info, ConsumerRunningInfo)]
+    topics = sorted({topic for each in (kept, *own) for topic in each if not topic.startswith(RETRY_PREFIX)})
+    found = []
+    for topic in topics:
+        found.append(SubscriptionFacts(topic=topic, subscription=kept.get(topic)))
+        found += [_of_member(topic, name, members[name], kept.get(topic)) for name in sorted(members)]
+    return found
+
+
+def _of_member(
+    topic: str, client_id: str, info: ConsumerRunningInfo | RemotingError, kept: SubscriptionData | None
+) -> SubscriptionFacts:
+    if isinstance(info, RemotingError):
+        return SubscriptionFacts(topic=topic, client_id=client_id, problem=str(info))
+    own = info.subscriptions.get(topic)
+    return SubscriptionFacts(
+        topic=topic,
+        client_id=client_id,
+        subscription=own,
+        queues=info.queues_of(topic),
+        differs=meaning_of(own) != meaning_of(kept),
+    )

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from rmqfast.admin.admin_client import AdminClient
 from rmqfast.admin.consume_stats import ConsumeStats
-from rmqfast.admin.offsets import Offsets
+from rmqfast.admin.groups import Groups
 from rmqfast.errors import ClientError, RemotingError, ResponseError, RmqError
 from rmqfast.remoting import RequestCode, ResponseCode
 from rmqfast.remoting.protocol.broker_data import MASTER_ID
@@ -61,65 +62,52 @@ class MessageTrack:
     description: str | None = None
 
 
-class MessageTracks(Offsets):
-    """What an administrator asks about the way of a message."""
+def track_of(client: AdminClient, groups: Groups, message: Any, group: str) -> MessageTrack:
+    """What became of a message in one group, as mqadmin sees it."""
+    try:
+        members = groups.connections(group)
+    except ResponseError as error:
+        is_offline = error.code == ResponseCode.CONSUMER_NOT_ONLINE
+        return MessageTrack(group, TrackType.NOT_ONLINE if is_offline else TrackType.UNKNOWN, _described(error))
+    except RmqError as error:
+        return MessageTrack(group, TrackType.UNKNOWN, str(error))
+    if members.consume_type == ACTIVELY:
+        return MessageTrack(group, TrackType.PULL)
+    if members.consume_type != PASSIVELY:
+        return MessageTrack(group, TrackType.UNKNOWN)
+    return _track_of_push(client, groups, message, group, members)
 
-    def message_track(self, message: Any) -> list[MessageTrack]:
-        """What became of a message, in each group that consumes its topic.
 
-        It is what mqadmin says; `explain` tells more.
+def _track_of_push(
+    client: AdminClient, groups: Groups, message: Any, group: str, members: ConsumerConnection
+) -> MessageTrack:
+    try:
+        stats = groups.progress(group)
+    except (ResponseError, ClientError) as error:
+        code = error.code if isinstance(error, ResponseError) else error.response_code
+        if code != ResponseCode.CONSUMER_NOT_ONLINE:
+            return MessageTrack(group, TrackType.UNKNOWN, _described(error))
+        if members.message_model == BROADCASTING and _is_of_5(client, group):
+            description = f"CODE:{BROADCAST_CONSUMPTION} DESC:{BROADCAST}"
+            return MessageTrack(group, TrackType.CONSUME_BROADCASTING, description)
+        return MessageTrack(group, TrackType.NOT_ONLINE, _described(error))
+    except RemotingError as error:
+        return MessageTrack(group, TrackType.UNKNOWN, str(error))
+    return MessageTrack(group, track_type(message, stats, members, _master_addresses(client)))
 
-        Args:
-            message: A message that was stored: with topic, queue, offset and `store_host`.
 
-        Raises:
-            ResponseError: 17, nobody has the topic.
+def _master_addresses(client: AdminClient) -> dict[str, str]:
+    brokers = client.cluster_info().brokers
+    return {name: broker.addresses[MASTER_ID] for name, broker in brokers.items() if MASTER_ID in broker.addresses}
 
-        Source: `DefaultMQAdminExtImpl.messageTrackDetail`.
-        """
-        first = self._brokers_of(message.topic)[0]
-        return [self._track(message, group) for group in self._groups_at(first.address, message.topic)]
 
-    def _track(self, message: Any, group: str) -> MessageTrack:
-        try:
-            members = self.consumer_connections(group)
-        except ResponseError as error:
-            is_offline = error.code == ResponseCode.CONSUMER_NOT_ONLINE
-            return MessageTrack(group, TrackType.NOT_ONLINE if is_offline else TrackType.UNKNOWN, _described(error))
-        except RmqError as error:
-            return MessageTrack(group, TrackType.UNKNOWN, str(error))
-        if members.consume_type == ACTIVELY:
-            return MessageTrack(group, TrackType.PULL)
-        if members.consume_type != PASSIVELY:
-            return MessageTrack(group, TrackType.UNKNOWN)
-        return self._track_of_push(message, group, members)
-
-    def _track_of_push(self, message: Any, group: str, members: ConsumerConnection) -> MessageTrack:
-        try:
-            stats = self.consume_stats(group)
-        except (ResponseError, ClientError) as error:
-            code = error.code if isinstance(error, ResponseError) else error.response_code
-            if code != ResponseCode.CONSUMER_NOT_ONLINE:
-                return MessageTrack(group, TrackType.UNKNOWN, _described(error))
-            if members.message_model == BROADCASTING and self._is_of_5(group):
-                description = f"CODE:{BROADCAST_CONSUMPTION} DESC:{BROADCAST}"
-                return MessageTrack(group, TrackType.CONSUME_BROADCASTING, description)
-            return MessageTrack(group, TrackType.NOT_ONLINE, _described(error))
-        except RemotingError as error:
-            return MessageTrack(group, TrackType.UNKNOWN, str(error))
-        return MessageTrack(group, track_type(message, stats, members, self._master_addresses()))
-
-    def _master_addresses(self) -> dict[str, str]:
-        brokers = self._api.cluster_info(timeout=self._timeout).brokers
-        return {name: broker.addresses[MASTER_ID] for name, broker in brokers.items() if MASTER_ID in broker.addresses}
-
-    def _is_of_5(self, group: str) -> bool:
-        address = self._brokers_of_group(group)[0].address
-        connections = self._api.connections
-        return (
-            connections.request(address, RequestCode.GET_BROKER_RUNTIME_INFO, {}, timeout=self._timeout).version
-            >= VERSION_5
-        )
+def _is_of_5(client: AdminClient, group: str) -> bool:
+    address = client.brokers_of_group(group)[0].address
+    connections = client.api.connections
+    return (
+        connections.request(address, RequestCode.GET_BROKER_RUNTIME_INFO, {}, timeout=client.timeout).version
+        >= VERSION_5
+    )
 
 
 def track_type(

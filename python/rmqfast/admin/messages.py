@@ -1,17 +1,19 @@
-"""Single messages: by id, by key, by place.
+"""Single messages: by id, by key, by place; their traces, and what became of them.
 
 Source: `MQAdminImpl.viewMessage`, `queryMessage`, `queryMessageByUniqKey`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from ipaddress import ip_address
 from typing import Any, NamedTuple
 
-from rmqfast.admin.asking import SLOW, BrokerAddress
-from rmqfast.admin.running_info import RunningInfos
+from rmqfast.admin.admin_client import SLOW, AdminClient, BrokerAddress
+from rmqfast.admin.groups import Groups, consumers_at
+from rmqfast.admin.message_track import MessageTrack, track_of
 from rmqfast.client.instance.message_decoder import decode_message, decode_messages
+from rmqfast.client.trace import TRACE_TOPIC, TraceView, trace_views
 from rmqfast.errors import ArgumentError, ResponseError, UnknownMessageError
 from rmqfast.message import MessageQueue
 from rmqfast.remoting import RequestCode, ResponseCode
@@ -56,10 +58,13 @@ class Pulled(NamedTuple):
         return next((message for message in self.messages if message.queue_offset == offset), None)
 
 
-class Messages(RunningInfos):
-    """What an administrator asks about single messages; they are `MessageView`s, as consumers get them."""
+class Messages:
+    """`admin.messages`: single messages, as `MessageView`s like those of consumers, and what became of them."""
 
-    def view_message(self, message_id: str, topic: str | None = None) -> Any:
+    def __init__(self, client: AdminClient, groups: Groups) -> None:
+        self._client, self._groups = client, groups
+
+    def by_id(self, message_id: str, topic: str | None = None) -> Any:
         """The message with an id: the broker's, or with a topic the producer's.
 
         Args:
@@ -77,15 +82,15 @@ class Messages(RunningInfos):
         except ArgumentError:
             if topic is None:
                 raise
-            return self.query_message_by_unique_key(topic, message_id)
+            return self.by_unique_key(topic, message_id)
         try:
             return self._view(place)
         except (ResponseError, UnknownMessageError):
             if topic is None:
                 raise
-        return self.query_message_by_unique_key(topic, message_id)
+        return self.by_unique_key(topic, message_id)
 
-    def query_message(
+    def by_key(
         self, topic: str, key: str, *, max_messages: int = 64, begin_timestamp: int = 0, end_timestamp: int = LATEST
     ) -> list[Any]:
         """The messages with a key, of all brokers, the oldest first.
@@ -102,8 +107,9 @@ class Messages(RunningInfos):
 
         Source: `MQAdminImpl.queryMessage`.
         """
-        found = self._query_at(
-            self._brokers_of(topic),
+        found = query(
+            self._client,
+            self._client.brokers_of(topic),
             topic,
             key,
             is_unique_key=False,
@@ -113,7 +119,7 @@ class Messages(RunningInfos):
         )
         return [message for message in found if message.topic == topic and key in (message.keys or "").split(" ")]
 
-    def query_message_by_unique_key(self, topic: str, unique_key: str) -> Any:
+    def by_unique_key(self, topic: str, unique_key: str) -> Any:
         """The message with a producer's id: of several, the one that was stored first.
 
         Raises:
@@ -121,13 +127,13 @@ class Messages(RunningInfos):
 
         Source: `MQAdminImpl.queryMessageByUniqKey`.
         """
-        listed = self._query_at(self._brokers_of(topic), topic, unique_key)
+        listed = query(self._client, self._client.brokers_of(topic), topic, unique_key)
         found = [message for message in listed if message.msg_id == unique_key]
         if not found:
             raise UnknownMessageError(f"no message of the topic {topic} has the id {unique_key}")
         return min(found, key=lambda message: message.store_timestamp)
 
-    def query_message_by_offset(self, queue: MessageQueue, offset: int) -> Any:
+    def by_offset(self, queue: MessageQueue, offset: int) -> Any:
         """The message at an offset of a queue.
 
         Raises:
@@ -136,7 +142,7 @@ class Messages(RunningInfos):
 
         Source: `QueryMsgByOffsetSubCommand`.
         """
-        found = self._pull(self._broker_of(queue.topic, queue.broker_name), queue, offset, WHOLE)
+        found = pull(self._client, self._client.broker_of(queue.topic, queue.broker_name), queue, offset, WHOLE)
         message = found.at(offset)
         if message is None:
             raise UnknownMessageError(
@@ -145,71 +151,143 @@ class Messages(RunningInfos):
             )
         return message
 
-    def _pull(
+    def trace(
         self,
-        address: str,
-        queue: MessageQueue,
-        offset: int,
-        subscription: SubscriptionData,
+        message_id: str,
         *,
-        max_messages: int = 1,
-    ) -> Pulled:
-        """The first messages at an offset or behind it that a subscription wants.
-
-        Raises:
-            ResponseError: The broker refuses.
-        """
-        fields = _pull_fields(queue, offset, subscription, max_messages)
-        answer = self._api.connections.request(address, RequestCode.PULL_MESSAGE, _texts(fields), timeout=self._timeout)
-        if answer.code not in _PULL_CODES:
-            raise ResponseError(answer.code, answer.remark or "")
-        found = decode_messages(answer.body, queue.broker_name) if answer.code == ResponseCode.SUCCESS else []
-        next_offset = (answer.ext_fields or {}).get("nextBeginOffset", offset)
-        return Pulled(found, answer.remark or "", int(next_offset))
-
-    def _query_at(
-        self,
-        brokers: Iterable[BrokerAddress],
-        topic: str,
-        key: str,
-        *,
-        is_unique_key: bool = True,
-        max_messages: int = 32,
+        trace_topic: str = TRACE_TOPIC,
+        max_messages: int = 64,
         begin_timestamp: int = 0,
         end_timestamp: int = LATEST,
-    ) -> list[Any]:
-        """What brokers find by a key's hash, the oldest first; whether it has that key is for the caller to see."""
-        found: list[Any] = []
-        for broker in brokers:
-            try:
-                answer = self._api.query_message(
-                    broker.address,
-                    topic,
-                    key,
-                    max_messages=max_messages,
-                    begin_timestamp=begin_timestamp,
-                    end_timestamp=end_timestamp,
-                    is_unique_key=is_unique_key,
-                    timeout=self._timeout * SLOW,
-                )
-            except ResponseError as error:
-                if error.code != ResponseCode.QUERY_NOT_FOUND:
-                    raise
-            else:
-                found += decode_messages(answer.body, broker.broker_name)
-        return sorted(found, key=lambda message: message.store_timestamp)
+    ) -> list[TraceView]:
+        """What became of a message by the traces of those that sent and consumed it, step by step.
+
+        Clients tell it only where `enable_msg_trace` says so, and half a second later or so.
+
+        Args:
+            message_id: The id that the producer gave; also one of a batch of this package's.
+            trace_topic: Where the clients send traces.
+            max_messages: Of the trace topic, how many at most, of each broker; each may have several steps.
+            begin_timestamp: Traces stored at this time or later, in milliseconds since 1970.
+            end_timestamp: Traces stored at this time or earlier.
+
+        Returns:
+            The steps in the order in which they happened; none where no trace tells of it.
+
+        Raises:
+            ResponseError: 17, there is no such trace topic.
+
+        Example:
+            >>> import time, rmqfast
+            >>> from rmqfast.admin import Admin
+            >>> from rmqfast.client.producer import Producer
+            >>> with rmqfast.EmbeddedCluster(config={"traceTopicEnable": "true"}) as cluster:
+            ...     with Producer("shop", name_server=cluster.name_server, enable_msg_trace=True) as producer:
+            ...         sent = producer.send(rmqfast.Message("orders", b"paid", tags="paid"))
+            ...     with Admin(name_server=cluster.name_server) as admin:
+            ...         (step,) = admin.messages.trace(sent.msg_id)
+            >>> step.trace_type.value, step.group, step.topic, step.tags, step.status
+            ('Pub', 'shop', 'orders', 'paid', 'success')
+
+        Source: `QueryMsgTraceByIdSubCommand.queryTraceByMsgId`.
+        """
+        found = self.by_key(
+            trace_topic,
+            message_id,
+            max_messages=max_messages,
+            begin_timestamp=begin_timestamp,
+            end_timestamp=end_timestamp,
+        )
+        return trace_views(message_id, found)
+
+    def track(self, message: Any, group: str | None = None) -> list[MessageTrack]:
+        """What became of a message in a group.
+
+        It is what mqadmin says; `explain` tells more.
+
+        Args:
+            message: A message that was stored: with topic, queue, offset and `store_host`.
+            group: The group; each one that consumes the topic unless given.
+
+        Raises:
+            ResponseError: 17, nobody has the topic.
+
+        Source: `DefaultMQAdminExtImpl.messageTrackDetail`.
+        """
+        groups: Sequence[str] = [group] if group is not None else self._consumers(message.topic)
+        return [track_of(self._client, self._groups, message, each) for each in groups]
+
+    def _consumers(self, topic: str) -> Sequence[str]:
+        first = self._client.brokers_of(topic)[0]
+        return consumers_at(self._client, first.address, topic)
 
     def _view(self, place: MessagePlace) -> Any:
-        address = self._config.translated(place.address)
+        address = self._client.translated(place.address)
         try:
-            record = self._api.view_message(address, place.physical_offset, timeout=self._timeout)
+            record = self._client.api.view_message(address, place.physical_offset, timeout=self._client.timeout)
         except ResponseError as error:
             raise UnknownMessageError(str(error)) from error
         return decode_message(record, self._name_of(place.address))
 
     def _name_of(self, address: str) -> str | None:
-        brokers = self._api.cluster_info(timeout=self._timeout).brokers
+        brokers = self._client.cluster_info().brokers
         return next((name for name, broker in brokers.items() if address in broker.addresses.values()), None)
+
+
+def pull(
+    client: AdminClient,
+    address: str,
+    queue: MessageQueue,
+    offset: int,
+    subscription: SubscriptionData,
+    *,
+    max_messages: int = 1,
+) -> Pulled:
+    """The first messages at an offset or behind it that a subscription wants.
+
+    Raises:
+        ResponseError: The broker refuses.
+    """
+    fields = _pull_fields(queue, offset, subscription, max_messages)
+    answer = client.api.connections.request(address, RequestCode.PULL_MESSAGE, _texts(fields), timeout=client.timeout)
+    if answer.code not in _PULL_CODES:
+        raise ResponseError(answer.code, answer.remark or "")
+    found = decode_messages(answer.body, queue.broker_name) if answer.code == ResponseCode.SUCCESS else []
+    next_offset = (answer.ext_fields or {}).get("nextBeginOffset", offset)
+    return Pulled(found, answer.remark or "", int(next_offset))
+
+
+def query(
+    client: AdminClient,
+    brokers: Iterable[BrokerAddress],
+    topic: str,
+    key: str,
+    *,
+    is_unique_key: bool = True,
+    max_messages: int = 32,
+    begin_timestamp: int = 0,
+    end_timestamp: int = LATEST,
+) -> list[Any]:
+    """What brokers find by a key's hash, the oldest first; whether it has that key is for the caller to see."""
+    found: list[Any] = []
+    for broker in brokers:
+        try:
+            answer = client.api.query_message(
+                broker.address,
+                topic,
+                key,
+                max_messages=max_messages,
+                begin_timestamp=begin_timestamp,
+                end_timestamp=end_timestamp,
+                is_unique_key=is_unique_key,
+                timeout=client.timeout * SLOW,
+            )
+        except ResponseError as error:
+            if error.code != ResponseCode.QUERY_NOT_FOUND:
+                raise
+        else:
+            found += decode_messages(answer.body, broker.broker_name)
+    return sorted(found, key=lambda message: message.store_timestamp)
 
 
 def parse_message_id(message_id: str) -> MessagePlace:

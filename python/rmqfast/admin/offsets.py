@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 
-from rmqfast.admin.asking import SLOW, BrokerAddress
+from rmqfast.admin.admin_client import SLOW, AdminClient, BrokerAddress
+from rmqfast.admin.consume_stats import stats_at
+from rmqfast.admin.groups import Groups
+from rmqfast.admin.members import online_at
 from rmqfast.admin.topics import MAX_QUEUES, MAX_STATS_BYTES, topic_offsets_of_body
-from rmqfast.admin.traces import Traces
 from rmqfast.errors import ArgumentError, ClientError, ResponseError
 from rmqfast.message import MessageQueue
 from rmqfast.remoting import RequestCode, ResponseCode
@@ -21,10 +23,13 @@ from rmqfast.store import milliseconds
 END = -1
 
 
-class Offsets(Traces):
-    """What an administrator does about the offsets of groups."""
+class Offsets:
+    """`admin.offsets`: where groups go on, set back, skipped, copied."""
 
-    def reset_offset_by_time(
+    def __init__(self, client: AdminClient, groups: Groups) -> None:
+        self._client, self._groups = client, groups
+
+    def reset_by_time(
         self, group: str, topic: str, when: datetime | int, *, force: bool = True
     ) -> dict[MessageQueue, int]:
         """Has a group go on with the messages of a time, on all brokers of a topic.
@@ -48,7 +53,7 @@ class Offsets(Traces):
         """
         at = _milliseconds(when)
         found: dict[MessageQueue, int] = {}
-        for broker in self._brokers_of(topic):
+        for broker in self._client.brokers_of(topic):
             try:
                 found |= self._reset_online(broker, group, topic, at, force=force)
             except ResponseError as error:
@@ -57,22 +62,18 @@ class Offsets(Traces):
                 found |= self._reset_offline(broker, group, topic, at, force=force)
         return found
 
-    def reset_offset_to_begin(self, group: str, topic: str) -> dict[MessageQueue, int]:
-        """Has a group consume once more from the first message that is still there: see `reset_offset_by_time`."""
-        return self.reset_offset_by_time(group, topic, 0)
+    def reset_to_begin(self, group: str, topic: str) -> dict[MessageQueue, int]:
+        """Has a group consume once more from the first message that is still there: see `reset_by_time`."""
+        return self.reset_by_time(group, topic, 0)
 
-    def reset_offset_to_end(self, group: str, topic: str) -> dict[MessageQueue, int]:
-        """Has a group leave out what is in a topic: see `reset_offset_by_time`."""
-        return self.reset_offset_by_time(group, topic, END)
-
-    def skip_accumulated(self, group: str, topic: str) -> dict[MessageQueue, int]:
-        """Has a group leave out what it is behind with: another name of `reset_offset_to_end`.
+    def reset_to_end(self, group: str, topic: str) -> dict[MessageQueue, int]:
+        """Has a group leave out what it is behind with: see `reset_by_time`.
 
         Source: `SkipAccumulationSubCommand`.
         """
-        return self.reset_offset_to_end(group, topic)
+        return self.reset_by_time(group, topic, END)
 
-    def reset_offset(self, group: str, queue: MessageQueue, offset: int, *, force: bool = False) -> None:
+    def reset(self, group: str, queue: MessageQueue, offset: int, *, force: bool = False) -> None:
         """Sets where a group goes on in a queue.
 
         Args:
@@ -90,15 +91,15 @@ class Offsets(Traces):
         """
         if offset < 0:
             raise ArgumentError(f"offset: expected 0 or more, got {offset}")
-        address = self._broker_of(queue.topic, queue.broker_name)
-        if not force and (members := self._known_members(address, group)):
+        address = self._client.broker_of(queue.topic, queue.broker_name)
+        if not force and (members := online_at(self._client, address, group).client_ids):
             raise ClientError(
                 f"the group {group} has members online, which would overwrite the offset: {', '.join(members)}",
-                next_step="stop them first, or use reset_offset_by_time, of which members are told",
+                next_step="stop them first, or use offsets.reset_by_time, of which members are told",
             )
-        self._api.update_consumer_offset(address, group, queue, offset, oneway=False, timeout=self._timeout)
+        self._set(address, group, queue, offset)
 
-    def clone_offsets(self, source: str, target: str, topic: str) -> dict[MessageQueue, int]:
+    def clone(self, source: str, target: str, topic: str) -> dict[MessageQueue, int]:
         """Has a group go on in a topic where another one is.
 
         Args:
@@ -115,20 +116,18 @@ class Offsets(Traces):
 
         Source: `CloneGroupOffsetCommand`, which copies the ends of the queues of all topics.
         """
-        addresses = dict(self._brokers_of(topic))
-        rows = [row for row in self.consume_stats(source, topic) if row.broker_name in addresses]
+        addresses = dict(self._client.brokers_of(topic))
+        rows = [row for row in self._groups.progress(source, topic) if row.broker_name in addresses]
         for row in rows:
             address = addresses[row.broker_name]
-            self._api.update_consumer_offset(
-                address, target, row.queue, row.consumer_offset, oneway=False, timeout=self._timeout
-            )
+            self._set(address, target, row.queue, row.consumer_offset)
         return {row.queue: row.consumer_offset for row in rows}
 
     def _reset_online(
         self, broker: BrokerAddress, group: str, topic: str, at: int, *, force: bool
     ) -> Mapping[MessageQueue, int]:
         fields = {"topic": topic, "group": group, "timestamp": at, "isForce": force}
-        body = self._ask(broker.address, RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, fields, slow=True).body
+        body = self._client.ask(broker.address, RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, fields, slow=True).body
         members = JsonObject.of_body(body, most=MAX_STATS_BYTES)
         return members.numbers_by_queue("offsetTable", most=MAX_QUEUES)
 
@@ -139,35 +138,28 @@ class Offsets(Traces):
 
         Source: `DefaultMQAdminExtImpl.resetOffsetByTimestampOld`.
         """
-        known = {row.queue: row.consumer_offset for row in self._stats_at(broker, group, topic)}
+        known = {row.queue: row.consumer_offset for row in stats_at(self._client, broker, group, topic)}
         found: dict[MessageQueue, int] = {}
         for queue in known or self._queues_at(broker, topic):
             offset = self._offset_at(broker.address, queue, at)
             if force or offset <= known.get(queue, 0):
-                self._api.update_consumer_offset(
-                    broker.address, group, queue, offset, oneway=False, timeout=self._timeout
-                )
+                self._set(broker.address, group, queue, offset)
                 found[queue] = offset
         return found
 
+    def _set(self, address: str, group: str, queue: MessageQueue, offset: int) -> None:
+        api, timeout = self._client.api, self._client.timeout
+        api.update_consumer_offset(address, group, queue, offset, oneway=False, timeout=timeout)
+
     def _offset_at(self, address: str, queue: MessageQueue, at: int) -> int:
-        timeout = self._timeout * SLOW
+        timeout = self._client.timeout * SLOW
         if at == END:
-            return self._api.max_offset(address, queue, timeout=timeout)
-        return self._api.search_offset(address, queue, at, timeout=timeout)
+            return self._client.api.max_offset(address, queue, timeout=timeout)
+        return self._client.api.search_offset(address, queue, at, timeout=timeout)
 
     def _queues_at(self, broker: BrokerAddress, topic: str) -> list[MessageQueue]:
-        body = self._ask(broker.address, RequestCode.GET_TOPIC_STATS_INFO, {"topic": topic}, slow=True).body
+        body = self._client.ask(broker.address, RequestCode.GET_TOPIC_STATS_INFO, {"topic": topic}, slow=True).body
         return sorted(item.queue for item in topic_offsets_of_body(body))
-
-    def _known_members(self, address: str, group: str) -> list[str]:
-        """The members that a broker knows, by client id; none where nobody is online."""
-        try:
-            return self._members_at(address, group).client_ids
-        except ResponseError as error:
-            if error.code == ResponseCode.CONSUMER_NOT_ONLINE:
-                return []
-            raise
 
 
 def _milliseconds(when: datetime | int) -> int:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from rmqfast.admin.asking import Asking, BrokerAddress
+from rmqfast.admin.admin_client import AdminClient, BrokerAddress
 from rmqfast.client.instance.validators import check_topic
 from rmqfast.errors import ResponseError
 from rmqfast.message import MessageQueue
@@ -54,10 +54,13 @@ class TopicOffset:
         return MessageQueue(self.topic, self.broker_name, self.queue_id)
 
 
-class Topics(Asking):
-    """What an administrator does about topics."""
+class Topics:
+    """`admin.topics`: made, changed, removed, and what is in them."""
 
-    def create_topic(
+    def __init__(self, client: AdminClient) -> None:
+        self._client = client
+
+    def create(
         self,
         topic: str,
         queues: int = 4,
@@ -96,7 +99,7 @@ class Topics(Asking):
         for broker in self._chosen(cluster, broker_names):
             self._put_topic(broker.address, config)
 
-    def update_topic(
+    def update(
         self,
         topic: str,
         *,
@@ -119,14 +122,14 @@ class Topics(Asking):
 
         Source: `UpdateTopicPermSubCommand`.
         """
-        route = self._route(topic)
-        addresses = dict(self._addresses(route.broker_datas))
+        route = self._client.route(topic)
+        addresses = dict(self._client.addresses(route.broker_datas))
         for data in route.queue_datas:
             if broker_names is None or data.broker_name in broker_names:
                 changed = _changed(topic, data, queues=queues, read_queues=read_queues, perm=perm)
                 self._put_topic(addresses[data.broker_name], changed)
 
-    def delete_topic(self, topic: str, *, cluster: str | None = None) -> None:
+    def delete(self, topic: str, *, cluster: str | None = None) -> None:
         """Removes a topic from the masters of a cluster, and from all name servers.
 
         Args:
@@ -138,13 +141,13 @@ class Topics(Asking):
 
         Source: `DeleteTopicSubCommand.deleteTopic`.
         """
-        for broker in self._masters(cluster):
-            self._ask(broker.address, RequestCode.DELETE_TOPIC_IN_BROKER, {"topic": topic})
+        for broker in self._client.masters(cluster):
+            self._client.ask(broker.address, RequestCode.DELETE_TOPIC_IN_BROKER, {"topic": topic})
         fields = {"topic": topic, "clusterName": cluster}
-        for address in self._api.name_servers.addresses:
-            self._ask(address, RequestCode.DELETE_TOPIC_IN_NAMESRV, fields)
+        for address in self._client.api.name_servers.addresses:
+            self._client.ask(address, RequestCode.DELETE_TOPIC_IN_NAMESRV, fields)
 
-    def topics(self, *, cluster: str | None = None) -> list[str]:
+    def all(self, *, cluster: str | None = None) -> list[str]:
         """All topics by name, those of the system, of retries and of dead letters, too.
 
         Args:
@@ -152,11 +155,11 @@ class Topics(Asking):
 
         Source: `DefaultMQAdminExtImpl.fetchAllTopicList`, `fetchTopicsByCLuster`.
         """
-        api, timeout = self._api, self._timeout
+        api, timeout = self._client.api, self._client.timeout
         found = api.all_topics(timeout=timeout) if cluster is None else api.topics_of_cluster(cluster, timeout=timeout)
         return sorted(set(found))
 
-    def topic_route(self, topic: str) -> TopicRouteData:
+    def route(self, topic: str) -> TopicRouteData:
         """Where a topic is.
 
         Raises:
@@ -164,9 +167,9 @@ class Topics(Asking):
 
         Source: `DefaultMQAdminExtImpl.examineTopicRouteInfo`.
         """
-        return self._route(topic)
+        return self._client.route(topic)
 
-    def topic_stats(self, topic: str) -> list[TopicOffset]:
+    def status(self, topic: str) -> list[TopicOffset]:
         """What the queues of a topic have, of all its brokers, in the order of the queues.
 
         Raises:
@@ -175,16 +178,14 @@ class Topics(Asking):
         Source: `DefaultMQAdminExtImpl.examineTopicStats`.
         """
         code, fields = RequestCode.GET_TOPIC_STATS_INFO, {"topic": topic}
-        bodies = [self._ask(broker.address, code, fields, slow=True).body for broker in self._brokers_of(topic)]
+        bodies = [
+            self._client.ask(broker.address, code, fields, slow=True).body for broker in self._client.brokers_of(topic)
+        ]
         found = (item for body in bodies for item in topic_offsets_of_body(body))
         return sorted(found, key=lambda item: (item.topic, item.broker_name, item.queue_id))
 
-    def _groups_at(self, address: str, topic: str) -> tuple[str, ...]:
-        body = self._ask(address, RequestCode.QUERY_TOPIC_CONSUME_BY_WHO, {"topic": topic}).body
-        return JsonObject.of_body(body).texts("groupList", most=1_000_000)
-
     def _chosen(self, cluster: str | None, broker_names: Sequence[str] | None) -> list[BrokerAddress]:
-        masters = self._masters(cluster)
+        masters = self._client.masters(cluster)
         if broker_names is None:
             return masters
         found = [broker for broker in masters if broker.broker_name in broker_names]
@@ -204,7 +205,7 @@ class Topics(Asking):
             "topicSysFlag": config.topic_sys_flag,
             "order": config.order,
         }
-        self._ask(address, RequestCode.UPDATE_AND_CREATE_TOPIC, fields)
+        self._client.ask(address, RequestCode.UPDATE_AND_CREATE_TOPIC, fields)
 
 
 def topic_offsets_of_body(body: bytes) -> list[TopicOffset]:

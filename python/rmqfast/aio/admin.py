@@ -1,26 +1,26 @@
-"""Administration of a cluster.
+"""`Admin` for asyncio: the subjects of the blocking one, awaited.
 
 Source: `DefaultMQAdminExt`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from rmqfast import admin as blocking
-from rmqfast.admin.asking import TIMEOUT
+from rmqfast.admin import clusters, dead_letters, explain, groups, messages, offsets, topics
+from rmqfast.admin.admin_client import TIMEOUT
 from rmqfast.aio.awaited import awaited
 from rmqfast.aio.client import Client
 from rmqfast.client.instance import ClientConfig
 from rmqfast.client.instance.config import DEFAULT_INSTANCE_NAME
-from rmqfast.store.config import SubscriptionGroupConfig
 
 
 class Admin(Client[blocking.Admin]):
     """Looks into a cluster, and changes it; the tasks of one loop may share it.
 
-    The methods are those of `rmqfast.Admin`, with the same parameters, and are awaited.
+    Subjects and methods are those of `rmqfast.Admin`, with the same parameters, and are awaited.
 
     Args:
         name_server: `host:port`, several separated by `;`; unless given, that of `config`, or the environment's
@@ -38,7 +38,7 @@ class Admin(Client[blocking.Admin]):
         >>> async def main(name_server):
         ...     async with Admin(name_server=name_server) as admin:
         ...         await admin.create_topic("orders", queues=2)
-        ...         return [offset.queue_id for offset in await admin.topic_stats("orders")]
+        ...         return [offset.queue_id for offset in await admin.topics.status("orders")]
         >>> with rmqfast.EmbeddedCluster() as cluster:
         ...     asyncio.run(main(cluster.name_server))
         [0, 1]
@@ -54,89 +54,98 @@ class Admin(Client[blocking.Admin]):
         config: ClientConfig | None = None,
         timeout: float = TIMEOUT,
     ) -> None:
-        super().__init__(
-            blocking.Admin(name_server=name_server, instance_name=instance_name, config=config, timeout=timeout)
-        )
+        twin = blocking.Admin(name_server=name_server, instance_name=instance_name, config=config, timeout=timeout)
+        super().__init__(twin)
+        self.clusters = Clusters(twin.clusters, self._ask)
+        self.brokers = Brokers(twin.brokers, self._ask)
+        self.topics = Topics(twin.topics, self._ask)
+        self.groups = Groups(twin.groups, self._ask)
+        self.offsets = Offsets(twin.offsets, self._ask)
+        self.messages = Messages(twin.messages, self._ask)
+        self.dead_letters = DeadLetters(twin.dead_letters, self._ask)
+        self.explain = Explainer(twin, self._ask).explain
+        self.create_topic = self.topics.create
+        self.create_group = self.groups.create
+        self.view_message = self.messages.by_id
 
-    # clusters and brokers
-    brokers = awaited(blocking.Admin.brokers)
-    cluster_info = awaited(blocking.Admin.cluster_info)
-    broker_config = awaited(blocking.Admin.broker_config)
-    update_broker_config = awaited(blocking.Admin.update_broker_config)
-    broker_runtime_stats = awaited(blocking.Admin.broker_runtime_stats)
 
-    # topics
-    create_topic = awaited(blocking.Admin.create_topic)
-    update_topic = awaited(blocking.Admin.update_topic)
-    delete_topic = awaited(blocking.Admin.delete_topic)
-    topics = awaited(blocking.Admin.topics)
-    topic_route = awaited(blocking.Admin.topic_route)
-    topic_stats = awaited(blocking.Admin.topic_stats)
-    topic_groups = awaited(blocking.Admin.topic_groups)
+class _Subject:
+    """A subject of the blocking `Admin`, asked on a thread of the client."""
 
-    # groups
-    delete_group = awaited(blocking.Admin.delete_group)
-    groups = awaited(blocking.Admin.groups)
+    def __init__(self, twin: Any, ask: Callable[..., Awaitable[Any]]) -> None:
+        self._twin, self._ask = twin, ask
 
-    # clients
-    consumer_connections = awaited(blocking.Admin.consumer_connections)
-    producer_connections = awaited(blocking.Admin.producer_connections)
-    running_info = awaited(blocking.Admin.running_info)
-    subscription_conflicts = awaited(blocking.Admin.subscription_conflicts)
 
-    # offsets
-    consume_stats = awaited(blocking.Admin.consume_stats)
-    reset_offset = awaited(blocking.Admin.reset_offset)
-    reset_offset_by_time = awaited(blocking.Admin.reset_offset_by_time)
-    reset_offset_to_begin = awaited(blocking.Admin.reset_offset_to_begin)
-    reset_offset_to_end = awaited(blocking.Admin.reset_offset_to_end)
-    skip_accumulated = awaited(blocking.Admin.skip_accumulated)
-    clone_offsets = awaited(blocking.Admin.clone_offsets)
+class Clusters(_Subject):
+    """`admin.clusters`."""
 
-    # dead letters
-    dead_letters = awaited(blocking.Admin.dead_letters)
-    resend_dead_letter = awaited(blocking.Admin.resend_dead_letter)
+    info = awaited(clusters.Clusters.info)
+    brokers = awaited(clusters.Clusters.brokers)
 
-    # messages, and what became of them
-    view_message = awaited(blocking.Admin.view_message)
-    query_message = awaited(blocking.Admin.query_message)
-    query_message_by_unique_key = awaited(blocking.Admin.query_message_by_unique_key)
-    query_message_by_offset = awaited(blocking.Admin.query_message_by_offset)
-    query_msg_trace_by_id = awaited(blocking.Admin.query_msg_trace_by_id)
-    message_track = awaited(blocking.Admin.message_track)
-    explain = awaited(blocking.Admin.explain)
 
-    # those two take settings by any name, which `awaited` cannot say
-    async def create_group(
-        self, group: str | SubscriptionGroupConfig, *, cluster: str | None = None, **settings: Any
-    ) -> None:
-        """Makes a group on the masters of a cluster; one that is there gets what is given, and defaults.
+class Brokers(_Subject):
+    """`admin.clusters.brokers`."""
 
-        Args:
-            group: Its name, or all of it.
-            cluster: The cluster; all of them unless given.
-            **settings: Fields of `SubscriptionGroupConfig`, as `retry_max_times=3`.
+    status = awaited(clusters.Brokers.status)
+    config = awaited(clusters.Brokers.config)
+    update_config = awaited(clusters.Brokers.update_config)
 
-        Raises:
-            ClientError: A name that groups may not have, no such cluster.
-            ArgumentError: A setting that there is not.
-            ResponseError: A broker refuses.
 
-        Source: `UpdateSubGroupSubCommand`.
-        """
-        await self._ask(self._twin.create_group, group, cluster=cluster, **settings)
+class Topics(_Subject):
+    """`admin.topics.all`."""
 
-    async def update_group(self, group: str, *, cluster: str | None = None, **settings: Any) -> None:
-        """Changes a group; what is not given stays as it is, broker by broker.
+    create = awaited(topics.Topics.create)
+    update = awaited(topics.Topics.update)
+    delete = awaited(topics.Topics.delete)
+    all = awaited(topics.Topics.all)
+    route = awaited(topics.Topics.route)
+    status = awaited(topics.Topics.status)
 
-        Args:
-            group: The group.
-            cluster: The cluster; all of them unless given.
-            **settings: Fields of `SubscriptionGroupConfig`, as `retry_max_times=3`.
 
-        Raises:
-            ClientError: 26, no broker has the group.
-            ArgumentError: A setting that there is not.
-            ResponseError: A broker refuses.
-        """
-        await self._ask(self._twin.update_group, group, cluster=cluster, **settings)
+class Groups(_Subject):
+    """`admin.groups.all`."""
+
+    create = awaited(groups.Groups.create)
+    update = awaited(groups.Groups.update)
+    delete = awaited(groups.Groups.delete)
+    all = awaited(groups.Groups.all)
+    of_topic = awaited(groups.Groups.of_topic)
+    progress = awaited(groups.Groups.progress)
+    connections = awaited(groups.Groups.connections)
+    producer_connections = awaited(groups.Groups.producer_connections)
+    running_info = awaited(groups.Groups.running_info)
+    subscription_conflicts = awaited(groups.Groups.subscription_conflicts)
+
+
+class Offsets(_Subject):
+    """`admin.offsets`."""
+
+    reset = awaited(offsets.Offsets.reset)
+    reset_by_time = awaited(offsets.Offsets.reset_by_time)
+    reset_to_begin = awaited(offsets.Offsets.reset_to_begin)
+    reset_to_end = awaited(offsets.Offsets.reset_to_end)
+    clone = awaited(offsets.Offsets.clone)
+
+
+class Messages(_Subject):
+    """`admin.messages`."""
+
+    by_id = awaited(messages.Messages.by_id)
+    by_key = awaited(messages.Messages.by_key)
+    by_unique_key = awaited(messages.Messages.by_unique_key)
+    by_offset = awaited(messages.Messages.by_offset)
+    trace = awaited(messages.Messages.trace)
+    track = awaited(messages.Messages.track)
+
+
+class DeadLetters(_Subject):
+    """`admin.dead_letters.of_group`."""
+
+    of_group = awaited(dead_letters.DeadLetters.of_group)
+    resend = awaited(dead_letters.DeadLetters.resend)
+
+
+class Explainer(_Subject):
+    """`admin.explain`."""
+
+    explain = awaited(explain.Explainer.explain)

@@ -42,7 +42,7 @@ class LitePullConsumer(PullingConsumer[blocking.LitePullConsumer]):
         namespace: Stands before the names of topics and groups.
         config: Everything else about the cluster: TLS, accounts, timers.
         options: How to pull; a `message_queue_listener` is called on the loop, and may be `async def`.
-        enable_msg_trace: Whether traces tell what it gets; `Admin.query_msg_trace_by_id` reads them.
+        enable_msg_trace: Whether traces tell what it gets; `Admin.messages.trace` reads them.
         customized_trace_topic: The topic of traces; `RMQ_SYS_TRACE_TOPIC` unless given.
 
     Raises:

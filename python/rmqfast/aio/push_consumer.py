@@ -36,7 +36,7 @@ class PushConsumer(Member[blocking.PushConsumer]):
         config: Everything else about the cluster: TLS, accounts, timers.
         options: How to consume.
         timings: What to wait for.
-        enable_msg_trace: Whether traces tell what becomes of its messages; `Admin.query_msg_trace_by_id` reads them.
+        enable_msg_trace: Whether traces tell what becomes of its messages; `Admin.messages.trace` reads them.
         customized_trace_topic: The topic of traces; `RMQ_SYS_TRACE_TOPIC` unless given.
         changed: Single ones of the options, as `consume_thread_min=4`.
 

@@ -24,7 +24,7 @@ app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="The brokers
 def show(*, access: Access, output: Output = Form.TABLE) -> None:
     """Prints the brokers, their releases, and their rates of the last ten seconds where they answer."""
     with administration(access) as admin:
-        write(output, COLUMNS, ([_row(admin, broker)] for broker in admin.brokers()))
+        write(output, COLUMNS, ([_row(admin, broker)] for broker in admin.clusters.brokers()))
 
 
 @app.command()
@@ -37,7 +37,7 @@ def config(
 ) -> None:
     """Prints the configuration of a broker."""
     with administration(access) as admin:
-        write(output, ("key", "value"), [[list(item) for item in sorted(admin.broker_config(broker).items())]])
+        write(output, ("key", "value"), [[list(item) for item in sorted(admin.brokers.config(broker).items())]])
 
 
 @app.command("set-config")
@@ -54,9 +54,9 @@ def set_config(
     """Changes the configuration of a running broker. Exit code 1: without --yes, it would be changed."""
     changes = pairs("KEY=VALUE", change)
     with administration(access) as admin:
-        before = admin.broker_config(broker)
+        before = admin.brokers.config(broker)
         if yes:
-            admin.update_broker_config(broker, changes, force=force)
+            admin.brokers.update_config(broker, changes, force=force)
     rows = [[key, before.get(key), value] for key, value in changes.items()]
     write(output, ("key", "before", "value"), [rows])
     if not yes:
@@ -74,12 +74,12 @@ def stats(
 ) -> None:
     """Prints what a broker tells of itself: rates, queues of requests, offsets, disks."""
     with administration(access) as admin:
-        write(output, ("key", "value"), [[list(item) for item in sorted(admin.broker_runtime_stats(broker).items())]])
+        write(output, ("key", "value"), [[list(item) for item in sorted(admin.brokers.status(broker).items())]])
 
 
 def _row(admin: Admin, broker: BrokerRow) -> Row:
     try:
-        told = admin.broker_runtime_stats(broker.address)
+        told = admin.brokers.status(broker.address)
     except RemotingError as error:
         say(f"{broker.broker_name} at {broker.address} tells nothing of itself: {error}")
         told = {}

@@ -84,7 +84,7 @@ def _found(admin: Admin, group: str, most: int | None, start_time: str | None, e
     end = milliseconds(end_time)
     times["end_timestamp"] = None if end is None else end - 1
     given = {name: time for name, time in times.items() if time is not None}
-    return admin.dead_letters(group, max_messages=most, **given)
+    return admin.dead_letters.of_group(group, max_messages=most, **given)
 
 
 def _with_ids(letters: list[Any], group: str, ids: list[str]) -> list[Any]:
@@ -100,7 +100,7 @@ def _with_ids(letters: list[Any], group: str, ids: list[str]) -> list[Any]:
 def _resent(admin: Admin, letters: list[Any]) -> Iterator[list[Row]]:
     """A row for each, once it is sent: what was sent before an error is told."""
     for letter in letters:
-        sent = admin.resend_dead_letter(letter)
+        sent = admin.dead_letters.resend(letter)
         at = sent.queue
         yield [[_origin(letter), sent.msg_id, at.topic, at.broker_name, at.queue_id, sent.queue_offset]]
 

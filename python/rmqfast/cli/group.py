@@ -52,8 +52,8 @@ def list_groups(*, access: Access, output: Output = Form.TABLE) -> None:
     """Prints the groups, who is online, and how far they are behind."""
     with administration(access) as admin:
         prefix = "%RETRY%"
-        began = {topic.removeprefix(prefix) for topic in admin.topics() if topic.startswith(prefix)}
-        made = admin.groups().keys() - {group.group_name for group in built_in_groups()}
+        began = {topic.removeprefix(prefix) for topic in admin.topics.all() if topic.startswith(prefix)}
+        made = admin.groups.all().keys() - {group.group_name for group in built_in_groups()}
         groups = sorted(began | made)
         write(output, LIST_COLUMNS, ([_group_row(admin, group)] for group in groups))
 
@@ -112,7 +112,7 @@ def delete(
     """Removes a group, its retries and its dead letters. Exit code 1: without --yes, it would be removed."""
     with administration(access) as admin:
         if yes:
-            admin.delete_group(group, cluster=cluster, remove_offsets=offsets)
+            admin.groups.delete(group, cluster=cluster, remove_offsets=offsets)
             return
     say(f"nothing was changed: --yes removes {group}, its retries and its dead letters")
     raise typer.Exit(1)
@@ -123,19 +123,19 @@ def delete(
 def connections(group: Group, *, access: Access, output: Output = Form.TABLE) -> None:
     """Prints the members of a group that are online, as one of its brokers knows them."""
     with administration(access) as admin:
-        write_values(output, CONNECTION_COLUMNS, admin.consumer_connections(group).connections)
+        write_values(output, CONNECTION_COLUMNS, admin.groups.connections(group).connections)
 
 
 def _group_row(admin: Admin, group: str) -> Row:
     """What mqadmin's consumerProgress prints of a group; what is not known is left out."""
     members, kind, model, tps, behind = 0, None, None, None, None
     try:
-        known = admin.consumer_connections(group)
+        known = admin.groups.connections(group)
         members, kind, model = len(known.connections), known.consume_type, known.message_model
     except (RemotingError, ClientError) as error:
         _say_unless(error, group)  # nobody is online
     try:
-        stats = admin.consume_stats(group)
+        stats = admin.groups.progress(group)
         tps, behind = stats.consume_tps, stats.diff_total
     except (RemotingError, ClientError) as error:
         _say_unless(error, group)  # it has no offsets
@@ -155,7 +155,7 @@ def _say_unless(error: RemotingError | ClientError, group: str) -> None:
 def _times(admin: Admin, group: str) -> dict[MessageQueue, int]:
     """When the last message was stored that the group passed, by queue; none where it has no offsets yet."""
     try:
-        return {row.queue: row.last_timestamp for row in admin.consume_stats(group)}
+        return {row.queue: row.last_timestamp for row in admin.groups.progress(group)}
     except (ResponseError, ClientError):
         return {}
 

@@ -48,7 +48,7 @@ def show(
     """Prints messages in full: by id, by key, or by place. Exit code 1: there is none."""
     with administration(access) as admin:
         if key is not None and topic is not None:
-            found = admin.query_message(topic, key)
+            found = admin.messages.by_key(topic, key)
         else:
             found = [_message(admin, message_id, topic, (broker, queue, offset))]
     if not found:
@@ -71,7 +71,7 @@ def track(
 ) -> None:
     """Prints what became of a message, group by group, as mqadmin does; `rmqfast explain` tells more."""
     with administration(access) as admin:
-        tracks = admin.message_track(_message(admin, message_id, topic, (broker, queue, offset)))
+        tracks = admin.messages.track(_message(admin, message_id, topic, (broker, queue, offset)))
     write_values(output, ("group", "track_type", "description"), tracks)
 
 
@@ -86,7 +86,7 @@ def trace(
 ) -> None:
     """Prints what clients with tracing told of a message: sent, consumed, how long it took. Exit code 1: nothing."""
     with administration(access) as admin:
-        found = admin.query_msg_trace_by_id(message_id, trace_topic=trace_topic)
+        found = admin.messages.trace(message_id, trace_topic=trace_topic)
     if not found:
         say(f"no trace in {trace_topic} tells of the message {message_id}")
         raise typer.Exit(1)
@@ -137,11 +137,11 @@ def _message(admin: Admin, message_id: str | None, topic: str | None, place: Pla
         return admin.view_message(message_id, topic)
     if topic is None or queue is None or offset is None:
         raise ArgumentError("expected --id, or --topic, --queue and --offset")
-    return admin.query_message_by_offset(_queue(admin, topic, broker, queue), offset)
+    return admin.messages.by_offset(_queue(admin, topic, broker, queue), offset)
 
 
 def _queue(admin: Admin, topic: str, broker: str | None, queue_id: int) -> MessageQueue:
-    names = sorted(data.broker_name for data in admin.topic_route(topic).queue_datas)
+    names = sorted(data.broker_name for data in admin.topics.route(topic).queue_datas)
     if broker is None and len(names) != 1:
         raise ArgumentError(f"expected --broker, as the topic {topic} is on {', '.join(names)}")
     return MessageQueue(topic, broker or names[0], queue_id)

@@ -36,9 +36,9 @@ def reset(
     when = (milliseconds(to) or 0) if at is None else at
     with administration(access) as admin:
         if yes:
-            _write(output, admin.reset_offset_by_time(group, topic, when))
+            _write(output, admin.offsets.reset_by_time(group, topic, when))
             return
-        behind = admin.consume_stats(group, topic).diff_total
+        behind = admin.groups.progress(group, topic).diff_total
     time = to if at is not None else f"{datetime.fromtimestamp(when / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
     say(f"nothing was changed: {group} is {behind} messages behind in {topic}; --yes sets it to {time}")
     raise typer.Exit(1)
@@ -52,9 +52,9 @@ def skip(group: Group, topic: Topic, *, access: Access, yes: Yes = False, output
     """
     with administration(access) as admin:
         if yes:
-            _write(output, admin.skip_accumulated(group, topic))
+            _write(output, admin.offsets.reset_to_end(group, topic))
             return
-        behind = admin.consume_stats(group, topic).diff_total
+        behind = admin.groups.progress(group, topic).diff_total
     say(f"nothing was changed: {group} is {behind} messages behind in {topic}; --yes leaves them out")
     raise typer.Exit(1)
 
@@ -72,9 +72,9 @@ def clone(
     """Has a group go on in a topic where another one is. Exit code 1: without --yes, it would be changed."""
     with administration(access) as admin:
         if yes:
-            _write(output, admin.clone_offsets(source, target, topic))
+            _write(output, admin.offsets.clone(source, target, topic))
             return
-        queues = len(admin.consume_stats(source, topic))
+        queues = len(admin.groups.progress(source, topic))
     say(f"nothing was changed: --yes sets {target} to the offsets of {source} in {queues} queues of {topic}")
     raise typer.Exit(1)
 

@@ -36,7 +36,7 @@ def list_topics(
 ) -> None:
     """Prints the topics."""
     with administration(access) as admin:
-        topics = [topic for topic in admin.topics(cluster=cluster) if every or not topic.startswith("%")]
+        topics = [topic for topic in admin.topics.all(cluster=cluster) if every or not topic.startswith("%")]
     write(output, ["topic"], [[[topic] for topic in topics]])
 
 
@@ -45,7 +45,7 @@ def list_topics(
 def show(topic: Topic, *, access: Access, output: Output = Form.TABLE) -> None:
     """Prints the queues of a topic, and what they have."""
     with administration(access) as admin:
-        write_values(output, OFFSET_COLUMNS, admin.topic_stats(topic))
+        write_values(output, OFFSET_COLUMNS, admin.topics.status(topic))
 
 
 @app.command()
@@ -59,7 +59,7 @@ def producers(
 ) -> None:
     """Prints the producers of a group that are online, as one of the topic's brokers knows them."""
     with administration(access) as admin:
-        write_values(output, CONNECTION_COLUMNS, admin.producer_connections(group, topic))
+        write_values(output, CONNECTION_COLUMNS, admin.groups.producer_connections(group, topic))
 
 
 @app.command()
@@ -86,9 +86,9 @@ def create(
 def delete(topic: Topic, *, access: Access, cluster: Cluster = None, yes: Yes = False) -> None:
     """Removes a topic with its messages. Exit code 1: without --yes, it would be removed."""
     with administration(access) as admin:
-        stats = admin.topic_stats(topic)
+        stats = admin.topics.status(topic)
         if yes:
-            admin.delete_topic(topic, cluster=cluster)
+            admin.topics.delete(topic, cluster=cluster)
             return
     messages = sum(row.max_offset - row.min_offset for row in stats)
     say(f"nothing was changed: {topic} has {messages} messages in {len(stats)} queues; --yes removes it")

@@ -29,8 +29,8 @@ def a_message_that_nobody_can_consume_comes_again_and_is_dead_at_last(scene: Sce
         }
         waits = [after - before for before, after in zip(seen.times, seen.times[1:], strict=False)]
         assert min(waits) > 0.9, "a level of one second was waited for"
-        until(lambda: scene.admin.query_message(f"%DLQ%{group}", "poisonous"), "the dead letter is found by its key")
-        (dead,) = scene.admin.query_message(f"%DLQ%{group}", "poisonous")
+        until(lambda: scene.admin.messages.by_key(f"%DLQ%{group}", "poisonous"), "the dead letter is found by its key")
+        (dead,) = scene.admin.messages.by_key(f"%DLQ%{group}", "poisonous")
         assert (dead.body, dead.property("own"), dead.property("RETRY_TOPIC")) == (b"poison", "1", topic)
     assert len(seen.messages) == 3
 
@@ -66,7 +66,7 @@ def each_member_of_a_broadcasting_group_gets_all_messages(scene: Scene) -> None:
             stack.enter_context(made)
         extra = f"-Drocketmq.client.localOffsetStoreDir={scene.directory / 'readers'}"
         java = stack.enter_context(scene.java(group, topic, "--broadcast", "--instance", "reader-java", extra=extra))
-        until(lambda: len(scene.admin.consumer_connections(group).client_ids) == 3, "three members")
+        until(lambda: len(scene.admin.groups.connections(group).client_ids) == 3, "three members")
         sent = sorted((each.queue.queue_id, each.queue_offset) for each in scene.send(queues, [b"x"] * 40))
         everybody: list[Seen | JavaMember] = [*members, java]
         for member in everybody:

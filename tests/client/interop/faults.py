@@ -126,7 +126,7 @@ def what_cannot_be_done_is_said_once_with_code_remark_and_what_to_do(scene_: Sce
         with pytest.raises(ClientError, match="unknown_topic"):
             consumer.fetch_subscribe_message_queues("unknown_topic")
         (closed,) = scene_.topic("write_only", 1)
-        scene_.admin.update_topic("write_only", perm=2)
+        scene_.admin.topics.update("write_only", perm=2)
         until(lambda: _code(lambda: consumer.pull(closed, "*", 0, 1)) == 16, "pulling is forbidden")
         with pytest.raises(ResponseError, match=r"CODE: 16 .*pulling message is forbidden"):
             consumer.pull(closed, "*", 0, 1)

@@ -79,14 +79,14 @@ class Scene:
 
     def offsets(self, group: str, topic: str) -> list[int]:
         """Where a group is, queue by queue."""
-        rows = [row for row in self.admin.consume_stats(group) if row.topic == topic]
+        rows = [row for row in self.admin.groups.progress(group) if row.topic == topic]
         return [row.consumer_offset for row in sorted(rows, key=lambda row: row.queue_id)]
 
     def owned(self, group: str, topic: str) -> dict[str, list[int]]:
         """The queues that each member says it has."""
         return {
-            member: sorted(q.queue_id for q in self.admin.running_info(group, member).queues if q.topic == topic)
-            for member in self.admin.consumer_connections(group).client_ids
+            member: sorted(q.queue_id for q in self.admin.groups.running_info(group, member).queues if q.topic == topic)
+            for member in self.admin.groups.connections(group).client_ids
         }
 
     def is_shared(self, group: str, queues: Sequence[MessageQueue], members: int) -> bool:

@@ -90,18 +90,18 @@ def test_a_group_begins_where_it_is_told_where_the_first_messages_are_gone(begun
                 seen[f"{group}-first"] = Seen()
                 first = _consumer(cluster, group, seen[f"{group}-first"], "elsewhere", PushOptions())
                 with first:
-                    until(lambda g=group: admin.consumer_connections(g).client_ids, "the group is known")  # type: ignore[misc]
+                    until(lambda g=group: admin.groups.connections(g).client_ids, "the group is known")  # type: ignore[misc]
                 until(lambda g=group: not online_members(admin, g), "it is gone")  # type: ignore[misc]
-                admin.reset_offset(group, queue, stored, force=True)
+                admin.offsets.reset(group, queue, stored, force=True)
             seen[group] = Seen()
             options = PushOptions(consume_from_where=start, consume_timestamp=later)
             stack.enter_context(_consumer(cluster, group, seen[group], TOPIC, options))
         expected = {start: BEGINS[start][0] for start in STARTS} | {f"{start}-stored": STORED for start in STARTS}
         until(
             lambda: all(
-                _is_taken(admin.running_info(group, member), queue)
+                _is_taken(admin.groups.running_info(group, member), queue)
                 for group in expected
-                for member in admin.consumer_connections(group).client_ids
+                for member in admin.groups.connections(group).client_ids
             ),
             "each has the queue",
         )
@@ -147,7 +147,7 @@ def test_a_queue_whose_broker_cannot_be_asked_is_taken_once_it_can(tmp_path: Pat
         with Producer("asked", name_server=cluster.name_server) as producer:
             for queue, number in itertools.product((a, b), range(3)):
                 producer.send(Message(topic, b"%d" % number), queue)
-        admin.reset_offset(group, b, 1, force=True)
+        admin.offsets.reset(group, b, 1, force=True)
         gate = Gate(beyond)
         gate.down()
         config = ClientConfig(

@@ -40,7 +40,7 @@ def a_lite_pull_consumer_polls_a_batch_of_one_queue_and_commits_it(scene: Scene)
         consumer.commit_sync()
         assert consumer.committed(queue) == len(batch)
         until(lambda: len(batch) in scene.offsets(group, topic), "the broker has the offset")
-    until(lambda: f"%RETRY%{group}" in scene.admin.topics(), "the heartbeat made the topic of retries")
+    until(lambda: f"%RETRY%{group}" in scene.admin.topics.all(), "the heartbeat made the topic of retries")
     with LitePullConsumer(group, name_server=scene.name_server, options=options) as again:
         again.subscribe(topic)
         rest: list[tuple[int, int]] = []
@@ -56,10 +56,10 @@ def a_lite_pull_consumer_polls_a_batch_of_one_queue_and_commits_it(scene: Scene)
 
 def _until_tag_b_is_kept(scene: Scene, group: str, topic: str, member: PushConsumer) -> None:
     """The newest subscription is that of the whole group: whoever told its own last has the say."""
-    until(lambda: len(scene.admin.subscription_conflicts(group)) == 1, "both are known to want different tags")
+    until(lambda: len(scene.admin.groups.subscription_conflicts(group)) == 1, "both are known to want different tags")
 
     def is_kept() -> bool:
-        kept = scene.admin.consumer_connections(group).subscriptions[topic].sub_string
+        kept = scene.admin.groups.connections(group).subscriptions[topic].sub_string
         if kept != "TagB":
             member.subscribe(topic, "TagB")
         return kept == "TagB"
@@ -92,7 +92,7 @@ def of_eight_messages_of_a_tag_those_on_the_queues_of_the_other_member_are_lost(
         for body in lost:
             assert f"dropped by {one.client_id}'s tag check: nobody processed it" in told[body].sentence
         for message in messages:
-            tracks = {track.group: track.track_type for track in scene.admin.message_track(message)}
+            tracks = {track.group: track.track_type for track in scene.admin.messages.track(message)}
             assert tracks[group] is TrackType.CONSUMED, "as it is of those that nobody processed"
 
 
@@ -106,7 +106,7 @@ def tracks_of_two_tags_say_what_the_offset_passed_and_not_what_was_processed(sce
     messages: dict[str, MessageView] = {}
 
     def tracks() -> dict[str, TrackType]:
-        found = {name: scene.admin.message_track(message) for name, message in messages.items()}
+        found = {name: scene.admin.messages.track(message) for name, message in messages.items()}
         return {name: next(each.track_type for each in all_of if each.group == group) for name, all_of in found.items()}
 
     with one, other:
@@ -153,9 +153,9 @@ def where_a_group_begins_depends_on_what_it_stored_and_where_it_wants_to(scene: 
 def _store(scene: Scene, group: str, queue: MessageQueue, offset: int) -> None:
     """Gives a group an offset; to 5.x, it is a group once it was seen."""
     with scene.push(group, "elsewhere", Seen()):
-        until(lambda: scene.admin.consumer_connections(group).client_ids, f"{group} is known")
+        until(lambda: scene.admin.groups.connections(group).client_ids, f"{group} is known")
     until(lambda: not online_members(scene.admin, group), f"{group} is gone")
-    scene.admin.reset_offset(group, queue, offset, force=True)
+    scene.admin.offsets.reset(group, queue, offset, force=True)
 
 
 def pulling_by_hand_goes_on_where_each_answer_says(scene: Scene) -> None:

@@ -299,7 +299,7 @@ def test_no_more_is_pulled_than_the_thresholds_allow(make: Make, cluster: Embedd
     with Admin(name_server=cluster.name_server) as admin:
 
         def given() -> int:
-            return int(admin.broker_runtime_stats(cluster.brokers[0].address)["msgGetTotalTodayNow"])
+            return int(admin.brokers.status(cluster.brokers[0].address)["msgGetTotalTodayNow"])
 
         before = given()
         with consumer:
@@ -398,7 +398,7 @@ def test_who_has_started_is_a_member_and_does_not_wait_for_a_heartbeat(make: Mak
     with LitePullConsumer(fresh("lg"), name_server=cluster.name_server) as consumer:
         consumer.subscribe(topic)
         with Admin(name_server=cluster.name_server) as admin:
-            assert len(admin.consumer_connections(consumer.group).client_ids) == 1
+            assert len(admin.groups.connections(consumer.group).client_ids) == 1
 
 
 def test_a_wrong_name_server_is_one_clear_error() -> None:

@@ -44,7 +44,7 @@ def consumed(cluster: Cluster, topic: str) -> list[dict[str, Any]]:
 def stored(cluster: Cluster, topic: str) -> int:
     """How many messages of a topic its brokers have."""
     with Admin(name_server=cluster.name_server, timeout=20) as admin:
-        return sum(row.max_offset - row.min_offset for row in admin.topic_stats(topic))
+        return sum(row.max_offset - row.min_offset for row in admin.topics.status(topic))
 
 
 def body_of(row: dict[str, Any]) -> bytes:

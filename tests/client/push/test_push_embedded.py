@@ -128,8 +128,8 @@ def test_a_group_of_the_longest_name_is_known_and_told_what_it_does_not_have(
         consumer(cluster, group, seen, "long-named") as one,
     ):
         seen.wait(1)
-        until(lambda: f"%RETRY%{group}" in admin.topics())
-        assert admin.consumer_connections(group).client_ids == [one.client_id]
+        until(lambda: f"%RETRY%{group}" in admin.topics.all())
+        assert admin.groups.connections(group).client_ids == [one.client_id]
     warnings = [record for record in caplog.records if "store neither retries nor" in record.message]
     assert [record.args[1] for record in warnings if isinstance(record.args, tuple)] == [255]
 

@@ -76,7 +76,7 @@ def test_what_does_not_decompress_is_a_dead_letter_and_the_queue_goes_on(
         seen.wait(3)
     until_committed(cluster, "g-torn", "torn", {0: 2})
     with Admin(name_server=cluster.name_server) as admin:
-        (letter,) = admin.dead_letters("g-torn")
+        (letter,) = admin.dead_letters.of_group("g-torn")
     assert letter.to_message_ext().body is None
     assert letter.properties["RETRY_TOPIC"] == "torn"
 

@@ -90,9 +90,9 @@ def test_a_group_of_any_length_is_served_and_its_retries_as_far_as_brokers_store
         consumer(cluster, group, seen, topic, consume_from_where="CONSUME_FROM_FIRST_OFFSET") as one,
     ):
         seen.wait(2)  # a retry that no broker stores stays with its member
-        until(lambda: f"%RETRY%{group}" in admin.topics())
-        assert admin.consumer_connections(group).client_ids == [one.client_id]
-        retries = sum(row.max_offset for row in admin.topic_stats(f"%RETRY%{group}"))
+        until(lambda: f"%RETRY%{group}" in admin.topics.all())
+        assert admin.groups.connections(group).client_ids == [one.client_id]
+        retries = sum(row.max_offset for row in admin.topics.status(f"%RETRY%{group}"))
     assert retries == (1 if request.node.callspec.params["cluster"] in kept else 0)
 
 

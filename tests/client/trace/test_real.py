@@ -52,7 +52,7 @@ def steps(admin: Admin, message_id: str, count: int) -> list[TraceView]:
     """The steps of a message, once there are so many."""
 
     def found() -> list[TraceView]:
-        views = admin.query_msg_trace_by_id(message_id)
+        views = admin.messages.trace(message_id)
         return views if len(views) >= count else []
 
     views: list[TraceView] = until(found)
@@ -124,7 +124,7 @@ def own_steps(admin: Admin, message_id: str) -> list[TraceView]:
     """A transaction's steps, but for those that a broker asked for."""
 
     def found() -> list[TraceView]:
-        views = [view for view in admin.query_msg_trace_by_id(message_id) if not view.from_transaction_check]
+        views = [view for view in admin.messages.trace(message_id) if not view.from_transaction_check]
         return views if len(views) >= 2 else []
 
     views: list[TraceView] = until(found)

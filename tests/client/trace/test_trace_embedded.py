@@ -61,7 +61,7 @@ def traces(admin: Admin, message_id: str, count: int, **more: Any) -> list[Trace
     found: list[TraceView] = []
 
     def are_there() -> bool:
-        found[:] = admin.query_msg_trace_by_id(message_id, **more)
+        found[:] = admin.messages.trace(message_id, **more)
         return len(found) >= count
 
     until(are_there, lambda: found)
@@ -70,7 +70,7 @@ def traces(admin: Admin, message_id: str, count: int, **more: Any) -> list[Trace
 
 
 def test_the_broker_has_a_topic_for_traces_with_one_queue(admin: Admin) -> None:
-    assert [(row.queue_id, row.broker_name) for row in admin.topic_stats(TRACE_TOPIC)] == [(0, "broker-a")]
+    assert [(row.queue_id, row.broker_name) for row in admin.topics.status(TRACE_TOPIC)] == [(0, "broker-a")]
 
 
 def test_sends_are_told_once_they_are_stored(cluster: EmbeddedCluster, producer: Producer, admin: Admin) -> None:
@@ -90,8 +90,8 @@ def test_sends_are_told_once_they_are_stored(cluster: EmbeddedCluster, producer:
     (other,) = traces(admin, plain.msg_id, 1)
     assert (other.message_type, other.tags, other.keys) == (MessageType.DELAY, None, None)
     traces(admin, behind.msg_id, 1)
-    assert admin.query_message(TRACE_TOPIC, "oneway") == [], "nobody knows whether it is stored"
-    assert admin.query_message(TRACE_TOPIC, "k2"), "keys of the message are keys of its trace"
+    assert admin.messages.by_key(TRACE_TOPIC, "oneway") == [], "nobody knows whether it is stored"
+    assert admin.messages.by_key(TRACE_TOPIC, "k2"), "keys of the message are keys of its trace"
 
 
 def test_of_a_batch_each_message_is_found(producer: Producer, admin: Admin) -> None:
@@ -111,7 +111,7 @@ def test_a_trace_whose_body_does_not_decompress_is_left_out_and_logged(
     sent = producer.send(Message("torn", b"x"))
     traces(admin, sent.msg_id, 1)
     send_torn(cluster.brokers[0].address, TRACE_TOPIC, {"KEYS": sent.msg_id})
-    until(lambda: len(admin.query_message(TRACE_TOPIC, sent.msg_id)) == 2)
+    until(lambda: len(admin.messages.by_key(TRACE_TOPIC, sent.msg_id)) == 2)
     caplog.clear()
     (view,) = traces(admin, sent.msg_id, 1)
     assert view.topic == "torn"
@@ -198,7 +198,7 @@ def test_another_topic_and_a_namespace(cluster: EmbeddedCluster, admin: Admin) -
     views = traces(admin, sent.msg_id, 3, trace_topic="my-traces")
     assert {view.group for view in views} == {"spaced"}
     assert views[0].topic == "spaced"
-    assert admin.query_msg_trace_by_id(sent.msg_id) == []
+    assert admin.messages.trace(sent.msg_id) == []
 
 
 def test_traces_are_not_traced(cluster: EmbeddedCluster, producer: Producer, admin: Admin) -> None:
@@ -210,8 +210,8 @@ def test_traces_are_not_traced(cluster: EmbeddedCluster, producer: Producer, adm
         seen.wait(2)
     # a consumer that has ended has sent what it had to tell
     for message in seen.messages:
-        assert admin.query_msg_trace_by_id(message.msg_id) == []
-    assert admin.query_msg_trace_by_id(by_hand.msg_id) == []
+        assert admin.messages.trace(message.msg_id) == []
+    assert admin.messages.trace(by_hand.msg_id) == []
 
 
 def test_a_trace_is_read_at_the_command_line(cluster: EmbeddedCluster, producer: Producer, admin: Admin) -> None:
@@ -226,7 +226,7 @@ def test_a_trace_is_read_at_the_command_line(cluster: EmbeddedCluster, producer:
     assert result.exit_code == 1
     assert "no trace in RMQ_SYS_TRACE_TOPIC tells of the message none" in result.output
     with pytest.raises(ResponseError, match="No topic route info"):
-        admin.query_msg_trace_by_id("none", trace_topic="nowhere")
+        admin.messages.trace("none", trace_topic="nowhere")
 
 
 def test_a_broker_may_want_no_traces_and_another_name_for_them() -> None:
@@ -237,8 +237,8 @@ def test_a_broker_may_want_no_traces_and_another_name_for_them() -> None:
         ) as producer:
             sent = producer.send(Message("t", b"x"))
             assert not sent.is_traced
-        assert len(admin.topic_stats("watched")) == 1
-        assert admin.query_msg_trace_by_id(sent.msg_id, trace_topic="watched") == []
+        assert len(admin.topics.status("watched")) == 1
+        assert admin.messages.trace(sent.msg_id, trace_topic="watched") == []
         assert "watched" in cluster.brokers[0].tables.topics.system_topics
 
 

@@ -157,7 +157,7 @@ class Play:
                 if attempt == 4:
                     raise
         with rmqfast.Admin(name_server=self.server.name_server) as admin:
-            return {(row.broker_name, row.queue_id): row.max_offset for row in admin.topic_stats("orders")}
+            return {(row.broker_name, row.queue_id): row.max_offset for row in admin.topics.status("orders")}
 
     def _produce(self) -> None:
         with rmqfast.Producer("tests", name_server=self.server.name_server) as producer:

@@ -60,7 +60,7 @@ def stored(spark: SparkSession, real: RocketMQ, **arguments: Any) -> DataFrame:
 
 def ends(real: RocketMQ) -> dict[tuple[str, int], int]:
     with rmqfast.Admin(name_server=real.name_server) as admin:
-        return {(row.broker_name, row.queue_id): row.max_offset for row in admin.topic_stats("orders")}
+        return {(row.broker_name, row.queue_id): row.max_offset for row in admin.topics.status("orders")}
 
 
 def test_rows_are_those_of_the_store_column_by_column(spark: SparkSession, real: RocketMQ) -> None:
@@ -80,7 +80,7 @@ def test_rows_are_those_of_the_store_column_by_column(spark: SparkSession, real:
 
 def test_a_broker_that_is_killed_amid_a_range_gives_the_rest_when_it_is_back(real: RocketMQ) -> None:
     with rmqfast.Admin(name_server=real.name_server) as admin:
-        ranges = [QueueRange(row.queue, 0, row.max_offset) for row in admin.topic_stats("orders")]
+        ranges = [QueueRange(row.queue, 0, row.max_offset) for row in admin.topics.status("orders")]
     config = ClientConfig(name_server=real.name_server)
     request = RangeRequest(config=config, topic="orders", group="tests", columns=("queue_offset",), patience=300.0)
     pull = RangePull(request, ranges)

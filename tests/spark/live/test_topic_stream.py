@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 def ends(name_server: str, topic: str = "orders") -> dict[tuple[str, int], int]:
     with rmqfast.Admin(name_server=name_server) as admin:
-        return {(row.broker_name, row.queue_id): row.max_offset for row in admin.topic_stats(topic)}
+        return {(row.broker_name, row.queue_id): row.max_offset for row in admin.topics.status(topic)}
 
 
 def test_a_stream_of_what_there_is_equals_a_batch(
@@ -91,7 +91,7 @@ def test_a_group_has_the_offsets_of_the_stream_if_asked_for(spark: SparkSession,
         topics.fill(cluster, 40, "orders")
         ended(write(frame, tmp_path))
         with rmqfast.Admin(name_server=cluster.name_server) as admin:
-            rows = {(row.broker_name, row.queue_id): row for row in admin.consume_stats("lake", "orders")}
+            rows = {(row.broker_name, row.queue_id): row for row in admin.groups.progress("lake", "orders")}
         assert sorted(rows) == sorted(ends(cluster.name_server))
         # Spark tells of a batch when the next one begins: of the last one nobody hears
         assert all(before[queue] <= row.consumer_offset <= row.broker_offset for queue, row in rows.items()), rows

@@ -86,4 +86,4 @@ def test_no_row_is_missing_after_the_broker_was_killed_and_started_again(
 
 def _messages(cluster: RealCluster, topic: str) -> int:
     with rmqfast.Admin(name_server=cluster.name_server) as admin:
-        return sum(row.max_offset for row in admin.topic_stats(topic))
+        return sum(row.max_offset for row in admin.topics.status(topic))

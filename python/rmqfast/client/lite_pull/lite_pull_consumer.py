@@ -72,7 +72,7 @@ class LitePullConsumer(ActiveConsumer):
         namespace: Stands before the names of topics and groups.
         config: Everything else about the cluster: TLS, accounts, timers.
         options: How to pull.
-        enable_msg_trace: Whether traces tell what it gets; `Admin.query_msg_trace_by_id` reads them.
+        enable_msg_trace: Whether traces tell what it gets; `Admin.messages.trace` reads them.
         customized_trace_topic: The topic of traces; `RMQ_SYS_TRACE_TOPIC` unless given.
 
     Raises:

@@ -44,7 +44,7 @@ class Producer:
         namespace: Stands before the names of topics and groups.
         config: Everything else about the cluster: TLS, accounts, timers.
         options: How to send: retries, compression, limits.
-        enable_msg_trace: Whether traces tell what becomes of its messages; `Admin.query_msg_trace_by_id` reads them.
+        enable_msg_trace: Whether traces tell what becomes of its messages; `Admin.messages.trace` reads them.
         customized_trace_topic: The topic of traces; `RMQ_SYS_TRACE_TOPIC` unless given.
 
     Raises:

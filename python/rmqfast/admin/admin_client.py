@@ -1,0 +1,207 @@
+"""The client that all subjects of an `Admin` share: started once, it finds brokers and asks them.
+
+Source: `DefaultMQAdminExtImpl`.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from rmqfast.client.instance import ClientApi, ClientConfig, ClientInstance
+from rmqfast.client.instance.route_requests import ClusterInfo
+from rmqfast.errors import ClientError, ResponseError
+from rmqfast.remoting import Response, ResponseCode
+from rmqfast.remoting.protocol.broker_data import MASTER_ID, BrokerData
+from rmqfast.remoting.protocol.topic_route_data import TopicRouteData
+
+#: How long an answer is waited for, in seconds, unless the `Admin` is told otherwise: that of mqadmin.
+TIMEOUT = 5.0
+#: What a broker must compute, or ask a client for, is waited for so many times as long: as with mqadmin.
+SLOW = 3
+RETRY_PREFIX, DLQ_PREFIX = "%RETRY%", "%DLQ%"
+
+
+class BrokerAddress(NamedTuple):
+    """Where a broker is asked.
+
+    Attributes:
+        broker_name: Its name.
+        address: `host:port`, as it is reached from here.
+    """
+
+    broker_name: str
+    address: str
+
+
+class AdminClient:
+    """Asks name servers and brokers.
+
+    Args:
+        config: How to reach the cluster.
+        timeout: How long answers are waited for, in seconds.
+    """
+
+    def __init__(self, config: ClientConfig, timeout: float) -> None:
+        self._config, self.timeout = config, timeout
+        self._lock = threading.Lock()
+        self._is_started = False
+        self._running: ClientInstance | None = None
+
+    def start(self) -> None:
+        """Starts it.
+
+        Raises:
+            ClientError: It was started before, or no name server is known.
+        """
+        with self._lock:
+            if self._is_started:
+                raise ClientError(
+                    "the Admin was started before",
+                    next_step="an Admin is started once: make a new one",
+                )
+            config = self._config.with_pid_instance_name()
+            instance = ClientInstance.of(config, config.client_id())
+            try:
+                instance.start()
+            except BaseException:
+                instance.release()
+                raise
+            self._running, self._is_started = instance, True
+
+    def shutdown(self) -> None:
+        """Ends it; once more is nothing."""
+        with self._lock:
+            instance, self._running = self._running, None
+        if instance is not None:
+            instance.release()
+
+    @property
+    def instance(self) -> ClientInstance:
+        """The running instance.
+
+        Raises:
+            ClientError: It is not running.
+        """
+        if self._running is None:
+            state = "shut down" if self._is_started else "not started"
+            raise ClientError(
+                f"the Admin is {state}",
+                next_step="use it as `with rmqfast.Admin(name_server=...) as admin:`, or call start() first",
+            )
+        return self._running
+
+    @property
+    def api(self) -> ClientApi:
+        """The requests of all clients."""
+        return self.instance.api
+
+    def ask(
+        self,
+        address: str,
+        code: int,
+        ext_fields: Mapping[str, object] | None = None,
+        body: bytes = b"",
+        *,
+        slow: bool = False,
+    ) -> Response:
+        """What a server answers; `slow` is for what it computes, or asks a client for."""
+        timeout = self.timeout * (SLOW if slow else 1)
+        return self.api.ask(address, code, ext_fields, body, timeout=timeout)
+
+    def route(self, topic: str) -> TopicRouteData:
+        """Where a topic is, as a name server says now."""
+        return self.api.topic_route(topic, timeout=self.timeout)
+
+    def cluster_info(self) -> ClusterInfo:
+        """All clusters and brokers, as a name server says now."""
+        return self.api.cluster_info(timeout=self.timeout)
+
+    def brokers_of(self, topic: str) -> list[BrokerAddress]:
+        """The brokers of a topic by name, each by its master, or a slave where there is no master."""
+        return self.addresses(self.route(topic).broker_datas)
+
+    def brokers_if_there(self, topic: str) -> list[BrokerAddress]:
+        """The brokers of a topic; none where nobody has it."""
+        try:
+            return self.brokers_of(topic)
+        except ResponseError as error:
+            if error.code == ResponseCode.TOPIC_NOT_EXIST:
+                return []
+            raise
+
+    def brokers_of_group(self, group: str, topic: str | None = None) -> list[BrokerAddress]:
+        """The brokers that know a group: those of its topic of retries, else of a topic that it consumes."""
+        try:
+            return self.brokers_of(RETRY_PREFIX + group)
+        except ResponseError as error:
+            if topic is None or error.code != ResponseCode.TOPIC_NOT_EXIST:
+                raise
+            return self.brokers_of(topic)
+
+    def broker_of(self, topic: str, broker_name: str) -> str:
+        """The address of one of a topic's brokers.
+
+        Raises:
+            ClientError: It is none of them.
+        """
+        address = dict(self.brokers_of(topic)).get(broker_name)
+        if address is None:
+            raise ClientError(f"there is no broker {broker_name}", next_step=f"topics.route({topic!r}) lists them")
+        return address
+
+    def broker_address(self, broker: str) -> str:
+        """Where a broker is asked, by its name or by an address.
+
+        Raises:
+            ClientError: The name server knows no such broker.
+        """
+        if ":" in broker:
+            return broker
+        brokers = self.cluster_info().brokers
+        address = dict(self.addresses(brokers.values())).get(broker)
+        if address is None:
+            known = ", ".join(sorted(brokers)) or "none"
+            raise ClientError(f"there is no broker {broker}", next_step=f"the name server knows {known}")
+        return address
+
+    def masters(self, cluster: str | None = None) -> list[BrokerAddress]:
+        """The masters of all clusters, or of one.
+
+        Raises:
+            ClientError: No such cluster, or no master in it.
+        """
+        info = self.cluster_info()
+        if cluster is not None and cluster not in info.clusters:
+            raise ClientError(
+                f"there is no cluster {cluster}",
+                next_step=f"clusters here: {', '.join(sorted(info.clusters)) or 'none'}",
+            )
+        names = set(info.brokers) if cluster is None else set(info.clusters[cluster])
+        masters = [broker for name, broker in sorted(info.brokers.items()) if name in names]
+        addresses = self.addresses(broker for broker in masters if MASTER_ID in broker.addresses)
+        if not addresses:
+            raise ClientError("no master is known to the name server", next_step="start a broker, and wait a moment")
+        return addresses
+
+    def addresses(self, brokers: Iterable[BrokerData]) -> list[BrokerAddress]:
+        """Where brokers are asked, by name; those without an address are left out."""
+        chosen = [(broker.broker_name, select_address(broker)) for broker in brokers]
+        return sorted(BrokerAddress(name, self.translated(address)) for name, address in chosen if address is not None)
+
+    def translated(self, address: str) -> str:
+        """An address as it is reached from here."""
+        return self._config.translated(address)
+
+
+def select_address(broker: BrokerData) -> str | None:
+    """The address at which a broker is asked: its master's, else that of the slave with the lowest id.
+
+    Example:
+        >>> select_address(BrokerData("c", "b", {2: "s:2", 1: "s:1"})), select_address(BrokerData("c", "b"))
+        ('s:1', None)
+
+    Source: `BrokerData.selectBrokerAddr`, which takes any slave.
+    """
+    return broker.addresses[min(broker.addresses)] if broker.addresses else None
