@@ -1,21 +1,34 @@
-"""A store directory, read: scans, look-ups, checks. Nothing in it is written, locked or created."""
+"""A store directory, read: scans, look-ups, exports, checks. Nothing in it is written, locked or created."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import Literal, Self
+from typing import Literal, Self, TextIO
 
 from rmqfast import _native
 from rmqfast.errors import ArgumentError
-from rmqfast.message import Damage
+from rmqfast.message import Damage, GetMessageResult, GetMessageStatus, MessageExt
+from rmqfast.store.append_options import AppendOptions
 from rmqfast.store.config import ConsumerOffsetTable, TopicConfig, TopicConfigTable
 from rmqfast.store.config.lost_offsets import lost_offsets_note
-from rmqfast.store.exports import Exports
-from rmqfast.store.report import IndexFile, StoreInfo, VerifyReport
-from rmqfast.store.request import BATCH_BYTES, BATCH_ROWS, MAX_BODY_BYTES, ScanRequest, Time, one_or_several, time_range
+from rmqfast.store.exports import ExportFormat, Progress, export
+from rmqfast.store.get_limits import GetLimits
+from rmqfast.store.lookups import check_count, messages_of
+from rmqfast.store.report import ExportReport, IndexFile, StoreInfo, VerifyReport
+from rmqfast.store.request import (
+    BATCH_BYTES,
+    BATCH_ROWS,
+    MAX_BODY_BYTES,
+    ScanRequest,
+    Time,
+    milliseconds,
+    one_or_several,
+    time_range,
+)
 from rmqfast.store.scan import Scan
 from rmqfast.store.tail import Tail, start_of
 
@@ -24,11 +37,12 @@ __all__ = ["MessageStore"]
 Way = Literal["log", "queue"]
 
 
-class MessageStore(Exports):
+class MessageStore:
     """A store directory, opened by `open_store`: what it held then, also where a broker goes on writing."""
 
     def __init__(self, native: _native.Store, path: Path, broker_name: str | None) -> None:
-        super().__init__(native, broker_name)
+        self._native = native
+        self._broker_name = broker_name
         self.path = path
 
     def __enter__(self) -> Self:
@@ -38,7 +52,7 @@ class MessageStore(Exports):
         self.close()
 
     def __repr__(self) -> str:
-        return f"MessageStore({str(self.path)!r})"
+        return f"{type(self).__name__}({str(self.path)!r})"
 
     def close(self) -> None:
         """Ends the use of the store; scans that were started go on."""
@@ -260,6 +274,304 @@ class MessageStore(Exports):
         end = -1 if stop == "end" else stop
         where = start_of(start)
         return Tail(self._native.tail(request, start=where, last=last, stop=end, poll_interval=poll_interval))
+
+    def get(
+        self,
+        topic: str,
+        queue_id: int,
+        offset: int,
+        *,
+        max_messages: int = 32,
+        tags: str = "*",
+        max_body_bytes: int = MAX_BODY_BYTES,
+        limits: GetLimits | None = None,
+    ) -> GetMessageResult:
+        """Messages of a queue from an offset on, as a broker gives them to a pull.
+
+        To read on, pass `next_begin_offset` as `offset`, whatever the status, until that is OFFSET_OVERFLOW_ONE. One
+        call looks at 800 messages (at `max_messages`, if that is more) and does not go on into the queue's next file.
+
+        Args:
+            topic: The topic.
+            queue_id: The queue; one that does not exist is an empty one.
+            offset: Queue offset.
+            max_messages: At most so many, and at most 256 KiB of them for every 32 asked for; the first one always
+                fits. Up to 32 that is what a broker gives of what it has in memory; it never gives more.
+            tags: Tag expression, as "A || B". The broker's part compares hashes and decides status and next offset; the
+                client's part compares the tags themselves and decides `messages`.
+            max_body_bytes: Bytes of a decompressed body; a larger one is None, and damage says so.
+            limits: A broker's, in place of those that grow with `max_messages`: 32 messages and 256 KiB at most, and 8
+                messages and 64 KiB of what lies far behind the log's end.
+
+        Raises:
+            UnknownTopicError: The store has no such topic.
+            ExpressionError: `tags` does not parse.
+            ArgumentError: `max_messages` is less than 1.
+
+        Example:
+            >>> import rmqfast
+            >>> store = rmqfast.open_store(getfixture("golden_store")("basic-4.9.4"))
+            >>> result = store.get("fx_q1", 0, 1250)
+            >>> result.status, len(result.messages), result.next_begin_offset
+            (<GetMessageStatus.FOUND: 'FOUND'>, 9, 1259)
+
+        Source: `DefaultMessageStore.getMessage`, `PullAPIWrapper.processPullResult`.
+        """
+        check_count(max_messages)
+        options = (self._broker_name, max_body_bytes)
+        caps = None if limits is None else limits.completed()
+        status, (next_offset, low, high), from_slave, rows, damage = self._native.get(
+            (topic, queue_id), offset, max_messages=max_messages, tags=tags, options=options, limits=caps
+        )
+        messages = [MessageExt(**row) for row in rows]
+        places = [Damage(*entry) for entry in damage]
+        return GetMessageResult(GetMessageStatus(status), next_offset, low, high, messages, places, from_slave)
+
+    def check_in_disk(self, topic: str, queue_id: int, offset: int, *, limits: GetLimits | None = None) -> bool:
+        """Whether a broker would take a message to be on the disk alone, as it lies far behind the log's end.
+
+        Args:
+            topic: The topic.
+            queue_id: The queue.
+            offset: Queue offset; where there is no message the answer is no.
+            limits: What is taken to be in memory; 40 % of this machine's memory unless given.
+
+        Raises:
+            UnknownTopicError: The store has no such topic.
+
+        Example:
+            >>> import rmqfast
+            >>> store = rmqfast.open_store(getfixture("golden_store")("basic-4.9.4"))
+            >>> store.check_in_disk("fx_q1", 0, 0, limits=rmqfast.GetLimits(physical_memory=1 << 20))
+            True
+
+        Source: `DefaultMessageStore.checkInDiskByConsumeOffset`.
+        """
+        return self._native.check_in_disk((topic, queue_id), offset, limits=(limits or GetLimits()).completed())
+
+    def earliest_time(self, topic: str | None = None, queue_id: int | None = None) -> int | None:
+        """The store time of the first message that is still there, in milliseconds; None where there is none.
+
+        A 4.9.4 broker says -1 for the whole store unless 8 MiB of messages stand in its first file; this does not.
+        Where the first message cannot be read, the first one that can be is taken.
+
+        Args:
+            topic: Only of this topic; of the whole commit log without it.
+            queue_id: Only of this queue of the topic.
+
+        Raises:
+            UnknownTopicError: The store has no such topic.
+            ArgumentError: A queue without a topic.
+
+        Example:
+            >>> import rmqfast
+            >>> store = rmqfast.open_store(getfixture("golden_store")("basic-4.9.4"))
+            >>> store.earliest_time(), store.earliest_time("fx_q1", 0)
+            (1795231240903, 1795231240975)
+
+        Source: `DefaultMessageStore.getEarliestMessageTime`.
+        """
+        if topic is None and queue_id is not None:
+            raise ArgumentError(f"queue_id: expected none without a topic, got {queue_id}")
+        return self._native.earliest_time(topic, queue_id)
+
+    def offset_for_time(self, topic: str, queue_id: int, when: Time, *, rule: Literal["5.x", "4.9.4"] = "5.x") -> int:
+        """The queue offset for a point in time.
+
+        Args:
+            topic: The topic.
+            queue_id: The queue.
+            when: Store time: milliseconds, ISO 8601, datetime.
+            rule: "5.x": the first message not before `when`, the max offset where there is none, so that reading on
+                from there gives all messages from `when` on and no other. "4.9.4": the message nearest to `when`, in
+                the file that modification times point at, the last one for any later time; a copied store answers
+                differently.
+
+        Raises:
+            UnknownTopicError: The store has no such topic.
+            ArgumentError: A text that is no time, a rule that does not exist.
+
+        Example:
+            >>> import rmqfast
+            >>> store = rmqfast.open_store(getfixture("golden_store")("basic-4.9.4"))
+            >>> store.offset_for_time("fx_q1", 0, "1970-01-01"), store.offset_for_time("fx_q1", 0, "2100-01-01")
+            (0, 1259)
+
+        Source: `ConsumeQueueStore.getOffsetInQueueByTime` (5.x), `ConsumeQueue.getOffsetInQueueByTime` (4.9.4).
+        """
+        return self._native.offset_for_time(topic, queue_id, milliseconds(when) or 0, rule=rule)
+
+    def message_at(self, physical_offset: int, *, max_body_bytes: int = MAX_BODY_BYTES) -> MessageExt:
+        """The message whose record starts at a physical offset.
+
+        Args:
+            physical_offset: Byte offset in the commit log.
+            max_body_bytes: Bytes of a decompressed body; a larger one is None.
+
+        Raises:
+            CorruptError: No sound record stands there.
+            ArgumentError: No file of the commit log holds the offset.
+
+        Example:
+            >>> import rmqfast
+            >>> store = rmqfast.open_store(getfixture("golden_store")("basic-4.9.4"))
+            >>> store.message_at(334).topic
+            'fx_q1'
+
+        Source: `DefaultMessageStore.lookMessageByOffset`.
+        """
+        if physical_offset < 0:
+            raise ArgumentError(f"physical offset: expected at least 0, got {physical_offset}")
+        return messages_of(self._native.message_at(physical_offset, options=(self._broker_name, max_body_bytes)))[0]
+
+    def query(
+        self,
+        topic: str,
+        key: str,
+        *,
+        max_messages: int = 64,
+        begin: Time | None = None,
+        end: Time | None = None,
+        max_body_bytes: int = MAX_BODY_BYTES,
+    ) -> list[MessageExt]:
+        """Messages of a topic that have a key, in the order of the log.
+
+        The index files lead there; the stretches of the log that none covers, as after a crash, are read. Unlike a
+        broker's answer, each message really has the key: others of the same hash are left out.
+
+        Args:
+            topic: The topic.
+            key: One of the words in KEYS, or the UNIQ_KEY.
+            max_messages: At most so many, the newest.
+            begin: Store time from here on: milliseconds, ISO 8601, datetime.
+            end: Store time up to and with this.
+            max_body_bytes: Bytes of a decompressed body; a larger one is None.
+
+        Raises:
+            UnknownTopicError: The store has no such topic.
+            ArgumentError: A text that is no time, `max_messages` less than 1.
+
+        Warns:
+            DamageWarning: Bytes on the way could not be used.
+
+        Example:
+            >>> import rmqfast
+            >>> store = rmqfast.open_store(getfixture("golden_store")("basic-4.9.4"))
+            >>> [message.physical_offset for message in store.query("fx_plain", "Aa1")]
+            [2469786, 2505518]
+
+        Source: `DefaultMessageStore.queryMessage`, `IndexService.queryOffset`, `MQAdminImpl.queryMessage`.
+        """
+        check_count(max_messages)
+        last = milliseconds(end)
+        between = (milliseconds(begin) or 0, (1 << 63) - 1 if last is None else last)
+        options = (self._broker_name, max_body_bytes)
+        return messages_of(self._native.query(topic, key, max_messages=max_messages, between=between, options=options))
+
+    def message_by_id(
+        self, message_id: str, *, topic: str | None = None, max_body_bytes: int = MAX_BODY_BYTES
+    ) -> MessageExt:
+        """The message with an id.
+
+        Args:
+            message_id: The broker's (`offset_msg_id`: the store host in it must be the record's) or the producer's
+                (`msg_id`).
+            topic: Only of this topic. It spares the search of all topics for a producer's id.
+            max_body_bytes: Bytes of a decompressed body; a larger one is None.
+
+        Raises:
+            UnknownMessageError: The store has no such message.
+
+        Example:
+            >>> import rmqfast
+            >>> store = rmqfast.open_store(getfixture("golden_store")("basic-4.9.4"))
+            >>> store.message_by_id("7F00000100005212000000000000014E").physical_offset
+            334
+
+        Source: `MessageDecoder.decodeMessageId`, `MQAdminImpl.viewMessage`, `queryMessageByUniqKey`.
+        """
+        options = (self._broker_name, max_body_bytes)
+        return messages_of(self._native.message_by_id(message_id, topic=topic, options=options))[0]
+
+    def export(
+        self,
+        out: str | os.PathLike[str] | TextIO,
+        topic: str | Sequence[str] | None = None,
+        *,
+        queue_ids: Sequence[int] | None = None,
+        tags: str = "*",
+        sql: str | None = None,
+        keys: Sequence[str] | None = None,
+        start_offset: int | Mapping[int, int] | None = None,
+        end_offset: int | Mapping[int, int] | None = None,
+        start_time: Time | None = None,
+        end_time: Time | None = None,
+        format: ExportFormat | None = None,  # noqa: A002  (what it is called elsewhere, too)
+        options: AppendOptions | None = None,
+        progress: Progress | None = None,
+    ) -> ExportReport:
+        """Writes what a scan would give to a new store, or to a file of JSON lines.
+
+        A new store has the same records, compressed bodies as they are, with the same queue offsets: only their
+        physical offsets, and the ids made of those, are new. Consume queues, index, checkpoint and
+        `config/topics.json` are made; it opens with `open_store(mode="a")` and in RocketMQ without recovery. Where
+        messages of a queue are left out, units that lead nowhere keep the others' places; a consumer is led past them.
+        Without `topic` every record goes along, prepared and rolled-back ones, too; consumer offsets and groups do not.
+
+        Nothing is at `out` before all of it is on the disk: it is made beside it, as `out` + ".partial".
+
+        Args:
+            out: Where to: a path where nothing is yet. For JSON lines also an open text file.
+            topic: Only this topic, or these; all without it.
+            queue_ids: Only these queues.
+            tags: Tag expression, as "A || B".
+            sql: SQL92 condition over the properties.
+            keys: Only messages that have one of these keys, or one as UNIQ_KEY.
+            start_offset: Queue offsets from here on: one number, or one by queue.
+            end_offset: Queue offsets before this.
+            start_time: Store timestamps from here on: milliseconds, ISO 8601, datetime.
+            end_time: Store timestamps before this.
+            format: "store" or "jsonl" (rows as `rmqfast store scan -o jsonl` prints them); unless given, "jsonl" for an
+                open file and for names that end in .jsonl or .ndjson.
+            options: Sizes of the new store's files; those of this store unless given.
+            progress: Called now and then with bytes of the log that were read, and bytes in all; what it raises ends
+                the export.
+
+        Raises:
+            UnknownTopicError: The store has no such topic.
+            ExpressionError: `tags` or `sql` does not parse.
+            ArgumentError: Something is at `out`; a value out of range; a file size that a record does not fit.
+            StoreIOError: The operating system refused, as for a full disk; nothing is left at `out`.
+            MissingExtraError: JSON lines need pyarrow.
+
+        Example:
+            >>> import rmqfast
+            >>> store = rmqfast.open_store(getfixture("golden_store")("basic-4.9.4"))
+            >>> report = store.export(getfixture("tmp_path") / "slice", "fx_q1", tags="Aa || BB")
+            >>> report.rows, report.ok
+            (213, True)
+            >>> rmqfast.open_store(report.path).topics()
+            {'fx_q1': {0: (5, 1255)}}
+
+        Source: `CommitLog.DefaultAppendMessageCallback.doAppend`, `ConsumeQueue.fillPreBlank`.
+        """
+        one_topic, several = one_or_several(topic)
+        first_time, last_time = time_range(start_time, end_time)
+        request = ScanRequest(
+            topic=one_topic,
+            among=several,
+            queue_ids=queue_ids,
+            tags=tags,
+            sql=sql,
+            keys=keys,
+            start_offset=start_offset,
+            end_offset=end_offset,
+            start_time=first_time,
+            end_time=last_time,
+            broker_name=self._broker_name,
+            verify_crc=True,
+        )
+        return export(self._native, request, out, form=format, options=options, progress=progress)
 
     def topics(self) -> dict[str, dict[int, tuple[int, int]]]:
         """Queues of all topics: `{topic: {queue_id: (min_offset, max_offset)}}`.
