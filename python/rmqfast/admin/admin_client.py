@@ -6,8 +6,8 @@ Source: `DefaultMQAdminExtImpl`.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple, TypeVar
 
 from rmqfast.client.instance import ClientApi, ClientConfig, ClientInstance
 from rmqfast.client.instance.route_requests import ClusterInfo
@@ -15,6 +15,8 @@ from rmqfast.errors import ClientError, ResponseError
 from rmqfast.remoting import Response, ResponseCode
 from rmqfast.remoting.protocol.broker_data import MASTER_ID, BrokerData
 from rmqfast.remoting.protocol.topic_route_data import TopicRouteData
+
+T = TypeVar("T")
 
 #: How long an answer is waited for, in seconds, unless the `Admin` is told otherwise: that of mqadmin.
 TIMEOUT = 5.0
@@ -124,12 +126,7 @@ class AdminClient:
 
     def brokers_if_there(self, topic: str) -> list[BrokerAddress]:
         """The brokers of a topic; none where nobody has it."""
-        try:
-            return self.brokers_of(topic)
-        except ResponseError as error:
-            if error.code == ResponseCode.TOPIC_NOT_EXIST:
-                return []
-            raise
+        return unless(ResponseCode.TOPIC_NOT_EXIST, lambda: self.brokers_of(topic), [])
 
     def brokers_of_group(self, group: str, topic: str | None = None) -> list[BrokerAddress]:
         """The brokers that know a group: those of its topic of retries, else of a topic that it consumes."""
@@ -193,6 +190,16 @@ class AdminClient:
     def translated(self, address: str) -> str:
         """An address as it is reached from here."""
         return self._config.translated(address)
+
+
+def unless(code: int, ask: Callable[[], T], default: T) -> T:
+    """What `ask` gives, or a default where a server answers with a code that means that there is none."""
+    try:
+        return ask()
+    except ResponseError as error:
+        if error.code == code:
+            return default
+        raise
 
 
 def select_address(broker: BrokerData) -> str | None:

@@ -6,9 +6,10 @@ Source: none: RocketMQ has no such command; `DefaultMQAdminExtImpl.messageTrackD
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
-from rmqfast.admin.admin_client import RETRY_PREFIX, AdminClient, BrokerAddress
+from rmqfast.admin.admin_client import RETRY_PREFIX, AdminClient, BrokerAddress, unless
 from rmqfast.admin.consume_stats import stats_at
 from rmqfast.admin.copies import copies_of
 from rmqfast.admin.explanation import Explanation, Outcome
@@ -134,12 +135,9 @@ class Explainer:
 
     def _traces_of(self, message_id: str | None) -> list[TraceView]:
         """What clients wrote about a message into the trace topic, where there is one."""
-        try:
-            return self._messages.trace(message_id) if message_id else []
-        except ResponseError as error:
-            if error.code == ResponseCode.TOPIC_NOT_EXIST:
-                return []
-            raise
+        if not message_id:
+            return []
+        return unless(ResponseCode.TOPIC_NOT_EXIST, lambda: self._messages.trace(message_id), [])
 
     def _brokers_that_know(self, group: str) -> list[BrokerAddress]:
         """The brokers that have a group's topic of retries; of one whose members are new those that have the group.
@@ -171,21 +169,15 @@ class Explainer:
         queues = [row.queue for broker in brokers for row in stats_at(self._client, broker, group)]
         begun = {queue.topic for queue in queues}
         for topic in sorted(topic for topic in kept.keys() - begun if not topic.startswith(RETRY_PREFIX)):
-            queues += self._queues_if_there(topic)
+            queues += unless(ResponseCode.TOPIC_NOT_EXIST, partial(self._queues, topic), [])
         return sorted(queues)
 
-    def _queues_if_there(self, topic: str) -> list[MessageQueue]:
-        try:
-            return list(subscribe_queues_of(topic, self._client.route(topic)))
-        except ResponseError as error:
-            if error.code == ResponseCode.TOPIC_NOT_EXIST:
-                return []
-            raise
+    def _queues(self, topic: str) -> list[MessageQueue]:
+        return list(subscribe_queues_of(topic, self._client.route(topic)))
 
     def _queue_facts(self, address: str, queue: MessageQueue, group: GroupFacts) -> QueueFacts:
         api, timeout = self._client.api, self._client.timeout
-        queues = subscribe_queues_of(queue.topic, self._client.route(queue.topic))
-        owner, is_assumed = owner_of(queue, group, queues)
+        owner, is_assumed = owner_of(queue, group, self._queues(queue.topic))
         return QueueFacts(
             queue=queue,
             min_offset=api.min_offset(address, queue, timeout=timeout),

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from rmqfast.admin.admin_client import AdminClient, BrokerAddress
+from rmqfast.admin.admin_client import AdminClient, BrokerAddress, unless
 from rmqfast.admin.facts import GroupFacts, MemberFacts, SubscriptionFacts
 from rmqfast.client.consumer.strategies.averagely import AllocateMessageQueueAveragely
 from rmqfast.client.consumer.subscription_conflicts import SubscriptionConflict, conflicts_of, meaning_of
 from rmqfast.client.instance.namespaces import RETRY_PREFIX
-from rmqfast.errors import RemotingError, ResponseError
+from rmqfast.errors import RemotingError
 from rmqfast.message import MessageQueue
 from rmqfast.remoting import RequestCode, ResponseCode
 from rmqfast.remoting.protocol.consumer_connection import ConsumerConnection
@@ -81,12 +81,8 @@ def members_at(client: AdminClient, address: str, group: str) -> ConsumerConnect
 
 def online_at(client: AdminClient, address: str, group: str) -> ConsumerConnection:
     """As `members_at`; without members where nobody is online."""
-    try:
-        return members_at(client, address, group)
-    except ResponseError as error:
-        if error.code == ResponseCode.CONSUMER_NOT_ONLINE:
-            return ConsumerConnection(connections=())
-        raise
+    nobody = ConsumerConnection(connections=())
+    return unless(ResponseCode.CONSUMER_NOT_ONLINE, lambda: members_at(client, address, group), nobody)
 
 
 def running_info_at(

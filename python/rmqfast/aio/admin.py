@@ -20,18 +20,7 @@ from rmqfast.client.instance.config import DEFAULT_INSTANCE_NAME
 class Admin(Client[blocking.Admin]):
     """Looks into a cluster, and changes it; the tasks of one loop may share it.
 
-    Subjects and methods are those of `rmqfast.Admin`, with the same parameters, and are awaited.
-
-    Args:
-        name_server: `host:port`, several separated by `;`; unless given, that of `config`, or the environment's
-            `NAMESRV_ADDR`.
-        instance_name: Sets clients of one process apart.
-        config: Everything else about the cluster: TLS, accounts, addresses.
-        timeout: How long answers are waited for, in seconds; three times as long where a broker has to compute or to
-            ask a client.
-
-    Raises:
-        ArgumentError: An address without a port.
+    Subjects and methods are those of `rmqfast.Admin`, awaited; both are made from the same arguments.
 
     Example:
         >>> import asyncio, rmqfast

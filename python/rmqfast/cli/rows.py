@@ -1,14 +1,23 @@
-"""The rows of a scan, as many as are asked for."""
+"""The messages that a command shows: which columns, and how many rows."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from rmqfast.cli.output import Row
-from rmqfast.store import Scan
+from rmqfast.cli.output import Form, Row
+from rmqfast.store import COLUMNS, Scan
 from rmqfast.store.json_lines import plain_rows
 
-__all__ = ["scan_rows"]
+__all__ = ["TABLE_COLUMNS", "chosen_columns", "scan_rows"]
+
+TABLE_COLUMNS = ("topic", "queue_id", "queue_offset", "store_timestamp", "tags", "keys", "body")
+
+
+def chosen_columns(asked: str | None, form: Form) -> Sequence[str]:
+    """The columns to read: those that were asked for, else what fits a table or all."""
+    if asked is not None:
+        return [name.strip() for name in asked.split(",")]
+    return TABLE_COLUMNS if form is Form.TABLE else COLUMNS
 
 
 def scan_rows(found: Scan, limit: int | None) -> Iterator[Sequence[Row]]:

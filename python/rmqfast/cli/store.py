@@ -7,13 +7,12 @@ from typing import Annotated
 import typer
 
 from rmqfast.cli import clean, export
-from rmqfast.cli.columns import chosen_columns
 from rmqfast.cli.damage import end_with_damage, told_damage, write_report
 from rmqfast.cli.message import write_messages
 from rmqfast.cli.options import Directory, EndTime, LogDirectories, Output, StartTime, Tags
 from rmqfast.cli.output import Form, say, write, write_facts
 from rmqfast.cli.progress import bar
-from rmqfast.cli.rows import scan_rows
+from rmqfast.cli.rows import chosen_columns, scan_rows
 from rmqfast.cli.tail import tail
 from rmqfast.cli.topics import TOPIC_COLUMNS, store_facts, topic_rows
 from rmqfast.errors import ArgumentError
