@@ -54,7 +54,7 @@ impl MessageSender {
             self.connections.get().ask(py, address, ask)
         })?;
         let sent = Sent { unique_id: outgoing.texts.unique_id(), queue, address };
-        match failure_or(py, &sent, asked)? {
+        match ended(py, &sent, asked)? {
             Ok(result) => Ok(result),
             Err(error) => Ok((made, error).into_pyobject(py)?.into_any()),
         }
@@ -75,7 +75,7 @@ impl MessageSender {
         context: Py<PyAny>,
         waits: bool,
     ) -> PyResult<Option<Bound<'py, Outgoing>>> {
-        let (py, began) = (message.py(), Instant::now());
+        let (py, began, number) = (message.py(), Instant::now(), queue_id(queue)?);
         let made = self.made(message, topic)?;
         let (size, in_flight) = (made.get().bytes().len(), self.in_flight.get());
         if waits {
@@ -92,7 +92,7 @@ impl MessageSender {
         let later = Some(Later { resume, context, room, until: began + seconds(timeout) });
         let send = AsyncSend { made: made.clone().unbind(), queue: queue.clone().unbind(), address, callback, later };
         let address = send.address.clone_ref(py);
-        let is_sent = self.with_fields(&made, queue_id(queue)?, |code, fields| {
+        let is_sent = self.with_fields(&made, number, |code, fields| {
             let ask = Ask { code, fields, body: made.get().bytes(), timeout: left };
             self.connections.get().try_submit(&address, ask, Box::new(send))
         });
@@ -161,7 +161,7 @@ fn left(began: Instant, timeout: f64) -> Duration {
 }
 
 /// The `SendResult`, or the error that a driver of sends may try again after; what is none of a connection's is raised.
-fn failure_or<'py>(
+fn ended<'py>(
     py: Python<'py>,
     sent: &Sent<'_, 'py>,
     asked: Result<OwnedCommand>,
