@@ -292,12 +292,12 @@ def test_pulls_that_wait_for_ever_cost_little(cluster: EmbeddedCluster) -> None:
         for opaque in range(200):
             wire.socket.sendall(json_frame(11, fields, bytes(1 << 20), opaque=opaque))
         plane = cluster.brokers[0].tables.data_plane
-        until(lambda: plane.held_pulls == 200)
+        until(lambda: plane.parked_pulls == 200)
         assert _memory() - before < 100 << 20
 
     def are_gone() -> bool:
-        plane.check_holds()
-        return plane.held_pulls == 0
+        plane.check_parked_pulls()
+        return plane.parked_pulls == 0
 
     until(are_gone)
 

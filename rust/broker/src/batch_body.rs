@@ -1,4 +1,4 @@
-//! The messages of a batch.
+//! Parses the body of a SEND_BATCH_MESSAGE request into its messages.
 //!
 //! ```text
 //! { int32 total size | int32 magic | int32 CRC | int32 flag | int32 body length | body | int16 properties length | properties }*

@@ -1,13 +1,13 @@
-//! Which request is answered here, and which goes to the control plane.
+//! Answers the requests that come per message, and hands all others to the control plane.
 //!
 //! Source: `BrokerController.registerProcessor`.
+use crate::broker_state::BrokerState;
 use crate::code::{request, response};
-use crate::ground::Ground;
-use crate::hold::Message;
 use crate::offset_requests;
 use crate::options::BrokerOptions;
-use crate::pull::Pulling;
-use crate::reply::Reply;
+use crate::parked_pulls::Message;
+use crate::pull::{self, Look, Pulling};
+use crate::reply::{HandOver, Reply};
 use crate::send::{self, Prepared, Sending};
 use rmqfast_remoting::{Answer, Command, Connection, Error, Handler, Mailbox, Outgoing, OwnedCommand};
 use rmqfast_store::store::append::{Appender, Flush};
@@ -16,34 +16,18 @@ use std::sync::{Arc, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Bytes of the body of a request that is no message: clients send a few hundred.
+/// The longest body of a request that is no message. Clients send a few hundred bytes.
 const MAX_BODY: usize = 4 << 20;
 const OVERLOAD: &str = "[OVERLOAD]system busy, start flow control for a while";
 
-/// Whether a request was dealt with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Done {
-    /// It was.
-    Yes,
-    /// The control plane has to do something first: create a topic, a group.
-    NotYet,
-}
-
-impl Done {
-    /// Whether it was.
-    pub fn is_done(self) -> bool {
-        self == Self::Yes
-    }
-}
-
 /// A broker's data plane.
 pub struct DataPlane {
-    ground: Arc<Ground>,
-    waits: std::sync::Mutex<Option<JoinHandle<()>>>,
+    state: Arc<BrokerState>,
+    group_commit: std::sync::Mutex<Option<JoinHandle<()>>>,
 }
 
 impl DataPlane {
-    /// Answers from and into `appender`'s store; `control` gets what is not answered here.
+    /// Answers from and into `appender`'s store; `control` takes the requests that are not answered here.
     ///
     /// # Errors
     /// What the operating system says where no thread can be started.
@@ -53,17 +37,27 @@ impl DataPlane {
         options: BrokerOptions,
         control: Arc<Mailbox>,
     ) -> std::io::Result<Self> {
-        let ground = Arc::new(Ground::new(appender, flush.0, options, control));
-        ground.appender.set_arrival_listener(Some(Arc::new(Arrivals(Arc::downgrade(&ground)))));
-        let waiting = ground.clone();
-        let waits = std::thread::Builder::new().name("rmqfast-flush-waits".into());
-        let waits = waits.spawn(move || waiting.flush_waits.run(&waiting, flush.1))?;
-        Ok(Self { ground, waits: Some(waits).into() })
+        let state = Arc::new(BrokerState::new(appender, flush.0, options, control));
+        state.appender.set_arrival_listener(Some(Arc::new(Arrivals(Arc::downgrade(&state)))));
+        // weak, as the tables are a part of the state
+        let weak = Arc::downgrade(&state);
+        state.tables.on_subscription_change(move |group| {
+            if let Some(state) = weak.upgrade() {
+                pull::wake_early(&state, group);
+            }
+        });
+        let committing = state.clone();
+        let commit = move || {
+            let wait_flushed = |position| committing.wait_flushed(position, flush.1);
+            committing.group_commit.run(&committing.options, wait_flushed);
+        };
+        let thread = std::thread::Builder::new().name("rmqfast-group-commit".into()).spawn(commit)?;
+        Ok(Self { state, group_commit: Some(thread).into() })
     }
 
-    /// What requests have in common.
-    pub fn ground(&self) -> &Ground {
-        &self.ground
+    /// What requests share.
+    pub fn state(&self) -> &BrokerState {
+        &self.state
     }
 
     /// Answers a request once more, for which the control plane has done what was missing.
@@ -71,7 +65,7 @@ impl DataPlane {
     pub fn handle_again(&self, request: &OwnedCommand, answer: &Answer, target: Option<(&str, i32)>) {
         let (command, connection) = (request.borrow(), &answer.connection);
         let mut out = Outgoing::default();
-        if !self.answer(connection, &command, Some(Prepared { target }), &mut out).is_done() {
+        if let Err(HandOver) = self.answer(connection, &command, Some(Prepared { target }), &mut out) {
             let remark = format!("the request {} could not be answered: what it needs was not made", request.code);
             Reply::to(&command, &mut out).end(response::SYSTEM_ERROR, &remark);
         }
@@ -79,17 +73,17 @@ impl DataPlane {
     }
 
     /// Answers pulls that have waited long enough, or whose queue has grown unseen.
-    pub fn check_holds(&self) {
-        self.ground.holds.check(&self.ground);
+    pub fn check_parked_pulls(&self) {
+        pull::wake_overdue(&self.state);
     }
 
-    /// Answers no more sends that wait for the disk, and is told of no more messages.
+    /// Answers the sends that wait for the disk, and then no more; new messages wake no pulls any more.
     pub fn close(&self) {
-        self.ground.appender.set_arrival_listener(None);
-        self.ground.flush_waits.close();
-        if let Some(waits) = self.waits.lock().unwrap_or_else(PoisonError::into_inner).take() {
-            // it ends by itself
-            let _ = waits.join();
+        self.state.appender.set_arrival_listener(None);
+        self.state.group_commit.close();
+        if let Some(thread) = self.group_commit.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            // a panic of it has been printed by then
+            let _ = thread.join();
         }
     }
 
@@ -99,26 +93,25 @@ impl DataPlane {
         request: &'a Command<'a>,
         prepared: Option<Prepared<'a>>,
         out: &mut Outgoing,
-    ) -> Done {
-        let ground = &self.ground;
+    ) -> Result<(), HandOver> {
+        let state = &self.state;
         match request.code {
             request::SEND_MESSAGE | request::SEND_MESSAGE_V2 | request::SEND_BATCH_MESSAGE => {
-                Sending { ground, connection, request, prepared }.answer(out)
+                Sending { state, connection, request, prepared }.answer(out)
             }
             request::PULL_MESSAGE | request::LITE_PULL_MESSAGE
-                if ground.options.vip_port != Some(connection.local().port()) =>
+                if state.options.vip_port != Some(connection.local().port()) =>
             {
-                let looks = ground.options.early_looks;
-                Pulling { ground, connection, request, is_first: true, looks }.answer(out)
+                Pulling { state, connection, request, look: Look::First }.answer(out)
             }
             request::QUERY_CONSUMER_OFFSET
             | request::UPDATE_CONSUMER_OFFSET
             | request::GET_MAX_OFFSET
             | request::GET_MIN_OFFSET => {
-                offset_requests::answer(ground, connection, request, out);
-                Done::Yes
+                offset_requests::answer(state, connection, request, out);
+                Ok(())
             }
-            _ => Done::NotYet,
+            _ => Err(HandOver),
         }
     }
 }
@@ -131,14 +124,14 @@ impl Drop for DataPlane {
 
 impl Handler for DataPlane {
     fn handle(&self, connection: &Arc<Connection>, request: &Command<'_>, out: &mut Outgoing) {
-        let is_done = !self.ground.options.hands_over_all && self.answer(connection, request, None, out).is_done();
-        if !is_done && !self.ground.hand_over(connection, request) {
+        let is_answered = !self.state.options.hands_over_all && self.answer(connection, request, None, out).is_ok();
+        if !is_answered && !self.state.hand_over(connection, request) {
             Reply::to(request, out).end(response::SYSTEM_BUSY, OVERLOAD);
         }
     }
 
     fn refusal(&self, request: &Command<'_>, body: usize) -> Option<(i32, String)> {
-        let most = self.ground.options.max_message_size;
+        let most = self.state.options.max_message_size;
         match request.code {
             request::SEND_MESSAGE | request::SEND_MESSAGE_V2 | request::SEND_BATCH_MESSAGE => {
                 (body > most).then(|| (response::MESSAGE_ILLEGAL, send::illegal(most)))
@@ -152,27 +145,27 @@ impl Handler for DataPlane {
     }
 
     fn closed(&self, connection: &Arc<Connection>, reason: Option<&Error>) {
-        self.ground.new_offsets.forget(connection.id());
-        self.ground.control.connection_closed(connection, reason);
+        self.state.new_offsets.forget(connection.id());
+        self.state.control.connection_closed(connection, reason);
     }
 
     fn warned(&self, error: &Error) {
-        self.ground.control.warned(error);
+        self.state.control.warned(error);
     }
 }
 
-/// Hears of messages as long as there is a data plane.
-struct Arrivals(std::sync::Weak<Ground>);
+/// Wakes pulls when a message arrives, as long as there is a data plane.
+struct Arrivals(std::sync::Weak<BrokerState>);
 
 impl ArrivalListener for Arrivals {
     fn is_waiting(&self) -> bool {
-        self.0.upgrade().is_some_and(|ground| ground.holds.len() > 0)
+        self.0.upgrade().is_some_and(|state| state.parked_pulls.len() > 0)
     }
 
     fn arrived(&self, arrival: &Arrival<'_>) {
-        if let Some(ground) = self.0.upgrade() {
+        if let Some(state) = self.0.upgrade() {
             let message = Message { tags_code: arrival.tags_code, properties: arrival.properties };
-            ground.holds.wake(&ground, (arrival.topic, arrival.queue_id), arrival.max_offset, Some(message));
+            pull::wake_queue(&state, (arrival.topic, arrival.queue_id), arrival.max_offset, Some(message));
         }
     }
 }

@@ -1,21 +1,20 @@
-//! A broker's data plane: what happens per message. It asks tables that a control plane fills, and hands over what it does not
-//! know.
+//! A broker's data plane: what happens per message. It reads tables that a control plane fills, and hands over the
+//! requests that need more.
 //!
-//! Read in this order: [`DataPlane`] says which request goes where; `send` and `pull` answer; `hold` keeps pulls that found nothing;
-//! [`Tables`] is what the control plane writes.
-pub mod ahead;
+//! Read in this order: [`DataPlane`] says which request goes where; `send` and `pull` answer; `parked_pulls` keeps pulls that
+//! cannot be answered yet; [`Tables`] is what the control plane writes.
 pub mod batch_body;
+mod broker_state;
 mod code;
 mod counters;
 mod data_plane;
-mod flush_wait;
-mod ground;
-mod hold;
+mod group_commit;
 mod names;
 mod offset_requests;
 mod offsets;
 mod options;
-mod passed_over;
+mod parked_pulls;
+mod parsed_send;
 mod pull;
 pub mod pull_header;
 mod pull_status;
@@ -24,7 +23,7 @@ pub mod quota;
 mod reply;
 mod send;
 pub mod send_header;
-mod sent;
+mod skipped_messages;
 mod subscription;
 mod tables;
 
@@ -32,7 +31,7 @@ pub use code::{request, response};
 pub use counters::Counters;
 pub use data_plane::DataPlane;
 pub use offsets::Offsets;
-pub use options::{BrokerOptions, Settings};
-pub use passed_over::Passed;
+pub use options::{BrokerOptions, EARLY_PULL_WAIT, Settings};
+pub use skipped_messages::SkippedMessage;
 pub use subscription::Subscription;
 pub use tables::{Group, Tables, Topic};

@@ -1,8 +1,8 @@
-//! How far a group is, how far a queue goes.
+//! Answers requests for consumer offsets, which groups commit, and for the bounds of queues.
 //!
 //! Source: `ConsumerManageProcessor.queryConsumerOffset`, `updateConsumerOffset`, `AdminBrokerProcessor.getMaxOffset`, `getMinOffset`.
+use crate::broker_state::BrokerState;
 use crate::code::{request, response};
-use crate::ground::Ground;
 use crate::names;
 use crate::reply::Reply;
 use crate::send_header::{missing_field, number};
@@ -12,11 +12,11 @@ use std::time::Instant;
 const NOT_FOUND: &str = "Not found, V3_0_6_SNAPSHOT maybe this group consumer boot first";
 
 /// Answers a request about offsets.
-pub fn answer(ground: &Ground, connection: &Connection, request: &Command<'_>, out: &mut Outgoing) {
+pub fn answer(state: &BrokerState, connection: &Connection, request: &Command<'_>, out: &mut Outgoing) {
     let mut reply = Reply::to(request, out);
-    match found(ground, connection, request) {
+    match found(state, connection, request) {
         Err(Refused::Wrong(remark)) => reply.end(response::SYSTEM_ERROR, &remark),
-        Err(Refused::TooMany(_)) if request.is_oneway() => ground.control.dropped(),
+        Err(Refused::TooMany(_)) if request.is_oneway() => state.control.dropped(),
         Err(Refused::TooMany(remark)) => reply.end(response::SYSTEM_BUSY, &remark),
         Ok(Found::Offset(offset)) => reply.write(response::SUCCESS, None, &[("offset", Value::Number(offset))], b""),
         Ok(Found::Committed) => reply.write(response::SUCCESS, None, &[], b""),
@@ -42,25 +42,25 @@ impl From<String> for Refused {
     }
 }
 
-fn found(ground: &Ground, connection: &Connection, request: &Command<'_>) -> Result<Found, Refused> {
+fn found(state: &BrokerState, connection: &Connection, request: &Command<'_>) -> Result<Found, Refused> {
     let text = |name: &str| request.field(name).ok_or_else(|| missing_field(name));
     let (topic, queue_id) = (text("topic")?, number("queueId", text("queueId")?)?);
     Ok(match request.code {
-        request::GET_MAX_OFFSET => Found::Offset(ground.bounds(topic, queue_id).1),
-        request::GET_MIN_OFFSET => Found::Offset(ground.bounds(topic, queue_id).0),
+        request::GET_MAX_OFFSET => Found::Offset(state.bounds(topic, queue_id).1),
+        request::GET_MIN_OFFSET => Found::Offset(state.bounds(topic, queue_id).0),
         request::UPDATE_CONSUMER_OFFSET => {
             let offset = number("commitOffset", text("commitOffset")?)?;
             let group = text("consumerGroup")?;
-            if !ground.offsets.has(group, topic) {
-                admit(ground, connection, group, topic)?;
+            if !state.offsets.has(group, topic) {
+                admit(state, connection, group, topic)?;
             }
-            ground.offsets.commit(group, topic, queue_id, offset);
+            state.offsets.commit(group, topic, queue_id, offset);
             Found::Committed
         }
-        _ => match ground.offsets.get(text("consumerGroup")?, topic, queue_id).filter(|offset| *offset >= 0) {
+        _ => match state.offsets.get(text("consumerGroup")?, topic, queue_id).filter(|offset| *offset >= 0) {
             Some(offset) => Found::Offset(offset),
             // a group that begins anew gets all messages of a queue that still has the first one in memory
-            None if ground.is_young(topic, queue_id) && request.field("setZeroIfNotFound") != Some("false") => {
+            None if state.is_young(topic, queue_id) && request.field("setZeroIfNotFound") != Some("false") => {
                 Found::Offset(0)
             }
             None => Found::None,
@@ -69,19 +69,19 @@ fn found(ground: &Ground, connection: &Connection, request: &Command<'_>) -> Res
 }
 
 /// Lets a group have offsets of a topic of which it had none: they are kept, and saved, for good.
-fn admit(ground: &Ground, connection: &Connection, group: &str, topic: &str) -> Result<(), Refused> {
+fn admit(state: &BrokerState, connection: &Connection, group: &str, topic: &str) -> Result<(), Refused> {
     names::check_group(group)?;
     names::check_topic(topic)?;
-    let (count, most) = (ground.offsets.len(), ground.options.max_offsets);
+    let (count, most) = (state.offsets.len(), state.options.max_offsets);
     if count >= most {
         let remark =
             format!("[QUOTA] consumer offsets of a broker: expected at most {most} groups and topics, got more");
         return Err(Refused::TooMany(remark));
     }
-    if ground.new_offsets.take(connection.id(), Instant::now()) {
+    if state.new_offsets.take(connection.id(), Instant::now()) {
         return Ok(());
     }
-    let limits = ground.new_offsets.limits();
+    let limits = state.new_offsets.limits();
     let remark = format!("[QUOTA] new consumer offsets of a connection: expected at most {limits}, got more");
     Err(Refused::TooMany(remark))
 }

@@ -1,4 +1,4 @@
-//! How far consumer groups are.
+//! The consumer offsets of all groups, in memory, and which of them are still to be saved.
 //!
 //! Source: `ConsumerOffsetManager`.
 use std::collections::{BTreeMap, HashMap, HashSet};

@@ -1,7 +1,11 @@
-//! How a broker answers.
+//! The settings of a broker: what its data plane is started with, and what may change while it runs.
 use rmqfast_store::format::host::Host;
 use rmqfast_store::store::get_limits::GetLimits;
 use std::time::Duration;
+
+/// How long a pull that came before its heartbeat waits, unless the options say otherwise: the heartbeat follows at once, as the
+/// client sends it in the same rebalance.
+pub const EARLY_PULL_WAIT: Duration = Duration::from_millis(200);
 
 /// What a broker is started with.
 #[derive(Clone, Debug)]
@@ -26,8 +30,8 @@ pub struct BrokerOptions {
     pub vip_port: Option<u16>,
     /// Every request goes to the control plane first, as where rights are to be checked.
     pub hands_over_all: bool,
-    /// How often a pull that is ahead of its heartbeat looks whether that has come: every 10 ms.
-    pub early_looks: u16,
+    /// How long a pull waits for the heartbeat that registers its subscription.
+    pub early_pull_wait: Duration,
     /// What may change.
     pub settings: Settings,
 }

@@ -1,17 +1,15 @@
-//! A consumer asks for messages of a queue.
+//! Answers PULL_MESSAGE: finds messages of a queue for a consumer, or parks the request until there is one.
 //!
 //! Source: `PullMessageProcessor.processRequest`.
-use crate::ahead;
+use crate::broker_state::BrokerState;
 use crate::code::{perm, response};
-use crate::data_plane::Done;
-use crate::ground::Ground;
-use crate::hold::Held;
+use crate::parked_pulls::{Message, ParkedPull};
 use crate::pull_header::PullHeader;
 use crate::pull_status::code_of;
-use crate::reply::Reply;
+use crate::reply::{HandOver, Reply};
 use crate::subscription::Subscription;
 use crate::tables::Subscribed;
-use rmqfast_remoting::{Answer, Command, Connection, Outgoing, Value};
+use rmqfast_remoting::{Command, Connection, Outgoing, SerializeType, Value};
 use rmqfast_store::Result as StoreResult;
 use rmqfast_store::store::get::GetMessageStatus;
 use rmqfast_store::store::serve::{Places, Pulled};
@@ -19,69 +17,134 @@ use std::cell::RefCell;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+/// Parked pulls beyond this number are answered on another thread, so that whoever woke them need not wait for it.
+const FEW: usize = 16;
 const FAQ: &str = "\nSee http://rocketmq.apache.org/docs/faq/ for further details.";
 
 /// Why nothing is looked for: a code and what a person reads.
 type Refusal = (i32, String);
 
 thread_local! {
-    // the header of an answer stands before the records, and says what only they tell: first they are found, then copied
+    // The header of an answer stands before the records, and says what only they tell: first they are found, then copied.
     static RECORDS: RefCell<Places> = RefCell::default();
+}
+
+/// Which look at a pull this is; each may wait only for what no earlier one has waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Look {
+    /// It has just come in: it may wait for its heartbeat, then for a message.
+    First,
+    /// It has waited for its heartbeat.
+    AfterHeartbeat,
+    /// It has waited for a message: now it is answered in any case.
+    Last,
 }
 
 /// One request to pull.
 pub struct Pulling<'a> {
-    /// The data plane.
-    pub ground: &'a Arc<Ground>,
+    /// What the broker knows.
+    pub state: &'a Arc<BrokerState>,
     /// Where it came from.
     pub connection: &'a Arc<Connection>,
     /// What is asked for.
     pub request: &'a Command<'a>,
-    /// The request is here for the first time: it may be held, and may tell how far the group is.
-    pub is_first: bool,
-    /// How often it may still look whether the heartbeat has come that tells of its subscription.
-    pub looks: u16,
+    /// Which look at it this is.
+    pub look: Look,
+}
+
+/// Answers the pulls of a queue that want a message that arrived; without one, all that are behind `max`.
+pub fn wake_queue(state: &Arc<BrokerState>, queue: (&str, i32), max: i64, message: Option<Message<'_>>) {
+    let woken = state.parked_pulls.take_arrived(queue, max, message);
+    if woken.len() <= FEW {
+        return answer_parked(state, &woken, Look::Last);
+    }
+    answer_elsewhere(state, woken, Look::Last);
+}
+
+/// Answers the pulls that have waited for a message long enough, or whose queue has grown unseen.
+pub fn wake_overdue(state: &Arc<BrokerState>) {
+    let woken = state.parked_pulls.take_overdue(|topic, queue_id| state.max_offset(topic, queue_id));
+    answer_elsewhere(state, woken, Look::Last);
+}
+
+/// Answers the early pulls of a group whose heartbeat has come, or did not come in time.
+pub fn wake_early(state: &Arc<BrokerState>, group: &str) {
+    let is_early = |topic: &str, version| state.tables.is_behind(group, topic, version);
+    // never on this thread: who registers a heartbeat may hold locks of the control plane
+    answer_elsewhere(state, state.parked_pulls.take_early(group, is_early), Look::AfterHeartbeat);
+}
+
+fn answer_elsewhere(state: &Arc<BrokerState>, pulls: Vec<ParkedPull>, look: Look) {
+    if pulls.is_empty() {
+        return;
+    }
+    let state = state.clone();
+    // without a runtime there is no connection that could wait
+    rmqfast_remoting::spawn_blocking(move || answer_parked(&state, &pulls, look));
+}
+
+fn answer_parked(state: &Arc<BrokerState>, pulls: &[ParkedPull], look: Look) {
+    for ParkedPull { answer, request, .. } in pulls {
+        if answer.connection.is_open() {
+            Pulling { state, connection: &answer.connection, request: &request.borrow(), look }.answer_later();
+        }
+    }
 }
 
 impl Pulling<'_> {
-    /// Answers the request, or holds it, unless the control plane has to do something first.
-    pub fn answer(&self, out: &mut Outgoing) -> Done {
+    /// Answers the request, or parks it.
+    ///
+    /// # Errors
+    /// [`HandOver`] where the group is unknown.
+    pub fn answer(&self, out: &mut Outgoing) -> Result<(), HandOver> {
         let mut reply = Reply::to(self.request, out);
         let header = match PullHeader::read(self.request) {
             Ok(header) => header,
             Err(remark) => {
                 reply.end(response::SYSTEM_ERROR, &remark);
-                return Done::Yes;
+                return Ok(());
             }
         };
-        if self.ground.tables.group(header.group).is_none() {
-            return Done::NotYet;
+        if self.state.tables.group(header.group).is_none() {
+            return Err(HandOver);
         }
         match self.subscription(&header) {
-            Err((response::SUBSCRIPTION_NOT_LATEST, _)) if self.may_wait() => {}
+            Err((response::SUBSCRIPTION_NOT_LATEST, _)) if self.look == Look::First => self.park_early(&header),
             Err((code, remark)) => reply.end(code, &remark),
             Ok(subscription) => self.pull(&header, subscription, &mut reply),
         }
-        Done::Yes
+        Ok(())
     }
 
-    /// Answers the request over its connection.
-    pub fn answer_later(&self) {
+    fn answer_later(&self) {
         let mut out = Outgoing::default();
-        if self.answer(&mut out).is_done() {
-            self.connection.send_frames(out);
-        } else {
-            self.ground.hand_over(self.connection, self.request);
-        }
+        match self.answer(&mut out) {
+            Ok(()) => self.connection.send_frames(out),
+            Err(HandOver) => self.state.hand_over(self.connection, self.request),
+        };
     }
 
-    fn may_wait(&self) -> bool {
-        self.looks > 0 && ahead::wait(self.ground, self.connection, self.request, self.looks - 1)
+    /// After a rebalance a client raises the version of its subscription, pulls with it, and only then sends the heartbeat that
+    /// says so. RocketMQ refuses such a pull, and its client pulls again a second later: the second that most consumers lose
+    /// when they start. Here the pull waits a moment for the heartbeat; where none comes, it is refused as well.
+    ///
+    /// Source: `RebalancePushImpl.messageQueueChanged`.
+    fn park_early(&self, header: &PullHeader<'_>) {
+        let wait = self.state.options.early_pull_wait;
+        let (state, group) = (Arc::downgrade(self.state), Box::from(header.group));
+        let pull = ParkedPull::new(self.connection, self.request, wait);
+        self.state.parked_pulls.park_early(header.group, (header.topic, header.sub_version), pull);
+        rmqfast_remoting::spawn_after(wait, move || {
+            if let Some(state) = state.upgrade() {
+                wake_early(&state, &group);
+            }
+        });
+        wake_early(self.state, header.group);
     }
 
-    /// What is wanted, once all is checked that can be wrong: in the order of Java's checks.
+    /// The subscription, once all is checked that can be wrong: in the order of Java's checks.
     fn subscription(&self, header: &PullHeader<'_>) -> Result<Arc<Subscription>, Refusal> {
-        let (tables, options) = (&self.ground.tables, &self.ground.options);
+        let (tables, options) = (&self.state.tables, &self.state.options);
         if !tables.allows(perm::READ) {
             return Err((
                 response::NO_PERMISSION,
@@ -109,7 +172,7 @@ impl Pulling<'_> {
             return Err((response::SYSTEM_ERROR, remark));
         }
         let subscription = if header.has_subscription() { of_request(header) } else { self.of_group(header) }?;
-        if subscription.is_sql() && !self.ground.settings().property_filter {
+        if subscription.is_sql() && !self.state.settings().property_filter {
             let remark = "The broker does not support consumer to filter message by SQL92";
             return Err((response::SYSTEM_ERROR, remark.into()));
         }
@@ -118,12 +181,12 @@ impl Pulling<'_> {
 
     fn of_group(&self, header: &PullHeader<'_>) -> Result<Arc<Subscription>, Refusal> {
         let not_exist = |what| (response::SUBSCRIPTION_NOT_EXIST, format!("{what}{FAQ}"));
-        let (subscription, is_broadcasting) = match self.ground.tables.subscribed(header.group, header.topic) {
+        let (subscription, is_broadcasting) = match self.state.tables.subscribed(header.group, header.topic) {
             Subscribed::Offline => return Err(not_exist("the consumer's group info not exist")),
             Subscribed::Nothing(is_broadcasting) => (None, is_broadcasting),
             Subscribed::To(subscription, is_broadcasting) => (Some(subscription), is_broadcasting),
         };
-        if is_broadcasting && self.ground.tables.group(header.group).is_some_and(|group| !group.broadcast_enable) {
+        if is_broadcasting && self.state.tables.group(header.group).is_some_and(|group| !group.broadcast_enable) {
             let remark = format!("the consumer group[{}] can not consume by broadcast way", header.group);
             return Err((response::NO_PERMISSION, remark));
         }
@@ -141,12 +204,12 @@ impl Pulling<'_> {
     fn pull(&self, header: &PullHeader<'_>, subscription: Arc<Subscription>, reply: &mut Reply<'_>) {
         // taken, not borrowed: what follows may wake other pulls, which are answered on this thread
         let mut records = RECORDS.take();
-        let begun = Instant::now();
+        let started = Instant::now();
         match self.get(header, &subscription, &mut records) {
             Ok(pulled) => {
-                self.ground.passed_over.add((header.topic, header.queue_id), records.passed_over());
-                self.ground.times.note_get(begun.elapsed().as_millis() as u64);
-                self.tell(header, subscription, (&pulled, &mut records), reply);
+                self.state.skipped_messages.add((header.topic, header.queue_id), records.skipped());
+                self.state.times.note_get(started.elapsed().as_millis() as u64);
+                self.reply(header, subscription, (&pulled, &mut records), reply);
             }
             Err(error) => reply.end(response::SYSTEM_ERROR, &error.to_string()),
         }
@@ -155,7 +218,7 @@ impl Pulling<'_> {
         RECORDS.set(records);
     }
 
-    fn tell(
+    fn reply(
         &self,
         header: &PullHeader<'_>,
         subscription: Arc<Subscription>,
@@ -163,15 +226,16 @@ impl Pulling<'_> {
         reply: &mut Reply<'_>,
     ) {
         let code = code_of(pulled.status, header.queue_offset);
-        if self.is_first && header.commits_offset() {
-            self.ground.offsets.commit(header.group, header.topic, header.queue_id, header.commit_offset);
+        let may_wait = self.look != Look::Last;
+        if may_wait && header.commits_offset() {
+            self.state.offsets.commit(header.group, header.topic, header.queue_id, header.commit_offset);
         }
-        if code == response::PULL_NOT_FOUND && self.is_first && header.may_be_held() {
-            return self.hold(header, subscription);
+        if code == response::PULL_NOT_FOUND && may_wait && header.may_be_parked() {
+            return self.park_at_queue_end(header, subscription);
         }
         self.count(header, pulled, records.bytes());
         if code == response::PULL_OFFSET_MOVED {
-            self.ground.offset_moved(header, pulled.next_begin_offset);
+            self.state.offset_moved(header, pulled.next_begin_offset);
         }
         match code {
             response::SUCCESS => reply.write_records(code, pulled.status.name(), &fields(pulled), records),
@@ -180,7 +244,7 @@ impl Pulling<'_> {
     }
 
     fn get(&self, header: &PullHeader<'_>, subscription: &Subscription, out: &mut Places) -> StoreResult<Pulled> {
-        let (live, limits) = (&self.ground.live, self.ground.settings().limits);
+        let (live, limits) = (&self.state.live, self.state.settings().limits);
         match live.queue(header.topic, header.queue_id) {
             Some(queue) => {
                 let most = usize::try_from(header.max_messages).unwrap_or_default();
@@ -198,27 +262,29 @@ impl Pulling<'_> {
         }
     }
 
-    fn hold(&self, header: &PullHeader<'_>, subscription: Arc<Subscription>) {
-        let options = self.ground.settings();
-        let time = if options.long_polling { Duration::from_millis(header.suspend_ms) } else { options.short_polling };
-        let held = Held {
-            answer: Answer::to(self.connection, self.request),
-            request: Held::kept(self.request),
-            offset: header.queue_offset,
-            until: Instant::now() + time,
-            subscription,
-        };
-        self.ground.holds.hold(self.ground, (header.topic, header.queue_id), held);
+    fn park_at_queue_end(&self, header: &PullHeader<'_>, subscription: Arc<Subscription>) {
+        let settings = self.state.settings();
+        let wait =
+            if settings.long_polling { Duration::from_millis(header.suspend_ms) } else { settings.short_polling };
+        // Java answers a pull that it has woken in JSON, whatever the request was written in (`executeRequestWhenWakeup`)
+        let request = Command { serialize_type: SerializeType::Json, ..self.request.clone() };
+        let queue = (header.topic, header.queue_id);
+        let pull = ParkedPull::new(self.connection, &request, wait);
+        self.state.parked_pulls.park_at_queue_end(queue, (header.queue_offset, subscription), pull);
+        let max = self.state.max_offset(header.topic, header.queue_id);
+        if max > header.queue_offset {
+            wake_queue(self.state, queue, max, None);
+        }
     }
 
     fn count(&self, header: &PullHeader<'_>, pulled: &Pulled, bytes: usize) {
         match pulled.status {
             GetMessageStatus::Found => {
                 let key = format!("{}@{}", header.topic, header.group);
-                self.ground.counters.of("GROUP_GET", &key).add(pulled.messages, bytes as u64);
-                self.ground.gets.add(pulled.messages, bytes as u64);
+                self.state.counters.of("GROUP_GET", &key).add(pulled.messages, bytes as u64);
+                self.state.gets.add(pulled.messages, bytes as u64);
             }
-            _ => self.ground.missed_gets.add(0, 0),
+            _ => self.state.missed_gets.add(0, 0),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What a consumer asks for.
+//! Parses the header of a PULL_MESSAGE request.
 //!
 //! Source: `PullMessageRequestHeader`, `PullSysFlag`.
 use crate::send_header::{missing_field, number};
@@ -11,22 +11,22 @@ const SUBSCRIPTION: i32 = 4;
 /// The header of `PULL_MESSAGE`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PullHeader<'a> {
-    /// Who asks.
+    /// The consumer group.
     pub group: &'a str,
     /// Topic.
     pub topic: &'a str,
     /// Queue.
     pub queue_id: i32,
-    /// Where to begin.
+    /// Offset of the first message.
     pub queue_offset: i64,
-    /// Messages at most.
+    /// The most messages of one answer.
     pub max_messages: i32,
     sys_flag: i32,
-    /// How far the group is, where it says so.
+    /// The group's offset, where it sends one.
     pub commit_offset: i64,
-    /// How long the request may be held, in milliseconds.
+    /// How long the request may wait for a message, in milliseconds.
     pub suspend_ms: u64,
-    /// What the request itself wants, where it says so.
+    /// The subscription, where the request has its own.
     pub subscription: Option<&'a str>,
     /// Version of the subscription that the consumer knows.
     pub sub_version: i64,
@@ -75,17 +75,17 @@ impl<'a> PullHeader<'a> {
         seen.iter().position(|seen| !seen).map_or(Ok(header), |missing| Err(missing_field(NAMES[missing])))
     }
 
-    /// Whether the group tells how far it is.
+    /// Whether the request commits the group's offset.
     pub fn commits_offset(&self) -> bool {
         self.sys_flag & COMMIT_OFFSET != 0
     }
 
-    /// Whether the request may be held.
-    pub fn may_be_held(&self) -> bool {
+    /// Whether the request may wait for a message.
+    pub fn may_be_parked(&self) -> bool {
         self.sys_flag & SUSPEND != 0
     }
 
-    /// Whether the request itself says what it wants.
+    /// Whether the request has a subscription of its own.
     pub fn has_subscription(&self) -> bool {
         self.sys_flag & SUBSCRIPTION != 0
     }

@@ -1,4 +1,4 @@
-//! What a pull is answered, by what became of it.
+//! Maps what a store says of a pull to the response code that clients know.
 //!
 //! Source: `PullMessageProcessor.processRequest`.
 use crate::code::response;

@@ -26,6 +26,10 @@ impl Body for InLog {
     }
 }
 
+/// Why there is no answer yet: the control plane has to make something first, as a topic or a group, or knows more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HandOver;
+
 /// Where an answer is written to. Nothing is written where nobody waits for it.
 #[derive(Debug)]
 pub struct Reply<'a> {

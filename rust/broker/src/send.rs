@@ -1,15 +1,16 @@
-//! What a producer sends is stored, and told where.
+//! Answers SEND_MESSAGE and its variants: checks a message, stores it, and replies where it is.
 //!
 //! Source: `SendMessageProcessor.asyncSendMessage`, `asyncSendBatchMessage`, `handlePutMessageResult`, `AbstractSendMessageProcessor.msgCheck`.
 use crate::batch_body;
+use crate::broker_state::BrokerState;
 use crate::code::{perm, request, response};
 use crate::counters::Counter;
-use crate::data_plane::Done;
-use crate::flush_wait::Stored;
-use crate::ground::Ground;
-use crate::reply::Reply;
+use crate::group_commit::SendReceipt;
+use crate::parsed_send::{
+    DELAY, HALF_TOPIC, ParsedBatch, ParsedSend, Property, TRAN_MSG, WAIT, value, with_cluster, without_wait,
+};
+use crate::reply::{HandOver, Reply};
 use crate::send_header::SendHeader;
-use crate::sent::{DELAY, HALF_TOPIC, Property, Sent, SentBatch, TRAN_MSG, WAIT, value, with_cluster, without_wait};
 use crate::tables::Topic;
 use rmqfast_remoting::{Answer, Command, Connection, Outgoing};
 use rmqfast_store::Error;
@@ -39,17 +40,17 @@ type Refusal = (i32, String);
 
 /// One request to send.
 pub struct Sending<'a> {
-    /// The data plane.
-    pub ground: &'a Ground,
+    /// What the broker knows.
+    pub state: &'a BrokerState,
     /// Where it came from.
     pub connection: &'a Arc<Connection>,
     /// What is asked for.
     pub request: &'a Command<'a>,
-    /// What the control plane made of it; without, it has not seen the request.
+    /// What the control plane prepared; `None` where it has not seen the request.
     pub prepared: Option<Prepared<'a>>,
 }
 
-/// What the control plane says of a request that it has made what was missing for.
+/// A request that the control plane has prepared: what was missing for it, as its topic, is there.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Prepared<'a> {
     /// Topic and queue that the message goes to in place of its own.
@@ -57,33 +58,36 @@ pub struct Prepared<'a> {
 }
 
 impl Sending<'_> {
-    /// Answers the request, unless the control plane has to do something first.
-    pub fn answer(&self, out: &mut Outgoing) -> Done {
+    /// Stores the messages and answers the request.
+    ///
+    /// # Errors
+    /// [`HandOver`] where the topic is unknown, and for messages that are sent back.
+    pub fn answer(&self, out: &mut Outgoing) -> Result<(), HandOver> {
         let mut reply = Reply::to(self.request, out);
         let mut header = match SendHeader::read(self.request, self.request.code != request::SEND_MESSAGE) {
             Ok(header) => header,
             Err(remark) => {
                 reply.end(response::SYSTEM_ERROR, &remark);
-                return Done::Yes;
+                return Ok(());
             }
         };
         match self.prepared {
-            // the control plane knows how often a group tries
-            None if header.topic.starts_with(RETRY) => return Done::NotYet,
+            // only the control plane knows a group's limit of retries
+            None if header.topic.starts_with(RETRY) => return Err(HandOver),
             Some(Prepared { target: Some(target) }) => (header.topic, header.queue_id) = target,
             _ => {}
         }
-        let Some(topic) = self.ground.tables.topic(header.topic) else { return Done::NotYet };
+        let Some(topic) = self.state.tables.topic(header.topic) else { return Err(HandOver) };
         match self.store(header, topic) {
             Err((code, remark)) => reply.end(code, &remark),
             Ok(None) => {}
-            Ok(Some(stored)) => stored.write(response::SUCCESS, &self.ground.options, &mut reply),
+            Ok(Some(receipt)) => receipt.write(response::SUCCESS, &self.state.options, &mut reply),
         }
-        Done::Yes
+        Ok(())
     }
 
     /// `None` where the answer waits for the disk.
-    fn store(&self, header: SendHeader<'_>, topic: Topic) -> Result<Option<Stored>, Refusal> {
+    fn store(&self, header: SendHeader<'_>, topic: Topic) -> Result<Option<SendReceipt>, Refusal> {
         self.check(&header, topic)?;
         if self.request.code == request::SEND_BATCH_MESSAGE && self.prepared.is_some() {
             check_batch(SendHeader::read(self.request, true).map_or("", |own| own.topic))?;
@@ -98,12 +102,12 @@ impl Sending<'_> {
     }
 
     fn check(&self, header: &SendHeader<'_>, topic: Topic) -> Result<(), Refusal> {
-        let options = &self.ground.options;
-        let accepts_sends_from = self.ground.settings().accepts_sends_from;
+        let options = &self.state.options;
+        let accepts_sends_from = self.state.settings().accepts_sends_from;
         if accepts_sends_from > 0 && now_ms() < accepts_sends_from {
             return Err((response::SYSTEM_ERROR, format!("broker unable to service, until {accepts_sends_from}")));
         }
-        if !self.ground.tables.allows(perm::WRITE) && topic.is_ordered {
+        if !self.state.tables.allows(perm::WRITE) && topic.is_ordered {
             let remark = format!("the broker[{}] sending message is forbidden", options.address.ip);
             return Err((response::NO_PERMISSION, remark));
         }
@@ -123,25 +127,25 @@ impl Sending<'_> {
         Ok(())
     }
 
-    fn store_one(&self, header: SendHeader<'_>) -> Result<Option<Stored>, Refusal> {
-        let properties = with_cluster(&header, &self.ground.options.cluster_name);
+    fn store_one(&self, header: SendHeader<'_>) -> Result<Option<SendReceipt>, Refusal> {
+        let properties = with_cluster(&header, &self.state.options.cluster_name);
         check_timer(&properties)?;
         let waits = value(&properties, WAIT) != Some(b"false");
         let is_half = value(&properties, TRAN_MSG).is_some_and(|text| text.eq_ignore_ascii_case(b"true"))
             && !(header.reconsume_times > 0 && value(&properties, DELAY).is_some());
-        let mut sent = Sent { header, body: self.request.body, born_host: self.born_host(), properties };
+        let mut message = ParsedSend { header, body: self.request.body, born_host: self.born_host(), properties };
         let queue = header.queue_id.to_string();
-        let is_delayed = value(&sent.properties, DELAY).is_some_and(is_level);
+        let is_delayed = value(&message.properties, DELAY).is_some_and(is_level);
         if is_half {
             self.check_transaction()?;
-            sent = sent.into_half(&queue);
+            message = message.into_half(&queue);
         } else {
-            sent.properties = without_wait(sent.properties);
+            message.properties = without_wait(message.properties);
         }
         let mut place = None;
-        let begun = Instant::now();
-        let appended = self.ground.appender.append_unsynced(&sent, None, |at| place = Some(at));
-        self.note_time(begun);
+        let started = Instant::now();
+        let appended = self.state.appender.append_unsynced(&message, None, |at| place = Some(at));
+        self.note_time(started);
         let position = appended.map_err(|error| self.refused(&error))?;
         let places: Vec<Place> = place.into_iter().collect();
         let topic = match (is_delayed, is_half) {
@@ -150,42 +154,42 @@ impl Sending<'_> {
             (false, false) => header.topic,
         };
         self.count(topic, &places, position);
-        Ok(self.stored(&header, &places, position, waits))
+        Ok(self.receipt(&header, &places, position, waits))
     }
 
     fn check_transaction(&self) -> Result<(), Refusal> {
-        if self.ground.settings().rejects_transactions {
+        if self.state.settings().rejects_transactions {
             let remark =
-                format!("the broker[{}] sending transaction message is forbidden", self.ground.options.address.ip);
+                format!("the broker[{}] sending transaction message is forbidden", self.state.options.address.ip);
             return Err((response::NO_PERMISSION, remark));
         }
         Ok(())
     }
 
-    fn store_batch(&self, header: SendHeader<'_>) -> Result<Option<Stored>, Refusal> {
+    fn store_batch(&self, header: SendHeader<'_>) -> Result<Option<SendReceipt>, Refusal> {
         let Some(messages) = batch_body::messages(self.request.body) else {
             return Err((response::MESSAGE_ILLEGAL, self.illegal()));
         };
-        let common = with_cluster(&header, &self.ground.options.cluster_name);
+        let common = with_cluster(&header, &self.state.options.cluster_name);
         let waits = value(&common, WAIT) != Some(b"false");
-        let batch = SentBatch::new(header, messages, self.born_host(), &common);
+        let batch = ParsedBatch::new(header, messages, self.born_host(), &common);
         let mut places = Vec::with_capacity(batch.len());
-        let begun = Instant::now();
-        let appended = self.ground.appender.append_batch_unsynced(&batch, None, |at| places.push(at));
-        self.note_time(begun);
+        let started = Instant::now();
+        let appended = self.state.appender.append_batch_unsynced(&batch, None, |at| places.push(at));
+        self.note_time(started);
         let position = appended.map_err(|error| self.refused(&error))?;
         self.count(header.topic, &places, position);
-        Ok(self.stored(&header, &places, position, waits))
+        Ok(self.receipt(&header, &places, position, waits))
     }
 
-    fn stored(&self, header: &SendHeader<'_>, places: &[Place], position: u64, waits: bool) -> Option<Stored> {
+    fn receipt(&self, header: &SendHeader<'_>, places: &[Place], position: u64, waits: bool) -> Option<SendReceipt> {
         places.first()?;
-        let stored = Stored::new(self.ground.options.address, places, header.queue_id);
-        if waits && self.ground.flush == Flush::Sync {
-            self.ground.flush_waits.push(position, Answer::to(self.connection, self.request), stored);
+        let receipt = SendReceipt::new(self.state.options.address, places, header.queue_id);
+        if waits && self.state.flush == Flush::Sync {
+            self.state.group_commit.push(position, Answer::to(self.connection, self.request), receipt);
             return None;
         }
-        Some(stored)
+        Some(receipt)
     }
 
     /// Counts messages in the topic that they were stored in: that of delays, of half messages, or their own.
@@ -195,15 +199,15 @@ impl Sending<'_> {
         let Some(first) = places.first() else { return };
         let bytes = position.saturating_sub(first.physical_offset.cast_unsigned());
         let count = |counter: &Counter| counter.add(places.len(), bytes);
-        count(&self.ground.counters.of("TOPIC_PUT", topic));
-        count(&self.ground.puts);
+        count(&self.state.counters.of("TOPIC_PUT", topic));
+        count(&self.state.puts);
         if topic == SCHEDULE_TOPIC {
-            count(&self.ground.counters.of("QUEUE_PUT", &format!("{topic}@{}", first.queue_id)));
+            count(&self.state.counters.of("QUEUE_PUT", &format!("{topic}@{}", first.queue_id)));
         }
     }
 
-    fn note_time(&self, begun: Instant) {
-        self.ground.times.note_put(begun.elapsed().as_millis() as u64);
+    fn note_time(&self, started: Instant) {
+        self.state.times.note_put(started.elapsed().as_millis() as u64);
     }
 
     fn born_host(&self) -> Host {
@@ -211,15 +215,15 @@ impl Sending<'_> {
     }
 
     fn illegal(&self) -> String {
-        illegal(self.ground.options.max_message_size)
+        illegal(self.state.options.max_message_size)
     }
 
     /// What `handlePutMessageResult` says of a put that failed.
     fn refused(&self, error: &Error) -> Refusal {
         use PutMessageStatus as Status;
-        self.ground.failed_puts.add(1, 0);
+        self.state.failed_puts.add(1, 0);
         match PutMessageStatus::of(error) {
-            Status::ServiceNotAvailable => (response::SERVICE_NOT_AVAILABLE, self.ground.not_available()),
+            Status::ServiceNotAvailable => (response::SERVICE_NOT_AVAILABLE, self.state.not_available()),
             Status::CreateMapedFileFailed => {
                 (response::SYSTEM_ERROR, "create mapped file failed, server is busy or broken.".into())
             }
@@ -242,7 +246,7 @@ pub fn illegal(most: usize) -> String {
     )
 }
 
-/// A batch cannot go to who tries again: the control plane sees these topics first.
+/// A batch cannot go to a retry topic. A request for one has been at the control plane first, which may have replaced the topic.
 ///
 /// Source: `SendMessageProcessor.asyncSendBatchMessage`.
 fn check_batch(topic: &str) -> Result<(), Refusal> {
@@ -252,7 +256,7 @@ fn check_batch(topic: &str) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// No timer of 5.x keeps messages here. 4.9 delivers them at once; whoever asked for a delay is told instead.
+/// There is no timer of 5.x here. 4.9 would deliver such a message at once; here the send fails, so that its producer knows.
 ///
 /// Source: `HookUtils.handleScheduleMessage`, `checkIfTimerMessage` of 5.x.
 fn check_timer(properties: &[Property<'_>]) -> Result<(), Refusal> {
@@ -282,7 +286,7 @@ fn described(name: &str, topic: Topic) -> String {
     )
 }
 
-/// One queue after the other: as good as any.
+/// The queues in turn. Java draws one at random; no client can rely on either.
 fn any_queue(topic: Topic) -> i32 {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     (NEXT.fetch_add(1, Ordering::Relaxed) % topic.write_queues.max(1).cast_unsigned()).cast_signed()

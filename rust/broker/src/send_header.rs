@@ -1,4 +1,4 @@
-//! What a producer says of what it sends.
+//! Parses the header of SEND_MESSAGE, SEND_MESSAGE_V2 and SEND_BATCH_MESSAGE requests.
 //!
 //! Source: `SendMessageRequestHeader`, `SendMessageRequestHeaderV2`.
 use rmqfast_remoting::Command;
@@ -18,7 +18,7 @@ pub struct SendHeader<'a> {
     pub flag: i32,
     /// Property string.
     pub properties: &'a str,
-    /// How often it was consumed in vain.
+    /// How often consuming it has failed.
     pub reconsume_times: i32,
 }
 

@@ -1,4 +1,4 @@
-//! What a group wants of a topic, and how a broker finds it.
+//! Decides which messages of a topic a group gets: by tags, or by an expression of SQL92.
 //!
 //! Source: `SubscriptionData`, `ConsumerFilterData`, `ExpressionMessageFilter`.
 use rmqfast_store::filter::TagExpression;
@@ -10,7 +10,7 @@ use rmqfast_store::store::serve::{PullFilter, TagCodes};
 /// Expressions of this type are SQL92; all others are tags.
 pub const SQL92: &str = "SQL92";
 
-/// What a group wants of a topic.
+/// A group's subscription to a topic.
 #[derive(Debug)]
 pub struct Subscription {
     /// Milliseconds: a later one is newer.

@@ -1,9 +1,9 @@
-//! What the control plane tells: topics, groups, who is online.
+//! What the control plane registers for the data plane: topics, groups, and what consumers that are online subscribe to.
 use crate::code::perm;
 use crate::subscription::Subscription;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicI32, Ordering};
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// A topic on this broker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,13 +47,16 @@ pub enum Subscribed {
     To(Arc<Subscription>, bool),
 }
 
-/// The tables.
-#[derive(Debug)]
+/// Is called with the name of a group after what its consumers subscribe to has changed.
+type OnChange = Box<dyn Fn(&str) + Send + Sync>;
+
+/// The tables. Every request reads them; a heartbeat writes only what it changes.
 pub struct Tables {
     topics: RwLock<HashMap<Box<str>, Topic>>,
     groups: RwLock<HashMap<Box<str>, Group>>,
     online: RwLock<HashMap<Box<str>, Online>>,
     permission: AtomicI32,
+    on_subscription_change: OnceLock<OnChange>,
 }
 
 impl Default for Tables {
@@ -63,6 +66,7 @@ impl Default for Tables {
             groups: RwLock::default(),
             online: RwLock::default(),
             permission: AtomicI32::new(perm::READ | perm::WRITE),
+            on_subscription_change: OnceLock::new(),
         }
     }
 }
@@ -110,6 +114,16 @@ impl Tables {
         }
     }
 
+    /// Whether an online group has only registered an older version of what it wants of a topic.
+    pub fn is_behind(&self, group: &str, topic: &str, version: i64) -> bool {
+        matches!(self.subscribed(group, topic), Subscribed::To(subscription, _) if subscription.version < version)
+    }
+
+    /// Has `on_change` called, without a lock, with each group whose subscriptions have changed. The first one stays.
+    pub fn on_subscription_change(&self, on_change: impl Fn(&str) + Send + Sync + 'static) {
+        let _ = self.on_subscription_change.set(Box::new(on_change));
+    }
+
     /// Says that a group is online, and its model.
     pub fn put_online(&self, group: &str, is_broadcasting: bool) {
         write(&self.online).entry(group.into()).or_default().is_broadcasting = is_broadcasting;
@@ -118,17 +132,27 @@ impl Tables {
     /// Says that a group is online no more.
     pub fn remove_online(&self, group: &str) {
         write(&self.online).remove(group);
+        self.subscriptions_changed(group);
     }
 
     /// Says what an online group wants of a topic.
     pub fn put_subscription(&self, group: &str, topic: &str, subscription: Subscription) {
         let mut online = write(&self.online);
         online.entry(group.into()).or_default().subscriptions.insert(topic.into(), Arc::new(subscription));
+        drop(online);
+        self.subscriptions_changed(group);
     }
 
     /// Says that an online group wants nothing of a topic any more.
     pub fn remove_subscription(&self, group: &str, topic: &str) {
         write(&self.online).get_mut(group).map(|group| group.subscriptions.remove(topic));
+        self.subscriptions_changed(group);
+    }
+
+    fn subscriptions_changed(&self, group: &str) {
+        if let Some(on_change) = self.on_subscription_change.get() {
+            on_change(group);
+        }
     }
 
     /// Sets what the broker as a whole allows.

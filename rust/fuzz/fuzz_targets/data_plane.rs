@@ -4,7 +4,7 @@
 //! The first byte says how the header is written, the next two how long it is; the body is the rest.
 #![no_main]
 use libfuzzer_sys::fuzz_target;
-use rmqfast_broker::ahead::LOOKS;
+use rmqfast_broker::EARLY_PULL_WAIT;
 use rmqfast_broker::{BrokerOptions, DataPlane, Group, Settings, Topic};
 use rmqfast_remoting::{Command, Limits, Mailbox, RESPONSE, Server, ServerOptions, frame};
 use rmqfast_store::format::host::Host;
@@ -60,8 +60,8 @@ fn broker() -> (Server, TempDir) {
     let plane = Arc::new(DataPlane::new(appender, (append.flush, PATIENCE), options(), control).expect("a data plane"));
     let topic = Topic { read_queues: 4, write_queues: 4, perm: 6, is_multi_tag: false, is_ordered: false };
     for (topic_name, group) in [("wire", "wire_push"), ("T", "g")] {
-        plane.ground().tables.put_topic(topic_name, topic);
-        plane.ground().tables.put_group(group, Group { consume_enable: true, broadcast_enable: true });
+        plane.state().tables.put_topic(topic_name, topic);
+        plane.state().tables.put_group(group, Group { consume_enable: true, broadcast_enable: true });
     }
     (Server::bind("127.0.0.1:0", ServerOptions::default(), plane).expect("listening"), store)
 }
@@ -78,7 +78,7 @@ fn options() -> BrokerOptions {
         new_names: (10_000, 100),
         vip_port: None,
         hands_over_all: false,
-        early_looks: LOOKS,
+        early_pull_wait: EARLY_PULL_WAIT,
         settings: Settings {
             limits: GetLimits::of_broker(1 << 40),
             long_polling: true,

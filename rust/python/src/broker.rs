@@ -1,15 +1,15 @@
-//! The data plane of a broker.
+//! Hands a broker's data plane to Python: its tables, offsets and counters.
 use crate::append::Appender;
 use crate::error::{ForkError, to_python};
 use crate::remoting::call::Call;
 use crate::remoting::mailbox::Mailbox;
 use pyo3::prelude::*;
-use rmqfast_broker::{BrokerOptions, Group, Passed, Settings, Subscription, Topic};
+use rmqfast_broker::{BrokerOptions, EARLY_PULL_WAIT, Group, Settings, SkippedMessage, Subscription, Topic};
 use rmqfast_store::Error;
 use rmqfast_store::filter::sql92::{Dialect, Sql92};
 use rmqfast_store::store::append::Flush;
 use rmqfast_store::store::get_limits::GetLimits;
-use rmqfast_store::store::serve::PassedOver;
+use rmqfast_store::store::serve::Skipped;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,7 +23,7 @@ pub struct DataPlane {
 }
 
 /// `topic, queue_id, queue_offset, physical_offset, size, reason`.
-type PassedRow = (String, i32, i64, i64, i32, String);
+type SkippedRow = (String, i32, i64, i64, i32, String);
 
 /// What the control plane counts.
 const COUNTED: [&str; 5] = ["STORE_PUT", "TOPIC_PUT", "BROKER_PUT", "GROUP_GET", "QUEUE_GET"];
@@ -96,7 +96,7 @@ impl PyDataPlaneOptions {
             new_names: self.new_names,
             vip_port: self.vip_port,
             hands_over_all: self.hands_over_all,
-            early_looks: rmqfast_broker::ahead::LOOKS,
+            early_pull_wait: EARLY_PULL_WAIT,
         })
     }
 }
@@ -126,58 +126,58 @@ impl DataPlane {
     }
 
     /// Answers pulls that have waited long enough.
-    fn check_holds(&self, py: Python<'_>) -> PyResult<()> {
+    fn check_parked_pulls(&self, py: Python<'_>) -> PyResult<()> {
         self.check_process()?;
-        py.detach(|| self.inner.check_holds());
+        py.detach(|| self.inner.check_parked_pulls());
         Ok(())
     }
 
     /// How many pulls wait.
     #[getter]
-    fn held_pulls(&self) -> usize {
-        self.inner.ground().holds.len()
+    fn parked_pulls(&self) -> usize {
+        self.inner.state().parked_pulls.len()
     }
 
     fn put_topic(&self, name: &str, queues: (i32, i32), perm: i32, is_multi_tag: bool, is_ordered: bool) {
         let topic = Topic { read_queues: queues.0, write_queues: queues.1, perm, is_multi_tag, is_ordered };
-        self.inner.ground().tables.put_topic(name, topic);
+        self.inner.state().tables.put_topic(name, topic);
     }
 
     fn remove_topic(&self, name: &str) {
-        self.inner.ground().tables.remove_topic(name);
+        self.inner.state().tables.remove_topic(name);
     }
 
     fn put_group(&self, name: &str, consume_enable: bool, broadcast_enable: bool) {
-        self.inner.ground().tables.put_group(name, Group { consume_enable, broadcast_enable });
+        self.inner.state().tables.put_group(name, Group { consume_enable, broadcast_enable });
     }
 
     fn remove_group(&self, name: &str) {
-        self.inner.ground().tables.remove_group(name);
+        self.inner.state().tables.remove_group(name);
     }
 
     fn put_subscription(&self, group: &str, topic: &str, expression: (&str, &str), version: i64, codes: Vec<i32>) {
         let subscription = Subscription::new(expression.0, expression.1, version, &codes);
-        self.inner.ground().tables.put_subscription(group, topic, subscription);
+        self.inner.state().tables.put_subscription(group, topic, subscription);
     }
 
     fn remove_subscription(&self, group: &str, topic: &str) {
-        self.inner.ground().tables.remove_subscription(group, topic);
+        self.inner.state().tables.remove_subscription(group, topic);
     }
 
     fn put_consumer_group(&self, group: &str, is_broadcasting: bool) {
-        self.inner.ground().tables.put_online(group, is_broadcasting);
+        self.inner.state().tables.put_online(group, is_broadcasting);
     }
 
     fn remove_consumer_group(&self, group: &str) {
-        self.inner.ground().tables.remove_online(group);
+        self.inner.state().tables.remove_online(group);
     }
 
     fn commit_offset(&self, group: &str, topic: &str, queue_id: i32, offset: i64) {
-        self.inner.ground().offsets.commit(group, topic, queue_id, offset);
+        self.inner.state().offsets.commit(group, topic, queue_id, offset);
     }
 
     fn offset(&self, group: &str, topic: &str, queue_id: i32) -> Option<i64> {
-        self.inner.ground().offsets.get(group, topic, queue_id)
+        self.inner.state().offsets.get(group, topic, queue_id)
     }
 
     /// By `topic@group`, then by queue; of a group, of a topic, or of all.
@@ -186,36 +186,36 @@ impl DataPlane {
         let row = |(group, topic, queues): (String, String, std::collections::BTreeMap<i32, i64>)| {
             (format!("{topic}@{group}"), queues.into_iter().collect())
         };
-        py.detach(|| self.inner.ground().offsets.of(group, topic).into_iter().map(row).collect())
+        py.detach(|| self.inner.state().offsets.of(group, topic).into_iter().map(row).collect())
     }
 
     /// At most `limit` of those that changed since they were taken last: `topic@group`, its queues as JSON or `None`.
     fn take_changed_offsets(&self, py: Python<'_>, limit: usize) -> Vec<(String, Option<String>)> {
-        let changed = py.detach(|| self.inner.ground().offsets.take_changed(limit));
+        let changed = py.detach(|| self.inner.state().offsets.take_changed(limit));
         changed.into_iter().map(|changed| (changed.key, changed.json)).collect()
     }
 
     #[pyo3(signature = (group, topic))]
     fn remove_offsets(&self, group: &str, topic: Option<&str>) {
-        self.inner.ground().offsets.remove(group, topic);
+        self.inner.state().offsets.remove(group, topic);
     }
 
     fn set_permission(&self, perm: i32) {
-        self.inner.ground().tables.set_permission(perm);
+        self.inner.state().tables.set_permission(perm);
     }
 
     fn set_disk_usage(&self, text: &str) {
-        self.inner.ground().set_disk_usage(text);
+        self.inner.state().set_disk_usage(text);
     }
 
     /// Counts what the control plane did.
     fn count_sent_back(&self, key: &str) {
-        self.inner.ground().counters.of("SNDBCK_PUT", key).add(1, 0);
+        self.inner.state().counters.of("SNDBCK_PUT", key).add(1, 0);
     }
 
     /// Counts a message that the control plane stored, or gave to itself. Names that nobody knows count nothing.
     fn count(&self, name: &str, key: &str, size: u64) {
-        let counters = &self.inner.ground().counters;
+        let counters = &self.inner.state().counters;
         if let Some(name) = COUNTED.into_iter().find(|known| *known == name) {
             counters.of(name, key).add(1, size);
         }
@@ -223,17 +223,17 @@ impl DataPlane {
 
     /// Notes how long a put of the control plane took.
     fn note_put(&self, millis: u64) {
-        self.inner.ground().times.note_put(millis);
+        self.inner.state().times.note_put(millis);
     }
 
     /// Counts a message of the control plane that could not be stored.
     fn count_failed_put(&self) {
-        self.inner.ground().failed_puts.add(1, 0);
+        self.inner.state().failed_puts.add(1, 0);
     }
 
     /// The longest put and get in milliseconds, and puts by the range of their time.
     fn times(&self) -> (u64, u64, Vec<(&'static str, u64)>) {
-        let times = &self.inner.ground().times;
+        let times = &self.inner.state().times;
         let (put, get) = times.longest();
         (put, get, times.ranges())
     }
@@ -241,49 +241,49 @@ impl DataPlane {
     /// Changes what may change while the broker runs.
     fn set_options(&self, options: PyDataPlaneOptions) -> PyResult<()> {
         let options = options.into_options().map_err(to_python)?;
-        self.inner.ground().set_settings(options.settings);
+        self.inner.state().set_settings(options.settings);
         Ok(())
     }
 
     /// Bytes of the log that are not on the disk yet.
     #[getter]
     fn unflushed(&self) -> u64 {
-        let ground = self.inner.ground();
-        ground.live.log_bounds().1.saturating_sub(ground.appender.flushed_to())
+        let state = self.inner.state();
+        state.live.log_bounds().1.saturating_sub(state.appender.flushed_to())
     }
 
     /// Why nothing is stored any more: what another process did to which file; `None` where nothing of that kind happened.
     #[getter]
     fn harm(&self) -> Option<String> {
-        let harm = self.inner.ground().appender.harm();
+        let harm = self.inner.state().appender.harm();
         harm.map(|(path, reason)| format!("{}: {reason}", path.display()))
     }
 
     /// What is to be told of such harm, since it was taken last.
     fn take_harm_lines(&self) -> Vec<String> {
-        self.inner.ground().appender.take_harm_lines()
+        self.inner.state().appender.take_harm_lines()
     }
 
-    /// How many messages pulls could not give.
+    /// How many messages pulls had to skip.
     #[getter]
-    fn passed_over(&self) -> u64 {
-        self.inner.ground().passed_over.count()
+    fn skipped_messages(&self) -> u64 {
+        self.inner.state().skipped_messages.count()
     }
 
-    /// Topic, queue, queue offset, physical offset, size and reason of those that nobody was told of yet.
-    fn take_passed_over(&self) -> Vec<PassedRow> {
-        let row = |passed: Passed| {
-            let PassedOver { unit, messages, fault, .. } = passed.message;
+    /// Topic, queue, queue offset, physical offset, size and reason of those that were not reported yet.
+    fn take_skipped_messages(&self) -> Vec<SkippedRow> {
+        let row = |message: SkippedMessage| {
+            let Skipped { queue_offset, unit, messages, fault } = message.skipped;
             let reason = if messages == 1 { fault.to_string() } else { format!("{fault}: {messages} in all") };
-            let place = (passed.topic, passed.queue_id, passed.message.queue_offset);
-            (place.0, place.1, place.2, unit.physical_offset, unit.size, reason)
+
+            (message.topic, message.queue_id, queue_offset, unit.physical_offset, unit.size, reason)
         };
-        self.inner.ground().passed_over.take().into_iter().map(row).collect()
+        self.inner.state().skipped_messages.take().into_iter().map(row).collect()
     }
 
     /// Name, key, calls, messages, bytes.
     fn counters(&self) -> Vec<(&'static str, String, u64, u64, u64)> {
-        self.inner.ground().counters.all()
+        self.inner.state().counters.all()
     }
 
     fn close(&self, py: Python<'_>) {

@@ -24,10 +24,10 @@ class WatchedPlane(Protocol):
         """What is to be told of such files, since it was taken last."""
 
     @property
-    def passed_over(self) -> int:
+    def skipped_messages(self) -> int:
         """How many messages pulls could not give."""
 
-    def take_passed_over(self) -> list[tuple[str, int, int, int, int, str]]:
+    def take_skipped_messages(self) -> list[tuple[str, int, int, int, int, str]]:
         """Topic, queue, queue offset, physical offset, size and reason of those that nobody was told of yet."""
 
 
@@ -45,7 +45,7 @@ class Integrity:
         """Tells what was found since the last call: a file is an error, and so is a place with a message."""
         for line in self._plane.take_harm_lines():
             _log.error("%s", line)
-        for topic, queue_id, queue_offset, physical_offset, size, reason in self._plane.take_passed_over():
+        for topic, queue_id, queue_offset, physical_offset, size, reason in self._plane.take_skipped_messages():
             _log.error(
                 "message %d of queue %d of topic %s cannot be given to consumers, who go on behind it: %s "
                 "(physical offset %d, %d bytes)",
@@ -59,6 +59,6 @@ class Integrity:
 
     def figures(self) -> Mapping[str, str]:
         """For the figures of a broker: `storeHarm` and `messagesPassedOver`, none where all is well, as of RocketMQ."""
-        harm, passed_over = self._plane.harm, self._plane.passed_over
+        harm, skipped = self._plane.harm, self._plane.skipped_messages
         found = {"storeHarm": harm} if harm else {}
-        return found | ({"messagesPassedOver": str(passed_over)} if passed_over else {})
+        return found | ({"messagesPassedOver": str(skipped)} if skipped else {})

@@ -32,14 +32,14 @@ class NativeDataPlane:
         """
         self.native.handle_again(call, target)
 
-    def check_holds(self) -> None:
+    def check_parked_pulls(self) -> None:
         """Answers pulls that have waited long enough, or whose queue has grown."""
-        self.native.check_holds()
+        self.native.check_parked_pulls()
 
     @property
-    def held_pulls(self) -> int:
+    def parked_pulls(self) -> int:
         """How many pulls wait for messages."""
-        return self.native.held_pulls
+        return self.native.parked_pulls
 
     def put_topic(self, config: TopicConfig) -> None:
         """Makes a topic known, or takes the place of the one of its name."""
@@ -140,13 +140,13 @@ class NativeDataPlane:
         return self.native.take_harm_lines()
 
     @property
-    def passed_over(self) -> int:
+    def skipped_messages(self) -> int:
         """How many messages pulls could not give."""
-        return self.native.passed_over
+        return self.native.skipped_messages
 
-    def take_passed_over(self) -> list[tuple[str, int, int, int, int, str]]:
+    def take_skipped_messages(self) -> list[tuple[str, int, int, int, int, str]]:
         """Topic, queue, queue offset, physical offset, size and reason of those that nobody was told of yet."""
-        return self.native.take_passed_over()
+        return self.native.take_skipped_messages()
 
     def set_disk_usage(self, text: str) -> None:
         """Sets what an answer says of how full the disks are."""

@@ -1,5 +1,5 @@
 //! A data plane behind a listener, and a client at the other end of a socket.
-use rmqfast_broker::ahead::LOOKS;
+use rmqfast_broker::EARLY_PULL_WAIT;
 use rmqfast_broker::{BrokerOptions, DataPlane, Group, Settings, Subscription, Topic};
 use rmqfast_remoting::{
     Command, Header, Limits, Mailbox, OwnedCommand, SerializeType, Server, ServerOptions, Value, frame,
@@ -51,8 +51,8 @@ pub fn broker_with(change: impl FnOnce(&mut BrokerOptions), append: AppendOption
     let control = Arc::new(Mailbox::new(100));
     let flush = (append.flush, PATIENCE);
     let plane = Arc::new(DataPlane::new(appender.clone(), flush, options, control.clone()).expect("a data plane"));
-    plane.ground().tables.put_topic("T", RW);
-    plane.ground().tables.put_group("g", GROUP);
+    plane.state().tables.put_topic("T", RW);
+    plane.state().tables.put_group("g", GROUP);
     let server = Server::bind("127.0.0.1:0", ServerOptions::default(), plane.clone()).expect("listening");
     Broker { plane, control, appender, server, store }
 }
@@ -69,7 +69,7 @@ fn options() -> BrokerOptions {
         new_names: (10_000, 100),
         vip_port: None,
         hands_over_all: false,
-        early_looks: LOOKS,
+        early_pull_wait: EARLY_PULL_WAIT,
         settings: Settings {
             limits: GetLimits::of_broker(1 << 40),
             long_polling: true,
@@ -98,14 +98,14 @@ impl Broker {
     }
 
     pub fn subscribe(&self, group: &str, expression: (&str, &str), version: i64, codes: &[i32]) {
-        let tables = &self.plane.ground().tables;
+        let tables = &self.plane.state().tables;
         tables.put_online(group, false);
         tables.put_subscription(group, "T", Subscription::new(expression.0, expression.1, version, codes));
     }
 
     /// Waits until so many pulls do.
-    pub fn wait_held(&self, expected: usize) {
-        until("so many pulls wait", || self.plane.ground().holds.len() == expected);
+    pub fn wait_parked(&self, expected: usize) {
+        until("so many pulls wait", || self.plane.state().parked_pulls.len() == expected);
     }
 }
 

@@ -1,5 +1,5 @@
 //! The data plane over real sockets.
 mod broker;
-mod hold;
+mod parked_pulls;
 mod pull;
 mod send;

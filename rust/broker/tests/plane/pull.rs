@@ -21,7 +21,7 @@ fn asked(broker: &Broker, fields: &Fields<'_>) -> (i32, String) {
 #[test]
 fn checks_come_in_javas_order_with_javas_words() {
     let broker = broker_with(|options| options.settings.property_filter = false, AppendOptions::default());
-    let tables = &broker.plane.ground().tables;
+    let tables = &broker.plane.state().tables;
     tables.set_permission(2);
     tables.put_group("g", Group { consume_enable: false, broadcast_enable: false });
     tables.remove_topic("T");
@@ -62,8 +62,8 @@ fn checks_come_in_javas_order_with_javas_words() {
 
 /// A client raises the version, pulls, and only then tells.
 #[test]
-fn a_pull_that_is_ahead_of_its_heartbeat_waits_for_it() {
-    let broker = broker_with(|options| options.early_looks = u16::MAX, AppendOptions::default());
+fn an_early_pull_waits_for_its_heartbeat() {
+    let broker = broker_with(|options| options.early_pull_wait = PATIENCE, AppendOptions::default());
     broker.subscribe("g", ("TAG", "*"), 5, &[]);
     let mut peer = broker.connect();
     peer.put(0, "", b"one");
@@ -74,16 +74,30 @@ fn a_pull_that_is_ahead_of_its_heartbeat_waits_for_it() {
     let answer = peer.next(PATIENCE).expect("an answer");
     assert_eq!((answer.opaque, answer.code, answer.serialize_type), (opaque, 0, SerializeType::RocketMq));
     assert_eq!(records(&answer.body)[0].0, b"one");
-    // at the end of the queue it is held as any other
+    // at the end of the queue it is parked as any other
     peer.send(PULL, &with(pull(0, 1, SUSPEND), "subVersion", Value::Number(7)), b"");
     broker.subscribe("g", ("TAG", "*"), 7, &[]);
-    broker.wait_held(1);
+    broker.wait_parked(1);
+}
+
+#[test]
+fn an_early_pull_wakes_when_its_group_is_gone_and_not_for_an_older_version() {
+    let broker = broker_with(|options| options.early_pull_wait = PATIENCE, AppendOptions::default());
+    broker.subscribe("g", ("TAG", "*"), 5, &[]);
+    let mut peer = broker.connect();
+    let opaque = peer.send(PULL, &with(pull(0, 0, SUSPEND), "subVersion", Value::Number(7)), b"");
+    peer.put(1, "", b"answered before the pull, which has come");
+    // had this one woken it, it would be refused as not the latest
+    broker.subscribe("g", ("TAG", "*"), 6, &[]);
+    broker.plane.state().tables.remove_online("g");
+    let answer = peer.next(PATIENCE).expect("an answer");
+    assert_eq!((answer.opaque, answer.code), (opaque, 24), "{answer:?}");
 }
 
 #[test]
 fn a_group_that_nobody_knows_goes_to_the_control_plane_before_all_checks() {
     let broker = broker();
-    broker.plane.ground().tables.set_permission(2);
+    broker.plane.state().tables.set_permission(2);
     let mut peer = broker.connect();
     peer.send(PULL, &with(pull(0, 0, OWN), "consumerGroup", Value::Text("unknown")), b"");
     assert!(broker.control.take(PATIENCE).is_some());
@@ -116,8 +130,8 @@ fn every_answer_has_the_four_fields_a_status_and_the_code_for_it() {
 fn an_offset_that_was_moved_is_noted_whatever_the_group_is_called() {
     let broker = broker();
     let group = "a\"b\\\n";
-    broker.plane.ground().tables.put_group(group, GROUP);
-    broker.plane.ground().tables.put_topic("OFFSET_MOVED_EVENT", RW);
+    broker.plane.state().tables.put_group(group, GROUP);
+    broker.plane.state().tables.put_topic("OFFSET_MOVED_EVENT", RW);
     let mut peer = broker.connect();
     let fields = with(pull(1, 5, OWN), "consumerGroup", Value::Text(group));
     assert_eq!(peer.ask(PULL, &fields, b"").code, 21);
@@ -131,10 +145,10 @@ fn an_offset_that_was_moved_is_noted_whatever_the_group_is_called() {
 #[test]
 fn who_waits_for_such_notes_is_woken_by_one() {
     let broker = broker();
-    broker.plane.ground().tables.put_topic("OFFSET_MOVED_EVENT", RW);
+    broker.plane.state().tables.put_topic("OFFSET_MOVED_EVENT", RW);
     let mut waiting = broker.connect();
     waiting.send(PULL, &with(pull(0, 0, OWN | SUSPEND), "topic", Value::Text("OFFSET_MOVED_EVENT")), b"");
-    broker.wait_held(1);
+    broker.wait_parked(1);
     assert_eq!(asked(&broker, &pull(1, 5, OWN)).0, 21);
     assert_eq!(waiting.next(PATIENCE).expect("an answer").code, 0);
 }
@@ -203,15 +217,15 @@ fn properties_are_looked_at_by_sql92() {
 fn an_offset_is_committed_by_the_first_pass_of_a_pull_that_passed_the_checks() {
     let broker = broker();
     broker.subscribe("g", ("TAG", "*"), 9, &[]);
-    let committed = || broker.plane.ground().offsets.get("g", "T", 0);
+    let committed = || broker.plane.state().offsets.get("g", "T", 0);
     let mut peer = broker.connect();
     assert_eq!(asked(&broker, &with(pull(0, 0, COMMIT), "subVersion", Value::Number(99))).0, 25);
     assert_eq!((peer.ask(PULL, &pull(0, 0, 0), b"").code, committed()), (19, None));
     assert_eq!((peer.ask(PULL, &pull(0, 0, COMMIT), b"").code, committed()), (19, Some(7)));
     peer.send(PULL, &with(pull(0, 0, COMMIT | SUSPEND), "commitOffset", Value::Number(8)), b"");
-    broker.wait_held(1);
+    broker.wait_parked(1);
     assert_eq!(committed(), Some(8), "before it is held");
-    broker.plane.ground().offsets.commit("g", "T", 0, 3);
+    broker.plane.state().offsets.commit("g", "T", 0, 3);
     broker.connect().put(0, "", b"x");
     assert_eq!((peer.next(PATIENCE).expect("woken").code, committed()), (0, Some(3)));
     assert_eq!(

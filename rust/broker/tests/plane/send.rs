@@ -88,13 +88,13 @@ fn what_is_no_batch_is_refused_whole() {
         let answer = peer.ask(SEND_BATCH, &short("T", 0, ""), body);
         assert_eq!((answer.code, answer.remark.as_deref()), (13, Some(ILLEGAL)), "{body:?}");
     }
-    assert_eq!(broker.plane.ground().bounds("T", 0), (0, 0));
+    assert_eq!(broker.plane.state().bounds("T", 0), (0, 0));
 }
 
 #[test]
 fn a_batch_does_not_go_to_who_tries_again() {
     let broker = broker();
-    broker.plane.ground().tables.put_topic("%RETRY%g", RW);
+    broker.plane.state().tables.put_topic("%RETRY%g", RW);
     let mut peer = broker.connect();
     peer.send(SEND_BATCH, &short("%RETRY%g", 0, ""), &batch(&[(0, b"a", "")]));
     let Some(Event::Request(request, answer)) = broker.control.take(PATIENCE) else { panic!("no request") };
@@ -110,7 +110,7 @@ fn refusals_say_what_java_says() {
         |options| options.max_message_size = 100,
         AppendOptions { max_message_size: 100, ..Default::default() },
     );
-    let tables = &broker.plane.ground().tables;
+    let tables = &broker.plane.state().tables;
     let forbidden = [
         "SCHEDULE_TOPIC_XXXX",
         "RMQ_SYS_TRANS_HALF_TOPIC",
@@ -167,7 +167,7 @@ fn a_broker_may_refuse_transactions_and_begin_late() {
 #[test]
 fn a_store_that_takes_nothing_says_how_full_the_disk_is() {
     let broker = broker();
-    broker.plane.ground().set_disk_usage("CL:  0.93");
+    broker.plane.state().set_disk_usage("CL:  0.93");
     broker.appender.close().expect("closed");
     let answer = broker.connect().ask(SEND_V2, &short("T", 0, ""), b"x");
     assert_eq!((answer.code, answer.remark.as_deref()), (14, Some(NOT_AVAILABLE)));
@@ -180,11 +180,11 @@ fn a_half_message_waits_in_its_own_topic_and_bits_of_hosts_are_the_brokers_own()
     let broker = broker();
     let fields = with(short("T", 3, "TRAN_MSG\u{1}true\u{2}PGROUP\u{1}p"), "f", Value::Number(4 | 16 | 32));
     let answer = broker.connect().ask(SEND_V2, &fields, b"half");
-    assert_eq!((answer.code, field(&answer, "queueId"), broker.plane.ground().bounds("T", 3)), (0, "3", (0, 0)));
+    assert_eq!((answer.code, field(&answer, "queueId"), broker.plane.state().bounds("T", 3)), (0, "3", (0, 0)));
     let plain = with(short("T", 3, ""), "f", Value::Number(16 | 32 | 1));
     assert_eq!(broker.connect().ask(SEND_V2, &plain, b"plain").code, 0);
     assert_eq!(stored(&broker, 3), [(b"plain".to_vec(), "CLUSTER\u{1}DefaultCluster".to_owned())]);
-    broker.plane.ground().tables.put_topic("RMQ_SYS_TRANS_HALF_TOPIC", RW);
+    broker.plane.state().tables.put_topic("RMQ_SYS_TRANS_HALF_TOPIC", RW);
     let half = with(pull(0, 0, 4), "topic", Value::Text("RMQ_SYS_TRANS_HALF_TOPIC"));
     let (body, properties) = records(&broker.connect().ask(PULL, &half, b"").body).remove(0);
     assert_eq!(body, b"half");
@@ -196,7 +196,7 @@ fn a_half_message_waits_in_its_own_topic_and_bits_of_hosts_are_the_brokers_own()
 #[test]
 fn any_queue_is_one_that_is_written_and_tags_may_be_many() {
     let broker = broker();
-    broker.plane.ground().tables.put_topic("T", Topic { write_queues: 2, is_multi_tag: true, ..RW });
+    broker.plane.state().tables.put_topic("T", Topic { write_queues: 2, is_multi_tag: true, ..RW });
     let mut peer = broker.connect();
     let mut queues: Vec<String> =
         (0..20).map(|_| field(&peer.ask(SEND_V2, &short("T", -1, ""), b"x"), "queueId").to_owned()).collect();
@@ -218,7 +218,7 @@ fn what_has_to_be_made_first_goes_to_the_control_plane_and_back() {
     broker.plane.handle_again(&request, &answer, None);
     let refused = peer.next(PATIENCE).expect("an answer");
     assert_eq!(refused.code, 1, "nobody made the topic");
-    broker.plane.ground().tables.put_topic("new", RW);
+    broker.plane.state().tables.put_topic("new", RW);
     broker.plane.handle_again(&request, &answer, Some(("T", 3)));
     let sent = peer.next(PATIENCE).expect("an answer");
     assert_eq!((sent.code, field(&sent, "queueId"), stored(&broker, 3).len()), (0, "3", 1));
@@ -273,10 +273,10 @@ fn one_way_requests_are_done_without_an_answer() {
     peer.write(&Header { flag: ONEWAY, ..Header::request(PULL, 79, &pull(1, 0, SUSPEND)) }, b"");
     // each of these answers is the next frame that comes
     peer.put(2, "", b"behind them");
-    assert_eq!(broker.plane.ground().bounds("T", 0), (0, 1));
-    broker.wait_held(1);
+    assert_eq!(broker.plane.state().bounds("T", 0), (0, 1));
+    broker.wait_parked(1);
     peer.put(1, "", b"wakes the held one");
-    broker.wait_held(0);
+    broker.wait_parked(0);
     peer.put(2, "", b"last");
 }
 
@@ -307,7 +307,7 @@ fn a_send_that_waits_for_the_disk_is_answered_once_the_disk_has_it() {
     let mut peer = broker.connect();
     let opaque = peer.send(SEND_V2, &short("T", 0, "WAIT\u{1}true"), b"waits");
     let batched = peer.send(SEND_BATCH, &short("T", 0, ""), &batch(&[(0, b"waits, too", "")]));
-    until("both are there: who reads need not wait", || broker.plane.ground().bounds("T", 0) == (0, 2));
+    until("both are there: who reads need not wait", || broker.plane.state().bounds("T", 0) == (0, 2));
     let careless = peer.send(SEND_V2, &short("T", 0, "WAIT\u{1}false"), b"does not");
     assert_eq!(peer.next(PATIENCE).expect("an answer").opaque, careless);
     *gate.is_shut.lock().expect("no panic") = false;
@@ -321,7 +321,7 @@ fn a_send_that_waits_for_the_disk_is_answered_once_the_disk_has_it() {
 #[test]
 fn header_fields_of_any_kind_are_answered() {
     let broker = broker();
-    broker.plane.ground().tables.put_group("", GROUP);
+    broker.plane.state().tables.put_group("", GROUP);
     let mut peer = broker.connect();
     let values = [
         "",

@@ -26,7 +26,7 @@ pub trait PullSource {
     /// Whether a unit's tags code is asked for.
     fn matches_code(&self, tags_code: i64) -> bool;
     /// Told of a unit that is none, or whose message is passed over with others of its file.
-    fn pass_over(&mut self, _queue_offset: i64, _unit: Unit) {}
+    fn skip(&mut self, _queue_offset: i64, _unit: Unit) {}
     /// Takes the message of a unit along.
     ///
     /// # Errors
@@ -151,7 +151,7 @@ impl Run {
             let Some(unit) = source.unit(at)? else { return Ok(at) };
             self.looked_at = Some(unit.physical_offset);
             if unit.physical_offset < self.skip_until {
-                source.pass_over(at, unit);
+                source.skip(at, unit);
                 continue;
             }
             let is_in_disk = pull.limits.is_in_disk(unit.physical_offset, pull.log_end);
@@ -167,7 +167,7 @@ impl Run {
     #[inline]
     fn visit(&mut self, source: &mut impl PullSource, queue_offset: i64, unit: Unit) -> Result<()> {
         if !unit.is_message() && !unit.is_blank() {
-            source.pass_over(queue_offset, unit);
+            source.skip(queue_offset, unit);
         }
         if !is_ext_address(unit.tags_code) && !source.matches_code(unit.tags_code) {
             self.miss(GetMessageStatus::NoMatchedMessage);

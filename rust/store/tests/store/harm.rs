@@ -276,7 +276,7 @@ fn who_reads_gets_nothing_for_what_is_lost() {
             let limits = GetLimits::of_count(200);
             let messages = live.get_message(&queue, 0, 200, &Every, limits, &mut out).expect("read").messages;
             assert!(out.are_whole(), "{cut_one}");
-            (messages, out.passed_over().len())
+            (messages, out.skipped().len())
         };
         assert_eq!(pull(), (100, 0));
         let unit = queue.unit(cut_one).expect("read").expect("there");
@@ -295,7 +295,7 @@ fn a_body_without_its_crc_is_given_unless_that_is_looked_at() {
     let pull = |out: &mut Places| {
         out.clear();
         let messages = live.get_message(&queue, 0, 32, &Every, GetLimits::of_count(32), out).expect("read").messages;
-        let faults = out.passed_over().iter().map(|message| (message.queue_offset, message.fault));
+        let faults = out.skipped().iter().map(|message| (message.queue_offset, message.fault));
         (messages, faults.collect::<Vec<_>>())
     };
     let harm = |offset| {

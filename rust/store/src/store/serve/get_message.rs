@@ -4,9 +4,9 @@
 use super::live_log::{LiveLog, PROOF_LEN, record_in};
 use super::live_queue::{LiveQueue, unit_in};
 use super::map_cache::FileMap;
-use super::passed_over::{Fault, PassedOver};
 use super::places::Records;
 use super::pull_filter::PullFilter;
+use super::skipped::{Fault, Skipped};
 use crate::Result;
 use crate::file::mmap::prefetch;
 use crate::format::consume_queue::Unit;
@@ -87,7 +87,7 @@ impl<F: PullFilter + ?Sized, R: Records> PullSource for Source<'_, F, R> {
         if !self.queue.has_let_go(offset) {
             let messages = (behind.min(self.bounds.1) - offset).unsigned_abs();
             let unit = Unit::default();
-            self.out.pass_over(PassedOver { queue_offset: offset, messages, unit, fault: Fault::NoQueueFile });
+            self.out.skip(Skipped { queue_offset: offset, messages, unit, fault: Fault::NoQueueFile });
         }
         behind
     }
@@ -98,12 +98,12 @@ impl<F: PullFilter + ?Sized, R: Records> PullSource for Source<'_, F, R> {
     }
 
     #[cold]
-    fn pass_over(&mut self, queue_offset: i64, unit: Unit) {
+    fn skip(&mut self, queue_offset: i64, unit: Unit) {
         if !unit.is_message() {
-            self.out.pass_over(PassedOver { queue_offset, messages: 1, unit, fault: Fault::NoUnit });
+            self.out.skip(Skipped { queue_offset, messages: 1, unit, fault: Fault::NoUnit });
         } else if unit.physical_offset as u64 >= self.log.min_offset() {
             // what is before that, retention removed
-            self.out.pass_over(PassedOver { queue_offset, messages: 1, unit, fault: Fault::NoFile });
+            self.out.skip(Skipped { queue_offset, messages: 1, unit, fault: Fault::NoFile });
         }
     }
 
@@ -123,7 +123,7 @@ impl<F: PullFilter + ?Sized, R: Records> PullSource for Source<'_, F, R> {
             self.proved_to = 0;
         }
         let Some(file) = &self.records else {
-            self.pass_over(queue_offset, unit);
+            self.skip(queue_offset, unit);
             return Ok(Taken::Gone(Some(behind_file(offset, self.log.file_size()))));
         };
         let record = record_in(file, offset, len);
@@ -150,7 +150,7 @@ impl<F: PullFilter + ?Sized, R: Records> PullSource for Source<'_, F, R> {
 impl<F: ?Sized, R: Records> Source<'_, F, R> {
     #[cold]
     fn gone(&mut self, queue_offset: i64, unit: Unit, fault: Fault) -> Taken {
-        self.out.pass_over(PassedOver { queue_offset, messages: 1, unit, fault });
+        self.out.skip(Skipped { queue_offset, messages: 1, unit, fault });
         Taken::Gone(None)
     }
 

@@ -9,7 +9,7 @@
 //! checked      which bodies were compared with their CRC, where that is asked for
 //! live_log     records by physical offset
 //! live_queue   units of one queue; live_queues finds them by name
-//! pull_filter  what a pull takes; places where its records go; passed_over what it cannot give
+//! pull_filter  what a pull takes; places where its records go; skipped what it cannot give
 //! get_message  a pull, by the rules of store/pull
 //! time         offsets and store times; key_query the index
 //! arrival      who is told of what was appended
@@ -24,9 +24,9 @@ pub mod live_log;
 pub mod live_queue;
 pub mod live_queues;
 pub mod map_cache;
-pub mod passed_over;
 pub mod places;
 pub mod pull_filter;
+pub mod skipped;
 pub mod time;
 
 pub use arrival::{Arrival, ArrivalListener};
@@ -36,6 +36,6 @@ pub use live::Live;
 pub use live_log::{LiveLog, LiveRecord};
 pub use live_queue::LiveQueue;
 pub use live_queues::LiveQueues;
-pub use passed_over::{Fault, PassedOver};
 pub use places::{Places, Records};
 pub use pull_filter::{Every, PullFilter, TagCodes};
+pub use skipped::{Fault, Skipped};

@@ -1,6 +1,6 @@
 //! Where the records of a pull go: into a buffer, or nowhere yet, as the log's own maps hold them.
 use super::map_cache::FileMap;
-use super::passed_over::PassedOver;
+use super::skipped::Skipped;
 use crate::file::mmap::prefetch;
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ pub trait Records {
     fn take(&mut self, file: &Arc<FileMap>, offset: u64, record: &[u8]);
 
     /// A message that the queue lists and that is not there.
-    fn pass_over(&mut self, _message: PassedOver) {}
+    fn skip(&mut self, _message: Skipped) {}
 }
 
 impl Records for Vec<u8> {
@@ -31,7 +31,7 @@ pub struct Places {
     files: Vec<Arc<FileMap>>,
     places: Vec<Place>,
     bytes: usize,
-    passed_over: Vec<PassedOver>,
+    skipped: Vec<Skipped>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -94,16 +94,16 @@ impl Places {
         is_whole && last.is_none_or(|(file, end)| self.files[file].has(end))
     }
 
-    /// What the pull passed over.
-    pub fn passed_over(&self) -> &[PassedOver] {
-        &self.passed_over
+    /// What the pull skipped.
+    pub fn skipped(&self) -> &[Skipped] {
+        &self.skipped
     }
 
     /// Forgets all, and keeps the memory for further places.
     pub fn clear(&mut self) {
         self.files.clear();
         self.places.clear();
-        self.passed_over.clear();
+        self.skipped.clear();
         self.bytes = 0;
     }
 }
@@ -122,8 +122,8 @@ impl Records for Places {
         self.bytes += record.len();
     }
 
-    fn pass_over(&mut self, message: PassedOver) {
-        self.passed_over.push(message);
+    fn skip(&mut self, message: Skipped) {
+        self.skipped.push(message);
     }
 }
 

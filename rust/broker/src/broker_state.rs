@@ -1,85 +1,87 @@
-//! What answers to requests have in common.
+//! The state of a broker's data plane, which all requests share: store, tables, offsets, counters.
 //!
 //! Source: `BrokerController`.
 use crate::counters::{Counter, Counters};
-use crate::flush_wait::FlushWaits;
-use crate::hold::Holds;
+use crate::group_commit::{GroupCommit, NotFlushed};
 use crate::offsets::Offsets;
 use crate::options::{BrokerOptions, Settings};
-use crate::passed_over::PassedOvers;
+use crate::parked_pulls::ParkedPulls;
 use crate::pull_header::PullHeader;
 use crate::put_times::PutTimes;
 use crate::quota::Quota;
+use crate::skipped_messages::SkippedMessages;
 use crate::tables::Tables;
 use rmqfast_remoting::{Answer, Command, Connection, Mailbox, json_text};
 use rmqfast_store::store::append::{Appender, Flush, Messages, OwnedMessage};
 use rmqfast_store::store::serve::Live;
 use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
 
 const OFFSET_MOVED_EVENT: &str = "OFFSET_MOVED_EVENT";
 
-/// What answers requests have in common.
-pub struct Ground {
+/// The state of a broker's data plane.
+pub struct BrokerState {
     /// The store.
     pub appender: Arc<Appender>,
     /// Its live side.
     pub live: Live,
     /// Whether a send waits for the disk.
     pub flush: Flush,
-    /// How the broker answers.
+    /// What the broker was started with.
     pub options: BrokerOptions,
-    /// What the control plane tells.
+    /// Topics, groups and subscriptions.
     pub tables: Tables,
-    /// How far groups are.
+    /// Consumer offsets.
     pub offsets: Offsets,
     /// Groups and topics of which a connection may bring in offsets.
     pub new_offsets: Quota,
-    /// Pulls that wait.
-    pub holds: Holds,
-    /// By topic, by group.
+    /// Pulls that cannot be answered yet.
+    pub parked_pulls: ParkedPulls,
+    /// By name, and by topic or group.
     pub counters: Counters,
     /// Answers that wait for the disk.
-    pub flush_waits: FlushWaits,
+    pub group_commit: GroupCommit,
+    // These four are in `counters`, too: kept here, no message costs a look-up by name.
     /// Messages that were stored.
     pub puts: Arc<Counter>,
-    /// Messages that were not.
+    /// Messages that could not be stored.
     pub failed_puts: Arc<Counter>,
-    /// Messages that were given.
+    /// Messages that pulls delivered.
     pub gets: Arc<Counter>,
-    /// Pulls that did not.
+    /// Pulls that delivered none.
     pub missed_gets: Arc<Counter>,
-    /// Messages that pulls could not give.
-    pub passed_over: PassedOvers,
+    /// Messages that pulls had to skip.
+    pub skipped_messages: SkippedMessages,
     /// How long puts and gets took.
     pub times: PutTimes,
-    /// Gets what is not answered here.
+    /// Takes the requests that are not answered here.
     pub control: Arc<Mailbox>,
     settings: RwLock<Settings>,
     disk_usage: RwLock<String>,
 }
 
-impl Ground {
-    /// Of a broker that has answered nothing yet.
+impl BrokerState {
+    /// The state of a broker that has answered nothing yet.
     pub fn new(appender: Arc<Appender>, flush: Flush, options: BrokerOptions, control: Arc<Mailbox>) -> Self {
         let counters = Counters::default();
-        let whole = |name| counters.of(name, &options.cluster_name);
+        let of_cluster = |name| counters.of(name, &options.cluster_name);
         let live = appender.live();
         live.check_bodies(options.settings.checks_bodies);
         Self {
             live,
             flush,
             settings: RwLock::new(options.settings),
-            passed_over: PassedOvers::default(),
+            skipped_messages: SkippedMessages::default(),
             times: PutTimes::default(),
             tables: Tables::default(),
             offsets: Offsets::default(),
             new_offsets: Quota::new(options.new_names.0, options.new_names.1),
-            holds: Holds::default(),
-            flush_waits: FlushWaits::default(),
-            puts: whole("BROKER_PUT"),
-            failed_puts: whole("BROKER_PUT_FAILED"),
-            gets: whole("BROKER_GET"),
-            missed_gets: whole("BROKER_GET_MISS"),
+            parked_pulls: ParkedPulls::default(),
+            group_commit: GroupCommit::default(),
+            puts: of_cluster("BROKER_PUT"),
+            failed_puts: of_cluster("BROKER_PUT_FAILED"),
+            gets: of_cluster("BROKER_GET"),
+            missed_gets: of_cluster("BROKER_GET_MISS"),
             disk_usage: RwLock::default(),
             counters,
             appender,
@@ -88,7 +90,19 @@ impl Ground {
         }
     }
 
-    /// Hands a request to the control plane. Returns false where too many wait for it.
+    /// Waits until the disk has the log up to `position`.
+    ///
+    /// # Errors
+    /// [`NotFlushed`]. Where the files came to harm, what is on the disk may not be what was appended.
+    pub fn wait_flushed(&self, position: u64, timeout: Duration) -> Result<(), NotFlushed> {
+        match self.appender.wait_flushed(position, Some(timeout)) {
+            Ok(()) => Ok(()),
+            Err(_) if self.appender.harm().is_some() => Err(NotFlushed::Harmed(self.not_available())),
+            Err(_) => Err(NotFlushed::InTime),
+        }
+    }
+
+    /// Hands a request to the control plane. Returns false where its backlog is full.
     pub fn hand_over(&self, connection: &Arc<Connection>, request: &Command<'_>) -> bool {
         self.control.request(request, Answer::to(connection, request))
     }
@@ -103,7 +117,7 @@ impl Ground {
         self.live.queue(topic, queue_id).map_or(0, |queue| queue.max_offset())
     }
 
-    /// Whether the first message of a queue is there, and taken to be in memory; so it is of a queue that is empty.
+    /// Whether a queue still has its first message, in what counts as memory. An empty queue is young, too.
     ///
     /// Source: `ConsumerManageProcessor.queryConsumerOffset`, `DefaultMessageStore.checkInDiskByConsumeOffset`.
     pub fn is_young(&self, topic: &str, queue_id: i32) -> bool {
@@ -114,24 +128,24 @@ impl Ground {
         queue.min_offset() <= 0 && !in_disk
     }
 
-    /// What may change, as it is now.
+    /// The current settings.
     #[inline]
     pub fn settings(&self) -> Settings {
         *self.settings.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Changes what may change.
+    /// Changes the settings.
     pub fn set_settings(&self, settings: Settings) {
         self.live.check_bodies(settings.checks_bodies);
         *self.settings.write().unwrap_or_else(PoisonError::into_inner) = settings;
     }
 
-    /// Says how full the disks are, as an answer tells it.
+    /// Sets the text by which refusals say how full the disks are.
     pub fn set_disk_usage(&self, text: &str) {
         text.clone_into(&mut self.disk_usage.write().unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// Why nothing is stored.
+    /// The remark of a refusal where nothing can be stored.
     pub fn not_available(&self) -> String {
         if let Some((path, reason)) = self.appender.harm() {
             return format!("service not available now. {}: {reason}", path.display());
@@ -142,11 +156,11 @@ impl Ground {
         )
     }
 
-    /// Leaves a message where an offset was set right.
+    /// Stores a message which says that a consumer's offset was out of range, and where it goes on.
     ///
     /// Source: `PullMessageProcessor.generateOffsetMovedEvent`.
     pub fn offset_moved(&self, header: &PullHeader<'_>, new_offset: i64) {
-        // a group may have any name
+        // the names come from the request, and may have quotes in them
         let [group, broker, topic] = [header.group, &self.options.broker_name, header.topic].map(json_text);
         let body = format!(
             r#"{{"consumerGroup":{group},"messageQueue":{{"brokerName":{broker},"queueId":{},"topic":{topic}}},"offsetNew":{new_offset},"offsetRequest":{}}}"#,

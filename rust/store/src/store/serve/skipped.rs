@@ -1,4 +1,4 @@
-//! A message that a queue lists and a pull cannot give: what its unit says, and what was found instead.
+//! A message that a queue lists and a pull cannot deliver: what its unit says, and what was found instead.
 use crate::format::consume_queue::Unit;
 use std::fmt;
 
@@ -35,9 +35,9 @@ impl fmt::Display for Fault {
     }
 }
 
-/// A message that a pull passed over, or several for the same reason.
+/// A message that a pull skipped, or several for the same reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PassedOver {
+pub struct Skipped {
     /// Where it is in the queue, or the first of them.
     pub queue_offset: i64,
     /// How many there are.

@@ -1,4 +1,4 @@
-//! Messages of a request as rows for the store.
+//! Makes rows for the store from the messages of a send, with the properties that a broker adds.
 //!
 //! Source: `SendMessageProcessor.asyncSendMessage`, `TransactionalMessageBridge.parseHalfMessageInner`, `MessageExtBatchEncoder`.
 use crate::batch_body::BatchMessage;
@@ -12,7 +12,7 @@ use rmqfast_store::store::append::{Pair, Row, Rows};
 pub const WAIT: &[u8] = b"WAIT";
 /// A half message of a transaction.
 pub const TRAN_MSG: &[u8] = b"TRAN_MSG";
-/// Where half messages wait.
+/// The topic of half messages.
 pub const HALF_TOPIC: &str = "RMQ_SYS_TRANS_HALF_TOPIC";
 /// The delay that a message asks for.
 pub const DELAY: &[u8] = b"DELAY";
@@ -46,20 +46,20 @@ pub fn value<'a>(properties: &[Property<'a>], name: &[u8]) -> Option<&'a [u8]> {
     properties.iter().find(|(other, _)| *other == name).map(|(_, value)| *value)
 }
 
-/// One message.
+/// A SEND_MESSAGE request, parsed.
 #[derive(Debug)]
-pub struct Sent<'a> {
-    /// What the producer says; topic and queue are those where it is stored.
+pub struct ParsedSend<'a> {
+    /// Its header; topic and queue are those where it is stored.
     pub header: SendHeader<'a>,
     /// Its body.
     pub body: &'a [u8],
-    /// Who sent it.
+    /// The producer's address.
     pub born_host: Host,
     /// Its properties, in their order.
     pub properties: Vec<Property<'a>>,
 }
 
-impl<'a> Sent<'a> {
+impl<'a> ParsedSend<'a> {
     /// The message as a half message: what it was sent to becomes properties.
     pub fn into_half(self, queue_id: &'a str) -> Self {
         let own = [(REAL_TOPIC, self.header.topic.as_bytes()), (REAL_QID, queue_id.as_bytes())];
@@ -70,7 +70,7 @@ impl<'a> Sent<'a> {
     }
 }
 
-impl Rows for Sent<'_> {
+impl Rows for ParsedSend<'_> {
     fn len(&self) -> usize {
         1
     }
@@ -87,9 +87,9 @@ impl Rows for Sent<'_> {
     }
 }
 
-/// Messages of one batch.
+/// A SEND_BATCH_MESSAGE request, parsed.
 #[derive(Debug)]
-pub struct SentBatch<'a> {
+pub struct ParsedBatch<'a> {
     header: SendHeader<'a>,
     messages: Vec<BatchMessage<'a>>,
     born_host: Host,
@@ -98,7 +98,7 @@ pub struct SentBatch<'a> {
     ends: Vec<usize>,
 }
 
-impl<'a> SentBatch<'a> {
+impl<'a> ParsedBatch<'a> {
     /// The messages; each has its own properties, then those of the batch.
     pub fn new(
         header: SendHeader<'a>,
@@ -117,7 +117,7 @@ impl<'a> SentBatch<'a> {
     }
 }
 
-impl Rows for SentBatch<'_> {
+impl Rows for ParsedBatch<'_> {
     fn len(&self) -> usize {
         self.messages.len()
     }

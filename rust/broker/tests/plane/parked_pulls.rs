@@ -16,7 +16,7 @@ fn a_message_that_matches_wakes_and_another_does_not() {
     let opaque = tags.send(PULL, &pull(0, 0, SUSPEND), b"");
     let own = with(pull(0, 0, OWN | SUSPEND), "subscription", Value::Text("n = 2"));
     sql.send(PULL, &with(own, "expressionType", Value::Text("SQL92")), b"");
-    broker.wait_held(2);
+    broker.wait_parked(2);
     other.put(0, "TAGS\u{1}b\u{2}n\u{1}1", b"for neither");
     other.put(1, "TAGS\u{1}a\u{2}n\u{1}2", b"another queue");
     other.put(0, "TAGS\u{1}a", b"a");
@@ -34,11 +34,11 @@ fn a_round_answers_who_is_behind_with_what_there_is() {
     broker.subscribe("g", ("TAG", "a"), 9, &[tags_code(Some("a")) as i32]);
     let mut waiting = broker.connect();
     waiting.send(PULL, &pull(0, 0, SUSPEND), b"");
-    broker.wait_held(1);
-    broker.plane.check_holds();
-    assert_eq!(broker.plane.ground().holds.len(), 1, "nothing came");
+    broker.wait_parked(1);
+    broker.plane.check_parked_pulls();
+    assert_eq!(broker.plane.state().parked_pulls.len(), 1, "nothing came");
     broker.connect().put(0, "TAGS\u{1}b", b"b");
-    broker.plane.check_holds();
+    broker.plane.check_parked_pulls();
     let answer = waiting.next(PATIENCE).expect("an answer");
     assert_eq!((answer.code, field(&answer, "nextBeginOffset")), (20, "1"));
 }
@@ -57,21 +57,21 @@ fn a_pull_is_held_as_long_as_it_says_or_a_short_while() {
         let began = Instant::now();
         let time = Value::Number(long.as_millis() as i64);
         waiting.send(PULL, &with(pull(0, 0, OWN | SUSPEND), "suspendTimeoutMillis", time), b"");
-        broker.wait_held(1);
+        broker.wait_parked(1);
         until("it is let go", || {
-            broker.plane.check_holds();
-            broker.plane.ground().holds.len() == 0
+            broker.plane.check_parked_pulls();
+            broker.plane.state().parked_pulls.len() == 0
         });
         let answer = waiting.next(PATIENCE).expect("an answer");
         assert!(began.elapsed() >= WAIT, "{:?}", began.elapsed());
         assert_eq!((answer.code, answer.remark.as_deref()), (19, Some("NO_MESSAGE_IN_QUEUE")));
-        assert_eq!(broker.plane.ground().holds.len(), 0);
+        assert_eq!(broker.plane.state().parked_pulls.len(), 0);
     }
     let broker = broker();
     for time in [i64::MIN, -1, 0, i64::MAX] {
         broker.connect().send(PULL, &with(pull(0, 0, OWN | SUSPEND), "suspendTimeoutMillis", Value::Number(time)), b"");
     }
-    broker.plane.check_holds();
+    broker.plane.check_parked_pulls();
 }
 
 #[test]
@@ -79,11 +79,11 @@ fn a_pull_of_who_is_gone_is_let_go() {
     let broker = broker();
     let mut gone = broker.connect();
     gone.send(PULL, &pull(0, 0, OWN | SUSPEND), &[1; 1 << 20]);
-    broker.wait_held(1);
+    broker.wait_parked(1);
     drop(gone);
     until("it is let go", || {
-        broker.plane.check_holds();
-        broker.plane.ground().holds.len() == 0
+        broker.plane.check_parked_pulls();
+        broker.plane.state().parked_pulls.len() == 0
     });
     broker.connect().put(0, "", b"nobody waits");
 }
@@ -97,7 +97,7 @@ fn thousands_may_wait_and_each_is_answered_once() {
             peer.send(PULL, &pull(n % 4, 0, OWN | SUSPEND), b"");
         }
     }
-    broker.wait_held(5000);
+    broker.wait_parked(5000);
     (0..4).for_each(|queue_id| drop(broker.connect().put(queue_id, "", b"x")));
     for peer in &mut peers {
         let mut opaques: Vec<i32> = (0..100)
@@ -110,10 +110,10 @@ fn thousands_may_wait_and_each_is_answered_once() {
         opaques.sort_unstable();
         assert_eq!(opaques, (1..=100).collect::<Vec<_>>());
     }
-    assert_eq!(broker.plane.ground().holds.len(), 0);
+    assert_eq!(broker.plane.state().parked_pulls.len(), 0);
 }
 
-/// Nobody calls `check_holds`: who is not woken by the message itself would wait in vain.
+/// Nobody calls `check_parked_pulls`: who is not woken by the message itself would wait in vain.
 #[test]
 fn who_begins_to_wait_while_a_message_comes_does_not_miss_it() {
     const ROUNDS: i64 = 1000;
@@ -145,5 +145,5 @@ fn who_begins_to_wait_while_a_message_comes_does_not_miss_it() {
             });
         }
     });
-    assert_eq!(broker.plane.ground().holds.len(), 0);
+    assert_eq!(broker.plane.state().parked_pulls.len(), 0);
 }

@@ -1,0 +1,130 @@
+//! Holds back the answers to sends until the disk has the messages (`SYNC_FLUSH`): one thread waits for all of them together.
+//!
+//! Source: `CommitLog.submitFlushRequest`, `GroupCommitService`.
+use crate::code::response;
+use crate::options::BrokerOptions;
+use crate::reply::Reply;
+use rmqfast_remoting::{Answer, Header, Value};
+use rmqfast_store::format::host::Host;
+use rmqfast_store::format::message_id::OffsetMessageId;
+use rmqfast_store::store::append::Place;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+/// What a producer gets back for messages that were stored: their ids, and where the first one is.
+#[derive(Debug)]
+pub struct SendReceipt {
+    ids: String,
+    queue_id: i32,
+    queue_offset: i64,
+}
+
+impl SendReceipt {
+    /// Of messages of one request, sent to this queue.
+    pub fn new(host: Host, places: &[Place], queue_id: i32) -> Self {
+        let mut ids = Vec::with_capacity(places.len() * 33);
+        for (index, place) in places.iter().enumerate() {
+            if index > 0 {
+                ids.push(b',');
+            }
+            OffsetMessageId { host, physical_offset: place.physical_offset }.write(&mut ids);
+        }
+        let queue_offset = places.first().map_or(0, |place| place.queue_offset);
+        Self { ids: String::from_utf8(ids).unwrap_or_default(), queue_id, queue_offset }
+    }
+
+    /// Writes it into an answer.
+    pub fn write(&self, code: i32, options: &BrokerOptions, reply: &mut Reply<'_>) {
+        reply.write(code, None, &self.fields(options), b"");
+    }
+
+    fn send(&self, code: i32, options: &BrokerOptions, answer: &Answer) {
+        answer.send(&Header { code, fields: &self.fields(options), ..Header::response(answer.serialize_type) }, b"");
+    }
+
+    fn fields<'a>(&'a self, options: &'a BrokerOptions) -> [(&'a str, Value<'a>); 5] {
+        [
+            ("msgId", Value::Text(&self.ids)),
+            ("queueId", Value::Number(self.queue_id.into())),
+            ("queueOffset", Value::Number(self.queue_offset)),
+            ("MSG_REGION", Value::Text(&options.region)),
+            ("TRACE_ON", Value::Flag(options.trace_on)),
+        ]
+    }
+}
+
+fn refuse(remark: &str, answer: &Answer) {
+    let code = response::SERVICE_NOT_AVAILABLE;
+    answer.send(&Header { code, remark: Some(remark), ..Header::response(answer.serialize_type) }, b"");
+}
+
+/// An answer that waits for the disk.
+#[derive(Debug)]
+struct Pending {
+    position: u64,
+    answer: Answer,
+    receipt: SendReceipt,
+}
+
+/// Why the disk does not have what was appended.
+#[derive(Debug)]
+pub enum NotFlushed {
+    /// It took too long, or failed.
+    InTime,
+    /// The files came to harm; what the producer is told.
+    Harmed(String),
+}
+
+/// The answers that wait for the disk.
+#[derive(Debug, Default)]
+pub struct GroupCommit {
+    queue: Mutex<Queue>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    pending: Vec<Pending>,
+    is_closed: bool,
+}
+
+impl GroupCommit {
+    /// Sends the receipt once the disk has the log up to `position`.
+    pub fn push(&self, position: u64, answer: Answer, receipt: SendReceipt) {
+        self.lock().pending.push(Pending { position, answer, receipt });
+        self.changed.notify_one();
+    }
+
+    /// Answers what is pending again and again, until [`close`](Self::close). `wait_flushed` waits until the disk has the log up to
+    /// a position.
+    pub fn run(&self, options: &BrokerOptions, wait_flushed: impl Fn(u64) -> Result<(), NotFlushed>) {
+        while let Some(pending) = self.take() {
+            let position = pending.iter().map(|pending| pending.position).max().unwrap_or_default();
+            let code = match wait_flushed(position) {
+                Ok(()) => response::SUCCESS,
+                Err(NotFlushed::Harmed(remark)) => {
+                    pending.iter().for_each(|pending| refuse(&remark, &pending.answer));
+                    continue;
+                }
+                // the message is stored all the same, so the producer gets its receipt
+                Err(NotFlushed::InTime) => response::FLUSH_DISK_TIMEOUT,
+            };
+            pending.iter().for_each(|pending| pending.receipt.send(code, options, &pending.answer));
+        }
+    }
+
+    fn take(&self) -> Option<Vec<Pending>> {
+        let is_idle = |queue: &mut Queue| queue.pending.is_empty() && !queue.is_closed;
+        let mut queue = self.changed.wait_while(self.lock(), is_idle).unwrap_or_else(PoisonError::into_inner);
+        (!queue.pending.is_empty()).then(|| std::mem::take(&mut queue.pending))
+    }
+
+    /// Ends [`run`](Self::run) once nothing is pending.
+    pub fn close(&self) {
+        self.lock().is_closed = true;
+        self.changed.notify_all();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,165 @@
+//! The waiting room of pulls that cannot be answered yet. A pull at the end of its queue waits for a message; one that came
+//! before the heartbeat which registers its subscription waits for that.
+//!
+//! Nobody waits here by polling: whoever changes what a pull waits for takes it out and answers it.
+//!
+//! Source: `PullRequestHoldService`, `ManyPullRequest`; `RebalancePushImpl.messageQueueChanged` for early pulls.
+use crate::subscription::Subscription;
+use rmqfast_remoting::{Answer, Command, Connection, OwnedCommand};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// A pull that waits.
+#[derive(Debug)]
+pub struct ParkedPull {
+    /// Where its answer goes.
+    pub answer: Answer,
+    /// The request, without what may be large and is not needed: body and remark.
+    pub request: OwnedCommand,
+    /// When it is answered in any case.
+    pub until: Instant,
+}
+
+impl ParkedPull {
+    /// A pull that waits from now on, for at most `wait`.
+    pub fn new(connection: &Arc<Connection>, request: &Command<'_>, wait: Duration) -> Self {
+        let kept = Command { body: b"", remark: None, ..request.clone() };
+        let until = Instant::now() + wait;
+        Self { answer: Answer::to(connection, request), request: OwnedCommand::from(&kept), until }
+    }
+
+    fn is_over(&self, now: Instant) -> bool {
+        self.until <= now || !self.answer.connection.is_open()
+    }
+}
+
+/// Waits for a message of its queue from `offset` on.
+#[derive(Debug)]
+struct AtQueueEnd {
+    pull: ParkedPull,
+    offset: i64,
+    subscription: Arc<Subscription>,
+}
+
+/// Waits until the group has registered this or a later version of its subscription.
+#[derive(Debug)]
+struct Early {
+    pull: ParkedPull,
+    topic: Box<str>,
+    version: i64,
+}
+
+type Queues = HashMap<i32, Vec<AtQueueEnd>>;
+
+/// All pulls that wait.
+#[derive(Debug, Default)]
+pub struct ParkedPulls {
+    at_queue_end: Mutex<HashMap<Box<str>, Queues>>,
+    early: Mutex<HashMap<Box<str>, Vec<Early>>>,
+    /// Of those at a queue's end. Every append reads it, so it is no lock.
+    count: AtomicUsize,
+}
+
+/// A message that arrived.
+#[derive(Clone, Copy, Debug)]
+pub struct Message<'a> {
+    /// That of its unit.
+    pub tags_code: i64,
+    /// Its property string.
+    pub properties: &'a [u8],
+}
+
+impl ParkedPulls {
+    /// How many wait for a message.
+    pub fn len(&self) -> usize {
+        self.count.load(Ordering::SeqCst)
+    }
+
+    /// Parks a pull until a message arrives. Then the caller has to look at the queue once more, as the message may have arrived
+    /// before anybody knew that a pull waits.
+    pub fn park_at_queue_end(
+        &self,
+        (topic, queue_id): (&str, i32),
+        (offset, subscription): (i64, Arc<Subscription>),
+        pull: ParkedPull,
+    ) {
+        // counted first: who appends publishes the message and then reads the count, so one of both sees the other
+        self.count.fetch_add(1, Ordering::SeqCst);
+        let parked = AtQueueEnd { pull, offset, subscription };
+        let mut topics = lock(&self.at_queue_end);
+        if let Some(queues) = topics.get_mut(topic) {
+            queues.entry(queue_id).or_default().push(parked);
+        } else {
+            topics.insert(topic.into(), HashMap::from([(queue_id, vec![parked])]));
+        }
+    }
+
+    /// Takes the pulls of a queue that want `message`, which stands before `max`; without a message, all that are behind.
+    pub fn take_arrived(
+        &self,
+        (topic, queue_id): (&str, i32),
+        max: i64,
+        message: Option<Message<'_>>,
+    ) -> Vec<ParkedPull> {
+        let is_wanted = |parked: &mut AtQueueEnd| {
+            let matches =
+                |message: Message<'_>| parked.subscription.matches_arrival(message.tags_code, message.properties);
+            max > parked.offset && message.is_none_or(matches)
+        };
+        let mut topics = lock(&self.at_queue_end);
+        let Some(parked) = topics.get_mut(topic).and_then(|queues| queues.get_mut(&queue_id)) else {
+            return Vec::new();
+        };
+        let taken = parked.extract_if(.., is_wanted).map(|parked| parked.pull).collect();
+        drop(topics);
+        self.taken(taken)
+    }
+
+    /// Takes the pulls of all queues that have waited long enough, whose peer is gone, or whose queue has grown unseen.
+    pub fn take_overdue(&self, max_offset: impl Fn(&str, i32) -> i64) -> Vec<ParkedPull> {
+        let now = Instant::now();
+        let mut taken = Vec::new();
+        let mut topics = lock(&self.at_queue_end);
+        for (topic, queues) in topics.iter_mut() {
+            for (queue_id, parked) in queues.iter_mut() {
+                let max = max_offset(topic, *queue_id);
+                let overdue = parked.extract_if(.., |parked| max > parked.offset || parked.pull.is_over(now));
+                taken.extend(overdue.map(|parked| parked.pull));
+            }
+            queues.retain(|_, parked| !parked.is_empty());
+        }
+        topics.retain(|_, queues| !queues.is_empty());
+        drop(topics);
+        self.taken(taken)
+    }
+
+    /// Parks a pull until its group registers `version` of what it wants of a topic. Then the caller has to look at the tables
+    /// once more, as the heartbeat may have come meanwhile.
+    pub fn park_early(&self, group: &str, (topic, version): (&str, i64), pull: ParkedPull) {
+        lock(&self.early).entry(group.into()).or_default().push(Early { pull, topic: topic.into(), version });
+    }
+
+    /// Takes the early pulls of a group that are early no more, by topic and version, or have waited long enough.
+    pub fn take_early(&self, group: &str, is_early: impl Fn(&str, i64) -> bool) -> Vec<ParkedPull> {
+        let now = Instant::now();
+        let mut groups = lock(&self.early);
+        let Some(parked) = groups.get_mut(group) else { return Vec::new() };
+        let ready = |early: &mut Early| early.pull.is_over(now) || !is_early(&early.topic, early.version);
+        let taken = parked.extract_if(.., ready).map(|early| early.pull).collect();
+        if parked.is_empty() {
+            groups.remove(group);
+        }
+        taken
+    }
+
+    fn taken(&self, pulls: Vec<ParkedPull>) -> Vec<ParkedPull> {
+        self.count.fetch_sub(pulls.len(), Ordering::SeqCst);
+        pulls
+    }
+}
+
+fn lock<T>(table: &Mutex<T>) -> MutexGuard<'_, T> {
+    table.lock().unwrap_or_else(PoisonError::into_inner)
+}
