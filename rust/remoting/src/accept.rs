@@ -4,11 +4,11 @@
 use crate::connection::{Connection, now_ms};
 use crate::error::{Error, Result};
 use crate::key_material::KeyMaterial;
-use crate::server::{ServerOptions, Shared};
 use crate::tls::{ServerTls, TlsMode};
 use rustls::ServerConfig;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
@@ -53,22 +53,27 @@ impl Acceptor {
         Ok(())
     }
 
-    async fn shake_hands(&self, stream: TcpStream, peer: &str, options: &ServerOptions) -> Result<Begun> {
+    async fn shake_hands(&self, stream: TcpStream, peer: &str, max_time: Duration) -> Result<Begun> {
         let config = self.config.read().unwrap_or_else(PoisonError::into_inner).clone();
         let shaken = TlsAcceptor::from(config).accept(stream);
-        match tokio::time::timeout(options.max_handshake_time, shaken).await {
+        match tokio::time::timeout(max_time, shaken).await {
             Ok(Ok(stream)) => Ok(Begun::Tls(stream.into())),
             Ok(Err(error)) => Err(refused(peer, error)),
-            Err(_) => Err(refused(peer, format!("no handshake within {} ms", options.max_handshake_time.as_millis()))),
+            Err(_) => Err(refused(peer, format!("no handshake within {} ms", max_time.as_millis()))),
         }
     }
 }
 
-/// Waits for the first byte, and for the handshake where it is one.
+/// Waits for the first byte, and for the handshake where it is one. Without an acceptor there is no TLS.
 ///
 /// # Errors
 /// [`Error::Tls`] where the two sides do not agree; [`Error::Io`].
-pub async fn begin(stream: TcpStream, connection: &Connection, shared: &Shared) -> Result<Begun> {
+pub async fn begin(
+    stream: TcpStream,
+    connection: &Connection,
+    acceptor: Option<&Acceptor>,
+    max_handshake_time: Duration,
+) -> Result<Begun> {
     let peer = connection.peer().to_string();
     let mut first = [0];
     let peeked = stream.peek(&mut first).await.map_err(|e| Error::io(format!("read <{peer}>"), e))?;
@@ -76,11 +81,10 @@ pub async fn begin(stream: TcpStream, connection: &Connection, shared: &Shared) 
     if peeked == 0 {
         return Ok(Begun::Ended);
     }
-    let acceptor = shared.acceptor.as_deref();
     let mode = acceptor.map_or(TlsMode::Disabled, |acceptor| acceptor.tls.mode);
     match (first[0] == HANDSHAKE, mode, acceptor) {
         (true, TlsMode::Permissive | TlsMode::Enforcing, Some(acceptor)) => {
-            acceptor.shake_hands(stream, &peer, &shared.options).await
+            acceptor.shake_hands(stream, &peer, max_handshake_time).await
         }
         (true, ..) => Err(refused(&peer, "a handshake came, expected plain frames: TLS is disabled here")),
         (false, TlsMode::Enforcing, _) => {

@@ -8,7 +8,7 @@ use crate::header::{Header, Value};
 use crate::inbox::{Inbox, Received};
 use crate::interrupt::{self, Interrupt};
 use crate::limits::Limits;
-use crate::mailbox::OwnedCommand;
+use crate::owned_command::OwnedCommand;
 use crate::tls::ClientTls;
 use crate::transport::{Transport, is_pause};
 use std::io::{self, ErrorKind, Read, Write};

@@ -1,11 +1,8 @@
 //! A request or a response: what a header says, and the body behind it.
 //!
 //! Source: `RemotingCommand`.
-use crate::error::Result;
-use crate::frame::{Frame, SerializeType};
+use crate::frame::SerializeType;
 use crate::language::Language;
-use crate::limits::Limits;
-use crate::{binary_header, json_header};
 use std::borrow::Cow;
 
 /// Bit of the flag: this is a response.
@@ -36,19 +33,7 @@ pub struct Command<'a> {
     pub body: &'a [u8],
 }
 
-impl<'a> Command<'a> {
-    /// What the frame says.
-    ///
-    /// # Errors
-    /// [`crate::Error::Malformed`] for a header that cannot be read, [`crate::Error::TooLarge`].
-    pub fn decode(frame: &Frame<'a>, limits: &Limits) -> Result<Self> {
-        let command = match frame.serialize_type {
-            SerializeType::Json => json_header::decode(frame.header, limits)?,
-            SerializeType::RocketMq => binary_header::decode(frame.header, limits)?,
-        };
-        Ok(Self { body: frame.body, serialize_type: frame.serialize_type, ..command })
-    }
-
+impl Command<'_> {
     /// The value of a header field; of one that stands twice, the last.
     #[inline]
     pub fn field(&self, name: &str) -> Option<&str> {

@@ -3,7 +3,7 @@
 //! Source: `NettyRemotingAbstract.executeInvokeCallback`, `scanResponseTable`, `semaphoreAsync`.
 use crate::error::{Error, Result};
 use crate::interrupt::{Interrupt, SLICE};
-use crate::mailbox::OwnedCommand;
+use crate::owned_command::OwnedCommand;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};

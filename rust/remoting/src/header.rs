@@ -1,8 +1,7 @@
 //! A header that is about to be written.
 use crate::command::RESPONSE;
-use crate::frame::{self, SerializeType};
+use crate::frame::SerializeType;
 use crate::json_text::with_digits;
-use crate::{binary_header, json_header};
 
 /// Ordinal of 4.9.4 in `MQVersion.Version`: what this side says of itself.
 pub const VERSION: i32 = 401;
@@ -46,22 +45,6 @@ impl<'a> Header<'a> {
     /// A request.
     pub fn request(code: i32, opaque: i32, fields: &'a [(&'a str, Value<'a>)]) -> Self {
         Self { code, opaque, flag: 0, remark: None, fields, serialize_type: SerializeType::Json, version: VERSION }
-    }
-
-    /// Appends a frame with this header and `body` to `out`.
-    pub fn write(&self, body: &[u8], out: &mut Vec<u8>) {
-        self.write_before(body.len(), out);
-        out.extend_from_slice(body);
-    }
-
-    /// Appends the beginning of a frame with this header, behind which `body` bytes have to follow.
-    pub fn write_before(&self, body: usize, out: &mut Vec<u8>) {
-        let at = frame::begin(out);
-        match self.serialize_type {
-            SerializeType::Json => json_header::encode(self, out),
-            SerializeType::RocketMq => binary_header::encode(self, out),
-        }
-        frame::end(out, at, self.serialize_type, body);
     }
 }
 

@@ -3,7 +3,7 @@ use crate::command::Command;
 use crate::error::Result;
 use crate::frame;
 use crate::limits::Limits;
-use crate::mailbox::OwnedCommand;
+use crate::owned_command::OwnedCommand;
 use std::io;
 use std::ops::Range;
 

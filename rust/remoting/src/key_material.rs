@@ -1,6 +1,5 @@
 //! Certificates and keys as they lie in PEM files.
 use crate::error::{Error, Result};
-use crate::tls::KeyPair;
 use crate::validity;
 use rustls::RootCertStore;
 use rustls::pki_types::pem::PemObject;
@@ -9,6 +8,15 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
+
+/// A certificate and its key: PEM files.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyPair {
+    /// The certificate, after it those of the authorities between it and the root.
+    pub certificate: PathBuf,
+    /// Its key, without a password.
+    pub key: PathBuf,
+}
 
 /// What a file holds, or why it cannot be read; nothing where there is no such file to read.
 #[derive(Clone, Default, PartialEq, Eq)]

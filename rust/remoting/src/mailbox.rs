@@ -1,74 +1,11 @@
 //! Requests that are answered elsewhere, as by Python: they are taken out by threads that may wait.
-use crate::command::{Command, RESPONSE};
+use crate::command::Command;
 use crate::connection::{Answer, Connection};
 use crate::error::Error;
-use crate::frame::SerializeType;
-use crate::language::Language;
-use crate::owned_fields::OwnedFields;
+use crate::owned_command::OwnedCommand;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-
-/// A command of its own memory.
-#[derive(Clone, Debug)]
-pub struct OwnedCommand {
-    /// What is asked for, or how it ended.
-    pub code: i32,
-    /// What the peer is written in.
-    pub language: Language,
-    /// Ordinal of the peer's release.
-    pub version: i32,
-    /// Which response belongs to which request.
-    pub opaque: i32,
-    /// As [`Command::flag`].
-    pub flag: i32,
-    /// What a person reads.
-    pub remark: Option<String>,
-    /// Header fields.
-    pub fields: OwnedFields,
-    /// How the header was written.
-    pub serialize_type: SerializeType,
-    /// The body.
-    pub body: Vec<u8>,
-}
-
-impl From<&Command<'_>> for OwnedCommand {
-    fn from(command: &Command<'_>) -> Self {
-        Self {
-            code: command.code,
-            language: command.language,
-            version: command.version,
-            opaque: command.opaque,
-            flag: command.flag,
-            remark: command.remark.as_ref().map(ToString::to_string),
-            fields: command.fields.iter().map(|(name, value)| (&**name, &**value)).collect(),
-            serialize_type: command.serialize_type,
-            body: command.body.to_vec(),
-        }
-    }
-}
-
-impl OwnedCommand {
-    /// Whether this answers a request of this side.
-    pub fn is_response(&self) -> bool {
-        self.flag & RESPONSE != 0
-    }
-
-    /// The command with borrowed texts.
-    pub fn borrow(&self) -> Command<'_> {
-        Command {
-            code: self.code,
-            language: self.language,
-            version: self.version,
-            opaque: self.opaque,
-            flag: self.flag,
-            remark: self.remark.as_deref().map(Into::into),
-            fields: self.fields.iter().map(|(name, value)| (name.into(), value.into())).collect(),
-            serialize_type: self.serialize_type,
-            body: &self.body,
-        }
-    }
-}
 
 /// What happened.
 #[derive(Debug)]

@@ -2,7 +2,7 @@
 use crate::command::Command;
 use crate::completions::Completions;
 use crate::error::{Error, Result};
-use crate::mailbox::OwnedCommand;
+use crate::owned_command::OwnedCommand;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};

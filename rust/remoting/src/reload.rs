@@ -1,10 +1,11 @@
-//! Certificates, keys and authorities that change while a server runs.
+//! Watches the PEM files of a server, so that new certificates count without a restart.
 //!
 //! Source: `FileWatchService`, as `BrokerController` and `NamesrvController` use it.
 use crate::accept::Acceptor;
+use crate::handler::Handler;
 use crate::key_material::KeyMaterial;
-use crate::server::Shared;
-use std::sync::{Arc, Weak};
+use std::sync::Weak;
+use std::time::Duration;
 
 /// What was seen of the files.
 struct Watch {
@@ -13,36 +14,35 @@ struct Watch {
     seen: Option<KeyMaterial>,
 }
 
-/// Looks at the files until the server is gone. Those that are of no use change nothing, and the handler is told of them.
-pub async fn run(shared: Weak<Shared>, acceptor: Arc<Acceptor>, loaded: KeyMaterial) {
+/// Looks at the files until the server is gone. Those that are of no use change nothing, and the handler is notified.
+pub async fn run(acceptor: Weak<Acceptor>, handler: Weak<dyn Handler>, loaded: KeyMaterial, interval: Duration) {
     let mut watch = Watch { loaded, seen: None };
     loop {
-        let Some(interval) = shared.upgrade().map(|shared| shared.options.reload_interval) else { return };
         tokio::time::sleep(interval).await;
-        let tls = acceptor.tls.clone();
-        let Ok(found) = tokio::task::spawn_blocking(move || tls.material()).await else { return };
-        let Some(shared) = shared.upgrade() else { return };
-        if let Some(settled) = watch.look(found)
+        let Some(tls) = acceptor.upgrade().map(|acceptor| acceptor.tls.clone()) else { return };
+        let Ok(material) = tokio::task::spawn_blocking(move || tls.material()).await else { return };
+        let (Some(acceptor), Some(handler)) = (acceptor.upgrade(), handler.upgrade()) else { return };
+        if let Some(settled) = watch.look(material)
             && let Err(error) = acceptor.replace(&settled)
         {
-            shared.handler.warned(&error);
+            handler.warned(&error);
         }
     }
 }
 
 impl Watch {
-    /// What is to be loaded: something else than before that was there twice, since files are exchanged one after the other.
-    fn look(&mut self, found: KeyMaterial) -> Option<KeyMaterial> {
-        if found == self.loaded {
+    /// What is to be loaded: something new that two looks have found, since certificate and key are exchanged one after the other.
+    fn look(&mut self, material: KeyMaterial) -> Option<KeyMaterial> {
+        if material == self.loaded {
             self.seen = None;
             return None;
         }
-        if self.seen.as_ref() != Some(&found) {
-            self.seen = Some(found);
+        if self.seen.as_ref() != Some(&material) {
+            self.seen = Some(material);
             return None;
         }
-        self.loaded = found.clone();
+        self.loaded = material.clone();
         self.seen = None;
-        Some(found)
+        Some(material)
     }
 }

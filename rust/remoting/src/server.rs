@@ -2,81 +2,21 @@
 //!
 //! Source: `NettyRemotingServer`.
 use crate::accept::{self, Acceptor, Begun};
-use crate::command::Command;
 use crate::connection::Connection;
 use crate::error::{Error, Result};
+use crate::handler::Handler;
 use crate::key_material::KeyMaterial;
-use crate::limits::Limits;
-use crate::outgoing::Outgoing;
-use crate::tls::{ServerTls, TlsMode};
+use crate::open_connections::OpenConnections;
+use crate::server_options::ServerOptions;
+use crate::sweeper::Patience;
+use crate::tls::TlsMode;
 use crate::{reload, runtime, session, sweeper};
-use std::collections::HashMap;
 use std::fmt;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
-
-/// Who answers what comes in.
-pub trait Handler: Send + Sync + 'static {
-    /// Answers a request: appends a frame to `out`, perhaps with a body that stands elsewhere, or sends one later over the
-    /// connection, or none. It must not wait.
-    fn handle(&self, connection: &Arc<Connection>, request: &Command<'_>, out: &mut Outgoing);
-
-    /// What to answer to a request whose body has so many bytes, in place of reading it: a code and a remark. It is asked once the
-    /// header is there, before memory is taken for the body.
-    fn refusal(&self, request: &Command<'_>, body: usize) -> Option<(i32, String)> {
-        let _ = (request, body);
-        None
-    }
-
-    /// A connection is gone; `reason` says why, unless the peer or this side closed it.
-    fn closed(&self, connection: &Arc<Connection>, reason: Option<&Error>);
-
-    /// Something is not as it should be, and no connection is to blame: as a new certificate that is of no use.
-    fn warned(&self, error: &Error);
-}
-
-/// How a server treats its peers.
-#[derive(Clone, Debug)]
-pub struct ServerOptions {
-    /// What a frame may ask for.
-    pub limits: Limits,
-    /// Connections at most; further ones are closed at once.
-    pub max_connections: usize,
-    /// Bytes that may wait for a peer that does not read.
-    pub max_outgoing: usize,
-    /// How long nothing needs to come or go.
-    pub max_idle: Duration,
-    /// How long a frame may take to come in.
-    pub max_frame_time: Duration,
-    /// How long a write may take.
-    pub max_write_time: Duration,
-    /// How long a TLS handshake may take.
-    pub max_handshake_time: Duration,
-    /// How often the files of TLS are looked at, as `FileWatchService.WATCH_INTERVAL`.
-    pub reload_interval: Duration,
-    /// TLS, unless all is plain.
-    pub tls: Option<ServerTls>,
-}
-
-impl Default for ServerOptions {
-    fn default() -> Self {
-        Self {
-            limits: Limits::default(),
-            max_connections: 65_536,
-            max_outgoing: 64 << 20,
-            max_idle: Duration::from_secs(120),
-            max_frame_time: Duration::from_secs(30),
-            max_write_time: Duration::from_secs(60),
-            max_handshake_time: Duration::from_secs(10),
-            reload_interval: Duration::from_millis(500),
-            tls: None,
-        }
-    }
-}
 
 /// How long [`Server::close`] waits at most until nobody listens any more and all connections have ended.
 const LAST_ACCEPT: Duration = Duration::from_secs(10);
@@ -91,13 +31,11 @@ pub struct Server {
 }
 
 /// What the server's tasks share.
-pub(crate) struct Shared {
-    pub options: ServerOptions,
-    pub handler: Arc<dyn Handler>,
-    pub acceptor: Option<Arc<Acceptor>>,
-    connections: Mutex<HashMap<u64, Arc<Connection>>>,
-    /// Takes no connection any more.
-    is_closed: AtomicBool,
+struct Shared {
+    options: ServerOptions,
+    handler: Arc<dyn Handler>,
+    acceptor: Option<Arc<Acceptor>>,
+    open: Arc<OpenConnections>,
 }
 
 impl fmt::Debug for Shared {
@@ -118,17 +56,12 @@ impl Server {
         let failed = |e| Error::io(format!("listening at {address}"), e);
         let listener = bound.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
-        let shared = Arc::new(Shared {
-            options,
-            handler,
-            acceptor,
-            connections: Mutex::default(),
-            is_closed: AtomicBool::new(false),
-        });
-        let mut tasks =
-            vec![runtime.spawn(accept(listener, shared.clone())), runtime.spawn(sweeper::run(Arc::downgrade(&shared)))];
+        let shared = Arc::new(Shared { options, handler, acceptor, open: Arc::default() });
+        let sweeper = sweeper::run(Arc::downgrade(&shared.open), Patience::of(&shared.options));
+        let mut tasks = vec![runtime.spawn(accept(listener, shared.clone())), runtime.spawn(sweeper)];
         if let (Some(acceptor), Some(material)) = (&shared.acceptor, material.filter(KeyMaterial::is_of_files)) {
-            tasks.push(runtime.spawn(reload::run(Arc::downgrade(&shared), acceptor.clone(), material)));
+            let (acceptor, handler) = (Arc::downgrade(acceptor), Arc::downgrade(&shared.handler));
+            tasks.push(runtime.spawn(reload::run(acceptor, handler, material, shared.options.reload_interval)));
         }
         Ok(Self { address, shared, tasks, pid: std::process::id() })
     }
@@ -140,7 +73,7 @@ impl Server {
 
     /// How many connections are open.
     pub fn connections(&self) -> usize {
-        self.shared.lock().len()
+        self.shared.open.len()
     }
 
     /// Listens no more and ends all connections; has done both when it returns. In a fork of the process nothing happens.
@@ -149,7 +82,7 @@ impl Server {
             return;
         }
         self.tasks.iter().for_each(JoinHandle::abort);
-        self.shared.close();
+        self.shared.open.close();
         // a task that is told to ends a little later, on a busy machine much later
         let until = Instant::now() + LAST_ACCEPT;
         let is_over = || self.tasks.iter().all(JoinHandle::is_finished) && self.connections() == 0;
@@ -162,25 +95,6 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         self.close();
-    }
-}
-
-impl Shared {
-    fn close(&self) {
-        let connections = self.lock();
-        // with the lock: one that was accepted meanwhile is among them, or sees this
-        self.is_closed.store(true, Ordering::Relaxed);
-        let open: Vec<_> = connections.values().cloned().collect();
-        drop(connections);
-        open.iter().for_each(|connection| connection.close());
-    }
-
-    pub fn connections(&self) -> Vec<Arc<Connection>> {
-        self.lock().values().cloned().collect()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<u64, Arc<Connection>>> {
-        self.connections.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -213,7 +127,7 @@ async fn converse(stream: TcpStream, connection: &Arc<Connection>, shared: &Shar
     let begun = tokio::select! {
         biased;
         () = connection.closing.notified() => return Ok(()),
-        begun = accept::begin(stream, connection, shared) => begun?,
+        begun = accept::begin(stream, connection, shared.acceptor.as_deref(), shared.options.max_handshake_time) => begun?,
     };
     let (limits, handler) = (&shared.options.limits, &*shared.handler);
     match begun {
@@ -232,18 +146,17 @@ struct Open<'a> {
 
 impl<'a> Open<'a> {
     fn new(connection: &'a Arc<Connection>, shared: &'a Shared) -> Option<Self> {
-        let mut connections = shared.lock();
-        if connections.len() >= shared.options.max_connections || shared.is_closed.load(Ordering::Relaxed) {
-            return None;
-        }
-        connections.insert(connection.id(), connection.clone());
-        Some(Self { connection, shared, reason: None })
+        shared.open.insert(connection, shared.options.max_connections).then_some(Self {
+            connection,
+            shared,
+            reason: None,
+        })
     }
 }
 
 impl Drop for Open<'_> {
     fn drop(&mut self) {
-        self.shared.lock().remove(&self.connection.id());
+        self.shared.open.remove(self.connection);
         self.connection.close();
         self.shared.handler.closed(self.connection, self.reason.as_ref());
     }

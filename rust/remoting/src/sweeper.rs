@@ -2,23 +2,21 @@
 //!
 //! Source: `NettyServerConfig.serverChannelMaxIdleTimeSeconds` for the idle ones; RocketMQ knows no other limit.
 use crate::connection::{Connection, now_ms};
-use crate::server::Shared;
+use crate::open_connections::OpenConnections;
+use crate::server_options::ServerOptions;
 use std::sync::Weak;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// Looks at all connections once a second, until the server is gone.
-pub async fn run(shared: Weak<Shared>) {
+pub async fn run(connections: Weak<OpenConnections>, patience: Patience) {
     let mut tick = tokio::time::interval(Duration::from_secs(1));
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         tick.tick().await;
-        let Some(shared) = shared.upgrade() else { return };
+        let Some(connections) = connections.upgrade() else { return };
         let now = now_ms();
-        for connection in shared.connections() {
-            let options = &shared.options;
-            let patience =
-                Patience { idle: options.max_idle, frame: options.max_frame_time, write: options.max_write_time };
+        for connection in connections.all() {
             if patience.has_ended(&connection, now) {
                 connection.close();
             }
@@ -38,6 +36,11 @@ pub struct Patience {
 }
 
 impl Patience {
+    /// That of a server.
+    pub fn of(options: &ServerOptions) -> Self {
+        Self { idle: options.max_idle, frame: options.max_frame_time, write: options.max_write_time }
+    }
+
     /// Whether the connection has to go, at `now` of [`now_ms`].
     pub fn has_ended(&self, connection: &Connection, now: u64) -> bool {
         let watch = &connection.watch;

@@ -2,7 +2,7 @@
 //!
 //! Source: `TlsSystemConfig`, `TlsHelper.buildSslContext`, `TlsMode`.
 use crate::error::Result;
-use crate::key_material::{KeyMaterial, certificates_of, key_of, roots_of, unusable};
+use crate::key_material::{KeyMaterial, KeyPair, certificates_of, key_of, roots_of, unusable};
 use crate::verifier::{AnyClient, AnyName, AnyServer};
 use rustls::client::WebPkiServerVerifier;
 use rustls::crypto::CryptoProvider;
@@ -45,15 +45,6 @@ pub enum Trust {
     File(PathBuf),
     /// Anybody's: protects from those who listen, not from those who stand in between.
     Anybody,
-}
-
-/// A certificate and its key: PEM files.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KeyPair {
-    /// The certificate, after it those of the authorities between it and the root.
-    pub certificate: PathBuf,
-    /// Its key, without a password.
-    pub key: PathBuf,
 }
 
 /// TLS of a server.

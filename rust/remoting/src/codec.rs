@@ -1,0 +1,39 @@
+//! Turns frames into commands and headers into frames, in either of the two ways in which a header is written.
+use crate::command::Command;
+use crate::error::Result;
+use crate::frame::{self, Frame, SerializeType};
+use crate::header::Header;
+use crate::limits::Limits;
+use crate::{binary_header, json_header};
+
+impl<'a> Command<'a> {
+    /// What the frame says.
+    ///
+    /// # Errors
+    /// [`crate::Error::Malformed`] for a header that cannot be read, [`crate::Error::TooLarge`].
+    pub fn decode(frame: &Frame<'a>, limits: &Limits) -> Result<Self> {
+        let command = match frame.serialize_type {
+            SerializeType::Json => json_header::decode(frame.header, limits)?,
+            SerializeType::RocketMq => binary_header::decode(frame.header, limits)?,
+        };
+        Ok(Self { body: frame.body, serialize_type: frame.serialize_type, ..command })
+    }
+}
+
+impl Header<'_> {
+    /// Appends a frame with this header and `body` to `out`.
+    pub fn write(&self, body: &[u8], out: &mut Vec<u8>) {
+        self.write_before(body.len(), out);
+        out.extend_from_slice(body);
+    }
+
+    /// Appends the beginning of a frame with this header, behind which `body` bytes have to follow.
+    pub fn write_before(&self, body: usize, out: &mut Vec<u8>) {
+        let at = frame::begin(out);
+        match self.serialize_type {
+            SerializeType::Json => json_header::encode(self, out),
+            SerializeType::RocketMq => binary_header::encode(self, out),
+        }
+        frame::end(out, at, self.serialize_type, body);
+    }
+}

@@ -1,0 +1,43 @@
+//! What a server allows its peers: how many, how large, how slow, and with which certificates.
+use crate::limits::Limits;
+use crate::tls::ServerTls;
+use std::time::Duration;
+
+/// Limits, patience and TLS of a server.
+#[derive(Clone, Debug)]
+pub struct ServerOptions {
+    /// What a frame may ask for.
+    pub limits: Limits,
+    /// Connections at most; further ones are closed at once.
+    pub max_connections: usize,
+    /// Bytes that may wait for a peer that does not read.
+    pub max_outgoing: usize,
+    /// How long nothing needs to come or go.
+    pub max_idle: Duration,
+    /// How long a frame may take to come in.
+    pub max_frame_time: Duration,
+    /// How long a write may take.
+    pub max_write_time: Duration,
+    /// How long a TLS handshake may take.
+    pub max_handshake_time: Duration,
+    /// How often the files of TLS are looked at, as `FileWatchService.WATCH_INTERVAL`.
+    pub reload_interval: Duration,
+    /// TLS, unless all is plain.
+    pub tls: Option<ServerTls>,
+}
+
+impl Default for ServerOptions {
+    fn default() -> Self {
+        Self {
+            limits: Limits::default(),
+            max_connections: 65_536,
+            max_outgoing: 64 << 20,
+            max_idle: Duration::from_secs(120),
+            max_frame_time: Duration::from_secs(30),
+            max_write_time: Duration::from_secs(60),
+            max_handshake_time: Duration::from_secs(10),
+            reload_interval: Duration::from_millis(500),
+            tls: None,
+        }
+    }
+}
