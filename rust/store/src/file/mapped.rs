@@ -5,7 +5,7 @@
 //! no promise, and there is no map.
 //!
 //! Source: `MappedFile.appendMessagesInner`.
-use super::Allocated;
+use super::allocated::Allocated;
 use super::disk::{self, Call};
 use super::mmap::{Pages, WriteMap};
 use crate::{Error, Result};

@@ -7,9 +7,9 @@ pub mod mapped;
 pub mod mmap;
 pub mod name;
 pub mod permission;
-pub mod rescue;
 pub mod segment;
 pub mod segments;
+pub mod write_back;
 
 pub use allocated::{Allocated, free_bytes};
 pub use lock::StoreLock;

@@ -4,7 +4,8 @@
 //! refuse what a broker's operator left behind.
 //!
 //! Source: `MappedFileQueue.doLoad`, `MultiPathMappedFileQueue`.
-use super::{Io, Segment, name};
+use super::name;
+use super::segment::{Io, Segment};
 use crate::{Error, Result};
 use std::collections::BTreeMap;
 use std::fs;

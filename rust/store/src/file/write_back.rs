@@ -1,5 +1,5 @@
 //! A file that lost its name while it is held open is written anew under it: its bytes are there until it is closed.
-use super::Allocated;
+use super::allocated::Allocated;
 use super::disk::{self, sync_directory};
 use super::permission::create_directories;
 use crate::Result;

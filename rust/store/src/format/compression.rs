@@ -15,15 +15,16 @@ use super::malformed::{Expected, Malformed};
 use flate2::{Compress, Decompress, FlushCompress, FlushDecompress, Status};
 use zstd::stream::raw::{DParameter, Decoder, InBuffer, Operation, OutBuffer};
 
+mod body;
 mod lz4;
+
+use body::{Body, broken};
 
 /// The system flag's bit that says the body is compressed.
 pub const COMPRESSED_FLAG: i32 = 0x1;
 /// The system flag's bits that name the codec.
 pub const TYPE_MASK: i32 = 0x700;
 
-/// The least room that a decoder is given at a time, in bytes.
-const MIN_STEP: usize = 4096;
 /// The largest window of a ZSTD frame: 2^27 = 128 MiB, as in Java. Only what is used of it becomes memory.
 const ZSTD_WINDOW_LOG_MAX: u32 = 27;
 
@@ -69,7 +70,7 @@ impl Compression {
 /// the codecs need up to 12 MiB (LZ4 frames that no client of RocketMQ writes) or the frame's window (ZSTD) beside it.
 /// If the input is cut off, garbage or decompresses to more, `out` is as it was.
 pub fn decompress_into(kind: Compression, input: &[u8], cap: usize, out: &mut Vec<u8>) -> Result<(), Malformed> {
-    let mut body = Body { start: out.len(), cap, out };
+    let mut body = Body::behind(out, cap);
     let result = match kind {
         _ if input.is_empty() => Err(broken(0, "a compressed stream", 0)),
         Compression::Zlib => zlib(input, &mut body),
@@ -77,7 +78,7 @@ pub fn decompress_into(kind: Compression, input: &[u8], cap: usize, out: &mut Ve
         Compression::Zstd => zstd(input, &mut body),
     };
     if result.is_err() {
-        body.out.truncate(body.start);
+        body.clear();
     }
     result
 }
@@ -92,55 +93,6 @@ pub fn compress(kind: Compression, input: &[u8], level: i32) -> Vec<u8> {
         Compression::Lz4 => lz4::compress(input),
         Compression::Zstd => zstd::bulk::compress(input, level.clamp(1, 22)).expect("memory for a zstd frame"),
     }
-}
-
-/// The end of the output where the body grows.
-struct Body<'a> {
-    start: usize,
-    cap: usize,
-    out: &'a mut Vec<u8>,
-}
-
-impl Body<'_> {
-    fn len(&self) -> usize {
-        self.out.len() - self.start
-    }
-
-    /// Room for `want` more bytes, zeroed, and where it starts. A vector's own doubling would pass the cap.
-    fn extend(&mut self, want: usize) -> usize {
-        let at = self.out.len();
-        let limit = (2 * self.start).max(self.start.saturating_add(self.cap));
-        let capacity = (2 * self.out.capacity()).min(limit).max(at + want);
-        if at + want > self.out.capacity() {
-            self.out.reserve_exact(capacity - at);
-        }
-        self.out.resize(at + want, 0);
-        at
-    }
-
-    /// Lets `write` fill as much room again, up to one byte past the cap to notice more, and say how much it wrote.
-    /// Gives whether the room was filled.
-    fn fill(&mut self, write: impl FnOnce(&mut [u8]) -> Result<usize, Malformed>) -> Result<bool, Malformed> {
-        let want = self.len().max(MIN_STEP).min((self.cap - self.len()).saturating_add(1));
-        let at = self.extend(want);
-        let written = write(&mut self.out[at..])?;
-        self.out.truncate(at + written);
-        self.check(0)?;
-        Ok(written == want)
-    }
-
-    /// Refuses `more` bytes that would pass the cap.
-    fn check(&self, more: usize) -> Result<(), Malformed> {
-        let got = self.len().saturating_add(more);
-        if got <= self.cap {
-            return Ok(());
-        }
-        Err(Malformed { field: "body", at: 0, expected: Expected::AtMost(self.cap as i64), got: got as i64 })
-    }
-}
-
-fn broken(at: usize, expected: &'static str, got: i64) -> Malformed {
-    Malformed { field: "body", at, expected: Expected::Words(expected), got }
 }
 
 fn zlib(input: &[u8], body: &mut Body) -> Result<(), Malformed> {

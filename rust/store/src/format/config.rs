@@ -29,21 +29,13 @@ mod writer;
 
 pub use broker_order::in_broker_order;
 pub use shape::{NAMES, check};
+pub use writer::Dialect;
 
 /// What some editors put before a text.
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
 /// The longest text that is read, in bytes: Java has no longer string.
 pub const MAX_LEN: usize = i32::MAX as usize;
-
-/// The writer whose bytes are wanted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Dialect {
-    /// RocketMQ 4.9.4, and 5.x up to 5.3.3.
-    Fastjson1,
-    /// RocketMQ 5.4.0.
-    Fastjson2,
-}
 
 /// Why a text is not a configuration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -26,11 +26,8 @@
 //! Source: `IndexHeader`, `IndexFile.putKey`, `selectPhyOffset`, `isTimeMatched`; `IndexService.buildKey`.
 use super::cursor::{i32_at, i64_at};
 
-mod geometry;
-mod view;
-
-pub use geometry::guess_geometry;
-pub use view::IndexView;
+pub mod geometry;
+pub mod view;
 
 /// Bytes of the header.
 pub const HEADER_SIZE: usize = 40;
@@ -174,43 +171,6 @@ pub fn entry_position(slot_count: u32, n: u32) -> usize {
 /// Bytes of a file.
 pub fn file_size(slot_count: u32, entry_count: u32) -> u64 {
     HEADER_SIZE as u64 + SLOT_SIZE as u64 * u64::from(slot_count) + ENTRY_SIZE as u64 * u64::from(entry_count)
-}
-
-/// Puts an entry into a whole file: `false` if it is full, or shorter than its geometry.
-pub fn put(
-    bytes: &mut [u8],
-    slot_count: u32,
-    entry_count: u32,
-    hash: i32,
-    physical_offset: i64,
-    store_ms: i64,
-) -> bool {
-    let Ok(view) = IndexView::new(bytes, slot_count, entry_count) else { return false };
-    let (mut header, slot) = (view.header, slot_of(hash, slot_count));
-    let n = header.index_count.cast_unsigned();
-    if n >= entry_count {
-        return false;
-    }
-    let previous = view.newest(slot).unwrap_or(0).cast_signed();
-    // The first entry's time counts from the end of the file before, where the header begins until then.
-    let time_diff_seconds = match header.begin_timestamp {
-        ..=0 => 0,
-        begin => (store_ms.wrapping_sub(begin) / 1000).clamp(0, i64::from(i32::MAX)) as i32,
-    };
-    let entry = IndexEntry { key_hash: hash, physical_offset, time_diff_seconds, previous };
-    if n == 1 {
-        header.begin_phy_offset = physical_offset;
-        header.begin_timestamp = store_ms;
-    }
-    header.hash_slot_count = header.hash_slot_count.wrapping_add(i32::from(previous == 0));
-    header.end_phy_offset = physical_offset;
-    header.end_timestamp = store_ms;
-    header.index_count = header.index_count.wrapping_add(1);
-    let (entry_at, slot_at) = (entry_position(slot_count, n), slot_position(slot));
-    bytes[entry_at..entry_at + ENTRY_SIZE].copy_from_slice(&entry.encode());
-    bytes[slot_at..slot_at + SLOT_SIZE].copy_from_slice(&n.to_be_bytes());
-    bytes[..HEADER_SIZE].copy_from_slice(&header.encode());
-    true
 }
 
 #[cfg(test)]

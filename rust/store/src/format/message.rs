@@ -29,38 +29,17 @@
 use super::cursor::{i32_at, i64_at};
 use super::properties;
 
+mod fields;
 mod layout;
 mod new_message;
 
+pub use fields::{
+    BLANK_MAGIC, BORN_HOST_V6, COMPRESSED, MAGIC_V1, MAGIC_V2, MIN_BLANK_LEN, MIN_LEN, STORE_HOST_V6, TRANSACTION_MASK,
+    TRANSACTION_PREPARED, TRANSACTION_ROLLBACK, body_crc,
+};
+use fields::{BORN_HOST_AT, host_len};
 pub use layout::{Item, Layout};
 pub use new_message::{NewMessage, encode_blank};
-
-/// Magic of a record whose topic length is one byte.
-pub const MAGIC_V1: i32 = 0xDAA3_20A7_u32 as i32;
-/// Magic of a 5.x record whose topic length is two bytes.
-pub const MAGIC_V2: i32 = 0xDAA3_20AB_u32 as i32;
-/// Magic of the end of a file.
-pub const BLANK_MAGIC: i32 = 0xCBD4_3194_u32 as i32;
-/// Bytes that stay free behind a record, so that a blank one fits (`END_FILE_MIN_BLANK_LENGTH`).
-pub const MIN_BLANK_LEN: usize = 8;
-/// Bytes of a V1 record with two IPv4 hosts and nothing in it.
-pub const MIN_LEN: usize = 91;
-
-/// sysFlag: the body is compressed.
-pub const COMPRESSED: i32 = 0x1;
-/// sysFlag: the bits of the transaction type.
-pub const TRANSACTION_MASK: i32 = 0xC;
-/// sysFlag: prepared; such a record has no place in a queue.
-pub const TRANSACTION_PREPARED: i32 = 0x4;
-/// sysFlag: rolled back; such a record has no place in a queue.
-pub const TRANSACTION_ROLLBACK: i32 = 0xC;
-/// sysFlag: the born host is IPv6.
-pub const BORN_HOST_V6: i32 = 0x10;
-/// sysFlag: the store host is IPv6.
-pub const STORE_HOST_V6: i32 = 0x20;
-
-const SYS_FLAG_AT: usize = 36;
-const BORN_HOST_AT: usize = 48;
 
 /// A record and the layout that was read from it.
 #[derive(Clone, Copy, Debug)]
@@ -186,17 +165,6 @@ impl<'a> Message<'a> {
     fn slice(&self, at: usize, len: usize) -> &'a [u8] {
         self.record.get(at..at + len).unwrap_or_default()
     }
-}
-
-/// The CRC that a record stores for `body` (`UtilAll.crc32`).
-#[inline]
-pub fn body_crc(body: &[u8]) -> i32 {
-    if body.is_empty() { 0 } else { (crc32fast::hash(body) & 0x7FFF_FFFF) as i32 }
-}
-
-#[inline]
-fn host_len(sys_flag: i32, v6_bit: i32) -> usize {
-    if sys_flag & v6_bit == 0 { 8 } else { 20 }
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! A record batch in the making, bounded in rows and bytes.
 use super::column::{Column, schema};
-use super::columns::{Chunk, ColumnBuilder, builder};
+use super::column_builder::{Chunk, ColumnBuilder};
+use super::columns::builder;
 use super::request::ScanRequest;
 use super::row::Row;
 use crate::format::message::COMPRESSED;

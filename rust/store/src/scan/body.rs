@@ -1,5 +1,5 @@
 //! The body column: copied as stored, or decompressed with a cap on what comes out.
-use super::columns::{Chunk, ColumnBuilder};
+use super::column_builder::{Chunk, ColumnBuilder};
 use super::text::Text;
 use crate::format::compression::{Compression, decompress_into};
 use crate::format::message::{COMPRESSED, Message};

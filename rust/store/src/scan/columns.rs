@@ -1,6 +1,8 @@
 //! Builders of the columns, each filled from many rows at once: one tight loop a column, not one branch a cell.
 use super::body::BodyColumn;
 use super::column::Column;
+pub use super::column_builder::{Chunk, store_host};
+use super::column_builder::{ColumnBuilder, part};
 use super::properties_column::Properties;
 use super::request::ScanRequest;
 use super::row::Row;
@@ -8,40 +10,12 @@ use super::text::{Text, lossy};
 use super::text_columns::{Constant, Ids, Property, Runs};
 use crate::format::cursor::{i32_at, i64_at};
 use crate::format::host::Host;
-use crate::format::message::Message;
 use crate::store::Damage;
 use arrow_array::types::{
     ArrowPrimitiveType, Int32Type, Int64Type, TimestampMicrosecondType, TimestampMillisecondType,
 };
 use arrow_array::{ArrayRef, PrimitiveArray};
 use std::sync::Arc;
-
-/// Rows of one block, to be appended.
-#[derive(Clone, Copy, Debug)]
-pub struct Chunk<'a> {
-    /// The block's bytes.
-    pub bytes: &'a [u8],
-    /// The rows.
-    pub rows: &'a [Row],
-}
-
-impl<'a> Chunk<'a> {
-    /// The rows as messages.
-    #[inline]
-    pub fn messages(self) -> impl Iterator<Item = Message<'a>> {
-        self.rows.iter().filter_map(move |row| row.message(self.bytes))
-    }
-}
-
-/// A column in the making.
-pub trait ColumnBuilder: Send {
-    /// Appends a value for each row.
-    fn extend(&mut self, chunk: Chunk<'_>, damage: &mut Vec<Damage>);
-    /// Bytes held, about.
-    fn len_bytes(&self) -> usize;
-    /// The values so far; the builder is empty again.
-    fn finish(&mut self) -> ArrayRef;
-}
 
 /// The builder of `column`.
 pub fn builder(column: Column, request: &ScanRequest) -> Box<dyn ColumnBuilder> {
@@ -99,11 +73,6 @@ fn timestamps(unit: i64, get: Long) -> Box<dyn ColumnBuilder> {
 }
 
 #[inline]
-fn part(bytes: &[u8], at: usize, len: usize) -> &[u8] {
-    bytes.get(at..at + len).unwrap_or_default()
-}
-
-#[inline]
 fn topic<'a>(bytes: &'a [u8], row: &Row) -> &'a [u8] {
     part(bytes, (row.at + row.layout.topic) as usize, row.layout.topic_len as usize)
 }
@@ -111,13 +80,6 @@ fn topic<'a>(bytes: &'a [u8], row: &Row) -> &'a [u8] {
 #[inline]
 fn born_host<'a>(bytes: &'a [u8], row: &Row) -> &'a [u8] {
     part(bytes, row.at as usize + 48, row.layout.store_timestamp_at() - 48)
-}
-
-/// The broker's host: between the store timestamp and the last sixteen bytes before the body.
-#[inline]
-pub fn store_host<'a>(bytes: &'a [u8], row: &Row) -> &'a [u8] {
-    let at = row.layout.store_timestamp_at() + 8;
-    part(bytes, row.at as usize + at, row.layout.body as usize - 16 - at)
 }
 
 /// Appends a stored host as text; nothing for bytes that are none.

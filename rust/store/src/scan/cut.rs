@@ -1,5 +1,6 @@
 //! Cutting a plan: pieces of about so many bytes, each beginning at a record.
-use super::plan::{Piece, Plan, Way};
+use super::piece::{Piece, Way};
+use super::plan::Plan;
 use crate::Result;
 use crate::format::consume_queue::Unit;
 use crate::store::ConsumeQueue;

@@ -1,5 +1,5 @@
 //! What a range of the log costs to read, straight or by queue, from a few samples of the queues.
-use super::plan::Way;
+use super::piece::Way;
 use super::request::ScanRequest;
 use crate::Result;
 use crate::format::consume_queue::{UNIT_SIZE, Unit};

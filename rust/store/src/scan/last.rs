@@ -1,5 +1,6 @@
 //! Where the last messages that a request asks for begin.
-use super::plan::{Piece, Plan, Way};
+use super::piece::{Piece, Way};
+use super::plan::Plan;
 use super::request::ScanRequest;
 use super::row_source::RowSource;
 use crate::file::Io;

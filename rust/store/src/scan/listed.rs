@@ -1,5 +1,6 @@
 //! What consume queues alone tell of the messages that a request asks for.
-use super::plan::{Piece, Plan, Way};
+use super::piece::{Piece, Way};
+use super::plan::Plan;
 use super::request::ScanRequest;
 use crate::Result;
 use crate::format::consume_queue::{PRE_BLANK_SIZE, UNIT_SIZE};

@@ -7,12 +7,14 @@
 pub mod batch;
 pub mod body;
 pub mod column;
+pub mod column_builder;
 pub mod columns;
 pub mod cut;
 pub mod estimate;
 pub mod hits;
 pub mod last;
 pub mod listed;
+pub mod piece;
 pub mod plan;
 pub mod properties_column;
 pub mod queue_walk;
@@ -31,7 +33,8 @@ mod unchecked;
 
 pub use column::{Column, TimeUnit};
 pub use listed::Listed;
-pub use plan::{Piece, Plan, Way};
+pub use piece::{Piece, Way};
+pub use plan::Plan;
 pub use request::{OffsetBound, ScanRequest};
 pub use row_source::{RowSource, Sources};
 pub use scanner::Scanner;

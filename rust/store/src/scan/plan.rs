@@ -4,34 +4,13 @@
 //! between two records. Straight reading costs the bytes of the log, reading by queue costs the units of the queues and the
 //! records that pass the tag hash; the cheaper way is taken. What the queues do not list surely is read straight.
 use super::estimate::Estimate;
+use super::piece::{Piece, Way};
 use super::request::ScanRequest;
 use super::row_source::Sources;
 use super::trust::unusable;
 use crate::store::{MessageStore, QueueKind};
 use crate::{Error, Result};
 use std::sync::Arc;
-
-/// How a piece is read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
-    /// Record after record.
-    Log,
-    /// By the units of consume queues.
-    Queue,
-}
-
-/// A stretch of the log.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Piece {
-    /// How it is read.
-    pub way: Way,
-    /// Physical offset of its first byte.
-    pub from: u64,
-    /// Physical offset behind its last byte.
-    pub end: u64,
-    /// Check every body, asked for or not: nothing vouches for these records yet.
-    pub verify_crc: bool,
-}
 
 /// Pieces, and what they read.
 #[derive(Clone, Debug)]

@@ -1,6 +1,6 @@
 //! The column `properties`: all of them, as a map.
 use super::column::{Column, TimeUnit, map_fields};
-use super::columns::{Chunk, ColumnBuilder};
+use super::column_builder::{Chunk, ColumnBuilder};
 use super::row::{Row, Span, each_property};
 use super::text::Text;
 use crate::store::Damage;

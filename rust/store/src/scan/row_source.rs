@@ -1,5 +1,5 @@
 //! Selected rows of a scan, block by block: the half that comes before columns are built.
-use super::plan::{Piece, Way};
+use super::piece::{Piece, Way};
 use super::queue_walk::QueueWalk;
 use super::request::ScanRequest;
 use super::row::Row;

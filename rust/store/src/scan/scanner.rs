@@ -1,6 +1,6 @@
 //! One thread's scan: pieces of the log one after the other, batch by batch.
 use super::batch::BatchBuilder;
-use super::plan::Piece;
+use super::piece::Piece;
 use super::request::ScanRequest;
 use super::row_source::{RowSource, Sources};
 use crate::Result;

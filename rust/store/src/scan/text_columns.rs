@@ -1,5 +1,5 @@
 //! Columns of text: hosts and topics by run, ids, tags and keys, constants.
-use super::columns::{Chunk, ColumnBuilder, store_host};
+use super::column_builder::{Chunk, ColumnBuilder, store_host};
 use super::row::{Row, Span};
 use super::text::Text;
 use crate::format::cursor::i64_at;

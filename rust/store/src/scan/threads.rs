@@ -2,7 +2,7 @@
 //!
 //! With one thread the batches come in the order of the log, and nothing runs while nobody asks. With more they come
 //! as they are made.
-use super::plan::Piece;
+use super::piece::Piece;
 use super::request::ScanRequest;
 use super::row_source::Sources;
 use super::scanner::Scanner;

@@ -1,7 +1,6 @@
 //! The files below `config/`: read with their `.bak`, and never a reason not to read the store.
 //!
 //! Source: `ConfigManager.load`, `TopicConfigManager`.
-use super::MessageStore;
 use crate::format::config;
 use crate::{Error, Result};
 use serde_json::Value;
@@ -86,6 +85,11 @@ impl ConfigFile {
         self.note.clone().into_iter().chain(self.database_note()).collect()
     }
 
+    /// What a person should know of databases in which a broker of 5.x keeps what files of a store say otherwise.
+    pub fn database_notes(root: &Path) -> impl Iterator<Item = String> {
+        DATABASES.into_iter().filter_map(move |(name, _)| Self::load(root, name).database_note())
+    }
+
     fn database_note(&self) -> Option<String> {
         let path = self.database.as_ref()?;
         let rest = match self.value {
@@ -166,20 +170,4 @@ fn read_text(path: &Path) -> io::Result<Vec<u8>> {
     let mut text = Vec::with_capacity(len);
     fs::File::open(path)?.take(config::MAX_LEN as u64 + 1).read_to_end(&mut text)?;
     Ok(text)
-}
-
-impl MessageStore {
-    /// `config/topics.json`; read once.
-    pub fn topics_config(&self) -> &ConfigFile {
-        self.topics_config.get_or_init(|| ConfigFile::load(self.root(), TOPICS))
-    }
-
-    /// What a person should know: a configuration read from its backup or kept in a database, files that do not belong here.
-    pub fn notes(&self) -> Vec<String> {
-        let databases = DATABASES.map(|(name, _)| ConfigFile::load(self.root(), name).database_note());
-        let strays = self.log().segments().strays().iter();
-        let strays =
-            strays.map(|path| format!("{}: no segment; a 4.9.4 broker does not start beside it", path.display()));
-        self.topics_config().note.clone().into_iter().chain(databases.into_iter().flatten()).chain(strays).collect()
-    }
 }

@@ -1,11 +1,11 @@
 //! What a broker answers to a pull: a status, messages, and the offset to ask for next.
 //!
 //! Source: `DefaultMessageStore.getMessage`, `isTheBatchFull`; the tag string is compared as `PullAPIWrapper` does.
-use super::MessageStore;
 use super::commit_log::RecordReader;
 use super::damage::Damage;
 use super::get_limits::GetLimits;
 pub use super::get_status::GetMessageStatus;
+use super::message_store::MessageStore;
 use super::multi_dispatch::LMQ;
 use super::pull::{Pull, PullSource, Taken, behind_file};
 use super::queue_view::{QueueView, ViewReader};

@@ -1,16 +1,15 @@
 //! The index files of a store, asked by hash: a few small reads a chain, however large the file.
 //!
 //! Source: `IndexService.load`, `IndexService.queryOffset`, `IndexFile.selectPhyOffset`.
-use super::MessageStore;
 use super::damage::Damage;
 use crate::file::{Io, Segment};
+use crate::format::index::geometry::guess_geometry;
 use crate::format::index::{
     DEFAULT_ENTRY_COUNT, DEFAULT_SLOT_COUNT, ENTRY_SIZE, HEADER_SIZE, IndexEntry, IndexHeader, SLOT_SIZE,
-    entry_position, file_size, guess_geometry, slot_of, slot_position,
+    entry_position, file_size, slot_of, slot_position,
 };
 use crate::{Error, Result};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 /// A file of another than the default size is read whole to learn its geometry, up to this size.
 const MAX_GUESSED: u64 = 512 << 20;
@@ -163,19 +162,5 @@ impl IndexReader<'_> {
         let reason = format!("previous index entry: expected less than {n}, got {previous}");
         let offset = entry_position(self.slot_count, n.cast_unsigned()) as u64 + 16;
         Damage { offset, length: 4, reason, file: self.file.path.clone() }
-    }
-}
-
-impl MessageStore {
-    /// The index files, oldest first; listed once.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
-    pub fn index_files(&self) -> Result<Arc<Vec<IndexFile>>> {
-        if let Some(files) = self.index_files.get() {
-            return Ok(files.clone());
-        }
-        let files = Arc::new(IndexFile::list(&self.root().join("index"))?);
-        Ok(self.index_files.get_or_init(|| files).clone())
     }
 }

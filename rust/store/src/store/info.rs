@@ -1,7 +1,7 @@
 //! What a store is, at a glance: nothing is read but names, headers, and the first and last record.
 use super::config_files::ConfigFile;
 use super::index_files::IndexFile;
-use super::{MessageStore, QueueKind};
+use super::message_store::{MessageStore, QueueKind};
 use crate::Result;
 use crate::format::checkpoint::Checkpoint;
 use crate::format::consume_queue::UNIT_SIZE;

@@ -2,9 +2,10 @@
 //!
 //! Source: `DefaultMessageStore`, `StorePathConfigHelper`, `BrokerPathConfigHelper`.
 use super::commit_log::CommitLog;
-use super::config_files::ConfigFile;
+use super::config_files::{ConfigFile, TOPICS};
 use super::consume_queue::{ConsumeQueue, directory_names, is_directory_name, list_queues};
 use super::index_files::IndexFile;
+use super::unlisted::Unlisted;
 use crate::file::{Io, Segment};
 use crate::format::checkpoint::{Checkpoint, FILE_SIZE};
 use crate::format::message::Message;
@@ -42,7 +43,7 @@ impl OpenOptions {
     }
 }
 
-/// A store directory.
+/// A store directory. What is costly to read is read once, when somebody asks for it.
 #[derive(Debug)]
 pub struct MessageStore {
     root: PathBuf,
@@ -50,9 +51,9 @@ pub struct MessageStore {
     log: Arc<CommitLog>,
     kind: QueueKind,
     dispatched_to: OnceLock<u64>,
-    pub(super) unlisted: OnceLock<Arc<super::unlisted::Unlisted>>,
-    pub(super) topics_config: OnceLock<ConfigFile>,
-    pub(super) index_files: OnceLock<Arc<Vec<IndexFile>>>,
+    unlisted: OnceLock<Arc<Unlisted>>,
+    topics_config: OnceLock<ConfigFile>,
+    index_files: OnceLock<Arc<Vec<IndexFile>>>,
 }
 
 impl MessageStore {
@@ -200,6 +201,44 @@ impl MessageStore {
             QueueKind::Files => self.last_listed_offset()?,
         };
         Ok(*self.dispatched_to.get_or_init(|| offset))
+    }
+
+    /// The end of the log that no consume queue lists; read once.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn unlisted(&self) -> Result<Arc<Unlisted>> {
+        if let Some(unlisted) = self.unlisted.get() {
+            return Ok(unlisted.clone());
+        }
+        let unlisted = Unlisted::read(&self.log, self.dispatched_to()?)?;
+        Ok(self.unlisted.get_or_init(|| Arc::new(unlisted)).clone())
+    }
+
+    /// The index files, oldest first; listed once.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn index_files(&self) -> Result<Arc<Vec<IndexFile>>> {
+        if let Some(files) = self.index_files.get() {
+            return Ok(files.clone());
+        }
+        let files = Arc::new(IndexFile::list(&self.root.join("index"))?);
+        Ok(self.index_files.get_or_init(|| files).clone())
+    }
+
+    /// `config/topics.json`; read once.
+    pub fn topics_config(&self) -> &ConfigFile {
+        self.topics_config.get_or_init(|| ConfigFile::load(&self.root, TOPICS))
+    }
+
+    /// What a person should know: a configuration read from its backup or kept in a database, files that do not belong here.
+    pub fn notes(&self) -> Vec<String> {
+        let strays = self.log.segments().strays().iter();
+        let strays =
+            strays.map(|path| format!("{}: no segment; a 4.9.4 broker does not start beside it", path.display()));
+        let backup = self.topics_config().note.clone();
+        backup.into_iter().chain(ConfigFile::database_notes(&self.root)).chain(strays).collect()
     }
 
     fn last_listed_offset(&self) -> Result<u64> {

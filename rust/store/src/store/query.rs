@@ -7,7 +7,8 @@
 use super::commit_log::RecordReader;
 use super::damage::{Damage, DamageLog};
 use super::index_files::IndexFile;
-use super::{LogWalk, MessageStore};
+use super::log_walk::LogWalk;
+use super::message_store::MessageStore;
 use crate::format::host::Host;
 use crate::format::index::index_hash;
 use crate::format::message::{Message, TRANSACTION_MASK, TRANSACTION_ROLLBACK};

@@ -3,9 +3,10 @@
 //!
 //! Source: `ConsumeQueue.correctMinOffset` (5.x: a queue whose messages are all gone keeps its offset),
 //! `ConsumeQueue.truncateDirtyLogicFiles`.
+use super::consume_queue::ConsumeQueue;
 use super::consume_queue::UnitReader;
+use super::message_store::MessageStore;
 use super::unlisted::Unlisted;
-use super::{ConsumeQueue, MessageStore};
 use crate::format::consume_queue::{UNIT_SIZE, Unit};
 use crate::{Error, Result};
 use std::collections::BTreeMap;

@@ -5,8 +5,9 @@
 use super::commit_log::RecordReader;
 use super::damage::DamageLog;
 use super::get_limits::GetLimits;
+use super::log_walk::LogWalk;
+use super::message_store::MessageStore;
 use super::queue_view::{QueueView, ViewReader};
-use super::{LogWalk, MessageStore};
 use crate::Result;
 use crate::file::SegmentFile;
 use crate::format::consume_queue::{UNIT_SIZE, Unit};

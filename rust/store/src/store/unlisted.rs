@@ -1,7 +1,7 @@
 //! The end of the log that no consume queue lists yet: listed in memory, as a broker's re-put would list it on disk.
 //!
 //! Source: `ReputMessageService.doReput`, `CommitLog.recoverAbnormally`.
-use super::MessageStore;
+use super::commit_log::CommitLog;
 use super::damage::DamageLog;
 use super::delay_levels::DelayLevels;
 use super::log_walk::LogWalk;
@@ -14,7 +14,7 @@ use crate::format::tag::tags_code;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Units of the records behind [`MessageStore::dispatched_to`].
+/// Units of the records that no consume queue lists.
 #[derive(Debug, Default)]
 pub struct Unlisted {
     queues: BTreeMap<String, BTreeMap<i32, Vec<(i64, Unit)>>>,
@@ -23,6 +23,28 @@ pub struct Unlisted {
 }
 
 impl Unlisted {
+    /// Lists the records of `log` from `dispatched_to` on.
+    ///
+    /// # Errors
+    /// [`crate::Error::Io`].
+    pub fn read(log: &Arc<CommitLog>, dispatched_to: u64) -> Result<Self> {
+        let mut unlisted = Self { log_end: dispatched_to, ..Self::default() };
+        let mut walk = LogWalk::new(log.clone(), dispatched_to, u64::MAX, 0);
+        while walk.advance(&mut unlisted.damage)? {
+            let block = walk.block();
+            for record in block.records {
+                let bytes = block.bytes.get(record.at as usize..).unwrap_or_default();
+                if let Some(message) = Message::new(bytes, record.layout) {
+                    unlisted.log_end = (message.physical_offset() as u64) + u64::from(record.layout.total);
+                    if record.layout.is_dispatched() {
+                        unlisted.push(&message);
+                    }
+                }
+            }
+        }
+        Ok(unlisted)
+    }
+
     /// Topics that have records in it.
     pub fn topics(&self) -> impl Iterator<Item = &str> {
         self.queues.keys().map(String::as_str)
@@ -84,31 +106,3 @@ pub fn code_of(message: &Message<'_>, topic: &str, levels: &DelayLevels) -> i64 
 
 /// The topic of messages that wait (`TopicValidator.RMQ_SYS_SCHEDULE_TOPIC`).
 pub const DELAY_TOPIC: &str = "SCHEDULE_TOPIC_XXXX";
-
-impl MessageStore {
-    /// The unlisted end of the log; read once.
-    ///
-    /// # Errors
-    /// [`crate::Error::Io`].
-    pub fn unlisted(&self) -> Result<Arc<Unlisted>> {
-        if let Some(unlisted) = self.unlisted.get() {
-            return Ok(unlisted.clone());
-        }
-        let mut unlisted = Unlisted::default();
-        let mut walk = LogWalk::new(self.log().clone(), self.dispatched_to()?, u64::MAX, 0);
-        while walk.advance(&mut unlisted.damage)? {
-            let block = walk.block();
-            for record in block.records {
-                let bytes = block.bytes.get(record.at as usize..).unwrap_or_default();
-                if let Some(message) = Message::new(bytes, record.layout) {
-                    unlisted.log_end = (message.physical_offset() as u64) + u64::from(record.layout.total);
-                    if record.layout.is_dispatched() {
-                        unlisted.push(&message);
-                    }
-                }
-            }
-        }
-        unlisted.log_end = unlisted.log_end.max(self.dispatched_to()?);
-        Ok(self.unlisted.get_or_init(|| Arc::new(unlisted)).clone())
-    }
-}

@@ -3,7 +3,17 @@
 //! Source: `SelectorParser.jj` (tokens).
 use std::fmt;
 
-use super::{Dialect, Fault};
+use super::fault::Fault;
+
+/// Whose keywords count. The two differ in nothing else.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Dialect {
+    /// RocketMQ 4.x: `CONTAINS`, `STARTSWITH` and `ENDSWITH` are names like any other.
+    V4,
+    /// RocketMQ 5.x: they are operators, so no property of such a name can be asked for.
+    #[default]
+    V5,
+}
 
 /// One token and where it starts, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq)]

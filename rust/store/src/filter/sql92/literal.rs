@@ -1,7 +1,7 @@
 //! Literals to values.
 //!
 //! Source: `ConstantExpression.createFromDecimal`, `createFloat`, `SelectorParser.stringLitteral`.
-use super::Fault;
+use super::fault::Fault;
 use super::tree::Value;
 
 /// What stands between the outer quotes, with doubled quotes made single.

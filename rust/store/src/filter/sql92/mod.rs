@@ -7,6 +7,7 @@
 //! Source: `SelectorParser.jj`, `ComparisonExpression`, `LogicExpression`, `UnaryExpression`, `ConstantExpression`.
 mod builder;
 mod evaluate;
+mod fault;
 mod lexer;
 mod literal;
 mod number;
@@ -15,22 +16,13 @@ mod tree;
 
 pub use builder::MAX_DEPTH;
 pub use evaluate::EvaluationError;
+pub use lexer::Dialect;
 use tree::Tree;
 
 use crate::error::{Error, Result};
 
 /// The longest expression that is read, in bytes.
 pub const MAX_LEN: usize = 1 << 20;
-
-/// Whose keywords count. The two differ in nothing else.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Dialect {
-    /// RocketMQ 4.x: `CONTAINS`, `STARTSWITH` and `ENDSWITH` are names like any other.
-    V4,
-    /// RocketMQ 5.x: they are operators, so no property of such a name can be asked for.
-    #[default]
-    V5,
-}
 
 /// A compiled SQL92 expression.
 #[derive(Debug, Clone)]
@@ -79,25 +71,6 @@ impl Sql92 {
     /// The rest of the text, which RocketMQ silently ignores; empty if all of it counts.
     pub fn ignored(&self) -> &str {
         &self.text[self.end..]
-    }
-}
-
-/// Why an expression does not compile, before the expression itself is attached.
-#[derive(Debug)]
-struct Fault {
-    /// Byte position.
-    at: usize,
-    reason: String,
-}
-
-impl Fault {
-    fn new(at: usize, reason: impl Into<String>) -> Self {
-        Self { at, reason: reason.into() }
-    }
-
-    fn of(self, text: &str) -> Error {
-        let position = text[..self.at].chars().count();
-        Error::Expression { expression: text.to_owned(), position, reason: self.reason }
     }
 }
 

@@ -5,9 +5,10 @@
 //!
 //! Source: `SelectorParser.jj` (grammar).
 use super::builder::{Builder, MAX_DEPTH};
-use super::lexer::{Kind, Lexer, Token};
+use super::fault::Fault;
+use super::lexer::{Dialect, Kind, Lexer, Token};
+use super::literal;
 use super::tree::{Node, NodeId, Order, Part, Tree, Value};
-use super::{Dialect, Fault, literal};
 
 /// The tree, and the byte position at which reading stopped.
 pub(super) fn parse(text: &str, dialect: Dialect) -> Result<(Tree, usize), Fault> {

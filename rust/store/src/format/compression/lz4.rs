@@ -1,5 +1,5 @@
 //! LZ4 frames.
-use super::{Body, broken};
+use super::body::{Body, broken};
 use crate::format::malformed::Malformed;
 use lz4_flex::frame::{BlockMode, BlockSize, FrameDecoder, FrameEncoder, FrameInfo};
 use std::io::{Read, Write};

@@ -1,4 +1,5 @@
 //! Bodies of the Java client, round trips, truncation, flips, and bombs.
+use super::body::MIN_STEP;
 use super::*;
 use Compression::{Lz4, Zlib, Zstd};
 use lz4_flex::frame::{BlockMode, FrameEncoder, FrameInfo};

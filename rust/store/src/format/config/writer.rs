@@ -1,7 +1,15 @@
 //! Values as fastjson writes them.
-use super::Dialect;
 use serde_json::{Map, Value};
 use std::fmt::Write;
+
+/// The writer whose bytes are wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dialect {
+    /// RocketMQ 4.9.4, and 5.x up to 5.3.3.
+    Fastjson1,
+    /// RocketMQ 5.4.0.
+    Fastjson2,
+}
 
 /// The text of `value`.
 pub(super) fn written(value: &Value, dialect: Dialect) -> String {

@@ -1,7 +1,7 @@
 //! How many slots and entries a file has, which its header does not tell.
+use super::view::IndexView;
 use super::{
-    DEFAULT_ENTRY_COUNT, DEFAULT_SLOT_COUNT, HEADER_SIZE, IndexHeader, IndexView, SLOT_SIZE, file_size, slot_of,
-    slot_position,
+    DEFAULT_ENTRY_COUNT, DEFAULT_SLOT_COUNT, HEADER_SIZE, IndexHeader, SLOT_SIZE, file_size, slot_of, slot_position,
 };
 
 /// Entries that a guess at the geometry looks at.

@@ -1,4 +1,6 @@
 //! A file as 4.9.4 makes it, chains, cycles, and guesses at the geometry.
+use super::geometry::guess_geometry;
+use super::view::{IndexView, put};
 use super::*;
 use crate::format::malformed::{Expected, Malformed};
 use crate::format::tag::java_hash;

@@ -1,5 +1,7 @@
-//! A whole file, to be asked for the entries of a key.
-use super::{IndexEntry, IndexHeader, entry_position, file_size, slot_of, slot_position};
+//! A whole index file: finds the entries of a key, and puts one in.
+use super::{
+    ENTRY_SIZE, HEADER_SIZE, IndexEntry, IndexHeader, SLOT_SIZE, entry_position, file_size, slot_of, slot_position,
+};
 use crate::format::cursor::i32_at;
 use crate::format::malformed::{Expected, Malformed};
 
@@ -86,4 +88,41 @@ impl<'a> IndexView<'a> {
             got: i64::from(previous),
         })
     }
+}
+
+/// Puts an entry into a whole file: `false` if it is full, or shorter than its geometry.
+pub fn put(
+    bytes: &mut [u8],
+    slot_count: u32,
+    entry_count: u32,
+    hash: i32,
+    physical_offset: i64,
+    store_ms: i64,
+) -> bool {
+    let Ok(view) = IndexView::new(bytes, slot_count, entry_count) else { return false };
+    let (mut header, slot) = (view.header, slot_of(hash, slot_count));
+    let n = header.index_count.cast_unsigned();
+    if n >= entry_count {
+        return false;
+    }
+    let previous = view.newest(slot).unwrap_or(0).cast_signed();
+    // The first entry's time counts from the end of the file before, where the header begins until then.
+    let time_diff_seconds = match header.begin_timestamp {
+        ..=0 => 0,
+        begin => (store_ms.wrapping_sub(begin) / 1000).clamp(0, i64::from(i32::MAX)) as i32,
+    };
+    let entry = IndexEntry { key_hash: hash, physical_offset, time_diff_seconds, previous };
+    if n == 1 {
+        header.begin_phy_offset = physical_offset;
+        header.begin_timestamp = store_ms;
+    }
+    header.hash_slot_count = header.hash_slot_count.wrapping_add(i32::from(previous == 0));
+    header.end_phy_offset = physical_offset;
+    header.end_timestamp = store_ms;
+    header.index_count = header.index_count.wrapping_add(1);
+    let (entry_at, slot_at) = (entry_position(slot_count, n), slot_position(slot));
+    bytes[entry_at..entry_at + ENTRY_SIZE].copy_from_slice(&entry.encode());
+    bytes[slot_at..slot_at + SLOT_SIZE].copy_from_slice(&n.to_be_bytes());
+    bytes[..HEADER_SIZE].copy_from_slice(&header.encode());
+    true
 }

@@ -1,5 +1,5 @@
 //! The lengths of a record, read and checked.
-use super::{
+use super::fields::{
     BLANK_MAGIC, BORN_HOST_AT, BORN_HOST_V6, MAGIC_V1, MAGIC_V2, MIN_BLANK_LEN, MIN_LEN, STORE_HOST_V6, SYS_FLAG_AT,
     TRANSACTION_MASK, TRANSACTION_PREPARED, TRANSACTION_ROLLBACK, host_len,
 };

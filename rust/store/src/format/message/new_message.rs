@@ -1,5 +1,5 @@
 //! A record to be written.
-use super::{BLANK_MAGIC, BORN_HOST_V6, MAGIC_V1, MAGIC_V2, MIN_BLANK_LEN, MIN_LEN, STORE_HOST_V6, body_crc};
+use super::fields::{BLANK_MAGIC, BORN_HOST_V6, MAGIC_V1, MAGIC_V2, MIN_BLANK_LEN, MIN_LEN, STORE_HOST_V6, body_crc};
 use crate::format::host::Host;
 use crate::format::malformed::{Expected, Malformed};
 use crate::format::properties;

@@ -5,15 +5,13 @@
 //!
 //! Source: `DefaultMessageStore.putMessage`, `DefaultMessageStore.shutdown`.
 use super::batch::Batch;
-use super::flusher::Flusher;
-use super::harm::Harm;
-use super::lookout::Lookout;
+use super::file_watch::FileWatch;
 use super::options::{AppendOptions, Flush};
+use super::owned_store::{Open, OwnedStore};
 use super::plan::Plan;
 use super::resume;
 use super::row::Rows;
-use super::threads::{Ahead, Threads};
-use super::unsynced::Unsynced;
+use super::threads::Threads;
 pub use super::writers::Place;
 use super::writers::Writers;
 use crate::file::StoreLock;
@@ -21,14 +19,13 @@ use crate::file::disk::{self, Call, sync_directory};
 use crate::file::permission::{self, Permission};
 use crate::format::host::Host;
 use crate::store::recover::{Extent, Recovered, is_begun, recover};
-use crate::store::retain::retention::Retention;
-use crate::store::serve::Live;
+use crate::store::retain::clock::now_ms;
+use crate::store::retain::{Cleaned, QueueName, Situation, whole_queues};
 use crate::store::verify::Watch;
 use crate::{Error, Result};
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Name of the file that is there while a store is open.
 pub const ABORT: &str = "abort";
@@ -50,33 +47,8 @@ pub struct Appender {
     recovered: Option<Recovered>,
     // before the store, which they work on
     threads: Mutex<Option<Threads>>,
+    file_watch: Arc<Mutex<FileWatch>>,
     pub(super) store: Arc<OwnedStore>,
-}
-
-#[derive(Debug)]
-pub(super) struct OwnedStore {
-    pub(super) root: PathBuf,
-    pub(super) options: AppendOptions,
-    pub(super) flusher: Flusher,
-    pub(super) retention: Retention,
-    pub(super) harm: Harm,
-    lookout: Mutex<Lookout>,
-    pub(super) ahead: Ahead,
-    pub(super) live: Live,
-    opened: Instant,
-    /// When the append that goes on began.
-    held_since: AtomicU64,
-    state: Mutex<Option<Open>>,
-}
-
-#[derive(Debug)]
-pub(super) struct Open {
-    pub(super) writers: Writers,
-    plan: Plan,
-    /// Nothing is appended any more, but what was is still to be flushed.
-    is_closing: bool,
-    _lock: StoreLock,
-    _permission: Permission,
 }
 
 impl Appender {
@@ -105,29 +77,11 @@ impl Appender {
         let abort = root.join(ABORT);
         disk::call(Call::Create, &abort, || permission::create(&abort))?;
         sync_directory(root)?;
-        let live = writers.live(root);
-        let state = Mutex::new(Some(Open {
-            writers,
-            plan: Plan::default(),
-            is_closing: false,
-            _lock: lock,
-            _permission: permission,
-        }));
-        let store = Arc::new(OwnedStore {
-            root: root.to_path_buf(),
-            options,
-            flusher: Flusher::new(root)?,
-            retention: Retention::new(root, options.retain, options.zone_offset_ms),
-            harm: Harm::default(),
-            lookout: Mutex::default(),
-            ahead: Ahead::default(),
-            live,
-            opened: Instant::now(),
-            held_since: AtomicU64::new(0),
-            state,
-        });
-        let threads = Threads::start(&store).map_err(|e| Error::io(root, e))?;
-        Ok(Self { recovered, threads: Mutex::new(Some(threads)), store })
+        let open = Open { writers, plan: Plan::default(), is_closing: false, _lock: lock, _permission: permission };
+        let store = Arc::new(OwnedStore::new(root, options, open)?);
+        let file_watch = Arc::default();
+        let threads = Threads::start(&store, &file_watch).map_err(|e| Error::io(root, e))?;
+        Ok(Self { recovered, threads: Mutex::new(Some(threads)), file_watch, store })
     }
 
     /// What recovery did when the store was opened; `None` where nothing had to be recovered.
@@ -190,10 +144,10 @@ impl Appender {
         let options = &store.options;
         store.retention.check_writable()?;
         let (position, wants_file, arrived) = store.with_log(|open| {
-            let batch = Batch { options, store_ms: store_ms.unwrap_or_else(now), first_row, is_whole };
+            let batch = Batch { options, store_ms: store_ms.unwrap_or_else(now_ms), first_row, is_whole };
             open.writers.prepare(&mut open.plan, rows, &batch)?;
             if let Some((pages, range)) = open.writers.log.to_touch(open.plan.size()) {
-                store.ahead.touch(pages, range);
+                store.work.touch(pages, range);
             }
             open.writers.write(&open.plan, rows, &batch, placed).inspect_err(|e| store.failed(e))?;
             let arrivals = store.live.arrivals().waiting();
@@ -202,7 +156,7 @@ impl Appender {
             Ok((open.writers.log.position(), open.writers.log.wanted().is_some(), arrived))
         })?;
         if wants_file {
-            store.ahead.create();
+            store.work.create();
         }
         if let Some((listener, arrived)) = arrived {
             arrived.tell(&*listener);
@@ -227,15 +181,14 @@ impl Appender {
         drop(self.threads.lock().unwrap_or_else(PoisonError::into_inner).take());
         let store = &self.store;
         // what was taken since the last look goes with the files that are held open
-        store.lookout().look_now(store);
+        self.file_watch.lock().unwrap_or_else(PoisonError::into_inner).look_now(store);
         let _no_run = store.retention.runner();
         let closing = store.with(|open| {
             open.is_closing = true;
             Ok(())
         });
         let flushed = closing.is_ok().then(|| store.flush());
-        let open = store.state.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let (Some(mut open), Some(flushed)) = (open, flushed) else { return Ok(()) };
+        let (Some(mut open), Some(flushed)) = (store.take_open(), flushed) else { return Ok(()) };
         flushed?;
         open.writers.log.release_all();
         if store.harm.first().is_some() {
@@ -244,6 +197,53 @@ impl Appender {
         }
         disk::remove_file(&store.root.join(ABORT))?;
         sync_directory(&store.root)
+    }
+
+    /// Removes what retention lets go, while others append and read: files of the log, at most ten and the oldest first, then
+    /// those of queues and index that list only what is gone. `now_ms` is the time of day, the clock's unless given; with `manual`
+    /// files go by age at any hour, and the time of day is believed.
+    ///
+    /// # Errors
+    /// [`crate::Error::Invalid`] where the store was opened without retention, [`crate::Error::NotWritable`] where it is closed;
+    /// [`crate::Error::Io`], after which another call goes on.
+    pub fn clean(&self, now_ms: Option<i64>, manual: bool) -> Result<Cleaned> {
+        self.clean_in(self.store.retention.situation(now_ms, manual))
+    }
+
+    /// As [`clean`](Self::clean), in a situation that need not be the real one.
+    ///
+    /// # Errors
+    /// As [`clean`](Self::clean).
+    pub fn clean_in(&self, situation: Situation) -> Result<Cleaned> {
+        self.store.retention.run(&*self.store, situation)
+    }
+
+    /// What the last run of retention did.
+    pub fn last_cleaned(&self) -> Option<Cleaned> {
+        self.store.retention.last()
+    }
+
+    /// Grows with each run that removes something: readers from before know files that are gone.
+    pub fn cleaned_runs(&self) -> u64 {
+        self.store.retention.runs()
+    }
+
+    /// Removes the queues of which no message is left (`cleanExpiredConsumerQueue`), but those of delayed messages. Returns them.
+    /// Their next offsets are forgotten.
+    ///
+    /// # Errors
+    /// [`crate::Error::NotWritable`] where the store is closed, [`crate::Error::Io`].
+    pub fn clean_expired_queues(&self) -> Result<Vec<QueueName>> {
+        self.store.remove_expired_queues()
+    }
+
+    /// Removes the queues of topics that are not among those `configured` (`cleanUnusedTopic`), but those of the broker itself.
+    /// Returns them. Their next offsets are forgotten. Their messages stay in the log until they are old, and are not listed again.
+    ///
+    /// # Errors
+    /// As [`clean_expired_queues`](Self::clean_expired_queues).
+    pub fn clean_unused_topics(&self, configured: &BTreeSet<String>) -> Result<Vec<QueueName>> {
+        self.store.remove_topics(&|topic| whole_queues::is_unused(topic, configured))
     }
 
     /// The file that another process has changed, for which nothing is appended any more, and what happened to it.
@@ -260,106 +260,6 @@ impl Appender {
     pub fn store_host(&self) -> Host {
         self.store.options.store_host
     }
-}
-
-impl OwnedStore {
-    pub(super) fn with<T>(&self, action: impl FnOnce(&mut Open) -> Result<T>) -> Result<T> {
-        self.with_any(|open| {
-            self.flusher.check_failure()?;
-            action(open)
-        })
-    }
-
-    /// As [`with`](Self::with), also where nothing can be written any more.
-    pub(super) fn with_any<T>(&self, action: impl FnOnce(&mut Open) -> Result<T>) -> Result<T> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        action(state.as_mut().ok_or_else(|| closed(&self.root))?)
-    }
-
-    /// Who looks after the files.
-    pub(super) fn lookout(&self) -> MutexGuard<'_, Lookout> {
-        self.lookout.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Notes a write that failed. Of what came to harm by another process all that was written before is still flushed.
-    fn failed(&self, error: &Error) {
-        match error {
-            Error::NotWritable { .. } => self.harm.note(error),
-            _ => self.flusher.fail(error),
-        }
-        self.ahead.look();
-    }
-
-    /// Looks whether the log has what was appended to it.
-    ///
-    /// # Errors
-    /// [`Error::NotWritable`] where another process has changed its file.
-    pub(super) fn check_log(&self) -> Result<()> {
-        let checked = self.with(|open| open.writers.log.check());
-        checked.inspect_err(|error| self.failed(error))
-    }
-
-    /// Appends, unless the store is closed.
-    fn with_log<T>(&self, action: impl FnOnce(&mut Open) -> Result<T>) -> Result<T> {
-        self.check_busy()?;
-        self.with(|open| {
-            if open.is_closing {
-                return Err(closed(&self.root));
-            }
-            self.harm.check()?;
-            self.held_since.store(self.now_if_asked(), Ordering::Relaxed);
-            let done = action(open);
-            self.held_since.store(0, Ordering::Relaxed);
-            done
-        })
-    }
-
-    /// Refuses where somebody has held the log for long, as when the disk does not keep up.
-    ///
-    /// Source: `DefaultMessageStore.isOSPageCacheBusy`.
-    fn check_busy(&self) -> Result<()> {
-        let Some(limit) = self.options.busy_after else { return Ok(()) };
-        let since = self.held_since.load(Ordering::Relaxed);
-        let held = self.now_if_asked().saturating_sub(since);
-        if since == 0 || u128::from(held) <= limit.as_millis() {
-            return Ok(());
-        }
-        let reason = format!("another append has held the log for {held} ms, more than {} ms", limit.as_millis());
-        Err(Error::Busy { path: self.root.clone(), reason })
-    }
-
-    /// Milliseconds since the store was opened, from 1; 0 where nobody asks for them.
-    fn now_if_asked(&self) -> u64 {
-        self.options.busy_after.map_or(0, |_| self.opened.elapsed().as_millis() as u64 + 1)
-    }
-
-    pub(super) fn flush(&self) -> Result<()> {
-        self.flusher.flush(&|| self.with(|open| Ok(open.writers.unsynced())))
-    }
-
-    pub(super) fn unsynced_log(&self) -> Result<(Unsynced, u64)> {
-        self.with(|open| {
-            let mut log = Unsynced::default();
-            let position = open.writers.log.unsynced(&mut log);
-            Ok((log, position))
-        })
-    }
-
-    pub(super) fn flush_log(&self) -> Result<()> {
-        let position = self.with(|open| Ok(open.writers.log.position()))?;
-        self.flusher.commit(position, None, &|| self.unsynced_log())
-    }
-
-    /// Creates the log's next file, outside of the lock.
-    pub(super) fn create_ahead(&self) -> Result<()> {
-        let Some(wanted) = self.with(|open| Ok(open.writers.log.wanted()))? else { return Ok(()) };
-        let file = wanted.create(&self.root)?;
-        self.with(|open| open.writers.log.take_ahead(wanted, file))
-    }
-}
-
-fn closed(root: &Path) -> Error {
-    Error::NotWritable { path: root.to_path_buf(), reason: "the store is closed".into() }
 }
 
 /// Makes the store below `root` whole: all queues and the index are compared with the log or built from it, and what stands
@@ -399,9 +299,4 @@ fn resume_or_recover(root: &Path, options: &AppendOptions, watch: Watch<'_>) -> 
     };
     let recovered = recovered(root, options, extent, watch)?;
     Ok((resume::resume(root, options)?, Some(recovered)))
-}
-
-/// Milliseconds since 1970.
-pub(crate) fn now() -> i64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as i64)
 }

@@ -1,68 +1,20 @@
 //! Retention of an open store: runs while others append, and queues that go as a whole.
 //!
 //! Source: `DefaultMessageStore.cleanFilesPeriodically`, `cleanExpiredConsumerQueue`, `cleanUnusedTopic`.
-use super::appender::{Appender, Open, OwnedStore, now};
+use super::owned_store::{Open, OwnedStore};
 use crate::Result;
+use crate::store::consume_queue::ConsumeQueue;
+use crate::store::message_store::{MessageStore, OpenOptions};
 use crate::store::removed_topics::{Removal, RemovedTopics};
 use crate::store::retain::clean_plan::InUse;
+use crate::store::retain::clock::now_ms;
 use crate::store::retain::retention::Owner;
-use crate::store::retain::{Cleaned, QueueName, Situation, whole_queues};
-use crate::store::{ConsumeQueue, MessageStore, OpenOptions};
-use std::collections::BTreeSet;
+use crate::store::retain::{QueueName, whole_queues};
 use std::path::Path;
-
-impl Appender {
-    /// Removes what retention lets go, while others append and read: files of the log, at most ten and the oldest first, then
-    /// those of queues and index that list only what is gone. `now_ms` is the time of day, the clock's unless given; with `manual`
-    /// files go by age at any hour, and the time of day is believed.
-    ///
-    /// # Errors
-    /// [`crate::Error::Invalid`] where the store was opened without retention, [`crate::Error::NotWritable`] where it is closed;
-    /// [`crate::Error::Io`], after which another call goes on.
-    pub fn clean(&self, now_ms: Option<i64>, manual: bool) -> Result<Cleaned> {
-        self.clean_in(self.store.retention.situation(now_ms, manual))
-    }
-
-    /// As [`clean`](Self::clean), in a situation that need not be the real one.
-    ///
-    /// # Errors
-    /// As [`clean`](Self::clean).
-    pub fn clean_in(&self, situation: Situation) -> Result<Cleaned> {
-        self.store.retention.run(&*self.store, situation)
-    }
-
-    /// What the last run of retention did.
-    pub fn last_cleaned(&self) -> Option<Cleaned> {
-        self.store.retention.last()
-    }
-
-    /// Grows with each run that removes something: readers from before know files that are gone.
-    pub fn cleaned_runs(&self) -> u64 {
-        self.store.retention.runs()
-    }
-
-    /// Removes the queues of which no message is left (`cleanExpiredConsumerQueue`), but those of delayed messages. Returns them.
-    /// Their next offsets are forgotten.
-    ///
-    /// # Errors
-    /// [`crate::Error::NotWritable`] where the store is closed, [`crate::Error::Io`].
-    pub fn clean_expired_queues(&self) -> Result<Vec<QueueName>> {
-        self.store.remove_expired_queues()
-    }
-
-    /// Removes the queues of topics that are not among those `configured` (`cleanUnusedTopic`), but those of the broker itself.
-    /// Returns them. Their next offsets are forgotten. Their messages stay in the log until they are old, and are not listed again.
-    ///
-    /// # Errors
-    /// As [`clean_expired_queues`](Self::clean_expired_queues).
-    pub fn clean_unused_topics(&self, configured: &BTreeSet<String>) -> Result<Vec<QueueName>> {
-        self.store.remove_topics(&|topic| whole_queues::is_unused(topic, configured))
-    }
-}
 
 impl OwnedStore {
     /// Removes the queues of which no message is left, each while nobody appends.
-    fn remove_expired_queues(&self) -> Result<Vec<QueueName>> {
+    pub(super) fn remove_expired_queues(&self) -> Result<Vec<QueueName>> {
         let _no_run = self.retention.runner();
         self.flush()?;
         let mut removed = Vec::new();
@@ -85,7 +37,7 @@ impl OwnedStore {
 
     /// Removes the queues of all topics that are asked for at one moment, while nobody appends: messages before it are removed, later
     /// ones are not. The moment is on the disk before the first queue goes, or a start after a crash would list its messages again.
-    fn remove_topics(&self, is_asked: &dyn Fn(&str) -> bool) -> Result<Vec<QueueName>> {
+    pub(super) fn remove_topics(&self, is_asked: &dyn Fn(&str) -> bool) -> Result<Vec<QueueName>> {
         let _no_run = self.retention.runner();
         self.flush()?;
         self.flusher.alone(|| {
@@ -98,8 +50,10 @@ impl OwnedStore {
                 let mut queues = listed.collect::<Result<Vec<_>>>()?;
                 queues.retain(|queue| !queue.segments().files().is_empty());
                 if !queues.is_empty() {
-                    let removal =
-                        Removal { before: open.writers.log.position(), at_ms: now().max(open.writers.last_store_ms) };
+                    let removal = Removal {
+                        before: open.writers.log.position(),
+                        at_ms: now_ms().max(open.writers.last_store_ms),
+                    };
                     let topics = queues.iter().map(ConsumeQueue::topic);
                     RemovedTopics::add(&self.root, topics, removal, open.writers.log.live().min_offset())?;
                 }

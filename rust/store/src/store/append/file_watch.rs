@@ -1,11 +1,11 @@
-//! Looks again and again whether the files of an open store are still what they were: whether another process has removed one,
-//! put another in its place, or cut it off.
+//! Watches the files of an open store for an appender: whether another process has removed one, put another in its place, or cut
+//! it off.
 //!
 //! What is found is [`Harm`](super::harm::Harm). Until then messages may have been taken for a file that has no name any more, so it
 //! is written back from what is held open.
-use super::appender::OwnedStore;
+use super::owned_store::OwnedStore;
 use super::unsynced::HeldFile;
-use crate::file::{guard, rescue};
+use crate::file::{guard, write_back};
 use crate::store::recover;
 use crate::{Error, Result};
 use std::collections::BTreeSet;
@@ -24,17 +24,17 @@ const TEMPORARY: &str = "rescue.tmp";
 
 /// What was seen so far.
 #[derive(Debug, Default)]
-pub struct Lookout {
+pub struct FileWatch {
     next: Option<Instant>,
-    /// Files that came to harm, and were told.
-    told: BTreeSet<PathBuf>,
+    /// Files that came to harm, and were reported.
+    reported: BTreeSet<PathBuf>,
     /// Those that are to be written back.
     lost: Vec<HeldFile>,
     next_try: Option<Instant>,
     is_secured: bool,
 }
 
-impl Lookout {
+impl FileWatch {
     /// Looks, if it is time to.
     pub(super) fn look(&mut self, store: &OwnedStore) {
         let is_early = self.next.is_some_and(|next| Instant::now() < next);
@@ -64,7 +64,8 @@ impl Lookout {
             }
             Ok(open.writers.held())
         })?;
-        let harmed = files.into_iter().filter(|held| !self.told.contains(held.file.path()) && change(held).is_some());
+        let harmed =
+            files.into_iter().filter(|held| !self.reported.contains(held.file.path()) && change(held).is_some());
         let harmed: Vec<HeldFile> = harmed.collect();
         if harmed.is_empty() {
             return Ok(());
@@ -75,7 +76,7 @@ impl Lookout {
             let Some(change) = change(&held) else { continue };
             let path = held.file.path().to_path_buf();
             store.harm.note(&Error::harmed(&path, change));
-            self.told.insert(path);
+            self.reported.insert(path);
             self.is_secured = false;
             if change == Change::NameGone {
                 self.lost.push(held);
@@ -92,7 +93,7 @@ impl Lookout {
         }
         if !std::mem::replace(&mut self.is_secured, true) {
             store.flush()?;
-            if self.told.iter().any(|path| !path.starts_with(store.root.join("commitlog"))) {
+            if self.reported.iter().any(|path| !path.starts_with(store.root.join("commitlog"))) {
                 // a checkpoint vouches for queues, too, and these may miss units
                 recover::begin(&store.root)?;
             }
@@ -105,7 +106,7 @@ impl Lookout {
 fn write_back(store: &OwnedStore, held: &HeldFile) -> bool {
     let path = held.file.path();
     let is_log = path.starts_with(store.root.join("commitlog"));
-    match rescue::write_back(&held.file, held.len, is_log, &store.root.join(TEMPORARY)) {
+    match write_back::write_back(&held.file, held.len, is_log, &store.root.join(TEMPORARY)) {
         Ok(()) => {
             store.harm.tell(format!("{}: written back, with all that was appended to it", path.display()));
             true

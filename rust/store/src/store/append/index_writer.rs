@@ -218,7 +218,7 @@ impl IndexFile {
     /// Puts an entry, for which there is room.
     #[inline]
     fn put(&mut self, geometry: Geometry, (hash, physical_offset): (i32, i64), store_ms: i64) {
-        let is_put = index::put(&mut self.map, geometry.slots, geometry.entries, hash, physical_offset, store_ms);
+        let is_put = index::view::put(&mut self.map, geometry.slots, geometry.entries, hash, physical_offset, store_ms);
         self.next_entry += u32::from(is_put);
     }
 
@@ -258,7 +258,8 @@ pub fn key_hash(topic_hash: i32, key: &[u8]) -> i32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::index::{IndexView, index_hash};
+    use crate::format::index::index_hash;
+    use crate::format::index::view::IndexView;
     use crate::format::tag::java_hash;
 
     const GEOMETRY: Geometry = Geometry { slots: 10, entries: 4 };

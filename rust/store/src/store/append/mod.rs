@@ -9,27 +9,31 @@
 //! queue_writer         units of one queue; queue_table holds them all
 //! index_writer         hash entries of keys
 //! unsynced, flusher    what is not on the disk yet; one wait for all who wait for it
+//! background_work      what an append leaves to a thread
 //! threads, timer       what flushes, creates the next file and touches the next pages
-//! lookout, harm        whether other processes change files meanwhile, and what follows
+//! file_watch, harm     whether other processes change files meanwhile, and what follows
+//! owned_store          all of it behind one lock
 //! appender             the façade: one batch of rows after the other, flush, close
 //! cleaning             what retention removes meanwhile
 //! serving              what others read meanwhile, and how a server waits for the disk
 //! resume               where an existing store goes on, or why it does not
 //! ```
 pub mod appender;
+pub mod background_work;
 pub mod batch;
 pub mod checkpoint;
 pub mod cleaning;
 pub mod columns;
 pub mod delay;
+pub mod file_watch;
 pub mod flusher;
 pub mod harm;
 pub mod index_name;
 pub mod index_writer;
 pub mod log_writer;
-pub mod lookout;
 pub mod messages;
 pub mod options;
+pub mod owned_store;
 pub mod plan;
 pub mod properties;
 pub mod queue_table;

@@ -5,7 +5,7 @@ use crate::format::host::Host;
 use crate::format::index::{self, DEFAULT_ENTRY_COUNT, DEFAULT_SLOT_COUNT};
 use crate::format::message::{MIN_BLANK_LEN, MIN_LEN};
 use crate::store::delay_levels::DelayLevels;
-use crate::store::retain::RetainOptions;
+use crate::store::retain::options::RetainOptions;
 use crate::{Error, Result};
 use std::net::Ipv4Addr;
 use std::time::Duration;

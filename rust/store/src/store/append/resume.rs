@@ -12,12 +12,15 @@ use crate::file::disk::sync_directory;
 use crate::file::permission::create_directories;
 use crate::file::{Allocated, Io, Segment, Segments, lock};
 use crate::format::consume_queue::{UNIT_SIZE, Unit};
+use crate::format::index::geometry::guess_geometry;
 use crate::format::index::{self, IndexHeader};
 use crate::format::message::Message;
+use crate::store::consume_queue::ConsumeQueue;
 use crate::store::consume_queue::UnitReader;
 use crate::store::damage::DamageLog;
+use crate::store::log_walk::LogWalk;
+use crate::store::message_store::{MessageStore, OpenOptions};
 use crate::store::removed_topics::RemovedTopics;
-use crate::store::{ConsumeQueue, LogWalk, MessageStore, OpenOptions};
 use crate::{Error, Result};
 use std::collections::HashMap;
 use std::fs;
@@ -267,8 +270,8 @@ fn index_writer(root: &Path, options: &AppendOptions, end: u64) -> Result<IndexW
 /// room when they are read through a map.
 fn geometry_of(path: &Path, given: Geometry) -> Result<Option<Geometry>> {
     let len = path.metadata().map_err(|e| Error::io(path, e))?.len();
-    let guessed = match index::guess_geometry(len, &[]) {
-        None => index::guess_geometry(len, &fs::read(path).map_err(|e| Error::io(path, e))?),
+    let guessed = match guess_geometry(len, &[]) {
+        None => guess_geometry(len, &fs::read(path).map_err(|e| Error::io(path, e))?),
         usual => usual,
     };
     let guessed = guessed.map(|(slots, entries)| Geometry { slots, entries });

@@ -2,14 +2,12 @@
 //! and looks whether other processes leave the files alone.
 //!
 //! Source: `CommitLog.FlushRealTimeService`, `DefaultMessageStore.FlushConsumeQueueService`, `AllocateMappedFileService`.
-use super::appender::OwnedStore;
 use super::cleaning::InThread;
-use super::lookout;
-use super::timer::{INTERVAL, Signal, Timer};
-use crate::file::mmap::Pages;
+use super::file_watch::{self, FileWatch};
+use super::owned_store::OwnedStore;
+use super::timer::{INTERVAL, Timer};
 use crate::store::retain::Clock;
 use std::io;
-use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -23,58 +21,28 @@ pub struct Threads {
     _flush: Timer,
 }
 
-/// What is to be prepared.
-#[derive(Debug, Default)]
-pub struct Ahead {
-    signal: Arc<Signal>,
-    pages: Mutex<Vec<(Pages, Range<u64>)>>,
-}
-
-impl Ahead {
-    /// Has pages made ready.
-    pub fn touch(&self, pages: Pages, range: Range<u64>) {
-        self.pages.lock().unwrap_or_else(PoisonError::into_inner).push((pages, range));
-        self.signal.call();
-    }
-
-    /// Has the log's next file created.
-    pub fn create(&self) {
-        self.signal.call();
-    }
-
-    /// Has somebody look at the files now.
-    pub fn look(&self) {
-        self.signal.call();
-    }
-
-    fn next_pages(&self) -> Option<(Pages, Range<u64>)> {
-        let mut pages = self.pages.lock().unwrap_or_else(PoisonError::into_inner);
-        (!pages.is_empty()).then(|| pages.remove(0))
-    }
-}
-
 impl Threads {
     /// Starts them for `store`.
     ///
     /// # Errors
     /// What the operating system says where it has no thread left.
-    pub(super) fn start(store: &Arc<OwnedStore>) -> io::Result<Self> {
-        let _ahead =
-            Timer::start("rmqfast-ahead", lookout::INTERVAL, store.ahead.signal.clone(), preparing(store.clone()))?;
+    pub(super) fn start(store: &Arc<OwnedStore>, watch: &Arc<Mutex<FileWatch>>) -> io::Result<Self> {
+        let prepare = preparing(store.clone(), watch.clone());
+        let _ahead = Timer::start("rmqfast-ahead", file_watch::INTERVAL, store.work.signal.clone(), prepare)?;
         let _flush = Timer::start("rmqfast-flush", INTERVAL, Arc::default(), flushing(store.clone()))?;
         Ok(Self { _ahead, _flush })
     }
 }
 
 /// Without the append lock: a page fault may wait for the disk, and whoever appends goes on meanwhile.
-fn preparing(store: Arc<OwnedStore>) -> impl FnMut(bool) + Send {
+fn preparing(store: Arc<OwnedStore>, watch: Arc<Mutex<FileWatch>>) -> impl FnMut(bool) + Send {
     move |_| {
-        while let Some((pages, range)) = store.ahead.next_pages() {
+        while let Some((pages, range)) = store.work.next_pages() {
             pages.touch(range);
         }
-        // a full disk is told to the append that needs the file
+        // a full disk is the error of the append that needs the file
         let _ = store.create_ahead();
-        store.lookout().look(&store);
+        watch.lock().unwrap_or_else(PoisonError::into_inner).look(&store);
     }
 }
 

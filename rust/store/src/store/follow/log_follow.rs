@@ -1,56 +1,19 @@
 //! The walk that follows a log: block by block as far as it is written, from then on what was added since.
-use super::bound::Bound;
+use super::log_place::{LogPlace, Retained, Waits};
 use super::settled::{Settled, may_be_unwritten};
-use super::standstill::Standstill;
-use crate::file::{Io, Segment};
+
+use crate::Result;
 use crate::format::message::Message;
+use crate::store::commit_log::CommitLog;
 use crate::store::damage::DamageLog;
 use crate::store::log_walk::{BLOCK_LEN, Block, RecordAt, Stop, parse};
-use crate::store::{CommitLog, MessageStore};
-use crate::{Error, Result};
-use std::io::ErrorKind;
-use std::sync::Arc;
-use std::time::Duration;
-
-/// Bytes of the log that retention removed before they were read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Retained {
-    /// Where they began.
-    pub offset: u64,
-    /// How many.
-    pub length: u64,
-}
-
-/// How long is waited for what may still come.
-#[derive(Clone, Copy, Debug)]
-pub struct Waits {
-    /// Between the two reads of the last record of the log, where no queue lists it.
-    pub settle: Duration,
-    /// Until bytes that are no record are asked whether they are damage, and a record that may lack a part is taken.
-    pub patience: Duration,
-}
-
-impl Default for Waits {
-    fn default() -> Self {
-        Self { settle: Duration::from_millis(20), patience: Duration::from_secs(1) }
-    }
-}
+use crate::store::message_store::MessageStore;
 
 /// The walk; [`advance`](Self::advance) then [`block`](Self::block).
 #[derive(Debug)]
 pub struct LogFollow {
-    pub(super) store: MessageStore,
-    pub(super) log: Arc<CommitLog>,
-    pub(super) position: u64,
-    pub(super) end: u64,
-    /// The file that holds the position, and where it starts.
-    pub(super) open: Option<(u64, Segment)>,
-    /// Whether a file was read: before, one that is gone was never to be read.
-    pub(super) begun: bool,
-    pub(super) bound: Bound,
-    pub(super) standstill: Option<Standstill>,
-    pub(super) retained: Vec<Retained>,
-    pub(super) waits: Waits,
+    place: LogPlace,
+    end: u64,
     block_start: u64,
     window: (u64, usize),
     records: Vec<RecordAt>,
@@ -74,21 +37,11 @@ impl LogFollow {
     /// Follows the log of `store` from its first record.
     ///
     /// # Errors
-    /// [`Error::Io`].
+    /// [`crate::Error::Io`].
     pub fn new(store: &MessageStore) -> Result<Self> {
-        let store = store.reopened(Io::Pread)?;
-        let mut bound = Bound::new(&store);
-        bound.refresh(&store)?;
         Ok(Self {
-            log: store.log().clone(),
-            position: store.log().min_offset(),
+            place: LogPlace::at_start_of(store)?,
             end: u64::MAX,
-            open: None,
-            begun: false,
-            bound,
-            standstill: None,
-            retained: Vec::new(),
-            waits: Waits::default(),
             block_start: 0,
             window: (0, 0),
             records: Vec::new(),
@@ -96,34 +49,33 @@ impl LogFollow {
             settled: Settled::default(),
             is_settling: false,
             last_timestamp: i64::MIN,
-            store,
         })
     }
 
     /// Starts at `position`, where a record begins, or will.
     #[must_use]
     pub fn from(mut self, position: u64) -> Self {
-        self.position = position;
-        self.begun = true;
+        self.place.position = position;
+        self.place.begun = true;
         self
     }
 
     /// Starts behind the last whole record.
     ///
     /// # Errors
-    /// [`Error::Io`].
+    /// [`crate::Error::Io`].
     pub fn from_end(mut self) -> Result<Self> {
         const LOOKS: usize = 3;
-        self.position = self.position.max(self.bound.to());
+        self.place.position = self.place.position.max(self.place.bound.to());
         let mut before = DamageLog::default();
         for _ in 0..LOOKS {
             while self.advance(&mut before)? {}
             if !self.is_settling {
                 break;
             }
-            std::thread::sleep(self.waits.settle);
+            std::thread::sleep(self.place.waits.settle);
         }
-        self.retained.clear();
+        self.place.retained.clear();
         Ok(self)
     }
 
@@ -137,18 +89,18 @@ impl LogFollow {
     /// Waits as long.
     #[must_use]
     pub fn with_waits(mut self, waits: Waits) -> Self {
-        self.waits = waits;
+        self.place.waits = waits;
         self
     }
 
     /// Where the next record is expected.
     pub fn position(&self) -> u64 {
-        self.position
+        self.place.position
     }
 
     /// Whether all records before the end were given.
     pub fn is_over(&self) -> bool {
-        self.position >= self.end
+        self.place.position >= self.end
     }
 
     /// Where it ends.
@@ -158,18 +110,18 @@ impl LogFollow {
 
     /// The log, as it was last listed.
     pub fn log(&self) -> &CommitLog {
-        &self.log
+        &self.place.log
     }
 
     /// What retention removed before it was read.
     pub fn retained(&self) -> &[Retained] {
-        &self.retained
+        &self.place.retained
     }
 
     /// Reads the next block; `false` where there is nothing new by now.
     ///
     /// # Errors
-    /// [`Error::Io`].
+    /// [`crate::Error::Io`].
     pub fn advance(&mut self, damage: &mut DamageLog) -> Result<bool> {
         self.records.clear();
         self.is_settling = false;
@@ -183,7 +135,7 @@ impl LogFollow {
 
     /// What [`advance`](Self::advance) read.
     pub fn block(&self) -> Block<'_> {
-        let bytes = self.open.as_ref().map_or(&[][..], |(_, s)| s.last_window(self.window.0, self.window.1));
+        let bytes = self.place.open.as_ref().map_or(&[][..], |(_, s)| s.last_window(self.window.0, self.window.1));
         Block { bytes, records: &self.records }
     }
 
@@ -194,37 +146,17 @@ impl LogFollow {
 
     /// One look; whether another one may bring something at once.
     fn step(&mut self, damage: &mut DamageLog) -> Result<bool> {
-        let Some(at) = self.open_file()? else { return self.pass_retained() };
+        let Some(at) = self.place.open_file()? else { return self.place.pass_retained() };
         match self.read(at)? {
-            Found::Records => {
-                self.standstill = None;
-                Ok(true)
-            }
-            Found::Settling => self.ask_queues(),
-            Found::Blank(size) => self.roll(at, size, damage),
-            Found::Nothing(why) => self.stand(why, damage),
+            Found::Records => Ok(true),
+            Found::Settling => self.place.ask_queues(),
+            Found::Blank(size) => self.place.roll(at, size, damage),
+            Found::Nothing(why) => self.place.stand(why, damage),
         }
-    }
-
-    /// The position within its file, which is opened; `None` where no file starts before it.
-    pub(super) fn open_file(&mut self) -> Result<Option<u64>> {
-        if self.open.is_none() {
-            let files = self.log.segments().files();
-            let Some(index) = files.partition_point(|f| f.base <= self.position).checked_sub(1) else {
-                return Ok(None);
-            };
-            match self.log.open(index) {
-                Ok(segment) => self.open = Some((files[index].base, segment)),
-                Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => return Ok(None),
-                Err(error) => return Err(error),
-            }
-            self.begun = true;
-        }
-        Ok(self.open.as_ref().map(|(base, _)| self.position - base))
     }
 
     fn read(&mut self, at: u64) -> Result<Found> {
-        let Some((_, segment)) = &mut self.open else { return Ok(Found::Settling) };
+        let Some((_, segment)) = &mut self.place.open else { return Ok(Found::Settling) };
         let word = segment.window(at, 8)?;
         if word.len() < 8 || word == [0; 8] {
             let what = if word.len() < 8 { "the end of the file" } else { "bytes that were never written" };
@@ -233,9 +165,9 @@ impl LogFollow {
         let mut want = BLOCK_LEN;
         loop {
             let bytes = segment.window(at, want)?;
-            let is_own = bytes.get(28..36) == Some(&self.position.to_be_bytes()[..]);
+            let is_own = bytes.get(28..36) == Some(&self.place.position.to_be_bytes()[..]);
             let got = bytes.len();
-            let (len, stop) = parse(bytes, (self.position, self.end), 0, false, &mut self.records);
+            let (len, stop) = parse(bytes, (self.place.position, self.end), 0, false, &mut self.records);
             if len > 0 {
                 self.window = (at, got);
                 return self.settle(len);
@@ -256,7 +188,7 @@ impl LogFollow {
 
     /// Leaves of the records, `len` bytes of them, those that are surely whole.
     fn settle(&mut self, mut len: usize) -> Result<Found> {
-        if self.position + len as u64 > self.bound.to() {
+        if self.place.position + len as u64 > self.place.bound.to() {
             self.read_again(len)?;
             let ripe = self.count_ripe();
             let last = ripe.checked_sub(1).map(|last| self.records[last]);
@@ -271,23 +203,23 @@ impl LogFollow {
         let block = self.block();
         let last = block.records.last().and_then(|r| Message::new(block.bytes.get(r.at as usize..)?, r.layout));
         self.last_timestamp = last.map_or(self.last_timestamp, |m| m.store_timestamp());
-        self.block_start = self.position;
-        self.position += len as u64;
+        self.block_start = self.place.position;
+        self.place.pass(len);
         Ok(Found::Records)
     }
 
     /// The second read comes after the queues were asked: what they list is whole in it.
     fn read_again(&mut self, len: usize) -> Result<()> {
-        let Some((_, segment)) = &mut self.open else { return Ok(()) };
+        let Some((_, segment)) = &mut self.place.open else { return Ok(()) };
         let bytes = segment.last_window(self.window.0, self.window.1);
-        self.bound.raise(bytes, &self.records, self.position);
+        self.place.bound.raise(bytes, &self.records, self.place.position);
         self.first_read.clear();
         // With the word behind them: it tells whether somebody wrote on.
         self.first_read.extend_from_slice(&bytes[..bytes.len().min(len + 8)]);
         self.records.clear();
         let bytes = segment.window(self.window.0, self.window.1)?;
         self.window.1 = bytes.len();
-        parse(bytes, (self.position, self.end), 0, false, &mut self.records);
+        parse(bytes, (self.place.position, self.end), 0, false, &mut self.records);
         Ok(())
     }
 
@@ -300,8 +232,9 @@ impl LogFollow {
             let Some(message) = Message::new(bytes, record.layout) else { return false };
             let is_late = message.store_timestamp() < timestamp;
             timestamp = message.store_timestamp();
-            let offset = self.position + u64::from(record.at);
-            offset + u64::from(record.layout.total) <= self.bound.to() || self.is_settled(&message, **record, is_late)
+            let offset = self.place.position + u64::from(record.at);
+            offset + u64::from(record.layout.total) <= self.place.bound.to()
+                || self.is_settled(&message, **record, is_late)
         };
         block.records.iter().take_while(is_ripe).count()
     }
@@ -311,26 +244,26 @@ impl LogFollow {
     /// before the log was cut.
     fn is_settled(&self, message: &Message<'_>, record: RecordAt, is_late: bool) -> bool {
         let (at, bytes) = (record.at as usize, message.record());
-        if self.first_read.get(at..at + bytes.len()) != Some(bytes) || (is_late && self.bound.by_queues()) {
+        if self.first_read.get(at..at + bytes.len()) != Some(bytes) || (is_late && self.place.bound.by_queues()) {
             return false;
         }
         let behind = &self.first_read[at + bytes.len()..];
-        let is_followed = !self.bound.by_queues() && behind.iter().any(|byte| *byte != 0);
+        let is_followed = !self.place.bound.by_queues() && behind.iter().any(|byte| *byte != 0);
         let needed = match is_followed {
-            _ if is_late || may_be_unwritten(message) => self.waits.patience,
+            _ if is_late || may_be_unwritten(message) => self.place.waits.patience,
             true => return true,
-            false => self.waits.settle,
+            false => self.place.waits.settle,
         };
-        self.settled.age(self.position + record.at as u64, bytes).is_some_and(|age| age >= needed)
+        self.settled.age(self.place.position + record.at as u64, bytes).is_some_and(|age| age >= needed)
     }
 
     /// Remembers what was not taken, unless it is remembered.
     fn keep_settling(&mut self, ripe: usize) {
-        let Some((_, segment)) = &self.open else { return };
+        let Some((_, segment)) = &self.place.open else { return };
         let bytes = segment.last_window(self.window.0, self.window.1);
         let Some(next) = self.records.get(ripe) else { return };
         let (at, len) = (next.at as usize, next.layout.total as usize);
-        let offset = self.position + at as u64;
+        let offset = self.place.position + at as u64;
         if self.settled.age(offset, &bytes[at..at + len]).is_none() {
             self.settled.note(offset, &bytes[at..]);
         }

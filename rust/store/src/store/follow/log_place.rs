@@ -1,9 +1,14 @@
-//! What to do where no record stands: wait, go to the next file, or pass what is damaged or gone.
-use super::log_follow::{LogFollow, Retained};
+//! Where a follower of a log stands, and what it does where no record stands: wait, go to the next file, or pass what is damaged or
+//! gone.
+use super::bound::Bound;
+use crate::file::{Io, Segment};
+use crate::store::commit_log::CommitLog;
 use crate::store::damage::DamageLog;
+use crate::store::message_store::MessageStore;
 use crate::store::resync::{Resync, is_start, resync};
 use crate::{Error, Result};
 use std::io::ErrorKind;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// The longest time between two questions to all queues.
@@ -11,13 +16,97 @@ const MAX_WAIT: Duration = Duration::from_secs(60);
 
 /// Since when nothing came, and when to ask why.
 #[derive(Debug)]
-pub struct Standstill {
+struct Standstill {
     position: u64,
     ask_at: Instant,
     wait: Duration,
 }
 
-impl LogFollow {
+/// Bytes of the log that retention removed before they were read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Retained {
+    /// Where they began.
+    pub offset: u64,
+    /// How many.
+    pub length: u64,
+}
+
+/// How long is waited for what may still come.
+#[derive(Clone, Copy, Debug)]
+pub struct Waits {
+    /// Between the two reads of the last record of the log, where no queue lists it.
+    pub settle: Duration,
+    /// Until bytes that are no record are asked whether they are damage, and a record that may lack a part is taken.
+    pub patience: Duration,
+}
+
+impl Default for Waits {
+    fn default() -> Self {
+        Self { settle: Duration::from_millis(20), patience: Duration::from_secs(1) }
+    }
+}
+
+/// A place in a log that grows, and what is known of the log there.
+#[derive(Debug)]
+pub struct LogPlace {
+    store: MessageStore,
+    pub(super) log: Arc<CommitLog>,
+    pub(super) position: u64,
+    /// The file that holds the position, and where it starts.
+    pub(super) open: Option<(u64, Segment)>,
+    /// Whether a file was read: before, one that is gone was never to be read.
+    pub(super) begun: bool,
+    pub(super) bound: Bound,
+    standstill: Option<Standstill>,
+    pub(super) retained: Vec<Retained>,
+    pub(super) waits: Waits,
+}
+
+impl LogPlace {
+    /// Before the first record of the log of `store`.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub(super) fn at_start_of(store: &MessageStore) -> Result<Self> {
+        let store = store.reopened(Io::Pread)?;
+        let mut bound = Bound::new(&store);
+        bound.refresh(&store)?;
+        Ok(Self {
+            log: store.log().clone(),
+            position: store.log().min_offset(),
+            open: None,
+            begun: false,
+            bound,
+            standstill: None,
+            retained: Vec::new(),
+            waits: Waits::default(),
+            store,
+        })
+    }
+
+    /// Goes on behind `len` bytes of records.
+    pub(super) fn pass(&mut self, len: usize) {
+        self.position += len as u64;
+        self.standstill = None;
+    }
+
+    /// The position within its file, which is opened; `None` where no file starts before it.
+    pub(super) fn open_file(&mut self) -> Result<Option<u64>> {
+        if self.open.is_none() {
+            let files = self.log.segments().files();
+            let Some(index) = files.partition_point(|f| f.base <= self.position).checked_sub(1) else {
+                return Ok(None);
+            };
+            match self.log.open(index) {
+                Ok(segment) => self.open = Some((files[index].base, segment)),
+                Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => return Ok(None),
+                Err(error) => return Err(error),
+            }
+            self.begun = true;
+        }
+        Ok(self.open.as_ref().map(|(base, _)| self.position - base))
+    }
+
     /// Goes to the next file, once there is one. Until then a broker that starts anew may write over the blank.
     pub(super) fn roll(&mut self, at: u64, size: usize, damage: &mut DamageLog) -> Result<bool> {
         let Some((base, segment)) = &self.open else { return Ok(false) };

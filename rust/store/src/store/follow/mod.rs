@@ -7,7 +7,7 @@
 //!   So what a queue lists vouches for all that stands before it.
 //! - `settled.rs`: what no queue vouches for must be the same in two reads.
 //! - `log_follow.rs`: the walk. It stays where it is at zeroes, at half a record, at a file that is not there yet.
-//! - `standstill.rs`: a broken record is damage once the bound has passed it; files that retention removed are no damage.
+//! - `log_place.rs`: where it stands. A broken record is damage once the bound has passed it; files that retention removed are no damage.
 //!
 //! With `transientStorePoolEnable` a broker keeps messages in memory of its own for up to 200 ms, or until 16 KiB have come
 //! together: the files, and so who follows them, lag as much.
@@ -16,7 +16,8 @@
 //! `MappedFileQueue.deleteExpiredFileByTime`.
 mod bound;
 mod log_follow;
+mod log_place;
 mod settled;
-mod standstill;
 
-pub use log_follow::{LogFollow, Retained, Waits};
+pub use log_follow::LogFollow;
+pub use log_place::{Retained, Waits};

@@ -1,7 +1,7 @@
 //! The index in recovery: full files that the checkpoint says were flushed stay, the others are built again from the log.
 //!
 //! Source: `IndexService.load`, which deletes the others and indexes only what recovery dispatches; `IndexService.buildIndex`.
-use super::recovery::Extent;
+use super::extent::Extent;
 use crate::file::Allocated;
 use crate::file::disk::{self, sync_directory};
 use crate::file::permission::create_directories;
@@ -9,12 +9,12 @@ use crate::format::index::IndexEntry;
 use crate::format::message::{Message, TRANSACTION_MASK, TRANSACTION_ROLLBACK};
 use crate::format::properties::{KEYS, UNIQ_KEY};
 use crate::format::tag::java_hash;
-use crate::store::MessageStore;
 use crate::store::append::index_writer::{Geometry, IndexWriter, key_hash};
 use crate::store::append::options::AppendOptions;
 use crate::store::append::plan::tokens;
 use crate::store::append::unsynced::Unsynced;
 use crate::store::index_files::IndexFile;
+use crate::store::message_store::MessageStore;
 use crate::{Error, Result};
 use std::collections::BTreeMap;
 use std::fs;

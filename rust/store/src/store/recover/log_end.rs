@@ -4,8 +4,9 @@
 use crate::file::Allocated;
 use crate::file::disk::{self, sync_directory};
 use crate::format::message::Message;
+use crate::store::commit_log::CommitLog;
 use crate::store::damage::Damage;
-use crate::store::{CommitLog, LogWalk};
+use crate::store::log_walk::LogWalk;
 use crate::{Error, Result};
 
 /// A record that stands behind a damaged place, or `None` where the log ends in damage.

@@ -11,9 +11,11 @@
 //!
 //! Source: `DefaultMessageStore.load`, `CommitLog.recoverNormally`, `CommitLog.recoverAbnormally`; without what they lose: bytes
 //! behind the new end are made zero, a queue that lags is listed again, and so is the index.
+pub mod extent;
 pub mod index;
 pub mod log_end;
 pub mod queues;
 pub mod recovery;
 
-pub use recovery::{Extent, Recovered, begin, is_begun, recover};
+pub use extent::Extent;
+pub use recovery::{Recovered, begin, is_begun, recover};

@@ -1,4 +1,5 @@
 //! One walk over the log, from where the checkpoint says that everything before is on the disk, and its results.
+use super::extent::Extent;
 use super::index::{self, IndexRepair};
 use super::log_end;
 use super::queues::QueueRepair;
@@ -6,31 +7,24 @@ use crate::file::disk::{self, Call};
 use crate::file::{Allocated, Segments, permission};
 use crate::format::consume_queue::UNIT_SIZE;
 use crate::format::message::Message;
-use crate::store::append::appender::now;
 use crate::store::append::checkpoint::CheckpointWriter;
 use crate::store::append::options::AppendOptions;
 use crate::store::append::queue_table::QueueTable;
 use crate::store::append::unsynced::Unsynced;
+use crate::store::consume_queue::ConsumeQueue;
 use crate::store::damage::DamageLog;
 use crate::store::delay_levels::DelayLevels;
+use crate::store::log_walk::LogWalk;
+use crate::store::message_store::{MessageStore, OpenOptions};
 use crate::store::removed_topics::RemovedTopics;
+use crate::store::retain::clock::now_ms;
 use crate::store::verify::Watch;
-use crate::store::{ConsumeQueue, LogWalk, MessageStore, OpenOptions};
 use crate::{Error, Result};
 use std::path::Path;
 use std::sync::Arc;
 
 /// Bytes that are read at a time.
 const BLOCK_LEN: usize = 1 << 20;
-
-/// How much of the log is compared with what lists it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Extent {
-    /// What the checkpoint does not vouch for: after a crash.
-    Checkpoint,
-    /// All of it: where something disagrees that should not.
-    Whole,
-}
 
 /// What was found and done.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -122,7 +116,7 @@ impl<'a> Recovery<'a> {
                 .without(removed.clone()),
             removed,
             delay_levels: options.delay_levels,
-            index: IndexRepair::open(store, options, extent, now() + options.zone_offset_ms)?,
+            index: IndexRepair::open(store, options, extent, now_ms() + options.zone_offset_ms)?,
             checked_from: match extent {
                 Extent::Checkpoint => store.dispatched_to()?,
                 Extent::Whole => store.log().min_offset(),

@@ -4,6 +4,7 @@
 //! only ever ticks, removes nothing by age. It ends as soon as the time is right again, when a day of runs has agreed with
 //! each other on the new time, or with a run that a person asked for.
 use rustix::time::{ClockId, clock_gettime};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 const HOUR_MS: i64 = 3_600_000;
 /// A clock may be off by so much.
@@ -27,6 +28,11 @@ impl Clock {
     pub fn now() -> Self {
         Self { wall_ms: milliseconds(ClockId::Realtime), steady_ms: milliseconds(ClockId::Boottime) }
     }
+}
+
+/// The time of day alone, in milliseconds since 1970: each append reads it.
+pub fn now_ms() -> i64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as i64)
 }
 
 fn milliseconds(clock: ClockId) -> i64 {

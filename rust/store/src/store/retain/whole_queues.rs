@@ -4,7 +4,7 @@
 //! Source: `DefaultMessageStore.cleanExpiredConsumerQueue`, `DefaultMessageStore.cleanUnusedTopic`.
 use crate::Result;
 use crate::file::disk::{self, sync_directory};
-use crate::store::ConsumeQueue;
+use crate::store::consume_queue::ConsumeQueue;
 use crate::store::consume_queue::UnitReader;
 use crate::store::multi_dispatch::LMQ;
 use crate::store::unlisted::DELAY_TOPIC;

@@ -3,7 +3,8 @@
 //! Source: `DefaultMessageStore.queryMessage`, `IndexService.queryOffset`, `IndexFile.isTimeMatched`, `selectPhyOffset`.
 use super::live_log::{LiveLog, LiveRecord};
 use crate::file::mmap::ReadMap;
-use crate::format::index::{IndexHeader, IndexView, index_hash};
+use crate::format::index::view::IndexView;
+use crate::format::index::{IndexHeader, index_hash};
 use crate::{Error, Result};
 use std::fs::{self, File};
 use std::io::ErrorKind;

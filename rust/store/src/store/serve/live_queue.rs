@@ -4,7 +4,7 @@
 use super::map_cache::{FileMap, MapCache, MapCount};
 use crate::Result;
 use crate::format::consume_queue::{UNIT_SIZE, Unit};
-use crate::store::ConsumeQueue;
+use crate::store::consume_queue::ConsumeQueue;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};

@@ -4,13 +4,13 @@
 //! late, records that no queue lists are not listed. A single time that is too late does no harm by itself.
 //!
 //! Source: `StoreCheckpoint`, `CommitLog.isMappedFileMatchedRecover`, `IndexService.load`.
-use super::VerifyReport;
+use super::report::VerifyReport;
 use crate::format::checkpoint::{Checkpoint, FILE_SIZE};
 use crate::format::malformed::Malformed;
-use crate::store::MessageStore;
 use crate::store::append::checkpoint::NAME;
 use crate::store::damage::Damage;
 use crate::store::index_files::IndexFile;
+use crate::store::message_store::MessageStore;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;

@@ -3,13 +3,13 @@
 //! What RocketMQ or a consumer puts right by itself is a note; what makes it pass over messages in silence is damage.
 //!
 //! Source: `ConfigManager.load`, `ConsumerOffsetManager`, `ScheduleMessageService.correctDelayOffset`.
-use super::VerifyReport;
+use super::report::VerifyReport;
 use crate::Result;
 use crate::store::config_files::{ConfigFile, Fault, TOPICS, read};
 use crate::store::damage::Damage;
+use crate::store::message_store::{MessageStore, QueueKind};
 use crate::store::queue_view::Topics;
 use crate::store::unlisted::DELAY_TOPIC;
-use crate::store::{MessageStore, QueueKind};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 

@@ -1,10 +1,10 @@
 //! One consume queue, read beside the log.
-use super::{VerifyReport, is_told};
+use super::report::{VerifyReport, is_known};
 use crate::Result;
 use crate::format::consume_queue::{UNIT_SIZE, Unit};
 use crate::format::message::Message;
-use crate::store::ConsumeQueue;
 use crate::store::commit_log::RecordReader;
+use crate::store::consume_queue::ConsumeQueue;
 use crate::store::consume_queue::UnitReader;
 use crate::store::damage::Damage;
 use crate::store::delay_levels::DelayLevels;
@@ -128,7 +128,7 @@ impl Cursor {
             if unit.is_left_out() {
                 continue;
             }
-            let is_gone = |at: i64| (at as u64) < self.log_start || is_told(&report.damage, at);
+            let is_gone = |at: i64| (at as u64) < self.log_start || is_known(&report.damage, at);
             if !unit.is_message() || !is_gone(unit.physical_offset) {
                 let reason = format!("expected a unit that leads to a message of the queue, got {}", said(unit));
                 report.damage.push(self.damage(at, reason));
@@ -156,7 +156,7 @@ impl Cursor {
             };
             if record.is_some_and(|record| record.len() == unit.size as usize) {
                 report.units += 1;
-            } else if !is_told(&report.damage, unit.physical_offset) {
+            } else if !is_known(&report.damage, unit.physical_offset) {
                 let reason = format!("expected a unit that leads to a message, got {}", said(unit));
                 report.damage.push(self.damage(self.next, reason));
             }

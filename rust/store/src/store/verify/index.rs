@@ -1,13 +1,13 @@
 //! An index file against the log: every entry is in its chain and leads to a message that has a key of its hash.
-use super::{VerifyReport, is_told};
+use super::report::{VerifyReport, is_known};
 use crate::Result;
 use crate::format::index::{ENTRY_SIZE, IndexEntry, SLOT_SIZE, entry_position, index_hash, slot_of, slot_position};
 use crate::format::message::Message;
 use crate::format::properties;
-use crate::store::MessageStore;
 use crate::store::commit_log::RecordReader;
 use crate::store::damage::Damage;
 use crate::store::index_files::{IndexFile, IndexReader};
+use crate::store::message_store::MessageStore;
 
 /// Entries, and slots, read at a time.
 const STEP: u32 = 4096;
@@ -92,7 +92,7 @@ impl Check<'_> {
             report.index_entries += 1;
             return Ok(None);
         }
-        let untold = !is_told(&report.damage, entry.physical_offset);
+        let untold = !is_known(&report.damage, entry.physical_offset);
         Ok(untold.then(|| format!("no message at {} has a key of hash {}", entry.physical_offset, entry.key_hash)))
     }
 

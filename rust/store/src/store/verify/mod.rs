@@ -7,53 +7,19 @@ mod config;
 mod cursor;
 mod index;
 mod queues;
+mod report;
 
-use super::damage::DamageLog;
 use super::info::index_notes;
-use super::{LogWalk, MessageStore, QueueKind};
+use super::log_walk::LogWalk;
+use super::message_store::{MessageStore, QueueKind};
 use crate::Result;
 use crate::format::message::Message;
 use crate::format::properties;
 use queues::Queues;
+pub use report::VerifyReport;
 
 /// Told how far the check is: bytes done, bytes in all; its error ends it.
 pub type Watch<'a> = &'a mut dyn FnMut(u64, u64) -> Result<()>;
-
-/// What was counted, and what is wrong.
-#[derive(Clone, Debug, Default)]
-pub struct VerifyReport {
-    /// Sound records.
-    pub messages: u64,
-    /// Bytes of the log up to its end.
-    pub log_bytes: u64,
-    /// Consume queues.
-    pub queues: u64,
-    /// Units that lead to their record.
-    pub units: u64,
-    /// Records at the end of the log that no queue lists yet: a broker lists them when it starts.
-    pub unlisted: u64,
-    /// Records of a topic that was deleted, or deleted and made again: no queue lists them any more.
-    pub forgotten: u64,
-    /// Index files.
-    pub index_files: u64,
-    /// Index entries that lead to a message with their key.
-    pub index_entries: u64,
-    /// Configuration files that can be read.
-    pub config_files: u64,
-    /// Whether `abort` is there.
-    pub aborted: bool,
-    /// What is wrong.
-    pub damage: DamageLog,
-    /// What a person should know.
-    pub notes: Vec<String>,
-}
-
-impl VerifyReport {
-    /// Whether nothing is wrong. An aborted store can be: recovery will do the rest.
-    pub fn is_ok(&self) -> bool {
-        self.damage.is_empty()
-    }
-}
 
 impl MessageStore {
     /// Checks the store; `crc` with every body.
@@ -119,10 +85,4 @@ impl MessageStore {
             report.damage.push(self.log().damage(message.physical_offset() as u64, 0, reason));
         }
     }
-}
-
-/// Whether damage of the log that was met already covers `offset`, so that what leads there need not be told again.
-fn is_told(damage: &DamageLog, offset: i64) -> bool {
-    let covers = |d: &super::Damage| (d.offset..d.offset + d.length).contains(&(offset as u64));
-    damage.entries().iter().rev().any(covers)
 }

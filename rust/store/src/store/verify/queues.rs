@@ -1,13 +1,13 @@
 //! Consume queues against the log, both ways, in one pass: for each record the unit that shall list it, and for each unit
 //! that was passed over the record that it should have led to.
-use super::VerifyReport;
 use super::cursor::{Cursor, Outcome};
+use super::report::VerifyReport;
 use crate::Result;
 use crate::format::message::Message;
 use crate::store::commit_log::RecordReader;
+use crate::store::message_store::{MessageStore, QueueKind};
 use crate::store::multi_dispatch::LMQ;
 use crate::store::removed_topics::RemovedTopics;
-use crate::store::{MessageStore, QueueKind};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// All queues of a store, and how far each was read.
