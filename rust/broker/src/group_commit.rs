@@ -70,7 +70,7 @@ struct Pending {
 pub enum NotFlushed {
     /// It took too long, or failed.
     InTime,
-    /// The files came to harm; what the producer is told.
+    /// The files came to harm; with the remark for the producer.
     Harmed(String),
 }
 

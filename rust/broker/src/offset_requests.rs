@@ -14,40 +14,40 @@ const NOT_FOUND: &str = "Not found, V3_0_6_SNAPSHOT maybe this group consumer bo
 /// Answers a request about offsets.
 pub fn answer(state: &BrokerState, connection: &Connection, request: &Command<'_>, out: &mut Outgoing) {
     let mut reply = Reply::to(request, out);
-    match found(state, connection, request) {
-        Err(Refused::Wrong(remark)) => reply.end(response::SYSTEM_ERROR, &remark),
-        Err(Refused::TooMany(_)) if request.is_oneway() => state.control.dropped(),
-        Err(Refused::TooMany(remark)) => reply.end(response::SYSTEM_BUSY, &remark),
-        Ok(Found::Offset(offset)) => reply.write(response::SUCCESS, None, &[("offset", Value::Number(offset))], b""),
-        Ok(Found::Committed) => reply.write(response::SUCCESS, None, &[], b""),
-        Ok(Found::None) => reply.end(response::QUERY_NOT_FOUND, NOT_FOUND),
+    match outcome(state, connection, request) {
+        Err(Refusal::Wrong(remark)) => reply.end(response::SYSTEM_ERROR, &remark),
+        Err(Refusal::TooMany(_)) if request.is_oneway() => state.control.dropped(),
+        Err(Refusal::TooMany(remark)) => reply.end(response::SYSTEM_BUSY, &remark),
+        Ok(Outcome::Offset(offset)) => reply.write(response::SUCCESS, None, &[("offset", Value::Number(offset))], b""),
+        Ok(Outcome::Committed) => reply.write(response::SUCCESS, None, &[], b""),
+        Ok(Outcome::None) => reply.end(response::QUERY_NOT_FOUND, NOT_FOUND),
     }
 }
 
-enum Found {
+enum Outcome {
     Offset(i64),
     Committed,
     None,
 }
 
-enum Refused {
+enum Refusal {
     Wrong(String),
     /// Offsets of more groups and topics than a connection may bring in, or a broker keeps.
     TooMany(String),
 }
 
-impl From<String> for Refused {
+impl From<String> for Refusal {
     fn from(remark: String) -> Self {
         Self::Wrong(remark)
     }
 }
 
-fn found(state: &BrokerState, connection: &Connection, request: &Command<'_>) -> Result<Found, Refused> {
+fn outcome(state: &BrokerState, connection: &Connection, request: &Command<'_>) -> Result<Outcome, Refusal> {
     let text = |name: &str| request.field(name).ok_or_else(|| missing_field(name));
     let (topic, queue_id) = (text("topic")?, number("queueId", text("queueId")?)?);
     Ok(match request.code {
-        request::GET_MAX_OFFSET => Found::Offset(state.bounds(topic, queue_id).1),
-        request::GET_MIN_OFFSET => Found::Offset(state.bounds(topic, queue_id).0),
+        request::GET_MAX_OFFSET => Outcome::Offset(state.bounds(topic, queue_id).1),
+        request::GET_MIN_OFFSET => Outcome::Offset(state.bounds(topic, queue_id).0),
         request::UPDATE_CONSUMER_OFFSET => {
             let offset = number("commitOffset", text("commitOffset")?)?;
             let group = text("consumerGroup")?;
@@ -55,33 +55,33 @@ fn found(state: &BrokerState, connection: &Connection, request: &Command<'_>) ->
                 admit(state, connection, group, topic)?;
             }
             state.offsets.commit(group, topic, queue_id, offset);
-            Found::Committed
+            Outcome::Committed
         }
         _ => match state.offsets.get(text("consumerGroup")?, topic, queue_id).filter(|offset| *offset >= 0) {
-            Some(offset) => Found::Offset(offset),
+            Some(offset) => Outcome::Offset(offset),
             // a group that begins anew gets all messages of a queue that still has the first one in memory
             None if state.is_young(topic, queue_id) && request.field("setZeroIfNotFound") != Some("false") => {
-                Found::Offset(0)
+                Outcome::Offset(0)
             }
-            None => Found::None,
+            None => Outcome::None,
         },
     })
 }
 
 /// Lets a group have offsets of a topic of which it had none: they are kept, and saved, for good.
-fn admit(state: &BrokerState, connection: &Connection, group: &str, topic: &str) -> Result<(), Refused> {
+fn admit(state: &BrokerState, connection: &Connection, group: &str, topic: &str) -> Result<(), Refusal> {
     names::check_group(group)?;
     names::check_topic(topic)?;
     let (count, most) = (state.offsets.len(), state.options.max_offsets);
     if count >= most {
         let remark =
             format!("[QUOTA] consumer offsets of a broker: expected at most {most} groups and topics, got more");
-        return Err(Refused::TooMany(remark));
+        return Err(Refusal::TooMany(remark));
     }
     if state.new_offsets.take(connection.id(), Instant::now()) {
         return Ok(());
     }
     let limits = state.new_offsets.limits();
     let remark = format!("[QUOTA] new consumer offsets of a connection: expected at most {limits}, got more");
-    Err(Refused::TooMany(remark))
+    Err(Refusal::TooMany(remark))
 }

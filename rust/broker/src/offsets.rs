@@ -16,7 +16,7 @@ pub struct Offsets {
 
 #[derive(Debug, Default)]
 struct Inner {
-    groups: HashMap<Arc<str>, OfGroup>,
+    groups: HashMap<Arc<str>, GroupOffsets>,
     /// Each topic's name once, whatever the number of its groups.
     topics: HashSet<Arc<str>>,
     /// Group and topic of what changed since it was last taken.
@@ -27,14 +27,14 @@ struct Inner {
 
 /// What a group has; most groups read few topics.
 #[derive(Debug)]
-struct OfGroup {
+struct GroupOffsets {
     name: Arc<str>,
-    topics: Vec<OfTopic>,
+    topics: Vec<TopicOffsets>,
 }
 
 /// What a group has of a topic, in order of the queues.
 #[derive(Debug)]
-struct OfTopic {
+struct TopicOffsets {
     topic: Arc<str>,
     queues: Vec<(i32, i64)>,
     is_changed: bool,
@@ -56,19 +56,19 @@ impl Offsets {
         let Inner { groups, topics, changed, len } = &mut *inner;
         if !groups.contains_key(group) {
             let name: Arc<str> = group.into();
-            groups.insert(Arc::clone(&name), OfGroup { name, topics: Vec::with_capacity(1) });
+            groups.insert(Arc::clone(&name), GroupOffsets { name, topics: Vec::with_capacity(1) });
         }
         let group = groups.get_mut(group).expect("it was put there");
-        let found = group.of_topic(topic, || {
+        let entry = group.of_topic(topic, || {
             *len += 1;
             interned(topics, topic)
         });
-        match found.queues.binary_search_by_key(&queue_id, |(queue, _)| *queue) {
-            Ok(at) => found.queues[at].1 = offset,
-            Err(at) => found.queues.insert(at, (queue_id, offset)),
+        match entry.queues.binary_search_by_key(&queue_id, |(queue, _)| *queue) {
+            Ok(at) => entry.queues[at].1 = offset,
+            Err(at) => entry.queues.insert(at, (queue_id, offset)),
         }
-        if !mem::replace(&mut found.is_changed, true) {
-            let topic = Arc::clone(&found.topic);
+        if !mem::replace(&mut entry.is_changed, true) {
+            let topic = Arc::clone(&entry.topic);
             changed.push((Arc::clone(&group.name), topic));
         }
     }
@@ -76,14 +76,17 @@ impl Offsets {
     /// The offset that was noted.
     pub fn get(&self, group: &str, topic: &str, queue_id: i32) -> Option<i64> {
         let inner = self.read();
-        let found = inner.groups.get(group)?.topics.iter().find(|found| &*found.topic == topic)?;
-        let at = found.queues.binary_search_by_key(&queue_id, |(queue, _)| *queue).ok()?;
-        Some(found.queues[at].1)
+        let offsets = inner.groups.get(group)?.topics.iter().find(|offsets| &*offsets.topic == topic)?;
+        let at = offsets.queues.binary_search_by_key(&queue_id, |(queue, _)| *queue).ok()?;
+        Some(offsets.queues[at].1)
     }
 
     /// Whether a group has any of a topic.
     pub fn has(&self, group: &str, topic: &str) -> bool {
-        self.read().groups.get(group).is_some_and(|of| of.topics.iter().any(|found| &*found.topic == topic))
+        self.read()
+            .groups
+            .get(group)
+            .is_some_and(|offsets| offsets.topics.iter().any(|offsets| &*offsets.topic == topic))
     }
 
     /// Of how many groups and topics there are offsets.
@@ -99,18 +102,19 @@ impl Offsets {
     /// Forgets those of a group, or those of it in one topic.
     pub fn remove(&self, group: &str, topic: Option<&str>) {
         let mut inner = self.write();
-        let Some(mut of_group) = inner.groups.remove(group) else { return };
-        let before = of_group.topics.len();
-        of_group.topics.retain(|found| {
-            let is_kept = topic.is_some_and(|topic| topic != &*found.topic);
-            if !is_kept && !found.is_changed {
-                inner.changed.push((Arc::clone(&of_group.name), Arc::clone(&found.topic)));
+        // taken out, and put back below with what is left: `changed` is borrowed meanwhile
+        let Some(mut removed) = inner.groups.remove(group) else { return };
+        let before = removed.topics.len();
+        removed.topics.retain(|offsets| {
+            let is_kept = topic.is_some_and(|topic| topic != &*offsets.topic);
+            if !is_kept && !offsets.is_changed {
+                inner.changed.push((Arc::clone(&removed.name), Arc::clone(&offsets.topic)));
             }
             is_kept
         });
-        inner.len -= before - of_group.topics.len();
-        if !of_group.topics.is_empty() {
-            inner.groups.insert(Arc::clone(&of_group.name), of_group);
+        inner.len -= before - removed.topics.len();
+        if !removed.topics.is_empty() {
+            inner.groups.insert(Arc::clone(&removed.name), removed);
         }
     }
 
@@ -128,17 +132,19 @@ impl Offsets {
     /// A copy: group, topic, offsets by queue; of one group, of one topic, or of both where they are given.
     pub fn of(&self, group: Option<&str>, topic: Option<&str>) -> Vec<(String, String, Queues)> {
         let inner = self.read();
-        let groups: Box<dyn Iterator<Item = &OfGroup>> = match group {
+        let groups: Box<dyn Iterator<Item = &GroupOffsets>> = match group {
             Some(group) => Box::new(inner.groups.get(group).into_iter()),
             None => Box::new(inner.groups.values()),
         };
-        let mut found = Vec::new();
-        for OfGroup { name, topics } in groups {
-            let wanted = topics.iter().filter(|of| topic.is_none_or(|topic| topic == &*of.topic));
-            let row = |of: &OfTopic| (name.to_string(), of.topic.to_string(), of.queues.iter().copied().collect());
-            found.extend(wanted.map(row));
+        let mut rows = Vec::new();
+        for GroupOffsets { name, topics } in groups {
+            let asked = topics.iter().filter(|offsets| topic.is_none_or(|topic| topic == &*offsets.topic));
+            let row = |offsets: &TopicOffsets| {
+                (name.to_string(), offsets.topic.to_string(), offsets.queues.iter().copied().collect())
+            };
+            rows.extend(asked.map(row));
         }
-        found
+        rows
     }
 
     fn read(&self) -> RwLockReadGuard<'_, Inner> {
@@ -153,20 +159,21 @@ impl Offsets {
 impl Inner {
     fn taken(&mut self, group: &str, topic: &str) -> Changed {
         let key = format!("{topic}@{group}");
-        let found = self.groups.get_mut(group).and_then(|of| of.topics.iter_mut().find(|of| &*of.topic == topic));
-        let Some(found) = found else {
+        let group = self.groups.get_mut(group);
+        let offsets = group.and_then(|offsets| offsets.topics.iter_mut().find(|offsets| &*offsets.topic == topic));
+        let Some(offsets) = offsets else {
             self.topics.remove(topic);
             return Changed { key, json: None };
         };
-        found.is_changed = false;
-        Changed { key, json: Some(json_of(&found.queues)) }
+        offsets.is_changed = false;
+        Changed { key, json: Some(json_of(&offsets.queues)) }
     }
 }
 
-impl OfGroup {
-    fn of_topic(&mut self, topic: &str, name: impl FnOnce() -> Arc<str>) -> &mut OfTopic {
-        let at = self.topics.iter().position(|found| &*found.topic == topic).unwrap_or_else(|| {
-            self.topics.push(OfTopic { topic: name(), queues: Vec::with_capacity(1), is_changed: false });
+impl GroupOffsets {
+    fn of_topic(&mut self, topic: &str, name: impl FnOnce() -> Arc<str>) -> &mut TopicOffsets {
+        let at = self.topics.iter().position(|offsets| &*offsets.topic == topic).unwrap_or_else(|| {
+            self.topics.push(TopicOffsets { topic: name(), queues: Vec::with_capacity(1), is_changed: false });
             self.topics.len() - 1
         });
         &mut self.topics[at]

@@ -1,4 +1,4 @@
-//! A store that this process owns and appends to.
+//! Hands the appender to Python: a store that this process owns and appends to.
 use crate::append_options::PyAppendOptions;
 use crate::error::{ForkError, object, to_python};
 use crate::live;

@@ -1,4 +1,4 @@
-//! A part of a store as a store of its own.
+//! Hands exports to Python.
 use crate::append_options::PyAppendOptions;
 use crate::error::to_python;
 use crate::row::from_damage;

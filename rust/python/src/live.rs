@@ -1,4 +1,4 @@
-//! What is read of a store while it is appended to, for [`Appender`](crate::append::Appender).
+//! Hands the live side of an [`Appender`](crate::append::Appender) to Python.
 use crate::error::to_python;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;

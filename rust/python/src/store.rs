@@ -1,4 +1,4 @@
-//! A store directory, opened for reading.
+//! Hands a store directory, opened for reading, to Python.
 use crate::error::{spark, to_python};
 use crate::export::{PySizes, export_store};
 use crate::lookup::{self, PyGetLimits, PyGetMessage, Rows};

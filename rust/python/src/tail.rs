@@ -1,4 +1,4 @@
-//! A store that is followed: waits without the GIL, for new messages, for Ctrl-C, for another thread to close it.
+//! Hands tails to Python: waits without the GIL for new messages, for Ctrl-C, for another thread to close it.
 use crate::error::{ForkError, to_python};
 use crate::row::{PyDamage, from_damage};
 use crate::signals::Signals;

@@ -1,4 +1,4 @@
-//! How a connection begins: its first byte says whether it is a TLS handshake.
+//! Accepts a connection for a server: its first byte says whether it is a TLS handshake.
 //!
 //! Source: `NettyRemotingServer.HandshakeHandler`.
 use crate::connection::{Connection, now_ms};

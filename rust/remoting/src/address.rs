@@ -1,4 +1,4 @@
-//! One address of a client: its connections, and whether it may be tried.
+//! The connections of a client to one address, and whether a new one may be tried.
 //!
 //! Source: `NettyRemotingClient.channelTables`, `ChannelWrapper`.
 use crate::client::Client;

@@ -1,4 +1,4 @@
-//! RocketMQ's own binary header.
+//! Reads and writes headers in RocketMQ's own binary form.
 //!
 //! ```text
 //! int16 code | int8 language | int16 version | int32 opaque | int32 flag

@@ -1,4 +1,4 @@
-//! A certificate authority and a server's certificate, made anew: for who wants TLS and has neither.
+//! Makes a certificate authority and a server's certificate for whoever wants TLS and has neither.
 use crate::error::{Error, Result};
 use crate::key_material::unusable;
 use rcgen::{

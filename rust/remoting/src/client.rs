@@ -1,4 +1,4 @@
-//! A connection that this side opened: the calling thread writes and reads, nobody hands anything over.
+//! A connection of a client that the calling thread itself writes to and reads from.
 //!
 //! Source: `NettyRemotingClient.invokeSync`, `invokeOneway`.
 use crate::command::ONEWAY;

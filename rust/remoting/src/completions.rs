@@ -1,4 +1,4 @@
-//! How requests ended that nobody waits for: whoever has time takes many at once.
+//! The queue of completed asynchronous requests: a thread takes many at once.
 //!
 //! Source: `NettyRemotingAbstract.executeInvokeCallback`, `scanResponseTable`, `semaphoreAsync`.
 use crate::error::{Error, Result};

@@ -1,4 +1,4 @@
-//! One open connection, as those see it who send over it.
+//! One open connection, for all who send over it or ask the peer.
 //!
 //! Frames that others than the connection's own session send are gathered here and written by the session in one go.
 //!
@@ -204,7 +204,7 @@ impl Connection {
         !self.is_open() || self.outgoing().is_empty() && !self.is_writing.load(Ordering::Acquire)
     }
 
-    /// How many requests that are not answered were never written; to be asked at the end, and once: each is told of once.
+    /// How many requests that are not answered were never written; to be asked once, at the end: each is counted once.
     pub(crate) fn lost_oneway(&self) -> u64 {
         let told = self.oneway.told.load(Ordering::Relaxed);
         told - self.oneway.settled.fetch_max(told, Ordering::Relaxed).min(told)

@@ -1,4 +1,4 @@
-//! How this side opens a connection: the process's threads look the host up, connect and shake hands, the caller waits.
+//! Opens connections for a client: the process's threads look the host up, connect and shake hands, while the caller waits.
 //!
 //! Source: `NettyRemotingClient.createChannel`.
 use crate::error::{Error, Result};

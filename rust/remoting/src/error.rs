@@ -1,4 +1,4 @@
-//! What can go wrong on a connection.
+//! The errors of connections.
 use std::io;
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! Where one frame ends and the next begins.
+//! Cuts the bytes of a connection into frames.
 //!
 //! ```text
 //! int32  length       of what follows

@@ -1,4 +1,4 @@
-//! What a server needs of whoever uses it: answers to requests, and an ear for connections that end.
+//! What whoever runs a server implements: it answers requests, and is notified of connections that end.
 use crate::command::Command;
 use crate::connection::Connection;
 use crate::error::Error;

@@ -1,4 +1,4 @@
-//! A header that is about to be written.
+//! The header of a frame that is to be written.
 use crate::command::RESPONSE;
 use crate::frame::SerializeType;
 use crate::json_text::with_digits;

@@ -1,4 +1,4 @@
-//! Bytes that came: read into at the end, taken at the beginning, moved only where a frame does not fit behind others.
+//! The buffer of bytes that a client has read and not yet taken: they are moved only where a frame does not fit behind others.
 use crate::command::Command;
 use crate::error::Result;
 use crate::frame;

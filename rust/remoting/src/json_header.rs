@@ -1,4 +1,4 @@
-//! The header as a JSON object.
+//! Reads and writes headers as JSON objects.
 //!
 //! Texts may stand in it as they are, numbers and booleans may stand where texts are expected, keys in any order; what nobody
 //! knows is passed over.

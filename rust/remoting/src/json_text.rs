@@ -1,4 +1,4 @@
-//! Texts and numbers of a JSON header: how they are written, and what is taken for one.
+//! Writes texts and numbers of JSON headers, and reads what peers send for them.
 //!
 //! Source: fastjson's `StringCodec`, `IntegerCodec`.
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};

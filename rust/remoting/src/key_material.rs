@@ -1,4 +1,4 @@
-//! Certificates and keys as they lie in PEM files.
+//! Reads certificates and keys from PEM files.
 use crate::error::{Error, Result};
 use crate::validity;
 use rustls::RootCertStore;

@@ -1,4 +1,4 @@
-//! How much a peer may ask of this side: checked before memory is allocated.
+//! Limits of what a peer may send, checked before memory is allocated.
 use crate::error::{Error, Result};
 
 /// The limits of a connection.

@@ -1,4 +1,4 @@
-//! Requests that are answered elsewhere, as by Python: they are taken out by threads that may wait.
+//! The backlog of requests that threads of the control plane take and answer; they may wait.
 use crate::command::Command;
 use crate::connection::{Answer, Connection};
 use crate::error::Error;

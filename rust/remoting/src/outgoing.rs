@@ -1,4 +1,4 @@
-//! Frames that wait to be written: bytes, and bodies that stand elsewhere until the socket takes them.
+//! Frames that are to be written: bytes, and bodies that stay elsewhere until the socket takes them.
 //!
 //! A large body is copied in chunks, each written before the next is gathered: a chunk is still in the processor's cache when
 //! the operating system copies it in turn, and who waits for it may read it meanwhile.

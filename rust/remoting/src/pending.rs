@@ -1,4 +1,4 @@
-//! Requests of this side that wait for their answers.
+//! The requests of this side that are in flight, until their answers come.
 use crate::command::Command;
 use crate::completions::Completions;
 use crate::error::{Error, Result};
@@ -111,11 +111,11 @@ impl Pending {
         oldest
     }
 
-    /// The connection is gone: whoever waits is told.
+    /// The connection is gone: whoever waits gets an error.
     pub fn close(&self, address: &str) {
         let waiting = self.lock().take();
         for waiter in waiting.into_iter().flat_map(HashMap::into_values) {
-            // a caller is told by the end of its channel
+            // a caller notices that its channel has ended
             if let Waiter::Ticket(ticket) = waiter {
                 let closed: Result<OwnedCommand> = Err(Error::Closed { address: address.to_owned() });
                 ticket.completions.put(ticket.token, closed);

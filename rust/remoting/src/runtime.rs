@@ -1,4 +1,4 @@
-//! The threads that all servers of a process share, and the one of its clients.
+//! The threads of the network: some for all servers of a process, one for its clients.
 use crate::error::{Error, Result};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::runtime::{Builder, Runtime};

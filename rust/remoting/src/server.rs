@@ -83,7 +83,7 @@ impl Server {
         }
         self.tasks.iter().for_each(JoinHandle::abort);
         self.shared.open.close();
-        // a task that is told to ends a little later, on a busy machine much later
+        // an aborted task ends a little later, on a busy machine much later
         let until = Instant::now() + LAST_ACCEPT;
         let is_over = || self.tasks.iter().all(JoinHandle::is_finished) && self.connections() == 0;
         while !is_over() && Instant::now() < until {

@@ -1,4 +1,4 @@
-//! What runs for each connection: bytes in, frames to the handler, bytes out.
+//! Serves one connection: reads frames, hands requests to the handler, writes answers.
 //!
 //! All frames that one read brings are handled one after the other, and their answers go out in one write. While a peer does not
 //! take its answers, nothing more is read from it.

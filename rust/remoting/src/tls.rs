@@ -1,4 +1,4 @@
-//! How connections are kept secret, and who has to prove who they are.
+//! TLS of servers and clients: which connections use it, and who has to show a certificate.
 //!
 //! Source: `TlsSystemConfig`, `TlsHelper.buildSslContext`, `TlsMode`.
 use crate::error::Result;

@@ -151,7 +151,7 @@ fn read_tls(
 fn take(tls: &mut ClientConnection, from: &mut dyn Read, to: &mut dyn Write) -> io::Result<()> {
     tls.read_tls(from)?;
     if let Err(error) = tls.process_new_packets() {
-        // the peer is told why, where that is still possible
+        // a TLS alert says why, where the peer can still read it
         let _ = flush(tls, to);
         return Err(io::Error::new(ErrorKind::InvalidData, error));
     }

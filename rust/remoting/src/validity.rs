@@ -1,4 +1,4 @@
-//! From when until when a certificate is valid: of X.509 nothing else is read here.
+//! Reads from when until when a certificate is valid; nothing else of X.509 is read here.
 use std::fmt;
 
 const SEQUENCE: u8 = 0x30;

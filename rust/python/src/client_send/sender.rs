@@ -6,7 +6,7 @@ use super::outgoing::Outgoing;
 use super::result::{Sent, queue_id};
 use crate::error::{RemotingError, RemotingTimeoutError, object, remoting};
 use crate::pairs::{Pairs, pairs};
-use crate::remoting::askers::{Asker, Told};
+use crate::remoting::callback_table::{Callback, Invocation};
 use crate::remoting::command::{Fields, seconds};
 use crate::remoting::connections::Connections;
 use pyo3::prelude::*;
@@ -204,8 +204,8 @@ struct AsyncSend {
     later: Option<Later>,
 }
 
-impl Asker for AsyncSend {
-    fn told(self: Box<Self>, py: Python<'_>, outcome: Result<OwnedCommand>) -> PyResult<Told<'_>> {
+impl Callback for AsyncSend {
+    fn invocation(self: Box<Self>, py: Python<'_>, outcome: Result<OwnedCommand>) -> PyResult<Invocation<'_>> {
         let ended = {
             let sent = Sent {
                 unique_id: self.made.get().texts.unique_id(),

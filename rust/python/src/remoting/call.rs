@@ -1,4 +1,4 @@
-//! A request that waits for its answer.
+//! A request that Python has to answer.
 use super::channel::Channel;
 use super::command::{Fields, dict};
 use pyo3::prelude::*;

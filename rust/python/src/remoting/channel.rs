@@ -1,4 +1,4 @@
-//! A connection over which both sides ask.
+//! Hands an open connection of a server to Python, to send and to ask over.
 use super::command::{Answered, Fields, answered, seconds};
 use crate::error::remoting;
 use crate::signals;

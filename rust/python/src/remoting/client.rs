@@ -1,4 +1,4 @@
-//! A connection that this side opened.
+//! Hands a single connection of a client to Python.
 use super::command::{Answered, Fields, answered, seconds};
 use super::tls::PyTlsOptions;
 use crate::error::remoting;
@@ -13,7 +13,7 @@ pub struct RemotingClient(Mutex<Client>);
 
 #[pymethods]
 impl RemotingClient {
-    /// Connects to `host:port`, with TLS where it is told how.
+    /// Connects to `host:port`, with TLS where options for it are given.
     #[staticmethod]
     fn connect(py: Python<'_>, address: &str, timeout: f64, tls: Option<PyTlsOptions>) -> PyResult<Self> {
         let tls = tls.map(PyTlsOptions::into_client).transpose()?;

@@ -1,4 +1,4 @@
-//! What goes over a connection, as Python's values.
+//! Converts commands and header fields between Rust and Python.
 use crate::pairs::{Pairs, pairs};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};

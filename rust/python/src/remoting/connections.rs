@@ -1,5 +1,5 @@
-//! All connections of a client.
-use super::askers::{Asker, Askers, Callable, Ended};
+//! Hands all connections of a client to Python: requests that block, and asynchronous ones.
+use super::callback_table::{Callable, Callback, CallbackTable, CompletedRequests};
 use super::command::{Answered, Fields, answered, answered_with, seconds};
 use super::mailbox::Mailbox;
 use super::tls::PyTlsOptions;
@@ -18,7 +18,7 @@ const ONEWAY: Duration = Duration::from_secs(3);
 #[pyclass(frozen, module = "rmqfast._native._rmqfast")]
 pub struct Connections {
     inner: rmqfast_remoting::Connections,
-    askers: Arc<Askers>,
+    callbacks: Arc<CallbackTable>,
 }
 
 #[pymethods]
@@ -36,7 +36,7 @@ impl Connections {
             ConnectionsOptions { tls, connect_timeout: seconds(connect_timeout), ..ConnectionsOptions::default() };
         let completions = Arc::new(Completions::new(max_in_flight, takers));
         let inner = rmqfast_remoting::Connections::new(options, mailbox.0.clone(), completions);
-        Ok(Self { inner, askers: Arc::default() })
+        Ok(Self { inner, callbacks: Arc::default() })
     }
 
     /// Asks over a connection that this thread drives.
@@ -94,7 +94,7 @@ impl Connections {
 
     /// There are threads that `take`.
     fn expect_takers(&self) {
-        self.askers.expect_tellers();
+        self.callbacks.expect_takers();
     }
 
     /// Sends a request that is not answered over the connection that both sides use.
@@ -113,7 +113,7 @@ impl Connections {
     }
 
     /// Requests that have ended, as `(on_done, answer or error)`: none after `timeout` seconds, `None` once all is over.
-    fn take(&self, py: Python<'_>, max_count: usize, timeout: f64) -> Option<Ended> {
+    fn take(&self, py: Python<'_>, max_count: usize, timeout: f64) -> Option<CompletedRequests> {
         let completions = self.inner.completions();
         let mut taken = completions.take_ready(max_count);
         if taken.is_empty() {
@@ -123,7 +123,7 @@ impl Connections {
             // those as well that came while this thread waited for the GIL
             taken = completions.take_ready(max_count);
         }
-        Some(Ended::new(taken, self.askers.clone()))
+        Some(CompletedRequests::new(taken, self.callbacks.clone()))
     }
 
     /// Requests of `submit` whose end was not taken.
@@ -153,37 +153,37 @@ impl Connections {
         })
     }
 
-    /// Asks over the connection that both sides use; `asker` is told how it ended, unless this fails.
+    /// Asks over the connection that both sides use; `callback` is told how it ended, unless this fails.
     pub fn submit_for(
         &self,
         py: Python<'_>,
         address: &str,
         ask: Ask<'_>,
-        asker: Box<dyn Asker>,
+        callback: Box<dyn Callback>,
         waits: bool,
     ) -> PyResult<()> {
-        let token = self.askers.add(asker);
+        let token = self.callbacks.add(callback);
         // who lets go of the GIL here waits for it longer than for the connection
         let submitted = match self.inner.try_submit(address, ask, token) {
             Ok(false) => py.detach(|| self.inner.submit(address, ask, token, waits, &mut signals::waiting())),
             tried => tried.map(drop),
         };
         submitted.map_err(|error| {
-            self.askers.remove(token);
+            self.callbacks.remove(token);
             remoting(error)
         })
     }
 
-    /// Asks, if that needs no waiting; otherwise nothing was asked, and `asker` is dropped.
-    pub fn try_submit(&self, address: &str, ask: Ask<'_>, asker: Box<dyn Asker>) -> bool {
-        if !self.askers.has_tellers() {
+    /// Asks, if that needs no waiting; otherwise nothing was asked, and `callback` is dropped.
+    pub fn try_submit(&self, address: &str, ask: Ask<'_>, callback: Box<dyn Callback>) -> bool {
+        if !self.callbacks.has_takers() {
             return false;
         }
-        let token = self.askers.add(asker);
-        // why it cannot be asked is told to who asks again, and waits
+        let token = self.callbacks.add(callback);
+        // the caller then asks again and waits, and gets the error
         let is_asked = self.inner.try_submit(address, ask, token).unwrap_or(false);
         if !is_asked {
-            self.askers.remove(token);
+            self.callbacks.remove(token);
         }
         is_asked
     }

@@ -1,4 +1,4 @@
-//! Requests that Python answers.
+//! Hands the backlog of requests to the threads of Python that answer them.
 use super::call::Call;
 use super::channel::Channel;
 use pyo3::IntoPyObjectExt;

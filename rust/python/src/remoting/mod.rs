@@ -1,6 +1,6 @@
 //! Connections: requests go to Python's threads, which wait without the GIL.
-pub mod askers;
 pub mod call;
+pub mod callback_table;
 pub mod channel;
 pub mod client;
 pub mod command;

@@ -1,4 +1,4 @@
-//! A listening socket.
+//! Hands a server to Python.
 use super::mailbox::Mailbox;
 use super::tls::PyTlsOptions;
 use crate::broker::DataPlane;

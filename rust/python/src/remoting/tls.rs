@@ -1,4 +1,4 @@
-//! `TlsOptions` of Python, as Rust has them.
+//! Converts `TlsOptions` of Python.
 use crate::error::{ArgumentError, remoting};
 use pyo3::prelude::*;
 use rmqfast_remoting::{ClientAuth, ClientTls, KeyPair, ServerTls, TlsMode, Trust};

@@ -1,4 +1,4 @@
-//! The configuration that goes along with messages.
+//! Writes the configuration that goes with exported messages.
 use super::lists::Lists;
 use crate::file::disk::{self, Call};
 use crate::format::config::to_fastjson;

@@ -1,4 +1,4 @@
-//! The walk over what is asked for, into a new store.
+//! Exports messages: walks over those that are asked for, and writes each into a new store.
 use super::lists::Lists;
 use super::partial::{Partial, refuse_within};
 use super::syncer::Syncer;
@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 /// Bytes of the log that are read at a time.
 const BLOCK_LEN: usize = 512 << 10;
-/// Bytes of the log after which `watch` is told at the latest.
+/// Bytes of the log after which `watch` is called at the latest.
 const PIECE: u64 = 64 << 20;
 /// Bytes that are written before they are waited for.
 const SYNC_EVERY: u64 = 128 << 20;
@@ -43,7 +43,7 @@ pub struct ExportReport {
 }
 
 /// Makes a store at `out` of what `request` asks for. Every body is checked against its CRC: with a damaged one a broker that
-/// recovers would cut the log. `watch` is told how many bytes of the log were read.
+/// recovers would cut the log. `watch` is called with how many bytes of the log were read.
 ///
 /// # Errors
 /// [`Error::Invalid`] for an `out` that is there, or sizes that a record does not fit; [`Error::Unknown`] for a topic;

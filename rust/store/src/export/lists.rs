@@ -1,4 +1,4 @@
-//! The consume queues and the index of what is exported.
+//! Writes the consume queues and the index of an export.
 //!
 //! Source: `DefaultMessageStore.CommitLogDispatcherBuildConsumeQueue`, `IndexService.buildIndex`.
 use crate::Result;

@@ -1,4 +1,4 @@
-//! A part of a store as a store of its own.
+//! Export: a part of a store becomes a store of its own.
 //!
 //! ```text
 //! Plan ── pieces ──► RowSource ── blocks, rows ──► record ──► log_writer

@@ -1,4 +1,4 @@
-//! A record at another place of a log.
+//! Rewrites a record for another place of a log.
 use crate::format::message::Message;
 use crate::format::properties;
 

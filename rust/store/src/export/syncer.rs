@@ -1,4 +1,4 @@
-//! What was written goes to the disk while more is written.
+//! Flushes what an export has written, while more is written.
 use crate::Result;
 use crate::store::append::unsynced::Unsynced;
 use std::sync::mpsc::{SyncSender, sync_channel};

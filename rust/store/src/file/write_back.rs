@@ -1,4 +1,4 @@
-//! A file that lost its name while it is held open is written anew under it: its bytes are there until it is closed.
+//! Writes a file anew that lost its name while it is held open: its bytes are there until it is closed.
 use super::allocated::Allocated;
 use super::disk::{self, sync_directory};
 use super::permission::create_directories;

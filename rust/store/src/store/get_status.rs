@@ -1,4 +1,4 @@
-//! What became of a pull.
+//! RocketMQ's `GetMessageStatus`: how a pull ended.
 
 /// `GetMessageStatus`, as far as a store directory can give one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

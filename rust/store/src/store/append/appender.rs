@@ -1,4 +1,4 @@
-//! A store that this process owns and appends to.
+//! The appender: stores batches of messages in a store that this process owns, and flushes, cleans and closes it.
 //!
 //! One lock makes one ordered log. Under it bytes go to the operating system's cache and no further: who waits for the disk, and
 //! the thread that flushes, wait without it.
@@ -62,7 +62,7 @@ impl Appender {
         Self::open_watched(root, options, &mut |_, _| Ok(()))
     }
 
-    /// As [`open`](Self::open); `watch` is told how far a recovery is, and may end it.
+    /// As [`open`](Self::open); `watch` is called with the progress of a recovery, and may end it.
     ///
     /// # Errors
     /// As [`open`](Self::open); what `watch` returns.

@@ -1,4 +1,4 @@
-//! The checkpoint file: what is on the disk. Times go into it only once what they speak of is there.
+//! Writes the checkpoint file. A time goes into it only once the disk has what it vouches for.
 //!
 //! Source: `StoreCheckpoint.flush`.
 use crate::file::Allocated;

@@ -1,4 +1,4 @@
-//! Messages as the columns of an Arrow record batch.
+//! Rows to append from the columns of an Arrow record batch.
 use super::row::{Pair, Row, Rows};
 use crate::format::compression::TYPE_MASK;
 use crate::format::host::Host;

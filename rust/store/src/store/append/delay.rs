@@ -1,4 +1,4 @@
-//! Delayed messages: put into the queue of their level, to be delivered to their own topic later.
+//! Puts delayed messages into the queue of their level, from which they are delivered to their own topic later.
 //!
 //! Source: `CommitLog.asyncPutMessage`, `ScheduleMessageService.parseDelayLevel`, `delayLevel2QueueId`.
 use crate::store::delay_levels::DelayLevels;

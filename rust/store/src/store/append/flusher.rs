@@ -1,4 +1,4 @@
-//! When appended messages are on the disk. Who waits shares the wait: one flushes for all who appended until it began.
+//! Group commit: one caller flushes for all who appended until it began; the others wait for it.
 //!
 //! Source: `CommitLog.GroupCommitService`, `CommitLog.FlushRealTimeService`, `DefaultMessageStore.FlushConsumeQueueService`.
 use super::checkpoint::CheckpointWriter;

@@ -1,4 +1,4 @@
-//! Messages one by one, as values.
+//! Rows to append from messages as values.
 use super::row::{Pair, Row, Rows};
 use crate::format::host::Host;
 

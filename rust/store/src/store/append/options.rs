@@ -1,4 +1,4 @@
-//! How a store is opened for appending.
+//! The options of an appender.
 use crate::file::permission::OWNER_ONLY;
 use crate::format::consume_queue::UNIT_SIZE;
 use crate::format::host::Host;

@@ -1,4 +1,4 @@
-//! The first look at a batch: every row is checked, its record's size and its queue are known, and nothing is written.
+//! Plans a batch before anything is written: checks every row, and computes its record's size and its queue.
 //!
 //! Source: `CommitLog.asyncPutMessage`, `CommitLog.MessageExtEncoder.encode`, `MultiDispatch.wrapMultiDispatch`.
 use super::delay::DELAY_TOPIC;

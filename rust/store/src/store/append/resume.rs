@@ -1,4 +1,4 @@
-//! Where an existing store goes on: behind its last record, if its queues and its index agree with its log.
+//! Opens an existing store for an appender: behind its last record, if its queues and its index agree with its log.
 //!
 //! Nothing is repaired. RocketMQ's own recovery looks at the last files only, as this does.
 //!

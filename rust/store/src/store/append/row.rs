@@ -1,4 +1,4 @@
-//! Messages to be stored, as they were given: nothing is checked yet.
+//! A message that is to be stored, as the caller has it: nothing is checked yet.
 use crate::format::host::Host;
 use std::ops::Range;
 

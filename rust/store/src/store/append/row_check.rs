@@ -1,4 +1,4 @@
-//! What a row may be: each check, and what its error says.
+//! Checks the values of a row, and says in an error which one is wrong.
 //!
 //! Source: `DefaultMessageStore.checkMessage`, `TopicValidator.validateTopic`, `HookUtils.checkBeforePutMessage` (5.x).
 use super::delay::{DELAY_TOPIC, Delay};

@@ -1,4 +1,4 @@
-//! An open store as a server uses it: others read what is appended, are told of it, and one wait for the disk serves many.
+//! The appender as a server uses it: others read what is appended and are notified of it, and one flush serves many that wait.
 //!
 //! Source: `DefaultMessageStore.asyncPutMessage`, `CommitLog.submitFlushRequest`, `DefaultMessageStore.messageArrivingListener`.
 use super::appender::{Appender, Place};
@@ -20,7 +20,7 @@ impl Appender {
     }
 
     /// As [`append`](Self::append), but never waits for the disk. Returns the offset of the log to
-    /// [wait for](Self::wait_flushed); `placed` is told where each message is.
+    /// [wait for](Self::wait_flushed); `placed` is called with the place of each message.
     ///
     /// # Errors
     /// As [`append`](Self::append), [`crate::Error::FlushTimeout`] excepted.

@@ -1,4 +1,4 @@
-//! What a broker tells of a message that was put: a status for each way in which it can fail.
+//! RocketMQ's `PutMessageStatus` for each way in which an append can fail.
 //!
 //! Source: `PutMessageStatus`, `DefaultMessageStore.checkStoreStatus`, `checkMessage`, `checkMessages`.
 use super::row_check::{PROPERTIES_SIZE, TOO_MANY_QUEUES};

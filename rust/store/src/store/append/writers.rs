@@ -62,7 +62,7 @@ impl Writers {
         prepared
     }
 
-    /// Writes a batch that was prepared; `placed` is told where each message is.
+    /// Writes a batch that was prepared; `placed` is called with the place of each message.
     ///
     /// # Errors
     /// [`crate::Error::Io`]; then any part of the batch may have been written.

@@ -1,4 +1,4 @@
-//! Up to where consume queues vouch for the log.
+//! How far the consume queues vouch for the log.
 use crate::Result;
 use crate::file::Io;
 use crate::format::consume_queue::Unit;

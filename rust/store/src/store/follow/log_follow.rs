@@ -1,4 +1,4 @@
-//! The walk that follows a log: block by block as far as it is written, from then on what was added since.
+//! Follows a log for a tail: block by block as far as it is written, then what is added.
 use super::log_place::{LogPlace, Retained, Waits};
 use super::settled::{Settled, may_be_unwritten};
 

@@ -1,4 +1,4 @@
-//! Where the log ends, and cutting what stands behind: after a crash half a record, or pages of later ones.
+//! Finds where the log ends, and cuts what stands behind: half a record after a crash, or pages of later ones.
 //!
 //! Source: `MappedFileQueue.truncateDirtyFiles`, which leaves the bytes behind the new end as they are.
 use crate::file::Allocated;

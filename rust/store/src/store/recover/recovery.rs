@@ -1,4 +1,4 @@
-//! One walk over the log, from where the checkpoint says that everything before is on the disk, and its results.
+//! Recovers a store in one walk, from where the checkpoint says that everything before is on the disk.
 use super::extent::Extent;
 use super::index::{self, IndexRepair};
 use super::log_end;

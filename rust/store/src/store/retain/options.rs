@@ -1,4 +1,4 @@
-//! How long files stay, and how full a disk may be.
+//! The options of retention: how long files stay, and how full a disk may be.
 //!
 //! Source: `MessageStoreConfig`; `CleanCommitLogService` for the ratios that are properties of the JVM.
 use super::delete_when::DeleteWhen;

@@ -1,4 +1,4 @@
-//! Who waits for messages is told of each, once it can be read.
+//! Notifies a listener of each message once it can be read.
 //!
 //! Source: `MessageArrivingListener.arriving`, `DefaultMessageStore.ReputMessageService.doReput`, `notifyMessageArrive4MultiQueue`.
 use super::live_queue::LiveQueue;

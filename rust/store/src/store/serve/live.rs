@@ -1,4 +1,4 @@
-//! What can be read of a store while it is appended to.
+//! Reads a store for a server while this process appends to it.
 //!
 //! Source: `DefaultMessageStore`: what a broker asks it beside appending.
 use super::arrival::Arrivals;
@@ -139,7 +139,7 @@ impl Live {
         self.parts.log.check_bodies(is_asked);
     }
 
-    /// Who is told of messages.
+    /// The listener of new messages.
     pub fn arrivals(&self) -> &Arrivals {
         &self.parts.arrivals
     }

@@ -1,4 +1,4 @@
-//! The log as far as it is published: records by physical offset.
+//! Reads records of the live log by physical offset, as far as the appender has published it.
 //!
 //! Source: `CommitLog.getMessage`, `getData`, `getMinOffset`, `getMaxOffset`, `pickupStoreTimestamp`.
 use super::map_cache::{FileMap, MapCache};

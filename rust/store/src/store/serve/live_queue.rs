@@ -1,4 +1,4 @@
-//! One queue as far as it is published.
+//! Reads units of one live queue, as far as the appender has published it.
 //!
 //! Source: `ConsumeQueue.getIndexBuffer`, `getMinOffsetInQueue`, `getMaxOffsetInQueue`, `correctMinOffset`.
 use super::map_cache::{FileMap, MapCache, MapCount};

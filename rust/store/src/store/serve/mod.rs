@@ -12,7 +12,7 @@
 //! pull_filter  what a pull takes; places where its records go; skipped what it cannot give
 //! get_message  a pull, by the rules of store/pull
 //! time         offsets and store times; key_query the index
-//! arrival      who is told of what was appended
+//! arrival      notifies a listener of what was appended
 //! live         the façade
 //! ```
 pub mod arrival;

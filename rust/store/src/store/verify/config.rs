@@ -147,7 +147,7 @@ fn verify_group(
     }
 }
 
-/// Offsets of delay levels: a broker brings them between the ends of the queue, so that they are told only.
+/// Offsets of delay levels: a broker brings them between the ends of the queue, so they are a note, and no damage.
 fn verify_delays((file, offsets): Table<'_>, queues: &Topics, report: &mut VerifyReport) {
     let mut astray = Vec::new();
     for (level, offset) in offsets {
