@@ -1,4 +1,4 @@
-"""A client of asyncio behind the face of its blocking twin: its calls are waited for, and the twin's tests hold for both."""
+"""A client of asyncio behind the face of its blocking twin: calls are waited for, so that the twin's tests hold."""
 
 from __future__ import annotations
 

@@ -971,7 +971,7 @@ class Puller:
 
     @property
     def is_handled(self) -> bool:
-        """Whether no pull is in flight, nothing can be taken, and a thread waits in `take`: all that came is handled."""
+        """Whether no pull is in flight, nothing can be taken, and a thread waits in `take`: all that came is done."""
 
     @property
     def full_times(self) -> int:

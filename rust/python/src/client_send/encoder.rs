@@ -1,4 +1,5 @@
 //! Makes requests of messages.
+use super::common::Common;
 use super::outgoing::{Body, Outgoing, Texts};
 use super::rows::{Most, batches_of};
 use super::taken::{Taken, borrowed, number_of};
@@ -19,21 +20,6 @@ const ABOUT: usize = 160;
 /// The property that makes a message a reply.
 const MESSAGE_TYPE: &str = "MSG_TYPE";
 const REPLY: &str = "reply";
-
-/// What all messages of a producer have in common.
-pub struct Common {
-    /// The producer's group.
-    pub group: String,
-    /// What a topic is made after that is not there.
-    pub default_topic: String,
-    /// How many queues it gets.
-    pub default_topic_queue_nums: i32,
-    /// Whether the producer is of a unit.
-    pub is_unit_mode: bool,
-    compress_over: usize,
-    instance_id: Option<String>,
-    ids: Py<UniqueIds>,
-}
 
 /// Makes requests of messages.
 #[pyclass(frozen, module = "rmqfast._native._rmqfast")]
@@ -70,8 +56,8 @@ impl MessageEncoder {
         let taken = Taken::of(message)?;
         let now_ms = now_ms();
         let mut properties = String::with_capacity(OWN_TEXTS);
-        let unique_id = self.0.write_properties(py, &taken, &added, now_ms, &mut properties)?;
-        let (body, compression) = self.0.body(py, taken.body);
+        let unique_id = write_properties(&self.0, py, &taken, &added, now_ms, &mut properties)?;
+        let (body, compression) = body_of(&self.0, py, taken.body);
         Ok(Outgoing {
             common: self.0.clone(),
             reconsume_times: number_of(&taken.pairs, &topic, "RECONSUME_TIME").unwrap_or(0),
@@ -105,7 +91,7 @@ impl MessageEncoder {
                 body.reserve(messages.len() * (taken.body.len() + ABOUT));
             }
             properties.clear();
-            let id = self.0.write_properties(py, &taken, &Pairs::new(), now_ms, &mut properties)?;
+            let id = write_properties(&self.0, py, &taken, &Pairs::new(), now_ms, &mut properties)?;
             let message = BatchMessage { flag: taken.flag, body: &taken.body, properties: &properties };
             if !send::write_batch_message(&message, &mut body) {
                 return Err(ArgumentError::new_err(format!(
@@ -117,7 +103,7 @@ impl MessageEncoder {
             }
             unique_ids.push_str(&id);
         }
-        Ok(self.batch(topic, body, &unique_ids, wait_store))
+        Ok(Outgoing::batch(self.0.clone(), topic, body, &unique_ids, wait_store))
     }
 
     /// The requests of all rows of Arrow batches, in their order; each of one topic.
@@ -130,73 +116,36 @@ impl MessageEncoder {
         most_bytes: usize,
         most_count: usize,
     ) -> PyResult<Vec<Outgoing>> {
-        batches_of(self, batches, topic, wrap, Most { bytes: most_bytes, count: most_count })
+        batches_of(&self.0, batches, topic, wrap, Most { bytes: most_bytes, count: most_count })
     }
 }
 
-impl MessageEncoder {
-    /// The request of a batch that is written.
-    pub fn batch(&self, topic: PyBackedStr, body: Vec<u8>, unique_id: &str, wait_store: bool) -> Outgoing {
-        Outgoing {
-            common: self.0.clone(),
-            topic,
-            texts: Texts::new(format!("WAIT\u{1}{wait_store}"), unique_id),
-            body: Body::Made(body),
-            sys_flag: 0,
-            flag: 0,
-            born_timestamp: now_ms(),
-            is_batch: true,
-            is_reply: false,
-            reconsume_times: 0,
-            max_reconsume_times: None,
-        }
-    }
-
-    /// Writes the properties of a row; returns the id.
-    pub fn write_properties(&self, py: Python<'_>, said: Properties<'_>, out: &mut String) -> PyResult<String> {
-        self.0.write(py, said, now_ms(), out)
-    }
+/// Writes the properties; returns the id.
+fn write_properties(
+    common: &Common,
+    py: Python<'_>,
+    taken: &Taken,
+    added: &Pairs,
+    now_ms: i64,
+    out: &mut String,
+) -> PyResult<String> {
+    let pairs = borrowed(&taken.pairs);
+    let properties = Properties {
+        tags: taken.tags.as_deref(),
+        keys: taken.keys.as_deref(),
+        wait_store: taken.wait_store,
+        delay_level: taken.delay_level,
+        pairs: &pairs,
+        added: &borrowed(added),
+        unique_id: None,
+    };
+    common.write(py, properties, now_ms, out)
 }
 
-impl Common {
-    /// Writes the properties; returns the id.
-    fn write_properties(
-        &self,
-        py: Python<'_>,
-        taken: &Taken,
-        added: &Pairs,
-        now_ms: i64,
-        out: &mut String,
-    ) -> PyResult<String> {
-        let pairs = borrowed(&taken.pairs);
-        let properties = Properties {
-            tags: taken.tags.as_deref(),
-            keys: taken.keys.as_deref(),
-            wait_store: taken.wait_store,
-            delay_level: taken.delay_level,
-            pairs: &pairs,
-            added: &borrowed(added),
-            unique_id: None,
-        };
-        self.write(py, properties, now_ms, out)
+fn body_of(common: &Common, py: Python<'_>, body: PyBackedBytes) -> (Body, i32) {
+    if body.len() < common.compress_over {
+        return (Body::Given(body), 0);
     }
-
-    /// Writes properties, with those of the producer's own and an id.
-    fn write(&self, py: Python<'_>, said: Properties<'_>, now_ms: i64, out: &mut String) -> PyResult<String> {
-        let mut added = said.added.to_vec();
-        added.extend(self.instance_id.as_deref().map(|id| ("INSTANCE_ID", id)));
-        let given = said.given_id().map(str::to_owned);
-        let made = if given.is_none() { Some(self.ids.get().made(py, now_ms)?) } else { None };
-        let properties = Properties { added: &added, unique_id: made.as_deref(), ..said };
-        properties.write(out).map_err(|e| ArgumentError::new_err(e.to_string()))?;
-        Ok(made.or(given).unwrap_or_default())
-    }
-
-    fn body(&self, py: Python<'_>, body: PyBackedBytes) -> (Body, i32) {
-        if body.len() < self.compress_over {
-            return (Body::Given(body), 0);
-        }
-        let (made, sys_flag) = py.detach(|| send::compressed(&body));
-        (Body::Made(made), sys_flag)
-    }
+    let (made, sys_flag) = py.detach(|| send::compressed(&body));
+    (Body::Made(made), sys_flag)
 }

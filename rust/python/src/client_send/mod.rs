@@ -1,4 +1,5 @@
 //! What a producer sends, made of `rmqfast.Message` objects or of rows of Arrow.
+pub mod common;
 pub mod encoder;
 pub mod in_flight;
 pub mod outgoing;

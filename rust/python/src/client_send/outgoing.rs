@@ -1,5 +1,6 @@
 //! A request that sends a message, or a batch of them, to whichever queue.
-use super::encoder::Common;
+use super::common::Common;
+use super::unique_ids::now_ms;
 use pyo3::prelude::*;
 use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
 use pyo3::types::{PyBytes, PyDict};
@@ -63,6 +64,25 @@ pub enum Body {
     Given(PyBackedBytes),
     /// Compressed, or a batch.
     Made(Vec<u8>),
+}
+
+impl Outgoing {
+    /// The request of a batch that is written.
+    pub fn batch(common: Arc<Common>, topic: PyBackedStr, body: Vec<u8>, unique_id: &str, wait_store: bool) -> Self {
+        Self {
+            common,
+            topic,
+            texts: Texts::new(format!("WAIT\u{1}{wait_store}"), unique_id),
+            body: Body::Made(body),
+            sys_flag: 0,
+            flag: 0,
+            born_timestamp: now_ms(),
+            is_batch: true,
+            is_reply: false,
+            reconsume_times: 0,
+            max_reconsume_times: None,
+        }
+    }
 }
 
 #[pymethods]

@@ -1,6 +1,7 @@
 //! Rows of Arrow as batches to be sent.
-use super::encoder::MessageEncoder;
+use super::common::Common;
 use super::outgoing::Outgoing;
+use super::unique_ids::now_ms;
 use crate::error::{ArgumentError, to_python};
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchReader, StringArray};
 use arrow_schema::{DataType, Field, Schema};
@@ -23,13 +24,13 @@ pub struct Most {
 /// The batches that hold all rows, in their order; of one topic each. `topic` is that of rows without such a column, `wrap` is
 /// what stands before topics.
 pub fn batches_of(
-    encoder: &MessageEncoder,
+    common: &Arc<Common>,
     source: AnyRecordBatch,
     topic: Option<&str>,
     wrap: &Bound<'_, PyAny>,
     most: Most,
 ) -> PyResult<Vec<Outgoing>> {
-    let mut batches = Batches { encoder, wrap, most, done: Vec::new(), open: None, row: 0 };
+    let mut batches = Batches { common, wrap, most, done: Vec::new(), open: None, row: 0 };
     let reader: Box<dyn RecordBatchReader + Send> = source.into_reader()?;
     for batch in reader {
         let batch = batch.map_err(|e| ArgumentError::new_err(format!("a stream that cannot be read: {e}")))?;
@@ -44,7 +45,7 @@ pub fn batches_of(
 }
 
 struct Batches<'a, 'py> {
-    encoder: &'a MessageEncoder,
+    common: &'a Arc<Common>,
     wrap: &'a Bound<'py, PyAny>,
     most: Most,
     done: Vec<Outgoing>,
@@ -84,7 +85,7 @@ impl Batches<'_, '_> {
             added: &[],
             unique_id: None,
         };
-        let id = self.encoder.write_properties(self.wrap.py(), said, &mut properties)?;
+        let id = self.common.write(self.wrap.py(), said, now_ms(), &mut properties)?;
         let message = BatchMessage { flag, body, properties: &properties };
         self.make_room(topic, body.len() + properties.len() + 22)?;
         let Some(open) = &mut self.open else { return Ok(()) };
@@ -117,7 +118,8 @@ impl Batches<'_, '_> {
     }
 
     fn close(&mut self) {
-        let done = self.open.take().map(|open| self.encoder.batch(open.wrapped, open.body, &open.ids, true));
+        let done =
+            self.open.take().map(|open| Outgoing::batch(self.common.clone(), open.wrapped, open.body, &open.ids, true));
         self.done.extend(done);
     }
 

@@ -1,0 +1,36 @@
+//! Holds what all messages of a producer have in common, for whoever makes requests of them.
+use super::unique_ids::UniqueIds;
+use crate::error::ArgumentError;
+use pyo3::prelude::*;
+use rmqfast_client::send::Properties;
+
+/// What all messages of a producer have in common.
+pub struct Common {
+    /// The producer's group.
+    pub group: String,
+    /// What a topic is made after that is not there.
+    pub default_topic: String,
+    /// How many queues it gets.
+    pub default_topic_queue_nums: i32,
+    /// Whether the producer is of a unit.
+    pub is_unit_mode: bool,
+    /// Bodies of so many bytes or more are compressed.
+    pub compress_over: usize,
+    /// The instance that messages name, where it has one.
+    pub instance_id: Option<String>,
+    /// Makes ids.
+    pub ids: Py<UniqueIds>,
+}
+
+impl Common {
+    /// Writes properties, with those of the producer's own and an id.
+    pub fn write(&self, py: Python<'_>, said: Properties<'_>, now_ms: i64, out: &mut String) -> PyResult<String> {
+        let mut added = said.added.to_vec();
+        added.extend(self.instance_id.as_deref().map(|id| ("INSTANCE_ID", id)));
+        let given = said.given_id().map(str::to_owned);
+        let made = if given.is_none() { Some(self.ids.get().made(py, now_ms)?) } else { None };
+        let properties = Properties { added: &added, unique_id: made.as_deref(), ..said };
+        properties.write(out).map_err(|e| ArgumentError::new_err(e.to_string()))?;
+        Ok(made.or(given).unwrap_or_default())
+    }
+}
