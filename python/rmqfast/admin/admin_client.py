@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple, TypeVar
 
 from rmqfast.client.instance import ClientApi, ClientConfig, ClientInstance
-from rmqfast.client.instance.route_requests import ClusterInfo
+from rmqfast.client.instance.api import ClusterInfo
 from rmqfast.errors import ClientError, ResponseError
 from rmqfast.remoting import Response, ResponseCode
 from rmqfast.remoting.protocol.broker_data import MASTER_ID, BrokerData

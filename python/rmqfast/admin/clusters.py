@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from rmqfast.admin.admin_client import AdminClient
-from rmqfast.client.instance.route_requests import ClusterInfo
+from rmqfast.client.instance.api import ClusterInfo
 from rmqfast.errors import ArgumentError, ClientError
 from rmqfast.remoting import RequestCode, properties
 from rmqfast.remoting.protocol.broker_data import MASTER_ID

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from rmqfast.client.instance import TopicPublishInfo
-from rmqfast.client.instance.inner import ConsumeType, MessageModel
+from rmqfast.client.instance.members import ConsumeType, MessageModel
 from rmqfast.errors import RemotingConnectError
 from rmqfast.message import MessageQueue
 from rmqfast.remoting import Response

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-from rmqfast.client.instance.client_requests import ClientRequests
+from rmqfast.client.instance.api import ClientApi
 from rmqfast.client.instance.heartbeats import Heartbeats, heartbeat_of, targets_of
 from rmqfast.client.instance.members import Members
 from rmqfast.client.instance.routes import RouteTable
@@ -18,7 +18,7 @@ from tests.client.instance.doubles import FakeConsumer, FakeProducer
 BROKERS = {"a": {0: "a:1", 1: "a:2"}, "b": {1: "b:2"}}
 
 
-class Told(ClientRequests):
+class Told(ClientApi):
     """Notes who is told what; who is in `deaf` does not answer."""
 
     def __init__(self, *deaf: str, refusing: str = "") -> None:

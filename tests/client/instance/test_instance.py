@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from rmqfast import EmbeddedCluster
-from rmqfast.client.instance import ClientConfig, ClientInstance, reconnects
+from rmqfast.client.instance import ClientConfig, ClientInstance, heartbeats
 from rmqfast.errors import ClientError, ResponseError
 from rmqfast.message import MessageQueue
 from rmqfast.remoting import RemotingClient, RequestCode, fastjson
@@ -172,7 +172,7 @@ def test_an_operator_asks_a_consumer_through_its_broker(
 
 
 def test_a_broker_that_restarts_is_told_before_the_next_heartbeat_is_due(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reconnects, "FIRST_DELAY", 0.02)
+    monkeypatch.setattr(heartbeats, "FIRST_DELAY", 0.02)
     to_name_server, to_broker = Gate(), Gate()
     config = ClientConfig(
         name_server=to_name_server.address,

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from rmqfast.client.instance.pushed_reply import reply_of
-from rmqfast.client.instance.request_futures import RequestFutures
+from rmqfast.client.instance.request_futures import RequestFutures, reply_of
 from rmqfast.errors import (
     ChannelClosedError,
     RemotingProtocolError,

@@ -7,7 +7,7 @@ import weakref
 
 import pytest
 
-from rmqfast.client.instance.reconnects import Reconnects
+from rmqfast.client.instance.heartbeats import Reconnects
 from rmqfast.client.instance.scheduler import Handle, Scheduler, TimerTable
 from tests.waiting import PATIENCE
 

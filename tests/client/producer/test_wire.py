@@ -12,7 +12,7 @@ import pytest
 
 from rmqfast import Message
 from rmqfast._native import MessageEncoder, Outgoing
-from rmqfast.client.instance.unique_ids import month_bounds, unique_ids
+from rmqfast.client.instance.ids import month_bounds, unique_ids
 from tests.wire_traffic import Exchange, exchanges
 
 SENDS = [exchange for exchange in exchanges("4.9.4") if exchange.code in {310, 320}]

@@ -10,7 +10,7 @@ import time
 from rmqfast._native import MessageView
 from rmqfast.client.consumer.consume_hook import CONSUME_CONTEXT_TYPE, ConsumeContext
 from rmqfast.client.instance.namespaces import without_namespace
-from rmqfast.client.instance.unique_ids import create_unique_id
+from rmqfast.client.instance.ids import create_unique_id
 from rmqfast.client.trace import AsyncTraceDispatcher, ConsumeReturnType, TraceBean, TraceContext, TraceType
 
 _NOTE = "trace"

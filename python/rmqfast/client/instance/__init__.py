@@ -1,13 +1,13 @@
 """What clients share: configuration, connections, routes, heartbeats, timers; Java's `MQClientInstance` and more."""
 
 from rmqfast.client.instance.api import ClientApi
-from rmqfast.client.instance.client_error_code import ClientErrorCode
 from rmqfast.client.instance.config import ClientConfig
-from rmqfast.client.instance.inner import ConsumerInner, ConsumeType, MessageModel, ProducerInner
+from rmqfast.client.instance.exits import ServiceState
 from rmqfast.client.instance.instance import ClientInstance
+from rmqfast.client.instance.members import ConsumerInner, ConsumeType, MessageModel, ProducerInner
+from rmqfast.client.instance.name_servers import ClientErrorCode
 from rmqfast.client.instance.routes import FoundBroker, RouteTable
 from rmqfast.client.instance.scheduler import Handle, Scheduler
-from rmqfast.client.instance.service_state import ServiceState
 from rmqfast.client.instance.topic_publish_info import TopicPublishInfo
 
 __all__ = [

@@ -1,18 +1,488 @@
-"""All requests that clients send, a method each.
+"""Sends the requests of a client to brokers and name servers, and tells errors from answers.
 
 Source: `MQClientAPIImpl`.
 """
 
 from __future__ import annotations
 
-from rmqfast.client.instance.client_requests import ClientRequests
-from rmqfast.client.instance.message_requests import MessageRequests
-from rmqfast.client.instance.offset_requests import OffsetRequests
-from rmqfast.client.instance.route_requests import RouteRequests
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from rmqfast.client.instance.name_servers import NameServers
+from rmqfast.errors import ResponseError
+from rmqfast.message import MessageQueue
+from rmqfast.remoting import Connections, Header, RequestCode, Response, ResponseCode, fastjson
+from rmqfast.remoting.protocol.broker_data import BrokerData
+from rmqfast.remoting.protocol.heartbeat_data import HeartbeatData
+from rmqfast.remoting.protocol.json_object import JsonObject
+from rmqfast.remoting.protocol.subscription_data import SubscriptionData
+from rmqfast.remoting.protocol.topic_route_data import TopicRouteData
+
+# bounds of answers: names in a list, bytes of a body
+_MOST = 1_000_000
+_MOST_BYTES = 64 << 20
 
 
-class ClientApi(RouteRequests, ClientRequests, OffsetRequests, MessageRequests):
-    """One method a request; brokers' addresses come first, name servers are chosen.
+class ClientApi:
+    """One method per request; the first argument is the broker's address, name servers are chosen.
 
-    An answer that is an error is a `ResponseError` with its code and remark; no answer is another `RemotingError`.
+    An error answer is a `ResponseError` with its code and remark; without an answer it is another `RemotingError`.
+
+    Args:
+        connections: Send the requests.
+        name_servers: Answer requests for routes.
+        timeout: How long to wait for an answer, in seconds, unless a call says otherwise.
+
+    Source: `MQClientAPIImpl`.
     """
+
+    def __init__(self, connections: Connections, name_servers: NameServers, *, timeout: float = 3.0) -> None:
+        self.connections, self.name_servers, self.timeout = connections, name_servers, timeout
+
+    def ask(
+        self,
+        address: str,
+        code: int,
+        ext_fields: Mapping[str, object] | None = None,
+        body: bytes = b"",
+        *,
+        timeout: float | None = None,
+    ) -> Response:
+        """Asks and waits for the answer.
+
+        Args:
+            address: `host:port`.
+            code: Says what is asked for.
+            ext_fields: The header of the code; what is `None` is left out.
+            body: The bytes behind the header.
+            timeout: How long to wait, in seconds.
+
+        Raises:
+            ResponseError: The answer is an error; says whose.
+            RemotingError: There is no answer.
+        """
+        wait = self.timeout if timeout is None else timeout
+        return checked(
+            self.connections.request(address, code, as_fields(ext_fields or {}), body, timeout=wait), address
+        )
+
+    def ask_behind(
+        self,
+        address: str,
+        code: int,
+        ext_fields: Mapping[str, object] | None = None,
+        body: bytes = b"",
+        *,
+        timeout: float | None = None,
+    ) -> Response:
+        """As `ask`, over the connection of requests that are not answered: the broker has read those before.
+
+        Raises:
+            ResponseError: As `ask`.
+            RemotingError: As `ask`.
+        """
+        wait = self.timeout if timeout is None else timeout
+        return checked(
+            self.connections.control(address, code, as_fields(ext_fields or {}), body, timeout=wait), address
+        )
+
+    def ask_name_server(
+        self, code: int, ext_fields: Mapping[str, object] | None = None, *, timeout: float | None = None
+    ) -> Response:
+        """Asks the name server that is asked right now, or the next one that answers.
+
+        Raises:
+            ResponseError: The answer is an error.
+            ClientError: There is no name server.
+            RemotingError: There is no answer.
+        """
+        wait = self.timeout if timeout is None else timeout
+        return checked(self.name_servers.request(code, as_fields(ext_fields or {}), timeout=wait))
+
+    def topic_route(self, topic: str, *, timeout: float | None = None) -> TopicRouteData:
+        """Where a topic is.
+
+        Raises:
+            ResponseError: 17, nobody has it.
+            ClientError: There is no name server.
+            RemotingError: None answers.
+        """
+        fields = {"topic": topic}
+        return TopicRouteData.of_body(
+            self.ask_name_server(RequestCode.GET_ROUTEINFO_BY_TOPIC, fields, timeout=timeout).body
+        )
+
+    def cluster_info(self, *, timeout: float | None = None) -> ClusterInfo:
+        """All clusters and brokers."""
+        body = self.ask_name_server(RequestCode.GET_BROKER_CLUSTER_INFO, timeout=timeout).body
+        members = JsonObject.of_body(body, most=_MOST_BYTES)
+        brokers, clusters = members.object("brokerAddrTable"), members.object("clusterAddrTable")
+        return ClusterInfo(
+            {} if brokers is None else {name: BrokerData.from_json(brokers.member(name)) for name in brokers.names()},
+            {} if clusters is None else {name: clusters.texts(name, most=_MOST) for name in clusters.names()},
+        )
+
+    def all_topics(self, *, timeout: float | None = None) -> tuple[str, ...]:
+        """All topics, those of the system, of retries and of dead letters, too."""
+        body = self.ask_name_server(RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER, timeout=timeout).body
+        return JsonObject.of_body(body, most=_MOST_BYTES).texts("topicList", most=_MOST)
+
+    def topics_of_cluster(self, cluster: str, *, timeout: float | None = None) -> tuple[str, ...]:
+        """The topics of a cluster; none where it is not known."""
+        fields = {"cluster": cluster}
+        body = self.ask_name_server(RequestCode.GET_TOPICS_BY_CLUSTER, fields, timeout=timeout).body
+        return JsonObject.of_body(body, most=_MOST_BYTES).texts("topicList", most=_MOST)
+
+    def query_consumer_offset(
+        self, address: str, group: str, queue: MessageQueue, *, timeout: float | None = None
+    ) -> int | None:
+        """Where a group goes on; `None` where the broker has nothing (22).
+
+        What this client stored before without waiting for an answer is seen.
+
+        Raises:
+            ResponseError: Any other error of the broker.
+        """
+        fields = {"consumerGroup": group, **_queue(queue)}
+        try:
+            answer = self.ask_behind(address, RequestCode.QUERY_CONSUMER_OFFSET, fields, timeout=timeout)
+        except ResponseError as error:
+            if error.code == ResponseCode.QUERY_NOT_FOUND:
+                return None
+            raise
+        return _number(answer, "offset")
+
+    def update_consumer_offset(
+        self,
+        address: str,
+        group: str,
+        queue: MessageQueue,
+        offset: int,
+        *,
+        oneway: bool = True,
+        timeout: float | None = None,
+    ) -> None:
+        """Stores where a group goes on.
+
+        Args:
+            address: The broker.
+            group: The group.
+            queue: The queue.
+            offset: Of the next message.
+            oneway: Whether not to wait for an answer.
+            timeout: How long to wait for one, in seconds.
+        """
+        fields = {"consumerGroup": group, **_queue(queue), "commitOffset": offset}
+        if oneway:
+            self.connections.send_oneway(address, RequestCode.UPDATE_CONSUMER_OFFSET, as_fields(fields))
+        else:
+            self.ask_behind(address, RequestCode.UPDATE_CONSUMER_OFFSET, fields, timeout=timeout)
+
+    def max_offset(self, address: str, queue: MessageQueue, *, timeout: float | None = None) -> int:
+        """The offset behind the last message."""
+        return _number(self.ask(address, RequestCode.GET_MAX_OFFSET, _queue(queue), timeout=timeout), "offset")
+
+    def min_offset(self, address: str, queue: MessageQueue, *, timeout: float | None = None) -> int:
+        """The offset of the first message that is still there."""
+        return _number(self.ask(address, RequestCode.GET_MIN_OFFSET, _queue(queue), timeout=timeout), "offset")
+
+    def search_offset(self, address: str, queue: MessageQueue, timestamp: int, *, timeout: float | None = None) -> int:
+        """The offset of the message that was stored nearest to a time, with 4.9; the first one not before it, with 5.
+
+        Args:
+            address: The broker.
+            queue: The queue.
+            timestamp: Milliseconds since 1970.
+            timeout: How long to wait, in seconds.
+        """
+        fields = {**_queue(queue), "timestamp": timestamp}
+        return _number(self.ask(address, RequestCode.SEARCH_OFFSET_BY_TIMESTAMP, fields, timeout=timeout), "offset")
+
+    def earliest_store_time(self, address: str, queue: MessageQueue, *, timeout: float | None = None) -> int:
+        """When the first message that is still there was stored, in milliseconds since 1970; -1 for an empty queue."""
+        code = RequestCode.GET_EARLIEST_MSG_STORETIME
+        return _number(self.ask(address, code, _queue(queue), timeout=timeout), "timestamp")
+
+    def send_heartbeat(self, address: str, heartbeat: HeartbeatData, *, timeout: float | None = None) -> int:
+        """Tells a broker who this is and what it wants.
+
+        Returns:
+            The ordinal of the broker's release.
+        """
+        wait = self.timeout if timeout is None else timeout
+        body = heartbeat.encode()
+        answer = self.connections.control(address, RequestCode.HEART_BEAT, None, body, timeout=wait)
+        return checked(answer, address).version
+
+    def unregister_client(
+        self,
+        address: str,
+        client_id: str,
+        *,
+        producer_group: str | None = None,
+        consumer_group: str | None = None,
+        timeout: float | None = None,
+    ) -> None:
+        """Tells a broker that a client has left a group."""
+        fields = {"clientID": client_id, "producerGroup": producer_group, "consumerGroup": consumer_group}
+        wait = self.timeout if timeout is None else timeout
+        code = RequestCode.UNREGISTER_CLIENT
+        checked(self.connections.control(address, code, as_fields(fields), timeout=wait), address)
+
+    def check_client_config(
+        self,
+        address: str,
+        group: str,
+        client_id: str,
+        subscription: SubscriptionData,
+        *,
+        namespace: str = "",
+        timeout: float | None = None,
+    ) -> None:
+        """Has a broker compile an expression.
+
+        Raises:
+            ResponseError: It does not: 1 where it has no such filters, 23 where it does not parse.
+        """
+        members = {
+            "clientId": client_id,
+            "group": group,
+            "namespace": namespace or None,
+            "subscriptionData": subscription.to_json(),
+        }
+        self.ask(address, RequestCode.CHECK_CLIENT_CONFIG, None, fastjson.encode(members), timeout=timeout)
+
+    def consumer_ids(self, address: str, group: str, *, timeout: float | None = None) -> tuple[str, ...]:
+        """The clients of a group that a broker knows.
+
+        Raises:
+            ResponseError: 1, it knows none.
+        """
+        fields = {"consumerGroup": group}
+        body = self.ask(address, RequestCode.GET_CONSUMER_LIST_BY_GROUP, fields, timeout=timeout).body
+        return JsonObject.of_body(body).texts("consumerIdList", most=_MOST)
+
+    def lock_batch(
+        self,
+        address: str,
+        group: str,
+        client_id: str,
+        queues: Iterable[MessageQueue],
+        *,
+        timeout: float | None = None,
+    ) -> set[MessageQueue]:
+        """Locks queues for this client, or goes on to have them locked.
+
+        Returns:
+            Those that it has locked now.
+        """
+        body = _lock_body(group, client_id, queues)
+        # what this client has unlocked before without waiting for an answer is not unlocked after this
+        answer = self.ask_behind(address, RequestCode.LOCK_BATCH_MQ, None, body, timeout=timeout)
+        return set(JsonObject.of_body(answer.body).queues("lockOKMQSet", most=_MOST))
+
+    def unlock_batch(
+        self,
+        address: str,
+        group: str,
+        client_id: str,
+        queues: Iterable[MessageQueue],
+        *,
+        oneway: bool = False,
+        timeout: float | None = None,
+    ) -> None:
+        """Gives queues up that this client has locked.
+
+        Args:
+            address: The broker.
+            group: The group.
+            client_id: This client.
+            queues: What to give up.
+            oneway: Whether not to wait for an answer.
+            timeout: How long to wait for one, in seconds.
+        """
+        body = _lock_body(group, client_id, queues)
+        if oneway:
+            self.connections.send_oneway(address, RequestCode.UNLOCK_BATCH_MQ, None, body)
+        else:
+            # who locks them next goes on at the offsets that were stored before
+            self.ask_behind(address, RequestCode.UNLOCK_BATCH_MQ, None, body, timeout=timeout)
+
+    def consumer_send_back(
+        self,
+        address: str,
+        group: str,
+        physical_offset: int,
+        *,
+        delay_level: int = 0,
+        origin_message_id: str | None = None,
+        origin_topic: str | None = None,
+        max_reconsume_times: int | None = None,
+        unit_mode: bool = False,
+        timeout: float = 5.0,
+    ) -> None:
+        """Has a message delivered to a group once more, later.
+
+        Args:
+            address: The broker that has the message.
+            group: The group.
+            physical_offset: Of the message, in bytes.
+            delay_level: 0 for one that grows with the times it was consumed, -1 for the dead letters.
+            origin_message_id: Its id.
+            origin_topic: Its topic.
+            max_reconsume_times: After how many times it goes to the dead letters.
+            unit_mode: Whether the consumer is of a unit.
+            timeout: How long to wait for an answer, in seconds.
+        """
+        fields = {
+            "offset": physical_offset,
+            "group": group,
+            "delayLevel": delay_level,
+            "originMsgId": origin_message_id,
+            "originTopic": origin_topic,
+            "unitMode": unit_mode,
+            "maxReconsumeTimes": max_reconsume_times,
+        }
+        self.ask(address, RequestCode.CONSUMER_SEND_MSG_BACK, fields, timeout=timeout)
+
+    def end_transaction(
+        self,
+        address: str,
+        group: str,
+        *,
+        queue_offset: int,
+        physical_offset: int,
+        end: int,
+        message_id: str,
+        transaction_id: str | None = None,
+        from_check: bool = False,
+        oneway: bool = True,
+        timeout: float | None = None,
+    ) -> None:
+        """Tells how a transaction ended.
+
+        Args:
+            address: The broker that has the half message.
+            group: Of the producer.
+            queue_offset: Of the half message in its queue.
+            physical_offset: Of the half message, in bytes.
+            end: 8 to commit, 12 to roll back, 0 where it is not known.
+            message_id: The producer's id of the message.
+            transaction_id: The transaction's.
+            from_check: Whether the broker has asked.
+            oneway: Whether not to wait for an answer.
+            timeout: How long to wait for one, in seconds.
+        """
+        fields = {
+            "producerGroup": group,
+            "tranStateTableOffset": queue_offset,
+            "commitLogOffset": physical_offset,
+            "commitOrRollback": end,
+            "fromTransactionCheck": from_check,
+            "msgId": message_id,
+            "transactionId": transaction_id,
+        }
+        if oneway:
+            self.connections.send_oneway(address, RequestCode.END_TRANSACTION, as_fields(fields))
+        else:
+            self.ask(address, RequestCode.END_TRANSACTION, fields, timeout=timeout)
+
+    def view_message(self, address: str, physical_offset: int, *, timeout: float | None = None) -> bytes:
+        """The record of the message at an offset.
+
+        Raises:
+            ResponseError: 1, there is none.
+        """
+        return self.ask(address, RequestCode.VIEW_MESSAGE_BY_ID, {"offset": physical_offset}, timeout=timeout).body
+
+    def query_message(
+        self,
+        address: str,
+        topic: str,
+        key: str,
+        *,
+        max_messages: int = 32,
+        begin_timestamp: int = 0,
+        end_timestamp: int = (1 << 63) - 1,
+        is_unique_key: bool = False,
+        timeout: float | None = None,
+    ) -> Response:
+        """The records of messages that may have a key: that two keys have one hash is for the caller to see.
+
+        Args:
+            address: The broker.
+            topic: The topic.
+            key: One of the keys, or the producer's id of the message.
+            max_messages: How many at most.
+            begin_timestamp: Stored at this time or later, in milliseconds since 1970.
+            end_timestamp: Stored at this time or earlier.
+            is_unique_key: Whether the key is the id of a message.
+            timeout: How long to wait, in seconds.
+
+        Raises:
+            ResponseError: 22, there is none.
+        """
+        fields = {
+            "topic": topic,
+            "key": key,
+            "maxNum": max_messages,
+            "beginTimestamp": begin_timestamp,
+            "endTimestamp": end_timestamp,
+            "_UNIQUE_KEY_QUERY": is_unique_key,
+        }
+        return self.ask(address, RequestCode.QUERY_MESSAGE, fields, timeout=timeout)
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterInfo:
+    """All clusters and brokers.
+
+    Attributes:
+        brokers: By name.
+        clusters: Names of brokers by that of the cluster.
+
+    Source: `ClusterInfo`.
+    """
+
+    brokers: Mapping[str, BrokerData]
+    clusters: Mapping[str, tuple[str, ...]]
+
+
+def as_fields(values: Mapping[str, object]) -> dict[str, str]:
+    """Header fields as texts; what is `None` is left out.
+
+    Example:
+        >>> as_fields({"topic": "t", "queueId": 3, "force": True, "group": None})
+        {'topic': 't', 'queueId': '3', 'force': 'true'}
+
+    Source: `RemotingCommand.makeCustomHeaderToNet`.
+    """
+    return {name: _text(value) for name, value in values.items() if value is not None}
+
+
+def checked(response: Response, address: str | None = None) -> Response:
+    """An answer that is SUCCESS.
+
+    Raises:
+        ResponseError: It is none; says who answered.
+    """
+    if response.code == ResponseCode.SUCCESS:
+        return response
+    raise ResponseError(response.code, response.remark or "", address)
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _queue(queue: MessageQueue) -> dict[str, object]:
+    return {"topic": queue.topic, "queueId": queue.queue_id}
+
+
+def _number(answer: Response, name: str) -> int:
+    return Header(answer.ext_fields or {}).number(name)
+
+
+def _lock_body(group: str, client_id: str, queues: Iterable[MessageQueue]) -> bytes:
+    listed = [{"brokerName": q.broker_name, "queueId": q.queue_id, "topic": q.topic} for q in queues]
+    return fastjson.encode({"clientId": client_id, "consumerGroup": group, "mqSet": listed})

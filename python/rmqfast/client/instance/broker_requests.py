@@ -12,8 +12,7 @@ import traceback
 from collections.abc import Callable
 from typing import Any
 
-from rmqfast.client.instance.inner import ConsumerInner
-from rmqfast.client.instance.members import Members
+from rmqfast.client.instance.members import ConsumerInner, Members
 from rmqfast.errors import ResponseError
 from rmqfast.remoting import Header, Processor, Request, RequestCode, Response, ResponseCode, fastjson
 from rmqfast.remoting.protocol.json_object import JsonObject

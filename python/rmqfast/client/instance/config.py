@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from rmqfast.client.instance.client_id import build_client_id, pid_instance_name
+from rmqfast.client.instance.ids import build_client_id, pid_instance_name
 from rmqfast.client.instance.name_servers import namespace_of_endpoint, parse_name_servers
 from rmqfast.errors import ArgumentError
 from rmqfast.remoting import RequestCode, TlsOptions

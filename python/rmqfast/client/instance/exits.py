@@ -1,4 +1,4 @@
-"""What still runs when the interpreter ends: it is shut down, the youngest first, and within a few seconds.
+"""Shuts clients down when the interpreter ends: the youngest first, and within a few seconds.
 
 Threads that come back from waiting while the interpreter is being taken down would take the process with them.
 """
@@ -11,12 +11,25 @@ import os
 import threading
 import time
 import weakref
+from enum import StrEnum
 from typing import Protocol
 
 _log = logging.getLogger(__name__)
 
 #: Seconds that all of them may take together.
 LONGEST = 5.0
+
+
+class ServiceState(StrEnum):
+    """Where a client is in its life: it is started once, and ends once.
+
+    Source: `ServiceState`.
+    """
+
+    CREATE_JUST = "CREATE_JUST"
+    RUNNING = "RUNNING"
+    SHUTDOWN_ALREADY = "SHUTDOWN_ALREADY"
+    START_FAILED = "START_FAILED"
 
 
 class EndsAtExit(Protocol):

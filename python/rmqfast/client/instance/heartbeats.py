@@ -1,4 +1,4 @@
-"""Telling brokers who is there and what it wants.
+"""Sends heartbeats to brokers: regularly, and soon after a connection was lost.
 
 Source: `MQClientInstance.prepareHeartbeatData`, `sendHeartbeatToAllBroker`.
 """
@@ -6,13 +6,14 @@ Source: `MQClientInstance.prepareHeartbeatData`, `sendHeartbeatToAllBroker`.
 from __future__ import annotations
 
 import logging
+import random
 import threading
 from collections.abc import Callable, Mapping
 
-from rmqfast.client.instance.client_requests import ClientRequests
-from rmqfast.client.instance.inner import ConsumerInner
-from rmqfast.client.instance.members import Members
+from rmqfast.client.instance.api import ClientApi
+from rmqfast.client.instance.members import ConsumerInner, Members
 from rmqfast.client.instance.routes import RouteTable
+from rmqfast.client.instance.scheduler import Scheduler
 from rmqfast.errors import RemotingError, ResponseError
 from rmqfast.remoting.protocol.broker_data import MASTER_ID
 from rmqfast.remoting.protocol.heartbeat_data import ConsumerData, HeartbeatData
@@ -21,6 +22,7 @@ _log = logging.getLogger(__name__)
 
 #: Java's: a broker that does not answer must not hold up a shutdown for longer.
 UNREGISTER_TIMEOUT = 3.0
+FIRST_DELAY = 0.5
 
 
 class Heartbeats:
@@ -39,7 +41,7 @@ class Heartbeats:
         client_id: str,
         members: Members,
         routes: RouteTable,
-        api: ClientRequests,
+        api: ClientApi,
         *,
         on_failed: Callable[[str], None] = lambda _: None,
     ) -> None:
@@ -138,3 +140,44 @@ def _consumer_data(group: str, consumer: ConsumerInner) -> ConsumerData:
         subscriptions=tuple(consumer.subscriptions()),
         unit_mode=consumer.is_unit_mode,
     )
+
+
+class Reconnects:
+    """Sends a heartbeat to addresses whose connection ended: soon, then ever later, until one is taken.
+
+    Args:
+        scheduler: When.
+        send: Sends a heartbeat to an address, and says whether it was taken.
+        longest: Seconds after which it is left to the usual heartbeats.
+        chance: A number from 0 to 1: clients of one broker do not all come back at the same moment.
+    """
+
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        send: Callable[[str], bool],
+        longest: float,
+        *,
+        chance: Callable[[], float] = random.random,
+    ) -> None:
+        self._scheduler, self._send, self._longest, self._chance = scheduler, send, longest, chance
+        self._lock = threading.Lock()
+        self._waiting: set[str] = set()
+
+    def lost(self, address: str) -> None:
+        """The connection to an address ended."""
+        with self._lock:
+            if address in self._waiting:
+                return
+            self._waiting.add(address)
+        self._later(address, FIRST_DELAY)
+
+    def _later(self, address: str, delay: float) -> None:
+        self._scheduler.later(delay * (0.5 + self._chance()), lambda: self._try(address, delay))
+
+    def _try(self, address: str, delay: float) -> None:
+        if not self._send(address) and delay * 2 < self._longest:
+            self._later(address, delay * 2)
+            return
+        with self._lock:
+            self._waiting.discard(address)

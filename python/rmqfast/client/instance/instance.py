@@ -1,4 +1,4 @@
-"""What the clients of a process that have the same client id share: connections, routes, timers.
+"""Shares connections, routes and timers among the clients of a process that have the same client id.
 
 Source: `MQClientInstance`, `MQClientManager`.
 """
@@ -9,33 +9,32 @@ import logging
 import os
 import threading
 import time
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
 
 from rmqfast.client.instance.api import ClientApi
 from rmqfast.client.instance.broker_requests import BrokerRequests
 from rmqfast.client.instance.config import ClientConfig
 from rmqfast.client.instance.exits import EXITS
-from rmqfast.client.instance.expression_check import check_expressions
-from rmqfast.client.instance.heartbeats import Heartbeats
-from rmqfast.client.instance.inner_producer import InnerProducer
-from rmqfast.client.instance.membership import Membership
+from rmqfast.client.instance.heartbeats import Heartbeats, Reconnects
+from rmqfast.client.instance.members import ConsumerInner, InnerProducer, Members, ProducerInner
 from rmqfast.client.instance.message_decoder import decode_message
-from rmqfast.client.instance.missing_routes import MissingRoutes
 from rmqfast.client.instance.name_servers import NameServers
 from rmqfast.client.instance.rebalance_service import RebalanceService
-from rmqfast.client.instance.reconnects import Reconnects
-from rmqfast.client.instance.registry import Registry
 from rmqfast.client.instance.request_futures import RequestFutures
-from rmqfast.client.instance.route_updater import RouteUpdater
+from rmqfast.client.instance.route_updater import MissingRoutes, RouteUpdater
 from rmqfast.client.instance.routes import FoundBroker, RouteTable
 from rmqfast.client.instance.scheduler import Scheduler
-from rmqfast.errors import ClientError, RemotingError
+from rmqfast.errors import ClientError, ForkError, RemotingError, ResponseError
 from rmqfast.remoting import Again, Connections, Later, Processor, Request, RequestCode, Response
+from rmqfast.remoting.protocol.subscription_data import SubscriptionData
 
 _log = logging.getLogger(__name__)
 
+_T = TypeVar("_T")
 
-class ClientInstance(Membership):
+
+class ClientInstance:
     """Shared by all clients of one id; `of` makes or finds it, `release` gives it back.
 
     Attributes:
@@ -49,8 +48,8 @@ class ClientInstance(Membership):
     """
 
     def __init__(self, config: ClientConfig, client_id: str) -> None:
-        super().__init__(client_id)
-        self.config = config
+        self.client_id, self.config = client_id, config
+        self._members, self._pid = Members(), os.getpid()
         self.routes, self.scheduler = RouteTable(config.translated), Scheduler()
         self._rebalance = RebalanceService(self._members, config.rebalance_interval)
         names = config.name_servers
@@ -140,6 +139,52 @@ class ClientInstance(Membership):
             storing.start()
             storing.join(max(0.0, (deadline - time.monotonic()) / 2))
         self._end(deadline)
+
+    def register_consumer(self, group: str, consumer: ConsumerInner) -> None:
+        """Adds a consumer.
+
+        Raises:
+            ClientError: The group has one in this instance.
+
+        Source: `MQClientInstance.registerConsumer`.
+        """
+        self._check_process()
+        self._members.add_consumer(group, consumer)
+
+    def unregister_consumer(self, group: str) -> None:
+        """Removes a consumer, and tells all brokers; what they do not take is logged.
+
+        Source: `MQClientInstance.unregisterConsumer`.
+        """
+        if self._members.remove_consumer(group):
+            self._leave(consumer_group=group)
+
+    def register_producer(self, group: str, producer: ProducerInner) -> None:
+        """Adds a producer.
+
+        Raises:
+            ClientError: The group has one in this instance.
+
+        Source: `MQClientInstance.registerProducer`.
+        """
+        self._check_process()
+        self._members.add_producer(group, producer)
+
+    def unregister_producer(self, group: str) -> None:
+        """Removes a producer, and tells all brokers; what they do not take is logged.
+
+        Source: `MQClientInstance.unregisterProducer`.
+        """
+        if self._members.remove_producer(group):
+            self._leave(producer_group=group)
+
+    def consumer(self, group: str) -> ConsumerInner | None:
+        """The consumer of a group."""
+        return self._members.consumers().get(group)
+
+    def producer(self, group: str) -> ProducerInner | None:
+        """The producer of a group."""
+        return self._members.producers().get(group)
 
     @property
     def is_closed(self) -> bool:
@@ -248,7 +293,21 @@ class ClientInstance(Membership):
         Source: `MQClientInstance.checkClientInBroker`.
         """
         self._check_process()
-        check_expressions(self.api, self.routes, self._members, self.client_id, self.config.namespace)
+        for group, consumer in self._members.consumers().items():
+            for subscription in consumer.subscriptions():
+                address = None if subscription.is_tag_type else self.routes.any_address(subscription.topic)
+                if address is None:
+                    continue
+                try:
+                    self.api.check_client_config(
+                        address, group, self.client_id, subscription, namespace=self.config.namespace
+                    )
+                except RemotingError as error:
+                    raise _expression_error(subscription, error) from error
+
+    def _check_process(self) -> None:
+        if os.getpid() != self._pid:
+            raise ForkError(f"the client {self.client_id} is that of a parent process: make another one in this one")
 
     def _start_timers(self) -> None:
         config, every = self.config, self.scheduler.every
@@ -300,6 +359,61 @@ class ClientInstance(Membership):
 
     def __repr__(self) -> str:
         return f"<ClientInstance {self.client_id}>"
+
+
+def _expression_error(subscription: SubscriptionData, error: RemotingError) -> ClientError:
+    if isinstance(error, ResponseError):
+        step = "correct the expression, or set enablePropertyFilter=true at the broker"
+        return ClientError(str(error), response_code=error.code, next_step=step)
+    text = f"no broker says whether it takes the expression, which is of the type {subscription.expression_type}"
+    return ClientError(text, next_step=str(error))
+
+
+class Registry(Generic[_T]):
+    """Shared things by name, with how many share each.
+
+    Example:
+        >>> registry = Registry[list[int]]()
+        >>> registry.take("a", list) is registry.take("a", list)
+        True
+        >>> registry.give_back("a"), registry.give_back("a")
+        (False, True)
+    """
+
+    def __init__(self) -> None:
+        self._clear()
+        os.register_at_fork(after_in_child=self._clear)
+
+    def take(self, name: str, make: Callable[[], _T]) -> _T:
+        """The thing of that name, made if there is none; has one more user.
+
+        Source: `MQClientManager.getOrCreateMQClientInstance`.
+        """
+        with self._lock:
+            thing, users = self._things.get(name) or (make(), 0)
+            self._things[name] = (thing, users + 1)
+            return thing
+
+    def give_back(self, name: str) -> bool:
+        """One user less; whether it was the last one, so that the thing is known no more.
+
+        Source: `MQClientManager.removeClientFactory`.
+        """
+        with self._lock:
+            found = self._things.get(name)
+            if found is None:
+                return False
+            thing, users = found
+            if users > 1:
+                self._things[name] = (thing, users - 1)
+            else:
+                del self._things[name]
+            return users <= 1
+
+    def _clear(self) -> None:
+        """A fork has none of its parent's threads, and so none of its instances; nor does it own its locks."""
+        self._lock = threading.Lock()
+        self._things: dict[str, tuple[_T, int]] = {}
 
 
 #: Of this process, by client id.

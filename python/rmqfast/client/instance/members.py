@@ -1,15 +1,97 @@
-"""The consumers and producers of a client instance, by group.
+"""Holds the consumers and producers of a client instance, and says what the instance needs of them.
 
-Source: `MQClientInstance.consumerTable`, `producerTable`.
+Source: `MQConsumerInner`, `MQProducerInner`, `MQClientInstance.consumerTable`, `producerTable`.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, Literal, Protocol, TypeAlias
 
-from rmqfast.client.instance.inner import ConsumerInner, ProducerInner
+from rmqfast.client.instance.topic_publish_info import TopicPublishInfo
 from rmqfast.errors import ClientError
+from rmqfast.message import MessageQueue
+from rmqfast.remoting.protocol.subscription_data import SubscriptionData
+
+ConsumeType: TypeAlias = Literal["CONSUME_ACTIVELY", "CONSUME_PASSIVELY"]
+MessageModel: TypeAlias = Literal["CLUSTERING", "BROADCASTING"]
+
+
+class ConsumerInner(Protocol):
+    """A consumer as its client instance sees it."""
+
+    @property
+    def group(self) -> str:
+        """The consumer group, with its namespace."""
+
+    @property
+    def consume_type(self) -> ConsumeType:
+        """Whether the application pulls, or is given messages."""
+
+    @property
+    def message_model(self) -> MessageModel:
+        """Whether members share the messages, or get all of them each."""
+
+    @property
+    def consume_from_where(self) -> str:
+        """Where a new group begins: a name of RocketMQ's `ConsumeFromWhere`."""
+
+    @property
+    def is_unit_mode(self) -> bool:
+        """Whether it is of a unit."""
+
+    def subscriptions(self) -> Sequence[SubscriptionData]:
+        """What it wants: goes into heartbeats."""
+
+    def do_rebalance(self) -> None:
+        """Shares the queues of its topics out anew; is called on the rebalance thread."""
+
+    def persist_consumer_offset(self) -> None:
+        """Stores its offsets; is called on the timer's thread."""
+
+    def update_topic_subscribe_info(self, topic: str, queues: Sequence[MessageQueue]) -> None:
+        """Takes the queues that may be read of a topic that it subscribes to; ignores other topics."""
+
+    def is_subscribe_topic_need_update(self, topic: str) -> bool:
+        """Whether it subscribes to a topic and knows no queues of it."""
+
+    def running_info(self) -> dict[str, Any]:
+        """What it does right now: the members of RocketMQ's `ConsumerRunningInfo`."""
+
+    def reset_offset(self, topic: str, offsets: Mapping[MessageQueue, int]) -> None:
+        """Goes on elsewhere, because the broker says so; may take long, is called on a thread of its own.
+
+        Source: `MQClientInstance.resetOffset`.
+        """
+
+    def consume_message_directly(self, message: Any, broker_name: str | None) -> dict[str, Any]:
+        """Has one message consumed now: the members of RocketMQ's `ConsumeMessageDirectlyResult`."""
+
+    def consumer_status(self, topic: str) -> Mapping[MessageQueue, int]:
+        """The offsets of a topic's queues, as it has them in memory."""
+
+
+class ProducerInner(Protocol):
+    """A producer as its client instance sees it."""
+
+    def publish_topics(self) -> Sequence[str]:
+        """The topics that it has sent to: their routes are kept fresh."""
+
+    def is_publish_topic_need_update(self, topic: str) -> bool:
+        """Whether it sends to a topic and knows no queues of it."""
+
+    def update_topic_publish_info(self, topic: str, info: TopicPublishInfo) -> None:
+        """Takes the queues of a topic that may be written."""
+
+    def check_transaction_state(self, address: str, message: Any, ext_fields: Mapping[str, str]) -> None:
+        """Has a transaction looked up, and tells the broker at `address` how it ended; does not wait for it.
+
+        Args:
+            address: The broker that asks, `ip:port`.
+            message: The half message.
+            ext_fields: The header of request 39: `tranStateTableOffset`, `commitLogOffset`, `msgId`, `transactionId`.
+        """
 
 
 class Members:
@@ -93,3 +175,30 @@ def _taken(kind: str, group: str) -> ClientError:
         f"The {kind} group[{group}] has been created before, specify another name please.",
         next_step=f"one client id has one {kind} of a group: shut the other one down, or give another instance_name",
     )
+
+
+class InnerProducer:
+    """Makes it when it is first asked for.
+
+    Attributes:
+        factory: Makes the producer of an instance.
+    """
+
+    #: Set where producers are defined, which know instances, and not the other way round.
+    factory: ClassVar[Callable[[Any], Any] | None] = None
+
+    def __init__(self) -> None:
+        self._lock, self._made = threading.Lock(), None
+
+    def get(self, instance: Any) -> Any:
+        """The producer of an instance.
+
+        Raises:
+            ClientError: There are no producers in this process.
+        """
+        with self._lock:
+            if self._made is None:
+                if self.factory is None:
+                    raise ClientError("there is no inner producer", next_step="import rmqfast.client.producer first")
+                self._made = type(self).factory(instance)  # type: ignore[misc]
+            return self._made

@@ -1,6 +1,6 @@
-"""Which name server is asked: always the same one, until it does not answer.
+"""Sends requests to name servers: always to the same one, until it does not answer.
 
-Source: `NettyRemotingClient.getAndCreateNameserverChannel`, `NameServerAddressUtils`.
+Source: `NettyRemotingClient.getAndCreateNameserverChannel`, `NameServerAddressUtils`, `ClientErrorCode`.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ import random
 import re
 import threading
 from collections.abc import Mapping, Sequence
+from enum import IntEnum
 from typing import Protocol
 
-from rmqfast.client.instance.client_error_code import ClientErrorCode
 from rmqfast.errors import ArgumentError, ClientError, RemotingConnectError, RemotingError
 from rmqfast.remoting import Response
 
@@ -153,3 +153,15 @@ def namespace_of_endpoint(text: str) -> str | None:
     """
     match = _ENDPOINT.fullmatch(text.strip())
     return None if match is None else match[1]
+
+
+class ClientErrorCode(IntEnum):
+    """The code in an error that a client found by itself."""
+
+    CONNECT_BROKER_EXCEPTION = 10001
+    ACCESS_BROKER_TIMEOUT = 10002
+    BROKER_NOT_EXIST_EXCEPTION = 10003
+    NO_NAME_SERVER_EXCEPTION = 10004
+    NOT_FOUND_TOPIC_EXCEPTION = 10005
+    REQUEST_TIMEOUT_EXCEPTION = 10006
+    CREATE_REPLY_MESSAGE_EXCEPTION = 10007

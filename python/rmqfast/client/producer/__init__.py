@@ -1,9 +1,9 @@
 """What sends: `Producer`, `TransactionProducer`; Java's `DefaultMQProducer`, `TransactionMQProducer`."""
 
 from rmqfast.client.instance import ClientInstance, ServiceState
-from rmqfast.client.instance.inner_producer import InnerProducer
+from rmqfast.client.instance.ids import create_unique_id
+from rmqfast.client.instance.members import InnerProducer
 from rmqfast.client.instance.request_futures import OnReply
-from rmqfast.client.instance.unique_ids import create_unique_id
 from rmqfast.client.producer.hooks import (
     CommunicationMode,
     EndTransactionContext,

@@ -11,7 +11,7 @@ from typing import Any
 
 from rmqfast._native import InFlight, MessageEncoder, Outgoing
 from rmqfast.client.instance import ClientInstance
-from rmqfast.client.instance.unique_ids import unique_ids
+from rmqfast.client.instance.ids import unique_ids
 from rmqfast.client.producer.callback_sends import CallbackSends
 from rmqfast.client.producer.fault_strategy import FaultStrategy
 from rmqfast.client.producer.hooks import CommunicationMode, HookedSends, Hooks, SendHook

@@ -1,12 +1,13 @@
-"""How clients are told apart.
+"""Makes the ids of clients and messages.
 
-Source: `ClientConfig.buildMQClientId`, `RemotingUtil.getLocalAddress`.
+Source: `ClientConfig.buildMQClientId`, `RemotingUtil.getLocalAddress`, `MessageClientIDSetter`.
 """
 
 from __future__ import annotations
 
 import fcntl
 import os
+import secrets
 import socket
 import struct
 import time
@@ -14,6 +15,8 @@ from collections.abc import Iterable
 from functools import lru_cache
 from ipaddress import ip_address
 from pathlib import Path
+
+from rmqfast._native import UniqueIds
 
 _GET_ADDRESS = 0x8915  # SIOCGIFADDR
 _INTERFACES_OF_6 = Path("/proc/net/if_inet6")
@@ -95,3 +98,43 @@ def _addresses_of_6(interfaces: list[str]) -> list[str]:
         (interfaces.index(line[5]), str(ip_address(bytes.fromhex(line[0])))) for line in lines if line[5] in interfaces
     ]
     return [address for _, address in sorted(found, key=lambda each: each[0])]
+
+
+def create_unique_id() -> str:
+    """An id for a message: 32 digits, 56 where this machine has IPv6 only.
+
+    Example:
+        >>> len(create_unique_id()) in {32, 56}
+        True
+
+    Source: `MessageClientIDSetter.createUniqID`.
+    """
+    return unique_ids().next()
+
+
+def unique_ids() -> UniqueIds:
+    """The generator of this process; a fork has one of its own."""
+    return _of_process(os.getpid())
+
+
+def month_bounds(now_ms: int) -> tuple[int, int]:
+    """When the month of a time began, and when the next one does, where this machine is; all in milliseconds.
+
+    Source: `MessageClientIDSetter.setStartTime`.
+    """
+    now = time.localtime(now_ms / 1000)
+    begins = (time.mktime((now.tm_year, now.tm_mon + more, 1, 0, 0, 0, 0, 1, -1)) for more in (0, 1))
+    start, following = begins
+    return int(start) * 1000, int(following) * 1000
+
+
+@lru_cache(maxsize=1)
+def _of_process(pid: int) -> UniqueIds:
+    # Java has the hash of a class loader in its place
+    tells_apart = secrets.randbits(32) - (1 << 31)
+    return UniqueIds(_packed(local_address()), pid, tells_apart, month_bounds)
+
+
+def _packed(address: str) -> str:
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    return socket.inet_ntop(family, socket.inet_pton(family, address.partition("%")[0]))
