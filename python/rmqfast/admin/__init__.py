@@ -16,7 +16,7 @@ from rmqfast.admin.facts import (
 )
 from rmqfast.admin.message_track import MessageTrack, TrackType
 from rmqfast.admin.topics import TopicOffset
-from rmqfast.client.consumer.subscription_conflicts import SubscriptionConflict
+from rmqfast.client.consumer.subscription import SubscriptionConflict
 from rmqfast.client.trace import TraceType, TraceView
 from rmqfast.remoting.protocol.consumer_connection import Connection, ConsumerConnection
 from rmqfast.remoting.protocol.consumer_running_info import ConsumerRunningInfo, ProcessQueueInfo

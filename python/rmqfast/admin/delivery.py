@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from rmqfast.admin.explanation import time_text
 from rmqfast.admin.facts import GroupFacts, MemberFacts, MessageFacts, QueueFacts, SqlAnswer, tag_hash
-from rmqfast.client.consumer.subscription_conflicts import expression_of
+from rmqfast.client.consumer.subscription import expression_of
 from rmqfast.remoting.protocol.subscription_data import SUB_ALL, SubscriptionData
 
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 
 from rmqfast.admin.facts import CopyFacts, GroupFacts, MessageFacts, QueueFacts, SubscriptionFacts
-from rmqfast.client.consumer.subscription_conflicts import SubscriptionConflict
+from rmqfast.client.consumer.subscription import SubscriptionConflict
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

@@ -12,7 +12,7 @@ from rmqfast.admin.admin_client import DLQ_PREFIX, RETRY_PREFIX, AdminClient
 from rmqfast.admin.consume_stats import ConsumeStats, stats_at
 from rmqfast.admin.members import Members, conflicts_among, members_at, running_info_at
 from rmqfast.admin.topics import MAX_STATS_BYTES, Topics
-from rmqfast.client.consumer.subscription_conflicts import SubscriptionConflict
+from rmqfast.client.consumer.subscription import SubscriptionConflict
 from rmqfast.client.instance.validators import check_group
 from rmqfast.errors import ArgumentError, ClientError, ResponseError
 from rmqfast.remoting import RequestCode, fastjson

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from rmqfast.admin.admin_client import AdminClient, BrokerAddress, unless
 from rmqfast.admin.facts import GroupFacts, MemberFacts, SubscriptionFacts
-from rmqfast.client.consumer.strategies.averagely import AllocateMessageQueueAveragely
-from rmqfast.client.consumer.subscription_conflicts import SubscriptionConflict, conflicts_of, meaning_of
+from rmqfast.client.consumer.strategies import AllocateMessageQueueAveragely
+from rmqfast.client.consumer.subscription import SubscriptionConflict, conflicts_of, meaning_of
 from rmqfast.client.instance.namespaces import RETRY_PREFIX
 from rmqfast.errors import RemotingError
 from rmqfast.message import MessageQueue

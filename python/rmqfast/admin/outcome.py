@@ -11,7 +11,7 @@ from typing import NamedTuple
 from rmqfast.admin.delivery import Delivery, Way, delivery_of, filter_of
 from rmqfast.admin.explanation import Outcome, ordinal, time_text
 from rmqfast.admin.facts import CopyFacts, CopyKind, GroupFacts, MessageFacts, QueueFacts
-from rmqfast.client.consumer.subscription_conflicts import expression_of
+from rmqfast.client.consumer.subscription import expression_of
 from rmqfast.client.trace import TraceType, TraceView
 
 NOBODY = "nobody processed it"

@@ -12,7 +12,7 @@ from rmqfast.admin.delivery import passes_broker, passes_member
 from rmqfast.admin.explanation import time_text
 from rmqfast.admin.facts import GroupFacts, MemberFacts, MessageFacts, QueueFacts
 from rmqfast.admin.outcome import owner_text
-from rmqfast.client.consumer.subscription_conflicts import SubscriptionConflict, expression_of
+from rmqfast.client.consumer.subscription import SubscriptionConflict, expression_of
 from rmqfast.remoting.protocol.subscription_data import SubscriptionData
 
 

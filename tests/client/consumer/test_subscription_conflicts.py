@@ -11,13 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rmqfast.client.consumer import build_subscription_data, subscription_conflicts
-from rmqfast.client.consumer.subscription import MessageSelector
-from rmqfast.client.consumer.subscription_conflicts import (
+from rmqfast.client.consumer import build_subscription_data
+from rmqfast.client.consumer.subscription import (
     NOTHING,
     SOMEBODY,
+    MessageSelector,
     SubscriptionConflict,
     conflicts_of,
+    subscription_conflicts,
 )
 from rmqfast.client.consumer.subscription_watcher import ATTEMPTS, LATER, SubscriptionWatcher
 from rmqfast.client.instance import ClientConfig, ClientInstance, RouteTable, Scheduler
@@ -79,7 +80,7 @@ def seen(
     mine: SubscriptionData, table: SubscriptionData | None, others: dict[str, dict[str, SubscriptionData] | None]
 ) -> dict[str, dict[str, str]]:
     known = {} if table is None else by_topic(table, wants("*", topic=RETRY))
-    return expressions(subscription_conflicts.subscription_conflicts(GROUP, "c1", [mine], known, others))
+    return expressions(subscription_conflicts(GROUP, "c1", [mine], known, others))
 
 
 def test_a_member_that_was_overruled_and_one_that_overrules_both_see_it() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from rmqfast._native import MessageView
-from rmqfast.client.consumer.consume_hook import ConsumeHooks
+from rmqfast.client.consumer.hooks import ConsumeHooks
 from rmqfast.client.push import ConsumeConcurrentlyStatus, ConsumeOrderlyStatus, PushOptions, PushTimings
 from rmqfast.client.push.concurrently_service import ConsumeMessageConcurrentlyService, ConsumeRequest
 from rmqfast.client.push.counters import ConsumeCounters

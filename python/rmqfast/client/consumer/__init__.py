@@ -1,14 +1,22 @@
 """What consumers share: subscriptions, offsets, and how queues are shared out."""
 
 from rmqfast._native import MessageView
-from rmqfast.client.consumer.consume_from_where import ConsumeFromWhere
-from rmqfast.client.consumer.consume_hook import ConsumeContext, ConsumeHook
-from rmqfast.client.consumer.filter_hook import FilterContext, FilterHook
-from rmqfast.client.consumer.local_file_offset_store import LocalFileOffsetStore
-from rmqfast.client.consumer.offset_store import NO_OFFSET, UNREACHABLE, OffsetStore, ReadOffsetType
-from rmqfast.client.consumer.pull_from_where import compute_pull_from_where, half_an_hour_ago, parse_consume_timestamp
+from rmqfast.client.consumer.consume_from_where import (
+    ConsumeFromWhere,
+    compute_pull_from_where,
+    half_an_hour_ago,
+    parse_consume_timestamp,
+)
+from rmqfast.client.consumer.hooks import ConsumeContext, ConsumeHook, FilterContext, FilterHook
+from rmqfast.client.consumer.offset_store import (
+    NO_OFFSET,
+    UNREACHABLE,
+    LocalFileOffsetStore,
+    OffsetStore,
+    ReadOffsetType,
+    RemoteBrokerOffsetStore,
+)
 from rmqfast.client.consumer.rebalance import ProcessQueueLike, PullRequest, Rebalance
-from rmqfast.client.consumer.remote_broker_offset_store import RemoteBrokerOffsetStore
 from rmqfast.client.consumer.subscription import MessageSelector, build_subscription_data
 from rmqfast.client.trace import ConsumeReturnType
 

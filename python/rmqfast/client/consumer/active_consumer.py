@@ -15,12 +15,10 @@ from dataclasses import replace
 from typing import Any, Literal, Self
 
 from rmqfast.client.consumer.active_options import ActiveOptions
-from rmqfast.client.consumer.consume_hook import ConsumeHook, ConsumeHooks
-from rmqfast.client.consumer.local_file_offset_store import LocalFileOffsetStore
-from rmqfast.client.consumer.offset_store import OffsetStore
+from rmqfast.client.consumer.hooks import ConsumeHook, ConsumeHooks
+from rmqfast.client.consumer.offset_store import LocalFileOffsetStore, OffsetStore, RemoteBrokerOffsetStore
 from rmqfast.client.consumer.queue_admin import QueueAdmin
 from rmqfast.client.consumer.rebalance import Rebalance
-from rmqfast.client.consumer.remote_broker_offset_store import RemoteBrokerOffsetStore
 from rmqfast.client.instance import ClientConfig, ClientInstance, MessageModel, ServiceState
 from rmqfast.client.instance.namespaces import unwrap, wrap
 from rmqfast.client.instance.validators import check_consumer_group

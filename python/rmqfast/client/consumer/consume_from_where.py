@@ -1,8 +1,21 @@
-"""Where a group begins that nobody has an offset of."""
+"""Computes the offset at which a member begins in a queue that it has got.
+
+Source: `ConsumeFromWhere`, `RebalancePushImpl.computePullFromWhereWithException`, `RebalanceLitePullImpl`.
+"""
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from enum import StrEnum
+
+from rmqfast.client.consumer.offset_store import NO_OFFSET
+from rmqfast.client.instance.namespaces import RETRY_PREFIX
+from rmqfast.errors import ArgumentError
+from rmqfast.message import MessageQueue
+
+_FORMAT = "%Y%m%d%H%M%S"
+_DIGITS = 14
 
 
 class ConsumeFromWhere(StrEnum):
@@ -19,3 +32,71 @@ class ConsumeFromWhere(StrEnum):
     CONSUME_FROM_MAX_OFFSET = "CONSUME_FROM_MAX_OFFSET"
     CONSUME_FROM_FIRST_OFFSET = "CONSUME_FROM_FIRST_OFFSET"
     CONSUME_FROM_TIMESTAMP = "CONSUME_FROM_TIMESTAMP"
+
+
+def compute_pull_from_where(
+    where: ConsumeFromWhere,
+    queue: MessageQueue,
+    stored: int,
+    *,
+    max_offset: Callable[[MessageQueue], int],
+    search_offset: Callable[[MessageQueue, int], int],
+    consume_timestamp: str,
+) -> int:
+    """The offset to begin at; -1 where that cannot be told now.
+
+    Args:
+        where: Where a group begins that has no offset.
+        queue: The queue.
+        stored: What the offset store has: an offset, `NO_OFFSET` or `UNREACHABLE`.
+        max_offset: Asks for the offset behind the last message of a queue.
+        search_offset: Asks for the offset of a time, in milliseconds since 1970.
+        consume_timestamp: The time of `CONSUME_FROM_TIMESTAMP`, `yyyyMMddHHmmss`, in local time.
+
+    Raises:
+        RemotingError: What `max_offset` or `search_offset` raise.
+
+    Example:
+        >>> queue, asks = MessageQueue("t", "b", 0), {"max_offset": lambda _: 9, "search_offset": lambda *_: 3}
+        >>> last = ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET
+        >>> [compute_pull_from_where(last, queue, n, **asks, consume_timestamp="") for n in (5, -1, -2)]
+        [5, 9, -1]
+    """
+    if stored >= 0:
+        return stored
+    if stored != NO_OFFSET:
+        return -1
+    is_retry = queue.topic.startswith(RETRY_PREFIX)
+    if where is ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET:
+        return 0
+    if where is ConsumeFromWhere.CONSUME_FROM_TIMESTAMP:
+        return max_offset(queue) if is_retry else search_offset(queue, parse_consume_timestamp(consume_timestamp))
+    return 0 if is_retry else max_offset(queue)
+
+
+def parse_consume_timestamp(text: str) -> int:
+    """Milliseconds since 1970 of a local time.
+
+    Args:
+        text: `yyyyMMddHHmmss`.
+
+    Raises:
+        ArgumentError: It is none.
+
+    Source: `UtilAll.parseDate`.
+    """
+    if len(text) != _DIGITS:
+        raise _invalid(text)
+    try:
+        return int(time.mktime(time.strptime(text, _FORMAT)) * 1000)
+    except (ValueError, OverflowError) as error:
+        raise _invalid(text) from error
+
+
+def half_an_hour_ago(now: float | None = None) -> str:
+    """The default of `consume_timestamp`: the local time half an hour before `now`, in seconds since 1970."""
+    return time.strftime(_FORMAT, time.localtime((time.time() if now is None else now) - 1800))
+
+
+def _invalid(text: str) -> ArgumentError:
+    return ArgumentError(f"consumeTimestamp is invalid, the valid format is yyyyMMddHHmmss,but received {text}")

@@ -1,21 +1,34 @@
-"""Where a consumer keeps how far it is in each queue.
+"""Keeps how far a consumer is in each queue: in memory, and at the brokers or in a file of this machine.
 
-Source: `OffsetStore`, `ReadOffsetType`.
+Source: `OffsetStore`, `ReadOffsetType`, `RemoteBrokerOffsetStore`, `LocalFileOffsetStore`.
 """
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Iterable, Mapping
 from enum import Enum
+from pathlib import Path
 from typing import Protocol
 
+from rmqfast.client.instance import ClientInstance
+from rmqfast.errors import ClientError, RemotingError, RemotingProtocolError, ResponseError
 from rmqfast.message import MessageQueue
+from rmqfast.remoting import fastjson
+from rmqfast.remoting.hash_map import hash_order
+from rmqfast.remoting.protocol.json_object import JsonObject
+
+_log = logging.getLogger(__name__)
 
 #: There is no offset.
 NO_OFFSET = -1
 #: Nobody could be asked.
 UNREACHABLE = -2
+_TIMEOUT = 5.0
+_TABLE = "offsetTable"
+_MOST_BYTES = 64 << 20
+_MOST_QUEUES = 1_000_000
 
 
 class ReadOffsetType(Enum):
@@ -91,3 +104,253 @@ class OffsetTable:
     def clone(self, topic: str | None = None) -> dict[MessageQueue, int]:
         """A copy, of one topic or of all."""
         return {queue: offset for queue, offset in self._offsets.copy().items() if topic in {None, queue.topic}}
+
+
+class RemoteBrokerOffsetStore:
+    """Keeps offsets in memory and tells brokers of them now and then.
+
+    Args:
+        instance: What brokers are reached by.
+        group: The group, with its namespace.
+    """
+
+    def __init__(self, instance: ClientInstance, group: str) -> None:
+        self._instance, self._group = instance, group
+        self._table = OffsetTable()
+        # is held while an offset is read and sent: an older one never follows a newer one
+        self._sending = threading.Lock()
+
+    def load(self) -> None:
+        """Nothing is kept on this machine."""
+
+    def update_offset(self, queue: MessageQueue, offset: int, *, increase_only: bool = False) -> None:
+        """Notes where to go on."""
+        self._table.update(queue, offset, increase_only=increase_only)
+
+    def read_offset(self, queue: MessageQueue, kind: ReadOffsetType) -> int:
+        """Where to go on; what a broker says is noted, too."""
+        if kind is not ReadOffsetType.READ_FROM_STORE:
+            known = self._table.get(queue)
+            if known is not None:
+                return known
+            if kind is ReadOffsetType.READ_FROM_MEMORY:
+                return NO_OFFSET
+        return self._asked(queue)
+
+    def persist(self, queue: MessageQueue) -> None:
+        """Tells the broker how far one queue is; does not wait for an answer."""
+        self._told(queue)
+
+    def persist_all(self, queues: Iterable[MessageQueue]) -> None:
+        """Tells brokers how far these queues are, and forgets others; nothing where there are none."""
+        # in this order: what was noted before `queues` are looked at, and is of none of them, was given up
+        others, mine = self._table.clone(), list(queues)
+        if not mine:
+            return
+        for queue in mine:
+            others.pop(queue, None)
+            self._told(queue)
+        self._table.forget(others)
+
+    def remove_offset(self, queue: MessageQueue) -> None:
+        """Forgets a queue; the broker does not."""
+        self._table.remove(queue)
+
+    def clone(self, topic: str | None = None) -> dict[MessageQueue, int]:
+        """What is in memory."""
+        return self._table.clone(topic)
+
+    def update_to_broker(self, queue: MessageQueue, offset: int, *, oneway: bool = True) -> None:
+        """Tells the broker an offset.
+
+        Raises:
+            ClientError: Nobody knows where the broker is.
+            RemotingError: It does not take the offset.
+        """
+        self._instance.api.update_consumer_offset(
+            self._address(queue), self._group, queue, offset, oneway=oneway, timeout=_TIMEOUT
+        )
+
+    def _asked(self, queue: MessageQueue) -> int:
+        try:
+            address = self._address(queue)
+            offset = self._instance.api.query_consumer_offset(address, self._group, queue, timeout=_TIMEOUT)
+        except (ClientError, RemotingError) as error:
+            # also a broker that is busy: to take that for a new group, as Java's 4.9 does, would pass over messages
+            _log.warning("group %s: the offset of %s cannot be read: %s", self._group, queue, error)
+            return UNREACHABLE
+        if offset is None:
+            return NO_OFFSET
+        self._table.update(queue, offset, increase_only=False)
+        return offset
+
+    def _told(self, queue: MessageQueue) -> None:
+        with self._sending:
+            offset = self._table.get(queue)
+            if offset is None:
+                return
+            try:
+                self.update_to_broker(queue, offset)
+            except (ClientError, RemotingError) as error:
+                _log.warning(
+                    "group %s: the broker does not get the offset %d of %s: %s", self._group, offset, queue, error
+                )
+
+    def _address(self, queue: MessageQueue) -> str:
+        found = self._instance.subscribe_address(queue.broker_name, 0, only_this=True)
+        if found is None:  # a slave is asked only where the name servers know no master either
+            self._instance.update_route(queue.topic)
+            found = self._instance.subscribe_address(queue.broker_name, 0)
+        if found is None:
+            raise ClientError(f"The broker[{queue.broker_name}] not exist", next_step="is it registered and running?")
+        return found.address
+
+
+class LocalFileOffsetStore:
+    """Keeps offsets in memory, and all of them in one file now and then.
+
+    Args:
+        directory: Where offsets of all consumers are; in it a directory for each client id.
+        client_id: The client.
+        group: The group.
+
+    Example:
+        >>> import tempfile
+        >>> store = LocalFileOffsetStore(Path(tempfile.mkdtemp()), "10.0.0.1@DEFAULT", "news")
+        >>> queue = MessageQueue("t", "broker-a", 0)
+        >>> store.update_offset(queue, 5)
+        >>> store.persist_all([queue])
+        >>> store.read_offset(queue, ReadOffsetType.READ_FROM_STORE)
+        5
+    """
+
+    def __init__(self, directory: Path, client_id: str, group: str) -> None:
+        self.path = directory / client_id / group / "offsets.json"
+        self._table, self._writing = OffsetTable(), threading.Lock()
+
+    def load(self) -> None:
+        """Reads the file, or the one before it.
+
+        Raises:
+            ClientError: Neither can be read.
+        """
+        self._table.put_all(self._read())
+
+    def update_offset(self, queue: MessageQueue, offset: int, *, increase_only: bool = False) -> None:
+        """Notes where to go on."""
+        self._table.update(queue, offset, increase_only=increase_only)
+
+    def read_offset(self, queue: MessageQueue, kind: ReadOffsetType) -> int:
+        """Where to go on; the file is read again where it is asked for."""
+        if kind is not ReadOffsetType.READ_FROM_STORE:
+            known = self._table.get(queue)
+            if known is not None:
+                return known
+            if kind is ReadOffsetType.READ_FROM_MEMORY:
+                return NO_OFFSET
+        try:
+            offset = self._read().get(queue)
+        except ClientError as error:
+            _log.warning("offsets cannot be read: %s", error)
+            return NO_OFFSET
+        if offset is None:
+            return NO_OFFSET
+        self._table.update(queue, offset, increase_only=False)
+        return offset
+
+    def persist(self, queue: MessageQueue) -> None:
+        """Nothing: the file is written as a whole."""
+
+    def persist_all(self, queues: Iterable[MessageQueue]) -> None:
+        """Writes the file with the offsets of these queues and no others; nothing where there are none."""
+        mine = set(queues)
+        if not mine:
+            return
+        # in two steps, as Java has two tables: those of one bucket stay in the order of the first one
+        known = self._table.clone()
+        text = _text({queue: known[queue] for queue in hash_order(known, concurrent=True) if queue in mine})
+        try:
+            with self._writing:
+                self._write(text)
+        except OSError as error:
+            _log.error("offsets cannot be stored in %s: %s", self.path, error)
+
+    def remove_offset(self, queue: MessageQueue) -> None:
+        """Nothing: a queue comes back where it was left."""
+
+    def clone(self, topic: str | None = None) -> dict[MessageQueue, int]:
+        """What is in memory."""
+        return self._table.clone(topic)
+
+    def update_to_broker(self, queue: MessageQueue, offset: int, *, oneway: bool = True) -> None:
+        """Nothing: brokers know nothing of these offsets."""
+
+    def _read(self) -> dict[MessageQueue, int]:
+        try:
+            offsets = _in_file(self.path)
+        except RemotingProtocolError as error:
+            _log.warning("%s is of no use, the file before it is read: %s", self.path, error)
+            offsets = None
+        if offsets is not None:
+            return offsets
+        try:
+            return _in_file(self._backup) or {}
+        except RemotingProtocolError as error:
+            raise ClientError(
+                f"{self._backup}: expected the offsets of a group, got what cannot be read: {error}",
+                next_step=f"put a sound file in its place, or remove {self.path.parent} to begin anew",
+            ) from error
+
+    def _write(self, text: bytes) -> None:
+        """What was there stays beside it; a crash leaves the one or the other.
+
+        Source: `MixAll.string2File`.
+        """
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        new = self.path.with_name("offsets.json.tmp")
+        new.write_bytes(text)
+        before = self.path.read_bytes() if self.path.exists() else b""
+        if before.strip():
+            self._backup.write_bytes(before)
+        new.replace(self.path)
+
+    @property
+    def _backup(self) -> Path:
+        return self.path.with_name("offsets.json.bak")
+
+
+def _in_file(path: Path) -> dict[MessageQueue, int] | None:
+    """The offsets of a file; nothing where it is empty, or cannot be read.
+
+    Raises:
+        RemotingProtocolError: It says something else than offsets.
+    """
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        _log.warning("offsets cannot be read: %s", error)
+        return None
+    return _offsets(data) if data.strip() else None
+
+
+def _text(offsets: Mapping[MessageQueue, int]) -> bytes:
+    """As fastjson prints it for people, in the order of Java's table."""
+    rows = [_row(queue, offsets[queue]) for queue in hash_order(offsets, concurrent=True)]
+    # fastjson begins no line before a key that is an object
+    table = "{" + ",".join(rows) + "\n\t}" if rows else "{}"
+    return ('{\n\t"' + _TABLE + '":' + table + "\n}").encode()
+
+
+def _row(queue: MessageQueue, offset: int) -> str:
+    broker, topic = (fastjson.encode(name).decode() for name in (queue.broker_name, queue.topic))
+    members = f'"brokerName":{broker}', f'"queueId":{queue.queue_id}', f'"topic":{topic}'
+    return "{\n\t\t\t" + ",\n\t\t\t".join(members) + "\n\t\t}:" + str(offset)
+
+
+def _offsets(data: bytes) -> dict[MessageQueue, int]:
+    try:
+        return JsonObject.of_body(data, most=_MOST_BYTES).numbers_by_queue(_TABLE, most=_MOST_QUEUES)
+    except ResponseError as error:
+        raise RemotingProtocolError(error.remark) from error

@@ -1,14 +1,16 @@
-"""What a consumer wants of a topic, as it is written: tags, or an SQL92 expression.
+"""Parses subscriptions, and compares those of the members of a group.
 
-Source: `FilterAPI`, `MessageSelector`.
+Source: `FilterAPI`, `MessageSelector`, `ConsumerRunningInfo.analyzeSubscription`.
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Self
 
+from rmqfast.client.instance.namespaces import RETRY_PREFIX
 from rmqfast.errors import ExpressionError
 from rmqfast.remoting.hash_map import java_hash
 from rmqfast.remoting.protocol.subscription_data import SUB_ALL, TAG, SubscriptionData
@@ -16,6 +18,10 @@ from rmqfast.remoting.protocol.subscription_data import SUB_ALL, TAG, Subscripti
 SQL92 = "SQL92"
 #: What `String.trim` takes away, which is not what Python does.
 _BLANKS = "".join(map(chr, range(ord(" ") + 1)))
+#: What stands for a member that does not subscribe to a topic which others do.
+NOTHING = "(none)"
+#: What stands for the client id of a member that did not say what it wants.
+SOMEBODY = "(another member)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,3 +96,117 @@ def build_subscription_data(
 
 def _signed(code: int) -> int:
     return code - (1 << 32) if code >= 1 << 31 else code
+
+
+@dataclass(frozen=True, slots=True)
+class SubscriptionConflict:
+    """A topic of which members of one group want different things.
+
+    Attributes:
+        group: The group.
+        topic: The topic.
+        expressions: What each member wants, by client id; `(none)` where it does not subscribe.
+    """
+
+    group: str
+    topic: str
+    expressions: Mapping[str, str]
+
+    def __str__(self) -> str:
+        wanted = ", ".join(f"{client_id} wants {expression}" for client_id, expression in self.expressions.items())
+        return f"members of group {self.group} subscribe differently to {self.topic}: {wanted}"
+
+
+def conflicts_of(group: str, members: Mapping[str, Mapping[str, SubscriptionData]]) -> list[SubscriptionConflict]:
+    """The topics of which members of a group want different things, by name.
+
+    Args:
+        group: The group.
+        members: What each member wants by topic, by client id; its topic of retries does not count.
+
+    Example:
+        >>> a = SubscriptionData(topic="t", sub_string="A", tags_set=("A",), sub_version=1)
+        >>> b = SubscriptionData(topic="t", sub_string="B", tags_set=("B",), sub_version=2)
+        >>> print(*conflicts_of("g", {"c1": {"t": a}, "c2": {"t": b}}))
+        members of group g subscribe differently to t: c1 wants A, c2 wants B
+        >>> conflicts_of("g", {"c1": {"t": a}, "c2": {"t": a}})
+        []
+    """
+    topics = sorted({topic for wanted in members.values() for topic in wanted if not topic.startswith(RETRY_PREFIX)})
+    found = []
+    for topic in topics:
+        wanted = {client_id: members[client_id].get(topic) for client_id in sorted(members)}
+        if len({meaning_of(subscription) for subscription in wanted.values()}) > 1:
+            expressions = {client_id: expression_of(subscription) for client_id, subscription in wanted.items()}
+            found.append(SubscriptionConflict(group, topic, expressions))
+    return found
+
+
+def subscription_conflicts(
+    group: str,
+    client_id: str,
+    mine: Iterable[SubscriptionData],
+    group_table: Mapping[str, SubscriptionData],
+    others: Mapping[str, Mapping[str, SubscriptionData] | None],
+) -> list[SubscriptionConflict]:
+    """The same as one member sees it, some of the others being silent.
+
+    Args:
+        group: The group.
+        client_id: This member.
+        mine: What it wants.
+        group_table: What the broker has for the group, by topic.
+        others: What each other member says that it wants, by topic; `None` where it did not answer.
+
+    Example:
+        >>> a = SubscriptionData(topic="t", sub_string="A", tags_set=("A",), sub_version=1)
+        >>> b = SubscriptionData(topic="t", sub_string="B", tags_set=("B",), sub_version=2)
+        >>> print(*subscription_conflicts("g", "c1", [a], {"t": b}, {"c2": None}))
+        members of group g subscribe differently to t: c1 wants A, (another member) wants B
+    """
+    wanted = {subscription.topic: subscription for subscription in mine}
+    told = {name: by_topic for name, by_topic in others.items() if by_topic is not None}
+    found = conflicts_of(group, {client_id: wanted, **told})
+    if len(told) < len(others):
+        named = {conflict.topic for conflict in found}
+        found += [c for c in _unexplained(group, client_id, wanted, group_table) if c.topic not in named]
+    return sorted(found, key=lambda conflict: conflict.topic)
+
+
+def expression_of(subscription: SubscriptionData | None) -> str:
+    """What a subscription wants, for people.
+
+    Example:
+        >>> expression_of(SubscriptionData(topic="t", sub_string="a > 1", sub_version=1, expression_type="SQL92"))
+        'SQL92 a > 1'
+    """
+    if subscription is None:
+        return NOTHING
+    prefix = "" if subscription.is_tag_type else f"{subscription.expression_type} "
+    return prefix + subscription.sub_string
+
+
+def meaning_of(subscription: SubscriptionData | None) -> object:
+    """What tells subscriptions apart: tags in any order are the same."""
+    if subscription is None:
+        return None
+    if subscription.is_tag_type and subscription.sub_string != SUB_ALL and subscription.tags_set:
+        return frozenset(subscription.tags_set)
+    return subscription.expression_type, subscription.sub_string.strip()
+
+
+def _unexplained(
+    group: str, client_id: str, mine: Mapping[str, SubscriptionData], group_table: Mapping[str, SubscriptionData]
+) -> list[SubscriptionConflict]:
+    """Topics of which the broker has something that this member did not say, and nothing newer from this member.
+
+    A topic that the broker does not have yet is no sign of anybody: the heartbeat may be under way.
+    """
+    found = []
+    for topic, known in group_table.items():
+        own = mine.get(topic)
+        is_late = own is not None and own.sub_version > known.sub_version
+        if not topic.startswith(RETRY_PREFIX) and not is_late and meaning_of(own) != meaning_of(known):
+            expressions = {client_id: expression_of(own), SOMEBODY: expression_of(known)}
+            found.append(SubscriptionConflict(group, topic, expressions))
+    return found

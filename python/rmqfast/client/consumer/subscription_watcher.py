@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
-from rmqfast.client.consumer.subscription_conflicts import (
+from rmqfast.client.consumer.subscription import (
     SOMEBODY,
     SubscriptionConflict,
     meaning_of,

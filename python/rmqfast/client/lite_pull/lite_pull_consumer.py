@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 from rmqfast._native import Fetched, MessageView, Puller, fetched_to_arrow, messages_to_arrow
 from rmqfast.client.consumer import UNREACHABLE, MessageSelector, OffsetStore, ReadOffsetType, build_subscription_data
 from rmqfast.client.consumer.active_consumer import ActiveConsumer
-from rmqfast.client.consumer.consume_trace_hook import ConsumeTraceHook
+from rmqfast.client.consumer.hooks import ConsumeTraceHook
 from rmqfast.client.consumer.subscription_watcher import SubscriptionWatcher
 from rmqfast.client.instance import ClientConfig, ClientInstance, Handle, ServiceState
 from rmqfast.client.instance.config import DEFAULT_INSTANCE_NAME

@@ -18,7 +18,7 @@ from rmqfast.client.consumer import (
     build_subscription_data,
 )
 from rmqfast.client.consumer.active_consumer import ActiveConsumer
-from rmqfast.client.consumer.filter_hook import FilterHook, FilterHooks
+from rmqfast.client.consumer.hooks import FilterHook, FilterHooks
 from rmqfast.client.consumer.send_back import SendBack
 from rmqfast.client.instance import ClientConfig, ClientInstance
 from rmqfast.client.instance.config import DEFAULT_INSTANCE_NAME

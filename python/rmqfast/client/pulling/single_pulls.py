@@ -11,7 +11,7 @@ from enum import IntFlag, StrEnum
 from typing import TypeAlias
 
 from rmqfast._native import MessageView, pull_fields, read_pull
-from rmqfast.client.consumer.filter_hook import FilterContext, FilterHooks
+from rmqfast.client.consumer.hooks import FilterContext, FilterHooks
 from rmqfast.client.instance import ClientInstance
 from rmqfast.client.instance.namespaces import unwrap
 from rmqfast.client.pulling.broker_choice import BrokerChoice

@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import Any, Protocol
 
 from rmqfast._native import MessageView
-from rmqfast.client.consumer.consume_hook import (
+from rmqfast.client.consumer.hooks import (
     CONSUME_CONTEXT_TYPE,
     ConsumeContext,
     ConsumeHooks,

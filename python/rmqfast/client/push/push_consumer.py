@@ -13,9 +13,7 @@ from dataclasses import fields, replace
 from typing import Any, Self
 
 from rmqfast.client.consumer import MessageSelector, build_subscription_data
-from rmqfast.client.consumer.consume_hook import ConsumeHook, ConsumeHooks
-from rmqfast.client.consumer.consume_trace_hook import ConsumeTraceHook
-from rmqfast.client.consumer.filter_hook import FilterHook, FilterHooks
+from rmqfast.client.consumer.hooks import ConsumeHook, ConsumeHooks, ConsumeTraceHook, FilterHook, FilterHooks
 from rmqfast.client.instance import ClientConfig, ClientInstance
 from rmqfast.client.instance.config import DEFAULT_INSTANCE_NAME
 from rmqfast.client.instance.namespaces import wrap

@@ -19,8 +19,7 @@ from rmqfast.client.consumer import (
     RemoteBrokerOffsetStore,
     build_subscription_data,
 )
-from rmqfast.client.consumer.consume_hook import ConsumeHooks
-from rmqfast.client.consumer.filter_hook import FilterContext, FilterHooks
+from rmqfast.client.consumer.hooks import ConsumeHooks, FilterContext, FilterHooks
 from rmqfast.client.consumer.subscription_watcher import SubscriptionWatcher
 from rmqfast.client.instance import ClientInstance, ConsumeType, Handle, MessageModel
 from rmqfast.client.instance.exits import EXITS

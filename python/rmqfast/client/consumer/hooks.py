@@ -1,0 +1,245 @@
+"""Calls the hooks of a consumer: around each consumption, and on each answer of a pull.
+
+Source: `ConsumeMessageHook`, `ConsumeMessageContext`, `ConsumeMessageTraceHookImpl`, `FilterMessageHook`.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from rmqfast._native import MessageView
+from rmqfast.client.instance.ids import create_unique_id
+from rmqfast.client.instance.namespaces import without_namespace
+from rmqfast.client.trace import AsyncTraceDispatcher, ConsumeReturnType, TraceBean, TraceContext, TraceType
+from rmqfast.message import MessageQueue
+
+_log = logging.getLogger(__name__)
+
+#: Under which name `ConsumeContext.props` has a `ConsumeReturnType`: `MixAll.CONSUME_CONTEXT_TYPE`.
+CONSUME_CONTEXT_TYPE = "ConsumeContextType"
+#: What consumers that pull by themselves say of all messages.
+_CONSUMED = "CONSUME_SUCCESS"
+_NOTE = "trace"
+_CODES = {kind.value: code for code, kind in enumerate(ConsumeReturnType)}
+
+
+@dataclass(slots=True)
+class ConsumeContext:
+    """Messages that are consumed at once.
+
+    Attributes:
+        consumer_group: The group, with its namespace.
+        messages: What is consumed, as the application sees it.
+        queue: Where it comes from, its topic with its namespace.
+        namespace: The namespace, empty for none.
+        is_success: Whether the messages are done; False before.
+        status: What the application answered, as text; `None` before.
+        props: `ConsumeContextType` after, where a listener was called: the name of a `ConsumeReturnType`.
+        error: What the listener raised.
+        notes: What a hook wants to remember until after.
+
+    Source: `ConsumeMessageContext`.
+    """
+
+    consumer_group: str
+    messages: Sequence[MessageView]
+    queue: MessageQueue
+    namespace: str = ""
+    is_success: bool = False
+    status: str | None = None
+    props: dict[str, str] = field(default_factory=dict)
+    error: BaseException | None = None
+    notes: dict[str, Any] = field(default_factory=dict)
+
+
+class ConsumeHook(Protocol):
+    """Is told of messages before and after they are consumed, on the thread that does it; what it raises is logged.
+
+    Where an application pulls by itself, both are told when it gets the messages.
+
+    Source: `ConsumeMessageHook`.
+    """
+
+    @property
+    def name(self) -> str:
+        """What it is called in logs."""
+
+    def before(self, context: ConsumeContext) -> None:
+        """Messages are about to be consumed."""
+
+    def after(self, context: ConsumeContext) -> None:
+        """They were consumed, or are to come again."""
+
+
+class ConsumeHooks:
+    """All hooks of a consumer."""
+
+    def __init__(self) -> None:
+        self._hooks: tuple[ConsumeHook, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self._hooks)
+
+    def add(self, hook: ConsumeHook) -> None:
+        """Adds one; it is told last."""
+        self._hooks = (*self._hooks, hook)
+        _log.info("register consumeMessageHook Hook, %s", hook.name)
+
+    def before(self, context: ConsumeContext) -> None:
+        """Tells all of them that messages are about to be consumed."""
+        for hook in self._hooks:
+            try:
+                hook.before(context)
+            except Exception:  # noqa: BLE001 - a hook does not keep messages from being consumed
+                _log.exception("consumeMessageHook %s executeHookBefore exception", hook.name)
+
+    def after(self, context: ConsumeContext) -> None:
+        """Tells all of them how that ended."""
+        for hook in self._hooks:
+            try:
+                hook.after(context)
+            except Exception:  # noqa: BLE001 - as above
+                _log.exception("consumeMessageHook %s executeHookAfter exception", hook.name)
+
+    def pulled(self, group: str, messages: Sequence[MessageView], queue: MessageQueue, namespace: str) -> None:
+        """Tells all of them of messages that an application gets because it pulls: they count as consumed.
+
+        Source: `DefaultLitePullConsumerImpl.pullSyncImpl`, `DefaultMQPullConsumerImpl.pullSyncImpl`.
+        """
+        if not self._hooks or not messages:
+            return
+        context = ConsumeContext(group, messages, queue, namespace)
+        self.before(context)
+        context.status, context.is_success = _CONSUMED, True
+        self.after(context)
+
+
+class ConsumeTraceHook:
+    """Has a dispatcher send traces; a `ConsumeHook`.
+
+    Args:
+        dispatcher: Sends them.
+
+    Source: `ConsumeMessageTraceHookImpl`.
+    """
+
+    name = "ConsumeMessageTraceHook"
+
+    def __init__(self, dispatcher: AsyncTraceDispatcher) -> None:
+        self._dispatcher = dispatcher
+
+    def before(self, context: ConsumeContext) -> None:
+        """Messages are about to be consumed."""
+        if without_namespace(context.queue.topic) == self._dispatcher.topic:
+            return  # what reads traces would never come to an end
+        traced = [message for message in context.messages if message.property("TRACE_ON") != "false"]
+        if not traced:
+            return
+        begun = TraceContext(
+            trace_type=TraceType.SUB_BEFORE,
+            beans=[_bean(message) for message in traced],
+            timestamp=_now(),
+            region_id=traced[-1].property("MSG_REGION"),
+            group_name=without_namespace(context.consumer_group),
+            request_id=create_unique_id(),
+        )
+        context.notes[_NOTE] = begun
+        self._dispatcher.append(begun)
+
+    def after(self, context: ConsumeContext) -> None:
+        """They were consumed, or are to come again."""
+        begun = context.notes.get(_NOTE)
+        if begun is None:
+            return
+        now = _now()
+        ended = TraceContext(
+            trace_type=TraceType.SUB_AFTER,
+            beans=begun.beans,
+            timestamp=now,
+            region_id=begun.region_id,
+            group_name=begun.group_name,
+            cost_time=(now - begun.timestamp) // len(context.messages),
+            is_success=context.is_success,
+            request_id=begun.request_id,
+            context_code=_CODES.get(context.props.get(CONSUME_CONTEXT_TYPE, ""), 0),
+        )
+        self._dispatcher.append(ended)
+
+
+def _bean(message: MessageView) -> TraceBean:
+    return TraceBean(
+        topic=without_namespace(message.topic),
+        msg_id=message.msg_id,
+        tags=message.tags,
+        keys=message.keys,
+        body_length=message.store_size,
+        retry_times=message.reconsume_times,
+    )
+
+
+def _now() -> int:
+    return int(time.time() * 1000)
+
+
+@dataclass(slots=True)
+class FilterContext:
+    """What a pull brought.
+
+    Attributes:
+        consumer_group: The group, with its namespace.
+        queue: Where it comes from, its topic with its namespace.
+        messages: Those that the subscription wants; what a hook takes out of the list is never seen.
+        is_unit_mode: Whether the client is of a unit.
+
+    Source: `FilterMessageContext`, of which Java fills the last two.
+    """
+
+    consumer_group: str
+    queue: MessageQueue
+    messages: list[MessageView]
+    is_unit_mode: bool = False
+
+
+class FilterHook(Protocol):
+    """May take messages out of a pull's answer; what it raises is logged.
+
+    Source: `FilterMessageHook`.
+    """
+
+    @property
+    def name(self) -> str:
+        """What it is called in logs."""
+
+    def filter(self, context: FilterContext) -> None:
+        """Takes out of `context.messages` what is not wanted: it counts as consumed."""
+
+
+class FilterHooks:
+    """All such hooks of a consumer."""
+
+    def __init__(self) -> None:
+        self._hooks: tuple[FilterHook, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self._hooks)
+
+    def add(self, hook: FilterHook) -> None:
+        """Adds one; it is asked last."""
+        self._hooks = (*self._hooks, hook)
+        _log.info("register FilterMessageHook Hook, %s", hook.name)
+
+    def filter(self, context: FilterContext) -> list[MessageView]:
+        """What all of them leave in.
+
+        Source: `PullAPIWrapper.executeHook`.
+        """
+        for hook in self._hooks:
+            try:
+                hook.filter(context)
+            except Exception:  # noqa: BLE001 - a hook does not keep messages from being consumed
+                _log.exception("execute hook error. hookName=%s", hook.name)
+        return context.messages
