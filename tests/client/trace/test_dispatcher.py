@@ -11,8 +11,7 @@ import pytest
 
 from rmqfast.client.instance import ClientConfig
 from rmqfast.client.trace import AsyncTraceDispatcher, TraceBean, TraceContext, TraceType, decode_trace
-from rmqfast.client.trace.dispatcher import QUEUE_SIZE
-from rmqfast.client.trace.segment import MOST_BYTES, MOST_KEY_BYTES
+from rmqfast.client.trace.dispatcher import MOST_BYTES, MOST_KEY_BYTES, QUEUE_SIZE
 from rmqfast.errors import ClientError
 from rmqfast.message import Message
 from tests.waiting import PATIENCE, until

@@ -1,6 +1,6 @@
-"""Sends traces, some together, in the background.
+"""Sends traces in the background, several in one message.
 
-Source: `AsyncTraceDispatcher`.
+Source: `AsyncTraceDispatcher`, `AsyncTraceDispatcher.TraceDataSegment`.
 """
 
 from __future__ import annotations
@@ -10,20 +10,22 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Literal, Protocol, TypeAlias
 
 from rmqfast.client.instance.config import ClientConfig
 from rmqfast.client.instance.exits import EXITS
-from rmqfast.client.trace.segment import TraceSegment
-from rmqfast.client.trace.trace_context import TRACE_TOPIC, TraceContext
-from rmqfast.client.trace.trace_data import encode_trace
+from rmqfast.client.trace.trace_data import TRACE_TOPIC, TraceContext, TraceData, encode_trace
 from rmqfast.errors import RmqError
 from rmqfast.message import Message
 
 _log = logging.getLogger(__name__)
 
+#: Bytes of a body at most: Java sends what has just become larger, and its own producer refuses it.
+MOST_BYTES = 118_000
+#: Bytes of all keys; a broker takes 32,767 of properties, and Java's dispatcher does not look.
+MOST_KEY_BYTES = 30_000
 #: Traces that may wait; more are dropped.
 QUEUE_SIZE = 2048
 #: So many are looked at at once, and not only when the time has come.
@@ -37,6 +39,65 @@ _SEND_TIMEOUT = 5.0
 _PATIENCE = 3.0
 _GROUP_PREFIX = "_INNER_TRACE_PRODUCER"
 _NUMBERS = itertools.count(1)
+
+
+class TraceSegment:
+    """Traces that wait to be sent together.
+
+    Attributes:
+        since: When the first of them came; `None` where there is none.
+
+    Example:
+        >>> segment = TraceSegment()
+        >>> segment.add(TraceData("Pub", frozenset({"a", "b"})), 1.0)
+        >>> segment.has_room(TraceData("x" * 118_000, frozenset()))
+        False
+        >>> segment.take(), segment.since
+        ((b'Pub', ['a', 'b']), None)
+    """
+
+    def __init__(self) -> None:
+        self._parts: list[bytes] = []
+        self._keys: set[str] = set()
+        self._size = self._key_size = 0
+        self.since: float | None = None
+
+    def has_room(self, data: TraceData) -> bool:
+        """Whether a trace fits in; into an empty one any does."""
+        if not self._parts:
+            return True
+        fits = self._size + len(data.text.encode("utf-8", "replace")) <= MOST_BYTES
+        return fits and self._key_size + sum(map(_key_size, data.keys - self._keys)) <= MOST_KEY_BYTES
+
+    def add(self, data: TraceData, now: float) -> None:
+        """One more."""
+        part = data.text.encode("utf-8", "replace")
+        self._parts.append(part)
+        self._size += len(part)
+        new = data.keys - self._keys
+        self._keys |= new
+        self._key_size += sum(map(_key_size, new))
+        self.since = now if self.since is None else self.since
+
+    def take(self) -> tuple[bytes, list[str]]:
+        """Body and keys of a message with all of them; nothing waits then."""
+        taken = b"".join(self._parts), list(_fitting(self._keys))
+        self._parts, self._keys, self._size, self._key_size, self.since = [], set(), 0, 0, None
+        return taken
+
+
+def _fitting(keys: Iterable[str]) -> Iterable[str]:
+    """Keys, the shortest first, as long as there is room: ids are short, those of a large batch in one are not."""
+    size = 0
+    for key in sorted(keys, key=lambda key: (len(key), key)):
+        size += _key_size(key)
+        if size > MOST_KEY_BYTES:
+            return
+        yield key
+
+
+def _key_size(key: str) -> int:
+    return len(key.encode("utf-8", "replace")) + 1
 
 
 class TraceProducer(Protocol):

@@ -10,8 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from rmqfast.client.trace.trace_context import ConsumeReturnType, MessageType, TraceContext, TraceType
-from rmqfast.client.trace.trace_data import decode_trace
+from rmqfast.client.trace.trace_data import ConsumeReturnType, MessageType, TraceContext, TraceType, decode_trace
 from rmqfast.errors import CorruptError
 
 _log = logging.getLogger(__name__)
