@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from rmqfast.client.ranges.queue_range import QueueRange
 from rmqfast.client.ranges.range_progress import RangeProgress, Verdict, next_step_of
+from rmqfast.client.ranges.range_request import QueueRange
 from rmqfast.message import MessageQueue
 
 RANGE = QueueRange(MessageQueue("orders", "broker-a", 0), 10, 50)

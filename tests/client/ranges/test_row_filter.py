@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from rmqfast.client.instance import ClientConfig
 from rmqfast.client.ranges import RangeRequest
-from rmqfast.client.ranges.row_filter import RowFilter, rows_with_key
+from rmqfast.client.ranges.range_rows import RowFilter, rows_with_key
 from rmqfast.errors import ArgumentError
 
 WORDS = st.text(alphabet="ab .*é\x01", max_size=5)

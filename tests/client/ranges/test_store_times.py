@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rmqfast.client.ranges.store_times import first_offset_at
+from rmqfast.client.ranges.topic_routes import first_offset_at
 
 TIMES = st.lists(st.integers(0, 60), max_size=40).map(sorted)
 

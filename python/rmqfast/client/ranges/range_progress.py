@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import NamedTuple, Protocol
 
-from rmqfast.client.ranges.queue_range import QueueRange
+from rmqfast.client.ranges.range_request import QueueRange
 from rmqfast.errors import plain_remark, step_after
 from rmqfast.remoting import ResponseCode
 

@@ -11,9 +11,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rmqfast._native import Fetched, FlowControl, Puller, PullerEvent
-from rmqfast.client.ranges.queue_range import QueueRange
 from rmqfast.client.ranges.range_progress import RangeProgress, Verdict, next_step_of
-from rmqfast.client.ranges.range_request import RangeRequest
+from rmqfast.client.ranges.range_request import QueueRange, RangeRequest
 from rmqfast.client.ranges.range_rows import RangeRows
 from rmqfast.client.ranges.topic_routes import TopicRoutes
 from rmqfast.errors import ArgumentError, ClientError, DataLossError, RemotingConnectError, RmqError

@@ -1,20 +1,50 @@
-"""What is read of ranges, and how."""
+"""Says which ranges are read, and how."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from rmqfast._native import check_sql92
 from rmqfast.client.consumer.subscription import SQL92, MessageSelector, build_subscription_data
 from rmqfast.client.instance import ClientConfig
 from rmqfast.client.instance.validators import check_group, check_topic
 from rmqfast.errors import ArgumentError, ExpressionError
+from rmqfast.message import MessageQueue
 from rmqfast.remoting.protocol.subscription_data import TAG, SubscriptionData
 
 #: Bytes of a decompressed body at most, unless told otherwise.
 MAX_BODY_BYTES = 64 << 20
+
+
+class QueueRange(NamedTuple):
+    """A stretch of a queue; whoever reads it, and however often, gets the same messages.
+
+    Attributes:
+        queue: The queue.
+        start: The first queue offset.
+        end: The one behind the last.
+
+    Example:
+        >>> len(QueueRange(MessageQueue("orders", "broker-a", 0), 5, 8).offsets)
+        3
+
+    Source: none; Java's consumers read on until they are shut down.
+    """
+
+    queue: MessageQueue
+    start: int
+    end: int
+
+    @property
+    def offsets(self) -> range:
+        """The queue offsets in it."""
+        return range(self.start, self.end)
+
+    def __str__(self) -> str:
+        queue = self.queue
+        return f"{queue.topic}, broker {queue.broker_name}, queue {queue.queue_id}, offsets {self.start} to {self.end}"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -14,7 +14,7 @@ from typing import Any, Self
 from rmqfast.admin.topics import topic_offsets_of_body
 from rmqfast.client.instance import ClientConfig
 from rmqfast.client.ranges import TopicRoute, TopicRoutes
-from rmqfast.client.ranges.store_times import offset_at
+from rmqfast.client.ranges.topic_routes import offset_at
 from rmqfast.errors import ClientError, RemotingError, ResponseError
 from rmqfast.message import MessageQueue
 from rmqfast.remoting import RequestCode, ResponseCode
