@@ -1,4 +1,4 @@
-"""How a consumer pulls: what both kinds that do so by themselves are told.
+"""The options that pull and lite pull consumers share.
 
 Source: `DefaultMQPullConsumer`, `DefaultLitePullConsumer`.
 """
@@ -16,19 +16,19 @@ from rmqfast.errors import ArgumentError, ClientError
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ActiveOptions:
-    """How a consumer pulls; times are seconds.
+    """The options of a consumer that pulls; times are seconds.
 
     Attributes:
         message_model: `CLUSTERING`: members share the messages; `BROADCASTING`: each gets all.
-        strategy: How queues are shared out.
-        offset_store: Keeps the offsets; unless given, the brokers do, or for `BROADCASTING` a file.
-        broker_suspend: How long a broker holds a pull while there is nothing: Java's `brokerSuspendMaxTimeMillis`.
+        strategy: Allocates the queues.
+        offset_store: Keeps the offsets; by default the brokers do, or for `BROADCASTING` a file.
+        broker_suspend: How long a broker holds a pull that finds nothing: Java's `brokerSuspendMaxTimeMillis`.
         suspend_timeout: How long to wait for the answer of such a pull: Java's `consumerTimeoutMillisWhenSuspend`.
-        pull_timeout: How long to wait for that of another pull: Java's `consumerPullTimeoutMillis`.
+        pull_timeout: How long to wait for any other pull: Java's `consumerPullTimeoutMillis`.
 
     Raises:
         ArgumentError: A number out of range, or no such model.
-        ClientError: A broker would hold pulls for longer than their answers are waited for.
+        ClientError: `suspend_timeout` is shorter than `broker_suspend`.
     """
 
     message_model: MessageModel = "CLUSTERING"
@@ -51,16 +51,13 @@ class ActiveOptions:
             )
 
     def as_properties(self) -> dict[str, str]:
-        """What administrators are shown of it."""
+        """The options as text, for administrators."""
         names: list[str] = list(self.__dataclass_fields__)
         return {name: _shown(getattr(self, name)) for name in names if getattr(self, name) is not None}
 
 
 def check_range(name: str, value: float, least: float, most: float) -> None:
-    """Whether a number is in its range.
-
-    Raises:
-        ArgumentError: It is not, or is no number.
+    """Raises `ArgumentError` if a value is no number in its range.
 
     Example:
         >>> check_range("pull_batch_size", 0, 1, 1024)

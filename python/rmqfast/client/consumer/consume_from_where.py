@@ -43,14 +43,14 @@ def compute_pull_from_where(
     search_offset: Callable[[MessageQueue, int], int],
     consume_timestamp: str,
 ) -> int:
-    """The offset to begin at; -1 where that cannot be told now.
+    """The offset to begin at; -1 if it is not known now.
 
     Args:
-        where: Where a group begins that has no offset.
+        where: Where a group without an offset begins.
         queue: The queue.
-        stored: What the offset store has: an offset, `NO_OFFSET` or `UNREACHABLE`.
-        max_offset: Asks for the offset behind the last message of a queue.
-        search_offset: Asks for the offset of a time, in milliseconds since 1970.
+        stored: The offset store's answer: an offset, `NO_OFFSET` or `UNREACHABLE`.
+        max_offset: Gets the offset behind the last message of a queue.
+        search_offset: Gets the offset of a time, in milliseconds since 1970.
         consume_timestamp: The time of `CONSUME_FROM_TIMESTAMP`, `yyyyMMddHHmmss`, in local time.
 
     Raises:

@@ -29,18 +29,18 @@ _CODES = {kind.value: code for code, kind in enumerate(ConsumeReturnType)}
 
 @dataclass(slots=True)
 class ConsumeContext:
-    """Messages that are consumed at once.
+    """The messages of one consumption.
 
     Attributes:
         consumer_group: The group, with its namespace.
-        messages: What is consumed, as the application sees it.
-        queue: Where it comes from, its topic with its namespace.
+        messages: The messages, as the application sees them.
+        queue: Their queue, its topic with its namespace.
         namespace: The namespace, empty for none.
         is_success: Whether the messages are done; False before.
         status: What the application answered, as text; `None` before.
         props: `ConsumeContextType` after, where a listener was called: the name of a `ConsumeReturnType`.
         error: What the listener raised.
-        notes: What a hook wants to remember until after.
+        notes: What a hook stores in `before` for `after`.
 
     Source: `ConsumeMessageContext`.
     """
@@ -57,9 +57,9 @@ class ConsumeContext:
 
 
 class ConsumeHook(Protocol):
-    """Is told of messages before and after they are consumed, on the thread that does it; what it raises is logged.
+    """Called before and after messages are consumed, on the consuming thread; exceptions are logged.
 
-    Where an application pulls by itself, both are told when it gets the messages.
+    If the application pulls, both are called when it gets the messages.
 
     Source: `ConsumeMessageHook`.
     """
@@ -76,7 +76,7 @@ class ConsumeHook(Protocol):
 
 
 class ConsumeHooks:
-    """All hooks of a consumer."""
+    """All consume hooks of a consumer."""
 
     def __init__(self) -> None:
         self._hooks: tuple[ConsumeHook, ...] = ()
@@ -85,12 +85,12 @@ class ConsumeHooks:
         return bool(self._hooks)
 
     def add(self, hook: ConsumeHook) -> None:
-        """Adds one; it is told last."""
+        """Adds a hook; it is called last."""
         self._hooks = (*self._hooks, hook)
         _log.info("register consumeMessageHook Hook, %s", hook.name)
 
     def before(self, context: ConsumeContext) -> None:
-        """Tells all of them that messages are about to be consumed."""
+        """Calls all hooks before messages are consumed."""
         for hook in self._hooks:
             try:
                 hook.before(context)
@@ -98,7 +98,7 @@ class ConsumeHooks:
                 _log.exception("consumeMessageHook %s executeHookBefore exception", hook.name)
 
     def after(self, context: ConsumeContext) -> None:
-        """Tells all of them how that ended."""
+        """Calls all hooks after messages were consumed."""
         for hook in self._hooks:
             try:
                 hook.after(context)
@@ -106,7 +106,7 @@ class ConsumeHooks:
                 _log.exception("consumeMessageHook %s executeHookAfter exception", hook.name)
 
     def pulled(self, group: str, messages: Sequence[MessageView], queue: MessageQueue, namespace: str) -> None:
-        """Tells all of them of messages that an application gets because it pulls: they count as consumed.
+        """Calls all hooks for messages that an application pulls: these count as consumed.
 
         Source: `DefaultLitePullConsumerImpl.pullSyncImpl`, `DefaultMQPullConsumerImpl.pullSyncImpl`.
         """
@@ -119,10 +119,10 @@ class ConsumeHooks:
 
 
 class ConsumeTraceHook:
-    """Has a dispatcher send traces; a `ConsumeHook`.
+    """Traces the messages that are consumed; a `ConsumeHook`.
 
     Args:
-        dispatcher: Sends them.
+        dispatcher: Sends the traces.
 
     Source: `ConsumeMessageTraceHookImpl`.
     """
@@ -135,7 +135,7 @@ class ConsumeTraceHook:
     def before(self, context: ConsumeContext) -> None:
         """Messages are about to be consumed."""
         if without_namespace(context.queue.topic) == self._dispatcher.topic:
-            return  # what reads traces would never come to an end
+            return  # a consumer of traces must not trace what it consumes, endlessly
         traced = [message for message in context.messages if message.property("TRACE_ON") != "false"]
         if not traced:
             return
@@ -187,12 +187,12 @@ def _now() -> int:
 
 @dataclass(slots=True)
 class FilterContext:
-    """What a pull brought.
+    """The messages of a pull.
 
     Attributes:
         consumer_group: The group, with its namespace.
-        queue: Where it comes from, its topic with its namespace.
-        messages: Those that the subscription wants; what a hook takes out of the list is never seen.
+        queue: Their queue, its topic with its namespace.
+        messages: Those of the subscription; the consumer does not see what a hook removes.
         is_unit_mode: Whether the client is of a unit.
 
     Source: `FilterMessageContext`, of which Java fills the last two.
@@ -205,7 +205,7 @@ class FilterContext:
 
 
 class FilterHook(Protocol):
-    """May take messages out of a pull's answer; what it raises is logged.
+    """Filters the messages of a pull; exceptions are logged.
 
     Source: `FilterMessageHook`.
     """
@@ -215,11 +215,11 @@ class FilterHook(Protocol):
         """What it is called in logs."""
 
     def filter(self, context: FilterContext) -> None:
-        """Takes out of `context.messages` what is not wanted: it counts as consumed."""
+        """Removes messages from `context.messages`: these count as consumed."""
 
 
 class FilterHooks:
-    """All such hooks of a consumer."""
+    """All filter hooks of a consumer."""
 
     def __init__(self) -> None:
         self._hooks: tuple[FilterHook, ...] = ()
@@ -228,12 +228,12 @@ class FilterHooks:
         return bool(self._hooks)
 
     def add(self, hook: FilterHook) -> None:
-        """Adds one; it is asked last."""
+        """Adds a hook; it is called last."""
         self._hooks = (*self._hooks, hook)
         _log.info("register FilterMessageHook Hook, %s", hook.name)
 
     def filter(self, context: FilterContext) -> list[MessageView]:
-        """What all of them leave in.
+        """Returns the messages that all hooks keep.
 
         Source: `PullAPIWrapper.executeHook`.
         """

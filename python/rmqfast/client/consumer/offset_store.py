@@ -21,9 +21,9 @@ from rmqfast.remoting.protocol.json_object import JsonObject
 
 _log = logging.getLogger(__name__)
 
-#: There is no offset.
+#: The store has no offset.
 NO_OFFSET = -1
-#: Nobody could be asked.
+#: The broker does not answer.
 UNREACHABLE = -2
 _TIMEOUT = 5.0
 _TABLE = "offsetTable"
@@ -32,7 +32,7 @@ _MOST_QUEUES = 1_000_000
 
 
 class ReadOffsetType(Enum):
-    """Where an offset is looked for."""
+    """Where to look for an offset."""
 
     READ_FROM_MEMORY = "READ_FROM_MEMORY"
     READ_FROM_STORE = "READ_FROM_STORE"
@@ -40,42 +40,42 @@ class ReadOffsetType(Enum):
 
 
 class OffsetStore(Protocol):
-    """The offsets of one group, as its member sees them."""
+    """The offsets of one group, for one member."""
 
     def load(self) -> None:
-        """Reads what is kept on this machine."""
+        """Reads the offsets that this machine keeps."""
 
     def update_offset(self, queue: MessageQueue, offset: int, *, increase_only: bool = False) -> None:
-        """Notes in memory where to go on; with `increase_only` never before where it is."""
+        """Sets an offset in memory; with `increase_only` never to a lower one."""
 
     def read_offset(self, queue: MessageQueue, kind: ReadOffsetType) -> int:
-        """Where to go on: `NO_OFFSET` where nobody knows, `UNREACHABLE` where the broker does not answer."""
+        """The offset of a queue, `NO_OFFSET`, or `UNREACHABLE` if the broker does not answer."""
 
     def persist(self, queue: MessageQueue) -> None:
         """Stores the offset of one queue."""
 
     def persist_all(self, queues: Iterable[MessageQueue]) -> None:
-        """Stores the offsets of these queues, and forgets those of others."""
+        """Stores the offsets of these queues, and drops all others."""
 
     def remove_offset(self, queue: MessageQueue) -> None:
-        """Forgets what is in memory of a queue."""
+        """Drops the offset of a queue from memory."""
 
     def clone(self, topic: str | None = None) -> dict[MessageQueue, int]:
-        """What is in memory, of one topic or of all."""
+        """The offsets in memory, of one topic or of all."""
 
     def update_to_broker(self, queue: MessageQueue, offset: int, *, oneway: bool = True) -> None:
-        """Tells the broker an offset, whatever is in memory."""
+        """Commits an offset to the broker, whatever is in memory."""
 
 
 class OffsetTable:
-    """Offsets in memory, by queue; threads may share it."""
+    """Offsets in memory, by queue; thread-safe."""
 
     def __init__(self) -> None:
         self._offsets: dict[MessageQueue, int] = {}
         self._lock = threading.Lock()
 
     def update(self, queue: MessageQueue, offset: int, *, increase_only: bool) -> None:
-        """Notes an offset; with `increase_only` the greater one stays."""
+        """Sets an offset; with `increase_only` never to a lower one."""
         with self._lock:  # several threads consume one queue's messages
             known = self._offsets.get(queue)
             if known is None or offset > known or not increase_only:
@@ -86,7 +86,7 @@ class OffsetTable:
         return self._offsets.get(queue)
 
     def put_all(self, offsets: dict[MessageQueue, int]) -> None:
-        """Takes what was read from a file."""
+        """Takes offsets read from a file."""
         with self._lock:
             self._offsets.update(offsets)
 
@@ -95,7 +95,7 @@ class OffsetTable:
         self._offsets.pop(queue, None)
 
     def forget(self, offsets: Mapping[MessageQueue, int]) -> None:
-        """Forgets queues, but for those whose offset is another by now: somebody has taken them meanwhile."""
+        """Drops queues whose offset is still this one: one that changed has been assigned anew meanwhile."""
         with self._lock:
             for queue, offset in offsets.items():
                 if self._offsets.get(queue) == offset:
@@ -107,17 +107,17 @@ class OffsetTable:
 
 
 class RemoteBrokerOffsetStore:
-    """Keeps offsets in memory and tells brokers of them now and then.
+    """Keeps offsets in memory, and commits them to brokers regularly; for `CLUSTERING`.
 
     Args:
-        instance: What brokers are reached by.
+        instance: Sends the requests.
         group: The group, with its namespace.
     """
 
     def __init__(self, instance: ClientInstance, group: str) -> None:
         self._instance, self._group = instance, group
         self._table = OffsetTable()
-        # is held while an offset is read and sent: an older one never follows a newer one
+        # held while an offset is read and sent: an older one never follows a newer one
         self._sending = threading.Lock()
 
     def load(self) -> None:
@@ -128,7 +128,7 @@ class RemoteBrokerOffsetStore:
         self._table.update(queue, offset, increase_only=increase_only)
 
     def read_offset(self, queue: MessageQueue, kind: ReadOffsetType) -> int:
-        """Where to go on; what a broker says is noted, too."""
+        """The offset of a queue; the broker's is kept in memory, too."""
         if kind is not ReadOffsetType.READ_FROM_STORE:
             known = self._table.get(queue)
             if known is not None:
@@ -138,12 +138,12 @@ class RemoteBrokerOffsetStore:
         return self._asked(queue)
 
     def persist(self, queue: MessageQueue) -> None:
-        """Tells the broker how far one queue is; does not wait for an answer."""
+        """Commits the offset of one queue; does not wait for an answer."""
         self._told(queue)
 
     def persist_all(self, queues: Iterable[MessageQueue]) -> None:
-        """Tells brokers how far these queues are, and forgets others; nothing where there are none."""
-        # in this order: what was noted before `queues` are looked at, and is of none of them, was given up
+        """Commits the offsets of these queues, and drops all others; nothing if there are none."""
+        # in this order: an offset that was in memory before `queues` was read, and is not among them, was given up
         others, mine = self._table.clone(), list(queues)
         if not mine:
             return
@@ -153,7 +153,7 @@ class RemoteBrokerOffsetStore:
         self._table.forget(others)
 
     def remove_offset(self, queue: MessageQueue) -> None:
-        """Forgets a queue; the broker does not."""
+        """Drops a queue from memory; the broker keeps its offset."""
         self._table.remove(queue)
 
     def clone(self, topic: str | None = None) -> dict[MessageQueue, int]:
@@ -161,10 +161,10 @@ class RemoteBrokerOffsetStore:
         return self._table.clone(topic)
 
     def update_to_broker(self, queue: MessageQueue, offset: int, *, oneway: bool = True) -> None:
-        """Tells the broker an offset.
+        """Commits an offset.
 
         Raises:
-            ClientError: Nobody knows where the broker is.
+            ClientError: The broker's address is unknown.
             RemotingError: It does not take the offset.
         """
         self._instance.api.update_consumer_offset(
@@ -176,7 +176,7 @@ class RemoteBrokerOffsetStore:
             address = self._address(queue)
             offset = self._instance.api.query_consumer_offset(address, self._group, queue, timeout=_TIMEOUT)
         except (ClientError, RemotingError) as error:
-            # also a broker that is busy: to take that for a new group, as Java's 4.9 does, would pass over messages
+            # also if the broker is busy: Java's 4.9 takes that for a new group, and skips messages
             _log.warning("group %s: the offset of %s cannot be read: %s", self._group, queue, error)
             return UNREACHABLE
         if offset is None:
@@ -207,10 +207,10 @@ class RemoteBrokerOffsetStore:
 
 
 class LocalFileOffsetStore:
-    """Keeps offsets in memory, and all of them in one file now and then.
+    """Keeps offsets in memory, and regularly in one file that Java's clients read, too; for `BROADCASTING`.
 
     Args:
-        directory: Where offsets of all consumers are; in it a directory for each client id.
+        directory: Has a directory for each client id.
         client_id: The client.
         group: The group.
 
@@ -229,7 +229,7 @@ class LocalFileOffsetStore:
         self._table, self._writing = OffsetTable(), threading.Lock()
 
     def load(self) -> None:
-        """Reads the file, or the one before it.
+        """Reads the file, or its backup.
 
         Raises:
             ClientError: Neither can be read.
@@ -241,7 +241,7 @@ class LocalFileOffsetStore:
         self._table.update(queue, offset, increase_only=increase_only)
 
     def read_offset(self, queue: MessageQueue, kind: ReadOffsetType) -> int:
-        """Where to go on; the file is read again where it is asked for."""
+        """The offset of a queue; `READ_FROM_STORE` reads the file again."""
         if kind is not ReadOffsetType.READ_FROM_STORE:
             known = self._table.get(queue)
             if known is not None:
@@ -262,11 +262,11 @@ class LocalFileOffsetStore:
         """Nothing: the file is written as a whole."""
 
     def persist_all(self, queues: Iterable[MessageQueue]) -> None:
-        """Writes the file with the offsets of these queues and no others; nothing where there are none."""
+        """Writes the file with the offsets of these queues; nothing if there are none."""
         mine = set(queues)
         if not mine:
             return
-        # in two steps, as Java has two tables: those of one bucket stay in the order of the first one
+        # sorted in two steps, as Java copies from one table to another: within a bucket the first order stays
         known = self._table.clone()
         text = _text({queue: known[queue] for queue in hash_order(known, concurrent=True) if queue in mine})
         try:
@@ -276,14 +276,14 @@ class LocalFileOffsetStore:
             _log.error("offsets cannot be stored in %s: %s", self.path, error)
 
     def remove_offset(self, queue: MessageQueue) -> None:
-        """Nothing: a queue comes back where it was left."""
+        """Nothing: a queue that is assigned again continues at its offset."""
 
     def clone(self, topic: str | None = None) -> dict[MessageQueue, int]:
         """What is in memory."""
         return self._table.clone(topic)
 
     def update_to_broker(self, queue: MessageQueue, offset: int, *, oneway: bool = True) -> None:
-        """Nothing: brokers know nothing of these offsets."""
+        """Nothing: brokers do not keep these offsets."""
 
     def _read(self) -> dict[MessageQueue, int]:
         try:
@@ -302,7 +302,7 @@ class LocalFileOffsetStore:
             ) from error
 
     def _write(self, text: bytes) -> None:
-        """What was there stays beside it; a crash leaves the one or the other.
+        """Replaces the file, and keeps the old one as backup: after a crash one of both is whole.
 
         Source: `MixAll.string2File`.
         """
@@ -320,10 +320,10 @@ class LocalFileOffsetStore:
 
 
 def _in_file(path: Path) -> dict[MessageQueue, int] | None:
-    """The offsets of a file; nothing where it is empty, or cannot be read.
+    """The offsets of a file; `None` if it is empty or unreadable.
 
     Raises:
-        RemotingProtocolError: It says something else than offsets.
+        RemotingProtocolError: It does not contain offsets.
     """
     try:
         data = path.read_bytes()
@@ -336,7 +336,7 @@ def _in_file(path: Path) -> dict[MessageQueue, int] | None:
 
 
 def _text(offsets: Mapping[MessageQueue, int]) -> bytes:
-    """As fastjson prints it for people, in the order of Java's table."""
+    """The file in fastjson's pretty format, in the order of Java's table."""
     rows = [_row(queue, offsets[queue]) for queue in hash_order(offsets, concurrent=True)]
     # fastjson begins no line before a key that is an object
     table = "{" + ",".join(rows) + "\n\t}" if rows else "{}"

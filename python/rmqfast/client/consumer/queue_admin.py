@@ -1,4 +1,4 @@
-"""What consumers ask about queues before they pull: which there are, where they begin and end.
+"""Asks brokers and name servers about the queues of a topic and their offsets.
 
 Source: `MQAdminImpl`.
 """
@@ -18,10 +18,10 @@ _NEXT_STEP = "create the topic, or see that its brokers are connected to this na
 
 
 class QueueAdmin:
-    """Asks brokers' masters and name servers; topics stand with their namespace, here and there.
+    """Asks masters and name servers; topics have their namespace in arguments and results.
 
     Args:
-        instance: What they are asked by.
+        instance: Sends the requests.
 
     Source: `MQAdminImpl`.
     """
@@ -30,10 +30,10 @@ class QueueAdmin:
         self._instance = instance
 
     def fetch_subscribe_message_queues(self, topic: str) -> tuple[MessageQueue, ...]:
-        """The queues of a topic that may be read, as a name server has them now; what is cached stays as it is.
+        """Fetches the readable queues of a topic from a name server; the cached route stays.
 
         Raises:
-            ClientError: Nobody has the topic, it has no such queues, or no name server answers.
+            ClientError: The topic is unknown, has no such queues, or no name server answers.
 
         Source: `MQAdminImpl.fetchSubscribeMessageQueues`.
         """
@@ -50,14 +50,14 @@ class QueueAdmin:
         """The offset behind a queue's last message.
 
         Raises:
-            ClientError: The broker is not known, or does not answer.
+            ClientError: The broker is unknown, or does not answer.
 
         Source: `MQAdminImpl.maxOffset`.
         """
         return self._asked(queue, lambda address: self._instance.api.max_offset(address, queue, timeout=_TIMEOUT))
 
     def min_offset(self, queue: MessageQueue) -> int:
-        """The offset of a queue's first message that is still there.
+        """The offset of the first message that the broker still has.
 
         Raises:
             ClientError: As `max_offset`.
@@ -67,7 +67,7 @@ class QueueAdmin:
         return self._asked(queue, lambda address: self._instance.api.min_offset(address, queue, timeout=_TIMEOUT))
 
     def search_offset(self, queue: MessageQueue, timestamp: int) -> int:
-        """The offset of the message that was stored nearest to a time, with 4.9; the first one not before it, with 5.
+        """The offset of the message stored nearest to a time; with brokers of 5.x the first one at or after it.
 
         Args:
             queue: The queue.

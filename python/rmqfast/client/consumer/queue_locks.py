@@ -1,4 +1,4 @@
-"""Locks that brokers keep, so that a queue of an orderly group is in one member's hands.
+"""Locks queues at their brokers, so that one member of an orderly group consumes each.
 
 Source: `RebalanceImpl.lock`, `lockAll`, `unlock`, `unlockAll`.
 """
@@ -21,11 +21,11 @@ _TIMEOUT = 1.0
 
 
 class Lockable(Protocol):
-    """What is locked: the messages of a queue that wait.
+    """The process queue of a locked queue.
 
     Attributes:
-        is_locked: Whether this member has the lock, as far as it knows.
-        last_lock: When it got it last, by `time.monotonic`.
+        is_locked: Whether this member holds the lock, as far as it knows.
+        last_lock: When the lock was last renewed, by `time.monotonic`.
     """
 
     is_locked: bool
@@ -36,12 +36,12 @@ class QueueLocks:
     """Locks and unlocks queues at the masters of their brokers.
 
     Args:
-        instance: What brokers are asked by.
+        instance: Sends the requests.
         group: The group.
-        process_queues: The queues that this member has.
+        process_queues: The queues of this member.
 
     Attributes:
-        on_changed: Is called with a queue that is locked from now on, or not any more.
+        on_changed: Called with a queue whose lock was gained or lost.
     """
 
     def __init__(self, instance: ClientInstance, group: str, process_queues: Mapping[MessageQueue, Lockable]) -> None:
@@ -49,29 +49,29 @@ class QueueLocks:
         self.on_changed: Callable[[MessageQueue], object] = lambda _queue: None
         self._given_up: set[MessageQueue] = set()
         self._unlocked_here: set[MessageQueue] = set()
-        # is held until an unlock is sent: the lock that follows is behind it
+        # held until an unlock is sent, so that a lock that follows is sent after it
         self._unlocking = threading.RLock()
 
     def lock(self, queue: MessageQueue) -> bool:
-        """Has one queue locked; False where another member has it, or the broker does not answer."""
+        """Locks one queue; False if another member holds it, or the broker does not answer."""
         with self._unlocking:
             self._given_up.discard(queue)
             self._unlocked_here.discard(queue)
         return queue in self._locked(queue.broker_name, [queue])
 
     def lock_all(self) -> None:
-        """Has all queues locked that this member has, or their locks renewed."""
+        """Locks all queues of this member, or renews their locks."""
         with self._unlocking:
             mine = [queue for queue in list(self._process_queues) if queue not in self._unlocked_here]
         for broker_name, queues in _by_broker(mine).items():
             self._locked(broker_name, queues)
         with self._unlocking:
-            # what was unlocked while the broker was asked may be locked again, and would be nobody's for a minute
+            # a queue unlocked meanwhile may be locked again by this request, and would be nobody's for a minute
             for queue in self._unlocked_here.intersection(mine):
                 self.unlock(queue)
 
     def unlock(self, queue: MessageQueue, *, oneway: bool = True) -> None:
-        """Gives a lock up."""
+        """Unlocks a queue."""
         with self._unlocking:
             self._unlocked_here.add(queue)
             if oneway:
@@ -80,12 +80,12 @@ class QueueLocks:
         self._unlocked(queue.broker_name, [queue], oneway=False)
 
     def give_up(self, queue: MessageQueue) -> None:
-        """Notes a queue that `unlock_given_up` is to unlock, unless it is locked anew before."""
+        """Marks a queue for `unlock_given_up`, unless it is locked again before."""
         with self._unlocking:
             self._given_up.add(queue)
 
     def unlock_given_up(self, *queues: MessageQueue) -> None:
-        """Unlocks those of these queues that are given up still; all that are where none is named."""
+        """Unlocks these queues if they are still given up; all such queues if none is named."""
         with self._unlocking:
             due = self._given_up.intersection(queues) if queues else self._given_up.copy()
             self._given_up -= due
@@ -93,7 +93,7 @@ class QueueLocks:
                 self.unlock(queue)
 
     def unlock_all(self, *, oneway: bool = False) -> None:
-        """Gives all locks up."""
+        """Unlocks all queues of this member."""
         for broker_name, queues in _by_broker(list(self._process_queues)).items():
             self._unlocked(broker_name, queues, oneway=oneway)
 

@@ -1,4 +1,4 @@
-"""Messages that a consumer gives back, to have them once more later.
+"""Sends messages back to their broker, to consume them again later.
 
 Source: `DefaultMQPullConsumerImpl.sendMessageBack`, `DefaultMQPushConsumerImpl.sendMessageBack`.
 """
@@ -15,16 +15,16 @@ from rmqfast.errors import ClientError, RemotingError
 from rmqfast.message import Message
 
 _log = logging.getLogger(__name__)
-#: Not taken over into a message that is sent in place of the one that its broker did not take back.
+#: Properties that a retry message does not inherit.
 _DROPPED = frozenset({"DELAY", "TRAN_MSG", "MIN_OFFSET", "MAX_OFFSET"})
 
 
 class SendBack:
-    """Gives messages back to the broker that has them, or where that fails, sends them to the group's retry topic.
+    """Sends messages back to their broker, or if that fails, to the group's retry topic.
 
     Args:
-        instance: What brokers are reached by.
-        max_reconsume_times: After how many times a message goes to the dead letters.
+        instance: Sends the requests.
+        max_reconsume_times: Retries before a message goes to the dead-letter topic.
         timeout: How long to wait for the broker, in seconds.
     """
 
@@ -32,16 +32,16 @@ class SendBack:
         self._instance, self._times, self._timeout = instance, max_reconsume_times, timeout
 
     def send(self, message: MessageView, delay_level: int, broker_name: str | None, group: str) -> None:
-        """Gives a message back.
+        """Sends a message back.
 
         Args:
-            message: What was pulled.
-            delay_level: 0 for one that grows with the times it was consumed, -1 for the dead letters.
-            broker_name: The broker that has it; unless given, the one that stored it, by its address.
-            group: Who shall have it once more, with its namespace.
+            message: The pulled message.
+            delay_level: 0 for a delay that grows with each retry, -1 for the dead-letter topic.
+            broker_name: The broker that has it; by default the one at its store host.
+            group: The group that gets it again, with its namespace.
 
         Raises:
-            ClientError: Neither its broker takes it, nor any that has the retry topic.
+            ClientError: Neither its broker takes it, nor one with the retry topic.
             RemotingError: As above.
         """
         topic = wrap(self._instance.config.namespace, message.topic)
@@ -74,13 +74,13 @@ class SendBack:
 
 
 def retry_message(message: MessageView, topic: str, group: str, max_reconsume_times: int) -> Message:
-    """What is sent in place of a message that its broker does not take back.
+    """Builds the message for the retry topic, if the broker does not take the original back.
 
     Args:
-        message: What was pulled.
+        message: The pulled message.
         topic: Its topic, with its namespace.
-        group: Who shall have it once more.
-        max_reconsume_times: After how many times it goes to the dead letters.
+        group: The group that gets it again.
+        max_reconsume_times: Retries before it goes to the dead-letter topic.
     """
     kept = {name: value for name, value in message.properties.items() if name not in _DROPPED}
     properties = {

@@ -19,7 +19,7 @@ _log = logging.getLogger(__name__)
 
 
 class AllocateMessageQueueStrategy(Protocol):
-    """Which queues are a member's; all members of a group must have the same."""
+    """Allocates queues to a member; all members of a group must use the same strategy."""
 
     @property
     def name(self) -> str:
@@ -28,7 +28,7 @@ class AllocateMessageQueueStrategy(Protocol):
     def allocate(
         self, group: str, client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]
     ) -> list[MessageQueue]:
-        """The queues of one member.
+        """Returns the queues of one member.
 
         Args:
             group: The group.
@@ -43,7 +43,7 @@ class AllocateMessageQueueStrategy(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class AllocateMessageQueueAveragely:
-    """The first members get one queue more where they do not come out even; the default.
+    """Gives each member a run of neighbouring queues, the first ones one more if needed; the default.
 
     Example:
         >>> queues = [MessageQueue("t", "b", n) for n in range(8)]
@@ -70,7 +70,7 @@ class AllocateMessageQueueAveragely:
 
 @dataclass(frozen=True, slots=True)
 class AllocateMessageQueueAveragelyByCircle:
-    """The first queue is the first member's, the next one the next member's, and so on, round and round.
+    """Deals the queues out in turn.
 
     Example:
         >>> queues = [MessageQueue("t", "b", n) for n in range(5)]
@@ -92,10 +92,10 @@ class AllocateMessageQueueAveragelyByCircle:
 
 @dataclass(frozen=True, slots=True)
 class AllocateMessageQueueByConfig:
-    """The same queues whoever else is there; nobody sees to it that each is some member's.
+    """Gives the configured queues, whatever the other members have.
 
     Attributes:
-        message_queues: What this member gets.
+        message_queues: The queues of this member.
 
     Source: `AllocateMessageQueueByConfig`.
     """
@@ -116,7 +116,7 @@ class AllocateMessageQueueByConfig:
 
 @dataclass(frozen=True, slots=True)
 class AllocateMessageQueueByMachineRoom:
-    """Shares out the queues of brokers that are called `room@name` and stand in certain rooms.
+    """Allocates the queues of brokers named `room@name` in certain machine rooms.
 
     Attributes:
         consumer_idcs: The rooms.
@@ -140,17 +140,17 @@ class AllocateMessageQueueByMachineRoom:
         return [*mine, kept[index + share * len(client_ids)]] if rest > index else mine
 
     def _is_ours(self, queue: MessageQueue) -> bool:
-        # two parts, as Java splits: an end of nothing but "@" is no part
+        # two parts, as Java's split drops trailing empty ones
         parts = queue.broker_name.rstrip("@").split("@")
         return len(parts) == 2 and parts[0] in self.consumer_idcs
 
 
 @dataclass(frozen=True, slots=True)
 class AllocateMachineRoomNearby:
-    """Each room's queues are shared out among that room's members, a room's without members among all.
+    """Allocates each room's queues to that room's members, those of a room without members to all.
 
     Attributes:
-        inner: Shares out what is in one room.
+        inner: Allocates the queues of one room.
         broker_deploy_in: The room of a queue.
         consumer_deploy_in: The room of a member.
 
@@ -172,7 +172,7 @@ class AllocateMachineRoomNearby:
         """See `AllocateMessageQueueStrategy`.
 
         Raises:
-            ArgumentError: A queue or a member whose room nobody knows.
+            ArgumentError: The room of a queue or a member is unknown.
         """
         if index_of(group, client_id, queues, client_ids) is None:
             return []
@@ -186,22 +186,22 @@ class AllocateMachineRoomNearby:
         found: list[MessageQueue] = []
         if mine in room_queues:
             found += self.inner.allocate(group, client_id, room_queues[mine], room_members[mine])
-        for room, of_room in sorted(room_queues.items()):
+        for room, others in sorted(room_queues.items()):
             if room not in room_members:
-                found += self.inner.allocate(group, client_id, of_room, client_ids)
+                found += self.inner.allocate(group, client_id, others, client_ids)
         return found
 
 
 @dataclass(frozen=True, slots=True)
 class AllocateMessageQueueConsistentHash:
-    """A queue is that member's who is next on the ring: few queues move when a member comes or goes.
+    """Gives a queue to the next member on a hash ring: few queues move when a member comes or goes.
 
     Attributes:
-        virtual_node_count: How many places each member has on the ring.
-        custom_hash: Where a text is on the ring, if not by MD5.
+        virtual_node_count: Virtual nodes per member.
+        custom_hash: The hash function, by default MD5.
 
     Raises:
-        ArgumentError: A negative number of places.
+        ArgumentError: The number of virtual nodes is negative.
 
     Example:
         >>> queues = [MessageQueue("t", "broker-a", n) for n in range(8)]
@@ -239,14 +239,14 @@ class AllocateMessageQueueConsistentHash:
         return [queue for queue in queues if owner(queue) == client_id]
 
     def _ring(self, client_ids: Sequence[str], place: Callable[[str], int]) -> dict[int, str]:
-        """Members by place; who is named twice has twice as many.
+        """Members by hash; a member that is listed twice has twice as many nodes.
 
         Source: `ConsistentHashRouter.addNode`.
         """
         ring: dict[int, str] = {}
         seen: set[str] = set()
         for member in client_ids:
-            # counted in the ring, as places may have gone to others whose hash is the same
+            # counted in the ring, as another member with the same hash may have replaced a node
             first = sum(other == member for other in ring.values()) if member in seen else 0
             seen.add(member)
             ring.update((place(f"{member}-{first + node}"), member) for node in range(self.virtual_node_count))
@@ -255,11 +255,10 @@ class AllocateMessageQueueConsistentHash:
 
 @dataclass(frozen=True, slots=True)
 class AllocateMessageQueueSticky:
-    """Each queue has a list of the members that it likes best, and goes to the first one who has room.
+    """Ranks the members for each queue by a hash, and gives it to the first one with room.
 
-    Members work out their shares without talking to each other, so nothing may depend on what they had before: the
-    liking is a hash of queue and member. When a member comes or goes, most queues stay; shares differ by one at most.
-    RocketMQ has no such strategy: all members of the group must be rmqfast's.
+    Members compute their shares independently, so these cannot depend on earlier ones. When a member comes or goes,
+    most queues stay; shares differ by one at most. RocketMQ has no such strategy: all members must be rmqfast's.
 
     Example:
         >>> queues = [MessageQueue("t", "b", n) for n in range(16)]
@@ -281,12 +280,12 @@ class AllocateMessageQueueSticky:
         """See `AllocateMessageQueueStrategy`."""
         if index_of(group, client_id, queues, client_ids) is None:
             return []
-        # who is there twice under one name gets one share, or the other one would be nobody's
+        # a member listed twice gets one share: a second one would belong to nobody
         share, rest = divmod(len(queues), len(set(client_ids)))
         room = dict.fromkeys(client_ids, share)
-        liked = sorted((_liking(queue, member), queue, member) for queue in queues for member in room)
+        ranked = sorted((_rank(queue, member), queue, member) for queue in queues for member in room)
         owners: dict[MessageQueue, str] = {}
-        for _, queue, member in liked:
+        for _, queue, member in ranked:
             if queue in owners:
                 continue
             if room[member] > 0:
@@ -301,7 +300,7 @@ class AllocateMessageQueueSticky:
 
 
 def queue_text(queue: MessageQueue) -> str:
-    """A queue as Java writes it: what is hashed, and what errors say.
+    """The text of a queue in hashes and errors.
 
     Source: `MessageQueue.toString`.
     """
@@ -309,7 +308,7 @@ def queue_text(queue: MessageQueue) -> str:
 
 
 def index_of(group: str, client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]) -> int | None:
-    """Which one of the members it is; `None` where it is none, which is logged.
+    """The index of a member; `None`, which is logged, if it is not in the group.
 
     Raises:
         ArgumentError: As `AllocateMessageQueueStrategy.allocate`.
@@ -340,5 +339,5 @@ def ring_hash(key: str) -> int:
     return int.from_bytes(md5(key.encode(), usedforsecurity=False).digest()[:4], "big")
 
 
-def _liking(queue: MessageQueue, member: str) -> bytes:
+def _rank(queue: MessageQueue, member: str) -> bytes:
     return blake2b(f"{queue.topic}\0{queue.broker_name}\0{queue.queue_id}\0{member}".encode(), digest_size=8).digest()

@@ -1,4 +1,4 @@
-"""Says so as soon as another member of the group subscribes differently: then messages get lost without an error."""
+"""Warns if another member of the group subscribes differently: then messages get lost without an error."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ MOST_ASKED = 32
 
 
 class WatcherApi(Protocol):
-    """Asks brokers."""
+    """Sends requests to brokers."""
 
     def ask(self, address: str, code: int, ext_fields: dict[str, object], *, timeout: float | None = None) -> Response:
         """Sends a request, and waits for the answer."""
 
 
 class WatcherInstance(Protocol):
-    """What a watcher needs of a client instance."""
+    """The client instance interface that a watcher uses."""
 
     @property
     def client_id(self) -> str:
@@ -49,7 +49,7 @@ class WatcherInstance(Protocol):
 
     @property
     def api(self) -> WatcherApi:
-        """Asks brokers."""
+        """Sends requests to brokers."""
 
     @property
     def routes(self) -> RouteTable:
@@ -57,16 +57,16 @@ class WatcherInstance(Protocol):
 
 
 class SubscriptionWatcher:
-    """Compares what this member wants with what the others do.
+    """Compares the subscriptions of this member with those of the others.
 
-    A look asks a broker for the group (203). Only where that shows something new, members, versions or wishes, it asks
-    the other members for theirs (307, which Java's clients answer, too). Who does not answer is asked twice more.
+    A look asks a broker for the group (203). If members, versions or subscriptions changed, it asks the other members
+    for theirs (307, which Java's clients answer, too); a member that does not answer is asked twice more.
 
     Args:
         instance: Sends the requests.
         group: The group, with its namespace.
-        subscriptions: What this member wants right now.
-        on_conflict: Is called once for each conflict that is new, after it was logged.
+        subscriptions: Returns the subscriptions of this member.
+        on_conflict: Called once for each new conflict, after it was logged.
 
     Attributes:
         conflicts: Those of the last look.
@@ -91,12 +91,12 @@ class SubscriptionWatcher:
         self._stale: set[str] = set()
         self._attempts: dict[str, int] = {}
         self._handle: Handle | None = None
-        #: Held while conflicts are told; whoever is told may stop this.
+        #: Held while conflicts are reported; reentrant, as `on_conflict` may call `stop`.
         self._telling = threading.RLock()
         self._is_stopped = False
 
     def start(self, scheduler: Scheduler, interval: float) -> None:
-        """Looks after each heartbeat from now on; nothing where it does so already.
+        """Looks after each heartbeat from now on; nothing if it does already.
 
         Args:
             scheduler: That of the client instance.
@@ -106,7 +106,7 @@ class SubscriptionWatcher:
             self._handle = scheduler.every(min(LATER, interval), interval, self.look_soon)
 
     def stop(self) -> None:
-        """Looks no more by itself; a look that is under way reports no conflict."""
+        """Stops looking; a look in flight reports no conflict."""
         with self._telling:
             self._is_stopped = True
         if self._handle is not None:
@@ -114,16 +114,12 @@ class SubscriptionWatcher:
             self._handle = None
 
     def look_soon(self) -> None:
-        """Looks on a thread of its own, as silent members take their time; nothing where a look is under way."""
+        """Looks on a thread of its own, as silent members take their time; nothing if a look is in flight."""
         if not self._lock.locked():
             threading.Thread(target=self.look, name="rmqfast-subscriptions", daemon=True).start()
 
     def look(self) -> tuple[SubscriptionConflict, ...]:
-        """Looks now, to be called every 30 s; what cannot be asked is logged, and stays as it was.
-
-        Returns:
-            The conflicts there are.
-        """
+        """Looks now, and returns the conflicts; after an error, which is logged, the last ones."""
         if not self._lock.acquire(blocking=False):
             return self.conflicts
         try:
@@ -141,7 +137,7 @@ class SubscriptionWatcher:
         if address is None or known is None:
             return
         if self._instance.client_id not in known.client_ids:
-            return  # its first heartbeat is under way
+            return  # the broker has not got this member's first heartbeat yet
         others = frozenset(known.client_ids) - {self._instance.client_id}
         self._note_changes(known, mine, others)
         self._ask(address, others)

@@ -48,23 +48,21 @@ class ClientApi:
         *,
         timeout: float | None = None,
     ) -> Response:
-        """Asks and waits for the answer.
+        """Sends a request to a broker and waits for the answer.
 
         Args:
             address: `host:port`.
-            code: Says what is asked for.
-            ext_fields: The header of the code; what is `None` is left out.
-            body: The bytes behind the header.
+            code: The request code.
+            ext_fields: The header; `None` values are left out.
+            body: The body.
             timeout: How long to wait, in seconds.
 
         Raises:
-            ResponseError: The answer is an error; says whose.
+            ResponseError: The answer is an error.
             RemotingError: There is no answer.
         """
-        wait = self.timeout if timeout is None else timeout
-        return checked(
-            self.connections.request(address, code, as_fields(ext_fields or {}), body, timeout=wait), address
-        )
+        fields, wait = as_fields(ext_fields or {}), self._wait(timeout)
+        return checked(self.connections.request(address, code, fields, body, timeout=wait), address)
 
     def ask_behind(
         self,
@@ -75,45 +73,40 @@ class ClientApi:
         *,
         timeout: float | None = None,
     ) -> Response:
-        """As `ask`, over the connection of requests that are not answered: the broker has read those before.
-
-        Raises:
-            ResponseError: As `ask`.
-            RemotingError: As `ask`.
-        """
-        wait = self.timeout if timeout is None else timeout
-        return checked(
-            self.connections.control(address, code, as_fields(ext_fields or {}), body, timeout=wait), address
-        )
+        """Asks as `ask` does, over the connection of oneway requests: the broker reads earlier ones first."""
+        fields, wait = as_fields(ext_fields or {}), self._wait(timeout)
+        return checked(self.connections.control(address, code, fields, body, timeout=wait), address)
 
     def ask_name_server(
         self, code: int, ext_fields: Mapping[str, object] | None = None, *, timeout: float | None = None
     ) -> Response:
-        """Asks the name server that is asked right now, or the next one that answers.
+        """Sends a request to the chosen name server, or to the next one that answers.
 
         Raises:
             ResponseError: The answer is an error.
             ClientError: There is no name server.
             RemotingError: There is no answer.
         """
-        wait = self.timeout if timeout is None else timeout
-        return checked(self.name_servers.request(code, as_fields(ext_fields or {}), timeout=wait))
+        return checked(self.name_servers.request(code, as_fields(ext_fields or {}), timeout=self._wait(timeout)))
+
+    def _wait(self, timeout: float | None) -> float:
+        return self.timeout if timeout is None else timeout
+
+    # Routes: name servers answer.
 
     def topic_route(self, topic: str, *, timeout: float | None = None) -> TopicRouteData:
-        """Where a topic is.
+        """Returns the route of a topic.
 
         Raises:
-            ResponseError: 17, nobody has it.
+            ResponseError: 17, the topic does not exist.
             ClientError: There is no name server.
             RemotingError: None answers.
         """
-        fields = {"topic": topic}
-        return TopicRouteData.of_body(
-            self.ask_name_server(RequestCode.GET_ROUTEINFO_BY_TOPIC, fields, timeout=timeout).body
-        )
+        answer = self.ask_name_server(RequestCode.GET_ROUTEINFO_BY_TOPIC, {"topic": topic}, timeout=timeout)
+        return TopicRouteData.of_body(answer.body)
 
     def cluster_info(self, *, timeout: float | None = None) -> ClusterInfo:
-        """All clusters and brokers."""
+        """Returns all clusters and brokers."""
         body = self.ask_name_server(RequestCode.GET_BROKER_CLUSTER_INFO, timeout=timeout).body
         members = JsonObject.of_body(body, most=_MOST_BYTES)
         brokers, clusters = members.object("brokerAddrTable"), members.object("clusterAddrTable")
@@ -123,28 +116,29 @@ class ClientApi:
         )
 
     def all_topics(self, *, timeout: float | None = None) -> tuple[str, ...]:
-        """All topics, those of the system, of retries and of dead letters, too."""
+        """Returns all topics, also system, retry and dead-letter topics."""
         body = self.ask_name_server(RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER, timeout=timeout).body
         return JsonObject.of_body(body, most=_MOST_BYTES).texts("topicList", most=_MOST)
 
     def topics_of_cluster(self, cluster: str, *, timeout: float | None = None) -> tuple[str, ...]:
-        """The topics of a cluster; none where it is not known."""
+        """Returns the topics of a cluster; none if it is unknown."""
         fields = {"cluster": cluster}
         body = self.ask_name_server(RequestCode.GET_TOPICS_BY_CLUSTER, fields, timeout=timeout).body
         return JsonObject.of_body(body, most=_MOST_BYTES).texts("topicList", most=_MOST)
 
+    # Offsets of one queue: the queue's broker name is not sent.
+
     def query_consumer_offset(
         self, address: str, group: str, queue: MessageQueue, *, timeout: float | None = None
     ) -> int | None:
-        """Where a group goes on; `None` where the broker has nothing (22).
-
-        What this client stored before without waiting for an answer is seen.
+        """Returns the committed offset of a group; `None` if the broker has none (22).
 
         Raises:
             ResponseError: Any other error of the broker.
         """
         fields = {"consumerGroup": group, **_queue(queue)}
         try:
+            # behind this client's oneway commits, so that it sees them
             answer = self.ask_behind(address, RequestCode.QUERY_CONSUMER_OFFSET, fields, timeout=timeout)
         except ResponseError as error:
             if error.code == ResponseCode.QUERY_NOT_FOUND:
@@ -162,16 +156,7 @@ class ClientApi:
         oneway: bool = True,
         timeout: float | None = None,
     ) -> None:
-        """Stores where a group goes on.
-
-        Args:
-            address: The broker.
-            group: The group.
-            queue: The queue.
-            offset: Of the next message.
-            oneway: Whether not to wait for an answer.
-            timeout: How long to wait for one, in seconds.
-        """
+        """Commits the offset of a group's next message; `oneway` does not wait for an answer."""
         fields = {"consumerGroup": group, **_queue(queue), "commitOffset": offset}
         if oneway:
             self.connections.send_oneway(address, RequestCode.UPDATE_CONSUMER_OFFSET, as_fields(fields))
@@ -179,39 +164,32 @@ class ClientApi:
             self.ask_behind(address, RequestCode.UPDATE_CONSUMER_OFFSET, fields, timeout=timeout)
 
     def max_offset(self, address: str, queue: MessageQueue, *, timeout: float | None = None) -> int:
-        """The offset behind the last message."""
+        """Returns the offset behind the last message."""
         return _number(self.ask(address, RequestCode.GET_MAX_OFFSET, _queue(queue), timeout=timeout), "offset")
 
     def min_offset(self, address: str, queue: MessageQueue, *, timeout: float | None = None) -> int:
-        """The offset of the first message that is still there."""
+        """Returns the offset of the first message that the broker still has."""
         return _number(self.ask(address, RequestCode.GET_MIN_OFFSET, _queue(queue), timeout=timeout), "offset")
 
     def search_offset(self, address: str, queue: MessageQueue, timestamp: int, *, timeout: float | None = None) -> int:
-        """The offset of the message that was stored nearest to a time, with 4.9; the first one not before it, with 5.
+        """Returns the offset of the message stored nearest to a time, in milliseconds since 1970.
 
-        Args:
-            address: The broker.
-            queue: The queue.
-            timestamp: Milliseconds since 1970.
-            timeout: How long to wait, in seconds.
+        Brokers of 5.x return the first message at or after that time.
         """
         fields = {**_queue(queue), "timestamp": timestamp}
         return _number(self.ask(address, RequestCode.SEARCH_OFFSET_BY_TIMESTAMP, fields, timeout=timeout), "offset")
 
     def earliest_store_time(self, address: str, queue: MessageQueue, *, timeout: float | None = None) -> int:
-        """When the first message that is still there was stored, in milliseconds since 1970; -1 for an empty queue."""
+        """Returns the store time of the first message, in milliseconds since 1970; -1 for an empty queue."""
         code = RequestCode.GET_EARLIEST_MSG_STORETIME
         return _number(self.ask(address, code, _queue(queue), timeout=timeout), "timestamp")
 
-    def send_heartbeat(self, address: str, heartbeat: HeartbeatData, *, timeout: float | None = None) -> int:
-        """Tells a broker who this is and what it wants.
+    # Groups and their members: the broker remembers the connection, so these share one.
 
-        Returns:
-            The ordinal of the broker's release.
-        """
-        wait = self.timeout if timeout is None else timeout
+    def send_heartbeat(self, address: str, heartbeat: HeartbeatData, *, timeout: float | None = None) -> int:
+        """Registers this client's producers and consumers at a broker; returns the ordinal of the broker's release."""
         body = heartbeat.encode()
-        answer = self.connections.control(address, RequestCode.HEART_BEAT, None, body, timeout=wait)
+        answer = self.connections.control(address, RequestCode.HEART_BEAT, None, body, timeout=self._wait(timeout))
         return checked(answer, address).version
 
     def unregister_client(
@@ -223,11 +201,9 @@ class ClientApi:
         consumer_group: str | None = None,
         timeout: float | None = None,
     ) -> None:
-        """Tells a broker that a client has left a group."""
+        """Unregisters a client from a group."""
         fields = {"clientID": client_id, "producerGroup": producer_group, "consumerGroup": consumer_group}
-        wait = self.timeout if timeout is None else timeout
-        code = RequestCode.UNREGISTER_CLIENT
-        checked(self.connections.control(address, code, as_fields(fields), timeout=wait), address)
+        self.ask_behind(address, RequestCode.UNREGISTER_CLIENT, fields, timeout=timeout)
 
     def check_client_config(
         self,
@@ -242,7 +218,7 @@ class ClientApi:
         """Has a broker compile an expression.
 
         Raises:
-            ResponseError: It does not: 1 where it has no such filters, 23 where it does not parse.
+            ResponseError: 1, it has no such filters; 23, the expression does not parse.
         """
         members = {
             "clientId": client_id,
@@ -253,10 +229,10 @@ class ClientApi:
         self.ask(address, RequestCode.CHECK_CLIENT_CONFIG, None, fastjson.encode(members), timeout=timeout)
 
     def consumer_ids(self, address: str, group: str, *, timeout: float | None = None) -> tuple[str, ...]:
-        """The clients of a group that a broker knows.
+        """Returns the ids of a group's clients.
 
         Raises:
-            ResponseError: 1, it knows none.
+            ResponseError: 1, there are none.
         """
         fields = {"consumerGroup": group}
         body = self.ask(address, RequestCode.GET_CONSUMER_LIST_BY_GROUP, fields, timeout=timeout).body
@@ -271,13 +247,9 @@ class ClientApi:
         *,
         timeout: float | None = None,
     ) -> set[MessageQueue]:
-        """Locks queues for this client, or goes on to have them locked.
-
-        Returns:
-            Those that it has locked now.
-        """
+        """Locks queues for this client, or renews the locks; returns the queues that it holds now."""
         body = _lock_body(group, client_id, queues)
-        # what this client has unlocked before without waiting for an answer is not unlocked after this
+        # behind this client's oneway unlocks, so that none of them undoes this lock
         answer = self.ask_behind(address, RequestCode.LOCK_BATCH_MQ, None, body, timeout=timeout)
         return set(JsonObject.of_body(answer.body).queues("lockOKMQSet", most=_MOST))
 
@@ -291,22 +263,15 @@ class ClientApi:
         oneway: bool = False,
         timeout: float | None = None,
     ) -> None:
-        """Gives queues up that this client has locked.
-
-        Args:
-            address: The broker.
-            group: The group.
-            client_id: This client.
-            queues: What to give up.
-            oneway: Whether not to wait for an answer.
-            timeout: How long to wait for one, in seconds.
-        """
+        """Unlocks queues that this client has locked; `oneway` does not wait for an answer."""
         body = _lock_body(group, client_id, queues)
         if oneway:
             self.connections.send_oneway(address, RequestCode.UNLOCK_BATCH_MQ, None, body)
         else:
-            # who locks them next goes on at the offsets that were stored before
+            # behind this client's oneway commits: the next owner begins at these offsets
             self.ask_behind(address, RequestCode.UNLOCK_BATCH_MQ, None, body, timeout=timeout)
+
+    # Single messages: records come as they are in the log.
 
     def consumer_send_back(
         self,
@@ -321,17 +286,17 @@ class ClientApi:
         unit_mode: bool = False,
         timeout: float = 5.0,
     ) -> None:
-        """Has a message delivered to a group once more, later.
+        """Asks the broker to deliver a message to a group once more, later.
 
         Args:
             address: The broker that has the message.
             group: The group.
             physical_offset: Of the message, in bytes.
-            delay_level: 0 for one that grows with the times it was consumed, -1 for the dead letters.
+            delay_level: 0 for a delay that grows with each retry, -1 for the dead-letter topic.
             origin_message_id: Its id.
             origin_topic: Its topic.
-            max_reconsume_times: After how many times it goes to the dead letters.
-            unit_mode: Whether the consumer is of a unit.
+            max_reconsume_times: Retries before it goes to the dead-letter topic.
+            unit_mode: Whether the consumer belongs to a unit.
             timeout: How long to wait for an answer, in seconds.
         """
         fields = {
@@ -359,17 +324,17 @@ class ClientApi:
         oneway: bool = True,
         timeout: float | None = None,
     ) -> None:
-        """Tells how a transaction ended.
+        """Commits or rolls back a transaction.
 
         Args:
             address: The broker that has the half message.
             group: Of the producer.
             queue_offset: Of the half message in its queue.
             physical_offset: Of the half message, in bytes.
-            end: 8 to commit, 12 to roll back, 0 where it is not known.
+            end: 8 to commit, 12 to roll back, 0 if unknown.
             message_id: The producer's id of the message.
             transaction_id: The transaction's.
-            from_check: Whether the broker has asked.
+            from_check: Whether this answers a check of the broker.
             oneway: Whether not to wait for an answer.
             timeout: How long to wait for one, in seconds.
         """
@@ -388,7 +353,7 @@ class ClientApi:
             self.ask(address, RequestCode.END_TRANSACTION, fields, timeout=timeout)
 
     def view_message(self, address: str, physical_offset: int, *, timeout: float | None = None) -> bytes:
-        """The record of the message at an offset.
+        """Returns the record of the message at an offset.
 
         Raises:
             ResponseError: 1, there is none.
@@ -407,7 +372,7 @@ class ClientApi:
         is_unique_key: bool = False,
         timeout: float | None = None,
     ) -> Response:
-        """The records of messages that may have a key: that two keys have one hash is for the caller to see.
+        """Returns the records of messages that may have a key: different keys can share a hash, so compare.
 
         Args:
             address: The broker.

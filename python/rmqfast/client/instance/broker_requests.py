@@ -1,4 +1,4 @@
-"""What brokers ask of a client.
+"""Answers the requests of brokers to a client.
 
 Source: `ClientRemotingProcessor`.
 """
@@ -25,13 +25,13 @@ _PRODUCER_GROUP = "PGROUP"
 
 
 class BrokerRequests:
-    """Answers requests of brokers, which come over the connection that heartbeats go out by.
+    """Answers requests of brokers, which arrive on the connection of the heartbeats.
 
     Args:
         members: The consumers and producers.
-        rebalance: Has all consumers rebalanced soon.
-        decode: Makes a message of a record and the broker's name.
-        name_servers: Addresses, for those who ask.
+        rebalance: Wakes the rebalance thread.
+        decode: Decodes a record, with the broker's name.
+        name_servers: Addresses, for `running_info`.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class BrokerRequests:
         self._lock = threading.Lock()
 
     def processors(self) -> dict[int, Processor]:
-        """Who answers which code."""
+        """The processors by request code."""
         return {
             RequestCode.CHECK_TRANSACTION_STATE: self.check_transaction_state,
             RequestCode.NOTIFY_CONSUMER_IDS_CHANGED: self.consumer_ids_changed,
@@ -57,7 +57,7 @@ class BrokerRequests:
         }
 
     def consumer_ids_changed(self, request: Request) -> None:
-        """Members of a group came or left: all groups of this client are rebalanced.
+        """Rebalances all groups of this client, as members came or left.
 
         Source: `ClientRemotingProcessor.notifyConsumerIdsChanged`.
         """
@@ -66,7 +66,7 @@ class BrokerRequests:
         self._rebalance()
 
     def check_transaction_state(self, request: Request) -> None:
-        """A transaction's end is not known: its producer is asked.
+        """Asks the producer of a transaction how it ended.
 
         Source: `ClientRemotingProcessor.checkTransactionState`.
         """
@@ -79,7 +79,7 @@ class BrokerRequests:
         producer.check_transaction_state(request.channel.remote_address, message, request.ext_fields)
 
     def reset_offset(self, request: Request) -> None:
-        """A group goes on elsewhere; that takes ten seconds, and so a thread.
+        """Moves a consumer to other offsets, on a thread: it takes ten seconds.
 
         Source: `ClientRemotingProcessor.resetOffset`, `MQClientInstance.resetOffset`.
         """
@@ -108,7 +108,7 @@ class BrokerRequests:
         threading.Thread(target=reset, name="rmqfast-reset-offset", daemon=True).start()
 
     def consumer_status(self, request: Request) -> Response:
-        """The offsets that a consumer has in memory; none where there is no such consumer.
+        """Returns the offsets that a consumer has in memory; none if there is no such consumer.
 
         Source: `ClientRemotingProcessor.getConsumeStatus`.
         """
@@ -118,7 +118,7 @@ class BrokerRequests:
         return Response(body=fastjson.encode({"consumerTable": {}, "messageQueueTable": offsets}))
 
     def running_info(self, request: Request) -> Response:
-        """What a consumer does right now, with the stacks of all threads where these are asked for.
+        """Returns the state of a consumer, with the stacks of all threads on request.
 
         Source: `ClientRemotingProcessor.getConsumerRunningInfo`, `MQClientInstance.consumerRunningInfo`.
         """
@@ -136,7 +136,7 @@ class BrokerRequests:
         return Response(body=fastjson.encode(info))
 
     def consume_directly(self, request: Request) -> Response:
-        """Has a consumer's listener take one message now.
+        """Consumes one message now, by a consumer's listener.
 
         Source: `ClientRemotingProcessor.consumeMessageDirectly`.
         """
@@ -155,7 +155,7 @@ class BrokerRequests:
 
 
 def stacks() -> str:
-    """Where all threads of this process are, as a text.
+    """The stacks of all threads of this process, as text.
 
     Source: `UtilAll.jstack`.
     """

@@ -1,4 +1,4 @@
-"""What a client is told of its cluster and of itself.
+"""Holds the configuration of a client.
 
 Source: `ClientConfig`.
 """
@@ -18,41 +18,41 @@ from rmqfast.remoting.connections import Sign
 from rmqfast.remoting.credentials import STREAM_FIELDS, Credentials
 
 DEFAULT_INSTANCE_NAME = "DEFAULT"
-#: Where name servers are looked for that are not given.
+#: The environment variable of the default name servers.
 NAME_SERVER_VARIABLE = "NAMESRV_ADDR"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ClientConfig:
-    """How to reach a cluster, and how often to ask it what.
+    """How to reach a cluster, with all intervals and timeouts.
 
-    Intervals and timeouts are seconds. Name servers are never looked for by HTTP.
+    Intervals and timeouts are seconds. Name servers are never looked up by HTTP.
 
     Attributes:
-        name_server: `host:port`, several separated by `;` or as a sequence; unless given, the environment's
+        name_server: `host:port`, several separated by `;` or as a sequence; by default the environment's
             `NAMESRV_ADDR`.
-        instance_name: Sets clients of one process apart; most kinds of clients change `DEFAULT` to one of their own.
-        client_ip: The address that stands in client ids; unless given, that of an interface.
+        instance_name: Tells clients of one process apart; most kinds of clients replace `DEFAULT` by a unique one.
+        client_ip: The address in client ids; by default that of an interface.
         unit_name: The unit, a part of client ids.
-        namespace: Stands before the names of topics and groups; unless given, that of an endpoint `http://MQ_INST_...`.
-        tls: TLS, with certificates verified unless said otherwise; without, connections are plain.
-        access_key: The account, where brokers ask for one.
-        secret_key: Proves who that is.
-        security_token: Goes along with it.
+        namespace: Prefixes topics and groups; by default that of an endpoint `http://MQ_INST_...`.
+        tls: TLS options; without, connections are plain.
+        access_key: The account, if brokers require one.
+        secret_key: The secret of the account, which signs requests.
+        security_token: A token that is sent with the signature.
         heartbeat_interval: Between heartbeats.
-        poll_name_server_interval: Between looks at the routes.
-        missing_route_interval: Between looks for topics that consumers want and that are not there yet; ten times as
-            long once they have been missing for a minute.
-        persist_offset_interval: Between stores of consumers' offsets.
-        rebalance_interval: Between rebalances that nobody asked for.
-        request_timeout: How long answers are waited for.
-        connect_timeout: How long connections are waited for.
-        translate_address: The address at which a broker is reached from here, by the one in its route.
+        poll_name_server_interval: Between updates of the routes.
+        missing_route_interval: Between lookups of subscribed topics that do not exist yet; ten times as long after a
+            minute.
+        persist_offset_interval: Between commits of consumers' offsets.
+        rebalance_interval: Between regular rebalances.
+        request_timeout: How long to wait for an answer.
+        connect_timeout: How long to wait for a connection.
+        translate_address: Maps a broker's address in a route to the one that is reachable from here.
         local_offset_dir: Where broadcasting consumers keep their offsets.
-        callback_threads: Threads that tell how asynchronous requests ended.
-        is_unit_mode: Whether the client is of a unit.
-        verify_crc: Whether consumers compare each body with its CRC, which neither brokers nor Java's consumers do. One
-            that differs is a `CorruptError` where it is asked for, and null in Arrow, as one that does not decompress.
+        callback_threads: Threads that run the callbacks of asynchronous requests.
+        is_unit_mode: Whether the client belongs to a unit.
+        verify_crc: Whether consumers compare each body with its CRC, which neither brokers nor Java's consumers do. A
+            body that differs raises `CorruptError` on access, and is null in Arrow.
 
     Raises:
         ArgumentError: An address without a port, an interval that is not positive, or half of an account.
@@ -102,14 +102,14 @@ class ClientConfig:
 
     @property
     def name_servers(self) -> tuple[str, ...]:
-        """The name servers, in the order given; none where there are none."""
+        """The addresses of the name servers, in the order given."""
         return tuple(str(self.name_server).split(";")) if self.name_server else ()
 
     def client_id(self, *, is_stream: bool = False) -> str:
-        """The client's name towards brokers.
+        """The client id, its name at brokers.
 
         Args:
-            is_stream: Of pull and lite pull consumers.
+            is_stream: Whether it is a pull or lite pull consumer.
 
         Example:
             >>> ClientConfig(client_ip="10.0.0.1", instance_name="a", unit_name="u").client_id(is_stream=True)
@@ -120,10 +120,10 @@ class ClientConfig:
         return build_client_id(self.client_ip, self.instance_name, self.unit_name, is_stream=is_stream)
 
     def with_pid_instance_name(self) -> ClientConfig:
-        """This, with an instance name that no other client has unless one is set.
+        """A copy with a unique instance name, unless one is set.
 
-        Producers, consumers that share messages, and administrators have that; broadcasting consumers do not, as
-        their offsets are kept by client id.
+        Producers, clustering consumers and administrators use it; broadcasting consumers do not, as their offset files
+        are named by client id.
 
         Source: `ClientConfig.changeInstanceNameToPID`.
         """
@@ -132,14 +132,14 @@ class ClientConfig:
         return replace(self, instance_name=pid_instance_name())
 
     def offset_dir(self) -> Path:
-        """Where broadcasting consumers keep their offsets.
+        """The directory of broadcasting consumers' offsets.
 
         Source: `LocalFileOffsetStore.LOCAL_OFFSET_STORE_DIR`.
         """
         return Path(self.local_offset_dir) if self.local_offset_dir else Path.home() / ".rocketmq_offsets"
 
     def signer(self, *, is_stream: bool = False) -> Sign | None:
-        """What gives the further header fields of a request: the account, the signature, what pull consumers say more.
+        """The function that adds the account, the signature and a pull consumer's fields to a request's header.
 
         Source: `AclClientRPCHook`, `StreamTypeRPCHook`.
         """
@@ -154,7 +154,7 @@ class ClientConfig:
         return sign
 
     def translated(self, address: str) -> str:
-        """Where an address that a name server or a message id names is reached from here."""
+        """Maps an address from a route or a message id to the one that is reachable from here."""
         return address if self.translate_address is None else self.translate_address(address)
 
 

@@ -21,7 +21,7 @@ LONGEST = 5.0
 
 
 class ServiceState(StrEnum):
-    """Where a client is in its life: it is started once, and ends once.
+    """The lifecycle of a client: it starts once, and ends once.
 
     Source: `ServiceState`.
     """
@@ -33,7 +33,7 @@ class ServiceState(StrEnum):
 
 
 class EndsAtExit(Protocol):
-    """What has threads or connections."""
+    """Has threads or connections that must end before the interpreter does."""
 
     def end_at_exit(self, deadline: float) -> None:
         """Ends it, at the end of the interpreter.
@@ -44,7 +44,7 @@ class EndsAtExit(Protocol):
 
 
 class Exits:
-    """Who has to be ended; held weakly."""
+    """The objects to end at exit, by weak references."""
 
     _living: list[weakref.ref[EndsAtExit]]
 
@@ -54,7 +54,7 @@ class Exits:
         os.register_at_fork(after_in_child=self._clear)
 
     def add(self, living: EndsAtExit) -> None:
-        """Has it ended at the end of the interpreter, unless it is removed before."""
+        """Ends it when the interpreter ends, unless it is removed before."""
         with self._lock:
             self._living = [ref for ref in self._living if ref() is not None]
             self._living.append(weakref.ref(living))
@@ -64,7 +64,7 @@ class Exits:
                 self._is_registered = True
 
     def remove(self, living: EndsAtExit) -> None:
-        """It has ended by itself."""
+        """Removes an object that has ended."""
         with self._lock:
             self._living = [ref for ref in self._living if ref() not in {None, living}]
 

@@ -26,14 +26,14 @@ FIRST_DELAY = 0.5
 
 
 class Heartbeats:
-    """Sends what a client instance is to its brokers, one heartbeat at a time.
+    """Sends the heartbeats of a client instance, one at a time.
 
     Args:
         client_id: The instance.
         members: Its consumers and producers.
         routes: Its brokers.
-        api: What requests go out by.
-        on_failed: Is told the address of a broker that did not answer.
+        api: Sends the requests.
+        on_failed: Called with the address of a broker that did not answer.
     """
 
     def __init__(
@@ -51,21 +51,21 @@ class Heartbeats:
         self._is_wanted_again = False
 
     def send(self, only: str | None = None) -> bool:
-        """Sends a heartbeat; one at a time. Where one is being sent, who sends it sends another one behind it.
+        """Sends a heartbeat. If another thread is sending one, that thread sends another one after it.
 
-        Java leaves the second one out: a broker that was found meanwhile would not know of a group for half a minute.
+        Java drops the second one: a broker that was found meanwhile would not know the group for half a minute.
 
         Args:
-            only: The one address that it goes to, if it is a broker's that gets heartbeats at all.
+            only: Sends to this address only, if it is one that gets heartbeats.
 
         Returns:
-            Whether all brokers took it; so it is where there is nothing to tell, or nobody.
+            Whether all brokers took it; also if there are no members or no brokers.
 
         Source: `MQClientInstance.sendHeartbeatToAllBrokerWithLock`.
         """
         if not self._lock.acquire(blocking=False):
             self._is_wanted_again = True
-            # who had it may have looked just before
+            # the other thread may have read the flag just before it was set
             if not self._lock.acquire(blocking=False):
                 return False
         try:
@@ -84,7 +84,7 @@ class Heartbeats:
         return all(taken)
 
     def leave(self, *, consumer_group: str | None = None, producer_group: str | None = None) -> None:
-        """Tells all brokers that this client has left a group; what they do not take is logged.
+        """Unregisters this client's group at all brokers; failures are logged.
 
         Source: `MQClientInstance.unregisterClient`.
         """
@@ -108,7 +108,7 @@ class Heartbeats:
 
 
 def heartbeat_of(client_id: str, members: Members) -> HeartbeatData:
-    """What there is to tell.
+    """Builds the heartbeat of a client instance.
 
     Source: `MQClientInstance.prepareHeartbeatData`.
     """
@@ -117,7 +117,7 @@ def heartbeat_of(client_id: str, members: Members) -> HeartbeatData:
 
 
 def targets_of(brokers: Mapping[str, Mapping[int, str]], *, is_consumer: bool) -> list[tuple[str, str]]:
-    """Whom it is told: all addresses, or masters only where nobody consumes.
+    """The brokers that get a heartbeat: all addresses, or only masters if there is no consumer.
 
     Example:
         >>> targets_of({"b": {0: "m:1", 1: "s:1"}}, is_consumer=False)
@@ -143,13 +143,15 @@ def _consumer_data(group: str, consumer: ConsumerInner) -> ConsumerData:
 
 
 class Reconnects:
-    """Sends a heartbeat to addresses whose connection ended: soon, then ever later, until one is taken.
+    """Sends heartbeats to addresses whose connection was lost, with growing delays, until one is taken.
+
+    A broker that restarts knows no client; until the next regular heartbeat, up to 30 s later, it would refuse pulls.
 
     Args:
-        scheduler: When.
-        send: Sends a heartbeat to an address, and says whether it was taken.
-        longest: Seconds after which it is left to the usual heartbeats.
-        chance: A number from 0 to 1: clients of one broker do not all come back at the same moment.
+        scheduler: Runs the attempts.
+        send: Sends a heartbeat to an address; returns whether it was taken.
+        longest: Delay in seconds from which on the regular heartbeats do.
+        chance: A random number from 0 to 1, so that a broker's clients do not all come back at once.
     """
 
     def __init__(
@@ -165,7 +167,7 @@ class Reconnects:
         self._waiting: set[str] = set()
 
     def lost(self, address: str) -> None:
-        """The connection to an address ended."""
+        """Notes that the connection to an address was lost."""
         with self._lock:
             if address in self._waiting:
                 return

@@ -19,14 +19,14 @@ from pathlib import Path
 from rmqfast._native import UniqueIds
 
 _GET_ADDRESS = 0x8915  # SIOCGIFADDR
-_INTERFACES_OF_6 = Path("/proc/net/if_inet6")
+_IPV6_INTERFACES = Path("/proc/net/if_inet6")
 _INTERFACES = Path("/sys/class/net")
 
 
 def build_client_id(
     client_ip: str | None, instance_name: str, unit_name: str | None = None, *, is_stream: bool = False
 ) -> str:
-    """The name of a client towards brokers.
+    """Builds a client id, the name of a client at brokers.
 
     Example:
         >>> build_client_id("10.0.0.1", "4711#2607801348397")
@@ -43,7 +43,7 @@ def build_client_id(
 
 
 def pid_instance_name() -> str:
-    """An instance name that no other client has: process and nanoseconds since the machine started.
+    """A unique instance name: process id and monotonic nanoseconds.
 
     Source: `ClientConfig.changeInstanceNameToPID`.
     """
@@ -51,10 +51,10 @@ def pid_instance_name() -> str:
 
 
 def chosen_address(addresses: Iterable[str]) -> str:
-    """The address that stands for this machine: the first of IPv4 that others may reach, else the last, else of IPv6.
+    """The address for client ids: the first IPv4 address outside 192.168, else the last IPv4, else the first IPv6.
 
     Args:
-        addresses: Of the interfaces, without loopback ones.
+        addresses: The addresses of the interfaces, without loopback.
 
     Example:
         >>> chosen_address(["fe80::1", "192.168.0.7", "10.0.0.1"]), chosen_address(["192.168.0.7", "192.168.0.8"])
@@ -65,22 +65,22 @@ def chosen_address(addresses: Iterable[str]) -> str:
     Source: `RemotingUtil.getLocalAddress`.
     """
     listed = list(addresses)
-    of_4 = [address for address in listed if ":" not in address]
-    reached = [address for address in of_4 if not address.startswith(("127.0", "192.168"))]
-    return (reached[:1] or of_4[-1:] or [address for address in listed if ":" in address][:1] or ["127.0.0.1"])[0]
+    ipv4 = [address for address in listed if ":" not in address]
+    reached = [address for address in ipv4 if not address.startswith(("127.0", "192.168"))]
+    return (reached[:1] or ipv4[-1:] or [address for address in listed if ":" in address][:1] or ["127.0.0.1"])[0]
 
 
 @lru_cache(maxsize=1)
 def local_address() -> str:
-    """The address that stands in client ids."""
-    # Java lists the interfaces that came last first, and leaves bridges out
+    """The address of this machine in client ids."""
+    # Java lists interfaces in reverse order, and skips bridges
     names = [name for _, name in reversed(socket.if_nameindex()) if not (_INTERFACES / name / "bridge").exists()]
-    of_4 = [address for name in names if (address := _address_of_4(name)) is not None]
-    of_6 = _addresses_of_6(names)
-    return chosen_address(address for address in of_4 + of_6 if not ip_address(address).is_loopback)
+    ipv4 = [address for name in names if (address := _ipv4_address(name)) is not None]
+    ipv6 = _ipv6_addresses(names)
+    return chosen_address(address for address in ipv4 + ipv6 if not ip_address(address).is_loopback)
 
 
-def _address_of_4(interface: str) -> str | None:
+def _ipv4_address(interface: str) -> str | None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
         try:
             answer = fcntl.ioctl(asked.fileno(), _GET_ADDRESS, struct.pack("256s", interface.encode()[:15]))
@@ -89,9 +89,9 @@ def _address_of_4(interface: str) -> str | None:
     return socket.inet_ntoa(answer[20:24])
 
 
-def _addresses_of_6(interfaces: list[str]) -> list[str]:
+def _ipv6_addresses(interfaces: list[str]) -> list[str]:
     try:
-        lines = [line.split() for line in _INTERFACES_OF_6.read_text().splitlines()]
+        lines = [line.split() for line in _IPV6_INTERFACES.read_text().splitlines()]
     except OSError:
         return []  # a kernel without IPv6
     found = [
@@ -113,12 +113,12 @@ def create_unique_id() -> str:
 
 
 def unique_ids() -> UniqueIds:
-    """The generator of this process; a fork has one of its own."""
+    """The generator of this process; a fork gets its own."""
     return _of_process(os.getpid())
 
 
 def month_bounds(now_ms: int) -> tuple[int, int]:
-    """When the month of a time began, and when the next one does, where this machine is; all in milliseconds.
+    """The start of a time's month and of the next one in local time; all in milliseconds since 1970.
 
     Source: `MessageClientIDSetter.setStartTime`.
     """
@@ -130,7 +130,7 @@ def month_bounds(now_ms: int) -> tuple[int, int]:
 
 @lru_cache(maxsize=1)
 def _of_process(pid: int) -> UniqueIds:
-    # Java has the hash of a class loader in its place
+    # Java uses the hash of a class loader here
     tells_apart = secrets.randbits(32) - (1 << 31)
     return UniqueIds(_packed(local_address()), pid, tells_apart, month_bounds)
 

@@ -35,16 +35,16 @@ _T = TypeVar("_T")
 
 
 class ClientInstance:
-    """Shared by all clients of one id; `of` makes or finds it, `release` gives it back.
+    """What the clients of one id share; `of` finds or makes it, `release` gives it back.
 
     Attributes:
-        client_id: What brokers know it as.
-        config: How to reach the cluster: that of the first client.
+        client_id: Its name at brokers.
+        config: The configuration of the first client.
         connections: All connections.
-        api: One method a request.
-        routes: Where topics and brokers are.
-        scheduler: What is done now and then.
-        requests: What waits for replies of other clients.
+        api: One method per request.
+        routes: The routes of topics and the addresses of brokers.
+        scheduler: Runs timed work.
+        requests: Pending requests to other clients.
     """
 
     def __init__(self, config: ClientConfig, client_id: str) -> None:
@@ -77,27 +77,27 @@ class ClientInstance:
 
     @classmethod
     def of(cls, config: ClientConfig, client_id: str) -> ClientInstance:
-        """The instance of a client id in this process; each call is one more user of it, and one more `release`.
+        """Returns the instance of a client id in this process; each call needs one `release`.
 
         Args:
-            config: How to reach the cluster, where there is no such instance yet.
-            client_id: The name towards brokers.
+            config: The configuration, if the instance is new.
+            client_id: The name at brokers.
 
         Source: `MQClientManager.getOrCreateMQClientInstance`.
         """
         return _INSTANCES.take(client_id, lambda: cls(config, client_id))
 
     def release(self) -> None:
-        """One user less; the last one shuts it down."""
+        """Gives it back; the last user shuts it down."""
         if os.getpid() == self._pid and _INSTANCES.give_back(self.client_id):
             self.shutdown()
 
     def start(self) -> None:
-        """Starts timers and rebalance; nothing where they run already.
+        """Starts timers and rebalance; nothing if they run.
 
         Raises:
-            ClientError: No name server is known (10004), or it was shut down.
-            ForkError: It is that of a parent process.
+            ClientError: No name server is configured (10004), or it was shut down.
+            ForkError: It belongs to the parent process.
 
         Source: `MQClientInstance.start`.
         """
@@ -118,7 +118,7 @@ class ClientInstance:
         _log.info("the client instance %s is started", self.client_id)
 
     def shutdown(self) -> None:
-        """Ends all threads and connections; nothing while consumers or producers are registered, or in a fork.
+        """Ends all threads and connections; nothing while it has members, or in a fork.
 
         Source: `MQClientInstance.shutdown`.
         """
@@ -127,9 +127,9 @@ class ClientInstance:
         self._end(None)
 
     def end_at_exit(self, deadline: float) -> None:
-        """Ends it although there are consumers and producers: the interpreter does.
+        """Ends it with its members, as the interpreter ends.
 
-        Offsets are stored; brokers see the connections go, and share the queues out among those who are left.
+        Offsets are committed; brokers see the connections close, and the other members take the queues over.
 
         Args:
             deadline: When to give up waiting, by `time.monotonic`.
@@ -152,7 +152,7 @@ class ClientInstance:
         self._members.add_consumer(group, consumer)
 
     def unregister_consumer(self, group: str) -> None:
-        """Removes a consumer, and tells all brokers; what they do not take is logged.
+        """Removes a consumer, and unregisters it at all brokers; failures are logged.
 
         Source: `MQClientInstance.unregisterConsumer`.
         """
@@ -171,7 +171,7 @@ class ClientInstance:
         self._members.add_producer(group, producer)
 
     def unregister_producer(self, group: str) -> None:
-        """Removes a producer, and tells all brokers; what they do not take is logged.
+        """Removes a producer, and unregisters it at all brokers; failures are logged.
 
         Source: `MQClientInstance.unregisterProducer`.
         """
@@ -193,27 +193,27 @@ class ClientInstance:
 
     @property
     def inner_producer(self) -> Any:
-        """The producer that takes messages back which brokers did not take; it is made when it is first asked for.
+        """The producer that resends what brokers did not take back; made on first use.
 
         Raises:
-            ClientError: There are no producers in this process.
+            ClientError: `rmqfast.client.producer` is not imported.
         """
         return self._inner_producer.get(self)
 
     def update_route(self, topic: str, *, default_topic: str | None = None, default_queue_nums: int = 4) -> bool:
-        """Asks a name server where a topic is.
+        """Fetches the route of a topic from a name server.
 
         Args:
             topic: The topic.
-            default_topic: Of a topic that is not there yet: the one that it would be made after, `TBW102`.
-            default_queue_nums: How many queues it would have.
+            default_topic: The topic after which a missing topic would be created, `TBW102`.
+            default_queue_nums: How many queues that would have.
 
         Returns:
-            Whether there is something new; not where nobody has the topic, which is logged: what was known stays.
+            Whether the route is new. An unknown topic is logged, and its old route stays.
 
         Raises:
-            ClientError: No name server is known (10004), or none answers (10001).
-            ForkError: It is that of a parent process.
+            ClientError: No name server is configured (10004), or none answers (10001).
+            ForkError: It belongs to the parent process.
 
         Source: `MQClientInstance.updateTopicRouteInfoFromNameServer`.
         """
@@ -221,14 +221,11 @@ class ClientInstance:
         return self._updater.update(topic, default_topic=default_topic, default_queue_nums=default_queue_nums)
 
     def no_route_error(self, topic: str) -> ClientError:
-        """What to raise where a topic has no route: 10005, with what the name server said."""
+        """The error for a topic without a route: 10005, with the name server's answer."""
         return self._updater.no_route(topic)
 
     def send_heartbeats(self) -> bool:
-        """Tells all brokers what this client wants.
-
-        Returns:
-            Whether all of them took it.
+        """Sends heartbeats to all brokers; returns whether all took them.
 
         Source: `MQClientInstance.sendHeartbeatToAllBrokerWithLock`.
         """
@@ -236,14 +233,14 @@ class ClientInstance:
         return self._heartbeats.send()
 
     def persist_consumer_offsets(self) -> None:
-        """Has all consumers store their offsets; one that fails does not keep the others from it.
+        """Commits the offsets of all consumers; failures are logged.
 
         Source: `MQClientInstance.persistAllConsumerOffset`.
         """
         for group, consumer in self._members.consumers().items():
             try:
                 consumer.persist_consumer_offset()
-            except Exception:  # noqa: BLE001 - as above
+            except Exception:  # noqa: BLE001 - the other groups still commit
                 _log.exception("offsets of group %s could not be stored", group)
 
     def rebalance_immediately(self) -> None:
@@ -262,7 +259,7 @@ class ClientInstance:
         self._rebalance.rebalance()
 
     def find_consumer_ids(self, topic: str, group: str) -> list[str] | None:
-        """The clients of a group, as one of the topic's brokers knows them; `None` where that cannot be told.
+        """Asks one of the topic's brokers for the clients of a group; `None` if that fails.
 
         Source: `MQClientInstance.findConsumerIdList`.
         """
@@ -277,18 +274,18 @@ class ClientInstance:
             return None
 
     def publish_address(self, broker_name: str) -> str | None:
-        """The address of a broker's master; `None` where it is not known."""
+        """The address of a broker's master; `None` if unknown."""
         return self.routes.publish_address(broker_name)
 
     def subscribe_address(self, broker_name: str, broker_id: int = 0, *, only_this: bool = False) -> FoundBroker | None:
-        """Where a consumer reads from: see `RouteTable.subscribe_address`."""
+        """The address that a consumer reads from: see `RouteTable.subscribe_address`."""
         return self.routes.subscribe_address(broker_name, broker_id, only_this=only_this)
 
     def check_client_in_broker(self) -> None:
-        """Has a broker compile the expressions of the consumers, but for tags.
+        """Has one broker of each topic compile the consumers' SQL92 expressions.
 
         Raises:
-            ClientError: It does not take one, or does not answer.
+            ClientError: A broker rejects an expression, or does not answer.
 
         Source: `MQClientInstance.checkClientInBroker`.
         """
@@ -320,7 +317,7 @@ class ClientInstance:
 
     def _look_for_missing_routes(self) -> None:
         if self._missing.look():
-            self._heartbeats.send()  # its broker may be one that knows nothing of the group yet
+            self._heartbeats.send()  # the topic's broker may not know the group yet
             self._rebalance.wake()
 
     def _heartbeat_round(self) -> None:
@@ -346,7 +343,7 @@ class ClientInstance:
                 return
             self._is_closed = True
         EXITS.remove(self)
-        # what waits for an answer is woken by this, so that the threads end soon
+        # closing the connections wakes the threads that wait for answers: only then are they joined
         self._updater.close()
         self.scheduler.stop(0)
         self._rebalance.stop(0)
@@ -370,7 +367,7 @@ def _expression_error(subscription: SubscriptionData, error: RemotingError) -> C
 
 
 class Registry(Generic[_T]):
-    """Shared things by name, with how many share each.
+    """Reference-counted objects by name.
 
     Example:
         >>> registry = Registry[list[int]]()
@@ -385,7 +382,7 @@ class Registry(Generic[_T]):
         os.register_at_fork(after_in_child=self._clear)
 
     def take(self, name: str, make: Callable[[], _T]) -> _T:
-        """The thing of that name, made if there is none; has one more user.
+        """Returns the object of a name, made if there is none, and counts one more user.
 
         Source: `MQClientManager.getOrCreateMQClientInstance`.
         """
@@ -395,7 +392,7 @@ class Registry(Generic[_T]):
             return thing
 
     def give_back(self, name: str) -> bool:
-        """One user less; whether it was the last one, so that the thing is known no more.
+        """Counts one user less; returns whether it was the last, which removes the object.
 
         Source: `MQClientManager.removeClientFactory`.
         """
@@ -411,12 +408,12 @@ class Registry(Generic[_T]):
             return users <= 1
 
     def _clear(self) -> None:
-        """A fork has none of its parent's threads, and so none of its instances; nor does it own its locks."""
+        """Starts empty in a fork, which has none of its parent's threads, but its locks."""
         self._lock = threading.Lock()
         self._things: dict[str, tuple[_T, int]] = {}
 
 
-#: Of this process, by client id.
+#: All instances of this process, by client id.
 _INSTANCES: Registry[ClientInstance] = Registry()
-#: Seconds that a shutdown waits for a rebalance that is under way.
+#: Seconds that a shutdown waits for a rebalance in flight.
 _LONGEST_STOP = 5.0

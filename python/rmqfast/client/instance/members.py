@@ -19,7 +19,7 @@ MessageModel: TypeAlias = Literal["CLUSTERING", "BROADCASTING"]
 
 
 class ConsumerInner(Protocol):
-    """A consumer as its client instance sees it."""
+    """The consumer interface that a client instance uses."""
 
     @property
     def group(self) -> str:
@@ -27,7 +27,7 @@ class ConsumerInner(Protocol):
 
     @property
     def consume_type(self) -> ConsumeType:
-        """Whether the application pulls, or is given messages."""
+        """Whether the application pulls, or a listener gets the messages."""
 
     @property
     def message_model(self) -> MessageModel:
@@ -39,53 +39,53 @@ class ConsumerInner(Protocol):
 
     @property
     def is_unit_mode(self) -> bool:
-        """Whether it is of a unit."""
+        """Whether it belongs to a unit."""
 
     def subscriptions(self) -> Sequence[SubscriptionData]:
-        """What it wants: goes into heartbeats."""
+        """The subscriptions, for heartbeats."""
 
     def do_rebalance(self) -> None:
-        """Shares the queues of its topics out anew; is called on the rebalance thread."""
+        """Allocates the queues of its topics anew; runs on the rebalance thread."""
 
     def persist_consumer_offset(self) -> None:
-        """Stores its offsets; is called on the timer's thread."""
+        """Commits its offsets; runs on the timer's thread."""
 
     def update_topic_subscribe_info(self, topic: str, queues: Sequence[MessageQueue]) -> None:
-        """Takes the queues that may be read of a topic that it subscribes to; ignores other topics."""
+        """Takes the readable queues of a topic that it subscribes to; ignores other topics."""
 
     def is_subscribe_topic_need_update(self, topic: str) -> bool:
-        """Whether it subscribes to a topic and knows no queues of it."""
+        """Whether it subscribes to a topic whose queues it does not know."""
 
     def running_info(self) -> dict[str, Any]:
-        """What it does right now: the members of RocketMQ's `ConsumerRunningInfo`."""
+        """The members of RocketMQ's `ConsumerRunningInfo`."""
 
     def reset_offset(self, topic: str, offsets: Mapping[MessageQueue, int]) -> None:
-        """Goes on elsewhere, because the broker says so; may take long, is called on a thread of its own.
+        """Continues at these offsets, as the broker demands; may take long, runs on a thread of its own.
 
         Source: `MQClientInstance.resetOffset`.
         """
 
     def consume_message_directly(self, message: Any, broker_name: str | None) -> dict[str, Any]:
-        """Has one message consumed now: the members of RocketMQ's `ConsumeMessageDirectlyResult`."""
+        """Consumes one message now; returns the members of RocketMQ's `ConsumeMessageDirectlyResult`."""
 
     def consumer_status(self, topic: str) -> Mapping[MessageQueue, int]:
-        """The offsets of a topic's queues, as it has them in memory."""
+        """The offsets of a topic's queues in memory."""
 
 
 class ProducerInner(Protocol):
-    """A producer as its client instance sees it."""
+    """The producer interface that a client instance uses."""
 
     def publish_topics(self) -> Sequence[str]:
-        """The topics that it has sent to: their routes are kept fresh."""
+        """The topics that it has sent to; their routes are kept fresh."""
 
     def is_publish_topic_need_update(self, topic: str) -> bool:
         """Whether it sends to a topic and knows no queues of it."""
 
     def update_topic_publish_info(self, topic: str, info: TopicPublishInfo) -> None:
-        """Takes the queues of a topic that may be written."""
+        """Takes the writable queues of a topic."""
 
     def check_transaction_state(self, address: str, message: Any, ext_fields: Mapping[str, str]) -> None:
-        """Has a transaction looked up, and tells the broker at `address` how it ended; does not wait for it.
+        """Starts the check of a transaction, which tells the broker how it ended; does not wait for it.
 
         Args:
             address: The broker that asks, `ip:port`.
@@ -95,7 +95,7 @@ class ProducerInner(Protocol):
 
 
 class Members:
-    """Who shares an instance; each call is one step to all threads, what is returned is a copy."""
+    """The members of an instance; each call is atomic and returns copies."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -127,7 +127,7 @@ class Members:
                 raise _taken("producer", group)
 
     def remove_consumer(self, group: str) -> bool:
-        """Removes a consumer; whether there was one."""
+        """Removes a consumer; returns whether there was one."""
         with self._lock:
             return self._consumers.pop(group, None) is not None
 
@@ -147,17 +147,17 @@ class Members:
             return dict(self._producers)
 
     def topics(self) -> list[str]:
-        """The topics that any of them needs the routes of, each once."""
+        """The topics whose routes the members need, each once."""
         published = [topic for producer in self.producers().values() for topic in producer.publish_topics()]
         return list(dict.fromkeys([*self.subscribed_topics(), *published]))
 
     def subscribed_topics(self) -> list[str]:
-        """The topics that consumers want, each once."""
+        """The topics that consumers subscribe to, each once."""
         wanted = (s.topic for consumer in self.consumers().values() for s in consumer.subscriptions())
         return list(dict.fromkeys(wanted))
 
     def need_update(self, topic: str) -> bool:
-        """Whether one of them lacks the queues of a topic.
+        """Whether a member lacks the queues of a topic.
 
         Source: `MQClientInstance.isNeedUpdateTopicRouteInfo`.
         """
@@ -166,7 +166,7 @@ class Members:
         )
 
     def lacks_queues(self, topic: str) -> bool:
-        """Whether a consumer wants a topic and knows no queues of it."""
+        """Whether a consumer lacks the queues of a topic."""
         return any(consumer.is_subscribe_topic_need_update(topic) for consumer in self.consumers().values())
 
 
@@ -178,13 +178,13 @@ def _taken(kind: str, group: str) -> ClientError:
 
 
 class InnerProducer:
-    """Makes it when it is first asked for.
+    """The producer of an instance for its consumers: resends what a broker did not take back; made on first use.
 
     Attributes:
         factory: Makes the producer of an instance.
     """
 
-    #: Set where producers are defined, which know instances, and not the other way round.
+    #: `rmqfast.client.producer` sets it: producers import instances, not the other way round.
     factory: ClassVar[Callable[[Any], Any] | None] = None
 
     def __init__(self) -> None:

@@ -23,7 +23,7 @@ _ENDPOINT = re.compile(r"http://(MQ_INST_\w+_\w+)\..*")
 
 
 class CanRequest(Protocol):
-    """What a request goes out by."""
+    """Sends requests."""
 
     def request(
         self,
@@ -42,8 +42,8 @@ class NameServers:
 
     Args:
         addresses: `host:port` of each.
-        connections: What requests go out by.
-        chance: Where clients differ in whom they ask first.
+        connections: Sends the requests.
+        chance: Shuffles the addresses, so that clients spread over the name servers.
     """
 
     def __init__(
@@ -57,12 +57,12 @@ class NameServers:
 
     @property
     def addresses(self) -> tuple[str, ...]:
-        """All of them."""
+        """All addresses."""
         return tuple(self._addresses)
 
     @property
     def chosen(self) -> str | None:
-        """The one that is asked next; `None` where there are none."""
+        """The address that gets the next request; `None` if there are none."""
         return self._addresses[self._chosen] if self._addresses else None
 
     def request(
@@ -71,14 +71,14 @@ class NameServers:
         """Asks one name server after the other until one answers.
 
         Args:
-            code: Says what is asked for.
-            ext_fields: The header of the code.
-            body: The bytes behind the header.
-            timeout: How long each is waited for, in seconds.
+            code: The request code.
+            ext_fields: The header.
+            body: The body.
+            timeout: How long to wait for each, in seconds.
 
         Raises:
             ClientError: There is no name server (10004).
-            RemotingConnectError: None of them answered; says what each of them did.
+            RemotingConnectError: None answered; the message has each failure.
         """
         self.check()
         failures: list[str] = []
@@ -92,11 +92,7 @@ class NameServers:
         raise RemotingConnectError("; ".join(failures))
 
     def check(self) -> None:
-        """Whether there is one at all.
-
-        Raises:
-            ClientError: There is none (10004).
-        """
+        """Raises `ClientError` (10004) if there is no name server."""
         if not self._addresses:
             raise ClientError(
                 "No name server address, please set it.",
@@ -105,7 +101,7 @@ class NameServers:
             )
 
     def _go_on(self, failed: int) -> None:
-        """Chooses the next one, unless another thread did."""
+        """Chooses the next address, unless another thread did."""
         with self._lock:
             if self._chosen == failed:
                 self._chosen = (failed + 1) % len(self._addresses)
@@ -114,7 +110,7 @@ class NameServers:
 
 
 def _failure(address: str, error: RemotingError) -> str:
-    """What one of them did, with its address, which the error of a refused connection names already."""
+    """A failure with its address, which the error of a refused connection names already."""
     text = str(error)
     return text if text.startswith(f"connect to <{address}>") else f"connect to <{address}> failed: {text}"
 
@@ -156,7 +152,7 @@ def namespace_of_endpoint(text: str) -> str | None:
 
 
 class ClientErrorCode(IntEnum):
-    """The code in an error that a client found by itself."""
+    """The codes of errors that no server answered with."""
 
     CONNECT_BROKER_EXCEPTION = 10001
     ACCESS_BROKER_TIMEOUT = 10002

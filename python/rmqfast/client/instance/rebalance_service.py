@@ -1,4 +1,4 @@
-"""The thread that shares queues out: now and then, and when somebody asks for it.
+"""Runs the rebalance thread of a client instance.
 
 Source: `RebalanceService`, `MQClientInstance.doRebalance`.
 """
@@ -18,7 +18,7 @@ class RebalanceService:
 
     Args:
         members: The consumers.
-        interval: Seconds after which they are rebalanced unasked.
+        interval: Seconds between rebalances.
     """
 
     def __init__(self, members: Members, interval: float) -> None:
@@ -28,17 +28,17 @@ class RebalanceService:
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """Starts the thread."""
+        """Starts the thread; nothing if it runs."""
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name="rmqfast-rebalance", daemon=True)
             self._thread.start()
 
     def wake(self) -> None:
-        """Has all consumers rebalanced soon; asked for many times at once it is done once."""
+        """Rebalances all consumers soon; several calls at once become one rebalance."""
         self._wanted.set()
 
     def stop(self, timeout: float | None = None) -> bool:
-        """Ends the thread, and waits for a rebalance that is under way.
+        """Ends the thread, and waits for a rebalance in flight.
 
         Args:
             timeout: How long to wait, in seconds.
@@ -54,14 +54,14 @@ class RebalanceService:
         return not self._thread.is_alive()
 
     def rebalance(self) -> None:
-        """Rebalances all consumers now, on the calling thread; one that fails does not keep the others from it.
+        """Rebalances all consumers on the calling thread; failures are logged.
 
         Source: `MQClientInstance.doRebalance`.
         """
         for group, consumer in self._members.consumers().items():
             try:
                 consumer.do_rebalance()
-            except Exception:  # noqa: BLE001 - as above
+            except Exception:  # noqa: BLE001 - the other groups still need it
                 _log.exception("group %s could not be rebalanced", group)
 
     def _run(self) -> None:

@@ -22,7 +22,7 @@ from rmqfast.remoting import Header, Request, Response, ResponseCode
 
 _log = logging.getLogger(__name__)
 
-#: Takes how a request ended; is called once.
+#: Called once, with the reply or the error.
 OnReply: TypeAlias = Callable[[MessageView | RmqError], object]
 
 CORRELATION_ID = "CORRELATION_ID"
@@ -35,9 +35,9 @@ _IS, _END = "\x01", "\x02"
 
 
 class RequestFutures:
-    """The requests of a client instance that have no reply yet, by correlation id.
+    """The pending requests of a client instance, by correlation id.
 
-    Each ends once: by its reply, by its time, or by what kept it from being sent.
+    Each completes once: with its reply, a timeout, or the error of its send.
     """
 
     def __init__(self) -> None:
@@ -49,12 +49,12 @@ class RequestFutures:
         return len(self._waiting)
 
     def open(self, on_reply: OnReply, *, timeout: float | None = None) -> str:
-        """Adds a request; gives its correlation id.
+        """Adds a request; returns its correlation id.
 
         Args:
-            on_reply: Takes the reply or the error. Without a timeout it is called by whoever ends the request, and must
-                not wait; with one on a thread that only such calls are made on.
-            timeout: When it ends by itself, in seconds.
+            on_reply: Gets the reply or the error. With a timeout it runs on a thread for such callbacks; without, on
+                the thread that completes the request, and must not block.
+            timeout: Seconds after which it fails.
 
         Source: `CorrelationIdUtil.createCorrelationId`.
         """
@@ -70,18 +70,18 @@ class RequestFutures:
         return correlation_id
 
     def end(self, correlation_id: str, ended: MessageView | RmqError) -> bool:
-        """Ends a request; gives whether it had not ended before."""
+        """Completes a request; returns whether it was pending."""
         on_reply = self._waiting.pop(correlation_id, None)
         if on_reply is not None:
             on_reply(ended)
         return on_reply is not None
 
     def forget(self, correlation_id: str) -> bool:
-        """Nobody waits for the reply any more; gives whether it had not come yet."""
+        """Drops a request; returns whether it was pending."""
         return self._waiting.pop(correlation_id, None) is not None
 
     def receive(self, request: Request) -> Response:
-        """Answers a broker that pushes a reply, whether anybody waits for it or not.
+        """Takes a reply that a broker pushes; the broker gets an answer even if no request matches.
 
         Source: `ClientRemotingProcessor.receiveReplyMessage`.
         """
@@ -100,12 +100,12 @@ class RequestFutures:
         return Response()
 
     def close(self) -> None:
-        """Ends all requests: their client does."""
+        """Fails all pending requests, as their client is closed."""
         self._is_closed = True
         for correlation_id in list(self._waiting):
             self.end(correlation_id, _closed())
         if self._is_told_later:
-            self._own.later(0.0, lambda: self._own.stop(0))  # behind what is still to be told
+            self._own.later(0.0, lambda: self._own.stop(0))  # after the callbacks that are queued
 
     def _expire(self, correlation_id: str) -> None:
         self.end(correlation_id, RequestTimeoutError("request timeout, no reply message."))
@@ -116,7 +116,15 @@ def _closed() -> RmqError:
 
 
 def reply_of(ext_fields: Mapping[str, str], body: bytes, *, now: int) -> MessageView:
-    """The message that a pushed reply is, with the time of its arrival as a property.
+    """Decodes a pushed reply; the time of its arrival becomes a property.
+
+    A pushed reply is no record, but a header and a body. The record is built first:
+
+    ```text
+    4 total size   4 magic        4 body CRC     4 queue id      4 flag
+    8 offset 0     8 place 0      4 sys flag     8 born time     8 or 20 born host   8 store time   8 or 20 store host
+    4 reconsumed   8 prepared 0   4 + n body     1 + n topic     2 + n properties
+    ```
 
     Args:
         ext_fields: The header.
@@ -164,7 +172,7 @@ def reply_of(ext_fields: Mapping[str, str], body: bytes, *, now: int) -> Message
 
 
 class _Host(NamedTuple):
-    """An address as a record has it."""
+    """An address in the format of a record."""
 
     data: bytes
     is_v6: bool

@@ -23,19 +23,19 @@ _log = logging.getLogger(__name__)
 
 AUTO_CREATE_TOPIC = "TBW102"
 _WAIT_FOR_LOCK = 3.0
-#: How long a topic is asked for at each look, in seconds; then at each tenth.
+#: Seconds for which a missing topic is asked for at each look; then at each tenth.
 SOON = 60.0
 LATER = 10
 
 
 class RouteUpdater:
-    """Asks for routes, one at a time.
+    """Fetches routes, one at a time.
 
     Args:
-        routes: Where they are kept.
-        members: Whom they are told.
-        fetch: Asks a name server where a topic is.
-        timeout: How long to wait for whoever asks already, in seconds; 3, as Java.
+        routes: Keeps the routes.
+        members: Get the new routes.
+        fetch: Gets the route of a topic from a name server.
+        timeout: How long to wait for another fetch, in seconds; 3, as Java.
     """
 
     def __init__(
@@ -52,19 +52,19 @@ class RouteUpdater:
         self._is_out = self._is_closed = False
 
     def close(self) -> None:
-        """The connections are about to end: that no name server answers is nothing to warn of any more."""
+        """Stops warnings about name servers: the connections are about to close."""
         self._is_closed = True
 
     def update(self, topic: str, *, default_topic: str | None = None, default_queue_nums: int = 4) -> bool:
-        """Asks where a topic is.
+        """Fetches the route of a topic.
 
         Args:
             topic: The topic.
-            default_topic: Of a topic that is not there yet: the one that it would be made after.
-            default_queue_nums: How many queues it would have.
+            default_topic: The topic after which a missing topic would be created.
+            default_queue_nums: How many queues that would have.
 
         Returns:
-            Whether there is something new. Not where the name server has no such topic: what was known stays.
+            Whether the route is new. If the name server has no such topic, the old route stays.
 
         Raises:
             ClientError: There is no name server, or none answers.
@@ -83,7 +83,7 @@ class RouteUpdater:
             self._lock.release()
 
     def update_all(self) -> None:
-        """Asks where all topics are that consumers and producers need; gives up where no name server answers.
+        """Fetches the routes of all topics of consumers and producers; stops if no name server answers.
 
         Source: `MQClientInstance.updateTopicRouteInfoFromNameServer`, by its timer.
         """
@@ -99,7 +99,7 @@ class RouteUpdater:
         self._is_out = False
 
     def no_route(self, topic: str) -> ClientError:
-        """What to tell whoever needs a topic that has no route.
+        """Builds the error for a topic without a route.
 
         Source: `DefaultMQProducerImpl.sendDefaultImpl`.
         """
@@ -143,7 +143,7 @@ class RouteUpdater:
 
 
 def _told(group: str, topic: str, tell: Callable[[], None]) -> None:
-    """One member that fails does not keep the others from what they need."""
+    """Notifies a member; a failure is logged, so that the others are notified too."""
     try:
         tell()
     except Exception:  # noqa: BLE001 - as above
@@ -159,11 +159,13 @@ def _unreachable(error: RemotingError) -> ClientError:
 
 
 class MissingRoutes:
-    """Looks for routes of topics that consumers lack.
+    """Fetches missing routes of subscribed topics often, so that the first messages are pulled soon.
+
+    Java's clients ask every 30 seconds.
 
     Args:
         members: The consumers.
-        update: Asks a name server for the route of a topic, and tells whether there is one now.
+        update: Fetches the route of a topic; returns whether it is new.
         clock: Seconds.
     """
 
@@ -175,9 +177,9 @@ class MissingRoutes:
         self._looks = 0
 
     def look(self) -> bool:
-        """Asks for each topic that is lacking; whether one of them was found.
+        """Fetches the missing routes; returns whether one was found.
 
-        A name server that does not answer is left to those who look for all routes.
+        Stops if no name server answers: `RouteUpdater.update_all` warns of that.
         """
         now, found = self._clock(), False
         self._looks += 1
@@ -192,7 +194,7 @@ class MissingRoutes:
         return found
 
     def _lacking(self) -> list[str]:
-        """Topics without queues, but those of retries: brokers make them for a heartbeat."""
+        """Topics without queues, except retry topics, which brokers create on a heartbeat."""
         return [
             topic
             for topic in self._members.subscribed_topics()

@@ -1,4 +1,4 @@
-"""Where topics and brokers are, as last heard.
+"""Holds the routes of topics and the addresses of brokers.
 
 Source: `MQClientInstance.topicRouteTable`, `brokerAddrTable`, `brokerVersionTable`, `findBrokerAddressIn*`.
 """
@@ -29,10 +29,10 @@ class FoundBroker(NamedTuple):
 
 
 class RouteTable:
-    """The routes of topics and the addresses of brokers; each call is one step to all threads.
+    """The routes of topics and the addresses of brokers; each call is atomic.
 
     Args:
-        translate: Where an address that a route has is reached from here.
+        translate: Maps an address of a route to the one that is reachable from here.
     """
 
     def __init__(self, translate: Callable[[str], str] = str) -> None:
@@ -43,7 +43,7 @@ class RouteTable:
         self._versions: dict[tuple[str, str], int] = {}
 
     def get(self, topic: str) -> TopicRouteData | None:
-        """The route of a topic, as it was last heard."""
+        """The latest route of a topic."""
         return self._routes.get(topic)
 
     def topics(self) -> tuple[str, ...]:
@@ -52,7 +52,7 @@ class RouteTable:
             return tuple(self._routes)
 
     def put(self, topic: str, route: TopicRouteData) -> None:
-        """Takes the route of a topic, and with it what is newest of its brokers' addresses."""
+        """Takes the route of a topic, with its brokers' addresses."""
         with self._lock:
             for broker in route.broker_datas:
                 addresses = {broker_id: self._translate(address) for broker_id, address in broker.addresses.items()}
@@ -65,7 +65,7 @@ class RouteTable:
             return {name: dict(addresses) for name, addresses in self._brokers.items()}
 
     def publish_address(self, broker_name: str) -> str | None:
-        """The address of a broker's master; `None` where it is not known.
+        """The address of a broker's master; `None` if unknown.
 
         Source: `MQClientInstance.findBrokerAddressInPublish`.
         """
@@ -74,12 +74,12 @@ class RouteTable:
     def subscribe_address(
         self, broker_name: str, broker_id: int = MASTER_ID, *, only_this: bool = False
     ) -> FoundBroker | None:
-        """Where a consumer reads from.
+        """The address that a consumer reads from.
 
         Args:
             broker_name: The broker.
-            broker_id: Which one of it: 0 for its master.
-            only_this: Whether no other of that name will do.
+            broker_id: 0 for its master, else a slave.
+            only_this: Whether no other address of that name will do.
 
         Source: `MQClientInstance.findBrokerAddressInSubscribe`.
         """
@@ -94,7 +94,7 @@ class RouteTable:
         return FoundBroker(found, broker_id != MASTER_ID, self._versions.get((broker_name, found), 0))
 
     def admin_address(self, broker_name: str) -> FoundBroker | None:
-        """The first address of a broker, whichever that is.
+        """The first address of a broker.
 
         Source: `MQClientInstance.findBrokerAddressInAdmin`.
         """
@@ -117,7 +117,7 @@ class RouteTable:
         return choose(list(addresses.values()))
 
     def set_version(self, broker_name: str, address: str, version: int) -> None:
-        """Notes the release of a broker, as it says in an answer to a heartbeat."""
+        """Notes the release of a broker, from its answer to a heartbeat."""
         with self._lock:
             self._versions[broker_name, address] = version
 
@@ -129,10 +129,7 @@ class RouteTable:
         return self._versions.get((broker_name, address), 0)
 
     def clean_offline_brokers(self) -> list[str]:
-        """Forgets addresses that stand in no route any more.
-
-        Returns:
-            These addresses.
+        """Removes and returns the addresses that no route has any more.
 
         Source: `MQClientInstance.cleanOfflineBroker`.
         """

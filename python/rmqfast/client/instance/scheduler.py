@@ -1,4 +1,4 @@
-"""What a client does now and then: one thread, one thing at a time.
+"""Runs timed work on one thread, one task at a time.
 
 Source: `MQClientInstance.startScheduledTask`.
 """
@@ -18,13 +18,13 @@ _log = logging.getLogger(__name__)
 
 @dataclass(order=True, slots=True)
 class Handle:
-    """Work that is to be done; `cancel` keeps it from being done once more.
+    """A scheduled task.
 
     Attributes:
         at: When it is due, by the scheduler's clock.
-        work: What is to be done.
-        period: Seconds after which it is due again.
-        is_cancelled: Whether it is not to be done any more.
+        work: The function to call.
+        period: Seconds after which it is due again; `None` for once.
+        is_cancelled: Whether it is cancelled.
     """
 
     at: float
@@ -34,12 +34,12 @@ class Handle:
     is_cancelled: bool = field(compare=False, default=False)
 
     def cancel(self) -> None:
-        """Keeps the work from being done once more; where it is being done, it goes on."""
+        """Prevents further runs; a run in flight continues."""
         self.is_cancelled = True
 
 
 class TimerTable:
-    """Work by the time at which it is due; knows no clock and no thread.
+    """Tasks by due time, without a clock or a thread.
 
     Example:
         >>> table = TimerTable()
@@ -57,25 +57,19 @@ class TimerTable:
         self._numbers = itertools.count()
 
     def add(self, at: float, work: Callable[[], object], *, period: float | None = None) -> Handle:
-        """Adds work.
-
-        Args:
-            at: When it is due.
-            work: What is to be done.
-            period: Seconds after which it is due again.
-        """
+        """Adds a task that is due `at` a time, and again each `period` seconds."""
         handle = Handle(at, next(self._numbers), work, period)
         heapq.heappush(self._heap, handle)
         return handle
 
     def wait(self, now: float) -> float | None:
-        """Seconds until something is due; `None` where there is nothing."""
+        """Seconds until the next task is due; `None` if there is none."""
         while self._heap and self._heap[0].is_cancelled:
             heapq.heappop(self._heap)
         return max(0.0, self._heap[0].at - now) if self._heap else None
 
     def take_due(self, now: float) -> Callable[[], object] | None:
-        """The work that is due first, which is then due again a period later; work that was late is not made up for."""
+        """Returns the task that is due first, and reschedules it; missed runs are skipped."""
         if self.wait(now) != 0.0:
             return None
         handle = heapq.heappop(self._heap)
@@ -87,7 +81,7 @@ class TimerTable:
 
 
 class Scheduler:
-    """One daemon thread that does what is due; it starts with the first work.
+    """One daemon thread that runs due tasks; it starts with the first task.
 
     Args:
         name: Of the thread.
@@ -102,21 +96,21 @@ class Scheduler:
         self._is_stopped = False
 
     def later(self, delay_seconds: float, work: Callable[[], object]) -> Handle:
-        """Has work done once, after some seconds."""
+        """Runs a task once, after some seconds."""
         return self._add(delay_seconds, work, None)
 
     def every(self, initial: float, period: float, work: Callable[[], object]) -> Handle:
-        """Has work done again and again.
+        """Runs a task periodically.
 
         Args:
-            initial: Seconds until the first time.
-            period: Seconds from one time to the next; times that a slow one takes are left out.
-            work: What is to be done; what it raises is logged, and it is done again.
+            initial: Seconds until the first run.
+            period: Seconds between runs; runs that a slow one misses are skipped.
+            work: The task; exceptions are logged, and it runs again.
         """
         return self._add(initial, work, period)
 
     def stop(self, timeout: float | None = None) -> bool:
-        """Ends the thread: what is being done is waited for, what is due is not done.
+        """Ends the thread: waits for the running task, and drops the others.
 
         Args:
             timeout: How long to wait, in seconds.

@@ -1,4 +1,4 @@
-"""The queues of a topic: those that may be written and those that may be read.
+"""Derives the writable and the readable queues of a topic from its route.
 
 Source: `TopicPublishInfo`, `MQClientInstance.topicRouteData2TopicPublishInfo`, `topicRouteData2TopicSubscribeInfo`.
 """
@@ -17,15 +17,15 @@ MAX_QUEUES = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class TopicPublishInfo:
-    """Where messages of a topic may go.
+    """The queues that a producer may send to.
 
     Attributes:
         topic: The topic.
         queues: In the order in which they are walked.
-        is_ordered: Whether the name server says which queues an ordered topic has.
-        route: What it comes from.
+        is_ordered: Whether the name server lists the queues of an ordered topic.
+        route: The route of the topic.
 
-    Source: `TopicPublishInfo`; which queue is next is its producer's business.
+    Source: `TopicPublishInfo`; the producer chooses the queue.
     """
 
     topic: str
@@ -35,11 +35,11 @@ class TopicPublishInfo:
 
     @property
     def is_ok(self) -> bool:
-        """Whether there is a queue at all."""
+        """Whether there is a queue."""
         return bool(self.queues)
 
     def write_queue_nums(self, broker_name: str) -> int:
-        """How many queues a broker has to write to; -1 where it has none.
+        """The number of writable queues of a broker; -1 if it has none.
 
         Source: `TopicPublishInfo.getQueueIdByBroker`.
         """
@@ -48,7 +48,7 @@ class TopicPublishInfo:
 
 
 def publish_info_of(topic: str, route: TopicRouteData) -> TopicPublishInfo:
-    """What a producer makes of a route: the queues of brokers that have a master, broker by broker.
+    """The writable queues of brokers that have a master, broker by broker.
 
     Example:
         >>> from rmqfast.remoting.protocol.broker_data import BrokerData
@@ -72,7 +72,7 @@ def publish_info_of(topic: str, route: TopicRouteData) -> TopicPublishInfo:
 
 
 def subscribe_queues_of(topic: str, route: TopicRouteData) -> tuple[MessageQueue, ...]:
-    """What a consumer makes of a route: all queues that may be read, in their order; a master is not needed.
+    """All readable queues, sorted; brokers need no master.
 
     Source: `MQClientInstance.topicRouteData2TopicSubscribeInfo`.
     """
@@ -86,11 +86,11 @@ def subscribe_queues_of(topic: str, route: TopicRouteData) -> tuple[MessageQueue
 
 
 def clamped(route: TopicRouteData, queue_nums: int) -> TopicRouteData:
-    """The route of a topic that is not there yet: that of the default topic, with as many queues as it would get.
+    """The route of a topic that does not exist yet, from that of the default topic `TBW102`.
 
     Args:
-        route: Of the topic that new ones are made after, `TBW102`.
-        queue_nums: How many queues the producer would like.
+        route: The default topic's.
+        queue_nums: The number of queues that the producer asks for.
 
     Source: `MQClientInstance.updateTopicRouteInfoFromNameServer` with `isDefault`.
     """

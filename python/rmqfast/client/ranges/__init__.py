@@ -1,4 +1,4 @@
-"""Ranges of queues, with ends that are known, as Arrow batches: what a job reads, not a consumer of a group."""
+"""Reads fixed ranges of queues as Arrow batches, for jobs without a consumer group."""
 
 from rmqfast.client.ranges.range_pull import RangePull
 from rmqfast.client.ranges.range_request import QueueRange, RangeRequest

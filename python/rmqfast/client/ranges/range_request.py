@@ -19,12 +19,12 @@ MAX_BODY_BYTES = 64 << 20
 
 
 class QueueRange(NamedTuple):
-    """A stretch of a queue; whoever reads it, and however often, gets the same messages.
+    """A range of a queue's offsets; each read of it gives the same messages.
 
     Attributes:
         queue: The queue.
         start: The first queue offset.
-        end: The one behind the last.
+        end: The offset behind the last.
 
     Example:
         >>> len(QueueRange(MessageQueue("orders", "broker-a", 0), 5, 8).offsets)
@@ -49,27 +49,27 @@ class QueueRange(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RangeRequest:
-    """What all tasks of a read share; it is pickled to them.
+    """The options that all tasks of a read share; it is pickled to them.
 
     Attributes:
         config: How to reach the cluster.
         topic: The topic.
-        group: In whose name brokers are asked; nothing is committed for it.
+        group: The consumer group in the pulls; nothing is committed for it.
         tags: Tag expression, as "A || B".
         sql: SQL92 condition, for brokers with `enablePropertyFilter=true`.
-        keys: Only messages that have one of these keys, or one as UNIQ_KEY; brokers give the others, too.
-        columns: Columns of the row, in this order; all of them unless given.
+        keys: Only messages with one of these keys or UNIQ_KEYs; the client filters, brokers do not.
+        columns: Columns of the row, in this order; by default all.
         start_time: Store timestamps from here on, in milliseconds since 1970.
         end_time: Store timestamps before this.
         microseconds: Whether timestamps are microseconds.
         verify_crc: Whether each stored body is compared with its CRC, which brokers and Java's consumers do not do.
-        on_damage: "fail" where messages are not there any more or of no use, "warn" to log that and go on.
-        batch: Messages that a pull asks for; brokers have limits of their own, 32 unless they were raised.
-        depth: Pulls under way at once.
-        timeout: How long an answer is waited for, in seconds.
-        patience: How long to go on without any message, while a broker is away or refuses, in seconds.
-        max_body_bytes: Bytes of a decompressed body at most.
-        sub_version: That of the SQL92 expression.
+        on_damage: "fail" if messages are lost or unreadable, "warn" to log that and continue.
+        batch: Messages per pull; brokers limit it, by default to 32.
+        depth: Pulls in flight.
+        timeout: How long to wait for an answer, in seconds.
+        patience: How long to retry without any message, while a broker is away or refuses, in seconds.
+        max_body_bytes: Maximum bytes of a decompressed body.
+        sub_version: Version of the SQL92 expression.
 
     Raises:
         ArgumentError: A value out of range.
@@ -123,12 +123,12 @@ class RangeRequest:
 
     @property
     def wanted_tags(self) -> frozenset[str] | None:
-        """The whole tags that are wanted, which brokers know by their hashes only; `None` for all."""
+        """The tags to compare, as brokers compare hashes only; `None` for all."""
         return frozenset(build_subscription_data(self.topic, self.tags, now=0).tags_set) or None
 
     @property
     def is_filtered(self) -> bool:
-        """Whether brokers leave messages out."""
+        """Whether brokers filter messages."""
         is_sql = self.subscription.expression_type == SQL92
         return is_sql or (self.subscription.expression_type == TAG and bool(self.subscription.tags_set))
 

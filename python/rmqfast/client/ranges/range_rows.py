@@ -24,10 +24,10 @@ _KEYS = ("keys", "msg_id", "offset_msg_id")
 
 
 class RangeRows:
-    """Makes batches of what pulls brought.
+    """Makes batches of pulled messages.
 
     Args:
-        request: Which columns, of which messages.
+        request: The columns and the filters.
 
     Source: none; Java's client makes an object of each message.
     """
@@ -37,10 +37,10 @@ class RangeRows:
         self._filter = RowFilter(request)
 
     def batches(self, fetched: Sequence[Fetched]) -> Iterator[pa.RecordBatch]:
-        """Yields batches of the columns asked for, of the messages that are wanted.
+        """Yields batches of the requested columns and messages.
 
         Raises:
-            CorruptError: A body that does not decompress, or does not match its CRC where that is looked at, unless
+            CorruptError: A body does not decompress, or with `verify_crc` does not match its CRC, unless
                 `on_damage` is "warn".
             MissingExtraError: pyarrow is not installed.
         """
@@ -75,7 +75,7 @@ class RangeRows:
         return [view.physical_offset for view in found]
 
     def _tell_of_bodies(self, fetched: Sequence[Fetched], changed: Sequence[int]) -> None:
-        """Which bodies are of no use: they are looked for once more, as they are rare."""
+        """Reports unreadable bodies; finds them by a second pass, as they are rare."""
         rows = [row for batch in self._made(fetched, list(_PLACE), changed) for row in batch.to_pylist()]
         places = [
             _place(row["broker_name"], row["queue_id"], row["queue_offset"]) for row in rows if row["body"] is None
@@ -103,13 +103,13 @@ def _pyarrow() -> Any:
 
 
 class RowFilter:
-    """Leaves rows out of batches: those that are damaged, of other times, or without the keys.
+    """Filters rows by damage, store time and keys, which brokers do not.
 
     Args:
-        request: Which times, which keys, and whether there may be damage.
+        request: The filters.
 
     Attributes:
-        columns: The columns that it looks at.
+        columns: The columns that the filters need.
 
     Source: `Selector` of the store crate, whose rows these are.
     """
@@ -124,8 +124,8 @@ class RowFilter:
         """The rows that are wanted, in their order.
 
         Args:
-            batch: It has the filter's columns.
-            damaged: Physical offsets of messages that are left out.
+            batch: Has the filter's columns.
+            damaged: Physical offsets of messages to drop.
         """
         kept = _without(batch, damaged) if damaged else batch
         kept = self._in_time(kept) if self._has_times else kept

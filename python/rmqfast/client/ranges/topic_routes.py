@@ -26,11 +26,11 @@ from rmqfast.remoting import Connections, RequestCode, ResponseCode
 
 @dataclass(frozen=True, slots=True)
 class TopicRoute:
-    """Where a topic is.
+    """The readable queues of a topic.
 
     Attributes:
-        queues: Those that may be read, in their order.
-        addresses: Of each of its brokers the address at which it is read: its master's, or else a slave's.
+        queues: The queues, sorted.
+        addresses: By broker name, the address to read from: the master's, or else a slave's.
     """
 
     queues: tuple[MessageQueue, ...]
@@ -38,14 +38,14 @@ class TopicRoute:
 
 
 class TopicRoutes:
-    """Asks name servers where topics are; threads may share it.
+    """Looks up routes at the name servers; thread-safe.
 
     Args:
         config: How to reach the cluster.
 
     Attributes:
-        connections: What requests go out by.
-        api: One method a request.
+        connections: Send the requests.
+        api: One method per request.
 
     Raises:
         ClientError: No name server is known.
@@ -69,14 +69,11 @@ class TopicRoutes:
         servers.check()
 
     def of_topic(self, topic: str) -> TopicRoute:
-        """Where a topic is now.
-
-        Args:
-            topic: The topic.
+        """Looks up the route of a topic.
 
         Raises:
             UnknownTopicError: The name servers do not know it.
-            ClientError: No name server answers; or nobody may read the topic.
+            ClientError: No name server answers, or the topic has no readable queue.
         """
         try:
             route = self.api.topic_route(topic)
@@ -129,13 +126,13 @@ def _unreachable(error: RemotingError) -> ClientError:
 
 
 def first_offset_at(when: int, bounds: tuple[int, int], hint: int, store_time: Callable[[int], int | None]) -> int:
-    """The first offset of a queue whose message was stored at a time or later; the queue's end where none was.
+    """The first offset of a queue whose message was stored at a time or later; else the queue's end.
 
     Args:
         when: Milliseconds since 1970.
         bounds: The queue's first offset, and the one behind its last.
-        hint: Where to look first.
-        store_time: When the message of an offset was stored; `None` where it is not there any more.
+        hint: Where the search begins.
+        store_time: Gets the store time of an offset's message; `None` if it has expired.
 
     Example:
         >>> times = [10, 20, 20, 20, 30]
@@ -163,15 +160,15 @@ def first_offset_at(when: int, bounds: tuple[int, int], hint: int, store_time: C
 def offset_at(
     routes: TopicRoutes, address: str, queue: MessageQueue, when: int, bounds: tuple[int, int], *, group: str
 ) -> int:
-    """The first offset of a queue of a broker whose message was stored at a time or later.
+    """The first offset of a broker's queue whose message was stored at a time or later.
 
     Args:
-        routes: What requests go out by.
+        routes: Sends the requests.
         address: The broker.
         queue: The queue.
         when: Milliseconds since 1970.
         bounds: As in `first_offset_at`.
-        group: In whose name messages are looked at.
+        group: The consumer group in the pulls.
 
     Raises:
         RemotingError: The broker refuses, or does not answer.

@@ -22,30 +22,30 @@ from rmqfast.message import Message
 
 _log = logging.getLogger(__name__)
 
-#: Bytes of a body at most: Java sends what has just become larger, and its own producer refuses it.
+#: Maximum bytes of a body: Java checks after adding, so that its own producer may refuse the message.
 MOST_BYTES = 118_000
-#: Bytes of all keys; a broker takes 32,767 of properties, and Java's dispatcher does not look.
+#: Maximum bytes of all keys: a broker takes 32,767 bytes of properties, which Java's dispatcher does not check.
 MOST_KEY_BYTES = 30_000
-#: Traces that may wait; more are dropped.
+#: Queue limit; more traces are dropped.
 QUEUE_SIZE = 2048
-#: So many are looked at at once, and not only when the time has come.
+#: Queue length that wakes the thread before its next poll.
 _MANY = 512
-#: Seconds between looks at what waits.
+#: Seconds between polls of the queue.
 _POLL = 0.1
-#: Seconds after which a trace is sent, together with what came since.
+#: Seconds after which a trace is sent, with those that came since.
 _LONGEST_WAIT = 0.5
 _SEND_TIMEOUT = 5.0
-#: Seconds that an end waits for the thread.
+#: Seconds that a shutdown waits for the thread.
 _PATIENCE = 3.0
 _GROUP_PREFIX = "_INNER_TRACE_PRODUCER"
 _NUMBERS = itertools.count(1)
 
 
 class TraceSegment:
-    """Traces that wait to be sent together.
+    """Traces that are sent in one message.
 
     Attributes:
-        since: When the first of them came; `None` where there is none.
+        since: When the first trace was added; `None` if empty.
 
     Example:
         >>> segment = TraceSegment()
@@ -63,14 +63,14 @@ class TraceSegment:
         self.since: float | None = None
 
     def has_room(self, data: TraceData) -> bool:
-        """Whether a trace fits in; into an empty one any does."""
+        """Whether a trace fits; any fits an empty segment."""
         if not self._parts:
             return True
         fits = self._size + len(data.text.encode("utf-8", "replace")) <= MOST_BYTES
         return fits and self._key_size + sum(map(_key_size, data.keys - self._keys)) <= MOST_KEY_BYTES
 
     def add(self, data: TraceData, now: float) -> None:
-        """One more."""
+        """Adds a trace."""
         part = data.text.encode("utf-8", "replace")
         self._parts.append(part)
         self._size += len(part)
@@ -80,14 +80,14 @@ class TraceSegment:
         self.since = now if self.since is None else self.since
 
     def take(self) -> tuple[bytes, list[str]]:
-        """Body and keys of a message with all of them; nothing waits then."""
+        """Returns body and keys of the message, and empties the segment."""
         taken = b"".join(self._parts), list(_fitting(self._keys))
         self._parts, self._keys, self._size, self._key_size, self.since = [], set(), 0, 0, None
         return taken
 
 
 def _fitting(keys: Iterable[str]) -> Iterable[str]:
-    """Keys, the shortest first, as long as there is room: ids are short, those of a large batch in one are not."""
+    """The shortest keys first, as long as there is room: ids are short, the joined ids of a large batch are not."""
     size = 0
     for key in sorted(keys, key=lambda key: (len(key), key)):
         size += _key_size(key)
@@ -101,20 +101,20 @@ def _key_size(key: str) -> int:
 
 
 class TraceProducer(Protocol):
-    """Sends messages: a `Producer`."""
+    """The interface of `Producer` that traces need."""
 
     def start(self) -> None:
         """Starts it."""
 
     def send_async(self, message: Message, callback: Callable[[object], object], *, timeout: float) -> object:
-        """Sends, and says how that ended."""
+        """Sends a message; the callback gets the result or the error."""
 
     def shutdown(self) -> None:
-        """Ends it, after what is on its way."""
+        """Shuts it down after the sends in flight."""
 
 
 class MakesProducer(Protocol):
-    """Makes one: the class `Producer`, which knows dispatchers, and not the other way round."""
+    """The class `Producer`: it imports dispatchers, not the other way round."""
 
     def __call__(self, group: str, *, config: ClientConfig) -> TraceProducer:
         """A producer of a group."""
@@ -124,20 +124,20 @@ Kind: TypeAlias = Literal["PRODUCE", "CONSUME"]
 
 
 class AsyncTraceDispatcher:
-    """The traces of one client.
+    """Sends the traces of one client in the background.
 
-    Its producer shares what the client has, and has no namespace: all of them have one trace topic.
+    Its producer has the configuration of the client, but no namespace: there is one trace topic for all.
 
     Args:
         group: The group of the client.
         kind: Whether it produces or consumes.
-        topic: Where traces go; `RMQ_SYS_TRACE_TOPIC` unless given.
-        clock: Seconds that never go back.
+        topic: The trace topic, by default `RMQ_SYS_TRACE_TOPIC`.
+        clock: Monotonic seconds.
 
     Attributes:
-        topic: As above.
-        producer_group: The group that sends them.
-        dropped: How many there was no room for.
+        topic: The trace topic.
+        producer_group: The group that sends the traces.
+        dropped: How many traces were dropped.
 
     Source: `AsyncTraceDispatcher`.
     """
@@ -155,11 +155,11 @@ class AsyncTraceDispatcher:
         self._thread: threading.Thread | None = None
 
     def start(self, make_producer: MakesProducer, config: ClientConfig) -> None:
-        """Sends from now on; where that cannot be, a warning is logged, as nothing else depends on it.
+        """Starts sending; a failure is only logged, as nothing else depends on traces.
 
         Args:
             make_producer: `Producer`.
-            config: The client's.
+            config: The client's configuration.
 
         Source: `AsyncTraceDispatcher.start`.
         """
@@ -175,10 +175,7 @@ class AsyncTraceDispatcher:
         EXITS.add(self)
 
     def append(self, context: TraceContext) -> bool:
-        """Has a trace sent soon; never waits.
-
-        Returns:
-            Whether there was room for it.
+        """Queues a trace, never waits; returns False if it was dropped.
 
         Source: `AsyncTraceDispatcher.append`.
         """
@@ -191,10 +188,10 @@ class AsyncTraceDispatcher:
         return True
 
     def shutdown(self, timeout: float = _PATIENCE) -> None:
-        """Sends what waits, and ends. Once more is nothing.
+        """Sends the queued traces, and ends; a second call does nothing.
 
         Args:
-            timeout: How long to wait for the thread, in seconds; the producer then waits for what is on its way.
+            timeout: How long to wait for the thread, in seconds; the producer then waits for sends in flight.
 
         Source: `AsyncTraceDispatcher.shutdown`.
         """
@@ -231,7 +228,7 @@ class AsyncTraceDispatcher:
             self._wait()
 
     def _wait(self) -> None:
-        """Until there is something to do; whoever appends sees this one idle, or this one what is appended."""
+        """Waits for work: either `append` sees this thread idle, or this thread sees what was appended."""
         self._is_idle = self._segment.since is None
         if not (self._is_idle and self._waiting):
             self._wake.wait(None if self._is_idle else _POLL)

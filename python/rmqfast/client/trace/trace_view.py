@@ -1,4 +1,4 @@
-"""What the trace topic tells of one message.
+"""Reads the traces of one message from messages of the trace topic.
 
 Source: `TraceView`.
 """
@@ -18,20 +18,20 @@ _RETURN_TYPES = tuple(ConsumeReturnType)
 
 
 class TraceMessage(Protocol):
-    """A message of the trace topic, as an administrator gets it."""
+    """A message of the trace topic."""
 
     @property
     def body(self) -> bytes:
-        """The traces."""
+        """The encoded traces."""
 
     @property
     def born_host(self) -> str:
-        """Who sent it."""
+        """The address of the client that sent it."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TraceView:
-    """One step of a message's way; what a kind of step does not tell is `None`.
+    """One step of a message; fields that a kind of step does not have are `None`.
 
     Attributes:
         trace_type: What happened.
@@ -88,13 +88,13 @@ class TraceView:
 
 
 def trace_views(message_id: str, messages: Iterable[TraceMessage]) -> list[TraceView]:
-    """What messages of the trace topic tell of one message, in the order in which it happened.
+    """The steps of one message, in order of time.
 
-    One whose body does not decompress is left out, with a warning in the log: anybody can send to the trace topic.
+    A trace whose body does not decompress is skipped with a warning: anybody can send to the trace topic.
 
     Args:
-        message_id: The id that the producer gave.
-        messages: Of the trace topic.
+        message_id: The producer's id of the message.
+        messages: Messages of the trace topic.
 
     Source: `TraceView.decodeFromTraceTransData`.
     """
@@ -176,7 +176,7 @@ def _end_transaction(told: TraceView, context: TraceContext) -> TraceView:
 
 
 def _of_message(told: TraceView, context: TraceContext) -> TraceView:
-    """With what producers tell of the message."""
+    """Adds the fields that producers trace."""
     bean = context.beans[0]
     return replace(
         told,
@@ -189,7 +189,7 @@ def _of_message(told: TraceView, context: TraceContext) -> TraceView:
 
 
 def _known(text: str | None) -> str | None:
-    """What a trace says; `null` stands for nothing."""
+    """The text of a field; `null` and empty mean `None`."""
     return None if text in {"", "null"} else text
 
 
@@ -203,5 +203,5 @@ _FURTHER = {
     TraceType.SUB_AFTER: _sub_after,
     TraceType.END_TRANSACTION: _end_transaction,
 }
-#: What came first of two that have one time.
+#: The order of steps with equal times.
 _ORDER = {TraceType.PUB: 0, TraceType.END_TRANSACTION: 1, TraceType.SUB_BEFORE: 2, TraceType.SUB_AFTER: 3}
