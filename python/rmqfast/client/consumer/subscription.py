@@ -18,15 +18,15 @@ from rmqfast.remoting.protocol.subscription_data import SUB_ALL, TAG, Subscripti
 SQL92 = "SQL92"
 #: What `String.trim` takes away, which is not what Python does.
 _BLANKS = "".join(map(chr, range(ord(" ") + 1)))
-#: What stands for a member that does not subscribe to a topic which others do.
+#: The expression of a member that does not subscribe to the topic.
 NOTHING = "(none)"
-#: What stands for the client id of a member that did not say what it wants.
+#: The client id of a member that does not answer.
 SOMEBODY = "(another member)"
 
 
 @dataclass(frozen=True, slots=True)
 class MessageSelector:
-    """Which messages of a topic are wanted.
+    """Selects messages of a topic.
 
     Attributes:
         expression_type: `TAG` or `SQL92`.
@@ -49,23 +49,23 @@ class MessageSelector:
 
     @classmethod
     def by_sql(cls, expression: str) -> Self:
-        """Messages of whose properties the expression is true."""
+        """Messages whose properties match the expression."""
         return cls(SQL92, expression)
 
 
 def build_subscription_data(
     topic: str, expression: str | MessageSelector | None = SUB_ALL, *, now: int | None = None
 ) -> SubscriptionData:
-    """The subscription that a heartbeat carries.
+    """Builds the subscription for heartbeats.
 
     Args:
         topic: The topic.
         expression: Tags joined by `||`, or a selector.
-        now: Milliseconds since 1970, its version; the present time unless given.
+        now: The version, in milliseconds since 1970; by default the present time.
 
     Raises:
-        ExpressionError: There is nothing between the `||`, or a selector of another type says nothing. RocketMQ takes
-            blanks for tags that no message has, and delivers nothing.
+        ExpressionError: There is no tag between the `||`, or the expression is blank. RocketMQ takes blanks for tags
+            that no message has, and delivers nothing.
 
     Example:
         >>> build_subscription_data("orders", "paid || sent", now=1).tags_set
@@ -100,12 +100,12 @@ def _signed(code: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionConflict:
-    """A topic of which members of one group want different things.
+    """A topic to which the members of a group subscribe differently.
 
     Attributes:
         group: The group.
         topic: The topic.
-        expressions: What each member wants, by client id; `(none)` where it does not subscribe.
+        expressions: The expression of each member, by client id; `(none)` if it does not subscribe.
     """
 
     group: str
@@ -118,11 +118,11 @@ class SubscriptionConflict:
 
 
 def conflicts_of(group: str, members: Mapping[str, Mapping[str, SubscriptionData]]) -> list[SubscriptionConflict]:
-    """The topics of which members of a group want different things, by name.
+    """Finds the topics to which the members of a group subscribe differently, by name.
 
     Args:
         group: The group.
-        members: What each member wants by topic, by client id; its topic of retries does not count.
+        members: The subscriptions of each client id, by topic; retry topics do not count.
 
     Example:
         >>> a = SubscriptionData(topic="t", sub_string="A", tags_set=("A",), sub_version=1)
@@ -149,14 +149,14 @@ def subscription_conflicts(
     group_table: Mapping[str, SubscriptionData],
     others: Mapping[str, Mapping[str, SubscriptionData] | None],
 ) -> list[SubscriptionConflict]:
-    """The same as one member sees it, some of the others being silent.
+    """Finds conflicts from the view of one member, if some others do not answer.
 
     Args:
         group: The group.
         client_id: This member.
-        mine: What it wants.
-        group_table: What the broker has for the group, by topic.
-        others: What each other member says that it wants, by topic; `None` where it did not answer.
+        mine: Its subscriptions.
+        group_table: The broker's subscriptions of the group, by topic.
+        others: The subscriptions of each other member, by topic; `None` if it did not answer.
 
     Example:
         >>> a = SubscriptionData(topic="t", sub_string="A", tags_set=("A",), sub_version=1)
@@ -174,7 +174,7 @@ def subscription_conflicts(
 
 
 def expression_of(subscription: SubscriptionData | None) -> str:
-    """What a subscription wants, for people.
+    """The expression of a subscription, for people.
 
     Example:
         >>> expression_of(SubscriptionData(topic="t", sub_string="a > 1", sub_version=1, expression_type="SQL92"))
@@ -187,7 +187,7 @@ def expression_of(subscription: SubscriptionData | None) -> str:
 
 
 def meaning_of(subscription: SubscriptionData | None) -> object:
-    """What tells subscriptions apart: tags in any order are the same."""
+    """A value that is equal for equal subscriptions: the order of tags does not count."""
     if subscription is None:
         return None
     if subscription.is_tag_type and subscription.sub_string != SUB_ALL and subscription.tags_set:
@@ -198,9 +198,9 @@ def meaning_of(subscription: SubscriptionData | None) -> object:
 def _unexplained(
     group: str, client_id: str, mine: Mapping[str, SubscriptionData], group_table: Mapping[str, SubscriptionData]
 ) -> list[SubscriptionConflict]:
-    """Topics of which the broker has something that this member did not say, and nothing newer from this member.
+    """Topics for which the broker has a subscription that is not this member's, nor older than it.
 
-    A topic that the broker does not have yet is no sign of anybody: the heartbeat may be under way.
+    A topic that the broker does not have yet proves nothing: the heartbeat may be in flight.
     """
     found = []
     for topic, known in group_table.items():

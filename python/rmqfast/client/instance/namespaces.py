@@ -1,4 +1,4 @@
-"""Names with a namespace before them: `ns%name`.
+"""Adds and removes the namespace of topics and groups: `ns%name`.
 
 Source: `NamespaceUtil`.
 """
@@ -89,7 +89,7 @@ def _has(namespace: str, resource: str) -> bool:
 
 
 def _cut(resource: str) -> tuple[str, str]:
-    """Prefixes of retry topics and dead letter queues, and what stands behind them."""
+    """Splits the prefix of retry and dead-letter topics off."""
     for prefix in (RETRY_PREFIX, DLQ_PREFIX):
         if resource.startswith(prefix):
             return prefix, resource[len(prefix) :]

@@ -1,4 +1,4 @@
-"""Whether names and messages are such that brokers take them.
+"""Checks names and messages before they are sent to brokers.
 
 Source: `Validators`, `TopicValidator`.
 """
@@ -31,22 +31,22 @@ _ALLOWED = "allowing only ^[%|a-zA-Z0-9_-]+$"
 
 
 class HasTopicAndBody(Protocol):
-    """What is checked of a message."""
+    """A message to check."""
 
     @property
     def topic(self) -> str:
-        """Where it goes."""
+        """The topic."""
 
     @property
     def body(self) -> bytes | None:
-        """What it says."""
+        """The body."""
 
 
 def check_group(group: str) -> None:
-    """Whether a group may have that name.
+    """Checks the name of a group.
 
     Raises:
-        ClientError: It is blank, longer than 255 characters, or has others than RocketMQ allows.
+        ClientError: It is blank, longer than 255 characters, or has illegal characters.
 
     Example:
         >>> check_group("orders")
@@ -66,10 +66,10 @@ def check_group(group: str) -> None:
 
 
 def check_producer_group(group: str) -> None:
-    """Whether producers may have that group.
+    """Checks the group of a producer.
 
     Raises:
-        ClientError: As `check_group`, or it is the one that Java has where none is set.
+        ClientError: As `check_group`, or it is Java's default group.
 
     Source: `DefaultMQProducerImpl.checkConfig`.
     """
@@ -79,10 +79,10 @@ def check_producer_group(group: str) -> None:
 
 
 def check_consumer_group(group: str) -> None:
-    """Whether consumers may have that group.
+    """Checks the group of a consumer.
 
     Raises:
-        ClientError: As `check_group`, or it is the one that Java has where none is set.
+        ClientError: As `check_group`, or it is Java's default group.
 
     Source: `DefaultMQPushConsumerImpl.checkConfig`.
     """
@@ -92,10 +92,10 @@ def check_consumer_group(group: str) -> None:
 
 
 def check_topic(topic: str) -> None:
-    """Whether a topic may have that name.
+    """Checks the name of a topic.
 
     Raises:
-        ClientError: It is blank, longer than 127 characters, or has others than RocketMQ allows.
+        ClientError: It is blank, longer than 127 characters, or has illegal characters.
 
     Source: `Validators.checkTopic`.
     """
@@ -108,14 +108,14 @@ def check_topic(topic: str) -> None:
 
 
 def check_message(message: HasTopicAndBody | None, *, max_message_size: int) -> None:
-    """Whether a producer may send a message.
+    """Checks a message before it is sent.
 
     Args:
-        message: What is to be sent.
-        max_message_size: Bytes that its body may have.
+        message: The message.
+        max_message_size: Maximum bytes of its body.
 
     Raises:
-        ClientError: It may not: code 13 for what is wrong with its body, -1 for what is wrong with its topic.
+        ClientError: Code 13 if the body is illegal, -1 if the topic is.
 
     Source: `Validators.checkMessage`.
     """

@@ -35,7 +35,7 @@ _FINAL_TEXTS = ("AclException", "is illegal, topic", _NO_SQL)
 
 
 class Answer(Protocol):
-    """What a pull brought; as `rmqfast._native.Fetched`."""
+    """The answer to a pull, as `rmqfast._native.Fetched`."""
 
     @property
     def status(self) -> str:
@@ -43,11 +43,11 @@ class Answer(Protocol):
 
     @property
     def begin_offset(self) -> int:
-        """The offset that was asked for."""
+        """The requested offset."""
 
     @property
     def next_begin_offset(self) -> int:
-        """The offset to go on at."""
+        """The offset to continue at."""
 
     @property
     def min_offset(self) -> int:
@@ -67,14 +67,14 @@ class Answer(Protocol):
 
     @property
     def remark(self) -> str:
-        """What the broker says."""
+        """The broker's remark."""
 
     def __len__(self) -> int:
         """Messages that the broker let through."""
 
 
 class Verdict(NamedTuple):
-    """What an answer means.
+    """What follows from an answer.
 
     Attributes:
         has_rows: Whether there are messages to hand out.

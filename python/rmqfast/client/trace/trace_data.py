@@ -23,12 +23,12 @@ from typing import NamedTuple
 
 _log = logging.getLogger(__name__)
 
-#: Where traces go unless said otherwise: `TopicValidator.RMQ_SYS_TRACE_TOPIC`.
+#: The default trace topic: `TopicValidator.RMQ_SYS_TRACE_TOPIC`.
 TRACE_TOPIC = "RMQ_SYS_TRACE_TOPIC"
 
 
 class TraceType(StrEnum):
-    """What a step is.
+    """The kind of a step.
 
     Attributes:
         PUB: A message was sent.
@@ -46,7 +46,7 @@ class TraceType(StrEnum):
 
 
 class MessageType(StrEnum):
-    """What kind of message is sent; a trace has its place in this list.
+    """The kind of a sent message; traces have its index.
 
     Source: `MessageType`.
     """
@@ -58,7 +58,7 @@ class MessageType(StrEnum):
 
 
 class ConsumeReturnType(StrEnum):
-    """How a call of a listener ended; a trace has its place in this list.
+    """The result of a listener's call; traces have its index.
 
     Attributes:
         SUCCESS: It answered that the messages are done; in order, also COMMIT and ROLLBACK.
@@ -79,16 +79,16 @@ class ConsumeReturnType(StrEnum):
 
 @dataclass(slots=True, kw_only=True)
 class TraceBean:
-    """A message, as a step tells of it; each kind of step tells a part of this.
+    """A message in a step; each kind of step has some of these fields.
 
     Attributes:
         topic: The topic, without its namespace.
-        msg_id: The id that the producer gave; of a batch all of them, separated by commas.
+        msg_id: The producer's id; of a batch all ids, separated by commas.
         offset_msg_id: The broker's id.
-        tags: The tag; a trace has `null` where there is none.
-        keys: The keys, separated by spaces; as above.
+        tags: The tag; traces have `null` for none.
+        keys: The keys, separated by spaces; traces have `null` for none.
         store_host: The broker.
-        retry_times: How often it was consumed in vain before.
+        retry_times: How often it was consumed before.
         body_length: Bytes of the body.
         msg_type: What kind of message it is.
         transaction_id: The id of the transaction.
@@ -116,7 +116,7 @@ class TraceBean:
 
 @dataclass(slots=True, kw_only=True)
 class TraceContext:
-    """A step.
+    """One step of messages: a send, the begin or end of a consumption, or the end of a transaction.
 
     Attributes:
         trace_type: What it is.
@@ -150,11 +150,11 @@ _BOOLS = {False: "false", True: "true"}
 
 
 class TraceData(NamedTuple):
-    """A context as a part of a message.
+    """An encoded context.
 
     Attributes:
-        text: A part of the body.
-        keys: By which the message can be found: ids and keys of the messages that it tells of.
+        text: Its part of the trace message's body.
+        keys: Its keys of the trace message: ids and keys of the traced messages.
 
     Source: `TraceTransferBean`.
     """
@@ -164,10 +164,10 @@ class TraceData(NamedTuple):
 
 
 def encode_trace(context: TraceContext) -> TraceData:
-    r"""A context as a part of a message.
+    r"""Encodes a context.
 
     Raises:
-        ValueError: A context without a message, or of a transaction or a send without the kind of message.
+        ValueError: It has no message, or a send or transaction has no kind of message.
 
     Example:
         >>> bean = TraceBean(msg_id="7F00", keys="a b")
@@ -184,9 +184,9 @@ def encode_trace(context: TraceContext) -> TraceData:
 
 
 def decode_trace(text: str) -> list[TraceContext]:
-    """The contexts of a body, each with one message; kinds that are not known are left out.
+    """Decodes the contexts of a body, each with one message; skips unknown kinds.
 
-    One that lacks fields is left out, too, and logged; Java's decoder fails for the whole body.
+    A context that lacks fields is skipped and logged; Java's decoder fails for the whole body.
 
     Source: `TraceDataEncoder.decoderFromTraceDataString`.
     """
@@ -216,7 +216,7 @@ def _keys(bean: TraceBean) -> Iterable[str]:
     ids = bean.msg_id or ""
     yield ids
     if "," in ids:
-        yield from ids.split(",")  # Java's batches can be found by all ids together alone
+        yield from ids.split(",")  # Java has only the joined ids of a batch as key
     yield from (bean.keys or "").split()
 
 
