@@ -110,7 +110,7 @@ class DeadLetters:
         (`consumeMessageDirectly`), which needs a push consumer that is online.
         """
         import_module("rmqfast.client.producer")  # its import makes the producer known
-        return self._client.instance.members.send(_copy_for_retry(message))
+        return self._client.instance.inner_producer.send(_copy_for_retry(message))
 
     def _dead_letters_of(self, row: TopicOffset, begin: int, end: int) -> Iterator[Any]:
         address = self._client.broker_of(row.topic, row.broker_name)

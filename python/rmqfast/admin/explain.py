@@ -229,7 +229,7 @@ def _sql_answer(
     """
     values, client_id = (
         {name: message.property(name) for name in names_in(subscription.sub_string)},
-        client.instance.ids,
+        client.instance.client_id,
     )
     try:
         client.api.check_client_config(address, TOOLS_GROUP, client_id, subscription, timeout=client.timeout)
