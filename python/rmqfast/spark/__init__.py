@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from rmqfast.errors import MissingExtraError
 from rmqfast.spark.columnar import jar_path
 from rmqfast.spark.mapping import map_store
+from rmqfast.spark.partitions import StoreReadArguments
 from rmqfast.spark.reader import read_store
 from rmqfast.spark.session import configure
 from rmqfast.spark.sink.write_topic import write_topic
@@ -15,7 +16,16 @@ if TYPE_CHECKING:
     from rmqfast.spark.live.reader import read_topic
     from rmqfast.spark.source import RocketMQDataSource
 
-__all__ = ["RocketMQDataSource", "configure", "jar_path", "map_store", "read_store", "read_topic", "write_topic"]
+__all__ = [
+    "RocketMQDataSource",
+    "StoreReadArguments",
+    "configure",
+    "jar_path",
+    "map_store",
+    "read_store",
+    "read_topic",
+    "write_topic",
+]
 
 
 def __getattr__(name: str) -> Any:

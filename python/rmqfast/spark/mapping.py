@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Unpack
 
-from rmqfast.spark.partitions import Partition, StoreRead, plan_partitions
+from rmqfast.spark.partitions import Partition, StoreRead, StoreReadArguments, plan_partitions
 from rmqfast.spark.reader import cores, store_read, task_numbers
 from rmqfast.spark.task import read_numbered
 
@@ -26,7 +26,7 @@ def map_store(
     topic: str | None,
     function: Function,
     schema: StructType | str,
-    **options: Any,
+    **arguments: Unpack[StoreReadArguments],
 ) -> DataFrame:
     """What a function makes of a store's messages. They do not leave Python before: what it gives is all that crosses.
 
@@ -36,7 +36,7 @@ def map_store(
         topic: Only this topic; None is every record of the commit log.
         function: As of `DataFrame.mapInArrow`: from the batches of a partition to batches of `schema`.
         schema: What the function gives.
-        options: As of `read_store`, but for the engine; name the columns that the function needs.
+        arguments: As of `read_store`, but for the engine; name the columns that the function needs.
 
     Raises:
         UnknownTopicError: The store has no such topic.
@@ -56,7 +56,7 @@ def map_store(
 
     Source: `DataFrame.mapInArrow`.
     """
-    read = store_read(path, topic, **options)
+    read = store_read(path, topic, **arguments)
     partitions = plan_partitions(read, cores(spark))
     mapped: DataFrame = task_numbers(spark, partitions).mapInArrow(_over(function, read, partitions), schema)
     return mapped

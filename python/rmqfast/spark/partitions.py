@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 from rmqfast.errors import ArgumentError
-from rmqfast.store import MessageStore, ScanRequest, open_store
+from rmqfast.store import MessageStore, ScanArguments, ScanRequest, StoreArguments, open_store
+from rmqfast.store.request import check_names
 
 if TYPE_CHECKING:
     from pyspark.accumulators import Accumulator
 
     from rmqfast.message import Damage
 
-__all__ = ["PARTITION_BYTES", "Partition", "StoreRead", "plan_partitions"]
+__all__ = ["PARTITION_BYTES", "Partition", "StoreRead", "StoreReadArguments", "plan_partitions"]
 
 PARTITION_BYTES = 256 << 20
 _MOST_PARTITIONS = 1_000_000
+#: Arguments of a read that its scan does not know.
+_OWN = frozenset({"min_partitions", "partition_bytes", "on_damage", "damage", "commit_log_dirs", "io"})
 
 
 class Partition(NamedTuple):
@@ -27,6 +31,31 @@ class Partition(NamedTuple):
     start: int
     end: int
     verify_crc: bool
+
+
+class StoreReadArguments(StoreArguments, total=False):
+    """Keyword arguments of what reads a store with Spark: `read_store`, `map_store`, `ingest`.
+
+    An offset in `start_offset` by queue must not have expired.
+
+    Attributes:
+        min_partitions: At least so many partitions, where the log can be cut so often.
+        partition_bytes: Bytes of the log that a partition reads, about. None is 256 MiB, and up to 1 GiB where Python
+            workers would have more than four tasks a core.
+        on_damage: "fail" ends the job when bytes of the log cannot be used, "warn" logs them to `rmqfast.spark`.
+        damage: An accumulator of `rmqfast.spark.damage` that takes the damaged places, which then are not logged.
+        broker_name: What the column `broker_name` shall say.
+        commit_log_dirs: Directories of the commit log, where it is not below the store's.
+        io: As in `open_store`.
+    """
+
+    min_partitions: int | None
+    partition_bytes: int | None
+    on_damage: Literal["fail", "warn"]
+    damage: Accumulator[frozenset[Damage]] | None
+    broker_name: str | None
+    commit_log_dirs: Sequence[str | os.PathLike[str]]
+    io: Literal["pread", "mmap"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,10 +89,32 @@ class StoreRead:
     min_partitions: int | None = None
     partition_bytes: int | None = None
 
+    @classmethod
+    def of(cls, path: str | os.PathLike[str], topic: str | None, arguments: StoreReadArguments) -> StoreRead:
+        """The read that keyword arguments ask for.
+
+        Args:
+            path: The store's directory.
+            topic: Only this topic.
+            arguments: The arguments.
+
+        Raises:
+            ArgumentError: A value out of range.
+            TypeError: An argument that there is not.
+
+        Source: as `StoreRead`.
+        """
+        check_names(arguments, StoreReadArguments)
+        given: dict[str, Any] = dict(arguments)
+        own = {name: given.pop(name) for name in _OWN & given.keys()}
+        broker_name = given.pop("broker_name", None)
+        request = ScanRequest.of(topic, cast("ScanArguments", given), broker_name=broker_name, microseconds=True)
+        return cls(path=os.fspath(path), request=request, **own)
+
     def __post_init__(self) -> None:
         """Checks in the driver what would otherwise fail in every task."""
         object.__setattr__(self, "path", _local(self.path))
-        object.__setattr__(self, "commit_log_dirs", tuple(map(_local, self.commit_log_dirs)))
+        object.__setattr__(self, "commit_log_dirs", tuple(_local(directory) for directory in self.commit_log_dirs))
         _check_choice("io", self.io, ("pread", "mmap"))
         _check_choice("on_damage", self.on_damage, ("fail", "warn"))
         _check_range("partition_bytes", 1 if self.partition_bytes is None else self.partition_bytes, 1 << 62)

@@ -5,23 +5,18 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Unpack
 
 from rmqfast._native import check_not_expired
 from rmqfast.errors import ArgumentError
 from rmqfast.spark.columnar import columnar_frame
-from rmqfast.spark.partitions import Partition, StoreRead, plan_partitions
+from rmqfast.spark.partitions import Partition, StoreRead, StoreReadArguments, plan_partitions
 from rmqfast.spark.schema import row_schema
 from rmqfast.spark.task import read_numbered, read_partition
-from rmqfast.store import ScanRequest, time_range
-from rmqfast.store.request import MAX_BODY_BYTES, Time
 
 if TYPE_CHECKING:
     import pandas as pd
-    from pyspark.accumulators import Accumulator
     from pyspark.sql import DataFrame, SparkSession
-
-    from rmqfast.message import Damage
 
 __all__ = ["Engine", "cores", "read_store", "store_read", "task_numbers"]
 
@@ -34,25 +29,8 @@ def read_store(
     path: str | os.PathLike[str],
     topic: str | None,
     *,
-    tags: str = "*",
-    sql: str | None = None,
-    keys: Sequence[str] | None = None,
-    queue_ids: Sequence[int] | None = None,
-    start_offset: int | Mapping[int, int] | None = None,
-    end_offset: int | Mapping[int, int] | None = None,
-    start_time: Time | None = None,
-    end_time: Time | None = None,
-    columns: Sequence[str] | None = None,
     engine: Engine = "auto",
-    min_partitions: int | None = None,
-    partition_bytes: int | None = None,
-    verify_crc: bool = False,
-    on_damage: Literal["fail", "warn"] = "fail",
-    damage: Accumulator[frozenset[Damage]] | None = None,
-    broker_name: str | None = None,
-    commit_log_dirs: Sequence[str | os.PathLike[str]] = (),
-    io: Literal["pread", "mmap"] = "pread",
-    max_body_bytes: int = MAX_BODY_BYTES,
+    **arguments: Unpack[StoreReadArguments],
 ) -> DataFrame:
     """Reads messages of a store directory as a DataFrame; what is read is fixed now, by this call.
 
@@ -60,27 +38,10 @@ def read_store(
         spark: The session.
         path: The store's directory, at the same place on the driver and on every executor.
         topic: Only this topic; None is every record of the commit log.
-        tags: Tag expression, as "A || B"; "*" is all.
-        sql: SQL92 condition over the properties.
-        keys: Only messages that have one of these keys, or one as UNIQ_KEY.
-        queue_ids: Only these queues.
-        start_offset: Queue offsets from here on: one number, or one by queue. One by queue must not have expired.
-        end_offset: Queue offsets before this.
-        start_time: Store timestamps from here on: milliseconds, ISO 8601, datetime.
-        end_time: Store timestamps before this.
-        columns: Columns of the row, in this order. Only "columnar" leaves out by itself what a query does not use.
         engine: "columnar" (inside the JVM), "arrow" (mapInArrow), "pandas" (mapInPandas, half as fast as that).
             "auto" is columnar where `configure` added its jar, else arrow; the log says which.
-        min_partitions: At least so many partitions, where the log can be cut so often.
-        partition_bytes: Bytes of the log that a partition reads, about. None is 256 MiB, and up to 1 GiB where Python
-            workers would have more than four tasks a core.
-        verify_crc: Check every body.
-        on_damage: "fail" ends the job when bytes of the log cannot be used, "warn" logs them to `rmqfast.spark`.
-        damage: An accumulator of `rmqfast.spark.damage` that takes the damaged places, which then are not logged.
-        broker_name: What the column `broker_name` shall say.
-        commit_log_dirs: Directories of the commit log, where it is not below `path`.
-        io: As in `open_store`.
-        max_body_bytes: Bytes of a decompressed body; a larger one is null, and damage.
+        arguments: Which messages and columns, in what partitions: see `rmqfast.spark.StoreReadArguments`. Only
+            "columnar" leaves out by itself the columns that a query does not use.
 
     Raises:
         UnknownTopicError: The store has no such topic.
@@ -99,28 +60,7 @@ def read_store(
     """
     if engine not in _ENGINES:
         raise ArgumentError(f"engine: expected {', '.join(map(repr, _ENGINES))}, got {engine!r}")
-    read = store_read(
-        path,
-        topic,
-        tags=tags,
-        sql=sql,
-        keys=keys,
-        queue_ids=queue_ids,
-        start_offset=start_offset,
-        end_offset=end_offset,
-        start_time=start_time,
-        end_time=end_time,
-        columns=columns,
-        min_partitions=min_partitions,
-        partition_bytes=partition_bytes,
-        verify_crc=verify_crc,
-        on_damage=on_damage,
-        damage=damage,
-        broker_name=broker_name,
-        commit_log_dirs=commit_log_dirs,
-        io=io,
-        max_body_bytes=max_body_bytes,
-    )
+    read = store_read(path, topic, **arguments)
     if engine in {"auto", "columnar"}:
         frame = columnar_frame(spark, read, "auto" if engine == "auto" else "columnar")
         if frame is not None:
@@ -134,29 +74,7 @@ def read_store(
     return made
 
 
-def store_read(
-    path: str | os.PathLike[str],
-    topic: str | None,
-    *,
-    tags: str = "*",
-    sql: str | None = None,
-    keys: Sequence[str] | None = None,
-    queue_ids: Sequence[int] | None = None,
-    start_offset: int | Mapping[int, int] | None = None,
-    end_offset: int | Mapping[int, int] | None = None,
-    start_time: Time | None = None,
-    end_time: Time | None = None,
-    columns: Sequence[str] | None = None,
-    min_partitions: int | None = None,
-    partition_bytes: int | None = None,
-    verify_crc: bool = False,
-    on_damage: Literal["fail", "warn"] = "fail",
-    damage: Accumulator[frozenset[Damage]] | None = None,
-    broker_name: str | None = None,
-    commit_log_dirs: Sequence[str | os.PathLike[str]] = (),
-    io: Literal["pread", "mmap"] = "pread",
-    max_body_bytes: int = MAX_BODY_BYTES,
-) -> StoreRead:
+def store_read(path: str | os.PathLike[str], topic: str | None, **arguments: Unpack[StoreReadArguments]) -> StoreRead:
     """The arguments of `read_store` as a value, checked.
 
     Raises:
@@ -169,33 +87,7 @@ def store_read(
 
     Source: as `read_store`.
     """
-    first_time, last_time = time_range(start_time, end_time)
-    request = ScanRequest(
-        topic=topic,
-        queue_ids=queue_ids,
-        tags=tags,
-        sql=sql,
-        keys=keys,
-        start_offset=start_offset,
-        end_offset=end_offset,
-        start_time=first_time,
-        end_time=last_time,
-        columns=columns,
-        microseconds=True,
-        broker_name=broker_name,
-        verify_crc=verify_crc,
-        max_body_bytes=max_body_bytes,
-    )
-    read = StoreRead(
-        path=os.fspath(path),
-        request=request,
-        commit_log_dirs=tuple(os.fspath(d) for d in commit_log_dirs),
-        io=io,
-        on_damage=on_damage,
-        damage=damage,
-        min_partitions=min_partitions,
-        partition_bytes=partition_bytes,
-    )
+    read = StoreRead.of(path, topic, arguments)
     _check_not_expired(read)
     return read
 

@@ -19,7 +19,16 @@ from rmqfast.store.live import LiveStore
 from rmqfast.store.opening import open_store, repair
 from rmqfast.store.reader import MessageStore
 from rmqfast.store.report import ExportReport, IndexFile, StoreInfo, VerifyReport
-from rmqfast.store.request import COLUMNS, ScanRequest, milliseconds, time_range
+from rmqfast.store.request import (
+    COLUMNS,
+    MessageArguments,
+    ReadArguments,
+    ScanArguments,
+    ScanRequest,
+    StoreArguments,
+    milliseconds,
+    time_range,
+)
 from rmqfast.store.retention import CleanedFile, CleanReport, RetentionOptions, plan_clean
 from rmqfast.store.scan import Scan
 from rmqfast.store.tail import Retained, Tail
@@ -41,12 +50,16 @@ __all__ = [
     "GetLimits",
     "IndexFile",
     "LiveStore",
+    "MessageArguments",
     "MessageStore",
+    "ReadArguments",
     "RecoveryReport",
     "Retained",
     "RetentionOptions",
     "Scan",
+    "ScanArguments",
     "ScanRequest",
+    "StoreArguments",
     "StoreInfo",
     "SubscriptionGroupConfig",
     "SubscriptionGroupTable",

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import Literal, Self, TextIO
+from typing import Literal, Self, TextIO, Unpack
 
 from rmqfast import _native
 from rmqfast.errors import ArgumentError
@@ -23,8 +23,11 @@ from rmqfast.store.request import (
     BATCH_BYTES,
     BATCH_ROWS,
     MAX_BODY_BYTES,
+    MessageArguments,
+    ScanArguments,
     ScanRequest,
     Time,
+    check_names,
     milliseconds,
     one_or_several,
     time_range,
@@ -61,41 +64,17 @@ class MessageStore:
         self,
         topic: str | Sequence[str] | None = None,
         *,
-        queue_ids: Sequence[int] | None = None,
-        tags: str = "*",
-        sql: str | None = None,
-        keys: Sequence[str] | None = None,
-        start_offset: int | Mapping[int, int] | None = None,
-        end_offset: int | Mapping[int, int] | None = None,
-        start_time: Time | None = None,
-        end_time: Time | None = None,
-        columns: Sequence[str] | None = None,
-        batch_rows: int = BATCH_ROWS,
-        batch_bytes: int = BATCH_BYTES,
-        verify_crc: bool = False,
-        max_body_bytes: int = MAX_BODY_BYTES,
         threads: int = 1,
         way: Way | None = None,
+        **arguments: Unpack[ScanArguments],
     ) -> Scan:
         """Streams messages as Arrow record batches.
 
         Args:
             topic: Only this topic, or these; without it every record of the commit log.
-            queue_ids: Only these queues.
-            tags: Tag expression, as "A || B"; "*" is all. Compared by hash first, then exactly.
-            sql: SQL92 condition over the properties, as "a > 3 AND region IN ('eu')".
-            keys: Only messages that have one of these keys, or one as UNIQ_KEY.
-            start_offset: Queue offsets from here on: one number, or one by queue.
-            end_offset: Queue offsets before this.
-            start_time: Store timestamps from here on: milliseconds, ISO 8601, datetime.
-            end_time: Store timestamps before this.
-            columns: Columns of the row, in this order; fewer cost less.
-            batch_rows: Rows of a batch, at most.
-            batch_bytes: Bytes of a batch, about.
-            verify_crc: Check every body. Records that no consume queue lists yet are always checked.
-            max_body_bytes: Bytes of a decompressed body; a larger one is null, and damage says so.
             threads: More than one: batches come in no order.
             way: "log" or "queue" overrules the plan's choice between reading the log straight and by consume queue.
+            arguments: Which messages and columns, in what batches: see `rmqfast.store.ScanArguments`.
 
         Raises:
             UnknownTopicError: The store has no such topic.
@@ -111,26 +90,7 @@ class MessageStore:
 
         Source: `DefaultMessageStore.getMessage`, `ExpressionMessageFilter`.
         """
-        one_topic, several = one_or_several(topic)
-        first_time, last_time = time_range(start_time, end_time)
-        request = ScanRequest(
-            topic=one_topic,
-            among=several,
-            queue_ids=queue_ids,
-            tags=tags,
-            sql=sql,
-            keys=keys,
-            start_offset=start_offset,
-            end_offset=end_offset,
-            start_time=first_time,
-            end_time=last_time,
-            columns=columns,
-            broker_name=self._broker_name,
-            batch_rows=batch_rows,
-            batch_bytes=batch_bytes,
-            verify_crc=verify_crc,
-            max_body_bytes=max_body_bytes,
-        )
+        request = ScanRequest.of(topic, arguments, broker_name=self._broker_name)
         return Scan(partial(self._native.scan, request, way=way, threads=threads))
 
     def plan(
@@ -204,18 +164,13 @@ class MessageStore:
         self,
         topic: str | None = None,
         *,
-        queue_ids: Sequence[int] | None = None,
-        tags: str = "*",
-        sql: str | None = None,
-        keys: Sequence[str] | None = None,
-        columns: Sequence[str] | None = None,
         start: int | str | datetime = "end",
         last: int = 0,
         stop: Literal["end"] | int | None = None,
         poll_interval: float = 0.1,
         batch_rows: int = BATCH_ROWS,
         batch_bytes: int = BATCH_BYTES,
-        max_body_bytes: int = MAX_BODY_BYTES,
+        **arguments: Unpack[MessageArguments],
     ) -> Tail:
         """Follows the store: messages as record batches, as they are stored by a broker or by another process.
 
@@ -225,11 +180,6 @@ class MessageStore:
 
         Args:
             topic: Only this topic, or these; without it every record of the commit log.
-            queue_ids: Only these queues.
-            tags: Tag expression, as in `scan`.
-            sql: SQL92 condition over the properties.
-            keys: Only messages that have one of these keys, or one as UNIQ_KEY.
-            columns: Columns of the row, in this order.
             start: "end": what is stored from now on. "begin": from the first message on. A number: the `position` of an
                 earlier tail, or any physical offset where a record begins. A datetime or ISO 8601 text: what was stored
                 at that time or later.
@@ -238,7 +188,7 @@ class MessageStore:
             poll_interval: Seconds between two looks where nothing comes.
             batch_rows: Rows of a batch, at most; what is there is not held back until a batch is full.
             batch_bytes: Bytes of a batch, about.
-            max_body_bytes: Bytes of a decompressed body; a larger one is null, and damage says so.
+            arguments: Which messages, and what of them: see `rmqfast.store.MessageArguments`.
 
         Raises:
             UnknownTopicError: The store has no such topic.
@@ -255,17 +205,9 @@ class MessageStore:
 
         Source: `ReputMessageService.doReput`, which follows the log within a broker.
         """
+        check_names(arguments, MessageArguments)
         request = ScanRequest(
-            topic=topic,
-            queue_ids=queue_ids,
-            tags=tags,
-            sql=sql,
-            keys=keys,
-            columns=columns,
-            broker_name=self._broker_name,
-            batch_rows=batch_rows,
-            batch_bytes=batch_bytes,
-            max_body_bytes=max_body_bytes,
+            topic=topic, broker_name=self._broker_name, batch_rows=batch_rows, batch_bytes=batch_bytes, **arguments
         )
         if last < 0 or (last and start != "end"):
             raise ArgumentError(f"last: expected 0 or more, and start 'end', got {last} and {start!r}")

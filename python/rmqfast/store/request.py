@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import overload
+from typing import Any, TypedDict, cast, overload
 
 from rmqfast import _native
 from rmqfast._native import COLUMNS
@@ -17,8 +17,13 @@ __all__ = [
     "BATCH_ROWS",
     "COLUMNS",
     "MAX_BODY_BYTES",
+    "MessageArguments",
+    "ReadArguments",
+    "ScanArguments",
     "ScanRequest",
+    "StoreArguments",
     "Time",
+    "check_names",
     "milliseconds",
     "one_or_several",
     "time_range",
@@ -33,9 +38,67 @@ MAX_BODY_BYTES = 64 << 20
 _LIMITS = {"batch_rows": 1 << 22, "batch_bytes": 256 << 20, "max_body_bytes": 1 << 30}
 
 
+class MessageArguments(TypedDict, total=False):
+    """Which messages, and what of them: keyword arguments of everything that reads.
+
+    Attributes:
+        queue_ids: Only these queues.
+        tags: Tag expression, as "A || B"; "*" is all. Compared by hash first, then exactly.
+        sql: SQL92 condition over the properties, as "a > 3 AND region IN ('eu')".
+        keys: Only messages that have one of these keys, or one as UNIQ_KEY.
+        columns: Columns of the row, in this order; fewer cost less.
+        max_body_bytes: Bytes of a decompressed body; a larger one is null, and damage says so. 64 MiB unless given.
+    """
+
+    queue_ids: Sequence[int] | None
+    tags: str
+    sql: str | None
+    keys: Sequence[str] | None
+    columns: Sequence[str] | None
+    max_body_bytes: int
+
+
+class ReadArguments(MessageArguments, total=False):
+    """Keyword arguments of what reads to an end.
+
+    Attributes:
+        start_time: Store timestamps from here on: milliseconds, ISO 8601, datetime.
+        end_time: Store timestamps before this.
+        verify_crc: Check every body. Records of a store that no consume queue lists yet are always checked.
+    """
+
+    start_time: Time | None
+    end_time: Time | None
+    verify_crc: bool
+
+
+class StoreArguments(ReadArguments, total=False):
+    """Keyword arguments of what reads a store.
+
+    Attributes:
+        start_offset: Queue offsets from here on: one number, or one by queue.
+        end_offset: Queue offsets before this.
+    """
+
+    start_offset: int | Mapping[int, int] | None
+    end_offset: int | Mapping[int, int] | None
+
+
+class ScanArguments(StoreArguments, total=False):
+    """Keyword arguments of `MessageStore.scan`.
+
+    Attributes:
+        batch_rows: Rows of a batch, at most.
+        batch_bytes: Bytes of a batch, about.
+    """
+
+    batch_rows: int
+    batch_bytes: int
+
+
 @dataclass(frozen=True, kw_only=True)
 class ScanRequest:
-    """Which messages, which columns, in batches of what size. See `MessageStore.scan` for the meaning of each.
+    """Which messages, which columns, in batches of what size. See `ScanArguments` for the meaning of each.
 
     `among` names several topics, where `topic` names none.
 
@@ -66,6 +129,37 @@ class ScanRequest:
     verify_crc: bool = False
     max_body_bytes: int = MAX_BODY_BYTES
 
+    @classmethod
+    def of(
+        cls,
+        topic: str | Sequence[str] | None,
+        arguments: ScanArguments,
+        *,
+        broker_name: str | None,
+        microseconds: bool = False,
+    ) -> ScanRequest:
+        """The request that keyword arguments ask for.
+
+        Args:
+            topic: One topic, several, or None for all.
+            arguments: The arguments.
+            broker_name: What the column `broker_name` shall say.
+            microseconds: Whether timestamps are microseconds.
+
+        Raises:
+            ArgumentError: A value out of range.
+            TypeError: An argument that there is not.
+
+        Example:
+            >>> ScanRequest.of("orders", {"start_time": "1970-01-01T00:00:01"}, broker_name=None).start_time
+            1000
+        """
+        check_names(arguments, ScanArguments)
+        given = cast("dict[str, Any]", dict(arguments))
+        one_topic, several = one_or_several(topic)
+        given["start_time"], given["end_time"] = time_range(given.get("start_time"), given.get("end_time"))
+        return cls(topic=one_topic, among=several, broker_name=broker_name, microseconds=microseconds, **given)
+
     def __post_init__(self) -> None:
         """Checks what Rust's types do not."""
         for name, most in _LIMITS.items():
@@ -91,6 +185,23 @@ class ScanRequest:
         unknown = [c for c in self.columns if c not in COLUMNS]
         if unknown:
             raise UnknownColumnError(f"unknown column {unknown[0]!r}; the columns are {', '.join(COLUMNS)}")
+
+
+def check_names(arguments: Mapping[str, object], known: Any) -> None:
+    """Refuses arguments that a bundle of them does not have.
+
+    Args:
+        arguments: Those that were given.
+        known: The bundle, a `TypedDict`.
+
+    Raises:
+        TypeError: There is one, as of any function.
+
+    Example:
+        >>> check_names({"tags": "A"}, ReadArguments)
+    """
+    for name in arguments.keys() - known.__optional_keys__:
+        raise TypeError(f"got an unexpected keyword argument {name!r}; expected {', '.join(known.__annotations__)}")
 
 
 def one_or_several(topic: str | Sequence[str] | None) -> tuple[str | None, Sequence[str] | None]:

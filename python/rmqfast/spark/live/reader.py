@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from rmqfast.client.instance import ClientConfig
 from rmqfast.client.ranges import RangeRequest
@@ -16,8 +16,8 @@ from rmqfast.spark.live.task import read_numbered_topic, read_topic_partition
 from rmqfast.spark.live.topic_read import MAX_ROWS, TopicPartition, TopicRead, plan_topic
 from rmqfast.spark.reader import task_numbers
 from rmqfast.spark.schema import row_schema
-from rmqfast.store import time_range
-from rmqfast.store.request import MAX_BODY_BYTES, Time
+from rmqfast.store import ReadArguments, time_range
+from rmqfast.store.request import check_names
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,25 +33,17 @@ def read_topic(
     name_server: str | Sequence[str] | None,
     topic: str,
     *,
-    tags: str = "*",
-    sql: str | None = None,
-    keys: Sequence[str] | None = None,
-    queue_ids: Sequence[int] | None = None,
     start_offset: TopicOffsets = "earliest",
     end_offset: TopicOffsets = "latest",
-    start_time: Time | None = None,
-    end_time: Time | None = None,
-    columns: Sequence[str] | None = None,
     engine: Literal["arrow", "pandas"] = "arrow",
     min_partitions: int | None = None,
     max_rows_per_partition: int = MAX_ROWS,
-    verify_crc: bool = False,
     on_damage: Literal["fail", "warn"] = "fail",
     group: str = GROUP,
     config: ClientConfig | None = None,
     pull_batch_size: int = 32,
     retry_timeout: float = 60.0,
-    max_body_bytes: int = MAX_BODY_BYTES,
+    **arguments: Unpack[ReadArguments],
 ) -> DataFrame:
     """Reads messages of a topic of a live cluster as a DataFrame; what is read is fixed now, by this call.
 
@@ -59,26 +51,20 @@ def read_topic(
         spark: The session.
         name_server: `host:port`, several separated by `;`; None where `config` or NAMESRV_ADDR says it.
         topic: The topic.
-        tags: Tag expression, as "A || B"; "*" is all.
-        sql: SQL92 condition over the properties; brokers need `enablePropertyFilter=true`.
-        keys: Only messages that have one of these keys, or one as UNIQ_KEY: all are pulled, and the tasks look.
-        queue_ids: Only these queues of each broker.
         start_offset: "earliest", "latest", or offsets by broker and queue, where -2 is earliest and -1 is latest; the
             broker "*" is each that is not named. A queue that is not named begins at its first message.
         end_offset: The same, not included; a queue that is not named ends behind its last message of now.
-        start_time: Store timestamps from here on: milliseconds, ISO 8601, datetime.
-        end_time: Store timestamps before this.
-        columns: Columns of the row, in this order.
         engine: "arrow" (mapInArrow), "pandas" (mapInPandas, half as fast as that).
         min_partitions: At least so many partitions, where there are as many messages.
         max_rows_per_partition: Offsets of a partition at most.
-        verify_crc: Compare every body with its CRC; one that differs is damage, and is left out.
         on_damage: "fail" ends the job when messages are not there any more, "warn" logs that to `rmqfast`.
         group: In whose name brokers are asked; nothing is committed for it.
         config: Accounts, TLS, addresses: everything else about the cluster.
         pull_batch_size: Messages that a pull asks for; brokers give 32 at most, unless their limits were raised.
         retry_timeout: How long a task waits for a broker that is away, in seconds.
-        max_body_bytes: Bytes of a decompressed body; a larger one is null, and damage.
+        arguments: Which messages, and what of them: see `rmqfast.store.ReadArguments`. Brokers filter by `tags`, and by
+            `sql` with `enablePropertyFilter=true`; for `keys` all messages are pulled, and the tasks look. `queue_ids`
+            are those of each broker. With `verify_crc` a body that differs from its CRC is damage, and is left out.
 
     Raises:
         UnknownTopicError: The name servers do not know the topic.
@@ -97,25 +83,22 @@ def read_topic(
     """
     if engine not in _ENGINES:
         raise ArgumentError(f"engine: expected {', '.join(map(repr, _ENGINES))}, got {engine!r}")
+    check_names(arguments, ReadArguments)
+    given: dict[str, Any] = dict(arguments)
+    columns, queue_ids = given.pop("columns", None), given.pop("queue_ids", None)
     schema = row_schema(columns)
-    first_time, last_time = time_range(start_time, end_time)
+    given["start_time"], given["end_time"] = time_range(given.get("start_time"), given.get("end_time"))
     request = RangeRequest(
         config=_config(name_server, config),
         topic=topic,
         group=group,
-        tags=tags,
-        sql=sql,
-        keys=keys,
         columns=None if columns is None else tuple(columns),
-        start_time=first_time,
-        end_time=last_time,
         microseconds=True,
-        verify_crc=verify_crc,
         on_damage=on_damage,
         batch=pull_batch_size,
         patience=retry_timeout,
-        max_body_bytes=max_body_bytes,
         sub_version=int(time.time() * 1000),
+        **given,
     )
     read = TopicRead(
         request=request,
