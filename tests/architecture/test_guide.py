@@ -1,0 +1,29 @@
+"""What ARCHITECTURE.md and docs/internals.md name is there, and ARCHITECTURE.md is short."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+#: A path from the root of the repository: it has a slash, and ends in a slash or a suffix.
+_PATH = re.compile(r"`((?:\.ci|rust|python|jvm|tests|docs|benches)/[\w./*-]+|[\w]+/)`")
+
+
+def paths(page: str) -> list[str]:
+    return sorted(set(_PATH.findall((ROOT / page).read_text())))
+
+
+@pytest.mark.parametrize("page", ["ARCHITECTURE.md", "docs/internals.md"])
+def test_the_paths_of_a_page_lead_somewhere(page: str) -> None:
+    packages = {f"{path.name}/" for path in (ROOT / "python/rmqfast").iterdir()}
+    packages |= {f"{path.name}/" for path in (ROOT / "python/rmqfast/client").iterdir()}
+    named = [path for path in paths(page) if path not in packages]
+    assert named
+    assert [path for path in named if not list(ROOT.glob(path.rstrip("/")))] == []
+
+
+def test_the_guide_is_short() -> None:
+    assert (ROOT / "ARCHITECTURE.md").read_text().count("\n") <= 200
