@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import logging
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from rmqfast import errors
+from rmqfast._native import SparkOptions
 from rmqfast.spark.partitions import StoreRead, plan_partitions
 
 if TYPE_CHECKING:
@@ -127,30 +128,28 @@ def _options(read: StoreRead, range_now: tuple[int, int]) -> dict[str, str]:
     request = read.request
     given: dict[str, Any] = {
         "storePath": read.path,
-        "topic": request.topic,
-        "tags": request.tags if request.tags.strip() else None,
-        "sql": request.sql,
-        "keys": _listed(request.keys),
-        "queueIds": ",".join(map(str, request.queue_ids)) if request.queue_ids else None,
-        "startingTimestamp": request.start_time,
-        "endingTimestamp": request.end_time,
-        "minPartitions": read.min_partitions,
-        "partitionBytes": read.partition_bytes,
-        "failOnDataLoss": "true" if read.on_damage == "fail" else "false",
-        "verifyCrc": "true" if request.verify_crc else "false",
-        "maxBodyBytes": request.max_body_bytes,
-        "brokerName": request.broker_name,
-        "commitLogDirs": _listed(read.commit_log_dirs),
+        "failOnDataLoss": read.on_damage == "fail",
+        "columns": None,  # Spark selects them
         "startingOffsets": _by_queue(read, request.start_offset),
         "endingOffsets": _by_queue(read, request.end_offset),
         "logStart": range_now[0],
         "logEnd": range_now[1],
     }
-    return {name: str(value) for name, value in given.items() if value is not None}
+    for name, argument in SparkOptions.arguments("store batch"):
+        if name not in given:
+            given[name] = getattr(request, argument, getattr(read, argument, None))
+    texts = ((name, _text(value)) for name, value in given.items())
+    return {name: text for name, text in texts if text is not None}
 
 
-def _listed(texts: Any) -> str | None:
-    return json.dumps(list(texts)) if texts else None
+def _text(value: Any) -> str | None:
+    """An option's text for an argument's value; `None` where it says nothing."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        are_numbers = all(isinstance(each, int) for each in value)
+        value = None if not value else ",".join(map(str, value)) if are_numbers else json.dumps(list(value))
+    return None if value is None or not str(value).strip() else str(value)
 
 
 def _by_queue(read: StoreRead, bound: int | Mapping[int, int] | None) -> str | None:

@@ -83,6 +83,14 @@ impl ScanRequest {
         !self.tags.is_all() || self.keys.is_some()
     }
 
+    /// Whether a message is wanted by its key `UNIQ_KEY` and the words of its `KEYS`.
+    pub fn keys_match(&self, uniq_key: Option<&[u8]>, keys: Option<&[u8]>) -> bool {
+        let has = |is_wanted: &dyn Fn(&[u8]) -> bool| {
+            uniq_key.is_some_and(is_wanted) || keys.is_some_and(|keys| keys.split(|byte| *byte == b' ').any(is_wanted))
+        };
+        self.keys.as_ref().is_none_or(|wanted| has(&|word| wanted.iter().any(|key| key.as_bytes() == word)))
+    }
+
     /// The topics that are asked for by name; `None` for all.
     pub fn topics(&self) -> Option<&[String]> {
         self.topic.as_ref().map(std::slice::from_ref).or(self.among.as_deref())

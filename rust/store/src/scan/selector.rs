@@ -83,7 +83,7 @@ impl Selector {
     fn content_matches(&self, row: &Row, bytes: &[u8]) -> bool {
         let request = &*self.request;
         request.tags.matches(row.tags.of(bytes))
-            && request.keys.as_ref().is_none_or(|keys| has_key(row, bytes, keys))
+            && request.keys_match(row.uniq_key.of(bytes), row.keys.of(bytes))
             && request.sql.as_ref().is_none_or(|sql| {
                 let properties = row.message(bytes).map_or(&[][..], |m| m.properties());
                 sql.matches(|name| std::str::from_utf8(properties::get(properties, name)?).ok())
@@ -94,10 +94,4 @@ impl Selector {
 #[inline]
 fn is_one_of(topics: &[String], topic: &[u8]) -> bool {
     topics.iter().any(|t| t.as_bytes() == topic)
-}
-
-fn has_key(row: &Row, bytes: &[u8], keys: &[String]) -> bool {
-    let is_one = |word: &[u8]| keys.iter().any(|key| key.as_bytes() == word);
-    row.uniq_key.of(bytes).is_some_and(is_one)
-        || row.keys.of(bytes).is_some_and(|stored| stored.split(|b| *b == b' ').any(is_one))
 }
