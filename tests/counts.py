@@ -12,6 +12,7 @@ import ast
 import io
 import json
 import re
+import sys
 import tokenize
 from collections import defaultdict
 from collections.abc import Iterator
@@ -24,6 +25,7 @@ from tests.architecture.rust_modules import circles, imports
 ROOT = Path(__file__).parent.parent
 #: Equal lines in a row that make a pair of repeated code.
 RUN = 6
+_DOCSTRING = re.compile(r'"""(?:.|\n)*?"""')
 #: Bases that are no implementation that a class inherits.
 INTERFACES = {"Protocol", "ABC", "NamedTuple", "TypedDict", "Enum", "IntEnum", "StrEnum", "IntFlag"}
 
@@ -88,14 +90,16 @@ def count(root: Path) -> Counts:
     counts.deep = deep_classes(python)
     counts.circles = rust_circles(root)
     java = {path: path.read_text() for path in sorted((root / "jvm").rglob("*.java"))}
-    counts.options = {name: naming(name, {**python, **rust, **java}) for name in ("verify_crc", "keys", "keys_prefix")}
+    counts.options = {name: naming(name, {**python, **rust, **java}) for name in ("verify_crc", "keys_prefix")}
     return counts
 
 
 def rust_files(root: Path) -> list[Path]:
     """The sources of all crates, without their tests."""
     files = (root / "rust").glob("*/src/**/*.rs")
-    return sorted(path for path in files if "target" not in path.parts and path.stem != "tests" and "tests" not in path.parts)
+    return sorted(
+        path for path in files if "target" not in path.parts and path.stem != "tests" and "tests" not in path.parts
+    )
 
 
 def by_part(texts: dict[Path, str], top: Path, of: Any) -> dict[str, Sources]:
@@ -115,11 +119,9 @@ def python_source(text: str) -> Sources:
         token.type == tokenize.COMMENT and token.line.lstrip().startswith("#")
         for token in tokenize.generate_tokens(io.StringIO(text).readline)
     )
-    docs = sum(
-        node.body[0].end_lineno - node.body[0].lineno + 1  # type: ignore[operator]
-        for node in ast.walk(ast.parse(text))
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and ast.get_docstring(node, clean=False)
-    )
+    kinds = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+    documented = [node for node in ast.walk(ast.parse(text)) if isinstance(node, kinds) and ast.get_docstring(node)]
+    docs = sum((node.body[0].end_lineno or 0) - node.body[0].lineno + 1 for node in documented)
     return Sources(1, text.count("\n"), comments, docs)
 
 
@@ -135,7 +137,7 @@ def repeated(texts: dict[Path, str]) -> int:
     """Pairs of places that share `RUN` lines or more; lines of punctuation, imports and documentation do not count."""
     places: dict[tuple[str, ...], list[tuple[Path, int]]] = defaultdict(list)
     for path, text in texts.items():
-        lines = [line for line in map(str.strip, text.splitlines()) if is_code(line)]
+        lines = [line for line in map(str.strip, _DOCSTRING.sub("", text).splitlines()) if is_code(line)]
         for index in range(len(lines) - RUN + 1):
             places[tuple(lines[index : index + RUN])].append((path, index))
     pairs: set[tuple[Path, int, Path, int]] = set()
@@ -155,18 +157,36 @@ def is_code(line: str) -> bool:
 def deep_classes(texts: dict[Path, str]) -> dict[str, int]:
     """Classes that inherit more than two deep from classes of our own; exceptions and interfaces do not count."""
     bases: dict[str, list[str]] = {}
-    for text in texts.values():
-        for node in ast.walk(ast.parse(text)):
+    for path, text in texts.items():
+        module = ".".join(path.with_suffix("").parts[path.parts.index("rmqfast") + 1 :])
+        tree = ast.parse(text)
+        names = {node.name: f"{module}.{node.name}" for node in ast.walk(tree) if isinstance(node, ast.ClassDef)}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("rmqfast."):
+                place = node.module.removeprefix("rmqfast.")
+                names |= {alias.asname or alias.name: f"{place}.{alias.name}" for alias in node.names}
+        for node in ast.walk(tree):
             if isinstance(node, ast.ClassDef):
-                bases[node.name] = [name for base in node.bases if (name := base_name(base))]
+                found = [name for base in node.bases if (name := base_name(base))]
+                bases[f"{module}.{node.name}"] = [names.get(name, name) for name in found]
+    by_name = {name.rpartition(".")[2]: name for name in bases}
 
-    def depth(name: str, above: tuple[str, ...] = ()) -> int:
-        own = [base for base in bases.get(name, ()) if base in bases and base not in above and base != name]
-        is_interface = INTERFACES & set(bases.get(name, ())) and not own
-        return 0 if is_interface else 1 + max((depth(base, (*above, name)) for base in own), default=0)
+    def own(name: str) -> str | None:
+        """The class of a name; one that a package exports is found by its last part."""
+        return name if name in bases else by_name.get(name.rpartition(".")[2]) if "." in name else None
 
-    found = {name: depth(name) for name in bases if not name.endswith(("Error", "Warning"))}
-    return {name: levels for name, levels in sorted(found.items()) if levels > 2}
+    def above(name: str) -> list[str]:
+        return [base for base in map(own, bases[name]) if base not in {None, name} and base is not None]
+
+    def is_interface(name: str) -> bool:
+        return bool(INTERFACES.intersection(bases[name])) or any(map(is_interface, above(name)))
+
+    def depth(name: str) -> int:
+        return 1 + max(map(depth, above(name)), default=0)
+
+    counted = [name for name in bases if not name.endswith(("Error", "Warning")) and not is_interface(name)]
+    deep = {name: depth(name) for name in counted}
+    return {name: levels for name, levels in sorted(deep.items()) if levels > 2}
 
 
 def base_name(base: ast.expr) -> str | None:
@@ -185,11 +205,11 @@ def naming(option: str, texts: dict[Path, str]) -> int:
 
 def rust_circles(root: Path) -> list[list[str]]:
     """Modules of each crate that import each other in a circle."""
-    found = []
-    for source in sorted((root / "rust").glob("*/src")):
-        for circle in circles(imports(source)):
-            found.append(sorted("::".join((source.parent.name, *module)) for module in circle))
-    return found
+    return [
+        sorted("::".join((source.parent.name, *module)) for module in circle)
+        for source in sorted((root / "rust").glob("*/src"))
+        for circle in circles(imports(source))
+    ]
 
 
 def table(counts: Counts) -> Iterator[str]:
@@ -197,8 +217,8 @@ def table(counts: Counts) -> Iterator[str]:
     for language, parts in (("Python", counts.python), ("Rust", counts.rust)):
         yield f"{language:<22} {'files':>6} {'lines':>7} {'comments':>9} {'docs':>6}"
         for name, part in sorted(parts.items(), key=lambda item: -item[1].lines):
-            share = f"{100 * part.comments / max(part.lines, 1):.1f} %"
-            yield f"  {name:<20} {part.files:>6} {part.lines:>7} {share:>9} {100 * part.docs / max(part.lines, 1):>4.0f} %"
+            comments, docs = (100 * lines / max(part.lines, 1) for lines in (part.comments, part.docs))
+            yield f"  {name:<20} {part.files:>6} {part.lines:>7} {comments:>7.1f} % {docs:>4.0f} %"
     yield f"pairs of repeated code  {counts.repeated}"
     yield f"more than 2 deep        {counts.deep or 'none'}"
     yield f"circles of Rust         {len(counts.circles)}"
@@ -212,10 +232,8 @@ def main() -> None:
     parser.add_argument("-o", "--output", choices=("table", "json"), default="table")
     options = parser.parse_args()
     counts = count(options.directory)
-    if options.output == "json":
-        print(json.dumps(asdict(counts), indent=2))
-    else:
-        print("\n".join(table(counts)))
+    sys.stdout.write(json.dumps(asdict(counts), indent=2) if options.output == "json" else "\n".join(table(counts)))
+    sys.stdout.write("\n")
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import argparse
 import json
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -35,7 +35,7 @@ class Walk:
         calls: Functions of the package that were entered.
         files: In how many files they are.
         changes: How often one called another one of another file.
-        crossings: Calls into the extension.
+        crossings: Calls of functions and methods of the extension; making one of its objects is not seen.
         target: The calls and files that it should take, at most.
     """
 
@@ -121,8 +121,6 @@ def scan() -> Walk:
 
 def spark_topic(cluster: EmbeddedCluster) -> Iterator[Walk]:
     """The driver's and a task's part of a read of a topic, by the classes that PySpark calls."""
-    from pyspark.sql.types import StructType
-
     from rmqfast.spark.source import RocketMQDataSource
 
     options = {"nameServer": cluster.name_server, "topic": "walks"}
@@ -130,7 +128,7 @@ def spark_topic(cluster: EmbeddedCluster) -> Iterator[Walk]:
     def plan() -> Any:
         source = RocketMQDataSource(options)
         schema: Any = source.schema()
-        reader = source.reader(schema if isinstance(schema, StructType) else StructType.fromDDL(str(schema)))
+        reader = source.reader(schema)
         return reader, reader.partitions()
 
     yield traced("topic: the driver plans", plan, (60, 12))
@@ -138,17 +136,21 @@ def spark_topic(cluster: EmbeddedCluster) -> Iterator[Walk]:
     yield traced("topic: a task reads", lambda: list(reader.read(partitions[0])), (30, 6))
 
 
+def table(found: Sequence[Walk]) -> Iterator[str]:
+    """The lines of a person's table."""
+    yield f"{'walk':<26} {'calls':>6} {'files':>6} {'changes':>8} {'into Rust':>10}   target: calls, files"
+    for walk in found:
+        target = "" if walk.target is None else f"{walk.target[0]}, {walk.target[1]}"
+        yield f"{walk.name:<26} {walk.calls:>6} {walk.files:>6} {walk.changes:>8} {walk.crossings:>10}   {target}"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("-o", "--output", choices=("table", "json"), default="table")
-    found = list(walks()) if parser.parse_args().output == "table" else None
-    if found is None:
-        print(json.dumps([asdict(walk) for walk in walks()], indent=2))
-        return
-    print(f"{'walk':<26} {'calls':>6} {'files':>6} {'changes':>8} {'into Rust':>10}   target: calls, files")
-    for walk in found:
-        target = "" if walk.target is None else f"{walk.target[0]}, {walk.target[1]}"
-        print(f"{walk.name:<26} {walk.calls:>6} {walk.files:>6} {walk.changes:>8} {walk.crossings:>10}   {target}")
+    options = parser.parse_args()
+    found = list(walks())
+    as_json = json.dumps([asdict(walk) for walk in found], indent=2)
+    sys.stdout.write(f"{as_json if options.output == 'json' else chr(10).join(table(found))}\n")
 
 
 if __name__ == "__main__":
