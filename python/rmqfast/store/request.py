@@ -76,10 +76,12 @@ class StoreArguments(ReadArguments, total=False):
     """Keyword arguments of what reads a store.
 
     Attributes:
+        keys_prefix: Only messages of which a key, or the UNIQ_KEY, begins with this.
         start_offset: Queue offsets from here on: one number, or one by queue.
         end_offset: Queue offsets before this.
     """
 
+    keys_prefix: str | None
     start_offset: int | Mapping[int, int] | None
     end_offset: int | Mapping[int, int] | None
 
@@ -117,6 +119,7 @@ class ScanRequest:
     tags: str = "*"
     sql: str | None = None
     keys: Sequence[str] | None = None
+    keys_prefix: str | None = None
     start_offset: int | Mapping[int, int] | None = None
     end_offset: int | Mapping[int, int] | None = None
     start_time: int | None = None

@@ -138,7 +138,7 @@ const fn with_alias(alias: &'static str, row: Row) -> Row {
     Row { alias: Some(alias), ..row }
 }
 
-const TABLE: [Row; 52] = [
+const TABLE: [Row; 53] = [
     with_alias("path", row("storePath", "store_path", STORE, Form::Text, None)),
     row("nameServer", "name_server", CLUSTER, Form::Text, None),
     row("topic", "topic", STORE | SINK, Form::Topic, None),
@@ -149,6 +149,7 @@ const TABLE: [Row; 52] = [
     with_alias("subExpression", row("tags", "tags", READ, Form::Text, Some("*"))),
     row("sql", "sql", READ, Form::Text, None),
     row("keys", "keys", READ, Form::Texts, None),
+    row("keysPrefix", "keys_prefix", STORE, Form::Text, None),
     row("queueIds", "queue_ids", READ, Form::Ids, None),
     row("startingOffsets", "starting_offsets", STORE, Form::Text, Some("earliest")),
     // of a batch the earliest, of a stream the latest
@@ -307,6 +308,7 @@ impl Options {
             tags: TagExpression::parse(self.text("tags").unwrap_or("*"))?,
             sql: self.text("sql").map(Sql92::parse).transpose()?,
             keys: self.texts("keys").map(<[String]>::to_vec),
+            keys_prefix: owned("keysPrefix"),
             start_time: self.number("startingTimestamp"),
             end_time: self.number("endingTimestamp"),
             columns,

@@ -37,6 +37,8 @@ pub struct ScanRequest {
     pub sql: Option<Sql92>,
     /// Only messages with one of these keys, in `KEYS` or as `UNIQ_KEY`.
     pub keys: Option<Vec<String>>,
+    /// Only messages of which a key begins so.
+    pub keys_prefix: Option<String>,
     /// Queue offsets from here on.
     pub start_offset: Option<OffsetBound>,
     /// Queue offsets before this.
@@ -80,7 +82,7 @@ impl ScanRequest {
 
     /// Whether any filter looks at the three properties that have columns.
     pub fn filters_properties(&self) -> bool {
-        !self.tags.is_all() || self.keys.is_some()
+        !self.tags.is_all() || self.keys.is_some() || self.keys_prefix.is_some()
     }
 
     /// Whether a message is wanted by its key `UNIQ_KEY` and the words of its `KEYS`.
@@ -89,6 +91,7 @@ impl ScanRequest {
             uniq_key.is_some_and(is_wanted) || keys.is_some_and(|keys| keys.split(|byte| *byte == b' ').any(is_wanted))
         };
         self.keys.as_ref().is_none_or(|wanted| has(&|word| wanted.iter().any(|key| key.as_bytes() == word)))
+            && self.keys_prefix.as_ref().is_none_or(|prefix| has(&|word| word.starts_with(prefix.as_bytes())))
     }
 
     /// The topics that are asked for by name; `None` for all.
@@ -113,6 +116,7 @@ impl Default for ScanRequest {
             tags: TagExpression::all(),
             sql: None,
             keys: None,
+            keys_prefix: None,
             start_offset: None,
             end_offset: None,
             start_time: None,
