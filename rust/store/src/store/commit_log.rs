@@ -104,11 +104,19 @@ impl CommitLog {
 
     /// Where the log begins now, if retention removed the file at `index` since it was listed.
     pub fn retained_from(&self, index: usize) -> Option<u64> {
-        let file = &self.segments.files()[index];
+        let files = self.segments.files();
+        // no listing of the directories, which a file that goes meanwhile would fail
+        let start = match files.iter().find(|file| file.path.exists()) {
+            Some(first) => first.base,
+            None => self.listed_again()?.start(),
+        };
+        (start > files[index].base).then_some(start)
+    }
+
+    fn listed_again(&self) -> Option<Segments> {
         let directories: BTreeSet<PathBuf> =
             self.segments.files().iter().filter_map(|file| Some(file.path.parent()?.to_path_buf())).collect();
-        let now = Segments::list(&directories.into_iter().collect::<Vec<_>>()).ok()?;
-        (now.start() > file.base).then(|| now.start())
+        Segments::list(&directories.into_iter().collect::<Vec<_>>()).ok()
     }
 
     /// Why the file at `index` is not there any more.
