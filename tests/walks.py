@@ -91,7 +91,8 @@ def walks() -> Iterator[Walk]:
     """All of them."""
     with EmbeddedCluster() as cluster, Producer("walks", name_server=cluster.name_server) as producer:
         producer.create_topic("walks", 1)
-        yield traced("Producer.send", lambda: producer.send(Message("walks", b"body")), (12, 6))
+        message = Message("walks", b"body")
+        yield traced("Producer.send", lambda: producer.send(message), (12, 6))
         (queue,) = producer.fetch_publish_message_queues("walks")
         for number in range(COUNT):
             producer.send(Message("walks", b"%d" % number), queue)
