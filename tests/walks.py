@@ -13,6 +13,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -52,7 +53,7 @@ class Trace:
 
     def __init__(self) -> None:
         self.entered: list[str] = []
-        self.crossings = 0
+        self.crossings = self._at_last_crossing = 0
 
     @contextmanager
     def on(self) -> Iterator[Trace]:
@@ -63,10 +64,11 @@ class Trace:
         finally:
             sys.setprofile(None)
 
-    def walk(self, name: str, target: tuple[int, int] | None = None) -> Walk:
-        """What was counted."""
-        changes = sum(one != other for one, other in zip(self.entered, self.entered[1:], strict=False))
-        return Walk(name, len(self.entered), len(set(self.entered)), changes, self.crossings, target)
+    def walk(self, name: str, target: tuple[int, int] | None = None, *, to_rust: bool = False) -> Walk:
+        """What was counted; `to_rust`: up to the last call into the extension."""
+        entered = self.entered[: self._at_last_crossing] if to_rust else self.entered
+        changes = sum(one != other for one, other in pairwise(entered))
+        return Walk(name, len(entered), len(set(entered)), changes, self.crossings, target)
 
     def _note(self, frame: FrameType, event: str, argument: Any) -> None:
         file = frame.f_code.co_filename
@@ -75,16 +77,20 @@ class Trace:
         elif event == "c_call" and file.startswith(PACKAGE):
             owner = getattr(argument, "__self__", None)
             module = getattr(argument, "__module__", None) or type(owner).__module__
-            self.crossings += "_rmqfast" in module
+            if "_rmqfast" in module:
+                self.crossings += 1
+                self._at_last_crossing = len(self.entered)
 
 
-def traced(name: str, work: Callable[[], object], target: tuple[int, int] | None = None) -> Walk:
+def traced(
+    name: str, work: Callable[[], object], target: tuple[int, int] | None = None, *, to_rust: bool = False
+) -> Walk:
     """The walk of some work, which is done once before: imports and connections are there."""
     work()
     trace = Trace()
     with trace.on():
         work()
-    return trace.walk(name, target)
+    return trace.walk(name, target, to_rust=to_rust)
 
 
 def walks() -> Iterator[Walk]:
@@ -92,7 +98,7 @@ def walks() -> Iterator[Walk]:
     with EmbeddedCluster() as cluster, Producer("walks", name_server=cluster.name_server) as producer:
         producer.create_topic("walks", 1)
         message = Message("walks", b"body")
-        yield traced("Producer.send", lambda: producer.send(message), (12, 6))
+        yield traced("Producer.send to the socket", lambda: producer.send(message), (12, 6), to_rust=True)
         (queue,) = producer.fetch_publish_message_queues("walks")
         for number in range(COUNT):
             producer.send(Message("walks", b"%d" % number), queue)
