@@ -5,14 +5,19 @@ Source: `DefaultMQPullConsumerImpl`, `DefaultLitePullConsumerImpl`.
 
 from __future__ import annotations
 
-from typing import TypeVar
+from dataclasses import replace
+from typing import Any, TypeVar
 
 from rmqfast.aio.awaited import awaited
 from rmqfast.aio.member import Member
 from rmqfast.aio.offset_store import OffsetStore
+from rmqfast.aio.on_loop import told_on
 from rmqfast.client.consumer.active_consumer import ActiveConsumer
+from rmqfast.client.lite_pull import LitePullOptions
+from rmqfast.client.pull import PullOptions
 
 Twin = TypeVar("Twin", bound=ActiveConsumer)
+Options = TypeVar("Options", PullOptions, LitePullOptions)
 
 
 class PullingConsumer(Member[Twin]):
@@ -37,3 +42,13 @@ class PullingConsumer(Member[Twin]):
             ClientError: It is not running.
         """
         return OffsetStore(self._twin.offset_store, self._ask)
+
+    def _heard(self, options: Options) -> Options:
+        """The options of the twin, whose listener is called on the loop."""
+        listener = options.message_queue_listener
+
+        def tell(*args: Any) -> None:
+            if listener is not None and self._loop is not None:
+                told_on(self._loop, listener)(*args)
+
+        return options if listener is None else replace(options, message_queue_listener=tell)

@@ -7,18 +7,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
 from rmqfast.aio.arrivals import Arrivals
-from rmqfast.aio.awaited import awaited
+from rmqfast.aio.awaited import as_of, awaited, made_as
 from rmqfast.aio.consumer import PullingConsumer
 from rmqfast.aio.on_loop import told_on
 from rmqfast.client import lite_pull as blocking
 from rmqfast.client.consumer import MessageView
-from rmqfast.client.instance import ClientConfig
-from rmqfast.client.instance.config import DEFAULT_INSTANCE_NAME
 from rmqfast.client.lite_pull import LitePullOptions, TopicMessageQueueChangeListener
 from rmqfast.errors import ClientError
 from rmqfast.message import MessageQueue
@@ -34,19 +31,7 @@ class LitePullConsumer(PullingConsumer[blocking.LitePullConsumer]):
     given up. So what the last `poll` returned comes once more after the end, unless it was committed. A `poll` that
     waits takes no thread, and one that is cancelled takes no message away.
 
-    Args:
-        group: The consumer group.
-        name_server: `host:port`, several separated by `;`; unless given, that of `config`, or the environment's
-            `NAMESRV_ADDR`.
-        instance_name: Sets clients of one process apart.
-        namespace: Stands before the names of topics and groups.
-        config: Everything else about the cluster: TLS, accounts, timers.
-        options: How to pull; a `message_queue_listener` is called on the loop, and may be `async def`.
-        enable_msg_trace: Whether traces tell what it gets; `Admin.messages.trace` reads them.
-        customized_trace_topic: The topic of traces; `RMQ_SYS_TRACE_TOPIC` unless given.
-
-    Raises:
-        ArgumentError: An address without a port.
+    It is made as `rmqfast.LitePullConsumer` is. A `message_queue_listener` is called on the loop, may be `async def`.
 
     Example:
         >>> import rmqfast
@@ -65,34 +50,10 @@ class LitePullConsumer(PullingConsumer[blocking.LitePullConsumer]):
     Source: `DefaultLitePullConsumer`.
     """
 
-    def __init__(
-        self,
-        group: str,
-        *,
-        name_server: str | Sequence[str] | None = None,
-        instance_name: str = DEFAULT_INSTANCE_NAME,
-        namespace: str = "",
-        config: ClientConfig | None = None,
-        options: LitePullOptions | None = None,
-        enable_msg_trace: bool = False,
-        customized_trace_topic: str | None = None,
-    ) -> None:
+    @made_as(blocking.LitePullConsumer)
+    def __init__(self, *args: Any, options: LitePullOptions | None = None, **named: Any) -> None:
         self.options = options or LitePullOptions()
-        of_twin = self.options
-        if of_twin.message_queue_listener is not None:
-            of_twin = replace(of_twin, message_queue_listener=self._told(of_twin.message_queue_listener))
-        super().__init__(
-            blocking.LitePullConsumer(
-                group,
-                name_server=name_server,
-                instance_name=instance_name,
-                namespace=namespace,
-                config=config,
-                options=of_twin,
-                enable_msg_trace=enable_msg_trace,
-                customized_trace_topic=customized_trace_topic,
-            )
-        )
+        super().__init__(blocking.LitePullConsumer(*args, options=self._heard(self.options), **named))
         self._arrivals = Arrivals()
         self._twin.tell_of_arrivals(self._arrivals.tell)
 
@@ -131,40 +92,14 @@ class LitePullConsumer(PullingConsumer[blocking.LitePullConsumer]):
     def auto_commit(self, is_on: bool) -> None:
         self._twin.auto_commit = is_on
 
+    @as_of(blocking.LitePullConsumer.poll)
     async def poll(self, timeout: float | None = None) -> list[MessageView]:
-        """What came with one pull of one queue; nothing where nothing came in time.
-
-        Args:
-            timeout: How long to wait, in seconds; that of the options unless given.
-
-        Raises:
-            ClientError: It is not running.
-            ArgumentError: A timeout below 0.
-
-        Source: `DefaultLitePullConsumer.poll`.
-        """
+        """Awaits what came with one pull of one queue."""
         return await self._taken(self._twin.poll, timeout) or []
 
-    async def poll_arrow(
-        self,
-        timeout: float | None = None,
-        columns: Sequence[str] | None = None,
-    ) -> Any:
-        """What came, as one Arrow batch, without an object for each message.
-
-        Args:
-            timeout: How long to wait for the first message, in seconds; that of the options unless given.
-            columns: Of the row, and in which order; all unless given.
-
-        Returns:
-            An object with `__arrow_c_array__`, for `pyarrow.record_batch` and others: as much as waits of one broker's
-            queues, up to about 8,192 messages or 1 MiB of records; `None` where nothing came in time.
-
-        Raises:
-            ClientError: It is not running.
-            ArgumentError: A timeout below 0.
-            UnknownColumnError: A column that the row does not have; nothing is lost by it.
-        """
+    @as_of(blocking.LitePullConsumer.poll_arrow)
+    async def poll_arrow(self, timeout: float | None = None, columns: Sequence[str] | None = None) -> Any:
+        """Awaits what came, as one Arrow batch."""
         return await self._taken(partial(self._twin.poll_arrow, columns=columns), timeout)
 
     async def __aiter__(self) -> AsyncIterator[MessageView]:
@@ -179,20 +114,11 @@ class LitePullConsumer(PullingConsumer[blocking.LitePullConsumer]):
             for message in messages:
                 yield message
 
+    @as_of(blocking.LitePullConsumer.register_topic_message_queue_change_listener)
     async def register_topic_message_queue_change_listener(
         self, topic: str, listener: TopicMessageQueueChangeListener
     ) -> None:
-        """Has a listener told when a topic has got other queues; that is looked at every 30 seconds.
-
-        Args:
-            topic: The topic.
-            listener: Called with the topic and its queues, on the loop; may be `async def`.
-
-        Raises:
-            ClientError: There is no topic or no listener.
-
-        Source: `DefaultLitePullConsumer.registerTopicMessageQueueChangeListener`.
-        """
+        """Has a listener called on the loop, which may be `async def`."""
         loop = self._here()
         given: Any = listener
         told: Any = given if given is None else told_on(loop, given)
@@ -209,10 +135,3 @@ class LitePullConsumer(PullingConsumer[blocking.LitePullConsumer]):
             taken = take(min(wait, 0.0))
             if taken or not await self._arrivals.wait(deadline) or not self.is_running:
                 return taken
-
-    def _told(self, listener: Callable[..., Any]) -> Callable[..., None]:
-        def tell(*args: Any) -> None:
-            if self._loop is not None:
-                told_on(self._loop, listener)(*args)
-
-        return tell

@@ -5,19 +5,15 @@ Source: `DefaultMQPullConsumer`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from rmqfast.aio.awaited import awaited
+from rmqfast.aio.awaited import as_of, awaited, made_as
 from rmqfast.aio.client import OnEnd
 from rmqfast.aio.consumer import PullingConsumer
-from rmqfast.aio.on_loop import told_on
 from rmqfast.client import pull as blocking
 from rmqfast.client.consumer import MessageSelector
-from rmqfast.client.instance import ClientConfig
-from rmqfast.client.instance.config import DEFAULT_INSTANCE_NAME
 from rmqfast.client.pull import PullCallback, PullOptions, PullResult
 from rmqfast.message import MessageQueue
 
@@ -33,17 +29,7 @@ class PullConsumer(PullingConsumer[blocking.PullConsumer]):
     drives queues by hand awaits `offset_store.update_to_broker(queue, offset, oneway=False)`. A pull takes no thread
     while it waits for its broker.
 
-    Args:
-        group: The consumer group.
-        name_server: `host:port`, several separated by `;`; unless given, that of `config`, or the environment's
-            `NAMESRV_ADDR`.
-        instance_name: Sets clients of one process apart.
-        namespace: Stands before the names of topics and groups.
-        config: Everything else about the cluster: TLS, accounts, timers.
-        options: How to pull; a `message_queue_listener` is called on the loop, and may be `async def`.
-
-    Raises:
-        ArgumentError: An address without a port.
+    It is made as `rmqfast.PullConsumer` is. A `message_queue_listener` is called on the loop; it may be `async def`.
 
     Example:
         >>> import asyncio, rmqfast
@@ -61,30 +47,10 @@ class PullConsumer(PullingConsumer[blocking.PullConsumer]):
     Source: `DefaultMQPullConsumer`.
     """
 
-    def __init__(
-        self,
-        group: str,
-        *,
-        name_server: str | Sequence[str] | None = None,
-        instance_name: str = DEFAULT_INSTANCE_NAME,
-        namespace: str = "",
-        config: ClientConfig | None = None,
-        options: PullOptions | None = None,
-    ) -> None:
+    @made_as(blocking.PullConsumer)
+    def __init__(self, *args: Any, options: PullOptions | None = None, **named: Any) -> None:
         self.options = options or PullOptions()
-        of_twin = self.options
-        if of_twin.message_queue_listener is not None:
-            of_twin = replace(of_twin, message_queue_listener=self._told(of_twin.message_queue_listener))
-        super().__init__(
-            blocking.PullConsumer(
-                group,
-                name_server=name_server,
-                instance_name=instance_name,
-                namespace=namespace,
-                config=config,
-                options=of_twin,
-            )
-        )
+        super().__init__(blocking.PullConsumer(*args, options=self._heard(self.options), **named))
 
     fetch_subscribe_message_queues = awaited(blocking.PullConsumer.fetch_subscribe_message_queues)
     fetch_message_queues_in_balance = awaited(blocking.PullConsumer.fetch_message_queues_in_balance)
@@ -102,6 +68,7 @@ class PullConsumer(PullingConsumer[blocking.PullConsumer]):
     def register_topics(self, topics: Iterable[str]) -> None:
         self._twin.register_topics = topics
 
+    @as_of(blocking.PullConsumer.pull)
     async def pull(
         self,
         queue: MessageQueue,
@@ -110,38 +77,17 @@ class PullConsumer(PullingConsumer[blocking.PullConsumer]):
         max_messages: int,
         timeout: float | None = None,
     ) -> PullResult:
-        """Pulls, and awaits the answer; where there is nothing, that is the answer.
-
-        Args:
-            queue: Where from.
-            expression: Tags joined by `||`, `*` for all, or a `MessageSelector`.
-            offset: Of the first message.
-            max_messages: How many at most; brokers have limits of their own, 32 as they are shipped.
-            timeout: How long to wait, in seconds; that of the options unless given.
-
-        Raises:
-            ClientError: It is not running, an argument is not such as brokers take, or the broker is not known.
-            ResponseError: The broker refused.
-            RemotingError: There is no answer.
-
-        Source: `DefaultMQPullConsumer.pull`.
-        """
+        """Pulls, and awaits the answer."""
         pull = self._twin.pull_async
         return await self._pulled(
             queue, lambda on_end: pull(queue, expression, offset, max_messages, on_end, timeout=timeout)
         )
 
+    @as_of(blocking.PullConsumer.pull_block_if_not_found)
     async def pull_block_if_not_found(
         self, queue: MessageQueue, expression: str | MessageSelector | None, offset: int, max_messages: int
     ) -> PullResult:
-        """As `pull`, but where there is nothing, the broker waits for messages: for `broker_suspend` seconds or so.
-
-        Raises:
-            ClientError: As `pull`.
-            RemotingError: As `pull`.
-
-        Source: `DefaultMQPullConsumer.pullBlockIfNotFound`.
-        """
+        """Pulls, and awaits the answer."""
         pull = self._twin.pull_block_if_not_found_async
         return await self._pulled(queue, lambda on_end: pull(queue, expression, offset, max_messages, on_end))
 
@@ -154,15 +100,7 @@ class PullConsumer(PullingConsumer[blocking.PullConsumer]):
         callback: PullCallback | None = None,
         timeout: float | None = None,
     ) -> asyncio.Task[PullResult]:
-        """Begins `pull`, whether it is awaited or not.
-
-        Args:
-            queue: As in `pull`.
-            expression: As in `pull`.
-            offset: As in `pull`.
-            max_messages: As in `pull`.
-            callback: Is called on the loop with the result or the error.
-            timeout: As in `pull`.
+        """Begins `pull`, whether it is awaited or not; a callback is called on the loop with the result or the error.
 
         Returns:
             What may be awaited.
@@ -193,10 +131,3 @@ class PullConsumer(PullingConsumer[blocking.PullConsumer]):
             return True
 
         return await self._ended(begin, submit, self._threads)
-
-    def _told(self, listener: Callable[..., Any]) -> Callable[..., None]:
-        def tell(*args: Any) -> None:
-            if self._loop is not None:
-                told_on(self._loop, listener)(*args)
-
-        return tell

@@ -5,16 +5,13 @@ Source: `DefaultMQPushConsumer`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
-from rmqfast.aio.awaited import awaited
+from rmqfast.aio.awaited import as_of, awaited, made_as
 from rmqfast.aio.member import Member
 from rmqfast.aio.on_loop import OnLoop
 from rmqfast.client import push as blocking
-from rmqfast.client.instance import ClientConfig
-from rmqfast.client.instance.config import DEFAULT_INSTANCE_NAME
-from rmqfast.client.push import ConcurrentListener, OrderlyListener, PushOptions, PushTimings
+from rmqfast.client.push import ConcurrentListener, OrderlyListener, PushOptions
 from rmqfast.client.push.consume_status import is_in_order
 from rmqfast.errors import ArgumentError
 
@@ -27,21 +24,7 @@ class PushConsumer(Member[blocking.PushConsumer]):
     loop, as many calls at a time as `consume_thread_min` says: each keeps one of the consumer's threads waiting. A
     plain function runs on such a thread.
 
-    Args:
-        group: The consumer group: its members share the messages.
-        name_server: `host:port`, several separated by `;`; unless given, that of `config`, or the environment's
-            `NAMESRV_ADDR`.
-        instance_name: Sets clients of one process apart.
-        namespace: Stands before the names of topics and groups.
-        config: Everything else about the cluster: TLS, accounts, timers.
-        options: How to consume.
-        timings: What to wait for.
-        enable_msg_trace: Whether traces tell what becomes of its messages; `Admin.messages.trace` reads them.
-        customized_trace_topic: The topic of traces; `RMQ_SYS_TRACE_TOPIC` unless given.
-        changed: Single ones of the options, as `consume_thread_min=4`.
-
-    Raises:
-        ArgumentError: An address without a port, or an option that there is not.
+    It is made as `rmqfast.PushConsumer` is.
 
     Example:
         >>> import asyncio
@@ -70,34 +53,9 @@ class PushConsumer(Member[blocking.PushConsumer]):
     Source: `DefaultMQPushConsumer`.
     """
 
-    def __init__(
-        self,
-        group: str,
-        *,
-        name_server: str | Sequence[str] | None = None,
-        instance_name: str = DEFAULT_INSTANCE_NAME,
-        namespace: str = "",
-        config: ClientConfig | None = None,
-        options: PushOptions | None = None,
-        timings: PushTimings | None = None,
-        enable_msg_trace: bool = False,
-        customized_trace_topic: str | None = None,
-        **changed: Any,
-    ) -> None:
-        super().__init__(
-            blocking.PushConsumer(
-                group,
-                name_server=name_server,
-                instance_name=instance_name,
-                namespace=namespace,
-                config=config,
-                options=options,
-                timings=timings,
-                enable_msg_trace=enable_msg_trace,
-                customized_trace_topic=customized_trace_topic,
-                **changed,
-            )
-        )
+    @made_as(blocking.PushConsumer)
+    def __init__(self, *args: Any, **named: Any) -> None:
+        super().__init__(blocking.PushConsumer(*args, **named))
 
     subscribe = awaited(blocking.PushConsumer.subscribe)
     unsubscribe = awaited(blocking.PushConsumer.unsubscribe)
@@ -114,22 +72,11 @@ class PushConsumer(Member[blocking.PushConsumer]):
         """How it consumes."""
         return self._twin.options
 
+    @as_of(blocking.PushConsumer.register_message_listener)
     async def register_message_listener(
         self, listener: ConcurrentListener | OrderlyListener, *, orderly: bool | None = None
     ) -> None:
-        """Says what is called with messages; before the start.
-
-        Args:
-            listener: A function, `async def` or plain, that is called with a tuple of messages and a context. In any
-                order, many calls at a time, it answers a `ConsumeConcurrentlyStatus`; in order, one call at a time for
-                each queue, a `ConsumeOrderlyStatus`.
-            orderly: Whether each queue is consumed in order; unless given, where the listener is marked by `in_order`.
-
-        Raises:
-            ArgumentError: It cannot be called.
-
-        Source: `DefaultMQPushConsumer.registerMessageListener`.
-        """
+        """Says what is called with messages; before the start. The listener may be `async def`."""
         loop = self._here()
         if not callable(listener):
             raise ArgumentError(f"listener: expected something to call, got {listener!r}")
