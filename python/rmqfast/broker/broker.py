@@ -53,8 +53,8 @@ class Broker:
         check: Is asked before a request is answered, behind the checks of `aclEnable`; raises `ResponseError` for one
             that is not allowed.
         signer: Signs what the broker asks name servers; the account of `nameServerAclFile` unless given.
-        progress: Is told how far the recovery of a store is that was not closed, in bytes done and in all; may raise to
-            end it.
+        progress: Called with bytes done and bytes in all while a store that was not closed is recovered; may raise
+            to end it.
         now: Milliseconds since 1970, of a clock that nobody sets; that of the machine unless given.
 
     Attributes:

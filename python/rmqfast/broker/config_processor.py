@@ -35,9 +35,9 @@ class ConfigProcessor:
         Args:
             configuration: What can be changed.
             topics: Are registered anew where what the broker allows has changed.
-            data_plane: Is told what the broker allows.
+            data_plane: Is given what the broker allows.
             now: Milliseconds since 1970.
-            on_update: Is told what was changed.
+            on_update: Called with what was changed.
         """
         self._configuration = configuration
         self._topics = topics

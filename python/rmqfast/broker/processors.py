@@ -46,7 +46,7 @@ def processors_of(
 
     Args:
         tables: What the broker knows.
-        on_update: Is told what was changed of the configuration.
+        on_update: Called with what was changed of the configuration.
         access: Checks who may do what, where that is asked for.
     """
     clients = _clients(tables)

@@ -59,7 +59,7 @@ class BrokerTables:
         now: Milliseconds since 1970.
         steady: Milliseconds of a clock that nobody sets.
         on_topic_change: Registers a topic, or all, at the name servers.
-        progress: Is told how far a recovery is, in bytes done and in all; may raise to end it.
+        progress: Called with how far a recovery is, in bytes done and in all; may raise to end it.
 
     Raises:
         StoreError: The store cannot be opened for appending.

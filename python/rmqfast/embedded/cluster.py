@@ -46,7 +46,7 @@ class EmbeddedCluster:
             Of several brokers each has a name, a port and a store of its own in any case, and all have the name servers
             of the cluster, which they ask with an administrator's account where `aclEnable=true`.
         config_file: Where those come from: what is changed while the brokers run is written there.
-        progress: Is told how far the recovery of a store is that was not closed: see `Broker`.
+        progress: Called with how far the recovery of a store is that was not closed: see `Broker`.
         check: Is asked before a request is answered; raises `ResponseError` for one that is not allowed.
 
     Attributes:

@@ -47,7 +47,7 @@ class BrokerIdentity:
 
 @dataclass(frozen=True, slots=True)
 class Master:
-    """What a slave is told of its master.
+    """What a slave gets to know of its master.
 
     Attributes:
         address: `ip:port`.

@@ -48,7 +48,7 @@ class Connections:
         tls: TLS; without, connections are plain.
         sign: Further header fields of each request: ACL.
         processors: Who answers the peers' own requests, by request code.
-        on_closed: Is told the address whose shared connection ended, unless `close` ended it.
+        on_closed: Called with the address whose shared connection ended, unless `close` ended it.
         callback_threads: Threads that tell how asynchronous requests ended.
         connect_timeout: How long to wait for a connection, in seconds.
 

@@ -36,7 +36,7 @@ class Dispatcher:
         mailbox: Where requests are, and connections that ended.
         processors: By request code.
         check: Is asked before a processor; raises `ResponseError` for a request that is not allowed.
-        closed: Is told of connections that ended.
+        closed: Is notified of connections that ended.
         again: Takes a request back that a processor has prepared the way for.
         max_ages: Seconds that a request may wait, by code; one that waited longer is answered with code 2.
         workers: Threads.

@@ -28,7 +28,7 @@ class RemotingServer:
     Args:
         processors: By request code.
         check: Is asked before a processor; raises `ResponseError` for a request that is not allowed.
-        closed: Is told of connections that ended.
+        closed: Is notified of connections that ended.
         again: Takes a request back that a processor has prepared the way for, as the data plane of a broker.
         max_ages: Seconds that a request may wait, by code; one that waited longer is answered with code 2.
         capacity: Requests that may wait for a processor; further ones are answered with code 2, and so are those of a

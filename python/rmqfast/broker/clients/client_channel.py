@@ -38,7 +38,7 @@ class ClientChannel:
         return now - self.last_update > EXPIRED_MS
 
     def connection(self) -> dict[str, Any]:
-        """What an administrator is told of it.
+        """What an administrator sees of it.
 
         Source: `Connection`.
         """

@@ -19,7 +19,7 @@ from rmqfast.remoting.protocol.subscription_data import SubscriptionData
 
 
 class ConsumerManager:
-    """Which clients each group has and what it wants; the data plane is told of every change.
+    """Which clients each group has and what it wants; the data plane is notified of every change.
 
     Whom to notify of a change is a value that is given back; nothing is sent here.
 

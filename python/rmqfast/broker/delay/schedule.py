@@ -45,7 +45,7 @@ class ScheduleMessageService:
         started: When the service starts, in milliseconds since 1970; its first look is a second later.
         flush: Waits until what was delivered is on the disk, so that no offset says more than the log holds.
         batch: At most so many messages of a level in one run.
-        delivered: Is told topic, level and size in bytes of each message that was delivered, for the statistics.
+        delivered: Called with topic, level and size in bytes of each message that was delivered, for the statistics.
         time_of_day: Tells of jumps of the time of day.
 
     Raises:

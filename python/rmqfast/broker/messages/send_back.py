@@ -47,7 +47,7 @@ class SendBackProcessor:
         make_topic: Gives a topic, makes it where there is none.
         is_writable: Whether the broker as a whole takes messages.
         broker_ip: The broker's own address (`brokerIP1`), for the remark of a refusal.
-        sent_back: Is told group and topic of each message that was stored, for the statistics.
+        sent_back: Called with group and topic of each message that was stored, for the statistics.
     """
 
     def __init__(

@@ -84,7 +84,7 @@ class NameServers:
     def register_topics(self, topics: dict[str, Any], all_topics: Callable[[], dict[str, Any]]) -> None:
         """Tells all of them of some topics, and waits for their answers.
 
-        A name server that may not know the other topics is told of them, too: it would take what it got for all.
+        A name server that may not know the other topics is notified of them, too: it would take what it got for all.
 
         Args:
             topics: As `TopicManager.wrapper` gives them.

@@ -137,7 +137,7 @@ class Registrar:
         return self._news_of(None)
 
     def _news_of(self, topics: Iterable[TopicConfig] | None) -> dict[str, Any]:
-        """What is told of some topics, or of all, with a version that nothing was told with."""
+        """The registration of some topics, or of all, with a version that no other had."""
         with self._telling:
             if self._topics.data_version.to_json() == self._told:
                 self._topics.advance()

@@ -20,7 +20,7 @@ _WINDOWS = (10, 60, 600)
 _KEPT = 601
 
 
-class Mornings(NamedTuple):
+class DailyCounters(NamedTuple):
     """Messages that had been put and got when a day began.
 
     Source: `BrokerStats`.
@@ -31,9 +31,9 @@ class Mornings(NamedTuple):
     got_yesterday: int = 0
     got_today: int = 0
 
-    def next(self, totals: StoreTotals) -> Mornings:
+    def next(self, totals: StoreTotals) -> DailyCounters:
         """As another day begins."""
-        return Mornings(self.put_today, totals.put_times, self.got_today, totals.transferred)
+        return DailyCounters(self.put_today, totals.put_times, self.got_today, totals.transferred)
 
 
 class StoreStats:
@@ -51,7 +51,7 @@ class StoreStats:
         self._boot = now
         self._samples: deque[tuple[int, StoreTotals]] = deque(maxlen=_KEPT)
         self._day = _day(now)
-        self._mornings = Mornings()
+        self._daily_counters = DailyCounters()
         self._minute_at = now
         self._put_times_before: Mapping[str, int] = {}
         self._put_times: Mapping[str, int] = {}
@@ -71,7 +71,7 @@ class StoreStats:
             self._samples.append((now, totals))
             if _day(now) != self._day:
                 self._day = _day(now)
-                self._mornings = self._mornings.next(totals)
+                self._daily_counters = self._daily_counters.next(totals)
             if now - self._minute_at >= MINUTE:
                 self._roll(totals, now)
 
@@ -121,13 +121,13 @@ class StoreStats:
         return {name: " ".join("" if tps is None else java_double(tps) for tps in row) for name, row in rows.items()}
 
     def _daily_info(self, totals: StoreTotals) -> dict[str, str]:
-        mornings = self._mornings
+        daily_counters = self._daily_counters
         return {
-            "msgPutTotalYesterdayMorning": str(mornings.put_yesterday),
-            "msgPutTotalTodayMorning": str(mornings.put_today),
+            "msgPutTotalYesterdayMorning": str(daily_counters.put_yesterday),
+            "msgPutTotalTodayMorning": str(daily_counters.put_today),
             "msgPutTotalTodayNow": str(totals.put_times),
-            "msgGetTotalYesterdayMorning": str(mornings.got_yesterday),
-            "msgGetTotalTodayMorning": str(mornings.got_today),
+            "msgGetTotalYesterdayMorning": str(daily_counters.got_yesterday),
+            "msgGetTotalTodayMorning": str(daily_counters.got_today),
             "msgGetTotalTodayNow": str(totals.transferred),
         }
 
@@ -160,4 +160,4 @@ def format_runtime(spent: int) -> str:
 
 
 def _day(now: int) -> int:
-    return datetime.fromtimestamp(now / 1000).toordinal()  # noqa: DTZ006 - RocketMQ's mornings are of the local time
+    return datetime.fromtimestamp(now / 1000).toordinal()  # noqa: DTZ006 - RocketMQ's daily_counters are of the local time

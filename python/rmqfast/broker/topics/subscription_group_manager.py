@@ -34,7 +34,7 @@ class SubscriptionGroupManager:
         Args:
             metadata: Keeps them.
             config: The configuration as it is now.
-            data_plane: Is told of every group.
+            data_plane: Is notified of every group.
             now: Milliseconds since 1970.
 
         Raises:

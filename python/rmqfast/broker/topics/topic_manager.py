@@ -55,7 +55,7 @@ class TopicManager:
         Args:
             metadata: Keeps them.
             config: The configuration as it is now.
-            data_plane: Is told of every topic.
+            data_plane: Is notified of every topic.
             now: Milliseconds since 1970.
             on_change: Registers some topics, or all, at the name servers; may take time.
 

@@ -122,7 +122,7 @@ class Rebalance(ABC, Generic[Q]):
     def message_queue_changed(
         self, topic: str, all_queues: frozenset[MessageQueue], mine: frozenset[MessageQueue]
     ) -> None:
-        """Is told when this member has got or given up queues."""
+        """Called when this member has got or given up queues."""
 
     def do_rebalance(self, *, is_ordered: bool = False) -> None:
         """Shares the queues of all topics out anew; a topic that fails is logged, and keeps what it has.

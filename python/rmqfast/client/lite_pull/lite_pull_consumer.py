@@ -167,7 +167,7 @@ class LitePullConsumer(ActiveConsumer):
             raise ClientError(f"subscribe exception: {error}") from error
 
     def unsubscribe(self, topic: str) -> None:
-        """Wants messages of a topic no more; what waits of them is thrown away.
+        """Wants messages of a topic no more; their backlog is thrown away.
 
         Source: `DefaultLitePullConsumer.unsubscribe`.
         """
@@ -262,7 +262,7 @@ class LitePullConsumer(ActiveConsumer):
             yield from messages
 
     def seek(self, queue: MessageQueue, offset: int) -> None:
-        """Goes on elsewhere in a queue; what waits of it is thrown away.
+        """Goes on elsewhere in a queue; its backlog is thrown away.
 
         Raises:
             ClientError: It does not have the queue, the queue does not have the offset, or its broker does not answer.
@@ -311,7 +311,7 @@ class LitePullConsumer(ActiveConsumer):
         self.seek(queue, self.offset_for_timestamp(queue, timestamp))
 
     def pause(self, queues: Iterable[MessageQueue]) -> None:
-        """Wants nothing new of queues; what waits of them still comes. Those that it does not have are passed over.
+        """Wants nothing new of queues; their backlog still comes. Those that it does not have are passed over.
 
         Source: `DefaultLitePullConsumer.pause`.
         """

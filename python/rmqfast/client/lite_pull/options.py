@@ -14,7 +14,7 @@ from rmqfast.client.consumer.active_options import ActiveOptions, check_range
 from rmqfast.errors import ClientError
 from rmqfast.message import MessageQueue
 
-#: Is told the topic, all its queues, and those that this member has now.
+#: Called with the topic, all its queues, and those that this member has now.
 MessageQueueListener: TypeAlias = Callable[[str, frozenset[MessageQueue], frozenset[MessageQueue]], object]
 
 _ACCEPTED = (
@@ -50,7 +50,7 @@ class LitePullOptions(ActiveOptions):
         consume_from_where: Where a new group begins: at the last offset, at the first, or at a time.
         consume_timestamp: That time, `yyyyMMddHHmmss`, local.
         pull_time_delay_when_exception: How long a queue is left alone of which a pull failed.
-        message_queue_listener: Is told when this member got or gave up queues.
+        message_queue_listener: Called when this member got or gave up queues.
 
     Raises:
         ArgumentError: A number out of range, or a time that is none.

@@ -26,7 +26,7 @@ class RebalanceLitePull(Rebalance[OwnedQueue]):
         options: How queues are shared out.
         offset_store: The offsets of the group.
         queues: Are pulled.
-        on_changed: Is told of changes.
+        on_changed: Is notified of changes.
     """
 
     def __init__(

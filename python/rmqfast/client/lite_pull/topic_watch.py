@@ -15,7 +15,7 @@ from rmqfast.message import MessageQueue
 
 _log = logging.getLogger(__name__)
 
-#: Is told the topic and its queues. Source: `TopicMessageQueueChangeListener`.
+#: Called with the topic and its queues. Source: `TopicMessageQueueChangeListener`.
 TopicMessageQueueChangeListener: TypeAlias = Callable[[str, frozenset[MessageQueue]], object]
 
 

@@ -38,7 +38,7 @@ class CallbackSends:
         native: Sends.
         connections: What it sends over.
         topics: Know brokers' addresses.
-        hooks: Who is told of each attempt.
+        hooks: Who is notified of each attempt.
         hooked: Tells them.
         rules: When a send is tried again.
         strategy: Chooses queues where slow brokers are left alone.
@@ -174,7 +174,7 @@ class CallbackSends:
     def _submit_watched(
         self, send: Send, queue: MessageQueue, address: str, callback: SendCallback, timeout: float
     ) -> None:
-        """As `submit`, where somebody besides the callback is told of each attempt."""
+        """As `submit`, where somebody besides the callback is notified of each attempt."""
         context, made = self._hooked.before(send, queue, address, CommunicationMode.ASYNC)
         send.message = made
         try:

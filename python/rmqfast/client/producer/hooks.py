@@ -1,4 +1,4 @@
-"""Hooks: what an application is told of each attempt to send, and of how transactions end.
+"""Calls an application's hooks at each attempt to send, and where transactions end.
 
 Source: `SendMessageHook`, `SendMessageContext`, `EndTransactionHook`, `EndTransactionContext`.
 """
@@ -70,7 +70,7 @@ class SendContext:
 
 
 class SendHook(Protocol):
-    """Is told of each attempt to send, on the thread that makes it; what it raises is logged.
+    """Is notified of each attempt to send, on the thread that makes it; what it raises is logged.
 
     Source: `SendMessageHook`.
     """
@@ -112,7 +112,7 @@ class EndTransactionContext:
 
 
 class EndTransactionHook(Protocol):
-    """Is told of each transaction before the broker is; what it raises is logged.
+    """Is notified of each transaction before the broker is; what it raises is logged.
 
     Source: `EndTransactionHook`.
     """
@@ -164,7 +164,7 @@ class HookedSends:
     """Tells hooks of the attempts of a producer's sends, and sends what they put in a message's place.
 
     Args:
-        hooks: Who is told.
+        hooks: Who is notified.
         encoder: Makes requests of messages.
         group: The producer's group.
         most_bytes: What a batch may have.

@@ -43,7 +43,7 @@ class ProducerMember:
         options: As given.
         state: Where it is in its life.
         topics: The topics that it sends to.
-        hooks: Who is told of each attempt to send.
+        hooks: Who is notified of each attempt to send.
         in_flight: How much is on its way.
         instance: Once it runs: what it shares with other clients.
         sender: Once it runs: sends.

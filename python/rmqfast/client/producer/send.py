@@ -213,7 +213,7 @@ class Send:
             self._failure = end
             is_refused = isinstance(end, ResponseError) and end.code not in rules.response_codes
             self._is_refused = is_refused
-            # an answer that lacks what it must have is one: a callback is told of it at once, as in Java
+            # an answer that lacks what it must have is one: a callback is notified of it at once, as in Java
             is_refused = is_refused or (rules.is_async and isinstance(end, RemotingProtocolError))
             again = not is_refused and isinstance(end, (RemotingError, ClientError))
         return again and len(self._brokers) <= rules.retries and not (rules.is_async and now >= self._deadline)

@@ -33,7 +33,7 @@ class Sender:
         group: The producer's group.
         options: How to send.
         topics: Check messages and know queues.
-        hooks: Who is told of each attempt.
+        hooks: Who is notified of each attempt.
         in_flight: How much may be on its way.
 
     Attributes:

@@ -12,7 +12,7 @@ from typing import TypeAlias
 from rmqfast.client.consumer.active_options import ActiveOptions, check_range
 from rmqfast.message import MessageQueue
 
-#: Is told the topic, all its queues, and those that this member has now.
+#: Called with the topic, all its queues, and those that this member has now.
 MessageQueueListener: TypeAlias = Callable[[str, frozenset[MessageQueue], frozenset[MessageQueue]], object]
 
 
@@ -22,7 +22,7 @@ class PullOptions(ActiveOptions):
 
     Attributes:
         max_reconsume_times: After how many times a message that is sent back goes to the dead letters.
-        message_queue_listener: Is told when this member got or gave up queues of a registered topic.
+        message_queue_listener: Called when this member got or gave up queues of a registered topic.
 
     Raises:
         ArgumentError: A number out of range.

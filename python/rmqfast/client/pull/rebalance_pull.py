@@ -27,7 +27,7 @@ class RebalancePull(Rebalance[OwnedQueue]):
         group: The group, with its namespace.
         options: How queues are shared out.
         offset_store: The offsets of the group.
-        listener: Is told of changes.
+        listener: Is notified of changes.
     """
 
     def __init__(

@@ -58,7 +58,7 @@ DONE = frozenset({ConsumeConcurrentlyStatus.CONSUME_SUCCESS, ConsumeOrderlyStatu
 
 
 class ConsumeConcurrentlyContext:
-    """What a listener is told of a call, and may change.
+    """What a listener gets to know of a call, and may change.
 
     Attributes:
         queue: Where the messages come from.
@@ -78,7 +78,7 @@ class ConsumeConcurrentlyContext:
 
 
 class ConsumeOrderlyContext:
-    """What a listener is told of a call, and may change.
+    """What a listener gets to know of a call, and may change.
 
     Attributes:
         queue: Where the messages come from.

@@ -1,4 +1,4 @@
-"""Pulls ranges of one broker's queues into Arrow batches, many pulls under way at once.
+"""Pulls ranges of one broker's queues into Arrow batches, many pulls in flight at once.
 
 Source: `DefaultLitePullConsumerImpl.PullTaskImpl`, `PullAPIWrapper.pullKernelImpl`.
 """

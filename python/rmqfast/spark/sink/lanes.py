@@ -63,7 +63,7 @@ class Lanes(Generic[T]):
         self._failure.check()
 
     def stop(self) -> None:
-        """Does what is under way, drops the rest."""
+        """Does what is in flight, drops the rest."""
         self.stopping.set()
         self._end()
 
