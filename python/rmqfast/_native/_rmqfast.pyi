@@ -57,6 +57,7 @@ __all__ = [
     "parse_topic_offsets",
     "plan_clean",
     "pull_fields",
+    "read_fastjson",
     "read_pull",
     "repair",
     "resolve_topic_offsets",
@@ -224,6 +225,13 @@ def resolve_topic_offsets(
     edge: str,
     is_strict: bool,
 ) -> tuple[list[int], list[str]]: ...
+def read_fastjson(body: bytes) -> Any:
+    """The value that a body says in RocketMQ's JSON.
+
+    Raises:
+        RemotingProtocolError: It is none; says at which character.
+    """
+
 def check_sql92(expression: str) -> str | None: ...
 def load_config(path: str, name: str) -> tuple[str | None, list[str]]: ...
 def make_certificates(

@@ -12,21 +12,19 @@ from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import Any
 
-from rmqfast.errors import ArgumentError, RemotingProtocolError
+from rmqfast._native import read_fastjson
+from rmqfast.errors import ArgumentError
 from rmqfast.message import MessageQueue
-from rmqfast.remoting.fastjson_parser import MAX_DEPTH, Parser
 from rmqfast.remoting.hash_map import HashMap
 
-#: Values in one text, those in its texts counted, too.
-MAX_VALUES = 2_000_000
+#: How many objects and arrays may stand in one another.
+MAX_DEPTH = 64
 
 _ESCAPED = re.compile('["\\\\\x00-\x1f\x7f-\x9f\u2028\u2029]')
 _ESCAPED_PLAIN = re.compile("[\x7f-\x9f\u2028\u2029]")
 #: All but what stays as it is: a class that names all of Unicode takes milliseconds to compile.
 _ESCAPED_STANDARD = re.compile(r"[^ !#-.0-\[\]-~]")
 _SHORT = {"\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r", '"': '\\"', "\\": "\\\\", "/": "\\/"}
-#: What the standard parser reads otherwise than the one here: halves of characters, and keys that hold an object.
-_NOT_PLAIN = re.compile(r'\\u[dD][89a-fA-F]|"\s*\{')
 
 
 def encode(value: Any, *, standard: bool = False) -> bytes:
@@ -75,50 +73,7 @@ def decode(data: bytes) -> Any:
 
     Source: `RemotingSerializable.decode`.
     """
-    text = data.decode("utf-8", "replace").removeprefix("\ufeff")
-    if not text.strip():
-        return None
-    if text.count(",") + text.count("[") + text.count("{") > MAX_VALUES:
-        raise RemotingProtocolError(f"no json of more than {MAX_VALUES} values")
-    if _NOT_PLAIN.search(text) is None:
-        try:
-            value = _PLAIN.decode(text)
-        except (ValueError, RecursionError):
-            pass  # the parser below reads more, and says where it ends
-        else:
-            if not _is_deep(value):
-                return value
-    return Parser(text).document()
-
-
-def _refused(constant: str) -> Any:
-    raise ValueError(constant)
-
-
-def _finite(digits: str) -> float:
-    number = float(digits)
-    if not math.isfinite(number):
-        raise ValueError(digits)
-    return number
-
-
-#: What the standard parser makes of objects and arrays.
-_CONTAINERS = {dict, list}
-_PLAIN = json.JSONDecoder(strict=False, parse_constant=_refused, parse_float=_finite)
-
-
-def _is_deep(value: Any) -> bool:
-    level = [value] if type(value) in _CONTAINERS else []
-    for _ in range(MAX_DEPTH):
-        level = [
-            child
-            for item in level
-            for child in (item.values() if type(item) is dict else item)
-            if type(child) in _CONTAINERS
-        ]
-        if not level:
-            return False
-    return True
+    return read_fastjson(data)
 
 
 _write_plain = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode

@@ -65,6 +65,7 @@ fn _rmqfast(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<remoting::server::RemotingServer>()?;
     module.add_class::<remoting::client::RemotingClient>()?;
     module.add_class::<remoting::connections::Connections>()?;
+    module.add_function(wrap_pyfunction!(remoting::fastjson::read_fastjson, module)?)?;
     module.add_function(wrap_pyfunction!(append::repair, module)?)?;
     module.add_function(wrap_pyfunction!(config::config_text, module)?)?;
     module.add_function(wrap_pyfunction!(config::load_config, module)?)?;

@@ -5,6 +5,7 @@ pub mod channel;
 pub mod client;
 pub mod command;
 pub mod connections;
+pub mod fastjson;
 pub mod mailbox;
 pub mod server;
 pub mod tls;

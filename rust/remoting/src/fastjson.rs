@@ -1,0 +1,374 @@
+//! Reads JSON as RocketMQ writes and reads it, which is not quite JSON: texts may stand in single quotes; bare words, whole
+//! numbers and objects may be keys.
+//!
+//! Source: `DefaultJSONParser` of fastjson 1.2.69, below `RemotingSerializable`.
+use std::borrow::Cow;
+use std::fmt;
+
+/// How many objects and arrays may stand in one another.
+pub const MAX_DEPTH: usize = 64;
+/// Values in one text, those in its texts counted, too: they take far more memory than their text.
+pub const MAX_VALUES: usize = 2_000_000;
+/// Digits of a whole number.
+const MAX_DIGITS: usize = 4000;
+
+/// A value.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Json {
+    /// `null`, or no text at all.
+    Null,
+    /// `true` or `false`.
+    Flag(bool),
+    /// A whole number.
+    Number(i64),
+    /// A whole number of more than 64 bits, by its digits.
+    BigNumber(String),
+    /// A number with a fraction or an exponent.
+    Fraction(f64),
+    /// A text; halves of characters are U+FFFD.
+    Text(String),
+    /// An array.
+    Array(Vec<Json>),
+    /// An object's members in their order; of those with the same key the last one counts.
+    Object(Vec<(Key, Json)>),
+}
+
+/// The key of a member.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Key {
+    /// A text, or a bare word.
+    Text(String),
+    /// A bare whole number.
+    Number(i128),
+    /// An object of these three members, or a text of such.
+    Queue {
+        /// `topic`.
+        topic: String,
+        /// `brokerName`.
+        broker_name: String,
+        /// `queueId`.
+        queue_id: i64,
+    },
+}
+
+/// Why a text is none.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NoJson {
+    /// Something else was expected.
+    #[error("no json at character {at}: expected {expected}, got {got}")]
+    At {
+        /// Which character, from 0.
+        at: usize,
+        /// What may stand there.
+        expected: Cow<'static, str>,
+        /// What stands there.
+        got: String,
+    },
+    /// It would take too much memory.
+    #[error("no json of more than {MAX_VALUES} values")]
+    TooMany,
+}
+
+impl Json {
+    /// The value that bytes of a body say; bytes that are no UTF-8 are U+FFFD.
+    ///
+    /// # Errors
+    /// [`NoJson`], also where it is nested deeper than [`MAX_DEPTH`], or has more than [`MAX_VALUES`].
+    ///
+    /// ```
+    /// use rmqfast_remoting::{Json, Key};
+    /// let body = Json::of_body(b"{0:'x'}").unwrap();
+    /// assert_eq!(body, Json::Object(vec![(Key::Number(0), Json::Text("x".into()))]));
+    /// ```
+    pub fn of_body(body: &[u8]) -> Result<Self, NoJson> {
+        if memchr::memchr3_iter(b',', b'[', b'{', body).nth(MAX_VALUES).is_some() {
+            return Err(NoJson::TooMany);
+        }
+        let text = String::from_utf8_lossy(body);
+        let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
+        if text.trim().is_empty() { Ok(Self::Null) } else { Parser { text, at: 0 }.document() }
+    }
+
+    /// The member of that name, unless this is no object, or the member is null.
+    pub fn member(&self, name: &str) -> Option<&Self> {
+        let Self::Object(members) = self else { return None };
+        let is_named = |(key, _): &&(Key, Self)| matches!(key, Key::Text(key) if key == name);
+        members.iter().rev().find(is_named).map(|(_, value)| value).filter(|value| **value != Self::Null)
+    }
+
+    /// The text that this is.
+    pub fn text(&self) -> Option<&str> {
+        if let Self::Text(text) = self { Some(text) } else { None }
+    }
+
+    /// The whole number that this is, or that its text says.
+    pub fn number(&self) -> Option<i64> {
+        match self {
+            Self::Number(number) => Some(*number),
+            Self::Text(text) => text.parse().ok(),
+            _ => None,
+        }
+    }
+
+    /// The items of an array; none where this is none.
+    pub fn items(&self) -> &[Self] {
+        if let Self::Array(items) = self { items } else { &[] }
+    }
+}
+
+/// One text, read once from its beginning to its end.
+struct Parser<'a> {
+    text: &'a str,
+    /// The byte to go on at.
+    at: usize,
+}
+
+impl Parser<'_> {
+    fn document(mut self) -> Result<Json, NoJson> {
+        let value = self.value(0)?;
+        if self.peek().is_some() { Err(self.unexpected("the end")) } else { Ok(value) }
+    }
+
+    fn value(&mut self, depth: usize) -> Result<Json, NoJson> {
+        match self.peek() {
+            Some(b'{' | b'[') if depth >= MAX_DEPTH => {
+                Err(self.unexpected(format!("no more than {MAX_DEPTH} objects in one another")))
+            }
+            Some(b'{') => self.object(depth + 1),
+            Some(b'[') => self.array(depth + 1),
+            Some(quote @ (b'"' | b'\'')) => Ok(Json::Text(self.string(quote)?)),
+            _ => self.scalar(),
+        }
+    }
+
+    /// A comma may stand behind the last member, as fastjson allows it.
+    fn object(&mut self, depth: usize) -> Result<Json, NoJson> {
+        self.at += 1;
+        let mut members = Vec::new();
+        while self.peek() != Some(b'}') {
+            let key = self.key(depth)?;
+            self.expect(b':')?;
+            members.push((key, self.value(depth)?));
+            if self.peek() != Some(b'}') {
+                self.expect(b',')?;
+            }
+        }
+        self.at += 1;
+        Ok(Json::Object(members))
+    }
+
+    fn array(&mut self, depth: usize) -> Result<Json, NoJson> {
+        self.at += 1;
+        let mut items = Vec::new();
+        while self.peek() != Some(b']') {
+            items.push(self.value(depth)?);
+            if self.peek() != Some(b']') {
+                self.expect(b',')?;
+            }
+        }
+        self.at += 1;
+        Ok(Json::Array(items))
+    }
+
+    fn key(&mut self, depth: usize) -> Result<Key, NoJson> {
+        let start = match self.peek() {
+            Some(quote @ (b'"' | b'\'')) => return Ok(key_of_text(self.string(quote)?)),
+            _ => self.at,
+        };
+        let rest = &self.text.as_bytes()[start..];
+        if rest.first() == Some(&b'{') {
+            let queue = queue(self.value(depth)?);
+            return queue.ok_or_else(|| self.unexpected_at(start, "a queue as key"));
+        }
+        let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$');
+        let word = rest.iter().take_while(|byte| is_word(byte)).count();
+        if word > 0 && !rest[0].is_ascii_digit() {
+            self.at += word;
+            return Ok(Key::Text(self.text[start..self.at].to_owned()));
+        }
+        let end = usize::from(rest.first() == Some(&b'-'));
+        let end = end + rest[end..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+        let number = self.text[start..start + end].parse::<i128>().ok().filter(|_| end <= 20);
+        let is_whole = !matches!(rest.get(end), Some(b'.' | b'e' | b'E'));
+        let number = number.filter(|_| is_whole).ok_or_else(|| self.unexpected("a key"))?;
+        self.at += end;
+        Ok(Key::Number(number))
+    }
+
+    /// Ends of lines may stand in a text.
+    fn string(&mut self, quote: u8) -> Result<String, NoJson> {
+        let start = self.at;
+        let mut text = String::new();
+        let mut at = start + 1;
+        loop {
+            let rest = &self.text.as_bytes()[at..];
+            let Some(length) = memchr::memchr2(quote, b'\\', rest) else {
+                return Err(self.unexpected("a text that ends"));
+            };
+            text.push_str(&self.text[at..at + length]);
+            at += length + 1;
+            if rest[length] == quote {
+                self.at = at;
+                return Ok(text);
+            }
+            let escaped = escape(&self.text.as_bytes()[at..], quote);
+            let (character, length) = escaped.ok_or_else(|| self.unexpected("a text that ends"))?;
+            text.push(character);
+            at += length;
+        }
+    }
+
+    fn scalar(&mut self) -> Result<Json, NoJson> {
+        let rest = &self.text[self.at..];
+        let words = [("true", Json::Flag(true)), ("false", Json::Flag(false)), ("null", Json::Null)];
+        for (word, value) in words {
+            if rest.starts_with(word) {
+                self.at += word.len();
+                return Ok(value);
+            }
+        }
+        let (end, is_whole) = number_end(rest.as_bytes()).ok_or_else(|| self.unexpected("a value"))?;
+        let digits = &rest[..end];
+        let value = if !is_whole {
+            let fraction = digits.parse().ok().filter(|number: &f64| number.is_finite());
+            Json::Fraction(fraction.ok_or_else(|| self.unexpected("a number that a double holds"))?)
+        } else {
+            digits.parse().map_or_else(|_| Json::BigNumber(digits.to_owned()), Json::Number)
+        };
+        self.at += end;
+        Ok(value)
+    }
+
+    /// The next byte that is not blank.
+    fn peek(&mut self) -> Option<u8> {
+        let rest = &self.text.as_bytes()[self.at..];
+        let blank = rest.iter().take_while(|byte| matches!(byte, b' ' | b'\t' | b'\r' | b'\n')).count();
+        self.at += blank;
+        rest.get(blank).copied()
+    }
+
+    fn expect(&mut self, byte: u8) -> Result<(), NoJson> {
+        if self.peek() != Some(byte) {
+            return Err(self.unexpected(format!("'{}'", char::from(byte))));
+        }
+        self.at += 1;
+        Ok(())
+    }
+
+    fn unexpected(&self, expected: impl Into<Cow<'static, str>>) -> NoJson {
+        self.unexpected_at(self.at, expected)
+    }
+
+    fn unexpected_at(&self, at: usize, expected: impl Into<Cow<'static, str>>) -> NoJson {
+        let (before, rest) = self.text.split_at(at);
+        let got: String = rest.chars().take(20).collect();
+        let got = if got.is_empty() { "the end".to_owned() } else { format!("'{}'", got.escape_debug()) };
+        NoJson::At { at: before.chars().count(), expected: expected.into(), got }
+    }
+}
+
+/// A text that holds a queue is a queue: RocketMQ reads both.
+fn key_of_text(text: String) -> Key {
+    let parsed = text.starts_with('{').then(|| Parser { text: &text, at: 0 }.document().ok().and_then(queue));
+    parsed.flatten().unwrap_or(Key::Text(text))
+}
+
+fn queue(value: Json) -> Option<Key> {
+    let Json::Object(members) = &value else { return None };
+    let is_of_queue =
+        |key: &Key| matches!(key, Key::Text(name) if ["topic", "brokerName", "queueId"].contains(&name.as_str()));
+    if !members.iter().all(|(key, _)| is_of_queue(key)) {
+        return None;
+    }
+    let (topic, broker_name) = (value.member("topic")?.text()?, value.member("brokerName")?.text()?);
+    let Json::Number(queue_id) = *value.member("queueId")? else { return None };
+    Some(Key::Queue { topic: topic.to_owned(), broker_name: broker_name.to_owned(), queue_id })
+}
+
+/// What stands behind a backslash, and how many bytes of it.
+fn escape(rest: &[u8], quote: u8) -> Option<(char, usize)> {
+    let character = match rest.first()? {
+        b'"' => '"',
+        b'\'' if quote == b'\'' => '\'',
+        b'\\' => '\\',
+        b'/' => '/',
+        b'b' => '\u{8}',
+        b'f' => '\u{c}',
+        b'n' => '\n',
+        b'r' => '\r',
+        b't' => '\t',
+        b'u' => return unicode(rest),
+        _ => return None,
+    };
+    Some((character, 1))
+}
+
+/// `uD83DuDE00`: two halves of a character make one, one alone is U+FFFD.
+fn unicode(rest: &[u8]) -> Option<(char, usize)> {
+    let unit = |at: usize| {
+        let digits = rest.get(at..at + 4).filter(|digits| digits.iter().all(u8::is_ascii_hexdigit))?;
+        u16::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
+    };
+    let first = unit(1)?;
+    let second = if rest.get(5..7) == Some(b"\\u") { unit(7) } else { None };
+    let pair = second.and_then(|second| char::decode_utf16([first, second]).next()?.ok());
+    match pair.filter(|pair| pair.len_utf16() == 2) {
+        Some(character) => Some((character, 11)),
+        None => Some((char::from_u32(first.into()).unwrap_or(char::REPLACEMENT_CHARACTER), 5)),
+    }
+}
+
+/// Where a number ends that the bytes begin with, and whether it is whole.
+fn number_end(rest: &[u8]) -> Option<(usize, bool)> {
+    let digits = |at: usize| rest[at..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let start = usize::from(rest.first() == Some(&b'-'));
+    let whole = start + digits(start);
+    if whole == start || whole - start > MAX_DIGITS {
+        return None;
+    }
+    let mut end = whole;
+    if rest.get(end) == Some(&b'.') {
+        let fraction = digits(end + 1);
+        end = if fraction == 0 { return None } else { end + 1 + fraction };
+    }
+    if matches!(rest.get(end), Some(b'e' | b'E')) {
+        let sign = usize::from(matches!(rest.get(end + 1), Some(b'+' | b'-')));
+        let exponent = digits((end + 1 + sign).min(rest.len()));
+        end += if exponent == 0 { 0 } else { 1 + sign + exponent };
+    }
+    (rest.get(end) != Some(&b'.')).then_some((end, end == whole))
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Text(text) => f.write_str(text),
+            Self::Number(number) => number.fmt(f),
+            Self::Queue { topic, broker_name, queue_id } => write!(f, "queue {queue_id} of {topic} at {broker_name}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn any_text_is_read_or_refused(text in r#"[{}\[\]"':,0-9.eE\\u dfalsrtn$é-]{0,40}"#) {
+            let _ = Json::of_body(text.as_bytes());
+        }
+
+        #[test]
+        fn real_json_is_what_everybody_reads(text in "\\PC{0,8}", number in any::<i64>(), fraction in -1e300..1e300) {
+            let value = serde_json::json!({ "a": [text, number, fraction, null, true], "": {} });
+            let read = Json::of_body(value.to_string().as_bytes()).expect("JSON");
+            let items = read.member("a").expect("a member").items();
+            prop_assert_eq!(items[0].text(), Some(text.as_str()));
+            prop_assert_eq!(items[1].number(), Some(number));
+            prop_assert_eq!(&items[2], &Json::Fraction(fraction));
+            prop_assert_eq!(&items[3..], &[Json::Null, Json::Flag(true)]);
+        }
+    }
+}
