@@ -267,7 +267,8 @@ def time_range(
         >>> time_range("1970-01-01T00:00:01", None)
         (1000, None)
     """
-    first, last = milliseconds(start), milliseconds(end)
+    first = None if start is None else milliseconds(start)
+    last = None if end is None else milliseconds(end)
     if first is not None and last is not None and last < first:
         raise ArgumentError(f"{names[1]}: expected {names[0]}, {start}, or later, got {end}")
     return first, last
