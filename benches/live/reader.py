@@ -5,9 +5,10 @@ from __future__ import annotations
 import arrow_rows
 from data import TOPIC
 from peer import Answer, serve, timed
+from rmqfast._native import TopicCluster, plan_topic, read_piece
 from rmqfast.client.instance import ClientConfig
-from rmqfast.client.ranges import QueueRange, RangePull, RangeRequest, TopicRoutes
-from rmqfast.spark.live.topic_read import TopicRead, plan_topic
+from rmqfast.client.ranges import QueueRange, RangePull, RangeRequest
+from rmqfast.spark.live.topic_read import TopicRead
 
 GROUP = "bench_reader"
 
@@ -19,22 +20,19 @@ def pull(name_server: str, batch: str, columns: str) -> Answer:
     request = RangeRequest(config=config, topic=TOPIC, group=GROUP, columns=wanted, batch=int(batch))
 
     def work() -> Answer:
-        ranges, address = whole_queues(config)
+        ranges, address = whole_queues(request)
         return {"rows": sum(taken.num_rows for taken in RangePull(request, ranges, address).batches())}
 
     return timed(work)
 
 
-def whole_queues(config: ClientConfig) -> tuple[list[QueueRange], str]:
+def whole_queues(request: RangeRequest) -> tuple[list[QueueRange], str]:
     """The topic's queues on its only broker from end to end, and where that is."""
-    with TopicRoutes(config) as routes:
-        route = routes.of_topic(TOPIC)
-        (address,) = route.addresses.values()
-        ends = [
-            (queue, routes.api.min_offset(address, queue), routes.api.max_offset(address, queue))
-            for queue in route.queues
-        ]
-    return [QueueRange(*end) for end in ends], address
+    cluster = TopicCluster(TopicRead(request=request))
+    (address,) = cluster.look_up().values()
+    ranges = [QueueRange(queue, first, last) for queue, (first, last) in cluster.bounds().items()]
+    cluster.close()
+    return ranges, address
 
 
 def plan(name_server: str, topic: str, since: str = "") -> Answer:
@@ -44,7 +42,7 @@ def plan(name_server: str, topic: str, since: str = "") -> Answer:
     request = RangeRequest(config=config, topic=topic, group=GROUP, start_time=start, microseconds=True)
 
     def work() -> Answer:
-        return {"rows": sum(len(part.ranges) for part in plan_topic(TopicRead(request=request)))}
+        return {"rows": sum(len(read_piece(piece)[1]) for piece in plan_topic(TopicRead(request=request)))}
 
     answer = timed(work)
     return {**answer, "value": answer["seconds"]}

@@ -63,6 +63,8 @@ _STEPS = {
     "No acl config for": "the broker knows no such access_key: see its plain_acl.yml",
     "Check signature failed": "the secret_key is not that of the account: see the broker's plain_acl.yml",
     "Need admin permission": "take an account with admin: true, or have it set in plain_acl.yml",
+    "filter message by SQL92": "set enablePropertyFilter=true in its broker.conf; or read all messages and filter by "
+    "properties['...']",
     "No default permission": "take another account, or have the right added in plain_acl.yml",
 }
 

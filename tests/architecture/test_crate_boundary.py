@@ -39,8 +39,9 @@ def test_the_ways_into_python_and_into_the_jvm_know_nothing_of_each_other() -> N
     assert {d for d in crates["rmqfast-jvm"] if d.startswith("rmqfast")} == {"rmqfast-spark", "rmqfast-store"}
 
 
-def test_a_read_request_of_spark_stands_on_the_store_alone() -> None:
-    assert {d for d in dependencies()["rmqfast-spark"] if d.startswith("rmqfast")} == {"rmqfast-store"}
+def test_a_read_request_of_spark_stands_on_the_store_and_the_client() -> None:
+    below = {"rmqfast-client", "rmqfast-remoting", "rmqfast-store"}
+    assert {d for d in dependencies()["rmqfast-spark"] if d.startswith("rmqfast")} == below
 
 
 def test_the_binding_is_above_the_store() -> None:

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC
 from typing import TYPE_CHECKING, Any
 
-from rmqfast.spark.live.task import read_topic_partition
-from rmqfast.spark.live.topic_read import TopicRead, plan_topic
+from rmqfast._native import plan_topic
+from rmqfast.spark.live.task import read_topic_piece
+from rmqfast.spark.live.topic_read import TopicRead
 from rmqfast.spark.partitions import StoreRead, plan_partitions
 from rmqfast.spark.task import read_partition
 
@@ -44,7 +45,7 @@ def partition_rows(read: StoreRead) -> list[Row]:
 def topic_rows(read: TopicRead) -> list[Row]:
     """The rows of all partitions of a read of a live topic."""
     read = pickle.loads(pickle.dumps(read))  # noqa: S301
-    return rows_in(batch for part in plan_topic(read) for batch in read_topic_partition(read, part))
+    return rows_in(batch for piece in plan_topic(read) for batch in read_topic_piece(read, piece))
 
 
 def rows_in(batches: Iterable[pa.RecordBatch]) -> list[Row]:

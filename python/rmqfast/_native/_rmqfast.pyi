@@ -6,11 +6,13 @@ from typing import Any, TypeAlias, final
 
 from rmqfast.broker.plane.data_plane_options import DataPlaneOptions
 from rmqfast.client.producer.send import SendCallback, SendResult
+from rmqfast.client.ranges import QueueRange, RangeRequest
 from rmqfast.errors import RemotingError
 from rmqfast.message import Message, MessageExt, MessageQueue
 from rmqfast.remoting.connections import Sign
 from rmqfast.remoting.server_options import ServerOptions
 from rmqfast.remoting.tls_options import TlsOptions
+from rmqfast.spark.live.topic_read import TopicRead
 from rmqfast.store.get_limits import GetLimits
 from rmqfast.store.request import ScanRequest
 from rmqfast.store.retention import RetentionOptions
@@ -33,6 +35,7 @@ __all__ = [
     "Outgoing",
     "Puller",
     "PullerEvent",
+    "RangeReader",
     "RemotingClient",
     "RemotingServer",
     "Scan",
@@ -40,10 +43,12 @@ __all__ = [
     "SparkOptions",
     "Store",
     "Tail",
+    "TopicCluster",
     "UniqueIds",
     "check_agreed",
     "check_not_expired",
     "check_sql92",
+    "check_topic",
     "columns_of_schema",
     "config_text",
     "cut_ranges",
@@ -56,11 +61,12 @@ __all__ = [
     "next_end",
     "parse_topic_offsets",
     "plan_clean",
+    "plan_topic",
     "pull_fields",
     "read_fastjson",
+    "read_piece",
     "read_pull",
     "repair",
-    "resolve_topic_offsets",
     "save_config",
     "spark_row",
 ]
@@ -212,19 +218,49 @@ def columns_of_schema(fields: list[tuple[str, str, bool]]) -> list[str]: ...
 def next_end(
     start: list[tuple[tuple[str, int], int]], queues: list[tuple[str, int, int, int]], most: int | None
 ) -> tuple[list[tuple[tuple[str, int], int]], int, list[tuple[str, int]], list[tuple[str, int]]]: ...
+def check_topic(read: TopicRead) -> None:
+    """Looks whether a read can be: not at offsets, which a stream with a checkpoint has no use for.
+
+    Raises:
+        UnknownTopicError: The name servers do not know the topic.
+        ArgumentError: A queue that no broker has.
+        ClientError: No name server answers, or a broker refuses; one that does not answer now may do so later.
+    """
+
+def plan_topic(read: TopicRead) -> list[bytes]:
+    """Fixes what is read, and cuts it into pieces, in the order of brokers and queues; none of nothing.
+
+    Raises:
+        UnknownTopicError: The name servers do not know the topic.
+        DataLossError: An offset that a queue does not have, unless `on_damage` is "warn".
+        ClientError: A broker does not answer, or refuses.
+
+    Source: `RocketMQSource.getOffsetRanges`.
+    """
+
 def cut_ranges(
-    ranges: list[tuple[str, int, int, int]], max_rows: int, min_partitions: int
-) -> list[list[tuple[str, int, int, int]]]: ...
+    ranges: list[tuple[str, int, int, int]], addresses: dict[str, str], max_rows: int, min_partitions: int
+) -> list[bytes]:
+    """Cuts large ranges of queues into pieces, and puts small ones of a broker together.
+
+    Args:
+        ranges: Broker, queue, the first offset and the one behind the last; one of each queue.
+        addresses: Where brokers are, by name.
+        max_rows: Offsets of a piece at most.
+        min_partitions: Pieces at least, where there are as many offsets.
+
+    Source: `KafkaOffsetRangeCalculator` of Spark.
+    """
+
+def read_piece(piece: bytes) -> tuple[str | None, list[tuple[str, int, int, int]]]:
+    """The address and the ranges of a piece.
+
+    Raises:
+        ArgumentError: Bytes of another release.
+    """
+
 def spark_row(columns: Sequence[str] | None) -> list[tuple[str, str]]: ...
 def parse_topic_offsets(name: str, text: str, topic: str) -> Any: ...
-def resolve_topic_offsets(
-    name: str,
-    offsets: str | Mapping[str, Mapping[int, int]],
-    queues: list[tuple[str, int, int, int]],
-    *,
-    edge: str,
-    is_strict: bool,
-) -> tuple[list[int], list[str]]: ...
 def read_fastjson(body: bytes) -> Any:
     """The value that a body says in RocketMQ's JSON.
 
@@ -715,6 +751,74 @@ def read_pull(
 
     Source: `MQClientAPIImpl.processPullResponse`.
     """
+
+@final
+class RangeReader:
+    """Reads ranges of queues of one broker, many pulls in flight at once.
+
+    Attributes:
+        name: The ranges, for a log.
+        rows: Messages that were handed out.
+        size: Bytes of records that were pulled.
+
+    Source: `DefaultLitePullConsumerImpl.PullTaskImpl`.
+    """
+
+    def __new__(
+        cls, request: RangeRequest, ranges: Sequence[QueueRange], address: str | None = None
+    ) -> RangeReader: ...
+    @staticmethod
+    def of_piece(request: RangeRequest, piece: bytes) -> RangeReader: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def rows(self) -> int: ...
+    @property
+    def size(self) -> int: ...
+    def next_batch(self) -> Any: ...
+    def close(self) -> None: ...
+
+@final
+class TopicCluster:
+    """The brokers of a topic, as the driver of a stream asks them: all at once, each about all its queues.
+
+    Source: `DefaultMQAdminExtImpl.examineTopicStats`, `MQAdminImpl`.
+    """
+
+    def __new__(cls, read: TopicRead) -> TopicCluster: ...
+    def look_up(self) -> dict[str, str]:
+        """Looks up where the topic is now. Returns its brokers' addresses by name.
+
+        Raises:
+            UnknownTopicError: Nobody knows it.
+            ClientError: No name server answers, or nobody may read the topic.
+        """
+
+    def bounds(
+        self, only: Sequence[MessageQueue] | None = None, *, is_patient: bool = False
+    ) -> dict[MessageQueue, tuple[int, int]]:
+        """Where queues of the last `look_up` begin and end: those of the read, or those of `only`.
+
+        Args:
+            only: Queues.
+            is_patient: Whether a broker that does not answer now is passed over, and so are its queues.
+
+        Raises:
+            ArgumentError: A queue that no broker has.
+            ClientError: A broker does not answer, or refuses.
+        """
+
+    def initial(self, bounds: dict[MessageQueue, tuple[int, int]]) -> dict[MessageQueue, int]:
+        """Where a stream without a checkpoint begins in these queues.
+
+        Raises:
+            RmqError: As `plan_topic`.
+        """
+
+    def commit(self, group: str, offsets: dict[MessageQueue, int]) -> None:
+        """Stores offsets of a group at the brokers, so that tools see how far it is; what fails is logged."""
+
+    def close(self) -> None: ...
 
 @final
 class Fetched:

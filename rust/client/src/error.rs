@@ -24,9 +24,50 @@ pub enum Error {
     /// Used after its end.
     #[error("the puller is closed")]
     Closed,
+    /// An argument that cannot be.
+    #[error("{0}")]
+    Argument(String),
+    /// A body that is of no use.
+    #[error("{0}")]
+    Corrupt(String),
+    /// A name server or a broker answered with an error.
+    #[error("CODE: {code}  DESC: {remark}")]
+    Response {
+        /// The response code.
+        code: i32,
+        /// What it says.
+        remark: String,
+        /// Who answered.
+        address: String,
+    },
+    /// The name servers do not know the topic.
+    #[error("{0}")]
+    UnknownTopic(String),
+    /// Messages of a range are not there.
+    #[error("{text}\n{next_step}")]
+    DataLoss {
+        /// Which.
+        text: String,
+        /// What to do.
+        next_step: &'static str,
+    },
+    /// The cluster does not do what it was asked for.
+    #[error("{text}\n{next_step}")]
+    Client {
+        /// Who does not do what.
+        text: String,
+        /// The response code, or one of `ClientErrorCode`; -1 for none.
+        code: i32,
+        /// What to do, unless what the broker says is known to have a better answer.
+        next_step: &'static str,
+    },
 }
 
 impl Error {
+    pub(crate) fn client(text: String, next_step: &'static str) -> Self {
+        Self::Client { text, code: -1, next_step }
+    }
+
     pub(crate) fn body(at: usize, reason: impl Into<String>) -> Self {
         Self::Body { at, reason: reason.into() }
     }

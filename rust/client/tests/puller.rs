@@ -297,7 +297,7 @@ fn a_signature_is_in_each_request_and_a_signer_that_fails_is_told() {
     let fake = Fake::start(40, Manners::default());
     let calls = Arc::new(AtomicUsize::new(0));
     let counted = calls.clone();
-    let sign: Arc<rmqfast_client::puller::Sign> = Arc::new(move |code, fields| {
+    let sign: Arc<rmqfast_client::puller::Sign> = Arc::new(move |code, fields, _| {
         assert_eq!((code, fields[0].0.as_str()), (11, "consumerGroup"));
         match counted.fetch_add(1, Ordering::Relaxed) {
             0 => Err("no key".to_owned()),

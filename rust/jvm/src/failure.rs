@@ -44,6 +44,7 @@ impl From<rmqfast_spark::Error> for Failure {
             Request::Corrupt(_) => "CorruptError",
             Request::DataLoss(_) => "DataLossError",
             Request::UnknownColumn(_) => "UnknownColumnError",
+            Request::Client(_) => "ClientError",
         };
         Self { kind, text: error.to_string() }
     }

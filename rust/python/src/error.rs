@@ -2,6 +2,7 @@
 use pyo3::exceptions::{PyBaseException, PyKeyboardInterrupt};
 use pyo3::import_exception;
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 use rmqfast_store::Error;
 use rmqfast_store::error::no_room;
 use std::path::Path;
@@ -100,7 +101,26 @@ pub fn client(error: rmqfast_client::Error) -> PyErr {
         rmqfast_client::Error::Remoting(error) => remoting(error),
         rmqfast_client::Error::Store(error) => to_python(error),
         rmqfast_client::Error::Closed => ChannelClosedError::new_err(text),
+        rmqfast_client::Error::Argument(_) => ArgumentError::new_err(text),
+        rmqfast_client::Error::Corrupt(_) => CorruptError::new_err(text),
+        rmqfast_client::Error::Response { code, remark, address } => ResponseError::new_err((code, remark, address)),
+        rmqfast_client::Error::UnknownTopic(_) => UnknownTopicError::new_err(text),
+        rmqfast_client::Error::DataLoss { .. } => DataLossError::new_err(text),
+        rmqfast_client::Error::Client { text, code, next_step } => {
+            Python::attach(|py| client_error(py, &text, code, next_step).unwrap_or_else(|error| error))
+        }
     }
+}
+
+/// `ClientError`, which words what a broker says: without the classes of Java, and with what is known to help.
+fn client_error(py: Python<'_>, text: &str, code: i32, next_step: &str) -> PyResult<PyErr> {
+    let errors = py.import("rmqfast.errors")?;
+    let known_step: Option<String> = errors.call_method1("step_after", (text,))?.extract()?;
+    let keywords = PyDict::new(py);
+    keywords.set_item("response_code", code)?;
+    keywords.set_item("next_step", known_step.as_deref().unwrap_or(next_step))?;
+    let text = errors.call_method1("plain_remark", (text,))?;
+    Ok(PyErr::from_value(errors.call_method("ClientError", (text,), Some(&keywords))?))
 }
 
 /// The Python exception for a read request of Spark that cannot be.
@@ -113,6 +133,7 @@ pub fn spark(error: rmqfast_spark::Error) -> PyErr {
         E::DataLoss(_) => DataLossError::new_err(text),
         E::UnknownColumn(_) => UnknownColumnError::new_err(text),
         E::Store(error) => to_python(error),
+        E::Client(error) => client(error),
     }
 }
 

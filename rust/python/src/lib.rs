@@ -23,6 +23,7 @@ mod signals;
 mod spark;
 mod store;
 mod tail;
+mod topic;
 
 /// The extension module of `rmqfast`; its types and functions are described in `_rmqfast.pyi`.
 #[pymodule]
@@ -35,10 +36,14 @@ fn _rmqfast(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(spark::milliseconds, module)?)?;
     module.add_function(wrap_pyfunction!(spark::check_not_expired, module)?)?;
     module.add_function(wrap_pyfunction!(spark::parse_topic_offsets, module)?)?;
-    module.add_function(wrap_pyfunction!(spark::resolve_topic_offsets, module)?)?;
     module.add_function(wrap_pyfunction!(spark::spark_row, module)?)?;
     module.add_function(wrap_pyfunction!(spark::next_end, module)?)?;
-    module.add_function(wrap_pyfunction!(spark::cut_ranges, module)?)?;
+    module.add_function(wrap_pyfunction!(topic::plan::check_topic, module)?)?;
+    module.add_function(wrap_pyfunction!(topic::plan::plan_topic, module)?)?;
+    module.add_function(wrap_pyfunction!(topic::plan::cut_ranges, module)?)?;
+    module.add_function(wrap_pyfunction!(topic::plan::read_piece, module)?)?;
+    module.add_class::<topic::cluster::TopicCluster>()?;
+    module.add_class::<topic::range_reader::RangeReader>()?;
     module.add_function(wrap_pyfunction!(spark::columns_of_schema, module)?)?;
     module.add_function(wrap_pyfunction!(spark::check_agreed, module)?)?;
     module.add_class::<append::Appender>()?;

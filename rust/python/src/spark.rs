@@ -5,9 +5,8 @@ use pyo3::types::{PyBool, PyDict, PyInt, PyString};
 use rmqfast_spark::admission::{NextEnd, Queue};
 use rmqfast_spark::offsets::{Bounds, Offsets, Queues, StoreOffsets};
 use rmqfast_spark::options::{Kind, Options, Value};
-use rmqfast_spark::ranges::{self, Range};
 use rmqfast_spark::selection::{self, Filter, Limits, Literal, Source};
-use rmqfast_spark::topic_offsets::{self, ByBroker, Edge, QueueBounds};
+use rmqfast_spark::topic_offsets::{self, QueueBounds};
 use rmqfast_spark::{schema, time};
 
 const EARLIEST: &str = "earliest";
@@ -101,36 +100,6 @@ pub fn parse_topic_offsets<'py>(py: Python<'py>, name: &str, text: &str, topic: 
     Ok(brokers.into_any())
 }
 
-/// The offset of each queue, and what to warn of.
-#[pyfunction]
-#[pyo3(signature = (name, offsets, queues, *, edge, is_strict))]
-pub fn resolve_topic_offsets(
-    name: &str,
-    offsets: &Bound<'_, PyAny>,
-    queues: Vec<QueueBounds>,
-    edge: &str,
-    is_strict: bool,
-) -> PyResult<(Vec<i64>, Vec<String>)> {
-    let offsets = match offsets.extract::<&str>() {
-        Ok(EARLIEST) => Offsets::Earliest,
-        Ok(_) => Offsets::Latest,
-        Err(_) => Offsets::Named(by_broker(offsets)?),
-    };
-    let edge = if edge == "start" { Edge::Start } else { Edge::End };
-    topic_offsets::resolve(name, &offsets, &queues, edge, is_strict).map_err(spark)
-}
-
-/// In the order of the mapping, in which errors find what is wrong.
-fn by_broker(offsets: &Bound<'_, PyAny>) -> PyResult<ByBroker> {
-    let brokers = offsets.call_method0("items")?.try_iter()?.map(|item| {
-        let (broker, queues): (String, Bound<'_, PyAny>) = item?.extract()?;
-        let by_queue =
-            queues.call_method0("items")?.try_iter()?.map(|item| item?.extract()).collect::<PyResult<_>>()?;
-        Ok((broker, by_queue))
-    });
-    brokers.collect()
-}
-
 /// The offset of each queue, messages that wait, queues that have expired, and those that are shorter.
 type PyNextEnd = (Vec<(Queue, i64)>, i64, Vec<Queue>, Vec<Queue>);
 
@@ -139,12 +108,6 @@ type PyNextEnd = (Vec<(Queue, i64)>, i64, Vec<Queue>, Vec<Queue>);
 pub fn next_end(start: Vec<(Queue, i64)>, queues: Vec<QueueBounds>, most: Option<i64>) -> PyNextEnd {
     let NextEnd { end, waiting, expired, shorter } = NextEnd::of(&start, &queues, most);
     (end, waiting, expired, shorter)
-}
-
-/// Ranges of queues as tasks.
-#[pyfunction]
-pub fn cut_ranges(ranges: Vec<Range>, max_rows: i64, min_partitions: i64) -> Vec<Vec<Range>> {
-    ranges::cut(&ranges, max_rows, min_partitions)
 }
 
 /// Name and Spark type of columns; of all, unless some are named.

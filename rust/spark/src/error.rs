@@ -17,6 +17,8 @@ pub enum Error {
     UnknownColumn(String),
     /// What the store says.
     Store(rmqfast_store::Error),
+    /// What a cluster says, or that it says nothing.
+    Client(rmqfast_client::Error),
 }
 
 impl Error {
@@ -32,6 +34,12 @@ impl From<rmqfast_store::Error> for Error {
     }
 }
 
+impl From<rmqfast_client::Error> for Error {
+    fn from(error: rmqfast_client::Error) -> Self {
+        Self::Client(error)
+    }
+}
+
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -39,6 +47,7 @@ impl fmt::Display for Error {
                 f.write_str(text)
             }
             Self::Store(error) => error.fmt(f),
+            Self::Client(error) => error.fmt(f),
         }
     }
 }

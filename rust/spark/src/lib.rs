@@ -7,7 +7,7 @@
 //! ```
 //!
 //! One meaning for each text: the data source of PySpark and that of the JVM both stand on this crate. It has no socket and
-//! no clock; only [`store_read`] opens a store.
+//! no clock of its own; only [`store_read`] opens a store, and only [`topic_read`] asks a cluster.
 pub mod admission;
 pub mod error;
 pub mod names;
@@ -21,6 +21,7 @@ pub mod store_read;
 pub mod text;
 pub mod time;
 pub mod topic_offsets;
+pub mod topic_read;
 
 pub use error::{Error, Result};
 pub use options::{Kind, Options, Pairs};

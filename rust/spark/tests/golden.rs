@@ -139,6 +139,7 @@ fn class(error: &Error) -> &'static str {
         Error::Corrupt(_) => "CorruptError",
         Error::DataLoss(_) => "DataLossError",
         Error::UnknownColumn(_) => "UnknownColumnError",
+        Error::Client(_) => "ClientError",
         Error::Store(_) => "StoreError",
     }
 }

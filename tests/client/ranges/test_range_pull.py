@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from rmqfast import EmbeddedCluster, Message, MessageQueue, Producer
 from rmqfast.client.instance import ClientConfig
-from rmqfast.client.ranges import QueueRange, RangePull, RangeRequest, range_pull
+from rmqfast.client.ranges import QueueRange, RangePull, RangeRequest
 from rmqfast.errors import ArgumentError, ClientError, CorruptError, DataLossError, ResponseError
 from rmqfast.remoting import TlsOptions
 from tests.broker.certificates import Authority, make_authority
@@ -131,43 +130,15 @@ def test_retention_that_overtakes_a_read_is_no_silent_gap(cluster: RestartableCl
         offsets(batches)
 
 
-class EarlyEnd:
-    """A puller of a queue that ends at `COUNT`; each `take` is a second."""
-
-    def __init__(self, *_: object, **__: object) -> None:
-        self.now, self._asked = 0.0, list[int]()
-
-    def assign(self, _topic: str, _queue_id: int, offset: int, **_: object) -> int:
-        self._asked.append(offset)
-        return len(self._asked)
-
-    def take(self, _timeout: float, **_: object) -> list[Any]:
-        self.now += 1.0
-        status, code = ("NO_NEW_MSG", 19) if self._asked[-1] == COUNT else ("OFFSET_ILLEGAL", 21)
-        where = {"begin_offset": self._asked[-1], "next_begin_offset": COUNT, "min_offset": 0, "max_offset": COUNT}
-        queue = MessageQueue("orders", "broker-a", 0)
-        return [SimpleNamespace(status=status, code=code, queue=queue, epoch=len(self._asked), is_end=False, **where)]
-
-    def close(self) -> None:
-        """Has nothing open."""
-
-
 @pytest.mark.parametrize("start", [COUNT, COUNT + 1])
 def test_a_queue_that_ends_before_the_range_is_a_loss_after_the_patience(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, start: int
+    shared: RestartableCluster, caplog: pytest.LogCaptureFixture, start: int
 ) -> None:
-    for on_damage in ("fail", "warn"):
-        puller = EarlyEnd()
-        monkeypatch.setattr(range_pull, "Puller", lambda *_, **__: puller)  # noqa: B023
-        wanted = request("127.0.0.1:1", patience=30.0, on_damage=on_damage)
-        pull = RangePull(wanted, [range_of(start, COUNT + 5)], "127.0.0.1:1", clock=lambda: puller.now)  # noqa: B023
-        if on_damage == "fail":
-            with pytest.raises(DataLossError, match=f"lost: offsets {start} to {COUNT + 5}: the queue ends at {COUNT}"):
-                offsets(pull.batches())
-        else:
-            assert offsets(pull.batches()) == []
-            assert "its broker lost its last messages, or the topic was made anew" in caplog.text
-        assert puller.now == 32.0, "counted from the first answer"
+    ranged = range_of(start, COUNT + 5)
+    with pytest.raises(DataLossError, match=f"lost: offsets {start} to {COUNT + 5}: the queue ends at {COUNT}"):
+        pulled(request(shared.name_server, patience=0.1), ranged)
+    assert pulled(request(shared.name_server, patience=0.1, on_damage="warn"), ranged) == []
+    assert "its broker lost its last messages, or the topic was made anew" in caplog.text
 
 
 def test_a_queue_that_grows_up_to_the_range_is_read(shared: RestartableCluster, topic: str) -> None:
@@ -214,6 +185,12 @@ def test_keys_are_whole_words_or_the_ids_of_producers(shared: RestartableCluster
     }.items():
         assert pulled(request(shared.name_server, topic, keys=wanted), ranged) == found
     assert pulled(request(shared.name_server, topic, keys=["eu"], tags="A"), ranged) == []
+
+
+def test_one_text_is_no_sequence_of_keys() -> None:
+    with pytest.raises(ArgumentError, match="keys: expected a sequence, got the one value 'a'"):
+        request("127.0.0.1:1", keys="a")
+    assert request("127.0.0.1:1", keys=["a", "b"]).keys == ("a", "b")
 
 
 def test_a_broker_that_does_not_filter_by_sql_is_an_error_that_says_what_to_do(shared: RestartableCluster) -> None:

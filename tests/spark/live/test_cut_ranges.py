@@ -7,42 +7,36 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rmqfast.client.ranges import QueueRange
+from rmqfast._native import cut_ranges, read_piece
 from rmqfast.message import MessageQueue
 from rmqfast.spark.live.stream_offsets import next_end
-from rmqfast.spark.live.topic_read import cut_ranges
 
 RANGES = st.dictionaries(
     st.tuples(st.sampled_from("ab"), st.integers(0, 5)),
     st.tuples(st.integers(0, 9), st.integers(1, 200_000)),
     max_size=8,
-).map(
-    lambda found: [
-        QueueRange(MessageQueue("orders", broker, queue_id), start, start + rows)
-        for (broker, queue_id), (start, rows) in sorted(found.items())
-    ]
-)
+).map(lambda queues: [(*queue, start, start + rows) for queue, (start, rows) in sorted(queues.items())])
 
 
 @given(RANGES, st.integers(1, 300_000), st.integers(1, 20))
-def test_partitions_have_each_offset_once_and_a_queue_of_one_broker_once(
-    ranges: list[QueueRange], max_rows: int, min_partitions: int
+def test_pieces_have_each_offset_once_and_a_queue_of_one_broker_once(
+    ranges: list[tuple[str, int, int, int]], max_rows: int, min_partitions: int
 ) -> None:
     max_rows = max(max_rows, 1000)
-    parts = cut_ranges(ranges, {"a": "10.0.0.1:10911"}, max_rows=max_rows, min_partitions=min_partitions)
-    total = sum(len(wanted.offsets) for wanted in ranges)
-    assert len(parts) >= min(min_partitions, total)
-    pieces = [piece for part in parts for piece in part.ranges]
-    assert sum(len(piece.offsets) for piece in pieces) == total
-    for wanted in ranges:
-        own = [piece for piece in pieces if piece.queue == wanted.queue]
-        assert [own[0].start, *(piece.end for piece in own)] == [*(piece.start for piece in own), wanted.end]
-    for part in parts:
-        brokers = {piece.queue.broker_name for piece in part.ranges}
+    pieces = [read_piece(piece) for piece in cut_ranges(ranges, {"a": "10.0.0.1:10911"}, max_rows, min_partitions)]
+    total = sum(end - start for _, _, start, end in ranges)
+    assert len(pieces) >= min(min_partitions, total)
+    assert sum(end - start for _, parts in pieces for _, _, start, end in parts) == total
+    for broker, queue_id, start, end in ranges:
+        own = [part for _, parts in pieces for part in parts if part[:2] == (broker, queue_id)]
+        assert [own[0][2], *(part[3] for part in own)] == [*(part[2] for part in own), end]
+        assert own[0][2] == start
+    for address, parts in pieces:
+        brokers = {part[0] for part in parts}
         assert len(brokers) == 1
-        assert part.address == ("10.0.0.1:10911" if brokers == {"a"} else None)
-        assert max(Counter(piece.queue for piece in part.ranges).values()) == 1
-        assert sum(len(piece.offsets) for piece in part.ranges) <= max_rows
+        assert address == ("10.0.0.1:10911" if brokers == {"a"} else None)
+        assert max(Counter(part[:2] for part in parts).values()) == 1
+        assert sum(part[3] - part[2] for part in parts) <= max_rows
 
 
 QUEUES = [MessageQueue("orders", "b", queue_id) for queue_id in range(4)]

@@ -7,7 +7,7 @@ import importlib
 
 import pytest
 
-MODULES = ["offsets", "options", "range_cut", "stream_offsets", "topic_cluster", "topic_read"]
+MODULES = ["options", "stream_offsets", "topic_filter"]
 NAMES = [f"live.{module}" for module in MODULES]
 
 

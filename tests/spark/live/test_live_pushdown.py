@@ -21,12 +21,12 @@ from pyspark.sql.datasource import (
     Not,
 )
 
+from rmqfast._native import plan_topic
 from rmqfast.client.instance import ClientConfig
 from rmqfast.client.ranges import RangeRequest
 from rmqfast.errors import DataLossError
-from rmqfast.spark.live.range_cut import RangeCut
 from rmqfast.spark.live.topic_filter import narrowed_topic
-from rmqfast.spark.live.topic_read import TopicRead, plan_topic
+from rmqfast.spark.live.topic_read import RangeCut, TopicRead
 from tests.spark.in_process import Row, topic_rows
 from tests.spark.live.conftest import MESSAGES, LiveCluster
 from tests.spark.live.test_equal_rows import by_place, rows_of, stored

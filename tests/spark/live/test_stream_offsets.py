@@ -10,11 +10,10 @@ from typing import Any
 
 import pytest
 
-from rmqfast.client.ranges import QueueRange
+from rmqfast._native import read_piece
 from rmqfast.errors import ArgumentError, DataLossError
 from rmqfast.message import MessageQueue
-from rmqfast.spark.live.offsets import offsets_json
-from rmqfast.spark.live.stream_offsets import checkpoint_offsets
+from rmqfast.spark.live.stream_offsets import checkpoint_offsets, offsets_json
 from rmqfast.spark.live.topic_read import TopicRead
 from rmqfast.spark.live.topic_stream import StreamLimits, TopicStream
 from tests.client.ranges.clusters import RestartableCluster, request
@@ -60,9 +59,9 @@ def test_a_batch_takes_what_there_is_or_as_much_as_allowed(cluster: RestartableC
     assert of.end(start, is_limited=True) == {QUEUE: 1000}
     assert of.end(start, is_limited=False) == {QUEUE: COUNT}
     assert of.latest == {QUEUE: COUNT}
-    (part,) = of.partitions({QUEUE: 5}, {QUEUE: 1000})
-    assert part == ((QueueRange(QUEUE, 5, 1000),), cluster.broker)
-    assert of.partitions({QUEUE: 5}, {QUEUE: 5}) == []
+    (piece,) = of.pieces({QUEUE: 5}, {QUEUE: 1000})
+    assert read_piece(piece) == (cluster.broker, [("broker-a", 0, 5, 1000)])
+    assert of.pieces({QUEUE: 5}, {QUEUE: 5}) == []
     of.stop()
 
 
@@ -95,7 +94,8 @@ def test_a_cluster_that_is_away_leaves_a_stream_where_it_is(cluster: Restartable
     assert of.end({QUEUE: 100}, is_limited=True) == {QUEUE: COUNT}
     cluster.stop()
     assert of.end({QUEUE: 100}, is_limited=True) == {QUEUE: 100}
-    assert of.partitions({QUEUE: 100}, {QUEUE: 200})[0].address == cluster.broker
+    (piece,) = of.pieces({QUEUE: 100}, {QUEUE: 200})
+    assert read_piece(piece)[0] == cluster.broker
     cluster.start()
     until(lambda: of.end({QUEUE: 100}, is_limited=True) == {QUEUE: COUNT})  # nobody tries an address again at once
     of.stop()

@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
+from rmqfast._native import plan_topic
 from rmqfast.client.instance import ClientConfig
 from rmqfast.client.ranges import RangeRequest
 from rmqfast.errors import ArgumentError
-from rmqfast.spark.live.offsets import TopicOffsets
 from rmqfast.spark.live.options import GROUP
-from rmqfast.spark.live.task import read_numbered_topic, read_topic_partition
-from rmqfast.spark.live.topic_read import MAX_ROWS, TopicPartition, TopicRead, plan_topic
+from rmqfast.spark.live.task import read_numbered_topic, read_topic_piece
+from rmqfast.spark.live.topic_read import MAX_ROWS, TopicOffsets, TopicRead
 from rmqfast.spark.reader import task_numbers
 from rmqfast.spark.schema import row_schema
 from rmqfast.store import ReadArguments, time_range
@@ -108,12 +108,12 @@ def read_topic(
         min_partitions=min_partitions,
         max_rows=max_rows_per_partition,
     )
-    partitions = plan_topic(read)
-    numbers = task_numbers(spark, partitions)
+    pieces = plan_topic(read)
+    numbers = task_numbers(spark, pieces)
     if engine == "pandas":
-        made: DataFrame = numbers.mapInPandas(_in_pandas(read, partitions), schema)
+        made: DataFrame = numbers.mapInPandas(_in_pandas(read, pieces), schema)
     else:
-        made = numbers.mapInArrow(partial(read_numbered_topic, read, partitions), schema)
+        made = numbers.mapInArrow(partial(read_numbered_topic, read, pieces), schema)
     return made
 
 
@@ -125,14 +125,12 @@ def _config(name_server: str | Sequence[str] | None, config: ClientConfig | None
     return ClientConfig(name_server=name_server) if config is None else replace(config, name_server=name_server)
 
 
-def _in_pandas(
-    read: TopicRead, partitions: list[TopicPartition]
-) -> Callable[[Iterator[pd.DataFrame]], Iterator[pd.DataFrame]]:
+def _in_pandas(read: TopicRead, pieces: list[bytes]) -> Callable[[Iterator[pd.DataFrame]], Iterator[pd.DataFrame]]:
     def frames(numbers: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
         from rmqfast.spark.frames import arrow_frame
 
         for frame in numbers:
             for number in frame.iloc[:, 0]:
-                yield from map(arrow_frame, read_topic_partition(read, partitions[number]))
+                yield from map(arrow_frame, read_topic_piece(read, pieces[number]))
 
     return frames

@@ -15,11 +15,26 @@ from typing import Any, NamedTuple
 from rmqfast import _native
 from rmqfast.errors import ArgumentError
 from rmqfast.message import MessageQueue
-from rmqfast.spark.live.offsets import Bounds
 
-__all__ = ["NextEnd", "checkpoint_offsets", "next_end"]
+__all__ = ["Bounds", "NextEnd", "checkpoint_offsets", "next_end", "offsets_json"]
 
 Offsets = Mapping[MessageQueue, int]
+
+Bounds = tuple[int, int]
+"""A queue's first offset, and the one behind its last."""
+
+
+def offsets_json(topic: str, offsets: Offsets) -> dict[str, dict[str, dict[str, int]]]:
+    """Offsets as the option `startingOffsets` has them; in an order of their own, as Spark compares texts.
+
+    Example:
+        >>> offsets_json("orders", {MessageQueue("orders", "b", 1): 7, MessageQueue("orders", "b", 0): 5})
+        {'orders': {'b': {'0': 5, '1': 7}}}
+    """
+    by_broker: dict[str, dict[str, int]] = {}
+    for queue in sorted(offsets):
+        by_broker.setdefault(queue.broker_name, {})[str(queue.queue_id)] = offsets[queue]
+    return {topic: by_broker}
 
 
 class NextEnd(NamedTuple):

@@ -1,4 +1,4 @@
-"""What a task does with its partition, in a Python worker of an executor: pull, hand out batches."""
+"""What a task does with its piece of a topic, in a Python worker of an executor: pull, hand out batches."""
 
 from __future__ import annotations
 
@@ -7,58 +7,57 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from rmqfast.client.ranges import RangePull
+from rmqfast._native import RangeReader
+from rmqfast.client.ranges import batches_of
 from rmqfast.spark.garbage import freeze_imports_once
-from rmqfast.spark.live.topic_read import TopicPartition, TopicRead
+from rmqfast.spark.live.topic_read import TopicRead
 from rmqfast.spark.zips import read_directories_once
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["read_numbered_topic", "read_topic_partition"]
+__all__ = ["read_numbered_topic", "read_topic_piece"]
 
 _LOG = logging.getLogger("rmqfast.spark")
 
 
-def read_topic_partition(read: TopicRead, partition: TopicPartition) -> Iterator[pa.RecordBatch]:
-    """Yields the batches of one partition; whoever asks, and however often, gets the same rows.
+def read_topic_piece(read: TopicRead, piece: bytes) -> Iterator[pa.RecordBatch]:
+    """Yields the batches of one piece; whoever asks, and however often, gets the same rows.
 
     Args:
         read: What is read.
-        partition: One of `plan_topic`.
+        piece: One of `rmqfast._native.plan_topic`.
 
     Raises:
         DataLossError: Messages are not there any more, unless `on_damage` is "warn".
         ClientError: A broker refuses, or does not answer for as long as the request's patience is.
 
-    Source: `RangePull.batches`.
+    Source: `DefaultLitePullConsumerImpl.PullTaskImpl`.
     """
     read_directories_once()
     freeze_imports_once()
-    pull = RangePull(read.request, partition.ranges, partition.address)
+    reader = RangeReader.of_piece(read.request, piece)
     began = time.monotonic()
-    yield from pull.batches()
+    yield from batches_of(reader)
     seconds = time.monotonic() - began
-    first = partition.ranges[0]
-    more = f" and {len(partition.ranges) - 1} more" if len(partition.ranges) > 1 else ""
-    _LOG.info("%s%s: %d rows, %d bytes of records, %.3f s", first, more, pull.rows, pull.size, seconds)
+    _LOG.info("%s: %d rows, %d bytes of records, %.3f s", reader.name, reader.rows, reader.size, seconds)
 
 
 def read_numbered_topic(
-    read: TopicRead, partitions: Sequence[TopicPartition], numbers: Iterator[pa.RecordBatch]
+    read: TopicRead, pieces: Sequence[bytes], numbers: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Yields the batches of the partitions whose numbers come, as a function for `mapInArrow`.
+    """Yields the batches of the pieces whose numbers come, as a function for `mapInArrow`.
 
     Args:
         read: What is read.
-        partitions: All of them.
-        numbers: Batches whose first column has positions in `partitions`.
+        pieces: All of them.
+        numbers: Batches whose first column has positions in `pieces`.
 
     Raises:
-        RmqError: As `read_topic_partition`.
+        RmqError: As `read_topic_piece`.
 
-    Source: `read_topic_partition`.
+    Source: `read_topic_piece`.
     """
     for batch in numbers:
         for number in batch.column(0).to_pylist():
-            yield from read_topic_partition(read, partitions[number])
+            yield from read_topic_piece(read, pieces[number])

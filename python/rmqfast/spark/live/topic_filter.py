@@ -7,8 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rmqfast._native import Selection
-from rmqfast.spark.live.range_cut import RangeCut
-from rmqfast.spark.live.topic_read import TopicRead
+from rmqfast.spark.live.topic_read import RangeCut, TopicRead
 from rmqfast.spark.pushed_filters import rest_of
 
 if TYPE_CHECKING:

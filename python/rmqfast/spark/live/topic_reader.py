@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
+from rmqfast._native import check_topic, plan_topic
 from rmqfast.spark.live.options import LiveOptions
-from rmqfast.spark.live.task import read_topic_partition
-from rmqfast.spark.live.topic_read import TopicRead, check_topic, plan_topic
+from rmqfast.spark.live.task import read_topic_piece
+from rmqfast.spark.live.topic_read import TopicRead
 from rmqfast.spark.pushdown import gets_filters
 from rmqfast.spark.schema import agreed, row_schema
 
@@ -28,7 +29,7 @@ def checked_schema(options: Mapping[str, str]) -> StructType:
         options: Those of the data source.
 
     Raises:
-        RmqError: As `LiveOptions.of` and `check_topic` raise.
+        RmqError: As `LiveOptions.of` and `rmqfast._native.check_topic` raise.
     """
     found = LiveOptions.of(options)
     schema = row_schema(found.columns)
@@ -66,12 +67,12 @@ class TopicReader(DataSourceReader):
 
     def partitions(self) -> list[InputPartition]:
         """A task each."""
-        return [] if self._is_empty else [InputPartition(part) for part in plan_topic(self._read)]
+        return [] if self._is_empty else [InputPartition(piece) for piece in plan_topic(self._read)]
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
         """Batches of one partition; where there is none, Spark 4.0 gives None, newer ones a partition of None."""
         if partition is not None and partition.value is not None:
-            yield from read_topic_partition(self._read, partition.value)
+            yield from read_topic_piece(self._read, partition.value)
 
 
 class _FilteringTopicReader(TopicReader):

@@ -6,17 +6,13 @@ import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from rmqfast.client.ranges import QueueRange
+from rmqfast._native import TopicCluster, cut_ranges
 from rmqfast.errors import DataLossError, RmqError
 from rmqfast.message import MessageQueue
-from rmqfast.spark.live.offsets import Bounds, resolve_offsets
-from rmqfast.spark.live.stream_offsets import NextEnd, next_end
-from rmqfast.spark.live.topic_read import TopicPartition, TopicRead, cut_ranges
-
-if TYPE_CHECKING:
-    from rmqfast.spark.live.topic_cluster import TopicCluster
+from rmqfast.spark.live.stream_offsets import Bounds, NextEnd, next_end
+from rmqfast.spark.live.topic_read import TopicRead
 
 __all__ = ["StreamLimits", "TopicStream"]
 
@@ -62,7 +58,7 @@ class TopicStream:
     ) -> None:
         self._read, self._limits, self._group, self._clock = read, limits, commit_group, clock
         self._cluster: TopicCluster | None = None
-        self._addresses: Mapping[str, str] = {}
+        self._addresses: dict[str, str] = {}
         self._target: dict[MessageQueue, Bounds] | None = None
         self._last_batch = self._clock()
         self._shorter_since: dict[MessageQueue, float] = {}
@@ -77,16 +73,10 @@ class TopicStream:
         """Where a stream without a checkpoint begins.
 
         Raises:
-            RmqError: As `plan_topic`.
+            RmqError: As `rmqfast._native.plan_topic`.
         """
         bounds = self._bounds(is_patient=False)
-        on_damage, request = self._read.request.on_damage, self._read.request
-        start = resolve_offsets("startingOffsets", self._read.start, bounds, edge="start", on_damage=on_damage)
-        self._brokers().check_expression(request.subscription, request.group)
-        if request.start_time is not None:
-            later = self._brokers().offsets_at(request.start_time, bounds, group=request.group)
-            start = {queue: max(offset, later[queue]) for queue, offset in start.items()}
-        return start
+        return self._brokers().initial(bounds)
 
     def aim(self) -> None:
         """From now on no batch goes beyond what there is now."""
@@ -119,18 +109,17 @@ class TopicStream:
             _LOG.info("topic %s: a batch of %d offsets, %d wait", self._read.request.topic, taken, found.waiting)
         return end
 
-    def partitions(self, start: Offsets, end: Offsets) -> list[TopicPartition]:
+    def pieces(self, start: Offsets, end: Offsets) -> list[bytes]:
         """The tasks of a batch."""
         new = [queue for queue in end if queue not in start]
         if new:  # where Spark did not say where the stream was
             start = {**{queue: first for queue, (first, _) in self._bounds(only=new).items()}, **start}
         ranges = [
-            QueueRange(queue, start[queue], end[queue])
+            (queue.broker_name, queue.queue_id, start[queue], end[queue])
             for queue in sorted(end)
             if queue in start and start[queue] < end[queue]
         ]
-        read = self._read
-        return cut_ranges(ranges, self._addresses, max_rows=read.max_rows, min_partitions=read.min_partitions or 1)
+        return cut_ranges(ranges, self._addresses, self._read.max_rows, self._read.min_partitions or 1)
 
     def commit(self, end: Offsets) -> None:
         """Spark has stored all before `end`: a group's offsets follow, where that is wanted."""
@@ -148,7 +137,7 @@ class TopicStream:
 
     def _brokers(self) -> TopicCluster:
         if self._cluster is None:
-            self._cluster = self._read.cluster()
+            self._cluster = TopicCluster(self._read)
         return self._cluster
 
     def _bounds(
@@ -156,15 +145,14 @@ class TopicStream:
     ) -> dict[MessageQueue, Bounds]:
         cluster = self._brokers()
         try:
-            route = cluster.route()
+            addresses = cluster.look_up()
         except RmqError as error:  # a topic whose only broker is away is one that name servers do not know
             if not is_patient or not self._addresses:
                 raise
             _LOG.warning("topic %s: its route is not to be had now: %s", self._read.request.topic, error)
             return {}
-        self._addresses = {**self._addresses, **route.addresses}
-        queues = self._read.wanted(route) if only is None else [queue for queue in only if queue in route.queues]
-        return cluster.bounds(queues, is_patient=is_patient)
+        self._addresses |= addresses
+        return cluster.bounds(only, is_patient=is_patient)
 
     def _check(self, start: Offsets, found: NextEnd, bounds: Mapping[MessageQueue, Bounds]) -> None:
         for queue in found.expired:

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
 from rmqfast.message import MessageQueue
-from rmqfast.spark.live.offsets import offsets_json
 from rmqfast.spark.live.options import LiveOptions
-from rmqfast.spark.live.stream_offsets import checkpoint_offsets
+from rmqfast.spark.live.stream_offsets import checkpoint_offsets, offsets_json
 from rmqfast.spark.live.stream_triggers import AvailableNow, default_limit, is_unlimited
-from rmqfast.spark.live.task import read_topic_partition
+from rmqfast.spark.live.task import read_topic_piece
 from rmqfast.spark.live.topic_stream import StreamLimits, TopicStream
 from rmqfast.spark.schema import agreed
 
@@ -91,12 +90,12 @@ class TopicStreamReader(DataSourceStreamReader, AvailableNow):
         """A task each."""
         first, last = self._offsets(start), self._offsets(end)
         self._seen = last
-        return [InputPartition(part) for part in self._stream.partitions(first, last)]
+        return [InputPartition(piece) for piece in self._stream.pieces(first, last)]
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
         """Batches of one partition; where there is none, it is None or has None."""
         if partition is not None and partition.value is not None:
-            yield from read_topic_partition(self._read, partition.value)
+            yield from read_topic_piece(self._read, partition.value)
 
     def commit(self, end: dict[str, Any]) -> None:
         """Spark will not ask for what is before `end` any more."""

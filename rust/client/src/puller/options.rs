@@ -5,8 +5,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Adds header fields to a request, as a signature, given its code and the fields that it has.
-pub type Sign = dyn Fn(i32, &[(String, String)]) -> Result<Vec<(String, String)>, String> + Send + Sync;
+/// Adds header fields to a request, as a signature, given its code, the fields that it has, and its body.
+pub type Sign = dyn Fn(i32, &[(String, String)], &[u8]) -> Result<Vec<(String, String)>, String> + Send + Sync;
 
 /// What all pulls of a puller have in common.
 #[derive(Clone)]

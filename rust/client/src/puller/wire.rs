@@ -78,7 +78,7 @@ pub fn write(request: &Request, options: &PullerOptions, out: &mut Vec<u8>) -> R
     let mut fields = header.fields();
     fields.extend(options.ext_fields.iter().map(|(name, value)| (name.as_str(), Value::Text(value))));
     let signature = match &options.sign {
-        Some(sign) => sign(PULL_MESSAGE, &texts(&fields))?,
+        Some(sign) => sign(PULL_MESSAGE, &texts(&fields), b"")?,
         None => Vec::new(),
     };
     fields.extend(signature.iter().map(|(name, value)| (name.as_str(), Value::Text(value))));

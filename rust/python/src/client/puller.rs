@@ -240,18 +240,19 @@ fn caller(callable: Py<PyAny>) -> Arc<OnReady> {
     })
 }
 
-fn seconds(seconds: f64) -> Duration {
+/// A duration of so many seconds.
+pub fn seconds(seconds: f64) -> Duration {
     // what is no duration at all is as good as a year
     Duration::try_from_secs_f64(seconds.clamp(0.0, 31_536_000.0)).unwrap_or_default()
 }
 
 /// A Python callable that signs; it gets code, fields and body, and gives further fields.
-fn signer(callable: Py<PyAny>) -> Arc<Sign> {
-    Arc::new(move |code, fields| {
+pub fn signer(callable: Py<PyAny>) -> Arc<Sign> {
+    Arc::new(move |code, fields, body| {
         let signed = Python::try_attach(|py| {
             let given = PyDict::new(py);
             fields.iter().try_for_each(|(name, value)| given.set_item(name, value))?;
-            callable.bind(py).call1((code, given, PyBytes::new(py, b"")))?.extract::<HashMap<String, String>>()
+            callable.bind(py).call1((code, given, PyBytes::new(py, body)))?.extract::<HashMap<String, String>>()
         });
         match signed {
             Some(Ok(fields)) => Ok(fields.into_iter().collect()),

@@ -94,6 +94,13 @@ impl ScanRequest {
             && self.keys_prefix.as_ref().is_none_or(|prefix| has(&|word| word.starts_with(prefix.as_bytes())))
     }
 
+    /// Whether a message is wanted by its store timestamp.
+    #[inline]
+    pub fn times_match(&self, store_timestamp: i64) -> bool {
+        self.start_time.is_none_or(|from| store_timestamp >= from)
+            && self.end_time.is_none_or(|end| store_timestamp < end)
+    }
+
     /// The topics that are asked for by name; `None` for all.
     pub fn topics(&self) -> Option<&[String]> {
         self.topic.as_ref().map(std::slice::from_ref).or(self.among.as_deref())

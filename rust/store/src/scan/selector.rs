@@ -74,8 +74,7 @@ impl Selector {
         {
             return false;
         }
-        request.start_time.is_none_or(|from| message.store_timestamp() >= from)
-            && request.end_time.is_none_or(|end| message.store_timestamp() < end)
+        request.times_match(message.store_timestamp())
     }
 
     /// Tags, keys and SQL92: all from the properties.

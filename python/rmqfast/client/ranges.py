@@ -1,18 +1,26 @@
-"""Says which ranges are read, and how."""
+"""Reads fixed ranges of queues as Arrow batches, for jobs without a consumer group.
+
+Source: `DefaultLitePullConsumerImpl.PullTaskImpl`, `PullAPIWrapper.pullKernelImpl`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from rmqfast._native import check_sql92
-from rmqfast.client.consumer.subscription import SQL92, MessageSelector, build_subscription_data
+from rmqfast._native import RangeReader, check_sql92
+from rmqfast.client.consumer.subscription import MessageSelector, build_subscription_data
 from rmqfast.client.instance import ClientConfig
 from rmqfast.client.instance.validators import check_group, check_topic
-from rmqfast.errors import ArgumentError, ExpressionError
+from rmqfast.errors import ArgumentError, ExpressionError, MissingExtraError
 from rmqfast.message import MessageQueue
-from rmqfast.remoting.protocol.subscription_data import TAG, SubscriptionData
+from rmqfast.remoting.protocol.subscription_data import SubscriptionData
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["QueueRange", "RangePull", "RangeRequest", "batches_of"]
 
 #: Bytes of a decompressed body at most, unless told otherwise.
 MAX_BODY_BYTES = 64 << 20
@@ -26,25 +34,12 @@ class QueueRange(NamedTuple):
         start: The first queue offset.
         end: The offset behind the last.
 
-    Example:
-        >>> len(QueueRange(MessageQueue("orders", "broker-a", 0), 5, 8).offsets)
-        3
-
     Source: none; Java's consumers read on until they are shut down.
     """
 
     queue: MessageQueue
     start: int
     end: int
-
-    @property
-    def offsets(self) -> range:
-        """The queue offsets in it."""
-        return range(self.start, self.end)
-
-    def __str__(self) -> str:
-        queue = self.queue
-        return f"{queue.topic}, broker {queue.broker_name}, queue {queue.queue_id}, offsets {self.start} to {self.end}"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -100,40 +95,87 @@ class RangeRequest:
     max_body_bytes: int = MAX_BODY_BYTES
     sub_version: int = 0
     subscription: SubscriptionData = field(init=False)
+    #: The whole tags to compare, as brokers compare hashes only; `None` for all.
+    wanted_tags: frozenset[str] | None = field(init=False)
 
     def __post_init__(self) -> None:
         check_topic(self.topic)
         check_group(self.group)
-        tags = build_subscription_data(self.topic, self.tags, now=0)
         for name in ("batch", "depth", "timeout", "patience", "max_body_bytes"):
             if not getattr(self, name) > 0:
                 raise ArgumentError(f"{name}: expected more than 0, got {getattr(self, name)}")
         if self.columns is not None and not self.columns:
             raise ArgumentError("columns: expected at least one, got none")
-        object.__setattr__(self, "keys", _listed(self.keys))
+        if isinstance(self.keys, str):
+            raise ArgumentError(f"keys: expected a sequence, got the one value {self.keys!r}")
+        object.__setattr__(self, "keys", None if self.keys is None else tuple(self.keys))
         if self.on_damage not in {"fail", "warn"}:
             raise ArgumentError(f"on_damage: expected 'fail' or 'warn', got {self.on_damage!r}")
+        subscription = build_subscription_data(self.topic, self.tags, now=0)
+        object.__setattr__(self, "wanted_tags", frozenset(subscription.tags_set) or None)
         if self.sql is not None:
             problem = check_sql92(self.sql)
             if problem is not None:
                 raise ExpressionError(problem)
-            wanted = MessageSelector.by_sql(self.sql)
-            tags = build_subscription_data(self.topic, wanted, now=self.sub_version)
-        object.__setattr__(self, "subscription", tags)
+            subscription = build_subscription_data(self.topic, MessageSelector.by_sql(self.sql), now=self.sub_version)
+        object.__setattr__(self, "subscription", subscription)
+
+
+class RangePull:
+    """Reads ranges of queues of one broker; a queue once at most.
+
+    Args:
+        request: What is read.
+        ranges: The ranges.
+        address: `host:port` of the broker, where that is known; otherwise a name server is asked.
+
+    Raises:
+        ArgumentError: Ranges of several brokers, or two of a queue.
+
+    Example:
+        >>> cluster = getfixture("live_cluster")
+        >>> request = RangeRequest(config=ClientConfig(name_server=cluster.name_server), topic="orders", group="g")
+        >>> ranges = [QueueRange(MessageQueue("orders", "broker-a", 0), 0, 2)]
+        >>> sum(batch.num_rows for batch in RangePull(request, ranges).batches())
+        2
+
+    Source: `DefaultLitePullConsumerImpl.PullTaskImpl`.
+    """
+
+    def __init__(self, request: RangeRequest, ranges: Sequence[QueueRange], address: str | None = None) -> None:
+        self._reader = RangeReader(request, ranges, address)
 
     @property
-    def wanted_tags(self) -> frozenset[str] | None:
-        """The tags to compare, as brokers compare hashes only; `None` for all."""
-        return frozenset(build_subscription_data(self.topic, self.tags, now=0).tags_set) or None
+    def rows(self) -> int:
+        """Messages that were handed out."""
+        return self._reader.rows
 
     @property
-    def is_filtered(self) -> bool:
-        """Whether brokers filter messages."""
-        is_sql = self.subscription.expression_type == SQL92
-        return is_sql or (self.subscription.expression_type == TAG and bool(self.subscription.tags_set))
+    def size(self) -> int:
+        """Bytes of records that were pulled."""
+        return self._reader.size
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Yields batches; the messages of a queue are in their order, those of several queues are mixed.
+
+        Raises:
+            DataLossError: Messages of a range are not there any more, unless `on_damage` is "warn".
+            CorruptError: A body does not decompress, or with `verify_crc` does not match its CRC, unless `on_damage` is
+                "warn".
+            ClientError: A broker refuses, or does not answer for as long as the request's patience is.
+            MissingExtraError: pyarrow is not installed.
+        """
+        return batches_of(self._reader)
 
 
-def _listed(keys: Sequence[str] | None) -> tuple[str, ...] | None:
-    if isinstance(keys, str):
-        raise ArgumentError(f"keys: expected a sequence, got the one value {keys!r}")
-    return None if keys is None else tuple(keys)
+def batches_of(reader: RangeReader) -> Iterator[pa.RecordBatch]:
+    """Yields the batches of a reader, and closes it."""
+    try:
+        import pyarrow as pa
+    except ImportError as error:
+        raise MissingExtraError("pyarrow is needed for this: pip install 'rmqfast[arrow]'") from error
+    try:
+        while (batch := reader.next_batch()) is not None:
+            yield pa.record_batch(batch)
+    finally:
+        reader.close()

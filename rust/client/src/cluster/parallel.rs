@@ -1,0 +1,95 @@
+//! Asks many at once, while one thread looks whether to stop.
+use crate::error::{Error, Result};
+use rmqfast_remoting::Interrupt;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::Duration;
+
+/// Requests at a time, at most.
+const THREADS: usize = 16;
+/// Between two looks whether to stop.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// What `ask` says of each item, in their order. `interrupt` is called by this thread alone: it may belong to an interpreter.
+///
+/// # Errors
+/// What `interrupt` says; what `ask` says is an item of the result.
+pub fn each<I: Sync, T: Send>(
+    items: &[I],
+    interrupt: Interrupt<'_>,
+    ask: impl Fn(&I, Interrupt<'_>) -> Result<T> + Sync,
+) -> Result<Vec<Result<T>>> {
+    if let [item] = items {
+        let answer = ask(item, interrupt);
+        return match answer {
+            Err(Error::Remoting(rmqfast_remoting::Error::Interrupted)) => {
+                Err(rmqfast_remoting::Error::Interrupted.into())
+            }
+            answer => Ok(vec![answer]),
+        };
+    }
+    let (next, is_stopped, (answers, answered)) = (AtomicUsize::new(0), AtomicBool::new(false), channel());
+    let work = || {
+        let mut stop = || match is_stopped.load(Ordering::Relaxed) {
+            true => Err(rmqfast_remoting::Error::Interrupted),
+            false => Ok(()),
+        };
+        while let Some((at, item)) =
+            Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|at| Some((at, items.get(at)?)))
+        {
+            // nobody listens any more once it is stopped
+            let _ = answers.clone().send((at, ask(item, &mut stop)));
+        }
+    };
+    let mut found: Vec<Option<Result<T>>> = items.iter().map(|_| None).collect();
+    std::thread::scope(|scope| {
+        for _ in 0..THREADS.min(items.len()) {
+            scope.spawn(work);
+        }
+        for _ in items {
+            loop {
+                match answered.recv_timeout(LOOK) {
+                    Ok((at, answer)) => break found[at] = Some(answer),
+                    Err(RecvTimeoutError::Disconnected) => return Err(Error::Closed),
+                    Err(RecvTimeoutError::Timeout) => {
+                        interrupt().inspect_err(|_| is_stopped.store(true, Ordering::Relaxed))?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    })?;
+    Ok(found.into_iter().flatten().collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_are_in_the_order_of_their_questions() {
+        for count in [0, 1, 2, 40] {
+            let items: Vec<usize> = (0..count).collect();
+            let doubled = each(&items, &mut rmqfast_remoting::never, |item, _| Ok(2 * item)).expect("no interrupt");
+            let doubled: Vec<usize> = doubled.into_iter().map(|answer| answer.expect("an answer")).collect();
+            assert_eq!(doubled, items.iter().map(|item| 2 * item).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn whoever_interrupts_ends_all_waits() {
+        let mut looks = 0;
+        let mut interrupt = || {
+            looks += 1;
+            if looks > 1 { Err(rmqfast_remoting::Error::Interrupted) } else { Ok(()) }
+        };
+        let wait = |_: &i32, interrupt: Interrupt<'_>| -> Result<()> {
+            loop {
+                interrupt()?;
+                std::thread::yield_now();
+            }
+        };
+        let ended = each(&[1, 2, 3], &mut interrupt, wait);
+        assert!(matches!(ended, Err(Error::Remoting(rmqfast_remoting::Error::Interrupted))), "{ended:?}");
+    }
+}

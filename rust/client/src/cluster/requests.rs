@@ -1,0 +1,208 @@
+//! Asks name servers and brokers, and waits for their answers.
+//!
+//! Source: `MQClientAPIImpl`, `NettyRemotingClient.getAndCreateNameserverChannel`, `ClientErrorCode`.
+use crate::error::{Error, Result};
+use crate::puller::{Sign, texts};
+use rmqfast_remoting::{
+    Ask, ClientTls, Command, Completions, Connection, Connections, ConnectionsOptions, Handler, Interrupt, Outgoing,
+    OwnedCommand, Value,
+};
+use std::fmt;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+/// Maps a broker's address in a route to the one that is reachable from here.
+pub type Translate = dyn Fn(&str) -> Result<String> + Send + Sync;
+
+/// `ClientErrorCode.CONNECT_BROKER_EXCEPTION`.
+const NO_ANSWER: i32 = 10001;
+/// `ClientErrorCode.NO_NAME_SERVER_EXCEPTION`.
+const NO_NAME_SERVER: i32 = 10004;
+
+/// How to reach a cluster.
+#[derive(Clone)]
+pub struct ClusterOptions {
+    /// `host:port` of each name server.
+    pub name_servers: Vec<String>,
+    /// TLS; without, connections are plain.
+    pub tls: Option<ClientTls>,
+    /// Signs requests.
+    pub sign: Option<Arc<Sign>>,
+    /// Maps addresses of routes.
+    pub translate: Option<Arc<Translate>>,
+    /// How long to wait for a connection.
+    pub connect_timeout: Duration,
+    /// How long to wait for an answer.
+    pub timeout: Duration,
+}
+
+impl fmt::Debug for ClusterOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ClusterOptions").field("name_servers", &self.name_servers).finish_non_exhaustive()
+    }
+}
+
+/// Connections to a cluster, for requests whose answers are waited for.
+pub struct Cluster {
+    options: ClusterOptions,
+    connections: Connections,
+    /// The name server that gets the next request: the same one, until it does not answer.
+    chosen: AtomicUsize,
+}
+
+impl Cluster {
+    /// Nobody is asked yet.
+    ///
+    /// # Errors
+    /// [`Error::Client`]: there is no name server.
+    pub fn new(options: ClusterOptions) -> Result<Self> {
+        if options.name_servers.is_empty() {
+            return Err(Error::Client {
+                text: "No name server address, please set it.".into(),
+                code: NO_NAME_SERVER,
+                next_step: "give name_server=\"host:9876\", or set NAMESRV_ADDR in the environment",
+            });
+        }
+        let (tls, connect_timeout) = (options.tls.clone(), options.connect_timeout);
+        let connections = ConnectionsOptions { tls, connect_timeout, ..ConnectionsOptions::default() };
+        let (handler, completions) = (Arc::new(NoHandler), Arc::new(Completions::new(1, 0)));
+        // clients spread over the name servers
+        let chance = RandomState::new().build_hasher().finish() as usize;
+        let chosen = AtomicUsize::new(chance % options.name_servers.len());
+        Ok(Self { connections: Connections::new(connections, handler, completions), chosen, options })
+    }
+
+    /// How the cluster is reached.
+    pub fn options(&self) -> &ClusterOptions {
+        &self.options
+    }
+
+    /// Asks a broker.
+    ///
+    /// # Errors
+    /// [`Error::Response`]: it answers with an error. [`Error::Remoting`]: it does not answer.
+    pub fn ask(
+        &self,
+        address: &str,
+        code: i32,
+        fields: &[(&str, Value<'_>)],
+        body: &[u8],
+        interrupt: Interrupt<'_>,
+    ) -> Result<OwnedCommand> {
+        self.ask_within(self.options.timeout, address, code, fields, body, interrupt)
+    }
+
+    /// As [`ask`](Self::ask), for what takes a broker longer than usual.
+    ///
+    /// # Errors
+    /// As [`ask`](Self::ask).
+    pub fn ask_within(
+        &self,
+        timeout: Duration,
+        address: &str,
+        code: i32,
+        fields: &[(&str, Value<'_>)],
+        body: &[u8],
+        interrupt: Interrupt<'_>,
+    ) -> Result<OwnedCommand> {
+        let answer = self.answer(timeout, address, code, fields, body, interrupt)?;
+        if answer.code == 0 {
+            return Ok(answer);
+        }
+        let (code, remark, address) = (answer.code, answer.remark.unwrap_or_default(), address.to_owned());
+        Err(Error::Response { code, remark, address })
+    }
+
+    /// As [`ask_within`](Self::ask_within), whatever the answer's code is.
+    ///
+    /// # Errors
+    /// [`Error::Remoting`]: there is no answer.
+    pub fn answer(
+        &self,
+        timeout: Duration,
+        address: &str,
+        code: i32,
+        fields: &[(&str, Value<'_>)],
+        body: &[u8],
+        interrupt: Interrupt<'_>,
+    ) -> Result<OwnedCommand> {
+        let signature = match &self.options.sign {
+            Some(sign) => sign(code, &texts(fields), body).map_err(Error::Argument)?,
+            None => Vec::new(),
+        };
+        let signature = signature.iter().map(|(name, value)| (name.as_str(), Value::Text(value)));
+        let fields: Vec<_> = fields.iter().copied().chain(signature).collect();
+        let ask = Ask { code, fields: &fields, body, timeout };
+        let take = |received: &rmqfast_remoting::Received, body: &[u8]| OwnedCommand {
+            body: body.to_vec(),
+            ..received.head.clone()
+        };
+        Ok(self.connections.request(address, ask, interrupt, take)?)
+    }
+
+    /// Asks one name server after the other until one answers.
+    ///
+    /// # Errors
+    /// [`Error::Response`]: it answers with an error. [`Error::Client`]: none answers; the text has each failure.
+    pub fn ask_name_server(
+        &self,
+        code: i32,
+        fields: &[(&str, Value<'_>)],
+        interrupt: Interrupt<'_>,
+    ) -> Result<OwnedCommand> {
+        let mut failures = Vec::new();
+        for _ in &self.options.name_servers {
+            let chosen = self.chosen.load(Ordering::Relaxed) % self.options.name_servers.len();
+            let address = &self.options.name_servers[chosen];
+            match self.ask(address, code, fields, b"", interrupt) {
+                Err(Error::Remoting(rmqfast_remoting::Error::Interrupted)) => {
+                    return Err(rmqfast_remoting::Error::Interrupted.into());
+                }
+                Err(Error::Remoting(error)) => {
+                    failures.push(failure(address, &error));
+                    // unless another thread did
+                    let next = chosen + 1;
+                    let _ = self.chosen.compare_exchange(chosen, next, Ordering::Relaxed, Ordering::Relaxed);
+                }
+                answer => return answer,
+            }
+        }
+        Err(Error::Client {
+            text: format!("no name server answers: {}", failures.join("; ")),
+            code: NO_ANSWER,
+            next_step: "see that one runs there, and that nameServer is its host:port as the driver and executors reach it",
+        })
+    }
+
+    /// Ends the connections, and whoever waits for an answer.
+    pub fn close(&self) {
+        self.connections.close();
+    }
+}
+
+impl fmt::Debug for Cluster {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cluster").field("options", &self.options).finish_non_exhaustive()
+    }
+}
+
+/// Brokers ask nothing over a connection that sent no heartbeat.
+struct NoHandler;
+
+impl Handler for NoHandler {
+    fn handle(&self, _: &Arc<Connection>, _: &Command<'_>, _: &mut Outgoing) {}
+
+    fn closed(&self, _: &Arc<Connection>, _: Option<&rmqfast_remoting::Error>) {}
+
+    fn warned(&self, _: &rmqfast_remoting::Error) {}
+}
+
+/// A failure with its address, which the error of a refused connection names already.
+fn failure(address: &str, error: &rmqfast_remoting::Error) -> String {
+    match error {
+        rmqfast_remoting::Error::Connect { .. } => error.to_string(),
+        _ => format!("connect to <{address}> failed: {error}"),
+    }
+}

@@ -1,0 +1,109 @@
+//! Where a topic's queues are.
+//!
+//! Source: `TopicRouteData`, `MQClientInstance.topicRouteData2TopicSubscribeInfo`, `findBrokerAddressInSubscribe`.
+use super::requests::Translate;
+use crate::error::Result;
+use crate::puller::Queue;
+use rmqfast_remoting::{Json, Key};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Bit of `perm`: consumers may read.
+const READABLE: i64 = 4;
+/// Queues that a broker may have of a topic; a route that says more is not believed.
+const MAX_QUEUES: i64 = 65_536;
+/// The id of a master; all others are slaves.
+const MASTER: i128 = 0;
+
+/// The readable queues of a topic.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TopicRoute {
+    /// The queues, sorted.
+    pub queues: Vec<Queue>,
+    /// By broker name, the address to read from: the master's, or else a slave's.
+    pub addresses: BTreeMap<String, String>,
+}
+
+impl TopicRoute {
+    /// The route that a name server's answer says.
+    ///
+    /// # Errors
+    /// What is wrong with the text of the answer; or what `translate` says.
+    pub fn of_body(topic: &str, body: &[u8], translate: Option<&Translate>) -> Result<Result<Self, String>> {
+        let read = Json::of_body(body).map_err(|error| error.to_string()).and_then(|route| Self::read(topic, &route));
+        let mut route = match read {
+            Ok(route) => route,
+            Err(problem) => return Ok(Err(format!("body: {problem}"))),
+        };
+        if let Some(translate) = translate {
+            for address in route.addresses.values_mut() {
+                *address = translate(address)?;
+            }
+        }
+        Ok(Ok(route))
+    }
+
+    fn read(topic: &str, route: &Json) -> Result<Self, String> {
+        let mut queues = BTreeSet::new();
+        for data in route.member("queueDatas").map_or(&[][..], Json::items) {
+            let broker_name =
+                data.member("brokerName").and_then(Json::text).ok_or("queueDatas: expected a brokerName")?;
+            let number = |name| data.member(name).and_then(Json::number).unwrap_or(0);
+            let count = number("readQueueNums");
+            if !(0..=MAX_QUEUES).contains(&count) {
+                return Err(format!("readQueueNums: expected 0 to {MAX_QUEUES}, got {count}"));
+            }
+            let count = if number("perm") & READABLE == 0 { 0 } else { count };
+            let queue = |queue_id| Queue { topic: topic.to_owned(), broker_name: broker_name.into(), queue_id };
+            queues.extend((0..count as i32).map(queue));
+        }
+        let mut addresses = BTreeMap::new();
+        for data in route.member("brokerDatas").map_or(&[][..], Json::items) {
+            let broker_name =
+                data.member("brokerName").and_then(Json::text).ok_or("brokerDatas: expected a brokerName")?;
+            let Some(Json::Object(by_id)) = data.member("brokerAddrs") else { continue };
+            let is_master = |key: &Key| match key {
+                Key::Number(id) => *id == MASTER,
+                Key::Text(id) => id.parse() == Ok(MASTER),
+                Key::Queue { .. } => false,
+            };
+            let master = by_id.iter().find(|(key, _)| is_master(key)).or(by_id.first());
+            if let Some(address) = master.and_then(|(_, address)| address.text()) {
+                addresses.insert(broker_name.to_owned(), address.to_owned());
+            }
+        }
+        let queues: Vec<Queue> = queues.into_iter().collect();
+        addresses.retain(|name, _| queues.iter().any(|queue| *queue.broker_name == **name));
+        Ok(Self { queues, addresses })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn route(body: &str) -> Result<TopicRoute, String> {
+        TopicRoute::of_body("orders", body.as_bytes(), None).expect("nothing to translate")
+    }
+
+    #[test]
+    fn queues_are_sorted_and_a_master_goes_before_its_slaves() {
+        let body = r#"{"brokerDatas":[{"brokerAddrs":{1:"b:1",0:"b:0"},"brokerName":"b"},
+            {"brokerAddrs":{"2":"a:2","1":"a:1"},"brokerName":"a"},{"brokerAddrs":{0:"x:0"},"brokerName":"x"}],
+            "queueDatas":[{"brokerName":"b","perm":6,"readQueueNums":2},{"brokerName":"a","perm":4,"readQueueNums":"1"},
+            {"brokerName":"w","perm":2,"readQueueNums":8}]}"#;
+        let route = route(body).expect("a route");
+        let places: Vec<_> = route.queues.iter().map(|queue| (&*queue.broker_name, queue.queue_id)).collect();
+        assert_eq!(places, [("a", 0), ("b", 0), ("b", 1)]);
+        let addresses: Vec<_> =
+            route.addresses.iter().map(|(name, address)| (name.as_str(), address.as_str())).collect();
+        assert_eq!(addresses, [("a", "a:2"), ("b", "b:0")]);
+    }
+
+    #[test]
+    fn a_route_that_says_too_much_or_nothing_is_refused() {
+        let body = r#"{"queueDatas":[{"brokerName":"b","perm":6,"readQueueNums":65537}]}"#;
+        assert_eq!(route(body).expect_err("too many"), "body: readQueueNums: expected 0 to 65536, got 65537");
+        assert!(route("{").expect_err("no JSON").starts_with("body: no json at character 1"));
+        assert_eq!(route("{}"), Ok(TopicRoute::default()));
+    }
+}

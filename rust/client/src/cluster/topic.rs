@@ -1,0 +1,363 @@
+//! The brokers of a topic: all of them are asked at once, and each about all its queues in one request.
+//!
+//! Source: `DefaultMQAdminExtImpl.examineTopicStats`, `MQAdminImpl`, `MQClientInstance.checkClientInBroker`.
+use super::parallel::each;
+use super::requests::{Cluster, ClusterOptions};
+use super::route::TopicRoute;
+use super::search::first_offset_at;
+use crate::error::{Error, Result};
+use crate::puller::{Answer, Body, PullHeader, PullStatus, PullerOptions, Queue, Subscription};
+use rmqfast_remoting::{Interrupt, Json, Key, OwnedCommand, Value};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Mutex, PoisonError};
+
+const PULL_MESSAGE: i32 = 11;
+const UPDATE_CONSUMER_OFFSET: i32 = 15;
+const SEARCH_OFFSET_BY_TIMESTAMP: i32 = 29;
+const GET_MAX_OFFSET: i32 = 30;
+const GET_MIN_OFFSET: i32 = 31;
+const CHECK_CLIENT_CONFIG: i32 = 46;
+const GET_ROUTEINFO_BY_TOPIC: i32 = 105;
+const GET_TOPIC_STATS_INFO: i32 = 202;
+const GET_ALL_TOPIC_LIST_FROM_NAMESERVER: i32 = 206;
+
+const NO_PERMISSION: i32 = 16;
+const TOPIC_NOT_EXIST: i32 = 17;
+/// What a broker says that starts, ends, or has too much to do: `SYSTEM_BUSY`, `SERVICE_NOT_AVAILABLE`, `TOPIC_NOT_EXIST`.
+const BUSY: [i32; 3] = [2, 14, TOPIC_NOT_EXIST];
+const CLIENT_ID: &str = "rmqfast-spark";
+/// A broker counts all its queues for the answer.
+const SLOW: u32 = 5;
+
+/// A queue's first offset, and the one behind its last.
+pub type Bounds = (i64, i64);
+
+/// The brokers of a topic, as whoever plans a read of it sees them.
+#[derive(Debug)]
+pub struct TopicCluster {
+    cluster: Cluster,
+    topic: String,
+    /// The last one that was looked up.
+    route: Mutex<Option<TopicRoute>>,
+    warnings: Mutex<Vec<String>>,
+}
+
+impl TopicCluster {
+    /// Nobody is asked yet.
+    ///
+    /// # Errors
+    /// As [`Cluster::new`].
+    pub fn new(options: ClusterOptions, topic: &str) -> Result<Self> {
+        let (topic, route, warnings) = (topic.to_owned(), Mutex::default(), Mutex::default());
+        Ok(Self { cluster: Cluster::new(options)?, topic, route, warnings })
+    }
+
+    /// Where the topic is now.
+    ///
+    /// # Errors
+    /// [`Error::UnknownTopic`]: the name servers do not know it. [`Error::Client`]: no name server answers, or the topic has no
+    /// queue that may be read.
+    pub fn route(&self, interrupt: Interrupt<'_>) -> Result<TopicRoute> {
+        let fields = [("topic", Value::Text(&self.topic))];
+        let answer = match self.cluster.ask_name_server(GET_ROUTEINFO_BY_TOPIC, &fields, interrupt) {
+            Err(Error::Response { code: TOPIC_NOT_EXIST, .. }) => return Err(self.unknown(interrupt)),
+            answer => answer?,
+        };
+        let translate = self.cluster.options().translate.as_deref();
+        let route = TopicRoute::of_body(&self.topic, &answer.body, translate)?.map_err(malformed("name server"))?;
+        if route.queues.is_empty() {
+            return Err(Error::Client {
+                text: format!("topic {} has no queue that may be read", self.topic),
+                code: NO_PERMISSION,
+                next_step: "its permission (perm) must have the bit 4, and readQueueNums be more than 0",
+            });
+        }
+        *self.route.lock().unwrap_or_else(PoisonError::into_inner) = Some(route.clone());
+        Ok(route)
+    }
+
+    /// Where queues begin and end. With `is_patient` those of a broker that does not answer now are left out, with a warning.
+    ///
+    /// # Errors
+    /// [`Error::Client`]: a broker does not answer, or refuses.
+    pub fn bounds(&self, queues: &[Queue], is_patient: bool, interrupt: Interrupt<'_>) -> Result<Vec<(Queue, Bounds)>> {
+        let mut by_broker: BTreeMap<&str, Vec<&Queue>> = BTreeMap::new();
+        queues.iter().for_each(|queue| by_broker.entry(&queue.broker_name).or_default().push(queue));
+        let brokers: Vec<(&str, Vec<&Queue>)> = by_broker.into_iter().collect();
+        let route = self.known(interrupt)?;
+        let answers = each(&brokers, interrupt, |(broker, queues), interrupt| {
+            self.bounds_at(address_of(&route, &self.topic, broker)?, queues, interrupt)
+        })?;
+        let mut bounds = HashMap::new();
+        for ((broker, _), answer) in brokers.iter().zip(answers) {
+            match answer {
+                Ok(of_broker) => bounds.extend(of_broker),
+                Err(error) if is_patient && is_passing(&error) => {
+                    self.warn(format!("broker {broker} does not answer, its queues stay where they are: {error}"));
+                }
+                Err(error) => return Err(unasked(&route, broker, error)),
+            }
+        }
+        Ok(queues.iter().filter_map(|queue| Some((queue.clone(), *bounds.get(queue)?))).collect())
+    }
+
+    /// The first offset of each queue whose message was stored at `when` or later, in their order; `group` looks at messages.
+    ///
+    /// # Errors
+    /// As [`bounds`](Self::bounds).
+    pub fn offsets_at(
+        &self,
+        when: i64,
+        queues: &[(Queue, Bounds)],
+        group: &str,
+        interrupt: Interrupt<'_>,
+    ) -> Result<Vec<i64>> {
+        let route = self.known(interrupt)?;
+        let answers = each(queues, interrupt, |(queue, bounds), interrupt| {
+            let address = address_of(&route, &self.topic, &queue.broker_name)?;
+            self.offset_at(address, queue, when, *bounds, group, interrupt)
+        })?;
+        let offsets = queues.iter().zip(answers);
+        offsets.map(|((queue, _), answer)| answer.map_err(|error| unasked(&route, &queue.broker_name, error))).collect()
+    }
+
+    /// Has each broker compile an SQL92 expression: one that a broker does not understand it takes for all messages. With
+    /// `is_patient` a broker that does not answer now is passed over.
+    ///
+    /// # Errors
+    /// [`Error::Client`]: a broker does not take it.
+    pub fn check_expression(
+        &self,
+        subscription: &Subscription,
+        group: &str,
+        is_patient: bool,
+        interrupt: Interrupt<'_>,
+    ) -> Result<()> {
+        if subscription.expression_type == "TAG" {
+            return Ok(());
+        }
+        let data = serde_json::json!({
+            "classFilterMode": false,
+            "codeSet": [],
+            "expressionType": subscription.expression_type,
+            "subString": subscription.expression,
+            "subVersion": subscription.version,
+            "tagsSet": [],
+            "topic": self.topic,
+        });
+        let body = serde_json::json!({ "clientId": CLIENT_ID, "group": group, "subscriptionData": data }).to_string();
+        let route = self.known(interrupt)?;
+        let brokers: Vec<(&String, &String)> = route.addresses.iter().collect();
+        let answers = each(&brokers, interrupt, |(_, address), interrupt| {
+            self.cluster.ask(address, CHECK_CLIENT_CONFIG, &[], body.as_bytes(), interrupt)
+        })?;
+        for ((broker, _), answer) in brokers.into_iter().zip(answers) {
+            match answer {
+                Err(Error::Response { code, remark, .. }) => {
+                    return Err(Error::Client {
+                        text: format!("broker {broker} does not filter by sql: CODE: {code}  DESC: {remark}"),
+                        code,
+                        next_step: "correct the expression, or set enablePropertyFilter=true in its broker.conf; or read all \
+                                    messages and filter by properties['...'] in Spark",
+                    });
+                }
+                Err(error) if !is_patient => return Err(unasked(&route, broker, error)),
+                Err(_) | Ok(_) => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Stores offsets of a group at the brokers, so that tools see how far it is; what fails is a warning.
+    ///
+    /// # Errors
+    /// Those of `interrupt`.
+    pub fn commit(&self, group: &str, offsets: &[(Queue, i64)], interrupt: Interrupt<'_>) -> Result<()> {
+        let route = self.known(interrupt)?;
+        let answers = each(offsets, interrupt, |(queue, offset), interrupt| {
+            let address = address_of(&route, &self.topic, &queue.broker_name)?;
+            let fields = [("consumerGroup", Value::Text(group)), ("commitOffset", Value::Number(*offset))];
+            self.cluster.ask(address, UPDATE_CONSUMER_OFFSET, &[&fields[..], &of_queue(queue)].concat(), b"", interrupt)
+        })?;
+        for ((queue, offset), answer) in offsets.iter().zip(answers) {
+            if let Err(error) = answer {
+                let Queue { broker_name, queue_id, .. } = queue;
+                let place = format!("queue {queue_id} at {broker_name}");
+                self.warn(format!("group {group}: the offset {offset} of {place} is not stored: {error}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Where a broker is read now, as a range reader asks while it does not answer.
+    ///
+    /// # Errors
+    /// As [`route`](Self::route); [`Error::Client`] where the broker is not in it.
+    pub fn locate(&self, broker_name: &str, interrupt: Interrupt<'_>) -> Result<String> {
+        let route = self.route(interrupt)?;
+        address_of(&route, &self.topic, broker_name).map(str::to_owned)
+    }
+
+    /// What is worth a warning since the last call.
+    pub fn take_warnings(&self) -> Vec<String> {
+        std::mem::take(&mut self.warnings.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Ends the connections.
+    pub fn close(&self) {
+        self.cluster.close();
+    }
+
+    fn known(&self, interrupt: Interrupt<'_>) -> Result<TopicRoute> {
+        let known = self.route.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        known.map_or_else(|| self.route(interrupt), Ok)
+    }
+
+    fn warn(&self, text: String) {
+        self.warnings.lock().unwrap_or_else(PoisonError::into_inner).push(text);
+    }
+
+    fn unknown(&self, interrupt: Interrupt<'_>) -> Error {
+        let answer = self.cluster.ask_name_server(GET_ALL_TOPIC_LIST_FROM_NAMESERVER, &[], interrupt);
+        let topics = answer.ok().and_then(|answer| Json::of_body(&answer.body).ok());
+        let topics = topics.as_ref().and_then(|topics| topics.member("topicList")).map_or(&[][..], Json::items);
+        let names = topics.iter().filter_map(Json::text).filter(|name| !name.starts_with('%'));
+        let hint = match rmqfast_store::Error::unknown("topic", &self.topic, names) {
+            rmqfast_store::Error::Unknown { near, .. } if !near.is_empty() => {
+                format!("did you mean {}?", near.join(", "))
+            }
+            _ => "create it, or see that its brokers are registered there".to_owned(),
+        };
+        Error::UnknownTopic(format!("unknown topic '{}' at the name server; {hint}", self.topic))
+    }
+
+    fn bounds_at(&self, address: &str, queues: &[&Queue], interrupt: Interrupt<'_>) -> Result<Vec<(Queue, Bounds)>> {
+        let timeout = SLOW * self.cluster.options().timeout;
+        let fields = [("topic", Value::Text(&self.topic))];
+        let answer = self.cluster.ask_within(timeout, address, GET_TOPIC_STATS_INFO, &fields, b"", interrupt)?;
+        let stats = Json::of_body(&answer.body).map_err(|error| malformed(address)(format!("body: {error}")))?;
+        let told = bounds_of(&stats);
+        let bounds = queues.iter().map(|queue| {
+            // brokers tell of the queues that are written to, and of a topic that shrinks more may be read
+            let bounds = match told.get(&(&*queue.broker_name, i64::from(queue.queue_id))) {
+                Some(bounds) => *bounds,
+                None => (
+                    self.offset(address, GET_MIN_OFFSET, &of_queue(queue), interrupt)?,
+                    self.offset(address, GET_MAX_OFFSET, &of_queue(queue), interrupt)?,
+                ),
+            };
+            Ok(((*queue).clone(), bounds))
+        });
+        bounds.collect()
+    }
+
+    fn offset_at(
+        &self,
+        address: &str,
+        queue: &Queue,
+        when: i64,
+        bounds: Bounds,
+        group: &str,
+        interrupt: Interrupt<'_>,
+    ) -> Result<i64> {
+        if bounds.0 >= bounds.1 {
+            return Ok(bounds.1);
+        }
+        let fields = [&of_queue(queue)[..], &[("timestamp", Value::Number(when))]].concat();
+        let hint = match self.offset(address, SEARCH_OFFSET_BY_TIMESTAMP, &fields, interrupt) {
+            Err(Error::Response { .. }) => bounds.0,
+            hint => hint?,
+        };
+        first_offset_at(when, bounds, hint, |offset| self.store_time(address, queue, offset, group, interrupt))
+    }
+
+    fn store_time(
+        &self,
+        address: &str,
+        queue: &Queue,
+        offset: i64,
+        consumer_group: &str,
+        interrupt: Interrupt<'_>,
+    ) -> Result<Option<i64>> {
+        let header = PullHeader {
+            consumer_group,
+            queue,
+            offset,
+            max_messages: 1,
+            sys_flag: PullerOptions::SUBSCRIPTION,
+            commit_offset: 0,
+            suspend_millis: 0,
+            subscription: &Subscription::default(),
+        };
+        let timeout = self.cluster.options().timeout;
+        let OwnedCommand { code, remark, fields, body, .. } =
+            self.cluster.answer(timeout, address, PULL_MESSAGE, &header.fields(), b"", interrupt)?;
+        let body = Body::copied(&body, None);
+        let remark = remark.unwrap_or_default();
+        let answer = Answer::read(code, &remark, |name| fields.get(name), body, &queue.topic, offset);
+        if answer.status == PullStatus::Failed {
+            let (code, remark, address) = (answer.code, answer.remark, address.to_owned());
+            return Err(Error::Response { code, remark, address });
+        }
+        let message = answer.rows.first().and_then(|row| row.message(&answer.body));
+        Ok(message.map(|message| message.store_timestamp()))
+    }
+
+    fn offset(&self, address: &str, code: i32, fields: &[(&str, Value<'_>)], interrupt: Interrupt<'_>) -> Result<i64> {
+        let answer = self.cluster.ask(address, code, fields, b"", interrupt)?;
+        let offset = answer.fields.get("offset");
+        let number = offset.and_then(|offset| offset.parse().ok());
+        number.ok_or_else(|| malformed(address)(format!("offset: expected a whole number, got {offset:?}")))
+    }
+}
+
+fn of_queue(queue: &Queue) -> [(&str, Value<'_>); 2] {
+    [("topic", Value::Text(&queue.topic)), ("queueId", Value::Number(queue.queue_id.into()))]
+}
+
+/// First and last offsets by broker name and queue, as `TopicStatsTable` has them.
+fn bounds_of(stats: &Json) -> HashMap<(&str, i64), Bounds> {
+    let Some(Json::Object(table)) = stats.member("offsetTable") else { return HashMap::new() };
+    let bounds = table.iter().filter_map(|(key, offsets)| {
+        let Key::Queue { broker_name, queue_id, .. } = key else { return None };
+        let number = |name| offsets.member(name).and_then(Json::number).unwrap_or(0);
+        Some(((broker_name.as_str(), *queue_id), (number("minOffset"), number("maxOffset"))))
+    });
+    bounds.collect()
+}
+
+fn address_of<'a>(route: &'a TopicRoute, topic: &str, broker_name: &str) -> Result<&'a str> {
+    route.addresses.get(broker_name).map(String::as_str).ok_or_else(|| {
+        let text = format!("broker {broker_name} is not in the route of topic {topic}");
+        Error::client(text, "is it running, and registered at this name server?")
+    })
+}
+
+/// An answer that is none, as Java's broker words what it cannot read.
+fn malformed(address: &str) -> impl Fn(String) -> Error {
+    move |remark| Error::Response { code: 1, remark, address: address.to_owned() }
+}
+
+/// Whether it may pass by itself.
+fn is_passing(error: &Error) -> bool {
+    match error {
+        Error::Response { code, .. } => BUSY.contains(code),
+        Error::Remoting(_) | Error::Client { .. } => true,
+        _ => false,
+    }
+}
+
+fn unasked(route: &TopicRoute, broker_name: &str, error: Error) -> Error {
+    let code = match &error {
+        Error::Response { code, .. } => *code,
+        Error::Remoting(_) => -1,
+        _ => return error,
+    };
+    let address = route.addresses.get(broker_name).map(String::as_str).unwrap_or_default();
+    Error::Client {
+        text: format!("broker {broker_name} at {address} cannot be asked: {error}"),
+        code,
+        next_step: "see that it runs and that the driver and the executors reach that address, and that the account \
+                    (accessKey, secretKey) may read the topic and use the group",
+    }
+}

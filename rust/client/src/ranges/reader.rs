@@ -1,0 +1,303 @@
+//! Pulls ranges of one broker's queues into Arrow batches, many pulls in flight at once.
+//!
+//! Source: `DefaultLitePullConsumerImpl.PullTaskImpl`, `PullAPIWrapper.pullKernelImpl`.
+use super::progress::{Progress, Trouble, Verdict};
+use super::range::{QueueRange, RangeRequest};
+use super::rows;
+use crate::cluster::{ClusterOptions, TopicCluster};
+use crate::error::{Error, Result};
+use crate::puller::{Assignment, Broker, Fetched, Gather, Item, Puller, PullerOptions, Queue};
+use arrow_array::RecordBatch;
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// What becomes batches together: an answer of 32 messages, which is what brokers give unless their limits were raised,
+/// costs more to hand on alone than to pull.
+const GATHER: Gather = Gather { bytes: 1 << 20, pause: Duration::from_millis(20) };
+/// Answers that become batches together, however little they have.
+const MOST: usize = 1024;
+/// Between two looks at the route while the broker does not answer, and two at a queue that ends early.
+const PAUSE: Duration = Duration::from_secs(1);
+const NEXT_STEP: &str = "on_damage=\"warn\" (failOnDataLoss=false) reads what is left";
+
+/// Asked while the broker is located; an error ends that.
+pub type OnWait = dyn FnMut() -> rmqfast_remoting::Result<()> + Send + Sync;
+
+/// What [`RangeReader::advance`] came to.
+#[derive(Debug)]
+pub enum Step {
+    /// Batches, of at least a row each.
+    Batches(Vec<RecordBatch>),
+    /// Nothing came yet.
+    Waiting,
+    /// All ranges are read.
+    Done,
+}
+
+/// Reads ranges of queues of one broker; a queue once at most. The messages of a queue come in their order, those of several
+/// queues are mixed.
+pub struct RangeReader {
+    request: RangeRequest,
+    puller: Puller,
+    cluster: ClusterOptions,
+    on_wait: Box<OnWait>,
+    broker_name: Arc<str>,
+    /// Where the broker is read, once it is.
+    address: Option<String>,
+    is_open: bool,
+    ranges: HashMap<Queue, Pulled>,
+    /// How long was waited for the broker. What others make of a batch meanwhile is not the broker's time.
+    waited: Duration,
+    is_lost: bool,
+    next_look: Duration,
+    warnings: Vec<String>,
+    rows: u64,
+    bytes: u64,
+}
+
+struct Pulled {
+    progress: Progress,
+    /// Answers of another assignment are out of date.
+    epoch: u64,
+    /// When the queue is asked again, on the clock of `waited`.
+    asked_again_at: Option<Duration>,
+}
+
+impl RangeReader {
+    /// Nothing is asked yet.
+    ///
+    /// # Arguments
+    /// * `address` - of the broker, where that is known; otherwise a name server is asked.
+    ///
+    /// # Errors
+    /// [`Error::Argument`]: ranges of several brokers, or two of a queue.
+    pub fn new(
+        request: RangeRequest,
+        ranges: Vec<QueueRange>,
+        address: Option<String>,
+        cluster: ClusterOptions,
+        on_wait: Box<OnWait>,
+    ) -> Result<Self> {
+        let broker_name = ranges.first().map_or_else(|| "".into(), |range| range.queue.broker_name.clone());
+        if ranges.iter().any(|range| range.queue.broker_name != broker_name) {
+            return Err(Error::Argument("ranges: expected queues of one broker".into()));
+        }
+        let count = ranges.len();
+        let is_filtered = request.subscription.is_filtered();
+        let pulled = |range: QueueRange| {
+            let progress = Progress::new(range, is_filtered);
+            (progress.range().queue.clone(), Pulled { progress, epoch: 0, asked_again_at: None })
+        };
+        let mut ranges: HashMap<Queue, Pulled> = ranges.into_iter().map(pulled).collect();
+        if ranges.len() < count {
+            return Err(Error::Argument("ranges: expected one of each queue at most".into()));
+        }
+        ranges.retain(|_, pulled| !pulled.progress.is_done());
+        let options = PullerOptions {
+            // a broker looks every five seconds only whether it has held a pull for long enough
+            suspend: Duration::ZERO,
+            gather: GATHER,
+            // the broker, too, reads several requests at a time
+            burst: (request.puller.depth / 2).max(1),
+            ..request.puller.clone()
+        };
+        Ok(Self {
+            puller: Puller::new(options, None),
+            request,
+            cluster,
+            on_wait,
+            broker_name,
+            address,
+            is_open: false,
+            ranges,
+            waited: Duration::ZERO,
+            is_lost: false,
+            next_look: Duration::ZERO,
+            warnings: Vec::new(),
+            rows: 0,
+            bytes: 0,
+        })
+    }
+
+    /// Reads on; waits for `wait` at most, and longer only to locate the broker.
+    ///
+    /// # Errors
+    /// [`Error::DataLoss`] and [`Error::Corrupt`] where the request is strict; [`Error::Client`]: the broker refuses, or does
+    /// not answer for as long as the request's patience is.
+    pub fn advance(&mut self, wait: Duration) -> Result<Step> {
+        if self.ranges.is_empty() {
+            self.puller.close();
+            return Ok(Step::Done);
+        }
+        if !self.is_open {
+            let address = self.address.clone().map_or_else(|| self.locate(), Ok)?;
+            self.open(address)?;
+        }
+        let began = Instant::now();
+        let items = self.puller.take(began + wait, MOST)?;
+        self.waited += began.elapsed();
+        let mut fetched = Vec::new();
+        for item in items {
+            match item {
+                Item::Fetched(answer) if self.has_rows(&answer)? => fetched.push(*answer),
+                Item::Connected(address) if self.is_read_at(&address) => self.is_lost = false,
+                Item::Disconnected(address, reason) if self.is_read_at(&address) => self.lost(&reason),
+                Item::Fetched(_) | Item::Connected(_) | Item::Disconnected(..) | Item::FlowControl(_) => {}
+            }
+        }
+        let batches = rows::batches(&self.request, &fetched, &mut self.warnings)?;
+        self.bytes += fetched.iter().map(|answer| answer.bytes() as u64).sum::<u64>();
+        self.rows += batches.iter().map(|batch| batch.num_rows() as u64).sum::<u64>();
+        self.ask_again()?;
+        self.look_after()?;
+        Ok(if batches.is_empty() { Step::Waiting } else { Step::Batches(batches) })
+    }
+
+    /// What is worth a warning since the last call.
+    pub fn take_warnings(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.warnings)
+    }
+
+    /// Messages that were handed out, and bytes of records that were pulled.
+    pub fn counts(&self) -> (u64, u64) {
+        (self.rows, self.bytes)
+    }
+
+    /// Ends the connection.
+    pub fn close(&self) {
+        self.puller.close();
+    }
+
+    fn is_read_at(&self, address: &str) -> bool {
+        self.address.as_deref() == Some(address)
+    }
+
+    fn has_rows(&mut self, answer: &Fetched) -> Result<bool> {
+        let Some(pulled) = self.ranges.get_mut(&*answer.queue).filter(|pulled| pulled.epoch == answer.epoch) else {
+            return Ok(false);
+        };
+        let verdict = pulled.progress.take(answer, self.waited);
+        let has_rows = verdict.has_rows;
+        self.act(&answer.queue, verdict)?;
+        Ok(has_rows)
+    }
+
+    fn act(&mut self, queue: &Queue, verdict: Verdict) -> Result<()> {
+        let Some(pulled) = self.ranges.get_mut(queue) else { return Ok(()) };
+        let range = pulled.progress.range();
+        if let Some(refusal) = verdict.refusal {
+            let text = format!("{range}: broker {} refuses: {refusal}", self.address.as_deref().unwrap_or_default());
+            let next_step = "what the account, the group and the topic may is configured at the broker";
+            return Err(Error::client(text, next_step));
+        }
+        if let Some(loss) = verdict.loss {
+            let text = format!("{range}: messages are lost: {loss}");
+            if self.request.is_strict {
+                return Err(Error::DataLoss { text, next_step: NEXT_STEP });
+            }
+            self.warnings.push(text);
+        }
+        if pulled.progress.is_done() {
+            self.ranges.remove(queue);
+        } else if verdict.is_late {
+            pulled.asked_again_at.get_or_insert(self.waited + PAUSE);
+        } else if verdict.seek.is_some() {
+            self.assign(queue)?;
+        }
+        Ok(())
+    }
+
+    fn ask_again(&mut self) -> Result<()> {
+        let now = self.waited;
+        let is_due = |pulled: &Pulled| pulled.asked_again_at.is_some_and(|at| at <= now);
+        let due: Vec<Queue> = self.ranges.iter().filter(|(_, p)| is_due(p)).map(|(queue, _)| queue.clone()).collect();
+        due.iter().try_for_each(|queue| self.assign(queue))
+    }
+
+    /// Whether the broker is to be had elsewhere, and whether a range waits for too long.
+    fn look_after(&mut self) -> Result<()> {
+        if self.is_lost && self.waited >= self.next_look {
+            self.next_look = self.waited + PAUSE;
+            self.move_on()?;
+        }
+        let (now, patience) = (self.waited, self.request.patience);
+        let stalled = |pulled: &Pulled| pulled.progress.stalled(now) > patience;
+        let queues: Vec<Queue> =
+            self.ranges.iter().filter(|(_, p)| stalled(p)).map(|(queue, _)| queue.clone()).collect();
+        for queue in queues {
+            let Some(Pulled { progress, .. }) = self.ranges.get_mut(&queue) else { continue };
+            if !progress.ends_early() {
+                let trouble = progress.trouble().map_or_else(|| "no answer".to_owned(), Trouble::to_string);
+                let (range, next, patience) = (progress.range(), progress.next(), patience.as_secs_f64());
+                let address = self.address.as_deref().unwrap_or_default();
+                let text =
+                    format!("{range}: nothing came for {patience} s from broker {address} at offset {next}: {trouble}");
+                return Err(Error::client(
+                    text,
+                    "see that the broker runs, and that this machine reaches that address",
+                ));
+            }
+            let verdict = progress.give_up();
+            self.act(&queue, verdict)?;
+        }
+        Ok(())
+    }
+
+    fn lost(&mut self, reason: &str) {
+        self.is_lost = true;
+        let address = self.address.as_deref().unwrap_or_default();
+        self.warnings.push(format!("broker {} at {address} is lost, and tried again: {reason}", self.broker_name));
+        self.ranges.values_mut().for_each(|pulled| pulled.progress.lost(reason));
+    }
+
+    /// Goes on at another address, if the broker has one by now: a slave, or a master that came back elsewhere.
+    ///
+    /// Source: `MQClientInstance.findBrokerAddressInSubscribe`.
+    fn move_on(&mut self) -> Result<()> {
+        match self.locate() {
+            Ok(address) if self.is_read_at(&address) => {}
+            Ok(address) => {
+                self.warnings.push(format!("broker {} is read at {address} from now on", self.broker_name));
+                self.open(address)?;
+            }
+            Err(Error::Remoting(interrupted @ rmqfast_remoting::Error::Interrupted)) => return Err(interrupted.into()),
+            Err(error) => {
+                self.warnings.push(format!("where broker {} is now cannot be told: {error}", self.broker_name));
+            }
+        }
+        Ok(())
+    }
+
+    fn locate(&mut self) -> Result<String> {
+        let cluster = TopicCluster::new(self.cluster.clone(), &self.request.topic)?;
+        cluster.locate(&self.broker_name, &mut self.on_wait)
+    }
+
+    fn open(&mut self, address: String) -> Result<()> {
+        (self.address, self.is_open, self.is_lost) = (Some(address), true, false);
+        let queues: Vec<Queue> = self.ranges.keys().cloned().collect();
+        queues.iter().try_for_each(|queue| self.assign(queue))
+    }
+
+    fn assign(&mut self, queue: &Queue) -> Result<()> {
+        let (Some(pulled), Some(address)) = (self.ranges.get_mut(queue), &self.address) else { return Ok(()) };
+        let assignment = Assignment {
+            start: pulled.progress.next(),
+            end: Some(pulled.progress.range().end),
+            subscription: self.request.subscription.clone(),
+            ..Assignment::default()
+        };
+        let broker = Broker { address: address.clone(), is_slave: false };
+        pulled.epoch = self.puller.assign(broker, queue.clone(), assignment)?;
+        pulled.asked_again_at = None;
+        Ok(())
+    }
+}
+
+impl fmt::Debug for RangeReader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RangeReader").field("broker_name", &self.broker_name).finish_non_exhaustive()
+    }
+}

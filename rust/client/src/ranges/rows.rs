@@ -1,0 +1,84 @@
+//! Which of the pulled messages are handed out, and as what: brokers filter by tags and SQL92, neither by time nor by key.
+use super::range::RangeRequest;
+use crate::error::{Error, Result};
+use crate::fetched::{Part, batches_of_parts};
+use crate::puller::Fetched;
+use arrow_array::RecordBatch;
+use rmqfast_store::scan::ScanRequest;
+use rmqfast_store::scan::row::Row;
+
+/// Batches of what was pulled, with the columns and the messages that `request` asks for, in the order of `fetched`; what is
+/// wrong with bodies goes to `warnings`, where that is no error.
+///
+/// # Errors
+/// [`Error::Corrupt`]: a body does not decompress, or does not match its CRC, and the request is strict.
+pub fn batches(request: &RangeRequest, fetched: &[Fetched], warnings: &mut Vec<String>) -> Result<Vec<RecordBatch>> {
+    let mut report = Report { request, warnings };
+    if request.scan.verify_crc {
+        report.changed(fetched)?;
+    }
+    let rows: Vec<Vec<Row>> = fetched.iter().map(|fetched| chosen(fetched, &request.scan)).collect();
+    let parts = fetched.iter().zip(&rows).map(|(fetched, rows)| Part { body: &fetched.body, rows });
+    let broker_name = fetched.first().map(|fetched| fetched.queue.broker_name.to_string());
+    let (batches, damage) = batches_of_parts(parts, &ScanRequest { broker_name, ..request.scan.clone() })?;
+    if !damage.is_empty() {
+        let offsets: Vec<i64> = damage.iter().map(|damage| damage.offset.cast_signed()).collect();
+        report.unreadable(fetched, &offsets)?;
+    }
+    Ok(batches)
+}
+
+fn chosen(fetched: &Fetched, scan: &ScanRequest) -> Vec<Row> {
+    let body = &fetched.body[..];
+    let is_chosen = |row: &Row| {
+        let Some(message) = row.message(body) else { return false };
+        scan.times_match(message.store_timestamp())
+            && scan.keys_match(row.uniq_key.of(body), row.keys.of(body))
+            && (!scan.verify_crc || message.body_crc_matches())
+    };
+    fetched.wanted().iter().filter(|row| is_chosen(row)).copied().collect()
+}
+
+/// Says what is wrong with bodies.
+struct Report<'a> {
+    request: &'a RangeRequest,
+    warnings: &'a mut Vec<String>,
+}
+
+impl Report<'_> {
+    /// All that was pulled is looked at, whatever the request's other filters leave of it.
+    fn changed(&mut self, fetched: &[Fetched]) -> Result<()> {
+        let is_changed = |row: &Row, body: &[u8]| row.message(body).is_some_and(|message| !message.body_crc_matches());
+        let places = places(fetched, is_changed);
+        let text = format!("{} bodies do not match their CRC", places.len());
+        if places.is_empty() { Ok(()) } else { self.damage(&text, &places, "leaves them out") }
+    }
+
+    fn unreadable(&mut self, fetched: &[Fetched], offsets: &[i64]) -> Result<()> {
+        let is_unreadable =
+            |row: &Row, body: &[u8]| row.message(body).is_some_and(|m| offsets.contains(&m.physical_offset()));
+        let places = places(fetched, is_unreadable);
+        let limit = self.request.scan.max_body_bytes;
+        let text = format!("{} bodies do not decompress to {limit} bytes at most", places.len());
+        self.damage(&text, &places, "gives them as null")
+    }
+
+    fn damage(&mut self, what: &str, places: &[String], otherwise: &str) -> Result<()> {
+        let text = format!("topic {}: {what}: {}", self.request.topic, places.join("; "));
+        if self.request.is_strict {
+            return Err(Error::Corrupt(format!("{text}; on_damage=\"warn\" (failOnDataLoss=false) {otherwise}")));
+        }
+        self.warnings.push(text);
+        Ok(())
+    }
+}
+
+fn places(fetched: &[Fetched], has: impl Fn(&Row, &[u8]) -> bool) -> Vec<String> {
+    let rows = fetched.iter().flat_map(|fetched| fetched.rows.iter().map(move |row| (fetched, row)));
+    let found = rows.filter(|(fetched, row)| has(row, &fetched.body));
+    let place = |(fetched, row): (&Fetched, &Row)| {
+        let offset = row.message(&fetched.body).map_or(0, |message| message.queue_offset());
+        format!("broker {}, queue {}, offset {offset}", fetched.queue.broker_name, fetched.queue.queue_id)
+    };
+    found.map(place).collect()
+}

@@ -1,0 +1,105 @@
+//! Reads ranges of queues, batch by batch.
+use super::request::PyRangeRequest;
+use super::warnings::log;
+use crate::client::message_queue::PulledQueue;
+use crate::error::{ForkError, client, spark};
+use crate::signals;
+use arrow_array::RecordBatch;
+use pyo3::prelude::*;
+use pyo3_arrow::PyRecordBatch;
+use rmqfast_client::ranges::{self, QueueRange, Step};
+use rmqfast_spark::topic_read::TopicPiece;
+use std::collections::VecDeque;
+use std::time::Duration;
+
+/// Between two looks for Ctrl-C.
+const LOOK: Duration = Duration::from_millis(100);
+const LOGGER: &str = "rmqfast.client.ranges";
+
+/// Reads ranges of queues of one broker.
+#[pyclass(module = "rmqfast._native._rmqfast")]
+pub struct RangeReader {
+    reader: ranges::RangeReader,
+    ready: VecDeque<RecordBatch>,
+    name: String,
+    process: u32,
+}
+
+/// `QueueRange` of Python.
+#[derive(FromPyObject)]
+struct PyQueueRange {
+    queue: PulledQueue,
+    start: i64,
+    end: i64,
+}
+
+impl RangeReader {
+    fn open(request: PyRangeRequest<'_>, ranges: Vec<QueueRange>, address: Option<String>) -> PyResult<Self> {
+        let (request, cluster) = request.into_request()?;
+        let name = match ranges.as_slice() {
+            [] => "no range".to_owned(),
+            [range] => range.to_string(),
+            [range, more @ ..] => format!("{range} and {} more", more.len()),
+        };
+        let reader = ranges::RangeReader::new(request, ranges, address, cluster, Box::new(signals::waiting()));
+        Ok(Self { reader: reader.map_err(client)?, ready: VecDeque::new(), name, process: std::process::id() })
+    }
+}
+
+#[pymethods]
+impl RangeReader {
+    #[new]
+    #[pyo3(signature = (request, ranges, address=None))]
+    fn new(request: PyRangeRequest<'_>, ranges: Vec<PyQueueRange>, address: Option<String>) -> PyResult<Self> {
+        let ranges =
+            ranges.into_iter().map(|PyQueueRange { queue, start, end }| QueueRange { queue: queue.0, start, end });
+        Self::open(request, ranges.collect(), address)
+    }
+
+    #[staticmethod]
+    fn of_piece(request: PyRangeRequest<'_>, piece: &[u8]) -> PyResult<Self> {
+        let piece = TopicPiece::of_bytes(piece).map_err(spark)?;
+        let ranges = piece.queue_ranges(request.topic());
+        Self::open(request, ranges, piece.address)
+    }
+
+    fn next_batch(&mut self, py: Python<'_>) -> PyResult<Option<PyRecordBatch>> {
+        if self.process != std::process::id() {
+            let text = format!("this reader was opened in process {}, not in its fork; open one here", self.process);
+            return Err(ForkError::new_err(text));
+        }
+        loop {
+            if let Some(batch) = self.ready.pop_front() {
+                return Ok(Some(PyRecordBatch::new(batch)));
+            }
+            let step = py.detach(|| self.reader.advance(LOOK));
+            log(py, LOGGER, self.reader.take_warnings())?;
+            match step.map_err(client)? {
+                Step::Batches(batches) => self.ready.extend(batches),
+                Step::Waiting => py.check_signals()?,
+                Step::Done => return Ok(None),
+            }
+        }
+    }
+
+    #[getter]
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    #[getter]
+    fn rows(&self) -> u64 {
+        self.reader.counts().0
+    }
+
+    #[getter]
+    fn size(&self) -> u64 {
+        self.reader.counts().1
+    }
+
+    fn close(&self, py: Python<'_>) {
+        if self.process == std::process::id() {
+            py.detach(|| self.reader.close());
+        }
+    }
+}

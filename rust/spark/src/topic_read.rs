@@ -1,0 +1,293 @@
+//! A read of a topic: its offsets are fixed once, and cut into pieces. Together they give each message once, whenever and
+//! wherever they are read.
+use crate::error::{Error, Result};
+use crate::offsets::Offsets;
+use crate::ranges::{self, Range};
+use crate::selection::Limits;
+use crate::topic_offsets::{ByBroker, Edge, QueueBounds, resolve};
+use rmqfast_client::cluster::{Bounds, ClusterOptions, TopicCluster, TopicRoute};
+use rmqfast_client::puller::Queue;
+use rmqfast_client::ranges::{QueueRange, RangeRequest};
+use rmqfast_remoting::Interrupt;
+
+/// What a read of a topic asks for.
+#[derive(Clone, Debug)]
+pub struct TopicRead {
+    /// How the cluster is reached.
+    pub cluster: ClusterOptions,
+    /// Which messages, and what of them.
+    pub request: RangeRequest,
+    /// Where queues begin.
+    pub start: Offsets<ByBroker>,
+    /// Where they end.
+    pub end: Offsets<ByBroker>,
+    /// Only these queues of each broker.
+    pub queue_ids: Option<Vec<i32>>,
+    /// Pieces at least, where there are as many messages.
+    pub min_pieces: i64,
+    /// Offsets of a piece at most.
+    pub max_rows: i64,
+    /// What filters leave of it.
+    pub cut: RangeCut,
+}
+
+/// What filters leave of the queues of a topic; unlike offsets that a user names, there need not be any of these.
+#[derive(Clone, Debug, Default)]
+pub struct RangeCut {
+    /// Only queues of these brokers.
+    pub broker_names: Option<Vec<String>>,
+    /// Only queues with these numbers.
+    pub queue_ids: Option<Vec<i32>>,
+    /// The first offset in all queues, and the one behind the last.
+    pub offsets: Limits,
+}
+
+impl RangeCut {
+    fn has(&self, queue: &Queue) -> bool {
+        let is_its_broker = |names: &Vec<String>| names.iter().any(|name| **name == *queue.broker_name);
+        self.broker_names.as_ref().is_none_or(is_its_broker)
+            && self.queue_ids.as_ref().is_none_or(|ids| ids.contains(&queue.queue_id))
+    }
+
+    fn of(&self, (start, end): Bounds) -> Bounds {
+        let start = self.offsets.0.map_or(start, |first| start.max(first));
+        (start, self.offsets.1.map_or(end, |last| end.min(last)))
+    }
+}
+
+/// An offset of each queue.
+pub type QueueOffsets = Vec<(Queue, i64)>;
+
+/// A task's share of a read: ranges of queues of one broker that no other task reads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TopicPiece {
+    /// Where the broker was when this was planned.
+    pub address: Option<String>,
+    /// The ranges, of different queues.
+    pub ranges: Vec<Range>,
+}
+
+/// Pieces of a read, at most.
+const MOST_PIECES: i64 = 1_000_000;
+/// The first byte of a piece: a worker of another release says so, instead of reading something else.
+const PIECE_VERSION: u8 = 1;
+
+impl TopicPiece {
+    /// Cuts ranges as [`ranges::cut`] does; `address_of` says where brokers are.
+    pub fn cut(
+        ranges: &[Range],
+        max_rows: i64,
+        min_pieces: i64,
+        address_of: impl Fn(&str) -> Option<String>,
+    ) -> Vec<Self> {
+        let pieces = ranges::cut(ranges, max_rows, min_pieces).into_iter();
+        pieces.map(|ranges| Self { address: ranges.first().and_then(|(name, ..)| address_of(name)), ranges }).collect()
+    }
+
+    /// The piece as bytes, which driver and tasks carry unread.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = vec![PIECE_VERSION];
+        bytes.extend_from_slice(serde_json::json!([self.address, self.ranges]).to_string().as_bytes());
+        bytes
+    }
+
+    /// The piece that bytes are.
+    ///
+    /// # Errors
+    /// Bytes of another release, or none of a piece.
+    pub fn of_bytes(bytes: &[u8]) -> Result<Self> {
+        let text = match bytes.split_first() {
+            Some((&PIECE_VERSION, text)) => text,
+            Some((version, _)) => {
+                let text = format!(
+                    "piece: expected version {PIECE_VERSION}, got {version}; driver and executors need one release"
+                );
+                return Err(Error::argument(text));
+            }
+            None => return Err(Error::argument("piece: expected bytes, got none")),
+        };
+        let (address, ranges) =
+            serde_json::from_slice(text).map_err(|error| Error::argument(format!("piece: {error}")))?;
+        Ok(Self { address, ranges })
+    }
+
+    /// The ranges as the reader of them takes them.
+    pub fn queue_ranges(&self, topic: &str) -> Vec<QueueRange> {
+        let range = |(broker_name, queue_id, start, end): &Range| QueueRange {
+            queue: Queue { topic: topic.to_owned(), broker_name: broker_name.as_str().into(), queue_id: *queue_id },
+            start: *start,
+            end: *end,
+        };
+        self.ranges.iter().map(range).collect()
+    }
+}
+
+impl TopicRead {
+    /// Looks whether the read can be: not at offsets, which a stream with a checkpoint has no use for. A broker that does not
+    /// answer now may do so later.
+    ///
+    /// Returns what is worth a warning.
+    ///
+    /// # Errors
+    /// A number out of range; the name servers do not know the topic, or none answers; a queue that no broker has; a broker
+    /// refuses.
+    pub fn check(&self, interrupt: Interrupt<'_>) -> Result<Vec<String>> {
+        self.check_limits()?;
+        let cluster = self.open_cluster()?;
+        let queues = self.queues(cluster.route(interrupt)?)?;
+        cluster.bounds(&queues, true, interrupt)?;
+        let RangeRequest { subscription, puller, .. } = &self.request;
+        cluster.check_expression(subscription, &puller.consumer_group, true, interrupt)?;
+        Ok(cluster.take_warnings())
+    }
+
+    /// The brokers of the topic; nobody is asked yet.
+    ///
+    /// # Errors
+    /// There is no name server.
+    pub fn open_cluster(&self) -> Result<TopicCluster> {
+        Ok(TopicCluster::new(self.cluster.clone(), &self.request.topic)?)
+    }
+
+    /// Fixes what is read, and cuts it into pieces, in the order of brokers and queues. Returns besides what is worth a warning.
+    ///
+    /// # Errors
+    /// As [`check`](Self::check); a broker does not answer; an offset that a queue does not have, where the read is strict.
+    pub fn plan(&self, interrupt: Interrupt<'_>) -> Result<(Vec<TopicPiece>, Vec<String>)> {
+        self.check_limits()?;
+        let cluster = self.open_cluster()?;
+        let route = cluster.route(interrupt)?;
+        let addresses = route.addresses.clone();
+        let bounds = cluster.bounds(&self.queues(route)?, false, interrupt)?;
+        let RangeRequest { subscription, puller, .. } = &self.request;
+        cluster.check_expression(subscription, &puller.consumer_group, false, interrupt)?;
+        let mut warnings = Vec::new();
+        let ranges = self.ranges(&cluster, bounds, &mut warnings, interrupt)?;
+        let pieces = TopicPiece::cut(&ranges, self.max_rows, self.min_pieces, |name| addresses.get(name).cloned());
+        warnings.extend(cluster.take_warnings());
+        Ok((pieces, warnings))
+    }
+
+    fn check_limits(&self) -> Result<()> {
+        let Self { min_pieces, max_rows, .. } = self;
+        if !(1..=MOST_PIECES).contains(min_pieces) {
+            return Err(Error::argument(format!("min_partitions: expected 1 to {MOST_PIECES}, got {min_pieces}")));
+        }
+        if *max_rows < 1 {
+            return Err(Error::argument(format!("max_rows: expected 1 or more, got {max_rows}")));
+        }
+        Ok(())
+    }
+
+    fn queues(&self, route: TopicRoute) -> Result<Vec<Queue>> {
+        wanted_queues(route.queues, self.queue_ids.as_deref())
+    }
+
+    /// Where a stream without a checkpoint begins, in queues of `cluster`. Returns besides what is worth a warning.
+    ///
+    /// # Errors
+    /// As [`plan`](Self::plan).
+    pub fn initial(
+        &self,
+        cluster: &TopicCluster,
+        bounds: Vec<(Queue, Bounds)>,
+        interrupt: Interrupt<'_>,
+    ) -> Result<(QueueOffsets, Vec<String>)> {
+        let RangeRequest { subscription, puller, .. } = &self.request;
+        let (mut start, mut warnings) = self.resolve("startingOffsets", &self.start, Edge::Start, &bounds)?;
+        cluster.check_expression(subscription, &puller.consumer_group, false, interrupt)?;
+        self.not_before_start_time(cluster, &bounds, &mut start, interrupt)?;
+        warnings.extend(cluster.take_warnings());
+        Ok((bounds.into_iter().map(|(queue, _)| queue).zip(start).collect(), warnings))
+    }
+
+    fn ranges(
+        &self,
+        cluster: &TopicCluster,
+        bounds: Vec<(Queue, Bounds)>,
+        warnings: &mut Vec<String>,
+        interrupt: Interrupt<'_>,
+    ) -> Result<Vec<Range>> {
+        let (start, expired) = self.resolve("startingOffsets", &self.start, Edge::Start, &bounds)?;
+        let (end, ahead) = self.resolve("endingOffsets", &self.end, Edge::End, &bounds)?;
+        warnings.extend(expired.into_iter().chain(ahead));
+        // after the offsets were looked at in all queues: one that there is not is an error, whatever filters leave of it
+        let kept = bounds.into_iter().zip(start.into_iter().zip(end)).filter(|((queue, _), _)| self.cut.has(queue));
+        let (bounds, (mut start, mut end)): (Vec<_>, (Vec<_>, Vec<_>)) = kept.unzip();
+        self.not_before_start_time(cluster, &bounds, &mut start, interrupt)?;
+        if let Some(when) = self.request.scan.end_time {
+            let sooner = cluster.offsets_at(when, &bounds, &self.request.puller.consumer_group, interrupt)?;
+            end.iter_mut().zip(sooner).for_each(|(end, sooner)| *end = sooner.min(*end));
+        }
+        let ranges = bounds.into_iter().zip(start.into_iter().zip(end));
+        let ranges = ranges.map(|((queue, _), range)| (queue, self.cut.of(range)));
+        let ranges = ranges.filter(|(_, (start, end))| start < end);
+        Ok(ranges.map(|(queue, (start, end))| (queue.broker_name.to_string(), queue.queue_id, start, end)).collect())
+    }
+
+    fn resolve(
+        &self,
+        name: &str,
+        offsets: &Offsets<ByBroker>,
+        edge: Edge,
+        bounds: &[(Queue, Bounds)],
+    ) -> Result<(Vec<i64>, Vec<String>)> {
+        let queues: Vec<QueueBounds> = bounds
+            .iter()
+            .map(|(queue, (first, last))| (queue.broker_name.to_string(), queue.queue_id, *first, *last))
+            .collect();
+        resolve(name, offsets, &queues, edge, self.request.is_strict)
+    }
+
+    fn not_before_start_time(
+        &self,
+        cluster: &TopicCluster,
+        bounds: &[(Queue, Bounds)],
+        start: &mut [i64],
+        interrupt: Interrupt<'_>,
+    ) -> Result<()> {
+        let Some(when) = self.request.scan.start_time else { return Ok(()) };
+        let later = cluster.offsets_at(when, bounds, &self.request.puller.consumer_group, interrupt)?;
+        start.iter_mut().zip(later).for_each(|(start, later)| *start = later.max(*start));
+        Ok(())
+    }
+}
+
+/// The queues of a topic that a read asks for.
+///
+/// # Errors
+/// A number that no queue has.
+pub fn wanted_queues(mut queues: Vec<Queue>, ids: Option<&[i32]>) -> Result<Vec<Queue>> {
+    let Some(ids) = ids else { return Ok(queues) };
+    if let Some(unknown) = ids.iter().find(|id| !queues.iter().any(|queue| queue.queue_id == **id)) {
+        let mut known: Vec<i32> = queues.iter().map(|queue| queue.queue_id).collect();
+        known.sort_unstable();
+        known.dedup();
+        let known: Vec<String> = known.iter().map(i32::to_string).collect();
+        let text = format!("queue_ids: no queue {unknown}; the topic's queues are {}", known.join(", "));
+        return Err(Error::argument(text));
+    }
+    queues.retain(|queue| ids.contains(&queue.queue_id));
+    Ok(queues)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_piece_comes_back_from_its_bytes_and_one_of_another_release_is_refused() {
+        let ranges = vec![("broker-a".to_owned(), 0, 5, 1 << 40), ("broker-a".to_owned(), 3, 0, 1)];
+        for address in [Some("10.0.0.1:10911".to_owned()), None] {
+            let piece = TopicPiece { address, ranges: ranges.clone() };
+            let mut bytes = piece.to_bytes();
+            assert_eq!(TopicPiece::of_bytes(&bytes).expect("a piece"), piece);
+            bytes[0] = 2;
+            let error = TopicPiece::of_bytes(&bytes).expect_err("another release").to_string();
+            assert!(error.starts_with("piece: expected version 1, got 2"), "{error}");
+        }
+        for bytes in [&b""[..], b"\x01", b"\x01[null]"] {
+            assert!(TopicPiece::of_bytes(bytes).is_err());
+        }
+    }
+}
