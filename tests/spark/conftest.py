@@ -34,7 +34,13 @@ def has_filters() -> bool:
 
 collect_ignore: list[str] = []
 if importlib.util.find_spec("pyspark.sql.datasource") is None:
-    collect_ignore += ["test_data_source.py", "test_source_errors.py", "test_pushdown.py", "test_documents.py"]
+    collect_ignore += [
+        "test_both_sources.py",
+        "test_data_source.py",
+        "test_documents.py",
+        "test_pushdown.py",
+        "test_source_errors.py",
+    ]
 elif not has_filters():
     collect_ignore += ["test_pushdown.py"]
 if importlib.util.find_spec("typer") is None:  # the environments of older PySparks are without the command line
