@@ -33,7 +33,7 @@ def test_each_has_what_is_linked_and_nothing_that_only_builds_or_tests(bills: di
     assert names(bills["rmqfast-columnar"]) >= {"rmqfast-jvm", "rmqfast-store", "jni", "zstd-sys"}
     for bill in bills.values():
         assert names(bill) & {"proptest", "criterion", "tempfile", "rmqfast-waiting", "cc", "windows-sys"} == set()
-    assert names(bills["rmqfast-columnar"]) & {"pyo3", "tokio", "rustls"} == set()
+    assert "pyo3" not in names(bills["rmqfast-columnar"])
 
 
 def test_crates_have_the_version_and_the_hash_of_the_lock_file(bills: dict[str, dict[str, Any]]) -> None:

@@ -133,11 +133,15 @@ class RangePull:
         ArgumentError: Ranges of several brokers, or two of a queue.
 
     Example:
-        >>> cluster = getfixture("live_cluster")
-        >>> request = RangeRequest(config=ClientConfig(name_server=cluster.name_server), topic="orders", group="g")
-        >>> ranges = [QueueRange(MessageQueue("orders", "broker-a", 0), 0, 2)]
-        >>> sum(batch.num_rows for batch in RangePull(request, ranges).batches())
-        2
+        >>> import rmqfast
+        >>> with rmqfast.EmbeddedCluster() as cluster:
+        ...     with rmqfast.Producer("p", name_server=cluster.name_server) as producer:
+        ...         result = producer.send(rmqfast.Message("orders", b"hello"))
+        ...     config = ClientConfig(name_server=cluster.name_server)
+        ...     request = RangeRequest(config=config, topic="orders", group="g", columns=("body",))
+        ...     batches = list(RangePull(request, [QueueRange(result.queue, 0, 1)]).batches())
+        >>> batches[0].to_pylist()
+        [{'body': b'hello'}]
 
     Source: `DefaultLitePullConsumerImpl.PullTaskImpl`.
     """
