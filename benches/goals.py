@@ -155,7 +155,12 @@ def clients() -> list[Goal]:
         goals += pair("client", f"{row} : Go client", f"{ours} {row}", f"client Go {row}", (1.0, 1.0))
     for row in ("sync 1", "sync 4"):
         goals += pair("client", f"{row} : librocketmq's binding", f"{ours} {row}", f"client binding {row}", (2.0, 2.0))
-    for row, title in (("batch", "batch send of 64"), ("columns", "batch send of 64, from Arrow, 4 under way")):
+    for row, title in (
+        ("sync 1", "sync send, 1 thread"),
+        ("async", "async send, 256 in flight"),
+        ("batch", "batch send of 64"),
+        ("columns", "batch send of 64, from Arrow, 4 in flight"),
+    ):
         goals += pair("client", f"{title} : bare socket", f"{ours} {row}", f"client bare {row}", (0.8, 0.8))
     return goals + client_rates()
 

@@ -32,7 +32,7 @@ ROWS = {
     "Java": ("sync 1", "sync 4", "async", "pull 32"),
     "Go": ("sync 1", "sync 4", "async"),
     "binding": ("sync 1", "sync 4"),
-    "bare": ("batch", "columns"),
+    "bare": ("sync 1", "async", "batch", "columns"),
     "rmqfast": ("sync 1", "sync 4", "async", "batch", "columns", "pull 32", "push 32", "push 1"),
     "own": ("async", "columns", "pull 1024", "push 32", "push 1"),
 }
