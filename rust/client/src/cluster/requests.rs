@@ -79,35 +79,17 @@ impl Cluster {
         &self.options
     }
 
+    /// What to ask for, with the usual time and no body.
+    pub fn usual<'a>(&self, code: i32, fields: &'a [(&'a str, Value<'a>)]) -> Ask<'a> {
+        Ask { code, fields, body: b"", timeout: self.options.timeout }
+    }
+
     /// Asks a broker.
     ///
     /// # Errors
     /// [`Error::Response`]: it answers with an error. [`Error::Remoting`]: it does not answer.
-    pub fn ask(
-        &self,
-        address: &str,
-        code: i32,
-        fields: &[(&str, Value<'_>)],
-        body: &[u8],
-        interrupt: Interrupt<'_>,
-    ) -> Result<OwnedCommand> {
-        self.ask_within(self.options.timeout, address, code, fields, body, interrupt)
-    }
-
-    /// As [`ask`](Self::ask), for what takes a broker longer than usual.
-    ///
-    /// # Errors
-    /// As [`ask`](Self::ask).
-    pub fn ask_within(
-        &self,
-        timeout: Duration,
-        address: &str,
-        code: i32,
-        fields: &[(&str, Value<'_>)],
-        body: &[u8],
-        interrupt: Interrupt<'_>,
-    ) -> Result<OwnedCommand> {
-        let answer = self.answer(timeout, address, code, fields, body, interrupt)?;
+    pub fn ask(&self, address: &str, ask: Ask<'_>, interrupt: Interrupt<'_>) -> Result<OwnedCommand> {
+        let answer = self.answer(address, ask, interrupt)?;
         if answer.code == 0 {
             return Ok(answer);
         }
@@ -115,48 +97,34 @@ impl Cluster {
         Err(Error::Response { code, remark, address })
     }
 
-    /// As [`ask_within`](Self::ask_within), whatever the answer's code is.
+    /// As [`ask`](Self::ask), whatever the answer's code is.
     ///
     /// # Errors
     /// [`Error::Remoting`]: there is no answer.
-    pub fn answer(
-        &self,
-        timeout: Duration,
-        address: &str,
-        code: i32,
-        fields: &[(&str, Value<'_>)],
-        body: &[u8],
-        interrupt: Interrupt<'_>,
-    ) -> Result<OwnedCommand> {
+    pub fn answer(&self, address: &str, ask: Ask<'_>, interrupt: Interrupt<'_>) -> Result<OwnedCommand> {
         let signature = match &self.options.sign {
-            Some(sign) => sign(code, &texts(fields), body).map_err(Error::Argument)?,
+            Some(sign) => sign(ask.code, &texts(ask.fields), ask.body).map_err(Error::Argument)?,
             None => Vec::new(),
         };
         let signature = signature.iter().map(|(name, value)| (name.as_str(), Value::Text(value)));
-        let fields: Vec<_> = fields.iter().copied().chain(signature).collect();
-        let ask = Ask { code, fields: &fields, body, timeout };
+        let fields: Vec<_> = ask.fields.iter().copied().chain(signature).collect();
         let take = |received: &rmqfast_remoting::Received, body: &[u8]| OwnedCommand {
             body: body.to_vec(),
             ..received.head.clone()
         };
-        Ok(self.connections.request(address, ask, interrupt, take)?)
+        Ok(self.connections.request(address, Ask { fields: &fields, ..ask }, interrupt, take)?)
     }
 
     /// Asks one name server after the other until one answers.
     ///
     /// # Errors
     /// [`Error::Response`]: it answers with an error. [`Error::Client`]: none answers; the text has each failure.
-    pub fn ask_name_server(
-        &self,
-        code: i32,
-        fields: &[(&str, Value<'_>)],
-        interrupt: Interrupt<'_>,
-    ) -> Result<OwnedCommand> {
+    pub fn ask_name_server(&self, ask: Ask<'_>, interrupt: Interrupt<'_>) -> Result<OwnedCommand> {
         let mut failures = Vec::new();
         for _ in &self.options.name_servers {
             let chosen = self.chosen.load(Ordering::Relaxed) % self.options.name_servers.len();
             let address = &self.options.name_servers[chosen];
-            match self.ask(address, code, fields, b"", interrupt) {
+            match self.ask(address, ask, interrupt) {
                 Err(Error::Remoting(rmqfast_remoting::Error::Interrupted)) => {
                     return Err(rmqfast_remoting::Error::Interrupted.into());
                 }

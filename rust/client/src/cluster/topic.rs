@@ -7,7 +7,7 @@ use super::route::TopicRoute;
 use super::search::first_offset_at;
 use crate::error::{Error, Result};
 use crate::puller::{Answer, Body, PullHeader, PullStatus, PullerOptions, Queue, Subscription};
-use rmqfast_remoting::{Interrupt, Json, Key, OwnedCommand, Value};
+use rmqfast_remoting::{Ask, Interrupt, Json, Key, OwnedCommand, Value};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, PoisonError};
 
@@ -59,7 +59,8 @@ impl TopicCluster {
     /// queue that may be read.
     pub fn route(&self, interrupt: Interrupt<'_>) -> Result<TopicRoute> {
         let fields = [("topic", Value::Text(&self.topic))];
-        let answer = match self.cluster.ask_name_server(GET_ROUTEINFO_BY_TOPIC, &fields, interrupt) {
+        let answer = match self.cluster.ask_name_server(self.cluster.usual(GET_ROUTEINFO_BY_TOPIC, &fields), interrupt)
+        {
             Err(Error::Response { code: TOPIC_NOT_EXIST, .. }) => return Err(self.unknown(interrupt)),
             answer => answer?,
         };
@@ -149,7 +150,8 @@ impl TopicCluster {
         let route = self.known(interrupt)?;
         let brokers: Vec<(&String, &String)> = route.addresses.iter().collect();
         let answers = each(&brokers, interrupt, |(_, address), interrupt| {
-            self.cluster.ask(address, CHECK_CLIENT_CONFIG, &[], body.as_bytes(), interrupt)
+            let check = Ask { body: body.as_bytes(), ..self.cluster.usual(CHECK_CLIENT_CONFIG, &[]) };
+            self.cluster.ask(address, check, interrupt)
         })?;
         for ((broker, _), answer) in brokers.into_iter().zip(answers) {
             match answer {
@@ -177,7 +179,8 @@ impl TopicCluster {
         let answers = each(offsets, interrupt, |(queue, offset), interrupt| {
             let address = address_of(&route, &self.topic, &queue.broker_name)?;
             let fields = [("consumerGroup", Value::Text(group)), ("commitOffset", Value::Number(*offset))];
-            self.cluster.ask(address, UPDATE_CONSUMER_OFFSET, &[&fields[..], &of_queue(queue)].concat(), b"", interrupt)
+            let fields = [&fields[..], &of_queue(queue)].concat();
+            self.cluster.ask(address, self.cluster.usual(UPDATE_CONSUMER_OFFSET, &fields), interrupt)
         })?;
         for ((queue, offset), answer) in offsets.iter().zip(answers) {
             if let Err(error) = answer {
@@ -218,7 +221,8 @@ impl TopicCluster {
     }
 
     fn unknown(&self, interrupt: Interrupt<'_>) -> Error {
-        let answer = self.cluster.ask_name_server(GET_ALL_TOPIC_LIST_FROM_NAMESERVER, &[], interrupt);
+        let answer =
+            self.cluster.ask_name_server(self.cluster.usual(GET_ALL_TOPIC_LIST_FROM_NAMESERVER, &[]), interrupt);
         let topics = answer.ok().and_then(|answer| Json::of_body(&answer.body).ok());
         let topics = topics.as_ref().and_then(|topics| topics.member("topicList")).map_or(&[][..], Json::items);
         let names = topics.iter().filter_map(Json::text).filter(|name| !name.starts_with('%'));
@@ -232,9 +236,9 @@ impl TopicCluster {
     }
 
     fn bounds_at(&self, address: &str, queues: &[&Queue], interrupt: Interrupt<'_>) -> Result<Vec<(Queue, Bounds)>> {
-        let timeout = SLOW * self.cluster.options().timeout;
         let fields = [("topic", Value::Text(&self.topic))];
-        let answer = self.cluster.ask_within(timeout, address, GET_TOPIC_STATS_INFO, &fields, b"", interrupt)?;
+        let usual = self.cluster.usual(GET_TOPIC_STATS_INFO, &fields);
+        let answer = self.cluster.ask(address, Ask { timeout: SLOW * usual.timeout, ..usual }, interrupt)?;
         let stats = Json::of_body(&answer.body).map_err(|error| malformed(address)(format!("body: {error}")))?;
         let told = bounds_of(&stats);
         let bounds = queues.iter().map(|queue| {
@@ -289,9 +293,9 @@ impl TopicCluster {
             suspend_millis: 0,
             subscription: &Subscription::default(),
         };
-        let timeout = self.cluster.options().timeout;
+        let fields = header.fields();
         let OwnedCommand { code, remark, fields, body, .. } =
-            self.cluster.answer(timeout, address, PULL_MESSAGE, &header.fields(), b"", interrupt)?;
+            self.cluster.answer(address, self.cluster.usual(PULL_MESSAGE, &fields), interrupt)?;
         let body = Body::copied(&body, None);
         let remark = remark.unwrap_or_default();
         let answer = Answer::read(code, &remark, |name| fields.get(name), body, &queue.topic, offset);
@@ -304,7 +308,7 @@ impl TopicCluster {
     }
 
     fn offset(&self, address: &str, code: i32, fields: &[(&str, Value<'_>)], interrupt: Interrupt<'_>) -> Result<i64> {
-        let answer = self.cluster.ask(address, code, fields, b"", interrupt)?;
+        let answer = self.cluster.ask(address, self.cluster.usual(code, fields), interrupt)?;
         let offset = answer.fields.get("offset");
         let number = offset.and_then(|offset| offset.parse().ok());
         number.ok_or_else(|| malformed(address)(format!("offset: expected a whole number, got {offset:?}")))
