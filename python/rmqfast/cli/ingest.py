@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import typer
 
@@ -18,6 +18,9 @@ from rmqfast.errors import ArgumentError
 from rmqfast.store import open_store
 from rmqfast.store.parquet import write_parquet
 from rmqfast.store.report import Ingested
+
+if TYPE_CHECKING:
+    from rmqfast.spark.reader import Engine as SparkEngine
 
 __all__ = ["facts", "ingest"]
 
@@ -126,7 +129,16 @@ def with_spark(
 
     # the bar first: a JVM takes seconds to start
     with bar("writing Parquet with Spark") as progress, session("rmqfast ingest", master=master) as spark:
-        return ingest_store(spark, directory, topics, out, mode=mode, progress=progress, engine=engine.value, **options)
+        return ingest_store(
+            spark,
+            directory,
+            topics,
+            out,
+            mode=mode,
+            progress=progress,
+            engine=cast("SparkEngine", engine.value),
+            **options,
+        )
 
 
 def check_store(directory: Path, topics: Sequence[str] | None, tags: str) -> None:

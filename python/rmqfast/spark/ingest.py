@@ -9,12 +9,12 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal, Unpack
 
 from rmqfast.errors import ArgumentError, CorruptError, StoreError
 from rmqfast.message import Damage
 from rmqfast.spark.columnar import plain_error
-from rmqfast.spark.reader import read_store
+from rmqfast.spark.reader import EngineArguments, read_store
 from rmqfast.store import open_store
 from rmqfast.store.report import Ingested
 
@@ -43,7 +43,7 @@ def ingest(
     *,
     mode: Literal["error", "append", "overwrite"] = "error",
     progress: Progress | None = None,
-    **options: Any,
+    **arguments: Unpack[EngineArguments],
 ) -> Ingested:
     """Writes messages to Parquet as `out/day=2026-11-21/topic=orders/`; the day is that of `store_timestamp`, in UTC.
 
@@ -54,7 +54,7 @@ def ingest(
         out: Where to write: a path or URL that Spark writes to.
         mode: What to do where `out` exists.
         progress: Called from another thread while Spark works.
-        options: As of `read_store`: tags, start_time, end_time, engine, on_damage, ...
+        arguments: As of `read_store`.
 
     Returns:
         Rows, bytes, seconds, damage. They are counted as they pass, not by a second job.
@@ -68,11 +68,12 @@ def ingest(
     """
     from pyspark.sql import functions as f
 
-    damage = _damage(spark, **options)
-    options = {"min_partitions": _tasks(spark, path, **options), **options}
+    damage = arguments["damage"] = _damage(spark, arguments.get("on_damage", "fail"))
+    if "min_partitions" not in arguments:
+        arguments["min_partitions"] = _tasks(spark, path, arguments.get("commit_log_dirs", ()))
     # whole days by arithmetic: a cast to date would ask for the time zone of the session
     day = f.date_from_unix_date(f.floor(f.unix_millis("store_timestamp") / f.lit(DAY_MS)).cast("int"))
-    frame = _united([read_store(spark, path, topic, damage=damage, **options) for topic in topics or (None,)])
+    frame = _united([read_store(spark, path, topic, **arguments) for topic in topics or (None,)])
 
     def write(counted: DataFrame) -> None:
         counted.withColumn("day", day).write.mode(mode).partitionBy("day", "topic").parquet(os.fspath(out))
@@ -89,7 +90,7 @@ def read_all(
     topic: str | None,
     *,
     progress: Progress | None = None,
-    **options: Any,
+    **arguments: Unpack[EngineArguments],
 ) -> Ingested:
     """Reads messages with Spark and drops them, to see how fast that is.
 
@@ -98,7 +99,7 @@ def read_all(
         path: The store's directory.
         topic: Only this topic; None is all.
         progress: As in `ingest`.
-        options: As of `read_store`: tags, columns, engine, ...; `store_size` must be among the columns.
+        arguments: As of `read_store`; `store_size` must be among the columns.
 
     Raises:
         UnknownTopicError: The store has no such topic.
@@ -110,23 +111,18 @@ def read_all(
     def drop(counted: DataFrame) -> None:
         counted.write.format("noop").mode("overwrite").save()
 
-    return _counted(spark, read_store(spark, path, topic, **options), drop, progress)
+    return _counted(spark, read_store(spark, path, topic, **arguments), drop, progress)
 
 
-def _tasks(
-    spark: SparkSession,
-    path: str | os.PathLike[str],
-    commit_log_dirs: Sequence[str | os.PathLike[str]] = (),
-    **_: Any,
-) -> int:
+def _tasks(spark: SparkSession, path: str | os.PathLike[str], commit_log_dirs: Sequence[str | os.PathLike[str]]) -> int:
     """How many tasks write the files of a store."""
     with open_store(path, commit_log_dirs=commit_log_dirs) as store:
-        told = store.info()
+        info = store.info()
     at_most = TASKS_PER_CORE * spark.sparkContext.defaultParallelism
-    return max(1, min((told.max_offset - told.min_offset) // TASK_BYTES, at_most))
+    return max(1, min((info.max_offset - info.min_offset) // TASK_BYTES, at_most))
 
 
-def _damage(spark: SparkSession, on_damage: str = "fail", **_: Any) -> Accumulator[frozenset[Damage]] | None:
+def _damage(spark: SparkSession, on_damage: str) -> Accumulator[frozenset[Damage]] | None:
     """What takes the damage that does not end the job."""
     from rmqfast.spark.damage import damage_accumulator
 

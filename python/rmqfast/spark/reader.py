@@ -18,10 +18,20 @@ if TYPE_CHECKING:
     import pandas as pd
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["Engine", "cores", "read_store", "store_read", "task_numbers"]
+__all__ = ["Engine", "EngineArguments", "cores", "read_store", "store_read", "task_numbers"]
 
 Engine = Literal["auto", "columnar", "arrow", "pandas"]
 _ENGINES = ("auto", "columnar", "arrow", "pandas")
+
+
+class EngineArguments(StoreReadArguments, total=False):
+    """Keyword arguments of what reads by `read_store`.
+
+    Attributes:
+        engine: As of `read_store`.
+    """
+
+    engine: Engine
 
 
 def read_store(
