@@ -211,17 +211,17 @@ mod tests {
             (Some(3), Some(9), 2)
         );
         offsets.commit("h", "u", 2, 7);
-        let of = |group, topic| {
-            let mut found: Vec<_> =
+        let names = |group, topic| {
+            let mut joined: Vec<_> =
                 offsets.of(group, topic).into_iter().map(|(group, topic, _)| group + &topic).collect();
-            found.sort_unstable();
-            found
+            joined.sort_unstable();
+            joined
         };
         assert_eq!(
-            (of(Some("g"), None), of(None, Some("u"))),
+            (names(Some("g"), None), names(None, Some("u"))),
             (vec!["gt".into(), "gu".into()], vec!["gu".into(), "hu".into()])
         );
-        assert_eq!((of(Some("h"), Some("u")), of(Some("x"), None)), (vec!["hu".to_owned()], vec![]));
+        assert_eq!((names(Some("h"), Some("u")), names(Some("x"), None)), (vec!["hu".to_owned()], vec![]));
         offsets.remove("h", None);
         offsets.remove("g", Some("t"));
         assert_eq!((offsets.get("g", "t", 0), offsets.get("g", "u", 1)), (None, Some(9)));

@@ -94,8 +94,8 @@ impl<'a> Rest<'a> {
     }
 
     fn bytes(&mut self, what: &'static str, length: i32) -> Result<&'a [u8]> {
-        let found = usize::try_from(length).ok().and_then(|length| self.0.split_at_checked(length));
-        let Some((first, rest)) = found else {
+        let parts = usize::try_from(length).ok().and_then(|length| self.0.split_at_checked(length));
+        let Some((first, rest)) = parts else {
             return Err(Error::malformed(what, format!("at most {} bytes", self.0.len()), length));
         };
         self.0 = rest;

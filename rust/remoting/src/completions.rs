@@ -201,11 +201,11 @@ mod tests {
     #[test]
     fn who_leaves_some_wakes_the_next() {
         let completions = Completions::new(10, 2);
-        let (told, taken) = channel();
+        let (counts, taken) = channel();
         thread::scope(|scope| {
             for _ in 0..2 {
-                let (told, completions) = (told.clone(), &completions);
-                scope.spawn(move || told.send(completions.take(64, PATIENCE).map(|all| all.len())));
+                let (counts, completions) = (counts.clone(), &completions);
+                scope.spawn(move || counts.send(completions.take(64, PATIENCE).map(|all| all.len())));
             }
             while completions.lock().idle < 2 {
                 thread::yield_now();

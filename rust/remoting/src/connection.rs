@@ -70,7 +70,7 @@ pub(crate) struct Watch {
 #[derive(Debug, Default)]
 struct Oneway {
     /// Gathered. Changes under the lock of what is gathered, as `taken` does.
-    told: AtomicU64,
+    gathered: AtomicU64,
     /// Taken by the session, to be written.
     taken: AtomicU64,
     /// With the operating system, or spoken of as lost.
@@ -181,7 +181,7 @@ impl Connection {
         }
         self.is_writing.store(true, Ordering::Release);
         out.append(&mut outgoing);
-        self.oneway.taken.store(self.oneway.told.load(Ordering::Relaxed), Ordering::Relaxed);
+        self.oneway.taken.store(self.oneway.gathered.load(Ordering::Relaxed), Ordering::Relaxed);
         drop(outgoing);
         self.taken.notify_all();
     }
@@ -206,8 +206,8 @@ impl Connection {
 
     /// How many requests that are not answered were never written; to be asked once, at the end: each is counted once.
     pub(crate) fn lost_oneway(&self) -> u64 {
-        let told = self.oneway.told.load(Ordering::Relaxed);
-        told - self.oneway.settled.fetch_max(told, Ordering::Relaxed).min(told)
+        let gathered = self.oneway.gathered.load(Ordering::Relaxed);
+        gathered - self.oneway.settled.fetch_max(gathered, Ordering::Relaxed).min(gathered)
     }
 
     /// Sends a request that is not answered.
@@ -304,7 +304,7 @@ impl Connection {
         let mut outgoing = self.room_for(body.len(), until, interrupt)?;
         let header = Header { flag: ONEWAY, ..Header::request(code, self.pending.opaque(), fields) };
         header.write(body, outgoing.frames());
-        self.oneway.told.fetch_add(1, Ordering::Relaxed);
+        self.oneway.gathered.fetch_add(1, Ordering::Relaxed);
         drop(outgoing);
         self.sent.notify_one();
         Ok(())

@@ -69,9 +69,9 @@ impl Source {
 
 /// The certificates of a file, the first of which is valid now.
 pub fn certificates_of(source: &Source) -> Result<Vec<CertificateDer<'static>>> {
-    let found = pem_certificates(source, "certificate")?;
+    let certificates = pem_certificates(source, "certificate")?;
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs() as i64);
-    let validity = found.first().and_then(|first| validity::of(first));
+    let validity = certificates.first().and_then(|first| validity::of(first));
     let expected = "a certificate that is valid now";
     match validity {
         None => Err(source.refused("certificate", "an X.509 certificate", "something else")),
@@ -81,7 +81,7 @@ pub fn certificates_of(source: &Source) -> Result<Vec<CertificateDer<'static>>> 
         Some((begin, _)) if begin.seconds > now => {
             Err(source.refused("certificate", expected, format!("one that is not valid before {begin}")))
         }
-        Some(_) => Ok(found),
+        Some(_) => Ok(certificates),
     }
 }
 
@@ -105,12 +105,12 @@ pub fn roots_of(source: &Source) -> Result<RootCertStore> {
 }
 
 fn pem_certificates(source: &Source, what: &'static str) -> Result<Vec<CertificateDer<'static>>> {
-    let found: std::result::Result<Vec<_>, _> = CertificateDer::pem_slice_iter(source.bytes(what)?).collect();
-    let found = found.map_err(|error| source.refused(what, "PEM certificates", error))?;
-    if found.is_empty() {
+    let certificates: std::result::Result<Vec<_>, _> = CertificateDer::pem_slice_iter(source.bytes(what)?).collect();
+    let certificates = certificates.map_err(|error| source.refused(what, "PEM certificates", error))?;
+    if certificates.is_empty() {
         return Err(source.refused(what, "PEM certificates", "none"));
     }
-    Ok(found)
+    Ok(certificates)
 }
 
 /// What no file is to blame for.

@@ -25,7 +25,7 @@ impl Language {
 
     /// By its name.
     pub fn of_name(name: &str) -> Self {
-        NAMES.iter().position(|known| *known == name).map_or(Self::UNKNOWN, |code| Self(code as u8))
+        NAMES.iter().position(|candidate| *candidate == name).map_or(Self::UNKNOWN, |code| Self(code as u8))
     }
 
     /// Its code.

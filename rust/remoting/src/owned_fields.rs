@@ -54,9 +54,9 @@ mod tests {
 
     #[test]
     fn fields_come_back_in_their_order_and_the_last_of_a_name_counts() {
-        let given = [("a", "1"), ("", ""), ("long name", "v\u{e4}lue"), ("a", "2")];
-        let fields = OwnedFields::from_iter(given);
-        assert_eq!(fields.iter().collect::<Vec<_>>(), given);
+        let pairs = [("a", "1"), ("", ""), ("long name", "v\u{e4}lue"), ("a", "2")];
+        let fields = OwnedFields::from_iter(pairs);
+        assert_eq!(fields.iter().collect::<Vec<_>>(), pairs);
         assert_eq!((fields.get("a"), fields.get(""), fields.get("b")), (Some("2"), Some(""), None));
         assert_eq!((fields.len(), fields.is_empty(), OwnedFields::default().get("a")), (4, false, None));
     }

@@ -140,9 +140,9 @@ impl Error {
         Self::Invalid { what, expected: expected.into(), got: got.to_string() }
     }
 
-    /// An unknown name, with those of `known` that look like it.
-    pub fn unknown<'a>(what: &'static str, name: &str, known: impl IntoIterator<Item = &'a str>) -> Self {
-        Self::Unknown { what, name: name.to_owned(), near: near_names(name, known) }
+    /// An unknown name, with those of `names` that look like it.
+    pub fn unknown<'a>(what: &'static str, name: &str, names: impl IntoIterator<Item = &'a str>) -> Self {
+        Self::Unknown { what, name: name.to_owned(), near: near_names(name, names) }
     }
 }
 
@@ -159,9 +159,9 @@ fn did_you_mean(near: &[String]) -> String {
 }
 
 /// Up to five known names, nearest first, that differ from `name` by at most a third of its letters.
-fn near_names<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<String> {
+fn near_names<'a>(name: &str, names: impl IntoIterator<Item = &'a str>) -> Vec<String> {
     let limit = (name.chars().count() / 3).max(2);
-    let mut scored: Vec<(usize, &str)> = known
+    let mut scored: Vec<(usize, &str)> = names
         .into_iter()
         .map(|k| (edit_distance(&name.to_lowercase(), &k.to_lowercase()), k))
         .filter(|(d, k)| *d <= limit || (name.len() >= 3 && k.contains(name)))

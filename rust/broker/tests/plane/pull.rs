@@ -38,9 +38,9 @@ fn checks_come_in_javas_order_with_javas_words() {
     tables.put_topic("T", RW);
     for queue_id in [4, 9, -1] {
         let (code, remark) = asked(&broker, &with(fields.clone(), "queueId", Value::Number(queue_id)));
-        let wanted =
+        let expected =
             format!("queueId[{queue_id}] is illegal, topic:[T] topicConfig.readQueueNums:[4] consumer:[127.0.0.1:");
-        assert!(code == 1 && remark.starts_with(&wanted), "{remark}");
+        assert!(code == 1 && remark.starts_with(&expected), "{remark}");
     }
     let fields = with(fields, "queueId", Value::Number(0));
     let own = with(with(fields.clone(), "sysFlag", Value::Number(OWN)), "subscription", Value::Text("||"));
@@ -109,21 +109,21 @@ fn a_group_that_nobody_knows_goes_to_the_control_plane_before_all_checks() {
 fn every_answer_has_the_four_fields_a_status_and_the_code_for_it() {
     let broker = broker();
     let mut peer = broker.connect();
-    let mut told = |offset| {
+    let mut answer_to = |offset| {
         let answer = peer.ask(LITE_PULL, &pull(0, offset, OWN), b"");
         let names = ["suggestWhichBrokerId", "nextBeginOffset", "minOffset", "maxOffset"];
         let fields = names.map(|name| field(&answer, name).to_owned()).join(" ");
         (answer.code, answer.remark.unwrap_or_default(), fields, records(&answer.body).len())
     };
-    assert_eq!(told(0), (19, "NO_MESSAGE_IN_QUEUE".into(), "0 0 0 0".into(), 0));
-    assert_eq!(told(3), (21, "NO_MESSAGE_IN_QUEUE".into(), "0 0 0 0".into(), 0));
+    assert_eq!(answer_to(0), (19, "NO_MESSAGE_IN_QUEUE".into(), "0 0 0 0".into(), 0));
+    assert_eq!(answer_to(3), (21, "NO_MESSAGE_IN_QUEUE".into(), "0 0 0 0".into(), 0));
     (0..3).for_each(|_| drop(broker.connect().put(0, "", b"x")));
-    assert_eq!(told(0), (0, "FOUND".into(), "0 3 0 3".into(), 3));
-    assert_eq!(told(3), (19, "OFFSET_OVERFLOW_ONE".into(), "0 3 0 3".into(), 0));
-    assert_eq!(told(4), (21, "OFFSET_OVERFLOW_BADLY".into(), "0 3 0 3".into(), 0));
-    assert_eq!(told(-1), (21, "OFFSET_TOO_SMALL".into(), "0 0 0 3".into(), 0));
-    assert_eq!(told(i64::MIN), (21, "OFFSET_TOO_SMALL".into(), "0 0 0 3".into(), 0));
-    assert_eq!(told(i64::MAX), (21, "OFFSET_OVERFLOW_BADLY".into(), "0 3 0 3".into(), 0));
+    assert_eq!(answer_to(0), (0, "FOUND".into(), "0 3 0 3".into(), 3));
+    assert_eq!(answer_to(3), (19, "OFFSET_OVERFLOW_ONE".into(), "0 3 0 3".into(), 0));
+    assert_eq!(answer_to(4), (21, "OFFSET_OVERFLOW_BADLY".into(), "0 3 0 3".into(), 0));
+    assert_eq!(answer_to(-1), (21, "OFFSET_TOO_SMALL".into(), "0 0 0 3".into(), 0));
+    assert_eq!(answer_to(i64::MIN), (21, "OFFSET_TOO_SMALL".into(), "0 0 0 3".into(), 0));
+    assert_eq!(answer_to(i64::MAX), (21, "OFFSET_OVERFLOW_BADLY".into(), "0 3 0 3".into(), 0));
 }
 
 #[test]
@@ -137,8 +137,8 @@ fn an_offset_that_was_moved_is_noted_whatever_the_group_is_called() {
     assert_eq!(peer.ask(PULL, &fields, b"").code, 21);
     let events = with(pull(0, 0, OWN), "topic", Value::Text("OFFSET_MOVED_EVENT"));
     let (body, properties) = records(&peer.ask(PULL, &events, b"").body).remove(0);
-    let wanted = r#"{"consumerGroup":"a\"b\\\n","messageQueue":{"brokerName":"b","queueId":1,"topic":"T"},"offsetNew":0,"offsetRequest":5}"#;
-    assert_eq!(String::from_utf8_lossy(&body), wanted);
+    let expected = r#"{"consumerGroup":"a\"b\\\n","messageQueue":{"brokerName":"b","queueId":1,"topic":"T"},"offsetNew":0,"offsetRequest":5}"#;
+    assert_eq!(String::from_utf8_lossy(&body), expected);
     assert!(properties.contains(&format!("TAGS\u{1}{group}")) && properties.contains(&format!("KEYS\u{1}{group}")));
 }
 
@@ -164,12 +164,12 @@ fn a_pull_gives_no_more_than_it_may_and_one_message_always() {
         (0..8).for_each(|_| drop(peer.put(1, "", &[7; 50_000])));
         peer.put(2, "", &[1; 300_000]);
         peer.put(2, "", b"small");
-        let mut found = |queue_id, most| {
+        let mut count_of = |queue_id, most| {
             let answer = peer.ask(PULL, &with(pull(queue_id, 0, OWN), "maxMsgNums", Value::Number(most)), b"");
             assert_eq!(field(&answer, "nextBeginOffset"), records(&answer.body).len().to_string());
             records(&answer.body).len()
         };
-        assert_eq!((found(0, 100), found(0, 5), found(1, 32), found(2, 32)), (count, 5, sized, 1));
+        assert_eq!((count_of(0, 100), count_of(0, 5), count_of(1, 32), count_of(2, 32)), (count, 5, sized, 1));
     }
 }
 
@@ -182,9 +182,9 @@ fn a_tag_is_looked_for_by_its_code_and_what_the_heartbeat_says_counts() {
     }
     let mut bodies = |fields| {
         let answer = peer.ask(PULL, &fields, b"");
-        let found: Vec<String> =
+        let bodies: Vec<String> =
             records(&answer.body).into_iter().map(|(b, _)| String::from_utf8(b).expect("text")).collect();
-        (answer.code, found.join(" "), field(&answer, "nextBeginOffset").to_owned())
+        (answer.code, bodies.join(" "), field(&answer, "nextBeginOffset").to_owned())
     };
     let own = |text| with(pull(0, 0, OWN), "subscription", Value::Text(text));
     assert_eq!(bodies(own("Aa || c")), (0, "Aa BB c".into(), "4".into()), "the two codes are one");

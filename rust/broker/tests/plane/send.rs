@@ -47,14 +47,14 @@ fn both_names_of_fields_and_both_ways_to_write_a_header_store_the_same() {
         for (code, fields) in [(SEND, long("T", 1, properties)), (SEND_V2, short("T", 1, properties))] {
             let answer = peer.ask(code, &fields, b"body");
             assert_eq!((answer.code, answer.remark.as_deref()), (0, None));
-            let told = ["queueId", "queueOffset", "MSG_REGION", "TRACE_ON"].map(|name| field(&answer, name));
-            assert_eq!(told, ["1", offset.to_string().as_str(), "DefaultRegion", "true"]);
+            let fields = ["queueId", "queueOffset", "MSG_REGION", "TRACE_ON"].map(|name| field(&answer, name));
+            assert_eq!(fields, ["1", offset.to_string().as_str(), "DefaultRegion", "true"]);
             assert!(field(&answer, "msgId").starts_with("7F00000100002A9F"), "{answer:?}");
             offset += 1;
         }
     }
-    let wanted = (b"body".to_vec(), "UNIQ_KEY\u{1}u\u{2}CLUSTER\u{1}DefaultCluster\u{2}TAGS\u{1}a".to_owned());
-    assert_eq!(stored(&broker, 1), vec![wanted; 4]);
+    let expected = (b"body".to_vec(), "UNIQ_KEY\u{1}u\u{2}CLUSTER\u{1}DefaultCluster\u{2}TAGS\u{1}a".to_owned());
+    assert_eq!(stored(&broker, 1), vec![expected; 4]);
 }
 
 #[test]
@@ -67,12 +67,12 @@ fn messages_of_a_batch_keep_their_properties_and_get_those_of_the_batch() {
     let ids: Vec<&str> = field(&answer, "msgId").split(',').collect();
     assert_eq!((ids.len(), ids[0]), (3, "7F00000100002A9F0000000000000000"));
     let common = "CLUSTER\u{1}DefaultCluster\u{2}WAIT\u{1}true";
-    let wanted = [
+    let expected = [
         (b"one".to_vec(), format!("UNIQ_KEY\u{1}1\u{2}{common}")),
         (b"".to_vec(), common.to_owned()),
         (b"three".to_vec(), format!("TAGS\u{1}a\u{2}UNIQ_KEY\u{1}3\u{2}{common}")),
     ];
-    assert_eq!(stored(&broker, 2), wanted);
+    assert_eq!(stored(&broker, 2), expected);
 }
 
 #[test]

@@ -284,9 +284,9 @@ fn bodies_that_stand_elsewhere_come_in_their_places() {
     let frames: Vec<u8> = asked.iter().zip(0..).flat_map(|((code, body), n)| request(*code, n, body)).collect();
     stream.write_all(&frames).expect("sent");
     for ((code, body), n) in asked.iter().zip(0..) {
-        let wanted = if *code == PIECES { Pieces::of(body).0.concat() } else { body.to_vec() };
+        let expected = if *code == PIECES { Pieces::of(body).0.concat() } else { body.to_vec() };
         let (_, opaque, got) = read(&mut stream);
-        assert!(opaque == n && got == wanted, "answer {n}");
+        assert!(opaque == n && got == expected, "answer {n}");
     }
     // and where another thread sends them, behind what waits already
     stream.write_all(&request(LATER, 7, b"")).expect("sent");

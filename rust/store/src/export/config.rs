@@ -43,9 +43,9 @@ fn topics(store: &MessageStore, lists: &Lists, asked: Option<&[String]>) -> Valu
     if !config.is_object() {
         config = json!({});
     }
-    let known = config.get("topicConfigTable").and_then(Value::as_object).cloned().unwrap_or_default();
+    let configured = config.get("topicConfigTable").and_then(Value::as_object).cloned().unwrap_or_default();
     let is_asked = |name: &str| asked.is_none_or(|asked| asked.iter().any(|topic| topic == name));
-    let mut table: Map<String, Value> = known.into_iter().filter(|(name, _)| is_asked(name)).collect();
+    let mut table: Map<String, Value> = configured.into_iter().filter(|(name, _)| is_asked(name)).collect();
     let made = lists.topics().map(str::to_owned).chain(asked.into_iter().flatten().cloned());
     for name in made {
         if !table.contains_key(&name) {

@@ -54,11 +54,11 @@ mod tests {
             let there = record(&properties);
             let mut moved = b"before".to_vec();
             append_at(&Message::decode(&there).expect("a record"), 1 << 40, &mut moved);
-            let found = Message::decode(&moved[6..]).expect("a record");
-            assert_eq!(found.physical_offset(), 1 << 40);
-            assert_ne!(properties::check_crc(found.record()), Some(false));
+            let copy = Message::decode(&moved[6..]).expect("a record");
+            assert_eq!(copy.physical_offset(), 1 << 40);
+            assert_ne!(properties::check_crc(copy.record()), Some(false));
             let mut back = Vec::new();
-            append_at(&found, 4, &mut back);
+            append_at(&copy, 4, &mut back);
             assert_eq!(back, there);
         }
     }

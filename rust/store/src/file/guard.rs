@@ -132,7 +132,7 @@ impl Owner {
         if there.sa_sigaction == on_fault as *const () as usize {
             return Ok(());
         }
-        let kept = match self.earlier.iter().position(|known| is_same(known, &there)) {
+        let kept = match self.earlier.iter().position(|earlier| is_same(earlier, &there)) {
             Some(at) => &mut *self.earlier[at] as *mut libc::sigaction,
             None => {
                 let kept = Box::leak(Box::new(there));

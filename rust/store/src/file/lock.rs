@@ -108,8 +108,8 @@ fn owner(file: &File) -> String {
 
 /// The lock of another process.
 fn holder(file: &File) -> Option<Flock> {
-    let wanted = Flock { start: 0, length: 1, pid: None, typ: FlockType::WriteLock, offset_type: FlockOffsetType::Set };
-    fcntl_getlk(file, &wanted).ok().flatten()
+    let probe = Flock { start: 0, length: 1, pid: None, typ: FlockType::WriteLock, offset_type: FlockOffsetType::Set };
+    fcntl_getlk(file, &probe).ok().flatten()
 }
 
 #[cfg(test)]

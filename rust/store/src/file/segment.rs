@@ -118,8 +118,8 @@ impl Segment {
     /// [`Error::Io`] with the path.
     pub fn first_written(&self, from: u64, end: u64) -> Result<Option<u64>> {
         for stored in self.stored(from, end) {
-            if let Some(found) = self.first_nonzero(stored).map_err(|e| Error::io(&self.path, e))? {
-                return Ok(Some(found));
+            if let Some(at) = self.first_nonzero(stored).map_err(|e| Error::io(&self.path, e))? {
+                return Ok(Some(at));
             }
         }
         Ok(None)
@@ -136,10 +136,10 @@ impl Segment {
         let mut buffer = vec![0; STEP.min(range.end - range.start) as usize];
         let mut at = range.start;
         while at < range.end {
-            let wanted = STEP.min(range.end - at) as usize;
-            let got = read_fully(&self.file, &mut buffer[..wanted], at)?;
-            if let Some(found) = first_nonzero(&buffer[..got]) {
-                return Ok(Some(at + found as u64));
+            let length = STEP.min(range.end - at) as usize;
+            let got = read_fully(&self.file, &mut buffer[..length], at)?;
+            if let Some(first) = first_nonzero(&buffer[..got]) {
+                return Ok(Some(at + first as u64));
             }
             if got == 0 {
                 break;

@@ -73,7 +73,7 @@ impl TagExpression {
             CodeTable::All => true,
             CodeTable::One(only) => *only == code,
             // No early exit: eight comparisons at once are cheaper than a branch each.
-            CodeTable::Few(codes) => codes.iter().fold(false, |found, own| found | (*own == code)),
+            CodeTable::Few(codes) => codes.iter().fold(false, |is_hit, own| is_hit | (*own == code)),
             CodeTable::Many(bits) => bits.holds(code) && self.codes.binary_search(&code).is_ok(),
         }
     }

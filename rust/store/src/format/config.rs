@@ -112,8 +112,8 @@ fn is_key(token: &[u8], rest: &[u8]) -> bool {
 /// Bytes from behind the opening quote to behind the closing one, or to the end.
 fn string_len(text: &[u8]) -> usize {
     let mut at = 0;
-    while let Some(found) = memchr2(b'"', b'\\', &text[at..]) {
-        at += found + 1;
+    while let Some(mark) = memchr2(b'"', b'\\', &text[at..]) {
+        at += mark + 1;
         if text[at - 1] == b'"' {
             return at;
         }

@@ -108,8 +108,8 @@ impl Column {
     /// # Errors
     /// [`Error::Unknown`], with names like it.
     pub fn of_name(name: &str) -> Result<Self> {
-        let found = Self::ALL.into_iter().find(|c| c.name() == name);
-        found.ok_or_else(|| Error::unknown("column", name, Self::ALL.iter().map(|c| c.name())))
+        let column = Self::ALL.into_iter().find(|c| c.name() == name);
+        column.ok_or_else(|| Error::unknown("column", name, Self::ALL.iter().map(|c| c.name())))
     }
 
     /// Its Arrow type.

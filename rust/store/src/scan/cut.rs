@@ -88,9 +88,9 @@ impl Plan {
         let log = &self.sources.log;
         let len = u128::from(piece.end - piece.from);
         let (mut cuts, mut ended) = (Vec::new(), None);
-        for wanted in (1..parts).map(|part| piece.from + (len * u128::from(part) / u128::from(parts)) as u64) {
-            let Some(index) = log.segments().find(wanted).filter(|index| ended != Some(*index)) else { continue };
-            match crate::store::resync::record_behind(log, index, wanted)? {
+        for target in (1..parts).map(|part| piece.from + (len * u128::from(part) / u128::from(parts)) as u64) {
+            let Some(index) = log.segments().find(target).filter(|index| ended != Some(*index)) else { continue };
+            match crate::store::resync::record_behind(log, index, target)? {
                 Some(at) => cuts.push(at),
                 // nothing stands behind it in this file: its zeroes need not be looked at again
                 None => ended = Some(index),

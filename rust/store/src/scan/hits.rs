@@ -211,11 +211,11 @@ fn leads_to(units: &[u8], n: usize, from: u64) -> bool {
 
 /// Gives the units whose tags code is wanted, and those that list nothing, to `take`. The hot loop of a tag scan.
 #[inline]
-fn pick(units: &[u8], wanted: impl Fn(i64) -> bool, take: &mut impl FnMut(usize, Unit)) {
+fn pick(units: &[u8], is_match: impl Fn(i64) -> bool, take: &mut impl FnMut(usize, Unit)) {
     let (units, _) = units.as_chunks::<UNIT_SIZE>();
     for (n, bytes) in units.iter().enumerate() {
         let (tags_code, size) = (i64_at(bytes, 12).unwrap_or(0), i32_at(bytes, 8).unwrap_or(0));
-        if (wanted(tags_code) || size <= 0 || size == PRE_BLANK_SIZE)
+        if (is_match(tags_code) || size <= 0 || size == PRE_BLANK_SIZE)
             && let Some(unit) = Unit::decode(bytes)
         {
             take(n, unit);

@@ -31,9 +31,9 @@ pub fn start_of_last(
     let (mut missing, mut first, mut behind, mut stretch) = (count, end, end, FIRST_STRETCH);
     let begin = store.log().min_offset();
     while missing > 0 && behind > begin {
-        let wanted = behind.saturating_sub(stretch);
+        let target = behind.saturating_sub(stretch);
         stretch = (2 * stretch).min(MAX_STRETCH);
-        let from = if wanted <= begin { begin } else { record_at_or_behind(&store, wanted)? };
+        let from = if target <= begin { begin } else { record_at_or_behind(&store, target)? };
         if from >= behind {
             continue;
         }
@@ -59,13 +59,13 @@ fn clipped(piece: Piece, from: u64, end: u64) -> Option<Piece> {
 }
 
 /// Where a record starts, at `wanted` or behind; in a gap, and where none follows in the file, the next file.
-fn record_at_or_behind(store: &MessageStore, wanted: u64) -> Result<u64> {
+fn record_at_or_behind(store: &MessageStore, target: u64) -> Result<u64> {
     let segments = store.log().segments();
     let files = segments.files();
-    let next = || files.iter().find(|file| file.base >= wanted).map_or(u64::MAX, |file| file.base);
-    let Some(index) = segments.find(wanted).filter(|index| files[*index].base < wanted) else { return Ok(next()) };
-    match record_behind(store.log(), index, wanted) {
-        Ok(found) => Ok(found.unwrap_or_else(next)),
+    let next = || files.iter().find(|file| file.base >= target).map_or(u64::MAX, |file| file.base);
+    let Some(index) = segments.find(target).filter(|index| files[*index].base < target) else { return Ok(next()) };
+    match record_behind(store.log(), index, target) {
+        Ok(record) => Ok(record.unwrap_or_else(next)),
         Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => Ok(next()),
         Err(error) => Err(error),
     }

@@ -85,11 +85,11 @@ impl Plan {
         if store.queue_kind() != QueueKind::Files || request.queue_ids.is_some() && !store.queues(topic)?.is_empty() {
             return Ok(straight);
         }
-        let known = store.topic_names()?;
-        if known.iter().any(|name| name == topic) {
+        let names = store.topic_names()?;
+        if names.iter().any(|name| name == topic) {
             return Ok(straight);
         }
-        Err(Error::unknown("topic", topic, known.iter().map(String::as_str)))
+        Err(Error::unknown("topic", topic, names.iter().map(String::as_str)))
     }
 }
 

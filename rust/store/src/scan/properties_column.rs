@@ -28,7 +28,7 @@ pub fn distinct(block: &[u8], row: &Row, pairs: &mut Vec<(Span, Span)>) -> bool 
     pairs.clear();
     let mut table = HashMap::new();
     each_property(block, row.properties(), |name, value| {
-        let known = match pairs.len() {
+        let earlier = match pairs.len() {
             0..FEW => pairs.iter().position(|(n, _)| same(block, *n, name)),
             n => {
                 if table.is_empty() {
@@ -37,7 +37,7 @@ pub fn distinct(block: &[u8], row: &Row, pairs: &mut Vec<(Span, Span)>) -> bool 
                 Some(*table.entry(name.of(block)).or_insert(n)).filter(|i| *i < n)
             }
         };
-        match known {
+        match earlier {
             Some(i) => pairs[i].1 = value,
             None => pairs.push((name, value)),
         }

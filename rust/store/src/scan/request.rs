@@ -90,7 +90,7 @@ impl ScanRequest {
         let has = |is_wanted: &dyn Fn(&[u8]) -> bool| {
             uniq_key.is_some_and(is_wanted) || keys.is_some_and(|keys| keys.split(|byte| *byte == b' ').any(is_wanted))
         };
-        self.keys.as_ref().is_none_or(|wanted| has(&|word| wanted.iter().any(|key| key.as_bytes() == word)))
+        self.keys.as_ref().is_none_or(|keys| has(&|word| keys.iter().any(|key| key.as_bytes() == word)))
             && self.keys_prefix.as_ref().is_none_or(|prefix| has(&|word| word.starts_with(prefix.as_bytes())))
     }
 

@@ -74,7 +74,7 @@ impl Row {
 ///
 /// What [`properties::iter`](crate::format::properties::iter) does for one record, for the hot loops: a test compares.
 #[inline]
-pub fn each_property(block: &[u8], properties: Span, mut found: impl FnMut(Span, Span)) -> bool {
+pub fn each_property(block: &[u8], properties: Span, mut visit: impl FnMut(Span, Span)) -> bool {
     let stored = properties.of(block).unwrap_or_default();
     let span = |from: usize, to: usize| Span { at: properties.at + from as u32, len: (to - from) as u32 };
     let mut part = 0;
@@ -88,7 +88,7 @@ pub fn each_property(block: &[u8], properties: Span, mut found: impl FnMut(Span,
                 && name_end > part
                 && name_end + 1 < mark
             {
-                found(span(part, name_end), span(name_end + 1, mark));
+                visit(span(part, name_end), span(name_end + 1, mark));
             }
             part = mark + 1;
         }
@@ -152,13 +152,13 @@ mod tests {
         ) {
             let mut row = row_of(properties.as_bytes());
             row.find_properties(properties.as_bytes());
-            let found = [row.tags, row.keys, row.uniq_key].map(|s| s.of(properties.as_bytes()));
+            let fast = [row.tags, row.keys, row.uniq_key].map(|s| s.of(properties.as_bytes()));
             let expected = ["TAGS", "KEYS", "UNIQ_KEY"].map(|n| properties::get(properties.as_bytes(), n));
-            prop_assert_eq!(found, expected);
+            prop_assert_eq!(fast, expected);
             prop_assert_eq!(row.ascii, properties.is_ascii());
             let mut pairs = Vec::new();
-            let of = |span: Span| span.of(properties.as_bytes()).unwrap_or_default();
-            each_property(properties.as_bytes(), row.properties(), |name, value| pairs.push((of(name), of(value))));
+            let bytes = |span: Span| span.of(properties.as_bytes()).unwrap_or_default();
+            each_property(properties.as_bytes(), row.properties(), |name, value| pairs.push((bytes(name), bytes(value))));
             prop_assert_eq!(pairs, properties::iter(properties.as_bytes()).collect::<Vec<_>>());
         }
     }

@@ -135,9 +135,9 @@ impl Tail {
 /// A topic that no queue and no configuration names is taken for a mistake, where there are queues.
 fn check_topic(store: &MessageStore, request: &ScanRequest) -> Result<()> {
     let Some(topic) = request.topic.as_ref().filter(|_| store.queue_kind() == QueueKind::Files) else { return Ok(()) };
-    let known = store.topic_names()?;
-    if known.contains(topic) {
+    let names = store.topic_names()?;
+    if names.contains(topic) {
         return Ok(());
     }
-    Err(Error::unknown("topic", topic, known.iter().map(String::as_str)))
+    Err(Error::unknown("topic", topic, names.iter().map(String::as_str)))
 }

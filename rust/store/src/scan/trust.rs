@@ -23,8 +23,8 @@ pub fn unusable(store: &MessageStore, queues: &[ConsumeQueue]) -> Result<Option<
                 if offset < low.max(first) || offset >= high.min(max) {
                     continue;
                 }
-                let Some(found) = reader.unit(offset)?.filter(|unit| !unit.is_left_out()) else { continue };
-                if let Some(why) = leads_astray(store, queue, offset, found)? {
+                let Some(unit) = reader.unit(offset)?.filter(|unit| !unit.is_left_out()) else { continue };
+                if let Some(why) = leads_astray(store, queue, offset, unit)? {
                     let (topic, id) = (queue.topic(), queue.queue_id());
                     return Ok(Some(format!("consume queue {topic} {id} is damaged at offset {offset}: {why}")));
                 }
@@ -41,8 +41,8 @@ pub fn unusable(store: &MessageStore, queues: &[ConsumeQueue]) -> Result<Option<
 
 /// As [`ConsumeQueue::written_behind`], but for what a live broker listed meanwhile.
 fn written_behind(queue: &ConsumeQueue, max: i64) -> Result<Option<u64>> {
-    let found = queue.written_behind(max)?;
-    Ok(if found.is_some() && queue.max_offset()? != max { None } else { found })
+    let data = queue.written_behind(max)?;
+    Ok(if data.is_some() && queue.max_offset()? != max { None } else { data })
 }
 
 fn leads_astray(store: &MessageStore, queue: &ConsumeQueue, offset: i64, unit: Unit) -> Result<Option<String>> {

@@ -70,7 +70,7 @@ impl CommitLog {
 
     fn holds_data(&self, index: usize) -> bool {
         let len = self.segments.files()[index].len;
-        self.open(index).and_then(|segment| segment.first_written(0, len)).is_ok_and(|found| found.is_some())
+        self.open(index).and_then(|segment| segment.first_written(0, len)).is_ok_and(|offset| offset.is_some())
     }
 
     /// The whole record at `offset`, body CRC checked.

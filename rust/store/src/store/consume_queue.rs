@@ -332,10 +332,10 @@ mod tests {
             let (_dir, queue) = queue_of(&[("00000000000000000000", &units, units.len() + 3)]);
             let max = queue.max_offset().expect("read");
             prop_assert_eq!(max, units.len() as i64);
-            for wanted in (950..1100 + gaps.len() as u64 * 100).step_by(50) {
-                let slow = units.iter().position(|unit| unit.is_message() && unit.physical_offset as u64 >= wanted);
-                let slow = slow.map_or(max, |found| found as i64);
-                prop_assert_eq!(queue.lower_bound(wanted, max).expect("read"), slow);
+            for target in (950..1100 + gaps.len() as u64 * 100).step_by(50) {
+                let slow = units.iter().position(|unit| unit.is_message() && unit.physical_offset as u64 >= target);
+                let slow = slow.map_or(max, |offset| offset as i64);
+                prop_assert_eq!(queue.lower_bound(target, max).expect("read"), slow);
             }
         }
     }

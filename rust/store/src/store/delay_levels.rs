@@ -38,10 +38,10 @@ impl DelayLevels {
         self.seconds.get(index).map_or(0, |seconds| i64::from(*seconds) * 1000)
     }
 
-    fn of(given: &[u32]) -> Self {
+    fn of(levels: &[u32]) -> Self {
         let mut seconds = [0; MOST];
-        seconds.iter_mut().zip(given).for_each(|(to, from)| *to = *from);
-        Self { seconds, count: given.len() }
+        seconds.iter_mut().zip(levels).for_each(|(to, from)| *to = *from);
+        Self { seconds, count: levels.len() }
     }
 }
 

@@ -171,9 +171,9 @@ impl<'a> Source<'a> {
         if ours && record.len() == size.max(0) as usize {
             return None;
         }
-        let found = String::from_utf8_lossy(message.topic());
+        let got = String::from_utf8_lossy(message.topic());
         Some(format!(
-            "expected {topic} queue {queue_id} offset {queue_offset} of {size} bytes, got {found} queue {} offset {} of {} bytes",
+            "expected {topic} queue {queue_id} offset {queue_offset} of {size} bytes, got {got} queue {} offset {} of {} bytes",
             message.queue_id(),
             message.queue_offset(),
             record.len()

@@ -41,9 +41,9 @@ impl IndexFile {
         let mut paths: Vec<PathBuf> = paths.filter(|path| is_numbered(path) && path.is_file()).collect();
         paths.sort_unstable();
         let mut files: Vec<Self> = paths.into_iter().filter_map(|path| Self::look(path).ok()).collect();
-        let known: Vec<(u64, (u32, u32))> = files.iter().filter_map(|f| Some((f.len, f.geometry?))).collect();
+        let geometries: Vec<(u64, (u32, u32))> = files.iter().filter_map(|f| Some((f.len, f.geometry?))).collect();
         for file in &mut files {
-            let like = known.iter().find(|(len, _)| *len == file.len).map(|(_, geometry)| *geometry);
+            let like = geometries.iter().find(|(len, _)| *len == file.len).map(|(_, geometry)| *geometry);
             file.geometry = file.geometry.or(like);
         }
         Ok(files)

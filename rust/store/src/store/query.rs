@@ -70,12 +70,12 @@ impl MessageStore {
     /// # Errors
     /// [`Error::Unknown`] where nothing is found and the topic is unknown, [`Error::Io`], what `interrupt` returns.
     pub fn query(&self, query: &KeyQuery<'_>, interrupt: Interrupt<'_>) -> Result<Found> {
-        let mut search = Search { store: self, query, found: Found::default(), log: RecordReader::new(self.log()) };
+        let mut search = Search { store: self, query, hits: Found::default(), log: RecordReader::new(self.log()) };
         search.run(interrupt)?;
-        if let ([topic], true) = (query.topics, search.found.records.is_empty()) {
+        if let ([topic], true) = (query.topics, search.hits.records.is_empty()) {
             self.check_topic(topic)?;
         }
-        Ok(search.found)
+        Ok(search.hits)
     }
 
     /// The record that an id names: an offset message id, else the producer's, of `topic` or of any. Of several with one
@@ -95,9 +95,9 @@ impl MessageStore {
             None => self.topics()?.into_keys().chain(self.topic_names()?).collect(),
         };
         let query = KeyQuery { topics: &topics, key: id, unique: true, max_messages: 64, begin: 0, end: i64::MAX };
-        let found = self.query(&query, interrupt)?.records.into_values();
+        let records = self.query(&query, interrupt)?.records.into_values();
         let time = |record: &Vec<u8>| Message::decode(record).map(|m| m.store_timestamp());
-        found.min_by_key(time).ok_or_else(|| Error::unknown("message", id, []))
+        records.min_by_key(time).ok_or_else(|| Error::unknown("message", id, []))
     }
 
     /// The record at the offset of an offset message id, if it was stored by the host that the id names.
@@ -112,7 +112,7 @@ impl MessageStore {
 struct Search<'a> {
     store: &'a MessageStore,
     query: &'a KeyQuery<'a>,
-    found: Found,
+    hits: Found,
     log: RecordReader<'a>,
 }
 
@@ -138,11 +138,11 @@ impl Search<'_> {
     }
 
     fn is_full(&self) -> bool {
-        self.found.records.len() >= self.query.max_messages
+        self.hits.records.len() >= self.query.max_messages
     }
 
     fn look_up(&mut self, file: &IndexFile) -> Result<()> {
-        let (query, found, log) = (self.query, &mut self.found, &mut self.log);
+        let (query, hits, log) = (self.query, &mut self.hits, &mut self.log);
         let mut reader = match file.open() {
             Ok(Some(reader)) if file.header.end_timestamp >= query.begin => reader,
             // Retention removed it: its messages are gone, too.
@@ -152,28 +152,28 @@ impl Search<'_> {
         for topic in query.topics {
             let mut visit = |offset: i64| {
                 if let Ok(offset) = u64::try_from(offset)
-                    && !found.records.contains_key(&offset)
+                    && !hits.records.contains_key(&offset)
                     && let Ok(record) = log.try_record(offset)?
                     && Message::decode(&record).is_some_and(|m| query.matches(&m))
                 {
-                    found.records.insert(offset, record);
+                    hits.records.insert(offset, record);
                 }
-                Ok(found.records.len() < query.max_messages)
+                Ok(hits.records.len() < query.max_messages)
             };
             let hash = index_hash(topic, query.key);
             let damage = reader.query(hash, (query.begin, query.end), &mut visit)?;
-            damage.into_iter().for_each(|damage: Damage| found.damage.push(damage));
+            damage.into_iter().for_each(|damage: Damage| hits.damage.push(damage));
         }
         Ok(())
     }
 
     /// Reads the records that start in `[from, end)`; of more than are asked for the last stay.
     fn scan(&mut self, from: u64, end: u64, interrupt: Interrupt<'_>) -> Result<()> {
-        let room = self.query.max_messages.saturating_sub(self.found.records.len());
+        let room = self.query.max_messages.saturating_sub(self.hits.records.len());
         let finder = Finder::new(self.query.key.as_bytes());
         let mut newest = VecDeque::new();
         let mut walk = LogWalk::new(self.store.log().clone(), from, end, 0);
-        while from < end && walk.advance(&mut self.found.damage)? {
+        while from < end && walk.advance(&mut self.hits.damage)? {
             interrupt()?;
             let block = walk.block();
             for record in block.records {
@@ -185,7 +185,7 @@ impl Search<'_> {
             }
             newest.drain(..newest.len().saturating_sub(room));
         }
-        self.found.records.extend(newest);
+        self.hits.records.extend(newest);
         Ok(())
     }
 }

@@ -117,8 +117,8 @@ impl ViewReader<'_> {
     /// [`Error::Io`].
     pub fn unit(&mut self, offset: i64) -> Result<Option<Unit>> {
         let tail = &self.view.tail;
-        if let Ok(found) = tail.binary_search_by_key(&offset, |(offset, _)| *offset) {
-            return Ok(Some(tail[found].1));
+        if let Ok(at) = tail.binary_search_by_key(&offset, |(offset, _)| *offset) {
+            return Ok(Some(tail[at].1));
         }
         match &mut self.disk {
             Some(reader) if offset < self.view.disk_end => reader.unit(offset),
@@ -163,8 +163,8 @@ impl MessageStore {
         if queues.is_empty() {
             self.check_topic(topic)?;
         }
-        let found = queues.iter().position(|queue| queue.queue_id() == queue_id);
-        let disk = found.map(|index| queues.swap_remove(index));
+        let index = queues.iter().position(|queue| queue.queue_id() == queue_id);
+        let disk = index.map(|index| queues.swap_remove(index));
         QueueView::new(self, disk, &*self.unlisted()?, topic, queue_id)
     }
 
@@ -174,13 +174,13 @@ impl MessageStore {
     /// [`Error::Unknown`] with names like it, [`Error::Io`].
     pub fn check_topic(&self, topic: &str) -> Result<()> {
         let tail = self.unlisted()?;
-        let mut known = self.topic_names()?;
-        known.extend(tail.topics().map(str::to_owned));
-        if known.iter().any(|name| name == topic) {
+        let mut names = self.topic_names()?;
+        names.extend(tail.topics().map(str::to_owned));
+        if names.iter().any(|name| name == topic) {
             return Ok(());
         }
-        known.sort_unstable();
-        known.dedup();
-        Err(Error::unknown("topic", topic, known.iter().map(String::as_str)))
+        names.sort_unstable();
+        names.dedup();
+        Err(Error::unknown("topic", topic, names.iter().map(String::as_str)))
     }
 }

@@ -91,10 +91,10 @@ fn is_at(head: &[u8], offset: u64) -> bool {
 ///
 /// # Errors
 /// [`crate::Error::Io`].
-pub fn record_behind(log: &CommitLog, index: usize, wanted: u64) -> Result<Option<u64>> {
+pub fn record_behind(log: &CommitLog, index: usize, target: u64) -> Result<Option<u64>> {
     let base = log.segments().files()[index].base;
     let mut segment = log.open(index)?;
-    let from = (wanted - base).saturating_sub(1);
+    let from = (target - base).saturating_sub(1);
     Ok(match resync(log, index, &mut segment, from)? {
         Resync::At(at) => Some(base + at),
         Resync::Nowhere(_) => None,

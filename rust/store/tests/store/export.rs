@@ -130,8 +130,8 @@ fn messages_that_are_left_out_have_units_that_lead_nowhere() {
         }
     }
     let listed = Listed::of(&copy, &ScanRequest { topic: Some("T".into()), ..ScanRequest::default() }, u64::MAX);
-    let wanted = Listed { messages: 20, min_offset: Some(1), max_offset: Some(58) };
-    assert_eq!(listed.expect("read"), Some(wanted));
+    let expected = Listed { messages: 20, min_offset: Some(1), max_offset: Some(58) };
+    assert_eq!(listed.expect("read"), Some(expected));
     let bounds = [12, 13, 14].map(|end| {
         let request = ScanRequest {
             topic: Some("T".into()),

@@ -167,26 +167,26 @@ enum Order {
 /// Offsets and bytes of what shows up at once, one after the other.
 fn pieces(from: u64, bytes: &[u8], order: Order, random: &mut Chance) -> Vec<(u64, Vec<u8>)> {
     let granule = |granule: u64| {
-        let mut found: Vec<(u64, Vec<u8>)> = Vec::new();
+        let mut pieces: Vec<(u64, Vec<u8>)> = Vec::new();
         for (i, byte) in bytes.iter().enumerate() {
             let at = from + i as u64;
-            match found.last_mut().filter(|_| !at.is_multiple_of(granule)) {
+            match pieces.last_mut().filter(|_| !at.is_multiple_of(granule)) {
                 Some((_, piece)) => piece.push(*byte),
-                None => found.push((at, vec![*byte])),
+                None => pieces.push((at, vec![*byte])),
             }
         }
-        found
+        pieces
     };
-    let mut found = granule(match order {
+    let mut pieces = granule(match order {
         Order::Granules(size) => size,
         _ => 1 + random.index(40) as u64,
     });
     match order {
         Order::Forwards => {}
-        Order::Backwards => found.reverse(),
-        Order::Granules(_) => random.shuffle(&mut found),
+        Order::Backwards => pieces.reverse(),
+        Order::Granules(_) => random.shuffle(&mut pieces),
     }
-    found
+    pieces
 }
 
 /// A reader that starts anew now and then, where it was.
@@ -506,12 +506,12 @@ fn from_one_position_to_another_there_are_always_the_same_rows() {
     let between = |from: u64, end: u64, batch_rows: usize| {
         let request = ScanRequest { batch_rows, topic: Some("orders".into()), ..ScanRequest::default() };
         let mut tail = Tail::new(&store, &request, Start::Position(from)).expect("a tail").until(end);
-        let mut found = Vec::new();
+        let mut records = Vec::new();
         while let Some(batch) = tail.poll(&mut || Ok(())).expect("polls") {
-            found.extend(rows(&batch));
+            records.extend(rows(&batch));
         }
         assert!(tail.is_over());
-        found
+        records
     };
     let end = Tail::new(&store, &ScanRequest::default(), Start::End).expect("a tail").position();
     assert_eq!(end, new[0].offset);

@@ -93,9 +93,9 @@ impl Appended {
         let store = Appender::open(&root, options).expect("opened anew");
         store.append(&Messages::new(vec![message(u64::MAX, 10)]), None, 0).expect("goes on");
         store.close().expect("closed");
-        let mut found = numbers(&root);
-        assert_eq!(found.pop(), Some(u64::MAX));
-        (found, self.dir)
+        let mut numbers_left = numbers(&root);
+        assert_eq!(numbers_left.pop(), Some(u64::MAX));
+        (numbers_left, self.dir)
     }
 }
 
@@ -145,11 +145,11 @@ fn a_log_that_is_cut_off_takes_not_one_message_more() {
             assert_names(&error, &path);
             assert_names(&store.put().expect_err("refused again"), &path);
             let acknowledged = store.acknowledged.clone();
-            let (mut found, _dir) = store.found_anew(options);
+            let (mut stored, _dir) = store.found_anew(options);
             // one that was refused may be there
-            found.retain(|n| acknowledged.contains(n));
-            assert!(acknowledged.starts_with(&found), "{flush:?} {left:?}");
-            assert!(left.is_some() || found == acknowledged, "{flush:?}: nothing was lost");
+            stored.retain(|n| acknowledged.contains(n));
+            assert!(acknowledged.starts_with(&stored), "{flush:?} {left:?}");
+            assert!(left.is_some() || stored == acknowledged, "{flush:?}: nothing was lost");
         }
     }
 }
@@ -164,8 +164,8 @@ fn a_log_that_is_zeroed_takes_not_one_message_more() {
         let (taken, error) = store.refusal();
         assert_eq!(taken, 0);
         assert_names(&error, &path);
-        let (found, _dir) = store.found_anew(options);
-        assert_eq!(found, Vec::<u64>::new());
+        let (stored, _dir) = store.found_anew(options);
+        assert_eq!(stored, Vec::<u64>::new());
     }
 }
 
@@ -205,8 +205,8 @@ fn files_that_are_removed_come_back_with_what_was_taken_meanwhile() {
                     && lines.is_empty()
             });
             let acknowledged = store.acknowledged.clone();
-            let (found, _dir) = store.found_anew(options);
-            assert_eq!(found, acknowledged, "{flush:?} {what}");
+            let (stored, _dir) = store.found_anew(options);
+            assert_eq!(stored, acknowledged, "{flush:?} {what}");
         }
     }
 }
@@ -228,8 +228,8 @@ fn a_queue_that_is_cut_off_or_zeroed_is_listed_anew_from_the_log() {
             store.put().expect("the log is whole");
         }
         let acknowledged = store.acknowledged.clone();
-        let (found, _dir) = store.found_anew(options);
-        assert_eq!(found, acknowledged, "{flush:?} {is_cut}");
+        let (stored, _dir) = store.found_anew(options);
+        assert_eq!(stored, acknowledged, "{flush:?} {is_cut}");
     }
 }
 

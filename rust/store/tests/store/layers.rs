@@ -35,18 +35,18 @@ fn a_layer_names_only_the_layers_below_it() {
 
 #[test]
 fn every_module_of_the_crate_has_its_place_in_a_layer() {
-    let known = ["lib", "error", "format", "filter", "file", "store", "scan", "export"];
+    let modules = ["lib", "error", "format", "filter", "file", "store", "scan", "export"];
     let entries = fs::read_dir(root()).expect("the sources are readable");
     let names = entries.map(|e| e.expect("a source entry is readable").path());
-    let strangers: Vec<_> = names.filter(|p| !known.iter().any(|k| p.file_stem().is_some_and(|s| s == *k))).collect();
+    let strangers: Vec<_> = names.filter(|p| !modules.iter().any(|k| p.file_stem().is_some_and(|s| s == *k))).collect();
     assert_eq!(strangers, Vec::<PathBuf>::new(), "give the module a layer, here and in lib.rs");
 }
 
 #[test]
 fn unsafe_stands_only_where_it_is_listed() {
-    let mut found = files_where(|code| words(code).any(|word| word == "unsafe"));
-    found.retain(|file| !UNSAFE.contains(&file.as_str()));
-    assert_eq!(found, Vec::<String>::new(), "unsafe code outside {UNSAFE:?}");
+    let mut files = files_where(|code| words(code).any(|word| word == "unsafe"));
+    files.retain(|file| !UNSAFE.contains(&file.as_str()));
+    assert_eq!(files, Vec::<String>::new(), "unsafe code outside {UNSAFE:?}");
 }
 
 #[test]

@@ -199,10 +199,10 @@ fn assert_lists(root: &Path, all: &[Stored], min_offset: u64, index_before: &[Pa
             let per_file = (QUEUE_FILE / 20) as usize;
             let last = (units.len() - 1) / per_file;
             let gone = (0..last).take_while(|n| units[(n + 1) * per_file - 1] < min_offset).count();
-            let found: Vec<u64> =
+            let offsets: Vec<u64> =
                 files(root, &format!("consumequeue/{topic}/{queue_id}")).iter().map(|p| base(p)).collect();
-            let wanted: Vec<u64> = (gone..=last).map(|n| n as u64 * QUEUE_FILE).collect();
-            assert_eq!(found, wanted, "{topic} {queue_id}");
+            let expected: Vec<u64> = (gone..=last).map(|n| n as u64 * QUEUE_FILE).collect();
+            assert_eq!(offsets, expected, "{topic} {queue_id}");
         }
     }
     let left = files(root, "index");
@@ -323,8 +323,8 @@ fn a_full_disk_refuses_messages_gives_up_old_files_and_heals() {
     assert!(!full.is_writable);
     let error = append(&appender, 301, &mut Chance(9)).expect_err("refused");
     assert!(matches!(error, Error::NotWritable { .. }), "{error}");
-    for told in ["SERVICE_NOT_AVAILABLE", "91 %", "90 %", "diskSpaceWarningLevelRatio"] {
-        assert!(error.to_string().contains(told), "{error}");
+    for part in ["SERVICE_NOT_AVAILABLE", "91 %", "90 %", "diskSpaceWarningLevelRatio"] {
+        assert!(error.to_string().contains(part), "{error}");
     }
     assert_retained(dir.path(), &all, full.min_offset);
     appender.flush().expect("what was taken is flushed");
@@ -457,9 +457,10 @@ fn a_reader_from_before_is_told_of_retention() {
     clean(&appender);
     let mut damage = DamageLog::default();
     assert!(walk.advance(&mut damage).expect("read"));
-    let told: Vec<_> = damage.entries().iter().map(|damage| (damage.offset, damage.length, &*damage.reason)).collect();
+    let reported: Vec<_> =
+        damage.entries().iter().map(|damage| (damage.offset, damage.length, &*damage.reason)).collect();
     let reason = "retention removed the file since the store was opened: the log begins at 8192 now";
-    assert_eq!(told, [(0, LOG_FILE, reason), (LOG_FILE, LOG_FILE, reason)]);
+    assert_eq!(reported, [(0, LOG_FILE, reason), (LOG_FILE, LOG_FILE, reason)]);
 }
 
 /// Lets the n-th call of one thread fail, and with `for_good` all after it, too.

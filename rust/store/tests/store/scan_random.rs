@@ -152,11 +152,11 @@ fn walk(directory: &Path, io: Io) -> Walked {
 
 /// Between records and damage there are blanks and, at the end, zeroes.
 fn check_cover(log: &Log, walked: &Walked) {
-    let mut told: Vec<Range<u64>> =
+    let mut damaged: Vec<Range<u64>> =
         walked.records.iter().map(|(r, _)| r.clone()).chain(walked.damage.clone()).collect();
-    told.sort_by_key(|range| range.start);
+    damaged.sort_by_key(|range| range.start);
     let mut position = log.files.keys().next().copied().unwrap_or(0);
-    for range in told {
+    for range in damaged {
         assert!(range.start >= position, "{range:?} overlaps what ends at {position}");
         check_gap(log, position..range.start);
         position = range.end;
@@ -192,7 +192,10 @@ fn check_records(whole: &Log, harmed: &Log, walked: &Walked) {
     }
     for range in &whole.records {
         if harmed.bytes(range.clone()).is_some_and(|now| Some(now) == whole.bytes(range.clone())) {
-            assert!(walked.records.iter().any(|(found, _)| found == range), "the sound record at {range:?} is lost");
+            assert!(
+                walked.records.iter().any(|(walked_range, _)| walked_range == range),
+                "the sound record at {range:?} is lost"
+            );
         }
     }
 }
@@ -292,8 +295,8 @@ fn check_flip(whole: &Log, directory: &Path, record: &Range<u64>, at: u64, bit: 
     let walked = walk(directory, Io::Pread);
     fs::write(&path, file).expect("written");
     let others = whole.records.iter().filter(|other| *other != record);
-    let found: Vec<_> = walked.records.iter().map(|(range, _)| range.clone()).collect();
-    assert!(others.into_iter().all(|other| found.contains(other)), "the flip at {at} bit {bit} took another record");
+    let ranges: Vec<_> = walked.records.iter().map(|(range, _)| range.clone()).collect();
+    assert!(others.into_iter().all(|other| ranges.contains(other)), "the flip at {at} bit {bit} took another record");
     let stored = whole.bytes(record.clone()).expect("whole");
     match walked.damage.as_slice() {
         [] => assert!(is_unprotected(stored, (at - record.start) as usize), "the flip at {at} bit {bit} is not found"),

@@ -59,14 +59,14 @@ fn number_of(message: &Message<'_>) -> u64 {
 
 /// The records in `out`, each proved by its CRC.
 fn records(mut out: &[u8]) -> Vec<Message<'_>> {
-    let mut found = Vec::new();
+    let mut records = Vec::new();
     while !out.is_empty() {
         let message = Message::decode(out).expect("a whole record");
         assert!(message.body_crc_matches(), "a torn record");
         out = &out[message.record().len()..];
-        found.push(message);
+        records.push(message);
     }
-    found
+    records
 }
 
 fn limits() -> GetLimits {
@@ -214,8 +214,8 @@ fn readers_are_told_of_what_retention_removes_and_of_queues_that_go() {
         is_over.store(true, Ordering::SeqCst);
         for reader in readers {
             for (name, last, next) in reader.join().expect("no panic") {
-                let wanted = if name.0 == "clicks" { 3_000 - 2_800 } else { 3_000 };
-                assert_eq!((last, next), (Some(2_999), wanted), "{name:?}");
+                let expected = if name.0 == "clicks" { 3_000 - 2_800 } else { 3_000 };
+                assert_eq!((last, next), (Some(2_999), expected), "{name:?}");
             }
         }
     });
@@ -246,8 +246,8 @@ fn same_as_the_files(live: &Live, root: &Path) {
         }
         for _ in 0..50 {
             let when = STORED_AT + chance.below(3_100) as i64 - 50;
-            let wanted = store.offset_for_time(topic, id, when, TimeRule::V4).expect("found");
-            assert_eq!(live.offset_for_time(&queue, when).expect("found"), wanted, "{topic} {id} {when}");
+            let expected = store.offset_for_time(topic, id, when, TimeRule::V4).expect("found");
+            assert_eq!(live.offset_for_time(&queue, when).expect("found"), expected, "{topic} {id} {when}");
         }
     }
 }
@@ -271,14 +271,15 @@ fn same_pull(
 ) {
     let tags = TagExpression::parse(tags).expect("tags");
     let name = (queue.topic(), queue.queue_id(), offset);
-    let wanted = store.get_within(name, count, &tags, limits).expect("read");
+    let expected = store.get_within(name, count, &tags, limits).expect("read");
     let mut out = b"before".to_vec();
     let got = live.get_message(queue, offset, count, &tags, limits, &mut out).expect("read");
-    assert_eq!(out, [&b"before"[..], &wanted.records.concat()].concat(), "{name:?} {count} {limits:?}");
-    let told = (got.status, got.next_begin_offset, got.min_offset, got.max_offset, got.suggest_pulling_from_slave);
-    let suggest = wanted.suggest_pulling_from_slave;
-    let wanted = (wanted.status, wanted.next_begin_offset, wanted.min_offset, wanted.max_offset, suggest);
-    assert_eq!(told, wanted, "{name:?} {count} {limits:?}");
+    assert_eq!(out, [&b"before"[..], &expected.records.concat()].concat(), "{name:?} {count} {limits:?}");
+    let got_fields =
+        (got.status, got.next_begin_offset, got.min_offset, got.max_offset, got.suggest_pulling_from_slave);
+    let suggest = expected.suggest_pulling_from_slave;
+    let expected = (expected.status, expected.next_begin_offset, expected.min_offset, expected.max_offset, suggest);
+    assert_eq!(got_fields, expected, "{name:?} {count} {limits:?}");
 }
 
 #[test]
@@ -387,11 +388,11 @@ fn records_are_found_by_place_time_and_key() {
     assert!([-1, 150, i64::MAX].iter().all(|at| live.store_time(&queue, *at).expect("read") == -1));
     for n in [0, 1, 57, 399, 598, 599_u64] {
         let topic = QUEUES[n as usize % 4].0;
-        let found = live.query(topic, &format!("k{n}"), 32, 0, i64::MAX).expect("asked");
-        let numbers: Vec<u64> = found.records.iter().filter_map(|r| r.message().map(|m| number_of(&m))).collect();
+        let answer = live.query(topic, &format!("k{n}"), 32, 0, i64::MAX).expect("asked");
+        let numbers: Vec<u64> = answer.records.iter().filter_map(|r| r.message().map(|m| number_of(&m))).collect();
         assert!(numbers.contains(&n), "{n} of {numbers:?}");
         let last = (STORED_AT + 599, places[599].physical_offset);
-        assert_eq!((found.index_last_update_timestamp, found.index_last_update_phy_offset), last);
+        assert_eq!((answer.index_last_update_timestamp, answer.index_last_update_phy_offset), last);
     }
     assert!(live.query("orders", "nothing", 32, 0, i64::MAX).expect("asked").records.is_empty());
     let early = live.query("orders", "k0", 32, STORED_AT + 5_000, i64::MAX).expect("asked");
@@ -453,16 +454,16 @@ fn who_waits_is_told_of_each_message_in_each_queue() {
     appender.set_arrival_listener(None);
     append_one(&appender, QUEUES[1], 5);
     let code = |tag| tags_code(Some(tag));
-    let of = |topic: &str, queue_id, max, tag, n: &str| {
+    let arrival = |topic: &str, queue_id, max, tag, n: &str| {
         (topic.to_owned(), queue_id, max, code(tag), STORED_AT, n.to_owned())
     };
-    let wanted = [
-        of("orders", 1, 3, "t2", "2"),
-        of("orders", 1, 4, "t0", "3"),
-        of("%LMQ%a", 0, 1, "t0", "3"),
-        of("%LMQ%b", 0, 1, "t0", "3"),
+    let expected = [
+        arrival("orders", 1, 3, "t2", "2"),
+        arrival("orders", 1, 4, "t0", "3"),
+        arrival("%LMQ%a", 0, 1, "t0", "3"),
+        arrival("%LMQ%b", 0, 1, "t0", "3"),
     ];
-    assert_eq!(*listener.arrived.lock().expect("no panic"), wanted);
+    assert_eq!(*listener.arrived.lock().expect("no panic"), expected);
 }
 
 /// Counts how often files are waited for.

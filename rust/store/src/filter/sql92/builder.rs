@@ -99,13 +99,13 @@ impl<'t> Builder<'t> {
     /// Whether `nodes` may stand beside `>`: numbers, or what is known only later.
     fn check_ordered<const N: usize>(&self, nodes: [NodeId; N], at: usize) -> Result<(), Fault> {
         for node in nodes {
-            let found = match self.tree.node(node) {
+            let kind = match self.tree.node(node) {
                 Node::Constant(value) if value.is_number() => continue,
                 Node::Constant(_) => "another constant",
                 other if other.is_condition() => "a condition",
                 _ => continue,
             };
-            return Err(Fault::new(at, format!("only numbers and properties can be ordered, found {found}")));
+            return Err(Fault::new(at, format!("only numbers and properties can be ordered, found {kind}")));
         }
         Ok(())
     }

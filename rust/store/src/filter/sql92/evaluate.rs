@@ -114,12 +114,12 @@ impl<'t, 'p: 't, F: Fn(&str) -> Option<&'p str>> Evaluation<'t, F> {
             return Ok(Some(false));
         }
         let Value::Text(text) = self.value(value)? else { return Ok(Some(false)) };
-        let found = match part {
+        let is_match = match part {
             Part::Contains => text.contains(search),
             Part::StartsWith => text.starts_with(search),
             Part::EndsWith => text.ends_with(search),
         };
-        Ok(Some(found != not))
+        Ok(Some(is_match != not))
     }
 }
 

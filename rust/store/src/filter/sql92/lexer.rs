@@ -134,14 +134,14 @@ impl<'t> Lexer<'t> {
     }
 
     fn unexpected(&self, rest: &str) -> Fault {
-        let Some(found) = rest.chars().next() else { return Fault::new(self.at, "unexpected end") };
-        let hint = match found {
+        let Some(character) = rest.chars().next() else { return Fault::new(self.at, "unexpected end") };
+        let hint = match character {
             '!' => "; not equal is written <>",
             '"' => "; strings stand in single quotes",
             '.' => "; names hold no dots",
             _ => "",
         };
-        Fault::new(self.at, format!("unexpected character {found:?}{hint}"))
+        Fault::new(self.at, format!("unexpected character {character:?}{hint}"))
     }
 }
 
@@ -163,8 +163,8 @@ fn word(rest: &str, dialect: Dialect) -> (Kind<'_>, usize) {
 }
 
 fn keyword(name: &str, dialect: Dialect) -> Option<Kind<'static>> {
-    let known = if dialect == Dialect::V5 { &WORDS[..] } else { &WORDS[WORDS_OF_V5..] };
-    known.iter().find(|(word, _)| word.eq_ignore_ascii_case(name)).map(|(_, kind)| *kind)
+    let words = if dialect == Dialect::V5 { &WORDS[..] } else { &WORDS[WORDS_OF_V5..] };
+    words.iter().find(|(word, _)| word.eq_ignore_ascii_case(name)).map(|(_, kind)| *kind)
 }
 
 fn number(rest: &str) -> Option<(Kind<'_>, usize)> {

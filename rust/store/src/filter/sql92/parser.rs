@@ -196,11 +196,11 @@ impl<'t> Parser<'t> {
     }
 
     fn accept(&mut self, kind: Kind<'static>) -> Result<bool, Fault> {
-        let found = self.token.kind == kind;
-        if found {
+        let is_next = self.token.kind == kind;
+        if is_next {
             self.advance()?;
         }
-        Ok(found)
+        Ok(is_next)
     }
 
     fn expect(&mut self, kind: Kind<'static>, what: &str) -> Result<(), Fault> {

@@ -43,8 +43,8 @@ mod tests {
         shuffled.sort_unstable();
         let table: Map<String, Value> = shuffled.iter().map(|name| ((*name).to_owned(), json!(1))).collect();
         let ordered = in_broker_order(json!({"dataVersion": 1, "topicConfigTable": table, "other": {"b": 1, "a": 2}}));
-        let found: Vec<_> = ordered["topicConfigTable"].as_object().expect("a map").keys().collect();
-        assert_eq!(found, names);
+        let keys: Vec<_> = ordered["topicConfigTable"].as_object().expect("a map").keys().collect();
+        assert_eq!(keys, names);
         assert_eq!(ordered["other"].to_string(), r#"{"b":1,"a":2}"#);
     }
 

@@ -80,7 +80,7 @@ pub const NAMES: [&str; 6] = [FILES[0].0, FILES[1].0, FILES[2].0, FILES[3].0, FI
 /// # Errors
 /// The member, what was expected and what it is, in words.
 pub fn check(name: &str, value: &Value) -> Result<(), String> {
-    let Some((_, table, shape)) = FILES.iter().find(|(known, ..)| *known == name) else { return Ok(()) };
+    let Some((_, table, shape)) = FILES.iter().find(|(file, ..)| *file == name) else { return Ok(()) };
     if value.as_object().is_some_and(|members| !members.contains_key(*table)) {
         return Err(format!("expected the member {table}, got none"));
     }
@@ -174,16 +174,16 @@ mod tests {
             ("null", "got null"),
             ("99999999999999999999", "64 bits, got 1"),
         ] {
-            let found = error("consumerOffset.json", &format!(r#"{{"offsetTable":{{"t@g":{{0:5,7:{value}}}}}}}"#));
+            let reason = error("consumerOffset.json", &format!(r#"{{"offsetTable":{{"t@g":{{0:5,7:{value}}}}}}}"#));
             assert!(
-                found.starts_with("offsetTable.t@g.7: expected an integer of 64 bits") && found.contains(words),
-                "{found}"
+                reason.starts_with("offsetTable.t@g.7: expected an integer of 64 bits") && reason.contains(words),
+                "{reason}"
             );
         }
-        let found = error("delayOffset.json", r#"{"offsetTable":{"a":1}}"#);
-        assert_eq!(found, "offsetTable.a: expected a number as key");
-        let found = error("topics.json", r#"{"topicConfigTable":{"t":{"perm":4294967296}}}"#);
-        assert!(found.contains("topicConfigTable.t.perm: expected an integer of 32 bits"), "{found}");
+        let reason = error("delayOffset.json", r#"{"offsetTable":{"a":1}}"#);
+        assert_eq!(reason, "offsetTable.a: expected a number as key");
+        let reason = error("topics.json", r#"{"topicConfigTable":{"t":{"perm":4294967296}}}"#);
+        assert!(reason.contains("topicConfigTable.t.perm: expected an integer of 32 bits"), "{reason}");
     }
 
     #[test]

@@ -142,10 +142,10 @@ fn a_query_gives_the_newest_first_within_time_and_number() {
 #[test]
 fn a_chain_ends_where_java_ends_it_and_a_cycle_is_told() {
     let previous_of = |n| entry_position(1, n) + 16;
-    for (previous, found) in [(-1, Ok(())), (0, Ok(())), (14, Ok(())), (5, Ok(()))] {
+    for (previous, result) in [(-1, Ok(())), (0, Ok(())), (14, Ok(())), (5, Ok(()))] {
         let mut file = chain();
         file[previous_of(5)..][..4].copy_from_slice(&i32::to_be_bytes(previous));
-        assert_eq!(query_chain(&file, 2, 0, i64::MAX, 64), (vec![500, 400], found));
+        assert_eq!(query_chain(&file, 2, 0, i64::MAX, 64), (vec![500, 400], result));
         assert_eq!(query_chain(&file, 0, 0, i64::MAX, 64), (vec![], Ok(())));
     }
     let mut file = chain();

@@ -289,9 +289,9 @@ mod tests {
         let views: Vec<_> = files.iter().map(|f| IndexView::new(f, 10, 4).expect("whole")).collect();
         assert_eq!(views.iter().map(|v| v.header().index_count).collect::<Vec<_>>(), [4, 3]);
         assert_eq!(views[1].header().begin_phy_offset, 307);
-        let mut found = Vec::new();
-        views[1].query(4, 0, i64::MAX, 9, &mut found).expect("sound");
-        assert_eq!(found, [407]);
+        let mut offsets = Vec::new();
+        views[1].query(4, 0, i64::MAX, 9, &mut offsets).expect("sound");
+        assert_eq!(offsets, [407]);
     }
 
     #[test]

@@ -244,14 +244,14 @@ impl LogWriter {
     ///
     /// # Errors
     /// [`Error::Io`].
-    pub fn take_ahead(&mut self, wanted: WantedFile, file: Allocated) -> Result<()> {
-        if self.wanted() != Some(wanted) {
+    pub fn take_ahead(&mut self, next: WantedFile, file: Allocated) -> Result<()> {
+        if self.wanted() != Some(next) {
             file.discard();
             return Ok(());
         }
-        let file = file.rename(&self.directory.join(name::of_offset(wanted.base)))?;
+        let file = file.rename(&self.directory.join(name::of_offset(next.base)))?;
         self.created = true;
-        self.ahead.push_back(LogFile::new(wanted.base, file, self.is_mapped)?);
+        self.ahead.push_back(LogFile::new(next.base, file, self.is_mapped)?);
         Ok(())
     }
 

@@ -152,9 +152,9 @@ impl OwnedStore {
 
     /// Creates the log's next file, outside of the lock.
     pub(super) fn create_ahead(&self) -> Result<()> {
-        let Some(wanted) = self.with(|open| Ok(open.writers.log.wanted()))? else { return Ok(()) };
-        let file = wanted.create(&self.root)?;
-        self.with(|open| open.writers.log.take_ahead(wanted, file))
+        let Some(next) = self.with(|open| Ok(open.writers.log.wanted()))? else { return Ok(()) };
+        let file = next.create(&self.root)?;
+        self.with(|open| open.writers.log.take_ahead(next, file))
     }
 }
 

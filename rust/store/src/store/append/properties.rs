@@ -68,9 +68,9 @@ pub fn add_multi_queue_offset(offsets: &str, start: usize, out: &mut Vec<u8>) {
 
 /// Writes the properties from `start` on once more, in Java's order, with some put in and one left out.
 fn write_anew(added: &[(&str, &[u8])], removed: Option<&str>, start: usize, out: &mut Vec<u8>) {
-    let given = out.split_off(start);
+    let old = out.split_off(start);
     let added = added.iter().map(|(name, value)| (name.as_bytes(), *value));
-    let pairs = in_map_order(crate::format::properties::iter(&given).chain(added));
+    let pairs = in_map_order(crate::format::properties::iter(&old).chain(added));
     for (name, value) in pairs.into_iter().filter(|(name, _)| removed.map(str::as_bytes) != Some(*name)) {
         push(out, start, name, value);
     }

@@ -250,17 +250,21 @@ fn one_size(segments: &Segments) -> Result<Option<u64>> {
 
 fn index_writer(root: &Path, options: &AppendOptions, end: u64) -> Result<IndexWriter> {
     let directory = root.join("index");
-    let given = Geometry { slots: options.index_slots, entries: options.index_entries };
-    let Some(path) = newest_index(&directory)? else { return IndexWriter::new(directory, given, None) };
+    let configured = Geometry { slots: options.index_slots, entries: options.index_entries };
+    let Some(path) = newest_index(&directory)? else { return IndexWriter::new(directory, configured, None) };
     let file = Allocated::open(&path)?;
     let header = Segment::open(&path, Io::Pread)?.window(0, index::HEADER_SIZE).map(IndexHeader::decode)?;
     let header = header.filter(|header| header.end_phy_offset as u64 <= end);
     let Some(_) = header else {
         return Err(corrupt(&path, 24, format!("expected an index that ends before the log, at {end}")));
     };
-    let geometry = geometry_of(&path, given)?.ok_or_else(|| {
+    let geometry = geometry_of(&path, configured)?.ok_or_else(|| {
         let expected = "the slots and entries of the store's index files, which do not tell them";
-        Error::invalid("index_slots, index_entries", expected, format!("{} and {}", given.slots, given.entries))
+        Error::invalid(
+            "index_slots, index_entries",
+            expected,
+            format!("{} and {}", configured.slots, configured.entries),
+        )
     })?;
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     IndexWriter::new(directory, geometry, Some((name, file)))
@@ -268,14 +272,14 @@ fn index_writer(root: &Path, options: &AppendOptions, end: u64) -> Result<IndexW
 
 /// A file of the usual size need not be looked into. Another one is read, not mapped: it has holes, and those of a file in memory take
 /// room when they are read through a map.
-fn geometry_of(path: &Path, given: Geometry) -> Result<Option<Geometry>> {
+fn geometry_of(path: &Path, configured: Geometry) -> Result<Option<Geometry>> {
     let len = path.metadata().map_err(|e| Error::io(path, e))?.len();
     let guessed = match guess_geometry(len, &[]) {
         None => guess_geometry(len, &fs::read(path).map_err(|e| Error::io(path, e))?),
         usual => usual,
     };
     let guessed = guessed.map(|(slots, entries)| Geometry { slots, entries });
-    Ok(guessed.or(Some(given)).filter(|geometry| index::file_size(geometry.slots, geometry.entries) == len))
+    Ok(guessed.or(Some(configured)).filter(|geometry| index::file_size(geometry.slots, geometry.entries) == len))
 }
 
 /// Names that are no numbers are passed over, as RocketMQ does.

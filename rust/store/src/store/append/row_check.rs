@@ -95,16 +95,16 @@ pub fn number_of(what: &'static str, value: i64, least: i64) -> Result<i32, Faul
 #[inline]
 pub fn check_properties<R: Rows>(rows: &R, row: &Row<'_>, encoded: &[u8], count: usize) -> Result<(), Fault> {
     let separators = encoded.iter().filter(|b| matches!(**b, NAME_END | PROPERTY_END)).count();
-    let found = crate::format::properties::iter(encoded).count();
-    if separators == (2 * count).saturating_sub(1) && found == count && std::str::from_utf8(encoded).is_ok() {
+    let parsed = crate::format::properties::iter(encoded).count();
+    if separators == (2 * count).saturating_sub(1) && parsed == count && std::str::from_utf8(encoded).is_ok() {
         return Ok(());
     }
-    let given = row.pairs.clone().map(|index| rows.pair(index));
-    let given = given.filter_map(|(name, value)| Some((name, value?)));
+    let pairs = row.pairs.clone().map(|index| rows.pair(index));
+    let pairs = pairs.filter_map(|(name, value)| Some((name, value?)));
     let columns = [(&b"KEYS"[..], row.keys), (b"TAGS", row.tags)].into_iter().filter_map(|(n, v)| Some((n, v?)));
     let is_bad =
         |part: &[u8]| part.is_empty() || std::str::from_utf8(part).is_err() || part.iter().any(|b| matches!(b, 1 | 2));
-    let bad = columns.chain(given).find(|(name, value)| is_bad(name) || is_bad(value)).unwrap_or_default();
+    let bad = columns.chain(pairs).find(|(name, value)| is_bad(name) || is_bad(value)).unwrap_or_default();
     let text = |part| String::from_utf8_lossy(part).into_owned();
     let expected = "names and values that are text, not empty, and without U+0001 and U+0002";
     Err(fault("properties", expected, format!("{:?}={:?}", text(bad.0), text(bad.1))))

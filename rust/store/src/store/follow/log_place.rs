@@ -189,8 +189,8 @@ impl LogPlace {
     /// All queues are asked at once for a place that was vouched for, else after a while, and then less and less often.
     fn is_time_to_ask(&mut self) -> bool {
         let (now, position) = (Instant::now(), self.position);
-        let known = self.standstill.take().filter(|known| known.position == position);
-        let mut here = known.unwrap_or_else(|| {
+        let earlier = self.standstill.take().filter(|earlier| earlier.position == position);
+        let mut here = earlier.unwrap_or_else(|| {
             let wait = if position < self.bound.to() { Duration::ZERO } else { self.waits.patience };
             Standstill { position, ask_at: now + wait, wait: self.waits.patience }
         });

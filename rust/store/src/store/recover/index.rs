@@ -157,13 +157,13 @@ pub fn give_back(store: &MessageStore, extent: Extent) -> Result<()> {
 }
 
 /// Slots and entries of most of the files: the length of a damaged one says anything.
-fn geometry_of(files: &[IndexFile], given: (u32, u32)) -> (u32, u32) {
+fn geometry_of(files: &[IndexFile], fallback: (u32, u32)) -> (u32, u32) {
     let mut counts = BTreeMap::new();
     for geometry in files.iter().filter_map(|file| file.geometry) {
         *counts.entry(geometry).or_insert(0) += 1;
     }
-    let most = counts.into_iter().max_by_key(|(geometry, count)| (*count, *geometry == given));
-    most.map_or(given, |(geometry, _)| geometry)
+    let most = counts.into_iter().max_by_key(|(geometry, count)| (*count, *geometry == fallback));
+    most.map_or(fallback, |(geometry, _)| geometry)
 }
 
 /// How many files, from the oldest, stay: those that are full and were flushed, unless all is made anew.

@@ -46,7 +46,8 @@ pub struct QueueRepair {
 /// What is known of one queue.
 #[derive(Debug, Default)]
 struct State {
-    found: Option<ConsumeQueue>,
+    /// Its files, as they were before the recovery.
+    queue: Option<ConsumeQueue>,
     window: (i64, Vec<u8>),
     /// From this queue offset on units are of this recovery.
     written_from: Option<i64>,
@@ -57,20 +58,20 @@ struct State {
 }
 
 impl QueueRepair {
-    /// Compares `found`, all queues there are; `table` is empty and knows where they belong. A queue whose files are not of
+    /// Compares `queues`, all there are; `table` is empty and knows where they belong. A queue whose files are not of
     /// `file_size` lags.
     ///
     /// # Errors
     /// [`crate::Error::Io`].
-    pub fn new(log: Arc<CommitLog>, mut table: QueueTable, found: Vec<ConsumeQueue>, file_size: u64) -> Result<Self> {
-        let mut states = Vec::with_capacity(found.len());
-        for queue in found {
+    pub fn new(log: Arc<CommitLog>, mut table: QueueTable, queues: Vec<ConsumeQueue>, file_size: u64) -> Result<Self> {
+        let mut states = Vec::with_capacity(queues.len());
+        for queue in queues {
             let max = queue.max_offset()?;
             table.add(queue.topic(), queue.queue_id(), max);
             let last = UnitReader::new(&queue).unit(max - 1)?;
             let is_odd = queue.segments().files().iter().any(|file| file.len != file_size);
             let lags = is_odd && !queue.topic().starts_with(LMQ);
-            states.push(State { found: Some(queue), last, lags, ..State::default() });
+            states.push(State { queue: Some(queue), last, lags, ..State::default() });
         }
         let (delay_levels, removed) = (DelayLevels::default(), Arc::default());
         Ok(Self { log, table, states, only: None, delay_levels, removed, written: 0, unlisted: 0 })
@@ -255,12 +256,12 @@ impl QueueRepair {
 
     /// How many of the units up to `next` are left without those at the end that lead astray or were never on the disk.
     fn own(&self, number: u32, first: i64, mut next: i64, end: u64) -> Result<i64> {
-        let Some(found) = &self.states[number as usize].found else { return Ok(next) };
-        let mut reader = UnitReader::new(found);
+        let Some(queue) = &self.states[number as usize].queue else { return Ok(next) };
+        let mut reader = UnitReader::new(queue);
         while next > first {
             // where a file is missing there is none
             let unit = reader.unit(next - 1)?.unwrap_or_default();
-            if unit.is_message() && !self.is_astray(found, next - 1, unit, end)? {
+            if unit.is_message() && !self.is_astray(queue, next - 1, unit, end)? {
                 break;
             }
             next -= 1;
@@ -269,10 +270,10 @@ impl QueueRepair {
     }
 
     /// What leads to before the log's first byte tells nothing.
-    fn is_astray(&self, found: &ConsumeQueue, offset: i64, unit: Unit, end: u64) -> Result<bool> {
+    fn is_astray(&self, queue: &ConsumeQueue, offset: i64, unit: Unit, end: u64) -> Result<bool> {
         let reaches_over = unit.physical_offset.saturating_add(unit.size.into()) as u64 > end;
         let is_gone = unit.physical_offset < self.log.min_offset() as i64;
-        Ok(!is_gone && (reaches_over || !found.is_own(&self.log, offset, unit)?))
+        Ok(!is_gone && (reaches_over || !queue.is_own(&self.log, offset, unit)?))
     }
 
     /// Hands what was written to the operating system.
@@ -295,14 +296,14 @@ impl QueueRepair {
             let state = &self.states[number as usize];
             if state.lags {
                 lagging.insert((topic, queue_id));
-            } else if let Some(found) = &state.found {
+            } else if let Some(queue) = &state.queue {
                 let next = self.table.queue(number).next_offset();
                 let keep = match state.met_to {
                     Some(met_to) => met_to,
-                    None if topic.starts_with(LMQ) => kept(found, next, end)?,
-                    None => self.own(number, found.first_offset(), kept(found, next, end)?, end)?,
+                    None if topic.starts_with(LMQ) => kept(queue, next, end)?,
+                    None => self.own(number, queue.first_offset(), kept(queue, next, end)?, end)?,
                 };
-                let now = ConsumeQueue::list(found.topic(), found.queue_id(), found.directory())?;
+                let now = ConsumeQueue::list(queue.topic(), queue.queue_id(), queue.directory())?;
                 if keep < next || now.written_behind(next)?.is_some() {
                     self.table.cut(number, keep)?;
                 }
@@ -318,21 +319,21 @@ impl QueueRepair {
 impl State {
     /// Whether units that the disk never took stand before `offset`: a queue would be taken to end there.
     fn is_hole_before(&mut self, offset: i64) -> Result<bool> {
-        let is_first = self.found.as_ref().is_none_or(|found| offset <= found.first_offset());
+        let is_first = self.queue.as_ref().is_none_or(|queue| offset <= queue.first_offset());
         let is_written = self.written_from.is_some_and(|from| offset > from);
         Ok(!is_first && !is_written && !self.unit(offset - 1)?.is_message())
     }
 
     fn is_own(&self, log: &CommitLog, offset: i64, unit: Unit) -> Result<bool> {
-        self.found.as_ref().map_or(Ok(false), |found| found.is_own(log, offset, unit))
+        self.queue.as_ref().map_or(Ok(false), |queue| queue.is_own(log, offset, unit))
     }
 
     /// The unit that was found at `offset`; zero where none was.
     fn unit(&mut self, offset: i64) -> Result<Unit> {
-        let Some(found) = &self.found else { return Ok(Unit::default()) };
+        let Some(queue) = &self.queue else { return Ok(Unit::default()) };
         let (first, units) = &mut self.window;
         if offset < *first || offset >= *first + (units.len() / UNIT_SIZE) as i64 {
-            *units = UnitReader::new(found).units(offset, WINDOW)?.to_vec();
+            *units = UnitReader::new(queue).units(offset, WINDOW)?.to_vec();
             *first = offset;
         }
         let at = (offset - *first) as usize * UNIT_SIZE;

@@ -123,7 +123,7 @@ fn modified_ms(path: &Path) -> Result<i64> {
 /// Leading files of each queue whose messages all stand before `min_offset`; the last file of a queue stays, as it tells the next
 /// offset.
 fn queue_files(directory: &Path, min_offset: u64) -> Result<Vec<Removable>> {
-    let mut found = Vec::new();
+    let mut removable = Vec::new();
     for topic in directory_names(directory)? {
         for queue in list_queues(directory, &topic)? {
             let files = queue.segments().files();
@@ -131,11 +131,11 @@ fn queue_files(directory: &Path, min_offset: u64) -> Result<Vec<Removable>> {
                 if !is_gone(file, min_offset)? {
                     break;
                 }
-                found.push(Removable::from(file));
+                removable.push(Removable::from(file));
             }
         }
     }
-    Ok(found)
+    Ok(removable)
 }
 
 /// Whether a queue's file is full of units of messages before `min_offset`. Those that fill a gap are none, and lead to offset 0:
@@ -169,7 +169,7 @@ fn index_files(directory: &Path, min_offset: u64, in_use: Option<&str>) -> Resul
     };
     names.sort_unstable();
     names.pop();
-    let mut found = Vec::new();
+    let mut removable = Vec::new();
     for name in names.iter().take_while(|name| in_use.is_none_or(|in_use| name.as_str() < in_use)) {
         let path = directory.join(name);
         let header = IndexHeader::decode(Segment::open(&path, Io::Pread)?.window(0, HEADER_SIZE)?);
@@ -177,9 +177,9 @@ fn index_files(directory: &Path, min_offset: u64, in_use: Option<&str>) -> Resul
             break;
         }
         let bytes = fs::metadata(&path).map_err(|e| Error::io(&path, e))?.len();
-        found.push(Removable { path, bytes });
+        removable.push(Removable { path, bytes });
     }
-    Ok(found)
+    Ok(removable)
 }
 
 fn index_name(entry: fs::DirEntry) -> Option<String> {
@@ -241,7 +241,7 @@ mod tests {
     #[test]
     fn the_file_that_is_written_to_and_those_created_ahead_are_no_candidates() {
         let dir = store(5, &[]);
-        for (position, wanted) in [(0, 0), (1, 0), (100, 0), (101, 1), (250, 2), (300, 2), (301, 3), (500, 4)] {
+        for (position, expected) in [(0, 0), (1, 0), (100, 0), (101, 1), (250, 2), (300, 2), (301, 3), (500, 4)] {
             let mut asked = 99;
             let in_use = InUse { position, index_file: None };
             CleanPlan::new(dir.path(), &in_use, 0, |modified| {
@@ -249,7 +249,7 @@ mod tests {
                 0
             })
             .expect("planned");
-            assert_eq!(asked, wanted, "{position}");
+            assert_eq!(asked, expected, "{position}");
         }
     }
 
@@ -257,9 +257,13 @@ mod tests {
     fn leading_queue_files_go_when_all_their_messages_are_gone() {
         let units: Vec<Unit> = (0..10).map(|n| unit(n * 40)).collect();
         let dir = store(5, &units);
-        for (count, wanted, min_offset) in [(0, 0, 0), (1, 0, 100), (2, 1, 200), (3, 2, 300), (4, 2, 400)] {
+        for (count, queue_files, min_offset) in [(0, 0, 0), (1, 0, 100), (2, 1, 200), (3, 2, 300), (4, 2, 400)] {
             let plan = plan(dir.path(), 500, None, count);
-            assert_eq!((plan.log.len(), plan.queues.len(), plan.min_offset), (count, wanted, min_offset), "{count}");
+            assert_eq!(
+                (plan.log.len(), plan.queues.len(), plan.min_offset),
+                (count, queue_files, min_offset),
+                "{count}"
+            );
         }
         assert_eq!(names(&plan(dir.path(), 500, None, 4).queues), [name::of_offset(0), name::of_offset(80)]);
     }
@@ -285,11 +289,11 @@ mod tests {
     fn leading_index_files_go_but_neither_the_last_nor_the_one_that_is_written_to() {
         let dir = store(5, &[]);
         index(dir.path(), &[50, 99, 100, 50, 60]);
-        let found = |count, in_use| plan(dir.path(), 500, in_use, count).index.len();
-        assert_eq!([0, 1, 2, 4].map(|count| found(count, None)), [0, 2, 4, 4]);
-        assert_eq!(found(4, Some("20260101000000001")), 1);
+        let removed = |count, in_use| plan(dir.path(), 500, in_use, count).index.len();
+        assert_eq!([0, 1, 2, 4].map(|count| removed(count, None)), [0, 2, 4, 4]);
+        assert_eq!(removed(4, Some("20260101000000001")), 1);
         fs::write(dir.path().join("index/notes.txt"), b"x").expect("written");
-        assert_eq!(found(4, None), 4);
+        assert_eq!(removed(4, None), 4);
     }
 
     #[test]

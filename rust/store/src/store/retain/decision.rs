@@ -69,7 +69,7 @@ mod tests {
 
     #[test]
     fn files_go_at_their_hour_or_when_the_disk_fills_or_when_asked() {
-        for (hour, used, manual, wanted) in [
+        for (hour, used, manual, expected) in [
             (3, Some(10), false, (false, false)),
             (4, Some(10), false, (true, false)),
             (5, Some(75), false, (false, false)),
@@ -81,7 +81,7 @@ mod tests {
             (5, Some(86), true, (true, true)),
             (5, None, false, (true, false)),
         ] {
-            assert_eq!(of(at(hour, used, manual)), wanted, "{hour} {used:?} {manual}");
+            assert_eq!(of(at(hour, used, manual)), expected, "{hour} {used:?} {manual}");
         }
     }
 
@@ -123,7 +123,7 @@ mod tests {
     fn the_oldest_go_up_to_the_first_that_is_not_old_enough() {
         let aged = Decision { by_age: true, forced: false };
         let forced = Decision { by_age: false, forced: true };
-        for (decision, modified, wanted) in [
+        for (decision, modified, expected) in [
             (aged, vec![10, 20, 30], 2),
             (aged, vec![10, 31, 20], 1),
             (aged, vec![31, 10], 0),
@@ -135,7 +135,7 @@ mod tests {
             (Decision::default(), vec![0, 0], 0),
             (aged, vec![], 0),
         ] {
-            assert_eq!(expired(decision, &modified, 120, 100), wanted, "{decision:?} {modified:?}");
+            assert_eq!(expired(decision, &modified, 120, 100), expected, "{decision:?} {modified:?}");
         }
     }
 }

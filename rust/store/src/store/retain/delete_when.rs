@@ -49,7 +49,7 @@ mod tests {
     fn an_hour_is_met_from_its_first_millisecond_to_its_last_in_local_time() {
         let four = DeleteWhen::default();
         assert_eq!(four, DeleteWhen::parse("04").expect("an hour"));
-        for (now, zone, wanted) in [
+        for (now, zone, expected) in [
             (at(4, 0), 0, true),
             (at(4, HOUR_MS - 1), 0, true),
             (at(5, 0), 0, false),
@@ -59,7 +59,7 @@ mod tests {
             (at(9, 30 * 60_000), -(5 * HOUR_MS + HOUR_MS / 2), true),
             (at(4, 0) - 10 * 24 * HOUR_MS, 0, true),
         ] {
-            assert_eq!(four.contains(now, zone), wanted, "{now} {zone}");
+            assert_eq!(four.contains(now, zone), expected, "{now} {zone}");
         }
     }
 

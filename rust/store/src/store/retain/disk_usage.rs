@@ -28,7 +28,7 @@ mod tests {
 
     #[test]
     fn percents_are_rounded_up() {
-        for (used, usable, wanted) in [
+        for (used, usable, expected) in [
             (0, 100, Some(0)),
             (1, 999, Some(1)),
             (750, 250, Some(75)),
@@ -36,7 +36,7 @@ mod tests {
             (5, 0, Some(100)),
             (0, 0, None),
         ] {
-            assert_eq!(percent(used, usable), wanted, "{used} {usable}");
+            assert_eq!(percent(used, usable), expected, "{used} {usable}");
         }
         assert_eq!(percent(u64::MAX, u64::MAX), Some(50));
     }

@@ -74,9 +74,9 @@ mod tests {
 
     #[test]
     fn the_ratio_is_kept_within_ten_and_ninety_five() {
-        for (given, wanted) in [(0, 10), (9, 10), (10, 10), (75, 75), (95, 95), (96, 95), (255, 95)] {
-            let options = RetainOptions { disk_max_used_percent: given, ..RetainOptions::default() };
-            assert_eq!(options.checked().expect("checked").disk_max_used_percent, wanted, "{given}");
+        for (configured, expected) in [(0, 10), (9, 10), (10, 10), (75, 75), (95, 95), (96, 95), (255, 95)] {
+            let options = RetainOptions { disk_max_used_percent: configured, ..RetainOptions::default() };
+            assert_eq!(options.checked().expect("checked").disk_max_used_percent, expected, "{configured}");
         }
     }
 

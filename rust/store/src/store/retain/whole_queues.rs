@@ -76,7 +76,7 @@ mod tests {
     #[test]
     fn a_queue_is_expired_when_its_last_message_is_gone_and_never_that_of_delays() {
         let units = [0, 50].map(|physical_offset| Unit { physical_offset, size: 50, tags_code: 0 });
-        for (topic, units, min_offset, wanted) in [
+        for (topic, units, min_offset, expected) in [
             ("T", &units[..], 100, false),
             ("T", &units[..], 101, true),
             ("T", &units[..], 0, false),
@@ -84,7 +84,7 @@ mod tests {
             (DELAY_TOPIC, &units[..], 101, false),
         ] {
             let (_dir, queue) = queue(topic, units);
-            assert_eq!(is_expired(&queue, min_offset).expect("read"), wanted, "{topic} {min_offset}");
+            assert_eq!(is_expired(&queue, min_offset).expect("read"), expected, "{topic} {min_offset}");
         }
     }
 

@@ -119,7 +119,7 @@ mod tests {
 
     struct Listener {
         is_waiting: bool,
-        told: Mutex<Vec<String>>,
+        arrived: Mutex<Vec<String>>,
     }
 
     impl ArrivalListener for Listener {
@@ -128,7 +128,7 @@ mod tests {
         }
 
         fn arrived(&self, arrival: &Arrival<'_>) {
-            self.told.lock().expect("no panic").push(format!("{arrival:?}"));
+            self.arrived.lock().expect("no panic").push(format!("{arrival:?}"));
         }
     }
 
@@ -137,7 +137,7 @@ mod tests {
         let arrivals = Arrivals::default();
         assert!(arrivals.waiting().is_none());
         for is_waiting in [false, true] {
-            arrivals.listen(Some(Arc::new(Listener { is_waiting, told: Mutex::default() })));
+            arrivals.listen(Some(Arc::new(Listener { is_waiting, arrived: Mutex::default() })));
             assert_eq!(arrivals.waiting().is_some(), is_waiting);
         }
         arrivals.listen(None);
@@ -151,12 +151,12 @@ mod tests {
         let mut arrived = Arrived::at(99);
         arrived.push([(&own, 5), (&further, 1)].into_iter(), 7, b"ab");
         arrived.push([(&own, 6)].into_iter(), 8, b"c");
-        let listener = Listener { is_waiting: true, told: Mutex::default() };
+        let listener = Listener { is_waiting: true, arrived: Mutex::default() };
         arrived.tell(&listener);
-        let of = |topic, max_offset, tags_code, properties: &'static [u8]| {
+        let arrival = |topic, max_offset, tags_code, properties: &'static [u8]| {
             format!("{:?}", Arrival { topic, queue_id: 3, max_offset, tags_code, store_timestamp: 99, properties })
         };
-        let wanted = [of("T", 5, 7, b"ab"), of("%LMQ%a", 1, 7, b"ab"), of("T", 6, 8, b"c")];
-        assert_eq!(*listener.told.lock().expect("no panic"), wanted);
+        let expected = [arrival("T", 5, 7, b"ab"), arrival("%LMQ%a", 1, 7, b"ab"), arrival("T", 6, 8, b"c")];
+        assert_eq!(*listener.arrived.lock().expect("no panic"), expected);
     }
 }

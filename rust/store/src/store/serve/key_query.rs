@@ -58,31 +58,31 @@ impl LiveIndex {
         begin: i64,
         end: i64,
     ) -> Result<KeyFound> {
-        let mut found = KeyFound::default();
+        let mut result = KeyFound::default();
         let mut last_time = end;
         for _ in 0..ROUNDS {
             let Offsets { mut offsets, last_update } = self.offsets((topic, key), most, begin, last_time)?;
             let Some(first) = offsets.iter().min().copied() else { break };
             offsets.sort_unstable();
-            (found.index_last_update_timestamp, found.index_last_update_phy_offset) = last_update;
+            (result.index_last_update_timestamp, result.index_last_update_phy_offset) = last_update;
             for offset in &offsets {
-                found.records.extend(log.record(u64::try_from(*offset).unwrap_or(u64::MAX))?);
+                result.records.extend(log.record(u64::try_from(*offset).unwrap_or(u64::MAX))?);
             }
-            if let Some(message) = found.records.first().and_then(LiveRecord::message)
+            if let Some(message) = result.records.first().and_then(LiveRecord::message)
                 && message.physical_offset() == first
             {
                 last_time = message.store_timestamp();
             }
-            if !found.records.is_empty() || last_time < begin {
+            if !result.records.is_empty() || last_time < begin {
                 break;
             }
         }
-        Ok(found)
+        Ok(result)
     }
 
     fn offsets(&self, (topic, key): (&str, &str), most: usize, begin: i64, end: i64) -> Result<Offsets> {
         let (most, hash) = (most.min(MAX_MESSAGES), index_hash(topic, key));
-        let mut found = Offsets::default();
+        let mut result = Offsets::default();
         let mut is_last = true;
         for path in numbered(&self.directory)?.iter().rev() {
             let Some(map) = opened(path)? else { continue };
@@ -93,17 +93,17 @@ impl LiveIndex {
                 continue; // created ahead
             }
             if std::mem::take(&mut is_last) {
-                found.last_update = (header.end_timestamp, header.end_phy_offset);
+                result.last_update = (header.end_timestamp, header.end_phy_offset);
             }
             if is_time_matched(&header, begin, end) {
                 // a chain that leads astray gives what it led to
-                let _ = view.query(hash, begin, end, most, &mut found.offsets);
+                let _ = view.query(hash, begin, end, most, &mut result.offsets);
             }
-            if header.begin_timestamp < begin || found.offsets.len() >= most {
+            if header.begin_timestamp < begin || result.offsets.len() >= most {
                 break;
             }
         }
-        Ok(found)
+        Ok(result)
     }
 }
 

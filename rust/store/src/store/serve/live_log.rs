@@ -197,11 +197,11 @@ mod tests {
         let dir = tempfile::tempdir().expect("dir");
         let (log, [first, second]) = log(dir.path());
         let ends = [0, 1_000, 1_000 + first as u64 - 1, 1_000 + first as u64, 1_000 + (first + second) as u64];
-        let found = ends.map(|end| {
+        let lengths = ends.map(|end| {
             log.publish(end);
             [1_000, 1_000 + first as u64].map(|at| log.record(at).expect("read").map_or(0, |record| record.len()))
         });
-        assert_eq!(found, [[0, 0], [0, 0], [0, 0], [first, 0], [first, second]]);
+        assert_eq!(lengths, [[0, 0], [0, 0], [0, 0], [first, 0], [first, second]]);
         let times = [1_000, 1_000 + first as i64].map(|at| log.record(at as u64).expect("read").expect("there"));
         assert_eq!(times.map(|record| record.message().map(|m| m.store_timestamp())), [Some(50), Some(60)]);
         let at = 1_000 + first as i64;

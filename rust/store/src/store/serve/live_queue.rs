@@ -199,8 +199,8 @@ mod tests {
         let queue = queue(dir.path());
         assert_eq!((queue.bounds(), codes(&queue)), ((0, 0), vec![None; 9]));
         assert_eq!([4, 7, 7].map(|max| queue.publish(max)), [true, false, false]);
-        let wanted = [None, Some(0), Some(1), Some(2), Some(3), Some(4), Some(5), Some(6), None];
-        assert_eq!((queue.bounds(), queue.units_per_file(), codes(&queue)), ((0, 7), 3, wanted.to_vec()));
+        let expected = [None, Some(0), Some(1), Some(2), Some(3), Some(4), Some(5), Some(6), None];
+        assert_eq!((queue.bounds(), queue.units_per_file(), codes(&queue)), ((0, 7), 3, expected.to_vec()));
     }
 
     #[test]

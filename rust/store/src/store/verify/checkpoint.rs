@@ -33,13 +33,13 @@ pub(super) fn find(store: &MessageStore) -> Found {
 /// Checks it; `last_time` is the greatest store timestamp of the log, if that is known.
 pub(super) fn verify(
     store: &MessageStore,
-    found: Found,
+    read: Found,
     index: &[IndexFile],
     last_time: Option<i64>,
     report: &mut VerifyReport,
 ) {
     let path = store.root().join(NAME);
-    let reason = match found {
+    let reason = match read {
         Err(error) => {
             report.notes.push(format!("{}: {error}; a broker starts a new one", path.display()));
             return;
@@ -68,11 +68,11 @@ fn notes(path: &Path, checkpoint: Checkpoint, (limit, words): &(i64, String), in
         ("indexMsgTimestamp", checkpoint.index_msg_timestamp),
     ];
     let is_wrong = |(_, time): &&(_, i64)| time > limit || *time < 0;
-    let told = times
+    let wrong = times
         .iter()
         .filter(is_wrong)
         .map(|(name, time)| format!("{}: {name}: expected 0 to {words}, got {time}", path.display()));
-    let mut notes: Vec<String> = told.collect();
+    let mut notes: Vec<String> = wrong.collect();
     let (indexed, newest) = (checkpoint.index_msg_timestamp, index.iter().map(|file| file.header.end_timestamp).max());
     if indexed <= *limit && indexed > newest.unwrap_or(0) {
         let newest = newest.map_or("no index file".to_owned(), |end| format!("the newest index file ends at {end}"));

@@ -92,16 +92,16 @@ impl Cursor {
             let reason = format!("expected the record of queue offset {next}, got that of {number}");
             return Ok(Outcome::Misled(self.damage(next, reason)));
         }
-        let found = self.unit(next)?;
-        if found.is_none() && next < self.max {
+        let unit = self.unit(next)?;
+        if unit.is_none() && next < self.max {
             self.pass_gap(next, report);
         }
-        let Some(found) = found.filter(|_| number == next) else {
+        let Some(unit) = unit.filter(|_| number == next) else {
             let (topic, id) = (self.queue.topic(), self.queue.queue_id());
             return Ok(Outcome::Unlisted(format!("consume queue {topic} {id} does not list it at {number}")));
         };
         self.next += 1;
-        Ok(Outcome::Misled(self.damage(next, format!("expected physical offset {offset}, got {}", said(found)))))
+        Ok(Outcome::Misled(self.damage(next, format!("expected physical offset {offset}, got {}", said(unit)))))
     }
 
     fn compare(&self, number: i64, unit: Unit, message: &Message<'_>, topic: &str) -> Outcome {

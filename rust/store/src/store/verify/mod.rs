@@ -29,7 +29,7 @@ impl MessageStore {
     pub fn verify(&self, crc: bool, watch: Watch<'_>) -> Result<VerifyReport> {
         let mut report = VerifyReport { aborted: self.has_abort(), notes: self.notes(), ..VerifyReport::default() };
         let index = self.index_files()?;
-        let found = checkpoint::find(self);
+        let checkpoint = checkpoint::find(self);
         let log_bytes = self.log().segments().end() - self.log().min_offset();
         let total = log_bytes + index.iter().map(index::bytes_of).sum::<u64>();
         let last_time = self.verify_log(crc, total, &mut report, watch)?;
@@ -39,7 +39,7 @@ impl MessageStore {
             done += index::bytes_of(file);
         }
         report.notes.extend(index_notes(&index));
-        checkpoint::verify(self, found, &index, last_time, &mut report);
+        checkpoint::verify(self, checkpoint, &index, last_time, &mut report);
         config::verify(self, &mut report)?;
         watch(total, total)?;
         Ok(report)

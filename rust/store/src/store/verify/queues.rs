@@ -67,8 +67,8 @@ impl<'a> Queues<'a> {
                 if topic.starts_with(LMQ) { cursor.follow(&mut log, report)? } else { cursor.pass(i64::MAX, report)? }
             }
         }
-        let told = |topic: &String| format!("topic {topic}: its records have no consume queue, as after its deletion");
-        report.notes.extend(self.forgotten.iter().map(told));
+        let note = |topic: &String| format!("topic {topic}: its records have no consume queue, as after its deletion");
+        report.notes.extend(self.forgotten.iter().map(note));
         Ok(())
     }
 

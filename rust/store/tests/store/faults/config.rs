@@ -23,9 +23,9 @@ fn offsets(generation: u64) -> Value {
 fn generation(root: &Path) -> Option<u64> {
     let file = ConfigFile::load(root, NAME);
     let value = file.required().unwrap_or_else(|error| panic!("{error}"))?;
-    let found = value["offsetTable"]["t@g"]["0"].as_u64().expect("a number");
-    assert_eq!(*value, offsets(found), "half old and half new");
-    Some(found)
+    let generation = value["offsetTable"]["t@g"]["0"].as_u64().expect("a number");
+    assert_eq!(*value, offsets(generation), "half old and half new");
+    Some(generation)
 }
 
 /// Saves while the `n`-th call fails; whether one did.
@@ -36,11 +36,14 @@ fn check_failing(fails_at: u64, for_good: bool) -> bool {
     let watch = disk::watch(dir.path(), failing.clone());
     let saved = save(dir.path(), NAME, offsets(3));
     drop(watch);
-    let found = generation(dir.path()).expect("never none");
-    assert!(found == 3 || found == 2 && saved.is_err(), "call {fails_at}: {found}, {saved:?}");
+    let generation_left = generation(dir.path()).expect("never none");
+    assert!(
+        generation_left == 3 || generation_left == 2 && saved.is_err(),
+        "call {fails_at}: {generation_left}, {saved:?}"
+    );
     save(dir.path(), NAME, offsets(4)).expect("saved");
     let backup = fs::read_to_string(dir.path().join("config/consumerOffset.json.bak")).expect("kept");
-    assert!(generation(dir.path()) == Some(4) && backup.contains(&format!("0:{found}")));
+    assert!(generation(dir.path()) == Some(4) && backup.contains(&format!("0:{generation_left}")));
     *failing.calls.lock().expect("whole") >= fails_at
 }
 
@@ -74,9 +77,9 @@ fn a_configuration_survives_a_loss_of_power_in_the_middle_of_a_save() {
             let saved = (1..10).take_while(|n| save(dir.path(), NAME, offsets(*n)).is_ok()).count() as u64;
             drop(watch);
             power.cut(&mut chance, left.path());
-            let found = generation(left.path()).unwrap_or(0);
-            assert!(found <= saved + 1, "{found} of {saved} saved");
-            Found { lost: saved.saturating_sub(found), ..Found::default() }
+            let kept = generation(left.path()).unwrap_or(0);
+            assert!(kept <= saved + 1, "{kept} of {saved} saved");
+            Found { lost: saved.saturating_sub(kept), ..Found::default() }
         });
     }
     figures.tell();

@@ -144,9 +144,9 @@ fn check(root: &Path, before: &Files, after: &Files) -> Found {
 }
 
 fn assert_same(root: &Path, whole: &Files, words: &str) {
-    let found = files(root);
+    let files_left = files(root);
     for name in ["commitlog", "consumequeue"] {
-        assert_eq!(differing(&part(&found, name), &part(whole, name)), Vec::<PathBuf>::new(), "{words}");
+        assert_eq!(differing(&part(&files_left, name), &part(whole, name)), Vec::<PathBuf>::new(), "{words}");
     }
 }
 
