@@ -22,10 +22,12 @@ pub struct BatchMessage<'a> {
 
 /// All messages of a batch; `None` where the bytes are no batch.
 pub fn messages(mut bytes: &[u8]) -> Option<Vec<BatchMessage<'_>>> {
+    // a guess from the bytes that are there: no length in them is believed for it
     let mut messages = Vec::with_capacity(bytes.len() / 1024 + 1);
     while !bytes.is_empty() {
         let size = usize::try_from(i32::from_be_bytes(*bytes.first_chunk()?)).ok().filter(|size| *size >= MIN_LEN)?;
         let (message, rest) = bytes.split_at_checked(size)?;
+        // behind size, magic and CRC: producers send zero for both, and the store computes its own
         messages.push(message_of(message.get(12..)?)?);
         bytes = rest;
     }

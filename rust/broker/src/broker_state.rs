@@ -66,6 +66,7 @@ impl BrokerState {
         let counters = Counters::default();
         let of_cluster = |name| counters.of(name, &options.cluster_name);
         let live = appender.live();
+        // off unless it is set: no broker of RocketMQ compares bodies with their CRC (decision 0009)
         live.check_bodies(options.settings.checks_bodies);
         Self {
             live,
@@ -97,6 +98,7 @@ impl BrokerState {
     pub fn wait_flushed(&self, position: u64, timeout: Duration) -> Result<(), NotFlushed> {
         match self.appender.wait_flushed(position, Some(timeout)) {
             Ok(()) => Ok(()),
+            // not FLUSH_DISK_TIMEOUT, which tells a producer that the message is stored
             Err(_) if self.appender.harm().is_some() => Err(NotFlushed::Harmed(self.not_available())),
             Err(_) => Err(NotFlushed::InTime),
         }
@@ -123,8 +125,10 @@ impl BrokerState {
     pub fn is_young(&self, topic: &str, queue_id: i32) -> bool {
         let Some(queue) = self.live.queue(topic, queue_id) else { return true };
         let first = queue.unit(0).ok().flatten();
+        // 4.9.4 goes by the distance from the log's end; 5.x asks whether the page is in memory
         let in_disk =
             first.is_some_and(|unit| self.settings().limits.is_in_disk(unit.physical_offset, self.live.log_bounds().1));
+        // once messages were removed, a new group does not begin at 0: its `consumeFromWhere` decides
         queue.min_offset() <= 0 && !in_disk
     }
 
@@ -151,6 +155,7 @@ impl BrokerState {
             return format!("service not available now. {}: {reason}", path.display());
         }
         let usage = self.disk_usage.read().unwrap_or_else(PoisonError::into_inner);
+        // Java's words: people search for them
         format!(
             "service not available now. It may be caused by one of the following reasons: the broker's disk is full [{usage}], messages are put to the slave, message store has been shut down, etc."
         )

@@ -38,6 +38,7 @@ impl Counters {
         if let Some(counter) = read.get(name).and_then(|keys| keys.get(key)) {
             return counter.clone();
         }
+        // only a key's first use comes here: all others share the lock
         drop(read);
         let mut write = self.by_name.write().unwrap_or_else(PoisonError::into_inner);
         write.entry(name).or_default().entry(key.into()).or_default().clone()

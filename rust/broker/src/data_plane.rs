@@ -38,6 +38,7 @@ impl DataPlane {
         control: Arc<Mailbox>,
     ) -> std::io::Result<Self> {
         let state = Arc::new(BrokerState::new(appender, flush.0, options, control));
+        // weak: the appender keeps its listener, and the state keeps the appender
         state.appender.set_arrival_listener(Some(Arc::new(Arrivals(Arc::downgrade(&state)))));
         // weak, as the tables are a part of the state
         let weak = Arc::downgrade(&state);
@@ -65,6 +66,7 @@ impl DataPlane {
     pub fn handle_again(&self, request: &OwnedCommand, answer: &Answer, target: Option<(&str, i32)>) {
         let (command, connection) = (request.borrow(), &answer.connection);
         let mut out = Outgoing::default();
+        // handed over once: a second time the two planes could pass the request to each other for ever
         if let Err(HandOver) = self.answer(connection, &command, Some(Prepared { target }), &mut out) {
             let remark = format!("the request {} could not be answered: what it needs was not made", request.code);
             Reply::to(&command, &mut out).end(response::SYSTEM_ERROR, &remark);
@@ -99,6 +101,8 @@ impl DataPlane {
             request::SEND_MESSAGE | request::SEND_MESSAGE_V2 | request::SEND_BATCH_MESSAGE => {
                 Sending { state, connection, request, prepared }.answer(out)
             }
+            // Lite pull consumers of 5.x send 361 with the header of 11; 4.9.4 does not know it. Java's second
+            // listener takes no pulls: there the control plane answers them with code 3.
             request::PULL_MESSAGE | request::LITE_PULL_MESSAGE
                 if state.options.vip_port != Some(connection.local().port()) =>
             {
@@ -145,6 +149,7 @@ impl Handler for DataPlane {
     }
 
     fn closed(&self, connection: &Arc<Connection>, reason: Option<&Error>) {
+        // or the table would keep every connection that ever was
         self.state.new_offsets.forget(connection.id());
         self.state.control.connection_closed(connection, reason);
     }

@@ -21,6 +21,7 @@ pub struct SendReceipt {
 impl SendReceipt {
     /// Of messages of one request, sent to this queue.
     pub fn new(host: Host, places: &[Place], queue_id: i32) -> Self {
+        // 32 hexadecimal digits where the address is of IPv4, and a comma
         let mut ids = Vec::with_capacity(places.len() * 33);
         for (index, place) in places.iter().enumerate() {
             if index > 0 {
@@ -98,6 +99,7 @@ impl GroupCommit {
     /// a position.
     pub fn run(&self, options: &BrokerOptions, wait_flushed: impl Fn(u64) -> Result<(), NotFlushed>) {
         while let Some(pending) = self.take() {
+            // the log is flushed from its front: one wait for the last of them serves all
             let position = pending.iter().map(|pending| pending.position).max().unwrap_or_default();
             let code = match wait_flushed(position) {
                 Ok(()) => response::SUCCESS,
@@ -115,6 +117,7 @@ impl GroupCommit {
     fn take(&self) -> Option<Vec<Pending>> {
         let is_idle = |queue: &mut Queue| queue.pending.is_empty() && !queue.is_closed;
         let mut queue = self.changed.wait_while(self.lock(), is_idle).unwrap_or_else(PoisonError::into_inner);
+        // after `close`, too: these messages are stored, and their producers wait
         (!queue.pending.is_empty()).then(|| std::mem::take(&mut queue.pending))
     }
 

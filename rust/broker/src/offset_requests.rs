@@ -16,10 +16,12 @@ pub fn answer(state: &BrokerState, connection: &Connection, request: &Command<'_
     let mut reply = Reply::to(request, out);
     match outcome(state, connection, request) {
         Err(Refusal::Wrong(remark)) => reply.end(response::SYSTEM_ERROR, &remark),
+        // Java's clients commit one-way: only the broker's log can say that it was refused
         Err(Refusal::TooMany(_)) if request.is_oneway() => state.control.dropped(),
         Err(Refusal::TooMany(remark)) => reply.end(response::SYSTEM_BUSY, &remark),
         Ok(Outcome::Offset(offset)) => reply.write(response::SUCCESS, None, &[("offset", Value::Number(offset))], b""),
         Ok(Outcome::Committed) => reply.write(response::SUCCESS, None, &[], b""),
+        // exactly this code: clients of 5.x take any other one for a failure, and do not start the queue
         Ok(Outcome::None) => reply.end(response::QUERY_NOT_FOUND, NOT_FOUND),
     }
 }
@@ -51,6 +53,7 @@ fn outcome(state: &BrokerState, connection: &Connection, request: &Command<'_>) 
         request::UPDATE_CONSUMER_OFFSET => {
             let offset = number("commitOffset", text("commitOffset")?)?;
             let group = text("consumerGroup")?;
+            // every commit comes through here: only what is new is checked and counted
             if !state.offsets.has(group, topic) {
                 admit(state, connection, group, topic)?;
             }

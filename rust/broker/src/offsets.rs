@@ -64,9 +64,11 @@ impl Offsets {
             interned(topics, topic)
         });
         match entry.queues.binary_search_by_key(&queue_id, |(queue, _)| *queue) {
+            // a smaller one counts, too, as after a reset: Java only logs a warning
             Ok(at) => entry.queues[at].1 = offset,
             Err(at) => entry.queues.insert(at, (queue_id, offset)),
         }
+        // listed once, however often it is committed until it is saved
         if !mem::replace(&mut entry.is_changed, true) {
             let topic = Arc::clone(&entry.topic);
             changed.push((Arc::clone(&group.name), topic));
@@ -107,6 +109,7 @@ impl Offsets {
         let before = removed.topics.len();
         removed.topics.retain(|offsets| {
             let is_kept = topic.is_some_and(|topic| topic != &*offsets.topic);
+            // its row in the database has to go, too; one that has changed is listed already
             if !is_kept && !offsets.is_changed {
                 inner.changed.push((Arc::clone(&removed.name), Arc::clone(&offsets.topic)));
             }
@@ -161,6 +164,7 @@ impl Inner {
         let key = format!("{topic}@{group}");
         let group = self.groups.get_mut(group);
         let offsets = group.and_then(|offsets| offsets.topics.iter_mut().find(|offsets| &*offsets.topic == topic));
+        // other groups may use the name still: `interned` then makes a second copy, which costs memory only
         let Some(offsets) = offsets else {
             self.topics.remove(topic);
             return Changed { key, json: None };

@@ -89,6 +89,7 @@ impl ParkedPulls {
         self.count.fetch_add(1, Ordering::SeqCst);
         let parked = AtQueueEnd { pull, offset, subscription };
         let mut topics = lock(&self.at_queue_end);
+        // no copy of the name where the topic has pulls already
         if let Some(queues) = topics.get_mut(topic) {
             queues.entry(queue_id).or_default().push(parked);
         } else {
@@ -112,6 +113,7 @@ impl ParkedPulls {
         let Some(parked) = topics.get_mut(topic).and_then(|queues| queues.get_mut(&queue_id)) else {
             return Vec::new();
         };
+        // an empty list stays: the next pull of the queue comes soon, and `take_overdue` removes what is left
         let taken = parked.extract_if(.., is_wanted).map(|parked| parked.pull).collect();
         drop(topics);
         self.taken(taken)

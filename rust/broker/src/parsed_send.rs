@@ -64,6 +64,7 @@ impl<'a> ParsedSend<'a> {
     pub fn into_half(self, queue_id: &'a str) -> Self {
         let own = [(REAL_TOPIC, self.header.topic.as_bytes()), (REAL_QID, queue_id.as_bytes())];
         let properties = in_map_order(self.properties.into_iter().chain(own));
+        // a prepared message is listed in no queue, but half messages are read back through theirs
         let sys_flag = self.header.sys_flag & !TRANSACTION_MASK;
         let header = SendHeader { topic: HALF_TOPIC, queue_id: 0, sys_flag, ..self.header };
         Self { header, properties, ..self }
@@ -109,6 +110,7 @@ impl<'a> ParsedBatch<'a> {
         let mut properties = Vec::with_capacity(messages.len() * (common.len() + 4));
         let mut ends = Vec::with_capacity(messages.len());
         for message in &messages {
+            // a name may come twice, as with Java: nobody removes those that the batch repeats
             properties.extend(properties::iter(message.properties));
             properties.extend_from_slice(common);
             ends.push(properties.len());
@@ -147,6 +149,7 @@ fn row_of<'a>(
     Row {
         topic: Some(header.topic.as_bytes()),
         body: Some(body),
+        // tags and keys stand in the properties, in their place of Java's order
         tags: None,
         keys: None,
         pairs,
@@ -156,6 +159,7 @@ fn row_of<'a>(
         born_host: Some(born_host),
         sys_flag: header.sys_flag.into(),
         reconsume_times: header.reconsume_times.into(),
+        // only a committed transaction has one, and the control plane stores that
         prepared_transaction_offset: 0,
         is_due: false,
     }

@@ -106,6 +106,7 @@ impl Pulling<'_> {
             }
         };
         if self.state.tables.group(header.group).is_none() {
+            // the control plane makes the group, if it may (`autoCreateSubscriptionGroup`), and asks again
             return Err(HandOver);
         }
         match self.subscription(&header) {
@@ -171,6 +172,7 @@ impl Pulling<'_> {
             );
             return Err((response::SYSTEM_ERROR, remark));
         }
+        // pull and lite pull consumers bring theirs along; those of push consumers came with heartbeats
         let subscription = if header.has_subscription() { of_request(header) } else { self.of_group(header) }?;
         if subscription.is_sql() && !self.state.settings().property_filter {
             let remark = "The broker does not support consumer to filter message by SQL92";
@@ -226,6 +228,7 @@ impl Pulling<'_> {
         reply: &mut Reply<'_>,
     ) {
         let code = code_of(pulled.status, header.queue_offset);
+        // the first look has committed the offset: a woken pull must not put back what was committed since
         let may_wait = self.look != Look::Last;
         if may_wait && header.commits_offset() {
             self.state.offsets.commit(header.group, header.topic, header.queue_id, header.commit_offset);
@@ -239,6 +242,7 @@ impl Pulling<'_> {
         }
         match code {
             response::SUCCESS => reply.write_records(code, pulled.status.name(), &fields(pulled), records),
+            // Java's client reads the four numbers of every answer
             _ => reply.write(code, Some(pulled.status.name()), &fields(pulled), b""),
         }
     }
@@ -250,6 +254,7 @@ impl Pulling<'_> {
                 let most = usize::try_from(header.max_messages).unwrap_or_default();
                 live.get_message(&queue, header.queue_offset, most, subscription, limits, out)
             }
+            // empty, not unknown: RocketMQ makes a queue when it is looked up, so NO_MATCHED_LOGIC_QUEUE never comes
             None => Ok(Pulled {
                 status: GetMessageStatus::NoMessageInQueue,
                 next_begin_offset: 0,
@@ -271,6 +276,7 @@ impl Pulling<'_> {
         let queue = (header.topic, header.queue_id);
         let pull = ParkedPull::new(self.connection, &request, wait);
         self.state.parked_pulls.park_at_queue_end(queue, (header.queue_offset, subscription), pull);
+        // once more, now that appends see it wait: a message may have come in between
         let max = self.state.max_offset(header.topic, header.queue_id);
         if max > header.queue_offset {
             wake_queue(self.state, queue, max, None);
@@ -280,6 +286,7 @@ impl Pulling<'_> {
     fn count(&self, header: &PullHeader<'_>, pulled: &Pulled, bytes: usize) {
         match pulled.status {
             GetMessageStatus::Found => {
+                // the key of `BrokerStatsManager`, by which mqadmin asks
                 let key = format!("{}@{}", header.topic, header.group);
                 self.state.counters.of("GROUP_GET", &key).add(pulled.messages, bytes as u64);
                 self.state.gets.add(pulled.messages, bytes as u64);
@@ -299,6 +306,7 @@ fn of_request(header: &PullHeader<'_>) -> Result<Arc<Subscription>, Refusal> {
 
 fn fields(pulled: &Pulled) -> [(&'static str, Value<'static>); 4] {
     [
+        // the master: there are no slaves
         ("suggestWhichBrokerId", Value::Number(0)),
         ("nextBeginOffset", Value::Number(pulled.next_begin_offset)),
         ("minOffset", Value::Number(pulled.min_offset)),

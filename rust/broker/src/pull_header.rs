@@ -58,6 +58,7 @@ impl<'a> PullHeader<'a> {
                 "subVersion" => (header.sub_version, seen[8]) = (number(name, value)?, true),
                 "subscription" => header.subscription = Some(value),
                 "expressionType" => header.expression_type = Some(value),
+                // clients of 5.x send further fields
                 _ => {}
             }
         }

@@ -62,6 +62,7 @@ impl<'a> Reply<'a> {
             header.write_before(records.bytes(), self.out.frames());
             if records.bytes() < LARGE {
                 records.write(self.out.frames());
+                // a map that lost its pages reads as zeroes, which are no message (decision 0012)
                 if !records.are_whole() {
                     self.out.frames().truncate(start);
                     self.end(response::SYSTEM_ERROR, "a file of the commit log was cut off while it was read");

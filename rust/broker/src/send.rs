@@ -64,6 +64,7 @@ impl Sending<'_> {
     /// [`HandOver`] where the topic is unknown, and for messages that are sent back.
     pub fn answer(&self, out: &mut Outgoing) -> Result<(), HandOver> {
         let mut reply = Reply::to(self.request, out);
+        // a batch has the short names, too
         let mut header = match SendHeader::read(self.request, self.request.code != request::SEND_MESSAGE) {
             Ok(header) => header,
             Err(remark) => {
@@ -107,6 +108,7 @@ impl Sending<'_> {
         if accepts_sends_from > 0 && now_ms() < accepts_sends_from {
             return Err((response::SYSTEM_ERROR, format!("broker unable to service, until {accepts_sends_from}")));
         }
+        // of ordered topics only, as `msgCheck`
         if !self.state.tables.allows(perm::WRITE) && topic.is_ordered {
             let remark = format!("the broker[{}] sending message is forbidden", options.address.ip);
             return Err((response::NO_PERMISSION, remark));
@@ -115,6 +117,7 @@ impl Sending<'_> {
             let remark = format!("Sending message to topic[{}] is forbidden.", header.topic);
             return Err((response::NO_PERMISSION, remark));
         }
+        // Java's rule; the store would take any number
         if header.queue_id >= topic.read_queues.max(topic.write_queues) {
             let peer = self.connection.peer();
             let remark = format!(
@@ -130,7 +133,9 @@ impl Sending<'_> {
     fn store_one(&self, header: SendHeader<'_>) -> Result<Option<SendReceipt>, Refusal> {
         let properties = with_cluster(&header, &self.state.options.cluster_name);
         check_timer(&properties)?;
+        // a producer that says nothing waits
         let waits = value(&properties, WAIT) != Some(b"false");
+        // a message that comes back from a consumer keeps TRAN_MSG: Java has this exception for clients before 4.6.1
         let is_half = value(&properties, TRAN_MSG).is_some_and(|text| text.eq_ignore_ascii_case(b"true"))
             && !(header.reconsume_times > 0 && value(&properties, DELAY).is_some());
         let mut message = ParsedSend { header, body: self.request.body, born_host: self.born_host(), properties };
@@ -148,6 +153,7 @@ impl Sending<'_> {
         self.note_time(started);
         let position = appended.map_err(|error| self.refused(&error))?;
         let places: Vec<Place> = place.into_iter().collect();
+        // where the store put it: it moves what is delayed to the topic of delays, a half message, too
         let topic = match (is_delayed, is_half) {
             (true, _) => SCHEDULE_TOPIC,
             (false, true) => HALF_TOPIC,
@@ -185,6 +191,7 @@ impl Sending<'_> {
     fn receipt(&self, header: &SendHeader<'_>, places: &[Place], position: u64, waits: bool) -> Option<SendReceipt> {
         places.first()?;
         let receipt = SendReceipt::new(self.state.options.address, places, header.queue_id);
+        // answered by another thread: this one goes on with the connection's next request
         if waits && self.state.flush == Flush::Sync {
             self.state.group_commit.push(position, Answer::to(self.connection, self.request), receipt);
             return None;
@@ -197,6 +204,7 @@ impl Sending<'_> {
     /// Source: `SendMessageProcessor.handlePutMessageResult`.
     fn count(&self, topic: &str, places: &[Place], position: u64) {
         let Some(first) = places.first() else { return };
+        // up to the log's end after the append: the records of a request stand one behind the other
         let bytes = position.saturating_sub(first.physical_offset.cast_unsigned());
         let count = |counter: &Counter| counter.add(places.len(), bytes);
         count(&self.state.counters.of("TOPIC_PUT", topic));

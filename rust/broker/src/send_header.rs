@@ -42,6 +42,7 @@ impl<'a> SendHeader<'a> {
                 (true, "h") | (false, "flag") => (header.flag, seen[4]) = (number("flag", value)?, true),
                 (true, "i") | (false, "properties") => header.properties = value,
                 (true, "j") | (false, "reconsumeTimes") => header.reconsume_times = number("reconsumeTimes", value)?,
+                // producer group, default topic and most retries are for the control plane; 5.x has more
                 _ => {}
             }
         }

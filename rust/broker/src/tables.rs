@@ -139,6 +139,7 @@ impl Tables {
     pub fn put_subscription(&self, group: &str, topic: &str, subscription: Subscription) {
         let mut online = write(&self.online);
         online.entry(group.into()).or_default().subscriptions.insert(topic.into(), Arc::new(subscription));
+        // unlocked first: who is called looks into the tables
         drop(online);
         self.subscriptions_changed(group);
     }

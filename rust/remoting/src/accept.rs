@@ -54,6 +54,7 @@ impl Acceptor {
     }
 
     async fn shake_hands(&self, stream: TcpStream, peer: &str, max_time: Duration) -> Result<Begun> {
+        // a copy: the lock is not held over a handshake
         let config = self.config.read().unwrap_or_else(PoisonError::into_inner).clone();
         let shaken = TlsAcceptor::from(config).accept(stream);
         match tokio::time::timeout(max_time, shaken).await {
@@ -76,6 +77,7 @@ pub async fn begin(
 ) -> Result<Begun> {
     let peer = connection.peer().to_string();
     let mut first = [0];
+    // only looked at: the byte belongs to whoever reads next, TLS or the session
     let peeked = stream.peek(&mut first).await.map_err(|e| Error::io(format!("read <{peer}>"), e))?;
     connection.watch.active.store(now_ms(), Ordering::Relaxed);
     if peeked == 0 {

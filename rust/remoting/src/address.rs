@@ -117,6 +117,7 @@ impl Address {
         let old = state.idle.iter().take_while(|(_, since)| !waits(*since)).count();
         let ended: Vec<_> = state.idle.drain(..old).collect();
         drop(state);
+        // without the lock: to end TLS writes to the socket
         drop(ended);
     }
 
@@ -125,6 +126,7 @@ impl Address {
         let mut state = self.lock();
         let (shared, idle) = (state.shared.take(), std::mem::take(&mut state.idle));
         drop(state);
+        // as in `end_idle`: without the lock
         drop(idle);
         if let Some(connection) = shared {
             connection.close();
@@ -146,6 +148,7 @@ impl Address {
         if let Some(there) = self.wait_for_turn(timeout, interrupt, there)? {
             return Ok(there);
         }
+        // given back on every way out of here, a panic included
         let turn = Turn(self);
         let tried = attempt(interrupt);
         turn.0.note(tried.as_ref().err());

@@ -27,6 +27,7 @@ pub fn decode<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Command<'a>> {
     command.opaque = rest.int32("opaque")?;
     command.flag = rest.int32("flag")?;
     let length = rest.int32("remark length")?;
+    // Java reads a text of no length as null
     command.remark = Some(rest.text("remark", length)?).filter(|remark| !remark.is_empty());
     let length = rest.int32("fields length")?;
     command.fields = fields(Rest(rest.bytes("header fields", length)?), limits)?;
@@ -35,6 +36,7 @@ pub fn decode<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Command<'a>> {
 
 fn fields<'a>(mut rest: Rest<'a>, limits: &Limits) -> Result<Vec<(Cow<'a, str>, Cow<'a, str>)>> {
     let mut fields = Vec::new();
+    // the number of fields is not written: they end with their bytes
     while !rest.0.is_empty() {
         limits.check_fields(fields.len() + 1)?;
         let length = rest.int16("name length")?;
@@ -47,6 +49,7 @@ fn fields<'a>(mut rest: Rest<'a>, limits: &Limits) -> Result<Vec<(Cow<'a, str>, 
 
 /// Appends a header.
 pub fn encode(header: &Header<'_>, out: &mut Vec<u8>) {
+    // the format has 16 bits: codes beyond, as POP's of 5.x, go as JSON only
     out.extend_from_slice(&(header.code as i16).to_be_bytes());
     out.push(Language::JAVA.code());
     out.extend_from_slice(&(header.version as i16).to_be_bytes());

@@ -99,6 +99,7 @@ impl Client {
                     return Ok(received);
                 }
             }
+            // also after a read that brought something: a peer that never stops sending does not hold the caller
             self.left(&patience)?;
             self.read(&mut patience)?;
         }

@@ -53,6 +53,7 @@ impl Command<'_> {
     pub(crate) fn empty() -> Self {
         Self {
             code: 0,
+            // what Java assumes where a header does not say it
             language: Language::JAVA,
             version: 0,
             opaque: 0,

@@ -98,6 +98,7 @@ impl Completions {
 
     /// A request is on its way.
     pub(crate) fn asked(&self) {
+        // only the first of many wakes the task that looks after the time
         if self.unanswered.fetch_add(1, Ordering::Relaxed) == 0 {
             self.has_unanswered.notify_one();
         }
@@ -156,12 +157,14 @@ impl Completions {
     /// Takes some of those that have ended, `max` at most, and no more than this thread's share.
     pub fn take_ready(&self, max: usize) -> Vec<Completion> {
         let mut state = self.lock();
+        // a thread that took a whole burst would handle it alone
         let share = state.done.len().div_ceil(self.takers).min(max.max(1));
         let taken: Vec<_> = state.done.drain(..share).collect();
         state.in_flight -= taken.len();
         let (is_over, is_crowded) = (state.is_over(), state.crowded > 0);
         let wakes = state.idle > 0 && !state.done.is_empty();
         drop(state);
+        // all of them: several places may have come free
         if is_crowded && !taken.is_empty() {
             self.freed.notify_all();
         }

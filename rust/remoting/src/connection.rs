@@ -139,8 +139,10 @@ impl Connection {
 
     /// Ends the connection; what was not sent yet is lost.
     pub fn close(&self) {
+        // first: `submit` looks at it once its frame is in, so that no frame is left behind the clean-up unseen
         self.is_open.store(false, Ordering::Release);
         self.pending.close(&self.address);
+        // a session that does not wait just now finds this at its next wait
         self.closing.notify_one();
         // those who still know of the connection are not to keep it
         *self.outgoing() = Outgoing::default();
@@ -179,6 +181,7 @@ impl Connection {
         if outgoing.is_empty() {
             return;
         }
+        // under the lock, or `is_drained` could see neither the frames nor that somebody writes them
         self.is_writing.store(true, Ordering::Release);
         out.append(&mut outgoing);
         self.oneway.taken.store(self.oneway.gathered.load(Ordering::Relaxed), Ordering::Relaxed);
@@ -189,6 +192,7 @@ impl Connection {
     /// What was taken is with the operating system; the memory is for what comes next, unless it is much.
     pub(crate) fn wrote(&self, written: &mut Outgoing) {
         written.clear();
+        // the greater: `lost_oneway` may have settled all of them by now
         self.oneway.settled.fetch_max(self.oneway.taken.load(Ordering::Relaxed), Ordering::Relaxed);
         if written.frames().capacity() <= self.kept {
             let mut outgoing = self.outgoing();
@@ -249,6 +253,7 @@ impl Connection {
         }
         loop {
             let left = until.saturating_duration_since(Instant::now());
+            // in slices, so that Ctrl-C ends the wait
             let error = match answer.recv_timeout(left.min(SLICE)) {
                 Ok(answer) => return Ok(answer),
                 Err(RecvTimeoutError::Disconnected) => self.closed(),
@@ -317,12 +322,14 @@ impl Connection {
         interrupt: Interrupt<'_>,
     ) -> Result<MutexGuard<'_, Outgoing>> {
         let mut outgoing = self.outgoing();
+        // a request that is larger than the limit goes out alone
         while self.is_open() && !outgoing.is_empty() && outgoing.len() + bytes > self.max_outgoing / 2 {
             let left = until.map_or(Duration::ZERO, |until| until.saturating_duration_since(Instant::now()));
             if left.is_zero() {
                 return Err(Error::TooManyRequests { address: self.address.clone(), limit: self.max_outgoing / 2 });
             }
             drop(self.taken.wait_timeout(outgoing, left.min(SLICE)).unwrap_or_else(PoisonError::into_inner));
+            // without the lock, as this runs code of the caller
             interrupt()?;
             outgoing = self.outgoing();
         }

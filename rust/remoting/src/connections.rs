@@ -276,6 +276,7 @@ impl Connections {
         while !shared.iter().all(|connection| connection.is_drained()) && Instant::now() < until {
             interrupt()?;
             std::thread::sleep(Duration::from_millis(1));
+            // a peer that takes something gets as much time again
             if written() != seen {
                 (seen, until) = (written(), Instant::now() + LAST_WORDS);
             }
@@ -288,6 +289,7 @@ impl Connections {
     /// Returns how many requests that are not answered were never written, by address; none after [`drain`](Self::drain), unless
     /// a peer took nothing.
     pub fn close(&self) -> Vec<(String, u64)> {
+        // a fork shares the sockets, and must not end its parent's connections
         if self.pid != process::id() {
             return Vec::new();
         }
@@ -320,7 +322,9 @@ impl Connections {
         if let Some(address) = state.addresses.get(name) {
             return Ok(address.clone());
         }
+        // with the first address: a client that asks nobody starts no thread
         if state.housekeeping.is_none() {
+            // weak: the task must not keep alive what it looks after
             let task = runtime::of_clients()?.spawn(keep_house(Arc::downgrade(&self.shared)));
             state.housekeeping = Some(task.abort_handle());
         }
@@ -344,6 +348,7 @@ impl Shared {
         if state.is_closed {
             return Err(Error::Closed { address: address.name().to_owned() });
         }
+        // those that have ended, or the list would grow with each connection
         state.sockets.retain(|socket| socket.strong_count() > 0);
         state.sockets.push(Arc::downgrade(client.socket()));
         Ok(client)
@@ -428,6 +433,7 @@ async fn keep_house(shared: Weak<Shared>) {
         if completions.is_waiting() {
             tokio::time::sleep(TICK).await;
         } else {
+            // nothing is in flight: one look a second does, in place of twenty
             let rest = next_round.saturating_duration_since(Instant::now());
             // whoever comes in between is looked at a tick later
             let _ = tokio::time::timeout(rest, completions.has_unanswered.notified()).await;

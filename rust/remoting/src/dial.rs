@@ -42,6 +42,7 @@ pub fn dial(address: &str, tls: Option<&ClientTls>, timeout: Duration, interrupt
     let secured = tls.map(|tls| connector(address, tls)).transpose()?;
     let (sender, receiver) = sync_channel(1);
     let name = address.to_owned();
+    // on another thread, as a look-up of a host cannot be interrupted, but the wait for it can
     let task = runtime::of_clients()?.spawn(async move {
         // whoever was interrupted has dropped the other end
         let _ = sender.try_send(open(&name, secured, until, timeout).await);

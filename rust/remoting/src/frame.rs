@@ -89,6 +89,7 @@ fn length_of(length: i32, limits: &Limits) -> Result<usize> {
     let Some(bytes) = usize::try_from(length).ok().filter(|length| *length >= MARK) else {
         return Err(Error::malformed("frame length", "at least 4", length));
     };
+    // before anything is read for it: the length is only what a peer claims
     limits.check_frame(LENGTH + bytes)?;
     Ok(bytes)
 }
@@ -99,6 +100,7 @@ fn mark_of(mark: u32, length: usize, limits: &Limits) -> Result<(SerializeType, 
         1 => SerializeType::RocketMq,
         other => return Err(Error::malformed("serialize type", "0 (JSON) or 1 (ROCKETMQ)", other)),
     };
+    // the high byte is the serialize type
     let header = (mark & 0xFF_FFFF) as usize;
     if header > length - MARK {
         return Err(Error::malformed("header length", format!("at most {}", length - MARK), header));

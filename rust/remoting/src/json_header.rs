@@ -41,6 +41,7 @@ pub(crate) fn decode_any(bytes: &[u8]) -> Result<Command<'_>> {
 pub fn encode(header: &Header<'_>, out: &mut Vec<u8>) {
     out.extend_from_slice(b"{\"code\":");
     write_number(header.code.into(), out);
+    // as fastjson: keys in alphabetical order, and no member for what is empty
     if !header.fields.is_empty() {
         out.extend_from_slice(b",\"extFields\":{");
         for (index, (name, value)) in header.fields.iter().enumerate() {
@@ -106,6 +107,7 @@ impl<'de> Visitor<'de> for HeaderVisitor {
 /// A name, or a code.
 fn language(text: &Text<'_>) -> Language {
     let Some(text) = text.0.as_deref() else { return Language::UNKNOWN };
+    // fastjson takes the ordinal of an enum as well as its name
     text.parse().map_or_else(|_| Language::of_name(text), Language::of_code)
 }
 

@@ -23,6 +23,7 @@ pub fn decode(header: &[u8]) -> Option<Command<'_>> {
             "remark" => command.remark = Some(scan.any_text()?),
             "extFields" => command.fields = scan.fields()?,
             "serializeTypeCurrentRPC" => drop(scan.plain_text()?),
+            // a key that nobody knows may have any value: the general parser passes over it
             _ => return None,
         }
         match scan.next()? {

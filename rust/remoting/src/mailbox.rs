@@ -111,6 +111,7 @@ impl Events {
 
     fn warning(&mut self) -> Option<Event> {
         let is_recent = self.warned_at.is_some_and(|at| at.elapsed() < WARNINGS);
+        // at the end the last ones are reported at once: no second warning comes
         if self.dropped == 0 || is_recent && !self.is_closed {
             return None;
         }
@@ -161,6 +162,7 @@ impl Mailbox {
 
     /// Tells that a connection is gone.
     pub fn connection_closed(&self, connection: &Arc<Connection>, reason: Option<&Error>) {
+        // no limit counts here: who is gone has to be noticed however much waits
         let event = Event::Closed(connection.clone(), reason.map(ToString::to_string));
         self.lock().small.push(connection.id(), event);
         self.arrived.notify_one();

@@ -65,6 +65,7 @@ impl Outgoing {
     /// Moves all of `other` to the end.
     pub(crate) fn append(&mut self, other: &mut Self) {
         if self.is_empty() {
+            // the buffer changes hands: nothing is copied
             return std::mem::swap(self, other);
         }
         let at = self.frames.len();
@@ -75,6 +76,7 @@ impl Outgoing {
     /// Forgets all, and keeps the memory for further frames.
     pub(crate) fn clear(&mut self) {
         self.frames.clear();
+        // at once: they hold files of the log
         self.bodies = Vec::new();
     }
 
@@ -95,6 +97,7 @@ impl Outgoing {
                 GATHERED.set(gathered);
                 return Ok(());
             }
+            // looked at after the copy: what was read of a file that was cut off meanwhile does not go out
             if !self.bodies.iter().all(|(_, body)| body.is_whole()) {
                 GATHERED.set(gathered);
                 return Err(io::Error::other("what was to be written is not there any more"));

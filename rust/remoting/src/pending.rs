@@ -84,6 +84,7 @@ impl Pending {
 
     /// Hands an answer to who waits for it; one that nobody waits for is not even copied.
     pub fn answer(&self, answer: &Command<'_>) {
+        // the lock ends with this line: completions have one of their own
         let waiter = self.lock().as_mut().and_then(|waiting| waiting.remove(&answer.opaque));
         match waiter {
             // who has given up waiting has dropped the other end
@@ -95,6 +96,7 @@ impl Pending {
 
     /// Ends requests that have waited for too long. Returns since when the longest of them did.
     pub fn expire(&self, address: &str, now: Instant) -> Option<Instant> {
+        // gathered first, for the same reason as in `answer`
         let mut late = Vec::new();
         if let Some(waiting) = self.lock().as_mut() {
             late.extend(
@@ -113,6 +115,7 @@ impl Pending {
 
     /// The connection is gone: whoever waits gets an error.
     pub fn close(&self, address: &str) {
+        // from here on nobody begins to wait
         let waiting = self.lock().take();
         for waiter in waiting.into_iter().flat_map(HashMap::into_values) {
             // a caller notices that its channel has ended

@@ -20,6 +20,7 @@ pub async fn run(acceptor: Weak<Acceptor>, handler: Weak<dyn Handler>, loaded: K
     loop {
         tokio::time::sleep(interval).await;
         let Some(tls) = acceptor.upgrade().map(|acceptor| acceptor.tls.clone()) else { return };
+        // files may be on a slow disk, and this thread serves connections
         let Ok(material) = tokio::task::spawn_blocking(move || tls.material()).await else { return };
         let (Some(acceptor), Some(handler)) = (acceptor.upgrade(), handler.upgrade()) else { return };
         if let Some(settled) = watch.look(material)

@@ -36,6 +36,7 @@ fn of_process(owned: &Owned, threads: impl FnOnce() -> usize, name: &str) -> Res
     if let Some((_, runtime)) = owned.as_ref().filter(|(owner, _)| *owner == pid) {
         return Ok(runtime.clone());
     }
+    // also for one thread: nobody would drive a runtime that has none of its own
     let built = Builder::new_multi_thread().worker_threads(threads()).thread_name(name).enable_all().build();
     let runtime = Arc::new(built.map_err(|e| Error::io("starting the threads of the network", e))?);
     if let Some((_, parents)) = owned.replace((pid, runtime.clone())) {

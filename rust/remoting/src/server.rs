@@ -57,6 +57,7 @@ impl Server {
         let listener = bound.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
         let shared = Arc::new(Shared { options, handler, acceptor, open: Arc::default() });
+        // weak: it ends with the table of connections
         let sweeper = sweeper::run(Arc::downgrade(&shared.open), Patience::of(&shared.options));
         let mut tasks = vec![runtime.spawn(accept(listener, shared.clone())), runtime.spawn(sweeper)];
         if let (Some(acceptor), Some(material)) = (&shared.acceptor, material.filter(KeyMaterial::is_of_files)) {
@@ -107,6 +108,7 @@ fn acceptor_of(options: &ServerOptions) -> Result<Option<(Arc<Acceptor>, KeyMate
 async fn accept(listener: TcpListener, shared: Arc<Shared>) {
     loop {
         match listener.accept().await {
+            // a task of its own: a slow handshake holds up nobody else
             Ok((stream, peer)) => drop(tokio::spawn(serve(stream, peer, shared.clone()))),
             // as where there are too many open files: some may be closed soon
             Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,

@@ -77,6 +77,7 @@ pub async fn run<S: AsyncRead + AsyncWrite + Unpin>(
         if session.is_behind {
             session.handle_inbox()?;
         } else {
+            // biased: a connection that is to end does so however much its peer has to say
             tokio::select! {
                 biased;
                 () = connection.closing.notified() => return Ok(()),
@@ -84,6 +85,7 @@ pub async fn run<S: AsyncRead + AsyncWrite + Unpin>(
                 read = poll_fn(|cx| session.poll_read(cx)) => if read? == 0 { return Ok(()) },
             }
         }
+        // behind the answers of this round, so that both go out in one write
         connection.take_outgoing(&mut session.out);
         tokio::select! {
             biased;
@@ -108,6 +110,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Session<'_, S> {
             let read = buffer.filled();
             self.take_buffer();
             self.connection.watch.heard();
+            // the usual case: nothing is left over, and frames are handled where they were read, without a copy
             if self.inbox.is_empty() {
                 let used = self.handle(read)?;
                 self.inbox.extend_from_slice(&read[used..]);
@@ -180,6 +183,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Session<'_, S> {
         let refusal = if request.is_response() { None } else { self.handler.refusal(&request, body) };
         self.is_admitted = refusal.is_none();
         let Some((code, remark)) = refusal else { return Ok(false) };
+        // the whole frame: of its head, nothing was taken yet
         self.skipped = length;
         if !request.is_oneway() {
             let remark = Some(remark.as_str());
@@ -192,6 +196,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Session<'_, S> {
     /// A frame must be there some time after its first byte.
     fn note_partial(&self) {
         let began = &self.connection.watch.frame_began;
+        // while this side is behind, it is not the peer that is slow
         if self.inbox.is_empty() && self.skipped == 0 || self.is_behind {
             began.store(0, Ordering::Relaxed);
         } else if began.load(Ordering::Relaxed) == 0 {

@@ -11,6 +11,7 @@ use std::time::Duration;
 /// Looks at all connections once a second, until the server is gone.
 pub async fn run(connections: Weak<OpenConnections>, patience: Patience) {
     let mut tick = tokio::time::interval(Duration::from_secs(1));
+    // on a busy machine rounds are left out, not made up for all at once
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         tick.tick().await;
