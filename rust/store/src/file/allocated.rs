@@ -48,6 +48,7 @@ impl Allocated {
     fn create_with(path: &Path, fill: impl FnOnce(&File) -> io::Result<()>) -> Result<Self> {
         let file = disk::call(Call::Create, path, || {
             let file = permission::open_new(OpenOptions::new().read(true).write(true).create_new(true), path)?;
+            // a file of another length keeps a broker from starting
             fill(&file).inspect_err(|_| drop(fs::remove_file(path))).map(|()| file)
         })?;
         Ok(Self { path: path.to_path_buf(), file })
@@ -96,6 +97,7 @@ impl Allocated {
         while at < len {
             let start = match seek(&self.file, SeekFrom::Data(at)) {
                 Ok(start) => start.min(len),
+                // no data behind this place
                 Err(Errno::NXIO) => break,
                 Err(_) => at,
             };
@@ -140,6 +142,7 @@ impl Allocated {
     pub fn grow(&self, range: Range<u64>, len: u64) -> Result<u64> {
         let to = step_behind(range.end).min(len);
         match self.allocate(range.start..to) {
+            // a large step may fail where the few bytes that are needed still fit
             Err(error) if error.is_disk_full() => {
                 let to = range.end.next_multiple_of(STEPS[0]).min(len);
                 self.allocate(range.start..to).map(|()| to)

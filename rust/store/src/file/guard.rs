@@ -120,6 +120,7 @@ fn ask_page_size() -> usize {
 /// Puts the handler on top again where another one took its place, if there is anything to guard.
 pub fn come_first() {
     let mut owner = OWNER.lock().unwrap_or_else(PoisonError::into_inner);
+    // a process that maps nothing of its own gets no handler
     if owner.used > owner.free.len() {
         let _ = owner.come_first();
     }
@@ -177,6 +178,7 @@ fn slot(number: usize) -> Option<&'static Slot> {
 extern "C" fn on_fault(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
     // SAFETY: a thread has its own errno, and the operating system gives a whole `siginfo_t` with SA_SIGINFO.
     let (errno, is_fault, address) = unsafe { (*libc::__errno_location(), (*info).si_code > 0, (*info).si_addr()) };
+    // a signal that somebody sent has no address
     let is_healed = is_fault && heal(address as usize);
     // SAFETY: as above.
     unsafe { *libc::__errno_location() = errno };
@@ -199,6 +201,7 @@ fn heal(address: usize) -> bool {
         }
         // who fell on it holds the map: it does not go away meanwhile
         slot.lost_from.fetch_min(page - start, Ordering::SeqCst);
+        // the whole rest at once, or else this page alone, which is enough to go on
         return zeroes(page, start + len - page, is_writable) || zeroes(page, 1, is_writable);
     }
     false
@@ -220,6 +223,7 @@ fn hand_on(
 ) {
     // SAFETY: it is null, or one of those that are kept as long as the process.
     let Some(before) = (unsafe { before.as_ref() }) else { return };
+    // the kernel lets nobody ignore a fault: it comes again below, and ends the process
     if is_fault && !matches!(before.sa_sigaction, libc::SIG_DFL | libc::SIG_IGN) {
         // SAFETY: the operating system had the address from `sigaction`, as that of a function of the kind that the flag says.
         unsafe {

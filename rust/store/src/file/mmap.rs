@@ -169,6 +169,7 @@ impl WriteMap {
         }
         self.copy(&bytes[..last.start], at as usize);
         self.copy(&bytes[last.end..], at as usize + last.end);
+        // readers of the file take what stands in `last` as a promise for the rest
         fence(Ordering::Release);
         self.copy(&bytes[last.clone()], at as usize + last.start);
         Ok(())
@@ -200,6 +201,7 @@ impl Pages {
 #[inline]
 fn has(map: &MmapRaw, guard: &Guard, end: u64) -> Option<bool> {
     let next = usize::try_from(end).ok()?.checked_next_multiple_of(page_size())?;
+    // the last page has no next one: `fstat` has to tell
     if next >= map.len() {
         return if guard.is_lost() { Some(false) } else { None };
     }

@@ -66,6 +66,7 @@ impl MessageStore {
         let pull = Pull { max_messages, limits, log_end: self.unlisted()?.log_end() };
         let pulled = pull.run(&mut source, offset)?;
         let mut records = source.records;
+        // tags with the same hash are told apart by the client, as in Java
         records.retain(|r| Message::decode(r).is_some_and(|m| tags.matches(m.property(properties::TAGS))));
         Ok(GetMessage {
             status: pulled.status,
@@ -164,6 +165,7 @@ impl<'a> Source<'a> {
     fn other_than(&self, record: &[u8], queue_offset: i64, size: i32) -> Option<String> {
         let message = Message::decode(record)?;
         let (topic, queue_id) = (self.view.topic(), self.view.queue_id());
+        // a light queue lists records of other topics
         let ours = topic.starts_with(LMQ)
             || (message.topic() == topic.as_bytes()
                 && message.queue_id() == queue_id

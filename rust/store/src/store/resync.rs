@@ -33,6 +33,7 @@ pub fn resync(log: &CommitLog, index: usize, segment: &mut Segment, from: u64) -
     let mut step = FIRST_STEP;
     let end = segment.stored_to(from, file.len);
     while at < end {
+        // holes of a sparse file cannot hold a record
         at = segment.next_data(at, file.len).saturating_sub(OVERLAP as u64).max(at);
         let left = file.len.saturating_sub(at);
         let window = segment.window(at, left.min((step + OVERLAP) as u64) as usize)?.to_vec();
@@ -45,6 +46,7 @@ pub fn resync(log: &CommitLog, index: usize, segment: &mut Segment, from: u64) -
             }
         }
         if let Some(last) = window.iter().rposition(|b| *b != 0) {
+            // damage ends with the last byte that is not zero: behind it nothing was written
             written = written.max(at + last as u64 + 1);
         }
         at += step as u64;

@@ -70,12 +70,15 @@ impl Appender {
         let options = options.checked()?;
         let permission = Permission::hold(root, options.file_permission);
         resume::create_root(root)?;
+        // before any file is read: a broker of Java that runs holds the same lock
         let lock = StoreLock::acquire(root)?;
         let (writers, recovered) = resume_or_recover(root, &options, watch)?;
+        // before `abort` is there: a store that is refused needs no recovery
         writers.log.check_room()?;
         lock.mark()?;
         let abort = root.join(ABORT);
         disk::call(Call::Create, &abort, || permission::create(&abort))?;
+        // `abort` is to survive a loss of power: it is what makes the next start recover
         sync_directory(root)?;
         let open = Open { writers, plan: Plan::default(), is_closing: false, _lock: lock, _permission: permission };
         let store = Arc::new(OwnedStore::new(root, options, open)?);
@@ -142,14 +145,17 @@ impl Appender {
     ) -> Result<u64> {
         let store = &self.store;
         let options = &store.options;
+        // without the lock: a full disk refuses everybody, and nobody waits for it
         store.retention.check_writable()?;
         let (position, wants_file, arrived) = store.with_log(|open| {
             let batch = Batch { options, store_ms: store_ms.unwrap_or_else(now_ms), first_row, is_whole };
             open.writers.prepare(&mut open.plan, rows, &batch)?;
             if let Some((pages, range)) = open.writers.log.to_touch(open.plan.size()) {
+                // by another thread, so that the page faults of the next records do not come under the lock
                 store.work.touch(pages, range);
             }
             open.writers.write(&open.plan, rows, &batch, placed).inspect_err(|e| store.failed(e))?;
+            // asked once the messages can be read: who parks after this looks at the queue again by itself
             let arrivals = store.live.arrivals().waiting();
             let arrived = arrivals.map(|listener| (listener, open.writers.arrived(&open.plan, &batch)));
             open.plan.shrink();
@@ -159,6 +165,7 @@ impl Appender {
             store.work.create();
         }
         if let Some((listener, arrived)) = arrived {
+            // without the lock: who is notified answers pulls on this thread
             arrived.tell(&*listener);
         }
         Ok(position)
@@ -182,6 +189,7 @@ impl Appender {
         let store = &self.store;
         // what was taken since the last look goes with the files that are held open
         self.file_watch.lock().unwrap_or_else(PoisonError::into_inner).look_now(store);
+        // waits for a run: it must not remove files of a store that somebody else opens next
         let _no_run = store.retention.runner();
         let closing = store.with(|open| {
             open.is_closing = true;
@@ -190,6 +198,7 @@ impl Appender {
         let flushed = closing.is_ok().then(|| store.flush());
         let (Some(mut open), Some(flushed)) = (store.take_open(), flushed) else { return Ok(()) };
         flushed?;
+        // as a clean stop of RocketMQ removes the file that it allocated ahead
         open.writers.log.release_all();
         if store.harm.first().is_some() {
             // whoever opens it next is to recover it
@@ -290,7 +299,9 @@ fn recovered(root: &Path, options: &AppendOptions, extent: Extent, watch: Watch<
 fn resume_or_recover(root: &Path, options: &AppendOptions, watch: Watch<'_>) -> Result<(Writers, Option<Recovered>)> {
     resume::refuse_other_kinds(root)?;
     let extent = match root.join(ABORT).exists() {
+        // what the checkpoint vouches for is on the disk: only what stands behind it is compared
         true => Extent::Checkpoint,
+        // a recovery that did not end may have cut queues, whatever the checkpoint says of them
         false if is_begun(root) => Extent::Whole,
         false => match resume::resume(root, options) {
             Err(Error::Corrupt { .. }) => Extent::Whole,

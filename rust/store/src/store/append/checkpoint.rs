@@ -38,6 +38,7 @@ impl CheckpointWriter {
     /// [`Error::Io`].
     pub fn write(&mut self, stored_until: i64, indexed_until: i64) -> Result<()> {
         let values = &mut self.values;
+        // never back: an earlier flush has vouched for more
         values.physic_msg_timestamp = values.physic_msg_timestamp.max(stored_until);
         values.logics_msg_timestamp = values.logics_msg_timestamp.max(stored_until);
         values.index_msg_timestamp = values.index_msg_timestamp.max(indexed_until);

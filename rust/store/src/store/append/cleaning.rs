@@ -23,6 +23,7 @@ impl OwnedStore {
             let name = (queue.topic().to_owned(), queue.queue_id());
             let is_gone = self.flusher.alone(|| {
                 self.with(|open| {
+                    // listed again: messages may have come since the look without the lock
                     let now = ConsumeQueue::list(queue.topic(), queue.queue_id(), queue.directory())?;
                     if !whole_queues::is_expired(&now, store.log().min_offset())? {
                         return Ok(false);

@@ -46,6 +46,7 @@ impl FileWatch {
     /// Looks.
     pub(super) fn look_now(&mut self, store: &OwnedStore) {
         self.next = Some(Instant::now() + INTERVAL);
+        // another library may have put its handler of SIGBUS on top
         guard::come_first();
         // a run of retention removes files, and it may
         if let Some(_no_run) = store.retention.try_runner() {
@@ -75,9 +76,11 @@ impl FileWatch {
         for held in harmed.into_iter().filter(|held| still.iter().any(|other| other.file.path() == held.file.path())) {
             let Some(change) = change(&held) else { continue };
             let path = held.file.path().to_path_buf();
+            // from here on no append is acknowledged
             store.harm.note(&Error::harmed(&path, change));
             self.reported.insert(path);
             self.is_secured = false;
+            // a file that another has taken the name of is not written over
             if change == Change::NameGone {
                 self.lost.push(held);
             }
@@ -142,6 +145,7 @@ impl std::fmt::Display for Change {
 fn change(held: &HeldFile) -> Option<Change> {
     let ours = held.file.metadata().ok()?;
     let got = ours.len();
+    // `fstat` of the open file: its name may lead to another one
     if got != held.len {
         return Some(Change::Length { expected: held.len, got });
     }

@@ -75,8 +75,10 @@ impl Flusher {
         self.flush_in_turn(|| {
             let written = take()?;
             written.log.sync()?;
+            // behind the log: a unit must not be on the disk before the record that it leads to
             written.lists.sync()?;
             let mut checkpoint = self.checkpoint.lock().unwrap_or_else(PoisonError::into_inner);
+            // last: it vouches for both
             checkpoint.write(written.stored_until, written.indexed_until)?;
             Ok(written.position)
         })
@@ -128,6 +130,7 @@ impl Flusher {
                 return Ok(true);
             }
             self.check(&progress)?;
+            // the first one flushes for all who come while it does
             if !progress.is_busy {
                 progress.is_busy = true;
                 return Ok(false);
@@ -145,6 +148,7 @@ impl Flusher {
     fn give_up(&self, waiter: &Arc<Waiter>) -> Result<()> {
         let mut progress = self.progress();
         let Some(at) = progress.waiting.iter().position(|other| Arc::ptr_eq(other, waiter)) else { return Ok(()) };
+        // the message is stored all the same; only this caller waits no longer
         progress.waiting.swap_remove(at);
         Err(Error::FlushTimeout { path: self.root.clone(), position: waiter.position })
     }
@@ -155,10 +159,12 @@ impl Flusher {
         let mut progress = self.progress();
         match &done {
             Ok(position) => progress.flushed = progress.flushed.max(*position),
+            // for good: after a failed fsync the kernel may have dropped the pages, and the next one would succeed
             Err(error) => drop(progress.failure.get_or_insert_with(|| error.to_string())),
         }
         let (flushed, has_failed) = (progress.flushed, progress.failure.is_some());
         let waiting = std::mem::take(&mut progress.waiting);
+        // after a failure all of them are called: each finds it out by itself
         let (served, left): (Vec<_>, _) = waiting.into_iter().partition(|w| has_failed || w.position <= flushed);
         progress.waiting = left;
         let next = progress.waiting.pop();
@@ -181,6 +187,7 @@ impl Waiter {
         while !self.is_called.load(Ordering::Acquire) {
             match deadline.map(|deadline| deadline.saturating_duration_since(Instant::now())) {
                 None => thread::park(),
+                // `give_up` finds no waiter where its call is on its way: then it is waited for, which is not long
                 Some(Duration::ZERO) => {
                     give_up()?;
                     thread::park();

@@ -146,6 +146,7 @@ impl IndexWriter {
             }
             let Some(file) = self.current.as_mut().filter(|_| *hash != NO_KEY) else { continue };
             file.grow(self.geometry, 1)?;
+            // slots are spread over 20 MB: without this each entry waits for memory
             if let Some((ahead, _)) = pending.get(n + PREFETCH) {
                 mmap::prefetch(&file.map, slot_position(slot_of(*ahead, self.geometry.slots)));
             }
@@ -166,6 +167,7 @@ impl IndexWriter {
         next.grow(self.geometry, 0)?;
         if let Some(full) = self.current.take() {
             let header = full.header();
+            // Java's: time differences in the new file count from where the full one ended
             let following = IndexHeader::following(header.end_timestamp, header.end_phy_offset);
             next.map[..HEADER_SIZE].copy_from_slice(&following.encode());
             self.full_until = header.end_timestamp;
@@ -252,6 +254,7 @@ pub fn key_hash(topic_hash: i32, key: &[u8]) -> i32 {
     } else {
         String::from_utf8_lossy(key).encode_utf16().fold(topic_hash, step)
     };
+    // Java's `Math.abs` of the least number is negative, and `indexKeyHashMethod` makes 0 of that
     hash.checked_abs().unwrap_or(0)
 }
 

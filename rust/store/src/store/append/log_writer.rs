@@ -167,6 +167,7 @@ impl LogWriter {
         self.reserved_from = self.ahead.len();
         self.allocate_found()?;
         for size in sizes {
+            // Java's rule: 8 bytes for a blank record always remain, so a file is never filled to its last byte
             if at + size + MIN_BLANK_LEN as u64 > end {
                 at = end;
                 if self.ahead.back().is_none_or(|last| last.base < end) {
@@ -302,6 +303,7 @@ impl LogWriter {
     fn roll(&mut self, end: u64) -> Result<()> {
         let remaining = end - self.position;
         if remaining > 0 {
+            // Java writes 8 bytes of it, too: what follows them is whatever was there
             self.buffer.extend_from_slice(&encode_blank(remaining as u32));
             self.position += MIN_BLANK_LEN as u64;
         }
@@ -313,6 +315,7 @@ impl LogWriter {
         };
         if let Some(full) = self.current.replace(next) {
             self.hold(full.base, full.file.file().clone());
+            // its map goes with the next flush, without the append lock
             self.unsynced.push(full.file);
         }
         Ok(())
@@ -342,16 +345,20 @@ impl LogWriter {
         if let Some(current) = self.current.as_mut().filter(|_| !self.buffer.is_empty()) {
             let start = self.position - self.buffer.len() as u64;
             let mut at = start - current.base;
+            // before the copy: behind a record that another process zeroed, a recovery would find nothing of this
             current.check_last()?;
             // one after the other, as Java's: who walks the file meanwhile finds no record behind one in the making
             for record in records(&self.buffer, current.file.is_mapped()) {
                 current.file.write(record, at, SIZE_WORD)?;
                 at += record.len() as u64;
             }
+            // after the copy, and before anybody is told: a write behind the end of a file is lost without a signal
+            // (decision 0012)
             current.file.check(at, self.file_size)?;
             let head = self.last.checked_sub(start).and_then(|at| self.buffer.get(at as usize..)?.first_chunk());
             current.last = head.map(|head| (self.last - current.base, *head));
             self.dirty = true;
+            // only now: readers take everything before it for whole
             self.live.publish(self.position);
         }
         self.buffer.clear();

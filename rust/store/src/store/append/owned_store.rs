@@ -85,6 +85,7 @@ impl OwnedStore {
     pub(super) fn failed(&self, error: &Error) {
         match error {
             Error::NotWritable { .. } => self.harm.note(error),
+            // a write that failed halfway may have left anything: nothing may follow it
             _ => self.flusher.fail(error),
         }
         self.work.look();
@@ -106,6 +107,7 @@ impl OwnedStore {
             if open.is_closing {
                 return Err(closed(&self.root));
             }
+            // under the lock, so that no append slips in between the check and the write
             self.harm.check()?;
             self.held_since.store(self.now_if_asked(), Ordering::Relaxed);
             let done = action(open);

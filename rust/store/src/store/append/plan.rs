@@ -147,6 +147,7 @@ impl Plan {
         let (named, count) = properties::encode(rows, row, &mut self.properties);
         check_properties(rows, row, &self.properties[start..], count)?;
         let is_dispatched = is_dispatched(row.sys_flag as i32);
+        // as `asyncPutMessage`: a prepared message and a rollback are not delayed
         let delay = if is_dispatched && !row.is_due { delay_of(named, &options.delay_levels)? } else { None };
         let (topic, queue_id) = match delay {
             Some(delay) => {
@@ -167,9 +168,11 @@ impl Plan {
         Ok(Planned {
             size,
             queue,
+            // prepared messages and rollbacks have 0, and do not move the queue on
             queue_offset: if is_dispatched { queues.plan(queue) } else { 0 },
             is_dispatched,
             tags_code: match delay {
+                // the unit of a delayed message holds its time where others have the hash of their tag
                 Some(delay) => delay.deliver_timestamp(store_ms),
                 None => tags_code(named.tags.and_then(|tags| std::str::from_utf8(tags).ok())),
             },
@@ -181,9 +184,11 @@ impl Plan {
 
     #[inline]
     fn plan_keys(&mut self, row: &Row<'_>, named: &Named<'_>, topic_hash: i32) {
+        // Java indexes all but these: prepared messages, which no queue lists, are found by key, too
         if row.sys_flag as i32 & TRANSACTION_MASK == TRANSACTION_ROLLBACK {
             return;
         }
+        // the order in which `buildIndex` puts them: equal input gives equal files
         for key in named.uniq_key.into_iter().chain(tokens(named.keys)) {
             self.keys.push(key_hash(topic_hash, key));
         }
@@ -240,6 +245,7 @@ impl Plan {
         }
         let born_host = row.born_host.unwrap_or(options.store_host);
         let fixed = MIN_LEN - 16 + born_host.encoded_len() + options.store_host.encoded_len();
+        // of a topic longer than 127 bytes the length takes two: a V2 record (5.x)
         let topic_len = topic_len + usize::from(topic_len > MAX_TOPIC);
         let size = fixed + row.body.map_or(0, <[u8]>::len) + topic_len + properties_len;
         let room = options.file_size - MIN_BLANK_LEN as u64;

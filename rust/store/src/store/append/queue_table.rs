@@ -107,6 +107,7 @@ impl QueueTable {
 
     #[inline]
     fn topic_number(&mut self, topic: &str) -> usize {
+        // messages come in runs of one topic: mostly no name is hashed
         if self.topics.get(self.last).is_none_or(|last| *last.name != *topic) {
             self.last = self.names.get(topic).copied().unwrap_or_else(|| self.add_topic(topic));
         }
@@ -247,9 +248,11 @@ impl QueueTable {
         for number in self.pending.drain(..) {
             let queue = &mut self.queues[number as usize];
             queue.write()?;
+            // after the log's end: who takes a queue's end first finds all that its units lead to
             self.live.publish(&self.shown[number as usize], queue.next_offset());
             self.unsynced.push(number);
         }
+        // a queue is noted at each write, and nobody may flush for long
         if self.unsynced.len() > 4 * self.queues.len() {
             self.unsynced.sort_unstable();
             self.unsynced.dedup();

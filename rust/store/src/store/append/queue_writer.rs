@@ -137,6 +137,7 @@ impl QueueWriter {
         self.close_file();
         let at = offset as u64 * UNIT;
         let segments = Segments::list(std::slice::from_ref(&self.directory))?;
+        // the last file first: a cut that is ended leaves no hole
         for file in segments.files().iter().rev() {
             if file.base > at {
                 disk::remove_file(&file.path)?;
@@ -148,6 +149,7 @@ impl QueueWriter {
         }
         self.unsynced.retain(|path| path.exists());
         let is_left = segments.files().iter().any(|file| file.base <= at && at <= file.end());
+        // without a file, a start would take the queue for empty
         self.next_offset = if is_left { offset } else { 0 };
         self.allocated_to = self.next_offset as u64 * UNIT;
         Ok(())
@@ -171,6 +173,7 @@ impl QueueWriter {
             let end = self.next_offset + self.planned as i64;
             self.reserve()?;
             while self.next_offset < end {
+                // a broker removes a queue's file by what its last unit leads to
                 let is_last = (self.next_offset + 1) % units_per_file == 0;
                 self.push(match is_start {
                     true => Unit::PRE_BLANK,
@@ -207,6 +210,7 @@ impl QueueWriter {
             let len = self.file_size;
             let file = self.file(base)?;
             file.write(part, at - base, SIZE_WORD)?;
+            // no look at its length: a queue that lost units is built again from the log
             file.check_lost(len)?;
             self.dirty = true;
             (rest, at) = (behind, at + part.len() as u64);

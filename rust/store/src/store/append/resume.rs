@@ -67,6 +67,7 @@ pub fn resume(root: &Path, options: &AppendOptions) -> Result<Writers> {
     for name in DIRECTORIES {
         create_directories(&root.join(name))?;
     }
+    // of a process that died while it created the next file
     WantedFile::remove_left_over(root);
     sync_directory(root)?;
     let store = MessageStore::open(root, &OpenOptions::default())?;
@@ -201,10 +202,12 @@ fn check_last_unit(store: &MessageStore, queue: &ConsumeQueue, end: u64) -> Resu
 fn log_writer(store: &MessageStore, options: &AppendOptions, end: u64) -> Result<LogWriter> {
     let segments = store.log().segments();
     let size = one_size(segments)?.unwrap_or(options.file_size);
+    // the file that holds the end, if it is not full: else the first record begins a new one
     let current = segments.find(end).map(|index| &segments.files()[index]);
     let current = current.map(|file| Ok::<_, Error>((file.base, Allocated::open(&file.path)?))).transpose()?;
     let mut log = LogWriter::new(store.root().join("commitlog"), size, end, current, options.flush == Flush::Async)?;
     log.live().begin_at(segments.start());
+    // held open, so that one that another process removes can be written back
     for file in segments.files().iter().filter(|file| file.end() <= end).rev().take(MAX_FULL) {
         log.hold(file.base, Allocated::open(&file.path)?.into());
     }

@@ -65,6 +65,7 @@ impl Signal {
         let idle = |state: &mut State| !state.is_called && !state.is_over;
         let waited = self.changed.wait_timeout_while(self.lock(), interval, idle);
         let (mut state, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
+        // before the work: a call that comes during it leads to one more round
         state.is_called = false;
         (!state.is_over).then_some(timeout.timed_out())
     }

@@ -50,11 +50,13 @@ impl Writers {
         let options = AppendOptions { file_size: self.log.file_size(), ..*batch.options };
         let prepared = plan.fill(rows, &options, &mut self.queues, batch.store_ms, batch.first_row).and_then(|()| {
             batch.check(rows, plan, &self.queues, options.file_size)?;
+            // all files before the first byte: a full disk refuses the batch as a whole
             self.log.reserve(plan.rows.iter().map(|row| row.size), batch.is_whole)?;
             self.queues.reserve()?;
             self.index.reserve(plan.keys(), batch.local_ms())
         });
         if prepared.is_err() {
+            // nothing was written, so offsets that were given out are free again
             self.queues.forget();
             self.log.release();
             self.index.release();
@@ -73,10 +75,12 @@ impl Writers {
         batch: &Batch<'_>,
         mut placed: impl FnMut(Place),
     ) -> Result<()> {
+        // Java adds up the sizes of a batch, and moves all of it to the next file
         if batch.is_whole {
             self.log.begin(plan.size())?;
         }
         for (index, planned) in plan.rows.iter().enumerate() {
+            // a large batch is written in parts, so that the buffer stays small
             if self.log.buffered() + planned.size as usize > BUFFER_LEN {
                 self.drain(batch)?;
             }
@@ -126,6 +130,7 @@ impl Writers {
         if planned.is_dispatched {
             self.queues.push(planned.queue, unit);
         }
+        // further queues list the same record: the body stands in the log once
         parts.further.iter().for_each(|number| self.queues.push(*number, unit));
     }
 
@@ -150,6 +155,7 @@ impl Writers {
 
     /// Hands all that is gathered to the operating system: first the log, then what points into it.
     fn drain(&mut self, batch: &Batch<'_>) -> Result<()> {
+        // the order of Java's dispatch: a unit that leads nowhere yet would be read as damage
         self.log.write()?;
         self.queues.write()?;
         self.index.write(batch.store_ms, batch.local_ms())

@@ -56,11 +56,13 @@ impl Bound {
         // A queue that cannot be read, as one that was just removed, vouches for nothing.
         let last = |queue: ConsumeQueue| Some((last_message(&queue).ok()??, queue));
         let mut ends: Vec<_> = store.all_queues()?.into_iter().filter_map(last).collect();
+        // the furthest first: one that proves itself vouches for all before it
         ends.sort_by_key(|((_, unit), _)| Reverse(end_of(*unit)));
         for ((offset, unit), queue) in ends {
             if end_of(unit) <= self.to {
                 break;
             }
+            // read twice: a unit in the making may show a part of itself first
             let again = UnitReader::new(&queue).unit(offset);
             let is_own = || queue.is_own(store.log(), offset, unit).unwrap_or(false);
             if again.is_ok_and(|again| again == Some(unit)) && is_own() {
@@ -101,6 +103,7 @@ impl Bound {
             let directory = self.consume_queue_dir.join(topic).join(message.queue_id().to_string());
             let queue = ConsumeQueue::list(topic, message.queue_id(), &directory).ok()?;
             let unit = unit_at(&queue, message);
+            // all at once: those that are still in use are listed again soon
             if self.queues.len() >= LISTED {
                 self.queues.clear();
             }

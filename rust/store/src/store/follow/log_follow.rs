@@ -75,6 +75,7 @@ impl LogFollow {
             }
             std::thread::sleep(self.place.waits.settle);
         }
+        // what was gone before it began was never its own
         self.place.retained.clear();
         Ok(self)
     }
@@ -158,6 +159,7 @@ impl LogFollow {
     fn read(&mut self, at: u64) -> Result<Found> {
         let Some((_, segment)) = &mut self.place.open else { return Ok(Found::Settling) };
         let word = segment.window(at, 8)?;
+        // an idle tail reads these eight bytes, and no block
         if word.len() < 8 || word == [0; 8] {
             let what = if word.len() < 8 { "the end of the file" } else { "bytes that were never written" };
             return Ok(Found::Nothing(format!("expected a record, got {what}")));

@@ -111,6 +111,7 @@ impl LogPlace {
     pub(super) fn roll(&mut self, at: u64, size: usize, damage: &mut DamageLog) -> Result<bool> {
         let Some((base, segment)) = &self.open else { return Ok(false) };
         let (base, len) = (*base, segment.file_len()?);
+        // a blank reaches to the end of its file: another size is none, or one in the making
         if at + size as u64 != len {
             return self.stand(format!("blank size at +0: expected {}, got {size}", len.saturating_sub(at)), damage);
         }
@@ -131,6 +132,7 @@ impl LogPlace {
             return Ok(false);
         }
         let Some(next) = self.goes_on_at()? else { return Ok(false) };
+        // no queue vouches for what follows: it may be an old record, or one in the making
         if self.bound.by_queues() && next >= self.bound.to() || self.is_whole_by_now()? {
             return Ok(false);
         }
@@ -196,6 +198,7 @@ impl LogPlace {
         });
         let is_time = now >= here.ask_at;
         if is_time {
+            // to ask all queues reads a file of each
             here.wait = (2 * here.wait).min(MAX_WAIT);
             here.ask_at = now + here.wait;
         }

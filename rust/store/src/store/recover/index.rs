@@ -87,10 +87,12 @@ impl IndexRepair {
         if (offset as u64) < self.from || is_rolled_back {
             return Ok(());
         }
+        // entries are written with one store time at a time
         if message.store_timestamp() != self.store_ms {
             self.write()?;
             self.store_ms = message.store_timestamp();
         }
+        // the keys of one record may stand in two files
         let skip = if offset as u64 == self.from { std::mem::take(&mut self.skip) } else { 0 };
         let topic_hash = self.topic_hash(message.topic());
         let keys = message.property(UNIQ_KEY).into_iter().chain(tokens(message.property(KEYS)));
@@ -132,6 +134,7 @@ impl IndexRepair {
         let mut unsynced = Unsynced::default();
         let indexed_until = self.writer.unsynced(&mut unsynced);
         unsynced.sync()?;
+        // only now: a recovery that ends before this leaves the old files
         for path in self.replaced.drain(..) {
             disk::remove_file(&path)?;
         }

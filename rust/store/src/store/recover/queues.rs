@@ -230,11 +230,13 @@ impl QueueRepair {
     fn append(&mut self, number: u32, offset: i64, unit: Unit) -> Result<()> {
         let next = self.table.queue(number).next_offset();
         let state = &mut self.states[number as usize];
+        // units of a queue lead ever further: this one would lead back
         if state.last.is_some_and(|last| last.is_message() && last.physical_offset >= unit.physical_offset) {
             state.lags = true;
             return Ok(());
         }
         if offset > next {
+            // units before the walk are missing: only a walk from the log's first byte has their messages
             if self.only.is_none() {
                 state.lags = true;
                 return Ok(());
@@ -245,6 +247,7 @@ impl QueueRepair {
             }
             let segments = self.log.segments();
             let log_file = segments.find(unit.physical_offset as u64).map_or(0, |index| segments.files()[index].base);
+            // the messages between are gone from the log; offsets stay as consumers know them
             self.table.fill(number, offset, log_file as i64)?;
         }
         let state = &mut self.states[number as usize];
@@ -304,6 +307,7 @@ impl QueueRepair {
                     None => self.own(number, queue.first_offset(), kept(queue, next, end)?, end)?,
                 };
                 let now = ConsumeQueue::list(queue.topic(), queue.queue_id(), queue.directory())?;
+                // stale units behind the end would be taken for messages once the queue grows up to them
                 if keep < next || now.written_behind(next)?.is_some() {
                     self.table.cut(number, keep)?;
                 }
@@ -311,6 +315,7 @@ impl QueueRepair {
         }
         let mut unsynced = Unsynced::default();
         self.table.unsynced(&mut unsynced);
+        // before the caller notes that the recovery is done
         unsynced.sync()?;
         Ok(lagging)
     }

@@ -50,6 +50,7 @@ pub struct Recovered {
 /// nothing was changed then. [`Error::Io`]; what `watch` returns.
 pub fn recover(root: &Path, options: &AppendOptions, extent: Extent, watch: Watch<'_>) -> Result<Recovered> {
     match recover_once(root, options, extent, watch) {
+        // the old index stays beside the new one till the end, if there is room for both
         Err(error) if error.is_disk_full() => {
             let extent = if is_begun(root) { Extent::Whole } else { extent };
             index::give_back(&MessageStore::open(root, &OpenOptions::default())?, extent)?;
@@ -70,11 +71,13 @@ fn recover_once(root: &Path, options: &AppendOptions, extent: Extent, watch: Wat
     }
     let mut recovery = Recovery::new(&store, options, queues, extent)?;
     let end = recovery.walk(watch)?;
+    // messages are gone that the checkpoint speaks of, so it tells nothing of the queues either
     if extent == Extent::Checkpoint && recovery.was_vouched_for_more() {
         drop(recovery);
         return recover_once(root, options, Extent::Whole, watch);
     }
     recovery.done.log_end = end;
+    // before the queues are finished: no unit may lead to bytes that are about to be zero
     recovery.done.cut_bytes = log_end::cut(store.log(), end)?;
     recovery.list_lagging(end, watch)?;
     recovery.finish()
@@ -132,6 +135,7 @@ impl<'a> Recovery<'a> {
     /// Compares record by record; returns where the log ends.
     fn walk(&mut self, watch: Watch<'_>) -> Result<u64> {
         let log = self.store.log();
+        // the index may have to begin earlier than the queues
         let from = self.checked_from.min(self.index.from());
         let walk = LogWalk::new(log.clone(), from, u64::MAX, self.checked_from);
         let mut walk = walk.without_waiting().with_block_len(BLOCK_LEN);
@@ -143,6 +147,7 @@ impl<'a> Recovery<'a> {
                 if let Some(next) = log_end::record_behind(&walk).filter(|_| more)
                     && self.was_flushed(&next)?
                 {
+                    // to cut here would lose messages that had been acknowledged as flushed: a person decides
                     return Err(log_end::damaged(log, first, &next));
                 }
                 return Ok(self.held.as_ref().map_or(first.offset, |_| self.end));
@@ -205,6 +210,7 @@ impl<'a> Recovery<'a> {
         if lagging.is_empty() {
             return Ok(());
         }
+        // a file of the queues goes before its units are listed again: ended here, only a whole recovery helps
         begin(self.store.root())?;
         let (log, directory) = (self.store.log(), self.store.consume_queue_dir());
         let mut queues = QueueRepair::anew(log.clone(), table(self.store, self.queue_file_size), &directory, lagging)?
@@ -230,8 +236,10 @@ impl<'a> Recovery<'a> {
     fn finish(mut self) -> Result<Recovered> {
         let indexed_until = self.index.finish()?;
         self.done.index_entries = self.index.written();
+        // before the checkpoint, which vouches for all of it
         self.sync_all()?;
         let root = self.store.root();
+        // whatever it said: the log may end earlier now
         CheckpointWriter::open(root)?.reset(self.last_store_ms, indexed_until)?;
         if is_begun(root) {
             disk::remove_file(&root.join(BEGUN))?;
@@ -277,6 +285,7 @@ pub fn begin(root: &Path) -> Result<()> {
 /// Messages stored before then were on the disk when the last owner left.
 fn flushed_until(store: &MessageStore) -> i64 {
     match store.has_abort() {
+        // the time of the log alone: that of the queues says nothing of records
         true => store.checkpoint().map_or(0, |checkpoint| checkpoint.physic_msg_timestamp),
         false => i64::MAX,
     }

@@ -57,6 +57,7 @@ impl CleanPlan {
     pub fn new(root: &Path, in_use: &InUse, cleaned_to: u64, mut log: impl FnMut(&[i64]) -> usize) -> Result<Self> {
         let segments = Segments::list(&[root.join("commitlog")])?;
         let written = segments.files().partition_point(|file| file.base < in_use.position);
+        // never the file that is written to
         let candidates = &segments.files()[..written.saturating_sub(1)];
         let modified = candidates.iter().map(|file| modified_ms(&file.path)).collect::<Result<Vec<_>>>()?;
         let count = log(&modified).min(candidates.len());
@@ -168,11 +169,13 @@ fn index_files(directory: &Path, min_offset: u64, in_use: Option<&str>) -> Resul
         entries => entries.map_err(|e| Error::io(directory, e))?.flatten().filter_map(index_name).collect(),
     };
     names.sort_unstable();
+    // the newest stays, as in `IndexService.deleteExpiredFile`
     names.pop();
     let mut removable = Vec::new();
     for name in names.iter().take_while(|name| in_use.is_none_or(|in_use| name.as_str() < in_use)) {
         let path = directory.join(name);
         let header = IndexHeader::decode(Segment::open(&path, Io::Pread)?.window(0, HEADER_SIZE)?);
+        // files behind it list later messages
         if header.is_none_or(|header| header.end_phy_offset >= min_offset as i64) {
             break;
         }

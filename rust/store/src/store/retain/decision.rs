@@ -33,6 +33,7 @@ pub fn decide(options: &RetainOptions, situation: &Situation, zone_offset_ms: i6
     let is_hour = options.delete_when.contains(situation.clock.wall_ms, zone_offset_ms);
     // a disk that cannot be looked at counts as full enough to look for old files, and not as one to force
     let is_space_wanted = used.is_none_or(|used| used > options.disk_max_used_percent);
+    // both ratios force, as in Java, where the higher one also refuses messages
     let is_forced = used.is_some_and(|used| used > options.force_percent.min(options.warning_percent));
     let is_run = is_hour || is_space_wanted || situation.manual;
     Decision { by_age: is_run && is_time_trusted, forced: is_run && is_forced && options.clean_forcibly }
@@ -46,6 +47,7 @@ pub fn is_writable(options: &RetainOptions, used_percent: Option<u8>) -> bool {
 /// How many of the log's files go, oldest first: `modified_ms` is when each was last written, the last one left out.
 pub fn expired(decision: Decision, modified_ms: &[i64], now_ms: i64, reserved_ms: i64) -> usize {
     let is_old = |modified: &i64| decision.by_age && now_ms >= modified.saturating_add(reserved_ms);
+    // the first file that stays ends it: a log has no holes
     modified_ms.iter().take_while(|modified| decision.forced || is_old(modified)).count()
 }
 

@@ -23,6 +23,7 @@ impl DeleteWhen {
     /// [`Error::Invalid`] for what is no hour.
     pub fn parse(text: &str) -> Result<Self> {
         let refused = || Error::invalid("delete_when", "hours from 00 to 23, with ';' between several", text);
+        // Java's `split` passes over an empty last part
         let hours = text.strip_suffix(';').unwrap_or(text).split(';');
         let bits = hours.map(|hour| hour.parse().ok().filter(|hour: &u32| *hour < HOURS).map(|hour| 1 << hour));
         let all = bits.collect::<Option<Vec<u32>>>().ok_or_else(refused)?;

@@ -13,6 +13,7 @@ pub fn used_percent(directories: &[&Path]) -> Option<u8> {
 
 fn percent_of(directory: &Path) -> Option<u8> {
     let disk = statvfs(directory).ok()?;
+    // as `df` counts
     percent(disk.f_blocks.saturating_sub(disk.f_bfree), disk.f_bavail)
 }
 

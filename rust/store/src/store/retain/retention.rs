@@ -98,6 +98,7 @@ impl Retention {
             next_run_ms: now.steady_ms.saturating_add(first.first_run_ms),
             ..Runner::default()
         };
+        // what the clock says at the start is trusted
         runner.watch.jump(now, true);
         Self {
             root: root.to_path_buf(),
@@ -186,6 +187,7 @@ impl Retention {
         }
         let used_percent = self.used_percent();
         self.note_room(options, used_percent);
+        // by the clock that nobody sets
         runner.next_look_ms = clock.steady_ms.saturating_add(LOOK_EVERY_MS);
         if is_run {
             runner.next_run_ms = clock.steady_ms.saturating_add(options.interval_ms);
@@ -211,9 +213,12 @@ impl Retention {
         let count = |modified: &[i64]| count_of(decision, modified, situation.clock.wall_ms, options).min(MAX_FILES);
         let plan = CleanPlan::new(&self.root, &owner.in_use()?, runner.cleaned_to, count)?;
         if !plan.is_empty() {
+            // all of it is on the disk before the first file goes, so that a crash leaves no hole
             owner.flush()?;
+            // before and after: a reader that was opened in between knows files that are gone
             self.runs.fetch_add(1, Ordering::Release);
             let removed = plan.files().try_for_each(|file| {
+                // first: from here on nobody opens the file
                 owner.removing(&file.path);
                 remove(file)?;
                 owner.pause();

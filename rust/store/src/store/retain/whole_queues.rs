@@ -22,6 +22,7 @@ const OPERATION_TOPIC: &str = "RMQ_SYS_TRANS_OP_HALF_TOPIC";
 /// # Errors
 /// [`crate::Error::Io`].
 pub fn is_expired(queue: &ConsumeQueue, min_offset: u64) -> Result<bool> {
+    // `delayOffset.json` has offsets in these queues, which must not begin anew
     if queue.topic() == DELAY_TOPIC {
         return Ok(false);
     }

@@ -52,6 +52,7 @@ impl fmt::Debug for Arrivals {
 impl Arrivals {
     /// Has `listener` told, or nobody.
     pub fn listen(&self, listener: Option<Arc<dyn ArrivalListener>>) {
+        // a flag of its own: without a listener no append takes the lock
         self.is_listening.store(listener.is_some(), Ordering::SeqCst);
         *self.listener.write().unwrap_or_else(PoisonError::into_inner) = listener;
     }

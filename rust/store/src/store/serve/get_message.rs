@@ -115,6 +115,7 @@ impl<F: PullFilter + ?Sized, R: Records> PullSource for Source<'_, F, R> {
         }
         let (offset, len) = (unit.physical_offset as u64, unit.size as usize);
         let end = offset.saturating_add(len as u64);
+        // a stale unit: what stands there was not published
         if end > self.log_end {
             return Ok(self.gone(queue_offset, unit, Fault::BehindLog));
         }
@@ -128,8 +129,10 @@ impl<F: PullFilter + ?Sized, R: Records> PullSource for Source<'_, F, R> {
         };
         let record = record_in(file, offset, len);
         if end > self.proved_to {
+            // once a page: a look at each record would be a load from another page each time
             self.proved_to = file.has_to(end);
         }
+        // looked at after the record was read: zeroes of a lost page are no message
         if end > self.proved_to.min(file.lost_from()) {
             return Ok(self.gone(queue_offset, unit, Fault::CutOff));
         }

@@ -99,6 +99,7 @@ impl LiveIndex {
                 // a chain that leads astray gives what it led to
                 let _ = view.query(hash, begin, end, most, &mut result.offsets);
             }
+            // files are in order of time: older ones have nothing from `begin` on
             if header.begin_timestamp < begin || result.offsets.len() >= most {
                 break;
             }

@@ -149,6 +149,7 @@ impl LiveQueue {
     pub fn begin_in(&self, listed: &ConsumeQueue, log_start: u64) -> Result<()> {
         let max_offset = self.max_offset();
         let first = listed.lower_bound(log_start, max_offset)?;
+        // a removal may have come while the files were listed
         if !self.is_removed() {
             self.min_offset.fetch_max(first.min(max_offset), Ordering::AcqRel);
             self.files.forget_before(listed.segments().start());

@@ -60,6 +60,7 @@ impl LiveQueues {
                 }
             }
         }
+        // without the lock, and once nobody finds it any more
         queue.remove();
     }
 

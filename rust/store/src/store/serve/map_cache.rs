@@ -71,6 +71,7 @@ impl MapCache {
     pub fn file_of(&self, offset: u64) -> Result<Option<Arc<FileMap>>> {
         let base = offset - offset % self.file_size;
         let state = self.read();
+        // a file that is about to be removed may still be there: it is not opened again
         if base < state.first {
             return Ok(None);
         }
@@ -96,6 +97,7 @@ impl MapCache {
         if let Some(map) = state.maps.get(&base) {
             return Ok(Some(map.clone()));
         }
+        // beyond the limit a map goes with the last who reads in it
         let map = Arc::new(FileMap { path, base, map, checked: Checked::default(), count: self.count.take() });
         if map.count.is_some() {
             state.maps.insert(base, map.clone());
