@@ -60,6 +60,7 @@ pub fn export(
     let request = Arc::new(ScanRequest { columns: Vec::new(), verify_crc: true, ..request.clone() });
     let mut plan = Plan::new(store, &request, None)?;
     plan.cut(PIECE, 1)?;
+    // before anything is made
     refuse_within(store, out)?;
     let partial = Partial::create(out)?;
     let mut exporter = Exporter::new(store, partial.path(), options)?;
@@ -111,6 +112,7 @@ impl Exporter {
                 for row in source.rows() {
                     let Some(message) = row.message(bytes) else { continue };
                     let offset = message.physical_offset() as u64;
+                    // later messages have no bounds in the lists
                     if offset < end {
                         self.put(&message)?;
                         read = offset - piece.from;
@@ -160,6 +162,7 @@ impl Exporter {
     /// Brings all to the disk, then says so in the checkpoint.
     fn finish(mut self, store: &MessageStore, request: &ScanRequest, root: &Path) -> Result<ExportReport> {
         self.drain()?;
+        // behind the last write, which would change them
         self.lists.set_times()?;
         let mut unsynced = Unsynced::default();
         self.log.unsynced(&mut unsynced);
@@ -172,6 +175,7 @@ impl Exporter {
         }
         self.syncer.sync(unsynced)?;
         self.syncer.finish()?;
+        // last: it says that all before it is on the disk
         CheckpointWriter::open(root)?.reset(self.last_store_ms, indexed_until)?;
         self.report.unlisted = self.lists.unlisted();
         self.report.index_entries = self.lists.index_entries();

@@ -115,6 +115,7 @@ impl Lists {
                 self.unlisted += 1;
                 return Ok(());
             }
+            // left-out messages keep their offsets: consumers' offsets stay right
             self.queues.fill(number, offset, log_file)?;
         }
         let tags_code = self.tags_code(message, topic)?;

@@ -35,6 +35,7 @@ impl Partial {
             Err(e) if e.kind() == ErrorKind::AlreadyExists => refuse_others(&path)?,
             other => other.map_err(|e| Error::io(&path, e))?,
         }
+        // before the clean-up: another export may be at work there
         let lock = StoreLock::acquire(&path)?;
         clear(&path)?;
         lock.mark()?;
@@ -53,6 +54,7 @@ impl Partial {
     pub fn finish(mut self) -> Result<()> {
         sync_directory(&self.path)?;
         let renamed = disk::call(Call::Rename, &self.out, || match rename_new(&self.path, &self.out) {
+            // not every file system knows NOREPLACE
             Err(Errno::INVAL | Errno::NOSYS) => fs::rename(&self.path, &self.out),
             other => Ok(other?),
         });

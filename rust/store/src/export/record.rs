@@ -12,6 +12,7 @@ pub fn append_at(message: &Message<'_>, physical_offset: i64, out: &mut Vec<u8>)
     out.extend_from_slice(message.record());
     let record = &mut out[start..];
     record[PHYSICAL_OFFSET_AT..PHYSICAL_OFFSET_AT + 8].copy_from_slice(&physical_offset.to_be_bytes());
+    // a wrong one stays wrong: damage is not to look sound
     if properties::check_crc(message.record()) == Some(true) {
         properties::seal_crc(record);
     }

@@ -34,6 +34,7 @@ impl TagExpression {
         if text.is_empty() || text == ALL {
             return Ok(Self::all());
         }
+        // Java's `split` gives no part at all then, and `buildSubscriptionData` raises
         if text.split(SEPARATOR).all(str::is_empty) {
             let reason = "expected a tag beside '||', found none".to_owned();
             return Err(Error::Expression { expression: text.to_owned(), position: 0, reason });

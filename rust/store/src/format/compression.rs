@@ -43,6 +43,7 @@ impl Compression {
     /// The codec that the system flag names; whether the body is compressed at all is [`COMPRESSED_FLAG`].
     pub fn from_sys_flag(sys_flag: i32) -> Result<Self, Malformed> {
         match (sys_flag & TYPE_MASK) >> 8 {
+            // older clients set no type, and mean ZLIB
             0 | 3 => Ok(Self::Zlib),
             1 => Ok(Self::Lz4),
             2 => Ok(Self::Zstd),

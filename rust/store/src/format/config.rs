@@ -117,6 +117,7 @@ fn string_len(text: &[u8]) -> usize {
         if text[at - 1] == b'"' {
             return at;
         }
+        // what is escaped is passed, a quote included
         at = (at + 1).min(text.len());
     }
     text.len()

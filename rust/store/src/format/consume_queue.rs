@@ -86,6 +86,7 @@ impl Unit {
     /// Whether RocketMQ counts the unit as written: messages and pre-blanks.
     #[inline]
     pub fn is_written(&self) -> bool {
+        // a broker goes by this when it looks for the end of a queue
         self.size > 0 && self.physical_offset >= 0
     }
 }

@@ -80,6 +80,7 @@ impl IndexHeader {
             begin_phy_offset: i64_at(bytes, 16)?,
             end_phy_offset: i64_at(bytes, 24)?,
             hash_slot_count: i32_at(bytes, 32)?,
+            // Java counts from 1, and writes 0 until there is an entry
             index_count: i32_at(bytes, 36)?.max(1),
         })
     }
@@ -146,6 +147,7 @@ impl IndexEntry {
 /// The hash of `topic#key`: Java's, made positive; of the one that has no positive counterpart, 0.
 pub fn index_hash(topic: &str, key: &str) -> i32 {
     let step = |h: i32, unit: u16| h.wrapping_mul(31).wrapping_add(i32::from(unit));
+    // UTF-16, as `String.hashCode`: a character beyond U+FFFF counts as two
     let units = topic.encode_utf16().chain(std::iter::once(u16::from(b'#'))).chain(key.encode_utf16());
     units.fold(0, step).checked_abs().unwrap_or(0)
 }

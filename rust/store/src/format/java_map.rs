@@ -24,6 +24,7 @@ pub fn in_map_order<'a, T: AsRef<[u8]> + ?Sized>(pairs: impl Iterator<Item = Pai
     while entries.len() * 4 > buckets * 3 {
         buckets *= 2;
     }
+    // a stable sort: within a bucket the order is that of insertion
     entries.sort_by_key(|(hash, _)| hash & (buckets - 1));
     entries.into_iter().map(|(_, pair)| pair).collect()
 }

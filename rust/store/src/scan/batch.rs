@@ -43,6 +43,7 @@ impl BatchBuilder {
     /// Appends rows until the batch is full; returns how many were taken.
     pub fn append(&mut self, bytes: &[u8], rows: &[Row]) -> usize {
         let mut taken = 0;
+        // a batch is judged by what its columns hold: a row may be larger in them than in the log
         while taken < rows.len() && !self.is_full() {
             let fitting = self.fitting(&rows[taken..]);
             let chunk = Chunk { bytes, rows: &rows[taken..taken + fitting] };
@@ -75,6 +76,7 @@ impl BatchBuilder {
             return Ok(None);
         }
         let arrays = self.columns.iter_mut().map(|column| column.finish()).collect();
+        // a scan may ask for no columns at all: only this says how many rows there were
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
         RecordBatch::try_new_with_options(self.schema.clone(), arrays, &options)
             .map(Some)
@@ -94,6 +96,7 @@ impl BatchBuilder {
             let skipped = if self.with_body { 0 } else { row.layout.body_len as usize };
             let size = ROW_OVERHEAD + row.layout.total as usize - skipped;
             if size >= room || (self.with_body && row.layout.sys_flag & COMPRESSED != 0) {
+                // one row too many is better than none: a record may be larger than a whole batch
                 return i + 1;
             }
             room -= size;

@@ -37,6 +37,7 @@ impl BodyColumn {
 impl ColumnBuilder for BodyColumn {
     fn extend(&mut self, chunk: Chunk<'_>, damage: &mut Vec<Damage>) {
         let bytes = chunk.rows.iter().map(|row| row.layout.body_len as usize).sum();
+        // once a chunk: a buffer that grows step by step is copied each time
         self.text.reserve(bytes, chunk.rows.len());
         for row in chunk.rows {
             let Some(message) = row.message(chunk.bytes) else { continue };

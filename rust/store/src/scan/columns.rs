@@ -43,6 +43,7 @@ pub fn builder(column: Column, request: &ScanRequest) -> Box<dyn ColumnBuilder> 
         }
         Column::Flag => ints(|bytes, row| i32_at(bytes, row.at as usize + 16)),
         Column::SysFlag => ints(|_, row| Some(row.layout.sys_flag)),
+        // counted from the body back: both hosts before it may be of either length
         Column::ReconsumeTimes => ints(|bytes, row| i32_at(bytes, (row.at + row.layout.body) as usize - 16)),
         Column::PreparedTransactionOffset => {
             longs(|bytes, row| i64_at(bytes, (row.at + row.layout.body) as usize - 12))
@@ -105,6 +106,7 @@ impl<T: ArrowPrimitiveType, F: Fn(&[u8], &Row) -> Option<T::Native> + Send> Colu
     fn finish(&mut self) -> ArrayRef {
         let capacity = self.values.len();
         let values = std::mem::replace(&mut self.values, Vec::with_capacity(capacity));
+        // no null bitmap: each record has these fields
         let array = PrimitiveArray::<T>::new(values.into(), None);
         Arc::new(array.with_data_type(column_type::<T>()))
     }

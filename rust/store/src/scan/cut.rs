@@ -55,7 +55,9 @@ impl Plan {
         ranges.sort_by_key(|(units, _, _)| std::cmp::Reverse(*units));
         let units: i64 = ranges.iter().map(|(units, _, _)| units).sum();
         let listed = (units as u64).saturating_mul(self.mean_size(&ranges)?);
+        // the smaller of both: a few hits cost less than all that the queues list
         let parts = parts(listed.min(self.queue_cost_bytes)) as i64;
+        // samples of the largest are enough to cut by
         ranges.truncate(QUEUES);
         let looked_at: i64 = ranges.iter().map(|(units, _, _)| units).sum();
         let step = (looked_at / (parts * 8)).max(1);
@@ -96,6 +98,7 @@ impl Plan {
                 None => ended = Some(index),
             }
         }
+        // in a gap several targets lead to the same record
         cuts.dedup();
         Ok(cuts)
     }

@@ -43,6 +43,7 @@ impl Estimate {
     }
 
     fn add(&mut self, queue: &ConsumeQueue, request: &ScanRequest, first: i64, last: i64) -> Result<()> {
+        // units of delayed messages hold a time in place of a hash
         let by_hash = !request.tags.is_all() && queue.topic() != DELAY_TOPIC;
         let mut reader = UnitReader::new(queue);
         let (mut seen, mut hits, mut bytes) = (0.0, 0.0, 0.0);

@@ -87,6 +87,7 @@ impl HitCollector {
         for (index, queue) in queues.iter().enumerate() {
             self.collect(index, &mut UnitReader::new(queue), end, hits, damage)?;
         }
+        // each queue is in the order of the log, but not all of them together
         hits.sort_unstable_by_key(|hit| hit.physical_offset);
         // A stretch without units is passed at once: a damaged name of a file may make the log seem endless.
         self.position = if hits.is_empty() { end.max(self.waiting) } else { end };
@@ -118,6 +119,7 @@ impl HitCollector {
             let range = (self.from, self.end, self.log_end);
             let mut is_live = self.cursors[index].is_live;
             let mut take = |n: usize, unit: Unit| {
+                // `pick` leaves units out: the one before this, whatever its tag, may be the first live one
                 is_live |= n > 0 && leads_to(units, n - 1, range.0);
                 let place = Place { queue: &self.queues[index], index, queue_offset: next + n as i64 };
                 is_live |= take_unit(range, is_live, &place, unit, hits, damage);

@@ -25,6 +25,7 @@ pub fn start_of_last(
     (count, end): (usize, u64),
     interrupt: &mut dyn FnMut() -> Result<()>,
 ) -> Result<u64> {
+    // as it is now: messages may have come since it was opened
     let store = store.reopened(Io::Pread)?;
     let plan = Plan::new(&store, request, None)?;
     let request = Arc::new(ScanRequest { columns: Vec::new(), ..request.clone() });
@@ -44,6 +45,7 @@ pub fn start_of_last(
             last.extend(
                 source.rows().iter().filter_map(|row| row.message(source.bytes())).map(|m| m.physical_offset()),
             );
+            // only so many can be among the last
             last.drain(..last.len().saturating_sub(missing));
         }
         first = last.front().map_or(first, |offset| *offset as u64);

@@ -132,6 +132,7 @@ impl QueueWalk {
             };
             let bytes = segment.mapped().unwrap_or(&self.bytes);
             if segment.is_mapped() {
+                // hits lie far apart: the processor does not guess the next one
                 prefetch(bytes, base, self.hits.get(self.next_hit + AHEAD));
             }
             for hit in hits {
@@ -155,6 +156,7 @@ impl QueueWalk {
         let near = |hit: &&Hit| {
             let close = hit.physical_offset <= end.saturating_add(NEAR) && hit.physical_offset < file_end;
             end = end.max(hit.physical_offset + u64::from(hit.size));
+            // the first one is read in any case, or nothing would ever be
             let is_first = hit.queue == first.queue && hit.queue_offset == first.queue_offset;
             let fits = hit.physical_offset - first.physical_offset + u64::from(hit.size) <= self.block_len as u64;
             is_first || (close && fits)
@@ -201,6 +203,7 @@ impl QueueWalk {
 
 /// Why a hit of more than a block is not fetched: the lengths of the record there say something else.
 fn too_long(segment: &Segment, hit: Hit, base: u64) -> Result<Option<String>> {
+    // a damaged unit may claim 2 GiB: its record has to agree before so much is read
     if hit.size as usize <= BLOCK_LEN {
         return Ok(None);
     }

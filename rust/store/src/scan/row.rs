@@ -81,11 +81,13 @@ pub fn each_property(block: &[u8], properties: Span, mut visit: impl FnMut(Span,
     let mut name_end = None;
     each_mark(stored, |mark| match stored.get(mark) {
         Some(&NAME_END) => {
+            // the first one ends the name: a value may contain more of them
             name_end.get_or_insert(mark);
         }
         Some(&PROPERTY_END) | None => {
             if let Some(name_end) = name_end.take()
                 && name_end > part
+                // names and values without a byte are none, as for Java's parser
                 && name_end + 1 < mark
             {
                 visit(span(part, name_end), span(name_end + 1, mark));
@@ -115,6 +117,7 @@ fn each_mark(bytes: &[u8], mut at_mark: impl FnMut(usize)) -> bool {
             marks &= marks - 1;
         }
     }
+    // filled up with a byte that is no mark
     let mut last = [3; LANES];
     last[..rest.len()].copy_from_slice(rest);
     let (mut marks, high) = masks(&last);

@@ -130,6 +130,7 @@ impl RowSource {
     /// Notes damage of rows, as of bodies that do not decompress; the file that holds them is looked up.
     pub fn note(&mut self, damage: impl IntoIterator<Item = Damage>) {
         for mut damage in damage {
+            // columns know offsets only
             damage.file = self.sources.log.damage(damage.offset, 0, "").file;
             self.damage.push(damage);
         }

@@ -44,6 +44,7 @@ impl Selector {
                 continue;
             }
             if self.find_properties {
+                // only where a filter or a column asks: to parse properties costs more than a look at fixed fields
                 row.find_properties(block.bytes);
             }
             if !self.by_content || self.content_matches(&row, block.bytes) {

@@ -52,6 +52,7 @@ impl Tail {
             Start::Position(position) => follow.from(position),
             Start::Time(when) => {
                 request.start_time = request.start_time.max(Some(when));
+                // whole files: what is older within the first of them is filtered
                 let (from, _) = time_range(&store, &request)?;
                 if from > follow.position() { follow.from(from) } else { follow }
             }
@@ -99,6 +100,7 @@ impl Tail {
             self.note_bodies();
         }
         let batch = self.builder.finish()?;
+        // rows that did not fit come first in the next batch
         let next = self.rows.get(self.next_row).map(|row| self.follow.block_start() + u64::from(row.at));
         self.position = next.unwrap_or(self.follow.position());
         Ok(batch)

@@ -29,6 +29,7 @@ impl Text {
 
     #[cold]
     fn first_null(&mut self) {
+        // most columns have no null: only the first one makes a bitmap
         let mut bits = BooleanBufferBuilder::new(self.ends.len() + 1024);
         bits.append_n(self.ends.len(), true);
         bits.append(false);
@@ -119,6 +120,7 @@ impl Text {
 
     fn take(&mut self) -> (Vec<i32>, Vec<u8>, Option<NullBuffer>) {
         let (bytes, ends) = (self.bytes.len(), self.ends.len());
+        // the next batch is about as large
         let values = std::mem::replace(&mut self.bytes, Vec::with_capacity(bytes + bytes / 8));
         let ends = std::mem::replace(&mut self.ends, Vec::with_capacity(ends + 1));
         let nulls = self.valid.take().map(|mut bits| NullBuffer::new(bits.finish()));

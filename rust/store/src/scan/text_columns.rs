@@ -38,6 +38,7 @@ where
 
     fn write_run(&mut self) {
         let rows = std::mem::take(&mut self.rows);
+        // hosts and topics hardly change: a run of them is written in a few copies
         self.text.repeat(&self.written, rows);
     }
 }

@@ -71,6 +71,7 @@ impl ConsumeQueue {
                 }
                 opened => opened?,
             };
+            // by bisection: behind the last unit a file is zero
             let written = partition(file.len / UNIT, |n| Ok(unit_in(&segment, n)?.is_some_and(|u| u.is_written())))?;
             if written > 0 || index == 0 {
                 return Ok((file.base / UNIT + written) as i64);

@@ -65,6 +65,7 @@ impl MessageStore {
     pub fn open(root: &Path, options: &OpenOptions) -> Result<Self> {
         let names = fs::read_dir(root).map_err(|e| Error::io(root, e))?;
         let names: Vec<String> = names.flatten().filter_map(|e| e.file_name().into_string().ok()).collect();
+        // first: a directory that only looks like a store gets the reason, not an empty answer
         refuse_other_stores(root, &names)?;
         if let Some(missing) = options.commit_log_dirs.iter().find(|dir| !dir.is_dir()) {
             return Err(Error::io(missing, std::io::ErrorKind::NotFound.into()));
@@ -246,10 +247,12 @@ impl MessageStore {
         for queue in self.all_queues()? {
             end = end.max(queue.max_physical_offset()?);
         }
+        // a stale unit may lead behind the log
         Ok(end.min(self.log.segments().end()))
     }
 
     fn checkpointed_offset(&self) -> Result<u64> {
+        // less 3 seconds, and 0 without a checkpoint: then all of the log is read straight
         let listed_until = self.checkpoint().map_or(0, |c| c.min_timestamp());
         for (index, file) in self.log.segments().files().iter().enumerate().rev() {
             let first = self.first_store_timestamp(index)?;

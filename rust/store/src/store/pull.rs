@@ -144,12 +144,15 @@ impl Run {
     /// Looks at units up to the end of their file, or a hole; returns where it ended.
     #[inline]
     fn look(&mut self, pull: &Pull, source: &mut impl PullSource, offset: i64) -> Result<i64> {
+        // a pull ends with its file of the queue, as in Java: `next_begin_offset` goes on behind it
         let file_end = source.units_per_file().map_or(i64::MAX, |units| (offset / units + 1).saturating_mul(units));
+        // `maxFilterMessageCount`: a filter that matches nothing must not read a whole queue in one pull
         let most = offset.saturating_add(UNITS.max(pull.max_messages) as i64);
         let end = file_end.min(source.bounds().1).min(most);
         for at in offset..end {
             let Some(unit) = source.unit(at)? else { return Ok(at) };
             self.looked_at = Some(unit.physical_offset);
+            // its file of the log is gone: the others of that file are not looked for one by one
             if unit.physical_offset < self.skip_until {
                 source.skip(at, unit);
                 continue;
@@ -195,6 +198,7 @@ impl Run {
 
     #[inline]
     fn miss(&mut self, status: GetMessageStatus) {
+        // a pull that has found something says FOUND, whatever follows
         if self.messages == 0 {
             self.status = status;
         }

@@ -191,6 +191,7 @@ pub fn nearest(queue: &mut impl TimedQueue, when: i64, log_start: i64) -> Result
     while low <= high {
         let middle = first + (low - first + high - first) / 2;
         let Some(unit) = queue.unit(middle)? else { return Ok(0) };
+        // retention has removed its record: no time can be read there
         if unit.physical_offset < log_start {
             (left, low) = (Some(middle), middle + 1);
             continue;
@@ -205,6 +206,7 @@ pub fn nearest(queue: &mut impl TimedQueue, when: i64, log_start: i64) -> Result
             (left, left_time, low) = (Some(middle), Some(time), middle + 1);
         }
     }
+    // Java starts with -1 as the place of nothing, and divides it by 20 like the others
     let nothing = (first * UNIT - 1).max(0) / UNIT;
     Ok(match (left_time, right) {
         (None, right) => right.map_or(nothing, |(offset, _)| offset),
@@ -225,6 +227,7 @@ pub fn file_by_time(
     let mut last = None;
     for (range, time) in ranges {
         last = Some(range);
+        // by modification time, as 4.9: copy a store with its times
         if time >= when {
             return last;
         }

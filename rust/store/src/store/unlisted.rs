@@ -75,6 +75,7 @@ impl Unlisted {
         let unit = Unit {
             physical_offset: message.physical_offset(),
             size: message.layout().total as i32,
+            // only the broker that wrote it knows other levels: the store does not tell
             tags_code: code_of(message, &topic, &DelayLevels::default()),
         };
         self.add(&topic, message.queue_id(), message.queue_offset(), unit);

@@ -51,6 +51,7 @@ impl<'t, 'p: 't, F: Fn(&str) -> Option<&'p str>> Evaluation<'t, F> {
     fn condition(&self, id: NodeId) -> Evaluated<Option<bool>> {
         match self.tree.node(id) {
             Node::Constant(Value::Bool(value)) => Ok(Some(*value)),
+            // a bare property is a text, and no text is true
             Node::Constant(_) | Node::Property(_) | Node::Negate(_) => Ok(None),
             Node::Cast(operand) => Ok(if self.value(*operand)? == Value::Null { None } else { Some(false) }),
             Node::Not(operand) => Ok(self.condition(*operand)?.map(|value| !value)),
@@ -88,6 +89,7 @@ impl<'t, 'p: 't, F: Fn(&str) -> Option<&'p str>> Evaluation<'t, F> {
         }
         let ordering = match (left, self.value(right)?) {
             (_, Value::Null) => return Ok(None),
+            // two properties are ordered as numbers, whatever they hold
             (Value::Text(left), Value::Text(right)) => java_compare(double(left)?, double(right)?),
             (left, right) => compare(left, right)?,
         };
