@@ -44,6 +44,7 @@ impl StoreLock {
         let path = root.join(NAME);
         let meta = root.metadata().map_err(|e| Error::io(root, e))?;
         let owned = Owned { device: meta.dev(), inode: meta.ino(), process: std::process::id() };
+        // first: the operating system would give a second owner of this process the lock as well
         enlist(owned, &path)?;
         // from here on dropping takes it from the list again
         let mut lock = Self { owned, path, file: None };
@@ -79,6 +80,7 @@ impl StoreLock {
 
 impl Drop for StoreLock {
     fn drop(&mut self) {
+        // before it leaves the list: to close the file gives the lock up, also that of the next owner
         drop(self.file.take());
         OWNED.lock().unwrap_or_else(PoisonError::into_inner).retain(|owned| *owned != self.owned);
     }

@@ -66,6 +66,7 @@ pub fn create(path: &Path) -> io::Result<File> {
 /// [`Error::Io`].
 pub fn create_directories(path: &Path) -> Result<()> {
     let mode = mode_of(path);
+    // who may read may enter
     let entered = mode | (mode & 0o444) >> 2;
     DirBuilder::new().recursive(true).mode(entered).create(path).map_err(|e| Error::io(path, e))
 }

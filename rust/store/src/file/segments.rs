@@ -73,6 +73,7 @@ impl Segments {
 
     /// The size that most files have: the configured one, however damaged some are.
     pub fn file_size(&self) -> Option<u64> {
+        // names tell the size as well as lengths do: a file that was cut off does not count alone
         let steps = self.files.windows(2).map(|w| w[1].base - w[0].base);
         let mut counts = BTreeMap::new();
         for size in steps.chain(self.files.iter().map(|f| f.len)).filter(|size| *size > 0) {

@@ -20,8 +20,10 @@ pub fn write_back(file: &Allocated, len: u64, has_blocks: bool, temporary: &Path
     let copied = copy(file, &new, len).and_then(|()| new.sync());
     copied.inspect_err(|_| new.discard())?;
     if let Some(directory) = file.path().parent() {
+        // its directory may have been removed with it
         create_directories(directory)?;
     }
+    // the whole file takes the name at once: nobody finds half of it
     disk::rename(temporary, file.path())?;
     file.path().ancestors().skip(1).take(3).try_for_each(sync_directory)
 }

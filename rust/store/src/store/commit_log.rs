@@ -97,6 +97,7 @@ impl CommitLog {
     /// Damage of `length` bytes from `offset`, with the file that holds them.
     pub fn damage(&self, offset: u64, length: u64, reason: impl Into<String>) -> Damage {
         let files = self.segments.files();
+        // also in a gap: the file before it is where a person looks
         let index = files.partition_point(|f| f.base <= offset).saturating_sub(1);
         let file = files.get(index).map_or_else(PathBuf::new, |f| f.path.clone());
         Damage { offset, length, reason: reason.into(), file }
@@ -161,6 +162,7 @@ impl<'a> RecordReader<'a> {
         let at = offset - file.base;
         let mut bytes = Vec::new();
         let Some((_, segment)) = &self.open else { return Ok(bytes) };
+        // a page: what a damaged length claims is not read for it
         segment.read_into(at, FIRST_READ.min((file.len - at) as usize), &mut bytes)?;
         if let Ok(Item::Partial(needed)) = Layout::decode(&bytes)
             && needed as u64 <= file.len - at
@@ -207,6 +209,7 @@ fn fault_of(bytes: &[u8], offset: u64) -> std::result::Result<usize, String> {
 #[inline]
 pub fn sound(bytes: &[u8], layout: Layout, offset: u64, verify_crc: bool) -> Option<String> {
     let message = Message::new(bytes, layout)?;
+    // an old record behind a cut log, or of another store, says where it once stood
     if message.physical_offset() != offset as i64 {
         return Some(format!("physical offset at +28: expected {offset}, got {}", message.physical_offset()));
     }

@@ -37,9 +37,11 @@ pub fn save_text(root: &Path, name: &str, text: &[u8]) -> Result<()> {
     let directory = root.join("config");
     if !directory.is_dir() {
         create_directories(&directory)?;
+        // the directory's own name has to be on the disk, too
         sync_directory(root)?;
     }
     let path = directory.join(name);
+    // only one that can be read becomes the backup
     if let Ok((current, _)) = read(&path, name) {
         replace(&directory, &format!("{name}.bak"), &current)?;
     }

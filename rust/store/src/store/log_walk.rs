@@ -132,6 +132,7 @@ impl LogWalk {
         loop {
             let files = self.log.segments().files();
             let Some(index) = self.log.segments().find(self.position) else {
+                // an empty file is nothing to go on at
                 let Some(next) = files.iter().find(|f| f.base > self.position && f.len > 0) else {
                     self.position = self.end.min(self.position);
                     return Ok(None);
@@ -173,11 +174,13 @@ impl LogWalk {
         }
         match self.parse() {
             Stop::Consumed => Ok(0),
+            // only a length that the file has room for is read
             Stop::Needs(consumed, bytes) if at + (consumed + bytes) as u64 <= len => Ok(bytes),
             Stop::Needs(consumed, bytes) => {
                 let reason = format!("total size at +0: expected at most {}, got {bytes}", len - at - consumed as u64);
                 self.broken(index, reason, damage).map(|()| 0)
             }
+            // only a blank that reaches to the end of its file ends it
             Stop::Blank(size) if self.position + size as u64 >= end => {
                 self.position = end;
                 Ok(0)
@@ -210,6 +213,7 @@ impl LogWalk {
     /// Goes on behind damage at the position: finds the next sound record, unless one in the making ends the log.
     /// Records of the window before it are given out first.
     fn broken(&mut self, index: usize, reason: String, damage: &mut DamageLog) -> Result<()> {
+        // the next step begins at the damage
         if !self.records.is_empty() {
             return Ok(());
         }
@@ -245,6 +249,7 @@ impl LogWalk {
         let file = &self.log.segments().files()[index];
         let Some((_, segment)) = &self.segment else { return Ok(false) };
         let rest = segment.first_written(self.position - file.base, file.len)?;
+        // the look has made pages of holes, which the next one would find stored
         if rest.is_none() && self.max_retries == 0 {
             segment.forget(self.position - file.base, file.len);
         }

@@ -124,6 +124,7 @@ impl Search<'_> {
             interrupt()?;
             let within = |offset: i64| u64::try_from(offset).unwrap_or(0).clamp(start, end);
             let (first, last) = (within(file.header.begin_phy_offset), within(file.header.end_phy_offset));
+            // behind an index file: what no file covers yet, or any more
             self.scan(last, end, interrupt)?;
             if self.is_full() {
                 return Ok(());
@@ -152,6 +153,7 @@ impl Search<'_> {
         for topic in query.topics {
             let mut visit = |offset: i64| {
                 if let Ok(offset) = u64::try_from(offset)
+                    // after a crash a message may be indexed twice
                     && !hits.records.contains_key(&offset)
                     && let Ok(record) = log.try_record(offset)?
                     && Message::decode(&record).is_some_and(|m| query.matches(&m))
@@ -179,10 +181,12 @@ impl Search<'_> {
             for record in block.records {
                 let bytes = block.bytes.get(record.at as usize..).unwrap_or_default();
                 let Some(message) = Message::new(bytes, record.layout) else { continue };
+                // a search for the bytes is cheaper than to parse all properties
                 if finder.find(message.properties()).is_some() && self.query.matches(&message) {
                     newest.push_back((message.physical_offset() as u64, message.record().to_vec()));
                 }
             }
+            // a section is read forwards, but the newest are asked for
             newest.drain(..newest.len().saturating_sub(room));
         }
         self.hits.records.extend(newest);

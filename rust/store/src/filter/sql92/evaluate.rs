@@ -156,6 +156,7 @@ pub(super) fn compare(left: Value<&str>, right: Value<&str>) -> Evaluated<Orderi
         (Text(l), Double(r)) => java_compare(double(l)?, r),
         (Double(l), Text(r)) => java_compare(l, double(r)?),
         (Bool(l), Bool(r)) => l.cmp(&r),
+        // `Boolean.valueOf`: any other text is false
         (Text(l), Bool(r)) => l.eq_ignore_ascii_case("true").cmp(&r),
         (Bool(_), Text(_)) => return Err(EvaluationError::BooleanWithString),
         (Bool(_), _) | (_, Bool(_)) | (Null, _) | (_, Null) => Ordering::Less,
@@ -164,6 +165,7 @@ pub(super) fn compare(left: Value<&str>, right: Value<&str>) -> Evaluated<Orderi
 
 /// `Double.compare`: NaN is above all and equal to itself, -0.0 is below 0.0.
 fn java_compare(left: f64, right: f64) -> Ordering {
+    // all NaNs are one for Java, whatever their bits
     let one_nan = |value: f64| if value.is_nan() { f64::NAN.abs() } else { value };
     one_nan(left).total_cmp(&one_nan(right))
 }
@@ -182,6 +184,7 @@ fn double(text: &str) -> Evaluated<f64> {
 
 fn negate(value: Value<&str>) -> Value<&str> {
     match value {
+        // the least number is its own negative, as in Java
         Value::Int(value) => Value::Int(value.wrapping_neg()),
         Value::Long(value) => Value::Long(value.wrapping_neg()),
         Value::Double(value) => Value::Double(-value),

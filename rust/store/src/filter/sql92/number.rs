@@ -16,6 +16,7 @@ pub(super) fn java_long(text: &str) -> Option<i64> {
 fn integer<T: FromStr>(text: &str) -> Option<T> {
     match text.parse() {
         Ok(value) => Some(value),
+        // Java takes digits of other scripts; hardly any text has them
         Err(_) if text.is_ascii() => None,
         Err(_) => text.chars().map(ascii_digit).collect::<Option<String>>()?.parse().ok(),
     }

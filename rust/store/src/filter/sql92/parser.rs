@@ -127,6 +127,7 @@ impl<'t> Parser<'t> {
             list.push(self.string()?);
         }
         self.expect(Kind::Close, "',' or ')'")?;
+        // a long list is looked up by bisection
         list.sort_unstable();
         list.dedup();
         self.builder.push(Node::In { not, value, list: list.into() }, at)
@@ -135,6 +136,7 @@ impl<'t> Parser<'t> {
     fn unary(&mut self) -> Result<NodeId, Fault> {
         let mut prefixes = Vec::new();
         while matches!(self.token.kind, Kind::Plus | Kind::Minus | Kind::Not) {
+            // a loop, not a recursion: signs take no stack
             if prefixes.len() >= usize::from(MAX_DEPTH) {
                 return Err(Builder::too_deep(self.token.at));
             }

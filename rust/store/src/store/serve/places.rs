@@ -60,6 +60,7 @@ impl Places {
     /// The records from one of them to the last that stands right behind it, by number; `None` behind all.
     #[inline]
     pub fn piece(&self, number: usize) -> Option<&[u8]> {
+        // the copy of this piece covers the wait for that one
         if let Some(later) = self.slice(number + AHEAD) {
             (0..FETCHED).step_by(CACHE_LINE).for_each(|at| prefetch(later, at));
         }
