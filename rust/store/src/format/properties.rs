@@ -40,6 +40,7 @@ pub fn iter(properties: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
 
 /// The value of `name`: the last one stored.
 pub fn get<'a>(properties: &'a [u8], name: &str) -> Option<&'a [u8]> {
+    // Java puts them into a map one after the other
     iter(properties).filter(|(n, _)| *n == name.as_bytes()).last().map(|(_, v)| v)
 }
 
@@ -82,6 +83,7 @@ pub fn check_crc(record: &[u8]) -> Option<bool> {
 
 /// Least significant digit first, filled up with `0`.
 fn crc_digits(bytes: &[u8]) -> [u8; 10] {
+    // the sign bit is cleared, as for a body (`UtilAll.crc32`)
     let mut crc = crc32fast::hash(bytes) & 0x7FFF_FFFF;
     std::array::from_fn(|_| {
         let digit = b'0' + (crc % 10) as u8;

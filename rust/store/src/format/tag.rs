@@ -10,6 +10,7 @@ pub fn tags_code(tags: Option<&str>) -> i64 {
 /// Java's `String.hashCode`.
 pub fn java_hash(text: &str) -> i32 {
     let step = |h: i32, unit: u16| h.wrapping_mul(31).wrapping_add(i32::from(unit));
+    // ASCII needs no decoding, and hardly any tag is anything else
     if text.is_ascii() { text.bytes().map(u16::from).fold(0, step) } else { text.encode_utf16().fold(0, step) }
 }
 

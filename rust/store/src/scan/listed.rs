@@ -34,6 +34,7 @@ impl Listed {
             return Ok(None);
         }
         let plan = Plan::new(store, request, Some(Way::Queue))?;
+        // what no queue lists has to be empty, or the count would miss it
         for piece in plan.pieces.iter().filter(|piece| piece.way == Way::Log) {
             if is_written(store.log(), piece)? {
                 return Ok(None);

@@ -63,6 +63,7 @@ impl Plan {
         let estimate = Estimate::of(&sources.queues, request, (from, listed_to))?;
         let way = way.unwrap_or_else(|| estimate.cheaper(listed_to - from));
         let listed = Piece { way, from, end: listed_to, verify_crc: false };
+        // a broker that crashed may have left torn records there, and no unit vouches for them
         let unlisted = Piece { way: Way::Log, from: listed_to, end, verify_crc: true };
         let pieces = [listed, unlisted].into_iter().filter(|p| p.from < p.end).collect();
         let (listed, queue_cost_bytes, reason) =
@@ -101,6 +102,7 @@ pub(super) fn time_range(store: &MessageStore, request: &ScanRequest) -> Result<
         let asked = request.start_time.is_some() || request.end_time.is_some();
         let Some(first) = asked.then(|| store.first_store_timestamp(index)).transpose()?.flatten() else { continue };
         if request.start_time.is_some_and(|start| first.saturating_add(CLOCK_SLACK_MS) <= start) {
+            // everything before a file whose first record is old enough is older still
             from = from.max(file.base);
         }
         if request.end_time.is_some_and(|last| first.saturating_sub(CLOCK_SLACK_MS) >= last) {

@@ -35,6 +35,7 @@ impl Scanner {
                 }
             }
             self.next_row += self.builder.append(self.source.bytes(), &self.source.rows()[self.next_row..]);
+            // damage of bodies shows only when columns are built
             self.source.note(self.builder.take_damage());
             if self.builder.is_full() {
                 return self.builder.finish();

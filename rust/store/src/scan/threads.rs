@@ -30,6 +30,7 @@ pub enum Scan {
 impl Scan {
     /// Starts `threads` threads if more than one is asked for.
     pub fn new(sources: Sources, request: Arc<ScanRequest>, pieces: Vec<Piece>, threads: usize) -> Self {
+        // no thread for one piece, and batches come in the order of the log
         if threads <= 1 || pieces.len() <= 1 {
             return Self::Single(Box::new(Scanner::new(sources, request, pieces)));
         }
@@ -86,6 +87,7 @@ impl Shared {
 impl Workers {
     fn start(sources: &Sources, request: &Arc<ScanRequest>, pieces: Vec<Piece>, threads: usize) -> Self {
         let threads = threads.min(pieces.len());
+        // bounded: threads that are ahead wait, and memory does not grow
         let (sender, receiver) = sync_channel(threads * WAITING);
         let shared = Arc::new(Shared {
             pieces: Mutex::new(pieces.into_iter()),
@@ -143,6 +145,7 @@ fn work(sources: &Sources, request: &Arc<ScanRequest>, shared: &Shared, sender: 
             match scanner.next_batch(&mut || shared.check()) {
                 Ok(None) => break,
                 Ok(Some(batch)) => {
+                    // the caller has dropped the scan
                     if sender.send(Ok(batch)).is_err() {
                         return;
                     }
@@ -153,6 +156,7 @@ fn work(sources: &Sources, request: &Arc<ScanRequest>, shared: &Shared, sender: 
                 }
             }
         }
+        // once a piece: the lock is not taken for each batch
         shared.damage().append(scanner.take_damage());
     }
 }

@@ -19,6 +19,7 @@ pub fn unusable(store: &MessageStore, queues: &[ConsumeQueue]) -> Result<Option<
         for file in queue.segments().files() {
             let unit = UNIT_SIZE as u64;
             let (low, high) = ((file.base / unit) as i64, (file.end() / unit) as i64);
+            // the ends of each file: a queue that was cut off or overwritten shows there
             for offset in [low.max(first), high.min(max) - 1] {
                 if offset < low.max(first) || offset >= high.min(max) {
                     continue;

@@ -39,11 +39,13 @@ impl IndexFile {
         };
         let paths = entries.flatten().map(|entry| entry.path());
         let mut paths: Vec<PathBuf> = paths.filter(|path| is_numbered(path) && path.is_file()).collect();
+        // names are times of creation
         paths.sort_unstable();
         let mut files: Vec<Self> = paths.into_iter().filter_map(|path| Self::look(path).ok()).collect();
         let geometries: Vec<(u64, (u32, u32))> = files.iter().filter_map(|f| Some((f.len, f.geometry?))).collect();
         for file in &mut files {
             let like = geometries.iter().find(|(len, _)| *len == file.len).map(|(_, geometry)| *geometry);
+            // a broker has one geometry for all
             file.geometry = file.geometry.or(like);
         }
         Ok(files)
@@ -56,6 +58,7 @@ impl IndexFile {
         let header = header.unwrap_or_else(|| IndexHeader::following(0, 0));
         let geometry = match len {
             _ if len == file_size(DEFAULT_SLOT_COUNT, DEFAULT_ENTRY_COUNT) => guess_geometry(len, &[]),
+            // without an entry any geometry would do
             _ if len <= MAX_GUESSED && header.index_count > 1 => {
                 let bytes = std::fs::read(&path).map_err(|e| Error::io(&path, e))?;
                 guess_geometry(bytes.len() as u64, &bytes)
@@ -153,6 +156,7 @@ impl IndexReader<'_> {
             if is_asked && !visit(entry.physical_offset)? || time < begin_ms.saturating_sub(1000) {
                 return Ok(None);
             }
+            // ever smaller: a cycle ends the chain
             (limit, next) = (next, entry.previous);
         }
         Ok((next >= limit && limit < header.index_count && next != limit).then(|| self.astray(limit, next)))

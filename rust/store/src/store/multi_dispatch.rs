@@ -14,6 +14,7 @@ pub const LMQ: &str = "%LMQ%";
 
 /// The names of further queues that a property lists, and the number of each.
 pub fn queues(names: &str, queue_id: i32) -> impl Iterator<Item = (&str, i32)> {
+    // a light queue is always number 0 (`multiDispatchLmqQueue`)
     names.split(',').map(move |name| (name, if name.starts_with(LMQ) { 0 } else { queue_id }))
 }
 

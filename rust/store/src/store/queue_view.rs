@@ -43,6 +43,7 @@ impl QueueView {
             first = Some(queue.lower_bound(log_start, disk_end)?).filter(|offset| *offset < disk_end);
         }
         let max_offset = tail.last().map_or(disk_end, |(offset, _)| disk_end.max(offset.saturating_add(1)));
+        // a queue whose messages are all gone keeps its offset: the next message goes on there
         let min_offset = first.or(tail.first().map(|(offset, _)| *offset)).unwrap_or(max_offset);
         Ok(Self { topic: topic.to_owned(), queue_id, disk, disk_end, tail, min_offset, max_offset })
     }
@@ -87,6 +88,7 @@ impl QueueView {
         let behind = self.tail.partition_point(|(offset, _)| *offset < from);
         let in_tail = self.tail.get(behind).map(|(offset, _)| *offset);
         let in_files = self.disk.as_ref().and_then(|queue| next_in_files(queue, from.max(0)));
+        // units behind `disk_end` are those of a crash
         in_files.filter(|offset| *offset < self.disk_end).into_iter().chain(in_tail).min()
     }
 }

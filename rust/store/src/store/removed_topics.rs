@@ -61,6 +61,7 @@ impl RemovedTopics {
         log_begin: u64,
     ) -> Result<()> {
         let mut all = Self::load(root)?;
+        // retention has removed their messages: nobody can list them again
         all.topics.retain(|_, removal| removal.before > log_begin);
         all.topics.extend(names.into_iter().map(|name| (name.to_owned(), removal)));
         let mut entries: Vec<_> = all.topics.into_iter().map(|(name, removal)| (name, removal.to_json())).collect();

@@ -44,6 +44,7 @@ impl<'a> Body<'a> {
         &mut self,
         write: impl FnOnce(&mut [u8]) -> Result<usize, Malformed>,
     ) -> Result<bool, Malformed> {
+        // a body doubles as it comes: its claimed size is not believed
         let want = self.len().max(MIN_STEP).min((self.cap - self.len()).saturating_add(1));
         let at = self.extend(want);
         let written = write(&mut self.out[at..])?;

@@ -19,6 +19,7 @@ pub fn in_broker_order(mut value: Value) -> Value {
         if let Some(map) = value.get_mut(table).and_then(Value::as_object_mut) {
             let bins = bins_for(map.len());
             let mut entries: Vec<(String, Value)> = std::mem::take(map).into_iter().collect();
+            // stable: entries of one bin stay in their order
             entries.sort_by_key(|(name, _)| bucket(name.as_bytes(), bins));
             *map = Map::from_iter(entries);
         }

@@ -41,6 +41,7 @@ impl<'a> Writer<'a> {
         if map.is_empty() {
             return self.empty_map(depth);
         }
+        // Java knows a map's type; here the member has to tell it
         let bare = matches!(self.member, "offsetTable" | "table") && map.keys().all(|key| is_integer(key));
         self.out.push('{');
         for (i, (key, value)) in map.iter().enumerate() {

@@ -22,8 +22,10 @@ pub fn guess_geometry(file_len: u64, bytes: &[u8]) -> Option<(u32, u32)> {
         let (slots, entries) = ((words - 5 * entries).try_into().ok()?, entries.try_into().ok()?);
         Some((IndexView::new(bytes, slots, entries).ok()?, entries))
     });
+    // the cheap test first: nearly all splits fail it
     let mut fitting = views.filter(|(view, _)| ends_fit(view)).take(MAX_CANDIDATES).filter(|(view, _)| all_fits(view));
     let (view, entries) = fitting.next()?;
+    // two that fit are as good as none
     fitting.next().is_none().then_some((view.slot_count, entries))
 }
 

@@ -67,6 +67,7 @@ impl<'a> IndexView<'a> {
             if entry.key_hash == hash && (begin_ms..=end_ms).contains(&time) {
                 out.push(entry.physical_offset);
             }
+            // entries of a chain go back in time: the rest is older
             next = if time < begin_ms { None } else { self.before(n, entry.previous)? };
         }
         Ok(())
@@ -121,6 +122,7 @@ pub fn put(
     header.end_timestamp = store_ms;
     header.index_count = header.index_count.wrapping_add(1);
     let (entry_at, slot_at) = (entry_position(slot_count, n), slot_position(slot));
+    // the entry first, then what leads to it: a reader that comes in between follows no slot into nothing
     bytes[entry_at..entry_at + ENTRY_SIZE].copy_from_slice(&entry.encode());
     bytes[slot_at..slot_at + SLOT_SIZE].copy_from_slice(&n.to_be_bytes());
     bytes[..HEADER_SIZE].copy_from_slice(&header.encode());

@@ -53,6 +53,7 @@ impl Layout {
             MAGIC_V1 => 1,
             MAGIC_V2 => 2,
             BLANK_MAGIC => return blank(total),
+            // an allocated file is zero where nothing was written
             0 if total == 0 => return Ok(Item::Unwritten),
             _ => return Err(malformed("magic code", 4, Expected::Words("a message or blank magic"), magic)),
         };
@@ -96,6 +97,7 @@ impl Layout {
         }
         let topic = body + body_len as usize + topic_width;
         let topic_len = match topic_width {
+            // a signed byte, as in Java
             1 => record.get(topic - 1).map_or(-1, |b| i64::from(*b as i8)),
             _ => i16_at(record, topic - 2).map_or(-1, i64::from),
         };
@@ -107,6 +109,7 @@ impl Layout {
         if properties_len < 0 {
             return Err(too_long("properties length", properties - 2, properties_len, len.saturating_sub(properties)));
         }
+        // Java's test of a record (`checkMessageAndReturnSize`): all lengths together are its size
         if properties + properties_len as usize != len {
             let expected = Expected::Value(properties as i64 + properties_len);
             return Err(malformed("total size", 0, expected, len as i32));

@@ -62,6 +62,7 @@ impl NewMessage<'_> {
         out.extend_from_slice(self.topic.as_bytes());
         out.extend_from_slice(&(self.properties.len() as i16).to_be_bytes());
         out.extend_from_slice(self.properties);
+        // last: it covers offsets and times, which are final only now
         if properties::check_crc(&out[start..]).is_some() {
             properties::seal_crc(&mut out[start..]);
         }
@@ -71,6 +72,7 @@ impl NewMessage<'_> {
     fn encode_head(&self, out: &mut Vec<u8>) {
         let families = if self.born_host.ip.is_ipv6() { BORN_HOST_V6 } else { 0 }
             | if self.store_host.ip.is_ipv6() { STORE_HOST_V6 } else { 0 };
+        // of the addresses, not of the caller: `asyncPutMessage` sets them as well
         let sys_flag = self.sys_flag & !(BORN_HOST_V6 | STORE_HOST_V6) | families;
         let magic = if self.topic_width() == 1 { MAGIC_V1 } else { MAGIC_V2 };
         for value in [self.encoded_len() as i32, magic, body_crc(self.body), self.queue_id, self.flag] {

@@ -24,6 +24,7 @@ impl Checked {
             return true;
         }
         let is_sound = Message::decode(record).is_some_and(|message| message.body_crc_matches());
+        // only what is sound is remembered: a damaged body is compared again, and may be mended meanwhile
         if is_sound {
             word.fetch_or(bit, Ordering::Relaxed);
         }

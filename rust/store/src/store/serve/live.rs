@@ -150,6 +150,7 @@ impl Live {
         let name = path.file_name().and_then(|name| name.to_str());
         let Some(base) = name.and_then(crate::file::name::offset) else { return };
         if path.parent() == Some(log.directory()) {
+            // before the file goes: nobody opens it again from here on
             log.begin_at(base + log.file_size());
         } else if let Some(queue) = self.queue_at(path.parent()) {
             queue.removing(base);

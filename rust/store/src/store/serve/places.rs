@@ -112,11 +112,13 @@ impl Places {
 impl Records for Places {
     #[inline]
     fn take(&mut self, file: &Arc<FileMap>, offset: u64, record: &[u8]) {
+        // once a file: a pull of a thousand messages holds one map, mostly
         if self.files.last().is_none_or(|last| !Arc::ptr_eq(last, file)) {
             self.files.push(file.clone());
         }
         let place = Place { file: self.files.len() - 1, offset, len: record.len() };
         match self.places.last_mut() {
+            // neighbours are one piece, so that a pull in order goes out in few writes
             Some(last) if last.is_before(&place) => last.len += place.len,
             _ => self.places.push(place),
         }

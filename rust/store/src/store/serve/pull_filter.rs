@@ -49,6 +49,7 @@ impl PullFilter for TagCodes {
     #[inline]
     fn matches_code(&self, tags_code: i64) -> bool {
         match &*self.0 {
+            // a broker compares the lower half alone (`tagsCode.intValue()`)
             [only] => *only == tags_code as i32,
             codes => codes.binary_search(&(tags_code as i32)).is_ok(),
         }

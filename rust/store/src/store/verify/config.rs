@@ -28,6 +28,7 @@ pub(super) fn verify(store: &MessageStore, report: &mut VerifyReport) -> Result<
         verify_readable(&file, &name, report);
         files.insert(name, file);
     }
+    // without queues there is nothing to compare offsets with
     if store.queue_kind() == QueueKind::RocksDb {
         return Ok(());
     }
@@ -82,6 +83,7 @@ fn verify_topics((file, configured): Table<'_>, queues: &Topics, report: &mut Ve
             unknown.push(topic.clone());
             continue;
         };
+        // 16 is what Java's class has where the file does not say it
         let nums = |field| config.get(field).and_then(Value::as_i64).unwrap_or(16);
         let (readable, writable) = (nums("readQueueNums"), nums("writeQueueNums"));
         let hidden = ids.iter().filter(|(id, (min, max))| i64::from(**id) >= readable && min < max);

@@ -76,10 +76,12 @@ impl Cursor {
     /// A record of this queue, in the order of the log.
     pub(super) fn meet(&mut self, message: &Message<'_>, topic: &str, report: &mut VerifyReport) -> Result<Outcome> {
         let (number, offset) = (message.queue_offset(), message.physical_offset());
+        // a topic that was deleted and made again: the unit of that number is a later message's
         if self.first.is_some_and(|(first, at)| offset < at && number >= first) {
             return Ok(Outcome::Forgotten);
         }
         let leads_here = |unit: Option<Unit>| unit.is_some_and(|u| u.is_message() && u.physical_offset == offset);
+        // at the record's own offset first: behind damage the queue is met again there
         if leads_here(self.unit(number)?) {
             self.pass(number, report)?;
             self.next = self.next.max(number + 1);
@@ -128,6 +130,7 @@ impl Cursor {
             if unit.is_left_out() {
                 continue;
             }
+            // what retention removed, and damage of the log that is reported already
             let is_gone = |at: i64| (at as u64) < self.log_start || is_known(&report.damage, at);
             if !unit.is_message() || !is_gone(unit.physical_offset) {
                 let reason = format!("expected a unit that leads to a message of the queue, got {}", said(unit));

@@ -79,12 +79,15 @@ impl Check<'_> {
     fn fault_of(&mut self, n: u32, entry: IndexEntry, report: &mut VerifyReport) -> Result<Option<String>> {
         let slot = slot_of(entry.key_hash, self.reader.slot_count()) as usize;
         let before = std::mem::replace(&mut self.newest[slot], n);
+        // entries of a slot are a chain, each to the one before it
         if entry.key_hash < 0 || entry.previous != before.cast_signed() {
             return Ok(Some(format!("previous entry: expected {before}, got {}", entry.previous)));
         }
+        // retention removes a file of the index only once all of its messages are gone
         if u64::try_from(entry.physical_offset).is_ok_and(|offset| offset < self.log_start) {
             return Ok(None);
         }
+        // keys of one record stand next to each other: it is read once
         if self.hashes.0 != entry.physical_offset {
             self.hashes = (entry.physical_offset, self.hashes_at(entry.physical_offset)?);
         }

@@ -29,6 +29,7 @@ impl MessageStore {
     pub fn verify(&self, crc: bool, watch: Watch<'_>) -> Result<VerifyReport> {
         let mut report = VerifyReport { aborted: self.has_abort(), notes: self.notes(), ..VerifyReport::default() };
         let index = self.index_files()?;
+        // before the log is read: a broker that runs writes a later one meanwhile
         let checkpoint = checkpoint::find(self);
         let log_bytes = self.log().segments().end() - self.log().min_offset();
         let total = log_bytes + index.iter().map(index::bytes_of).sum::<u64>();
