@@ -230,12 +230,12 @@ pub fn field<'a>(answer: &'a OwnedCommand, name: &str) -> &'a str {
 
 /// Bodies and property strings of the records of an answer.
 pub fn records(mut bytes: &[u8]) -> Vec<(Vec<u8>, String)> {
-    let mut found = Vec::new();
+    let mut records = Vec::new();
     while !bytes.is_empty() {
         let message = Message::decode(bytes).expect("a record");
         let properties = String::from_utf8(message.properties().to_vec()).expect("text");
-        found.push((message.body().to_vec(), properties));
+        records.push((message.body().to_vec(), properties));
         bytes = &bytes[message.record().len()..];
     }
-    found
+    records
 }

@@ -167,13 +167,13 @@ fn a_request_that_was_given_up_ends_once_and_its_answer_never() {
 fn a_connection_whose_peer_came_again_is_not_used_once_more() {
     let held = HeldPort::new();
     let (server, _, address) = serve(&held.address);
-    let (connections, told) = connections(10);
+    let (connections, events) = connections(10);
     request(&connections, &address, b"a").expect("answered");
     connections.control(&address, ask(ECHO, b"a"), &mut never).expect("answered");
     server.close();
     let (server, _, _) = serve(&address);
     assert_eq!(request(&connections, &address, b"b").expect("answered"), b"b");
-    assert_eq!(told.next_closed().address(), address);
+    assert_eq!(events.next_closed().address(), address);
     assert_eq!(connections.control(&address, ask(ECHO, b"c"), &mut never).expect("answered").body, b"c");
     assert_eq!(server.connections(), 2);
 }

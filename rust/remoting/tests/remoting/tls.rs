@@ -225,7 +225,7 @@ fn clients_show_certificates_where_they_must_and_wrong_ones_are_refused() {
     let (folder, authority) = scratch();
     let stranger = Authority::new(&folder.path().join("stranger"));
     let as_client = |key_pair| ClientTls { key_pair, ..authority.client() };
-    let known = as_client(Some(authority.pair("client", |_| ())));
+    let trusted = as_client(Some(authority.pair("client", |_| ())));
     let unknown = as_client(Some(stranger.pair("client", |_| ())));
     let masked = as_client(Some(authority.pair("masked", |parameters| {
         parameters.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
@@ -240,7 +240,7 @@ fn clients_show_certificates_where_they_must_and_wrong_ones_are_refused() {
     ] {
         let tls = ServerTls { client_auth, trust: trust.clone(), ..authority.server(TlsMode::Enforcing) };
         let (server, echo) = start(Some(tls));
-        for (client, is_taken) in [&known, &unknown, &masked, &none].into_iter().zip(taken) {
+        for (client, is_taken) in [&trusted, &unknown, &masked, &none].into_iter().zip(taken) {
             let asked = ask(&server, Some(client));
             assert_eq!(asked.is_ok(), is_taken, "{client_auth:?} {trust:?} {client:?} {asked:?}");
             assert_eq!(reason(&echo).is_none(), is_taken, "{client_auth:?} {trust:?} {client:?}");

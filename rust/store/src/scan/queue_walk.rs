@@ -197,7 +197,7 @@ impl QueueWalk {
         if expected == got || (queue.topic().starts_with(LMQ) && hit.size == size) {
             return Ok(layout);
         }
-        Err(format!("expected topic, queue, offset, size {}, got {}", told(expected), told(got)))
+        Err(format!("expected topic, queue, offset, size {}, got {}", described(expected), described(got)))
     }
 }
 
@@ -225,6 +225,6 @@ fn prefetch(bytes: &[u8], base: u64, hit: Option<&Hit>) {
     }
 }
 
-fn told((topic, queue_id, offset, size): (&[u8], i32, i64, u32)) -> String {
+fn described((topic, queue_id, offset, size): (&[u8], i32, i64, u32)) -> String {
     format!("{} {queue_id} {offset} {size}", String::from_utf8_lossy(topic))
 }

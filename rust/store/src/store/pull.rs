@@ -265,8 +265,8 @@ mod tests {
         assert_eq!(pull(&mut made(&[]), 5, 32), (NoMessageInQueue, 0, 0));
         let mut queue = made(&[1; 8]);
         queue.min = 3;
-        let given = [2, 8, 9].map(|offset| pull(&mut queue, offset, 32));
-        assert_eq!(given, [(OffsetTooSmall, 3, 0), (OffsetOverflowOne, 8, 0), (OffsetOverflowBadly, 8, 0)]);
+        let pulled = [2, 8, 9].map(|offset| pull(&mut queue, offset, 32));
+        assert_eq!(pulled, [(OffsetTooSmall, 3, 0), (OffsetOverflowOne, 8, 0), (OffsetOverflowBadly, 8, 0)]);
     }
 
     #[test]

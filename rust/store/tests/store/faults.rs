@@ -102,9 +102,9 @@ impl Watcher for Sectors {
                 durable.names.extend(entries.map(|entry| entry.path()));
             }
             Call::SyncAll => {
-                let mut found = BTreeMap::new();
-                collect(&self.root, &mut found);
-                for (path, content) in found {
+                let mut files = BTreeMap::new();
+                collect(&self.root, &mut files);
+                for (path, content) in files {
                     durable.names.extend(path.ancestors().take_while(|p| *p != self.root).map(Path::to_path_buf));
                     durable.contents.extend(inode(&path).map(|inode| (inode, content)));
                 }
@@ -121,14 +121,14 @@ impl Sectors {
         let durable = self.durable();
         let sector = [512, 4096][chance.below(2) as usize];
         let kept = [0, 10, 50, 90, 100][chance.below(5) as usize];
-        let mut found = BTreeMap::new();
-        collect(&self.root, &mut found);
+        let mut files = BTreeMap::new();
+        collect(&self.root, &mut files);
         for (path, content) in &durable.removed {
-            if !found.contains_key(path) && chance.below(2) == 0 {
-                found.insert(path.clone(), content.clone());
+            if !files.contains_key(path) && chance.below(2) == 0 {
+                files.insert(path.clone(), content.clone());
             }
         }
-        for (path, content) in found {
+        for (path, content) in files {
             let is_named = path.ancestors().take_while(|p| *p != self.root).all(|p| durable.names.contains(p));
             if !is_named && chance.below(100) >= kept {
                 continue;
@@ -156,11 +156,11 @@ fn inode(path: &Path) -> Option<u64> {
     fs::metadata(path).ok().map(|meta| meta.ino())
 }
 
-fn collect(directory: &Path, found: &mut BTreeMap<PathBuf, Vec<u8>>) {
+fn collect(directory: &Path, files: &mut BTreeMap<PathBuf, Vec<u8>>) {
     for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
         match fs::read(entry.path()) {
-            Ok(content) => drop(found.insert(entry.path(), content)),
-            Err(_) => collect(&entry.path(), found),
+            Ok(content) => drop(files.insert(entry.path(), content)),
+            Err(_) => collect(&entry.path(), files),
         }
     }
 }
@@ -182,7 +182,7 @@ impl Stored {
         let report = store.verify(true, &mut |_, _| Ok(())).expect("read");
         assert_eq!((report.damage.entries(), report.unlisted, report.forgotten), (&[][..], 0, 0));
         let mut walk = LogWalk::new(store.log().clone(), 0, u64::MAX, 0).without_waiting();
-        let (mut found, mut bodies) = (Self::default(), BTreeSet::new());
+        let (mut stored, mut bodies) = (Self::default(), BTreeSet::new());
         while walk.advance(&mut DamageLog::default()).expect("read") {
             let block = walk.block();
             for record in block.records {
@@ -190,11 +190,11 @@ impl Stored {
                 let topic = String::from_utf8_lossy(message.topic()).into_owned();
                 let body = message.body().to_vec();
                 let is_new = bodies.insert(body.clone());
-                let before = found.messages.insert((topic, message.queue_id(), message.queue_offset()), body);
-                found.duplicates += u64::from(before.is_some() || !is_new);
+                let before = stored.messages.insert((topic, message.queue_id(), message.queue_offset()), body);
+                stored.duplicates += u64::from(before.is_some() || !is_new);
             }
         }
-        found
+        stored
     }
 
     /// What became of messages that were acknowledged.
@@ -293,8 +293,8 @@ fn what_was_flushed_of_hundreds_of_queues_survives_a_loss_of_power() {
         let left = directory();
         sectors.cut(&mut Chance(seed), left.path());
         Appender::open(left.path(), options(Flush::Async)).expect("recovered").close().expect("closed");
-        let found = Stored::read(left.path()).compared(&promised);
-        assert_eq!((found.lost, found.duplicates), (0, 0), "seed {seed}");
+        let outcome = Stored::read(left.path()).compared(&promised);
+        assert_eq!((outcome.lost, outcome.duplicates), (0, 0), "seed {seed}");
     }
     drop(watch);
 }
@@ -384,11 +384,11 @@ fn what_retention_leaves_survives_a_loss_of_power() {
 /// What stands behind `min_offset` must be there, and no offset of what is gone can be given again.
 fn compare_cleaned(left: &Path, promised: &[(u64, Acknowledged)], min_offset: u64) -> Found {
     let kept = promised.iter().filter(|(at, _)| *at >= min_offset).flat_map(|(_, stored)| stored);
-    let mut found = Stored::read(left).compared(kept);
+    let mut outcome = Stored::read(left).compared(kept);
     let bounds = MessageStore::open(left, &OpenOptions::default()).and_then(|store| store.topics()).expect("listed");
     let given_again = |((topic, queue_id, offset), _): &&(_, _)| bounds[topic][queue_id].1 <= *offset;
-    found.duplicates += promised.iter().flat_map(|(_, stored)| stored).filter(given_again).count() as u64;
-    found
+    outcome.duplicates += promised.iter().flat_map(|(_, stored)| stored).filter(given_again).count() as u64;
+    outcome
 }
 
 /// Lets the n-th call fail, and with `for_good` all after it, too.

@@ -40,12 +40,12 @@ impl Figures {
     /// Runs a case.
     pub fn run(&mut self, seed: u64, case: impl FnOnce() -> Found) {
         self.runs += 1;
-        let found = catch_unwind(AssertUnwindSafe(case));
-        let Found { lost, duplicates, refused } = found.as_ref().map_or(Found::default(), |found| *found);
+        let result = catch_unwind(AssertUnwindSafe(case));
+        let Found { lost, duplicates, refused } = result.as_ref().map_or(Found::default(), |result| *result);
         self.sum.lost += lost;
         self.sum.duplicates += duplicates;
         self.sum.refused += refused;
-        if found.is_err() || lost + duplicates > 0 {
+        if result.is_err() || lost + duplicates > 0 {
             println!("{}: seed {seed} fails: {lost} lost, {duplicates} twice", self.fault);
             self.failed.push(seed);
         }

@@ -80,7 +80,7 @@ fn restore(root: &Path, files: &Files) {
 
 /// All files below `root`, by relative path.
 fn files(root: &Path) -> Files {
-    let mut found = Files::new();
+    let mut files = Files::new();
     let mut open = vec![root.to_path_buf()];
     while let Some(directory) = open.pop() {
         for entry in fs::read_dir(&directory).expect("a directory").flatten() {
@@ -88,11 +88,11 @@ fn files(root: &Path) -> Files {
                 open.push(entry.path());
             } else {
                 let name = entry.path().strip_prefix(root).expect("below").to_path_buf();
-                found.insert(name, fs::read(entry.path()).expect("read"));
+                files.insert(name, fs::read(entry.path()).expect("read"));
             }
         }
     }
-    found
+    files
 }
 
 /// The files below one directory of a store, those that hold nothing left out.
@@ -115,15 +115,15 @@ fn index(files: &Files) -> Vec<Vec<u8>> {
 fn records(root: &Path) -> Vec<u64> {
     let store = MessageStore::open(root, &OpenOptions::default()).expect("opened");
     let mut walk = LogWalk::new(store.log().clone(), 0, u64::MAX, 0);
-    let mut found = Vec::new();
+    let mut places = Vec::new();
     while walk.advance(&mut DamageLog::default()).expect("read") {
-        found.extend(walk.block().records.iter().map(|record| {
+        places.extend(walk.block().records.iter().map(|record| {
             let bytes = &walk.block().bytes[record.at as usize..];
             Message::new(bytes, record.layout).expect("whole").physical_offset() as u64
         }));
     }
-    found.push(walk.position());
-    found
+    places.push(walk.position());
+    places
 }
 
 /// Everything in the store agrees, and it has so many messages.
@@ -178,11 +178,11 @@ fn a_tail_torn_at_any_byte_ends_behind_the_last_whole_record() {
         log[at..at + len].copy_from_slice(&fill[..len]);
         fs::write(dir.path().join(&name), log).expect("written");
         let appender = Appender::open(dir.path(), options()).expect("recovered");
-        let found = appender.recovered().expect("it was killed").log_end;
+        let log_end = appender.recovered().expect("it was killed").log_end;
         let is_zero = fill.iter().all(|byte| *byte == 0);
-        let allowed = found == places[last] || unguarded && !is_zero && found == places[last + 1];
-        assert!(allowed, "cut at {cut}, filled with {:?}: {found}", &fill[..8]);
-        if cut.is_multiple_of(16) && found == places[last] {
+        let allowed = log_end == places[last] || unguarded && !is_zero && log_end == places[last + 1];
+        assert!(allowed, "cut at {cut}, filled with {:?}: {log_end}", &fill[..8]);
+        if cut.is_multiple_of(16) && log_end == places[last] {
             append(&appender, last, last + 3);
             appender.close().expect("closed");
             assert_sound(dir.path(), last + 3);
@@ -212,11 +212,11 @@ fn units_of_records_that_are_gone_do_not_come_back() {
     let appender = Appender::open(dir.path(), options()).expect("recovered");
     append(&appender, 50, 60);
     appender.close().expect("closed");
-    let found = files(dir.path());
+    let repaired = files(dir.path());
     for name in ["consumequeue", "commitlog"] {
-        assert_eq!(differing(&part(&found, name), &part(&whole, name)), Vec::<PathBuf>::new());
+        assert_eq!(differing(&part(&repaired, name), &part(&whole, name)), Vec::<PathBuf>::new());
     }
-    assert!(index(&found) == index(&whole), "the index differs");
+    assert!(index(&repaired) == index(&whole), "the index differs");
 }
 
 #[test]
@@ -378,11 +378,11 @@ fn queues_and_index_are_built_again_byte_for_byte() {
                 }
             }
             recovered(dir.path(), Extent::Whole).expect("recovered");
-            let found = files(dir.path());
+            let repaired = files(dir.path());
             for name in ["consumequeue", "commitlog"] {
-                assert_eq!(differing(&part(&found, name), &part(&whole, name)), Vec::<PathBuf>::new());
+                assert_eq!(differing(&part(&repaired, name), &part(&whole, name)), Vec::<PathBuf>::new());
             }
-            assert!(index(&found) == index(&whole), "the index differs");
+            assert!(index(&repaired) == index(&whole), "the index differs");
             assert_sound(dir.path(), 120);
             Found::default()
         });

@@ -117,10 +117,10 @@ fn open(root: &Path) -> MessageStore {
 
 fn scanned(store: &MessageStore) -> Vec<Stored> {
     let mut walk = LogWalk::new(store.log().clone(), 0, u64::MAX, 0).without_waiting();
-    let (mut found, mut damage) = (Vec::new(), DamageLog::default());
+    let (mut records, mut damage) = (Vec::new(), DamageLog::default());
     while walk.advance(&mut damage).expect("read") {
         let block = walk.block();
-        found.extend(block.records.iter().map(|record| {
+        records.extend(block.records.iter().map(|record| {
             let message = Message::new(&block.bytes[record.at as usize..], record.layout).expect("whole");
             Stored {
                 topic: String::from_utf8_lossy(message.topic()).into_owned(),
@@ -132,7 +132,7 @@ fn scanned(store: &MessageStore) -> Vec<Stored> {
         }));
     }
     assert_eq!(damage.entries(), []);
-    found
+    records
 }
 
 /// What `topics` has to say of a store of these messages whose log begins at `min_offset`.

@@ -331,11 +331,11 @@ fn a_file_that_is_missing_is_passed_as_a_whole() {
     let gone: Vec<i64> = (0..500).filter(|n| !is_left(n)).collect();
     let (first, last) = (gone[0], gone[gone.len() - 1]);
     assert!(first < 100 && (101..200).contains(&last), "{gone:?}");
-    let found = GetMessageStatus::Found;
-    assert_eq!(pull(0, 100), (found, 100, (0..first).collect()));
+    let status = GetMessageStatus::Found;
+    assert_eq!(pull(0, 100), (status, 100, (0..first).collect()));
     assert_eq!(pull(first, 100), (GetMessageStatus::MessageWasRemoving, 100, vec![]));
-    assert_eq!(pull(100, 100), (found, 200, (last + 1..200).collect()));
-    assert_eq!(pull(299, 100), (found, 300, vec![299]));
+    assert_eq!(pull(100, 100), (status, 200, (last + 1..200).collect()));
+    assert_eq!(pull(299, 100), (status, 300, vec![299]));
     assert_eq!(pull(310, 100), (GetMessageStatus::OffsetFoundNull, 400, vec![]));
 }
 
@@ -352,12 +352,12 @@ fn filters_ask_for_codes_and_for_what_messages_hold() {
         (pulled.status, pulled.next_begin_offset, records(&out).iter().map(number_of).collect::<Vec<_>>())
     };
     let code = |tag| tags_code(Some(tag)) as i32;
-    let found = GetMessageStatus::Found;
-    assert_eq!(pull(&TagCodes::new([code("t1")])), (found, 90, (0..30).map(|n| 3 * n + 1).collect()));
+    let status = GetMessageStatus::Found;
+    assert_eq!(pull(&TagCodes::new([code("t1")])), (status, 90, (0..30).map(|n| 3 * n + 1).collect()));
     assert_eq!(pull(&TagCodes::new([code("t0"), code("t1")])).2.len(), 32);
     assert_eq!(pull(&TagCodes::default()), (GetMessageStatus::NoMatchedMessage, 90, vec![]));
     let sql = |text| Sql92::parse(text).expect("an expression");
-    assert_eq!(pull(&sql("n > 40 AND n < 44")), (found, 90, vec![41, 42, 43]));
+    assert_eq!(pull(&sql("n > 40 AND n < 44")), (status, 90, vec![41, 42, 43]));
     assert_eq!(pull(&sql("nowhere = 1")), (GetMessageStatus::NoMatchedMessage, 90, vec![]));
 }
 

@@ -164,10 +164,10 @@ fn small_files_that_were_changed_cost_no_message_no_unit_and_no_key() {
             for (which, change) in &changes {
                 apply(dir.path(), SMALL_FILES[which.index(SMALL_FILES.len())], change);
             }
-            let found = check(dir.path(), &sample.before, &sample.after);
+            let outcome = check(dir.path(), &sample.before, &sample.after);
             let may_be_refused = changes.iter().any(|(_, change)| matches!(change, Change::Directory));
-            assert!(found.refused == 0 || may_be_refused);
-            found
+            assert!(outcome.refused == 0 || may_be_refused);
+            outcome
         });
     }
     figures.tell();
@@ -185,9 +185,9 @@ fn each_byte_of_the_checkpoint_flipped_changes_nothing() {
                 let mut page = fs::read(&path).expect("read");
                 page[at] ^= bits;
                 fs::write(&path, page).expect("written");
-                let found = check(dir.path(), &sample.before, &sample.after);
-                assert_eq!(found.refused, 0);
-                found
+                let outcome = check(dir.path(), &sample.before, &sample.after);
+                assert_eq!(outcome.refused, 0);
+                outcome
             });
         }
     }
@@ -215,8 +215,8 @@ fn a_checkpoint_that_lies_or_is_gone_does_not_hide_units_that_were_lost() {
             fs::remove_file(&path).expect("there");
             page.iter().for_each(|page| fs::write(&path, page).expect("written"));
             lose_half(&dir.path().join("consumequeue").join(queue));
-            let found = check(dir.path(), &sample.before, &sample.after);
-            assert_eq!((found.lost, found.refused), (0, 0), "checkpoint {n}, {queue}");
+            let outcome = check(dir.path(), &sample.before, &sample.after);
+            assert_eq!((outcome.lost, outcome.refused), (0, 0), "checkpoint {n}, {queue}");
             assert_sound(dir.path(), COUNT + 3);
         }
     }
