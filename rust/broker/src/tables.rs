@@ -131,6 +131,7 @@ impl Tables {
 
     /// Says that a group is online no more.
     pub fn remove_online(&self, group: &str) {
+        // the lock ends with this line, for the same reason as in `put_subscription`
         write(&self.online).remove(group);
         self.subscriptions_changed(group);
     }

@@ -154,6 +154,7 @@ impl Connections {
         if let Some(mut client) = idle {
             match client.ask(ask.code, ask.fields, ask.body, ask.timeout, interrupt) {
                 Ok(received) => return Ok((client, received)),
+                // nothing of it went out, so the peer cannot do it twice
                 Err(Error::Closed { .. }) if client.is_unsent() => {}
                 Err(error) => return Err(error),
             }

@@ -170,6 +170,7 @@ impl Mailbox {
 
     /// Tells of what no connection is to blame for.
     pub fn warned(&self, error: &Error) {
+        // no connection has the number 0
         self.lock().small.push(0, Event::Warning(error.to_string()));
         self.arrived.notify_one();
     }

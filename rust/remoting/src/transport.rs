@@ -34,6 +34,7 @@ impl Transport {
             }
         };
         let socket = socket.into_std()?;
+        // tokio had it non-blocking; here the calling thread waits
         socket.set_nonblocking(false)?;
         socket.set_read_timeout(Some(SLICE))?;
         socket.set_write_timeout(Some(SLICE))?;
@@ -89,6 +90,7 @@ impl Write for Transport {
         let Some(tls) = &mut self.tls else { return (&*self.socket).write(bytes) };
         flush(tls, &mut &*self.socket)?;
         let taken = tls.writer().write(bytes)?;
+        // TLS has taken the bytes: a caller that hears of a pause would write them once more
         match flush(tls, &mut &*self.socket) {
             Err(error) if !is_pause(&error) => Err(error),
             _ => Ok(taken),

@@ -43,6 +43,7 @@ fn element(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     let (&first, rest) = rest.split_first()?;
     let (length, rest) = match first {
         0..=0x7f => (usize::from(first), rest),
+        // four bytes of length are more than any certificate needs; 0x80, a length that is not stated, is no DER
         0x81..=0x84 => {
             let (digits, rest) = rest.split_at_checked(usize::from(first & 0x7f))?;
             (digits.iter().fold(0, |length, digit| length << 8 | usize::from(*digit)), rest)
@@ -57,6 +58,7 @@ fn element(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
 fn moment(tag: u8, text: &[u8]) -> Option<Moment> {
     let text = std::str::from_utf8(text).ok()?.strip_suffix('Z')?;
     let full = match tag {
+        // RFC 5280: two digits from 50 on are a year of the 20th century
         UTC_TIME if text.len() == 12 => format!("{}{text}", if text < "50" { "20" } else { "19" }),
         GENERALIZED_TIME if text.len() == 14 => text.to_owned(),
         _ => return None,

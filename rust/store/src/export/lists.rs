@@ -157,6 +157,7 @@ impl Lists {
     }
 
     fn index(&mut self, message: &Message<'_>, physical_offset: i64) -> Result<()> {
+        // a broker indexes half messages, but none that were rolled back (`IndexService.buildIndex`)
         if message.layout().sys_flag & TRANSACTION_MASK == TRANSACTION_ROLLBACK {
             return Ok(());
         }

@@ -141,6 +141,7 @@ impl Segment {
             if let Some(first) = first_nonzero(&buffer[..got]) {
                 return Ok(Some(at + first as u64));
             }
+            // cut off meanwhile
             if got == 0 {
                 break;
             }

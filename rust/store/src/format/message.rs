@@ -119,6 +119,7 @@ impl<'a> Message<'a> {
     /// How often it was consumed in vain.
     #[inline]
     pub fn reconsume_times(&self) -> i32 {
+        // counted from the body back: what stands before it has no fixed length
         self.i32_at(self.layout.body as usize - 16)
     }
     /// Physical offset of the half message of a committed transaction.

@@ -86,7 +86,7 @@ impl Estimate {
     }
 
     /// The choice, for people.
-    pub fn told(&self, way: Way) -> String {
+    pub fn described(&self, way: Way) -> String {
         let name = match way {
             Way::Queue => "by consume queue",
             Way::Log => "straight through the log",

@@ -67,7 +67,7 @@ impl Plan {
         let unlisted = Piece { way: Way::Log, from: listed_to, end, verify_crc: true };
         let pieces = [listed, unlisted].into_iter().filter(|p| p.from < p.end).collect();
         let (listed, queue_cost_bytes, reason) =
-            (estimate.units as u64, estimate.queue_cost_bytes(), estimate.told(way));
+            (estimate.units as u64, estimate.queue_cost_bytes(), estimate.described(way));
         Ok(Self { pieces, sources, listed, queue_cost_bytes, reason })
     }
 

@@ -91,6 +91,7 @@ impl Tail {
                     break;
                 }
                 self.selector.select(self.follow.block(), &mut self.rows);
+                // none was asked for: who goes on from here need not read them again
                 if self.rows.is_empty() && self.builder.is_empty() {
                     self.position = self.follow.position();
                 }

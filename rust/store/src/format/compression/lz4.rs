@@ -38,10 +38,12 @@ fn skipped(frame: &[u8]) -> Option<&[u8]> {
 /// 4 MiB for each. Returns what follows.
 fn plain<'a>(frame: &'a [u8], body: &mut Body) -> Result<&'a [u8], Malformed> {
     let cut_off = || broken(frame.len(), "an lz4 frame with its end", frame.len() as i64);
+    // the flags and the block size, then the content's size where a flag says that it is there
     let header = if frame[0] & 0x08 == 0 { 2 } else { 10 };
     let (described, rest) = frame.split_at_checked(header).ok_or_else(cut_off)?;
     let (check, mut rest) = rest.split_first().ok_or_else(cut_off)?;
     let block_max = match (described[1], (xxh32_short(described) >> 8) as u8 == *check) {
+        // 4 to 7 in the upper half: blocks of 64 KiB to 4 MiB
         (size @ (0x40 | 0x50 | 0x60 | 0x70), true) => 1_usize << (8 + 2 * (size >> 4)),
         _ => return Err(broken(1, "a sound lz4 frame header", described[1].into())),
     };
@@ -105,9 +107,11 @@ fn block_len(block: &[u8]) -> Option<usize> {
         let literals = extended(token >> 4, &mut at)?;
         at += literals;
         len += literals;
+        // the last sequence has literals only
         if at >= block.len() {
             return (at == block.len()).then_some(len);
         }
+        // two bytes of offset; a match has four bytes at least
         at += 2;
         len += 4 + extended(token & 15, &mut at)?;
     }

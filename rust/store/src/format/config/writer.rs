@@ -46,6 +46,7 @@ impl<'a> Writer<'a> {
         self.out.push('{');
         for (i, (key, value)) in map.iter().enumerate() {
             self.comma(i);
+            // fastjson 1 writes a map with integer keys on one line, and only its end on a new one
             if !bare || self.dialect == Dialect::Fastjson2 {
                 self.line(depth + 1);
             }

@@ -53,6 +53,7 @@ impl OwnedStore {
                 if !queues.is_empty() {
                     let removal = Removal {
                         before: open.writers.log.position(),
+                        // the clock may have gone back since the newest message was stored
                         at_ms: now_ms().max(open.writers.last_store_ms),
                     };
                     let topics = queues.iter().map(ConsumeQueue::topic);
@@ -114,6 +115,7 @@ impl Owner for InThread<'_> {
     }
 
     fn pause(&self) {
+        // a failure shows at the next append
         let _ = self.0.create_ahead();
         let _ = self.0.flush_log();
     }

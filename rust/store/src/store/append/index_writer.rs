@@ -84,6 +84,7 @@ impl IndexWriter {
             room = file.room(geometry);
             file.grow(geometry, keys.min(room))?;
         }
+        // one at least: also a record without keys goes on to a new file where the newest is full
         while room < keys.max(1) {
             let file = self.create(local_ms)?;
             // before it grows, which may fail

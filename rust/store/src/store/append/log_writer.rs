@@ -186,20 +186,20 @@ impl LogWriter {
         let Some(current) = self.current.as_ref().filter(|file| !file.is_allocated) else { return Ok(()) };
         let file = current.file.file();
         let done = file.allocate(self.position - current.base..self.file_size);
-        done.map_err(|error| self.told(error, file.path().to_path_buf()))?;
+        done.map_err(|error| self.explained(error, file.path().to_path_buf()))?;
         self.current.iter_mut().for_each(|file| file.is_allocated = true);
         Ok(())
     }
 
     fn create(&mut self, base: u64) -> Result<LogFile> {
         let path = self.directory.join(name::of_offset(base));
-        let file = Allocated::create(&path, self.file_size).map_err(|error| self.told(error, path))?;
+        let file = Allocated::create(&path, self.file_size).map_err(|error| self.explained(error, path))?;
         self.created = true;
         LogFile::new(base, file, self.is_mapped)
     }
 
     /// That the disk is full, with how full.
-    fn told(&self, error: Error, path: PathBuf) -> Error {
+    fn explained(&self, error: Error, path: PathBuf) -> Error {
         match free_bytes(&self.directory).filter(|_| error.is_disk_full()) {
             Some((free, _)) => Error::NoRoom { path, needed: self.file_size, free },
             None => error,

@@ -173,6 +173,7 @@ impl QueueTable {
     pub fn plan(&mut self, number: u32) -> i64 {
         let queue = &mut self.queues[number as usize];
         let offset = queue.plan();
+        // the first of a batch: a queue is noted once
         if offset == queue.next_offset() {
             self.planned.push(number);
         }
@@ -262,6 +263,7 @@ impl QueueTable {
 
     /// All files that are held open.
     pub fn held(&self) -> impl Iterator<Item = HeldFile> {
+        // the others open their file for each write
         self.queues.iter().take(MAX_OPEN).filter_map(QueueWriter::held)
     }
 

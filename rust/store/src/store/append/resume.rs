@@ -189,6 +189,7 @@ fn began_anew(queue: &ConsumeQueue, next: i64, message: &Message<'_>) -> Result<
 fn check_last_unit(store: &MessageStore, queue: &ConsumeQueue, end: u64) -> Result<()> {
     let offset = queue.max_offset()? - 1;
     let unit = UnitReader::new(queue).unit(offset)?.filter(Unit::is_message);
+    // where retention has removed its message, there is nothing to compare
     let Some(unit) = unit.filter(|unit| unit.physical_offset as u64 >= store.log().min_offset()) else { return Ok(()) };
     let at = offset as u64 * UNIT_SIZE as u64;
     let fits = unit.physical_offset as u64 + unit.size as u64 <= end;

@@ -94,6 +94,7 @@ pub fn number_of(what: &'static str, value: i64, least: i64) -> Result<i32, Faul
 /// All properties at once: text, with exactly the separators between and within them.
 #[inline]
 pub fn check_properties<R: Rows>(rows: &R, row: &Row<'_>, encoded: &[u8], count: usize) -> Result<(), Fault> {
+    // one pass for the usual case; which pair is wrong is looked for only once one is
     let separators = encoded.iter().filter(|b| matches!(**b, NAME_END | PROPERTY_END)).count();
     let parsed = crate::format::properties::iter(encoded).count();
     if separators == (2 * count).saturating_sub(1) && parsed == count && std::str::from_utf8(encoded).is_ok() {

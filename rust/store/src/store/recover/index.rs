@@ -83,6 +83,7 @@ impl IndexRepair {
     /// [`Error::Io`].
     pub fn dispatch(&mut self, message: &Message<'_>) -> Result<()> {
         let offset = message.physical_offset();
+        // a broker indexes half messages, but none that were rolled back
         let is_rolled_back = message.layout().sys_flag & TRANSACTION_MASK == TRANSACTION_ROLLBACK;
         if (offset as u64) < self.from || is_rolled_back {
             return Ok(());
@@ -174,6 +175,7 @@ fn kept(store: &MessageStore, files: &[IndexFile], extent: Extent) -> usize {
     if extent == Extent::Whole {
         return 0;
     }
+    // a broker writes this time only when a file is full
     let until = store.checkpoint().map_or(0, |checkpoint| checkpoint.index_msg_timestamp);
     let (start, end) = (store.log().min_offset(), store.log().segments().end());
     let mut last = -1;

@@ -94,6 +94,7 @@ pub fn preview(root: &Path, options: &RetainOptions, now_ms: i64) -> Result<Clea
     let used_percent = disk_usage::used_percent(&[root]);
     let decision = decision::decide(&options, &Situation { clock, used_percent, manual: true }, 0, true);
     let segments = Segments::list(&[root.join("commitlog")])?;
+    // a byte behind its start: the last file that holds something counts as the one that is written to
     let in_use = InUse { position: last_written(&segments)?.map_or(0, |file| file.base + 1), index_file: None };
     CleanPlan::new(root, &in_use, 0, |modified| count_of(decision, modified, now_ms, &options))
 }

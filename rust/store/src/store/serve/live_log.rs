@@ -100,6 +100,7 @@ impl LiveLog {
         let Some(file) = self.file_of(offset)? else { return Ok(None) };
         let len = file.slice(offset, 4).and_then(|head| i32_at(head, 0)).and_then(|len| usize::try_from(len).ok());
         let len = len.filter(|len| *len >= MIN_LEN && offset + *len as u64 <= end);
+        // the file is looked at after the record: pages that another process cut off read as zeroes
         let is_there = |len: &usize| record_in(&file, offset, *len).is_some() && file.has(offset + *len as u64);
         let Some(len) = len.filter(is_there) else { return Ok(None) };
         Ok(Some(LiveRecord { file, at: offset, len }))
@@ -132,6 +133,7 @@ pub fn record_in(file: &FileMap, offset: u64, len: usize) -> Option<&[u8]> {
 /// From the fixed fields alone.
 fn store_timestamp(record: &[u8]) -> Option<i64> {
     let is_v6 = i32_at(record, 36)? & BORN_HOST_V6 != 0;
+    // the born host stands before it, and has 8 or 20 bytes
     i64_at(record, if is_v6 { 68 } else { 56 })
 }
 
