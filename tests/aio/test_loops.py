@@ -20,7 +20,6 @@ import pytest
 
 import rmqfast
 from rmqfast import EmbeddedCluster, Message, aio
-from rmqfast.aio.client import Client
 from rmqfast.aio.on_loop import OnLoop
 from rmqfast.errors import ChannelClosedError, ClientError, ForkError, RmqError
 from tests.client.instance.gate import gated
@@ -37,7 +36,7 @@ class _Commits:
         return None
 
 
-KINDS: dict[str, Callable[[str], Client[Any]]] = {
+KINDS: dict[str, Callable[[str], Any]] = {
     "Producer": lambda name_server: aio.Producer("p", name_server=name_server),
     "TransactionProducer": lambda name_server: aio.TransactionProducer("t", _Commits(), name_server=name_server),
     "PullConsumer": lambda name_server: aio.PullConsumer("c", name_server=name_server),
@@ -69,7 +68,7 @@ BLOCKING: dict[str, type] = {
 }
 
 
-async def made(kind: str, cluster: EmbeddedCluster) -> Client[Any]:
+async def made(kind: str, cluster: EmbeddedCluster) -> Any:
     """A client that may be started."""
     client = KINDS[kind](cluster.name_server)
     if isinstance(client, aio.PushConsumer):
@@ -90,7 +89,7 @@ async def all_end(threads: set[threading.Thread]) -> None:
 def test_a_client_belongs_to_the_loop_that_it_was_first_used_in(kind: str, cluster: EmbeddedCluster) -> None:
     ask = CALLS[kind]
 
-    async def first() -> Client[Any]:
+    async def first() -> Any:
         async with aio.Admin(name_server=cluster.name_server) as admin:
             await admin.create_topic("asks", 1)
         client = await made(kind, cluster)
@@ -105,7 +104,7 @@ def test_a_client_belongs_to_the_loop_that_it_was_first_used_in(kind: str, clust
             with pytest.raises(ClientError, match=f"the {kind} of rmqfast.aio belongs to another event loop"):
                 await call
 
-    async def second(client: Client[Any]) -> None:
+    async def second(client: Any) -> None:
         await refused(client.start(), ask(client))
         await client.shutdown()  # of a loop that is closed, somebody has to
         await all_end(client_threads() - before)
@@ -270,7 +269,7 @@ def test_a_fork_is_told_that_the_client_is_not_its_own(
     async def main() -> None:
         await producer.start()
         with monkeypatch.context() as fork:
-            fork.setattr("rmqfast.aio.client.os", SimpleNamespace(getpid=lambda: 0))
+            fork.setattr("rmqfast.aio.calls.os", SimpleNamespace(getpid=lambda: 0))
             await refused()
             await asyncio.to_thread(run, refused())  # in a loop of the child's own
         await producer.shutdown()

@@ -5,19 +5,16 @@ Source: `DefaultMQAdminExt`.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from rmqfast import admin as blocking
 from rmqfast.admin import clusters, dead_letters, explain, groups, messages, offsets, topics
-from rmqfast.admin.admin_client import TIMEOUT
-from rmqfast.aio.awaited import awaited
-from rmqfast.aio.client import Client
-from rmqfast.client.instance import ClientConfig
-from rmqfast.client.instance.config import DEFAULT_INSTANCE_NAME
+from rmqfast.aio import calls
+from rmqfast.aio.awaited import awaited, made_as
+from rmqfast.aio.calls import Calls
 
 
-class Admin(Client[blocking.Admin]):
+class Admin:
     """Looks into a cluster, and changes it; the tasks of one loop may share it.
 
     Subjects and methods are those of `rmqfast.Admin`, awaited; both are made from the same arguments.
@@ -35,34 +32,33 @@ class Admin(Client[blocking.Admin]):
     Source: `DefaultMQAdminExt`.
     """
 
-    def __init__(
-        self,
-        *,
-        name_server: str | Sequence[str] | None = None,
-        instance_name: str = DEFAULT_INSTANCE_NAME,
-        config: ClientConfig | None = None,
-        timeout: float = TIMEOUT,
-    ) -> None:
-        twin = blocking.Admin(name_server=name_server, instance_name=instance_name, config=config, timeout=timeout)
-        super().__init__(twin)
-        self.clusters = Clusters(twin.clusters, self._ask)
-        self.brokers = Brokers(twin.brokers, self._ask)
-        self.topics = Topics(twin.topics, self._ask)
-        self.groups = Groups(twin.groups, self._ask)
-        self.offsets = Offsets(twin.offsets, self._ask)
-        self.messages = Messages(twin.messages, self._ask)
-        self.dead_letters = DeadLetters(twin.dead_letters, self._ask)
-        self.explain = Explainer(twin, self._ask).explain
+    @made_as(blocking.Admin)
+    def __init__(self, **named: Any) -> None:
+        self._twin = twin = blocking.Admin(**named)
+        self._calls = Calls(self, twin)
+        self.clusters = Clusters(twin.clusters, self._calls)
+        self.brokers = Brokers(twin.brokers, self._calls)
+        self.topics = Topics(twin.topics, self._calls)
+        self.groups = Groups(twin.groups, self._calls)
+        self.offsets = Offsets(twin.offsets, self._calls)
+        self.messages = Messages(twin.messages, self._calls)
+        self.dead_letters = DeadLetters(twin.dead_letters, self._calls)
+        self.explain = Explainer(twin, self._calls).explain
         self.create_topic = self.topics.create
         self.create_group = self.groups.create
         self.view_message = self.messages.by_id
 
+    start = calls.start
+    shutdown = calls.shutdown
+    __aenter__ = calls.enter
+    __aexit__ = calls.leave
+
 
 class _Subject:
-    """A subject of the blocking `Admin`, asked on a thread of the client."""
+    """A subject of the blocking `Admin`, asked on a thread of the client's."""
 
-    def __init__(self, twin: Any, ask: Callable[..., Awaitable[Any]]) -> None:
-        self._twin, self._ask = twin, ask
+    def __init__(self, twin: Any, calls: Calls) -> None:
+        self._twin, self._calls = twin, calls
 
 
 class Clusters(_Subject):

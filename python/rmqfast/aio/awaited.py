@@ -8,24 +8,16 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Callable, Coroutine
 from functools import update_wrapper
-from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
+from typing import Any, Concatenate, Generic, Never, ParamSpec, TypeVar
+
+from rmqfast.aio.calls import Called
 
 P = ParamSpec("P")
 T = TypeVar("T")
+C = TypeVar("C")
 F = TypeVar("F", bound=Callable[..., Any])
-
-
-class Asks(Protocol):
-    """Has a blocking twin, and threads that ask it."""
-
-    @property
-    def _twin(self) -> Any:
-        """What is asked."""
-
-    def _ask(self, work: Callable[..., Any], *args: Any, **named: Any) -> Awaitable[Any]:
-        """Does work on a thread."""
 
 
 def awaited(method: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]:
@@ -38,23 +30,21 @@ def awaited(method: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[An
 
     Example:
         >>> import asyncio
+        >>> from types import SimpleNamespace
         >>> class Clock:
         ...     def wait(self, seconds: float = 0.0) -> str:
         ...         return f"waited {seconds} s"
         >>> class AsyncClock:
         ...     wait = awaited(Clock.wait)
-        ...     _twin = Clock()
-        ...
-        ...     async def _ask(self, work, *args, **named):
-        ...         return await asyncio.to_thread(work, *args, **named)
+        ...     _twin, _calls = Clock(), SimpleNamespace(ask=asyncio.to_thread)
         >>> asyncio.run(AsyncClock().wait(0.5))
         'waited 0.5 s'
     """
     name = method.__name__
 
-    async def call(self: Asks, /, *args: P.args, **named: P.kwargs) -> T:
+    async def call(self: Called, /, *args: P.args, **named: P.kwargs) -> T:
         # by its name: the twin may be of a class that does it otherwise
-        result: T = await self._ask(getattr(self._twin, name), *args, **named)
+        result: T = await self._calls.ask(getattr(self._twin, name), *args, **named)
         return result
 
     update_wrapper(call, method)
@@ -87,6 +77,41 @@ def made_as(client: Callable[P, Any]) -> Callable[[Callable[..., None]], Callabl
         return update_wrapper(init, client.__init__)
 
     return made
+
+
+class Shown(property, Generic[T]):
+    """A property of the blocking client that an asyncio client has, too; it does not wait.
+
+    Args:
+        client: The class of the blocking client.
+        get: Gives the value that a client of that class has.
+
+    Example:
+        >>> class Clock:
+        ...     @property
+        ...     def zone(self) -> str:
+        ...         "Where it shows the time of."
+        ...         return "UTC"
+        >>> class AsyncClock:
+        ...     zone = Shown(Clock, lambda clock: clock.zone)
+        ...     _twin = Clock()
+        >>> AsyncClock().zone, AsyncClock.__dict__["zone"].__doc__
+        ('UTC', 'Where it shows the time of.')
+    """
+
+    def __init__(self, client: type[C], get: Callable[[C], T]) -> None:
+        super().__init__(lambda self: get(self._twin))
+        self._client = client
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.__doc__ = inspect.getdoc(getattr(self._client, name))
+
+    def __get__(self, own: Any, owner: type | None = None, /) -> T:  # type: ignore[override]  # of an instance
+        value: T = super().__get__(own, owner)
+        return value
+
+    def __set__(self, own: Any, value: Never, /) -> None:
+        super().__set__(own, value)
 
 
 def _without_example(method: Callable[..., Any]) -> str:

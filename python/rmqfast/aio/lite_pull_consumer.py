@@ -7,23 +7,25 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
+from rmqfast.aio import calls
 from rmqfast.aio.arrivals import Arrivals
-from rmqfast.aio.awaited import as_of, awaited, made_as
-from rmqfast.aio.consumer import PullingConsumer
-from rmqfast.aio.on_loop import told_on
+from rmqfast.aio.awaited import Shown, as_of, awaited, made_as
+from rmqfast.aio.calls import Calls
+from rmqfast.aio.offset_store import OffsetStore
+from rmqfast.aio.on_loop import told_later, told_on
 from rmqfast.client import lite_pull as blocking
 from rmqfast.client.consumer import MessageView
 from rmqfast.client.lite_pull import LitePullOptions, TopicMessageQueueChangeListener
 from rmqfast.errors import ClientError
-from rmqfast.message import MessageQueue
 
 T = TypeVar("T")
 
 
-class LitePullConsumer(PullingConsumer[blocking.LitePullConsumer]):
+class LitePullConsumer:
     """Pulls in the background, and gives what came when it is asked; the tasks of one loop may share it.
 
     What `poll` returns counts as consumed from then on. Where that is, is noted by the next `poll` (every five seconds,
@@ -53,10 +55,27 @@ class LitePullConsumer(PullingConsumer[blocking.LitePullConsumer]):
     @made_as(blocking.LitePullConsumer)
     def __init__(self, *args: Any, options: LitePullOptions | None = None, **named: Any) -> None:
         self.options = options or LitePullOptions()
-        super().__init__(blocking.LitePullConsumer(*args, options=self._heard(self.options), **named))
+        heard = told_later(lambda: self._calls.loop, self.options.message_queue_listener)
+        theirs = replace(self.options, message_queue_listener=heard)
+        self._twin = blocking.LitePullConsumer(*args, options=theirs, **named)
+        self._calls = Calls(self, self._twin)
         self._arrivals = Arrivals()
         self._twin.tell_of_arrivals(self._arrivals.tell)
 
+    start = calls.start
+    shutdown = calls.shutdown
+    __aenter__ = calls.enter
+    __aexit__ = calls.leave
+    group = Shown(blocking.LitePullConsumer, lambda twin: twin.group)
+    client_id = Shown(blocking.LitePullConsumer, lambda twin: twin.client_id)
+    is_running = Shown(blocking.LitePullConsumer, lambda twin: twin.is_running)
+    assignment = Shown(blocking.LitePullConsumer, lambda twin: twin.assignment)
+    backlog = Shown(blocking.LitePullConsumer, lambda twin: twin.backlog)
+    register_consume_hook = awaited(blocking.LitePullConsumer.register_consume_hook)
+    max_offset = awaited(blocking.LitePullConsumer.max_offset)
+    min_offset = awaited(blocking.LitePullConsumer.min_offset)
+    search_offset = awaited(blocking.LitePullConsumer.search_offset)
+    earliest_store_time = awaited(blocking.LitePullConsumer.earliest_store_time)
     subscribe = awaited(blocking.LitePullConsumer.subscribe)
     unsubscribe = awaited(blocking.LitePullConsumer.unsubscribe)
     assign = awaited(blocking.LitePullConsumer.assign)
@@ -74,14 +93,13 @@ class LitePullConsumer(PullingConsumer[blocking.LitePullConsumer]):
     fetch_message_queues = awaited(blocking.LitePullConsumer.fetch_message_queues)
 
     @property
-    def assignment(self) -> list[MessageQueue]:
-        """The queues that it has now."""
-        return self._twin.assignment
+    def offset_store(self) -> OffsetStore:
+        """Where its offsets are kept; queues stand there with the namespace of their topics.
 
-    @property
-    def backlog(self) -> int:
-        """Messages that came and wait for `poll`."""
-        return self._twin.backlog
+        Raises:
+            ClientError: It is not running.
+        """
+        return OffsetStore(self._twin.offset_store, self._calls)
 
     @property
     def auto_commit(self) -> bool:
@@ -119,14 +137,14 @@ class LitePullConsumer(PullingConsumer[blocking.LitePullConsumer]):
         self, topic: str, listener: TopicMessageQueueChangeListener
     ) -> None:
         """Has a listener called on the loop, which may be `async def`."""
-        loop = self._here()
+        loop = self._calls.here()
         given: Any = listener
         told: Any = given if given is None else told_on(loop, given)
-        await self._ask(self._twin.register_topic_message_queue_change_listener, topic, told)
+        await self._calls.ask(self._twin.register_topic_message_queue_change_listener, topic, told)
 
     async def _taken(self, take: Callable[[float], T], timeout: float | None) -> T | None:
         """What is there, or comes in time; it is taken on the loop's thread, so that no cancellation comes between."""
-        loop = self._here()
+        loop = self._calls.here()
         wait = self.options.poll_timeout if timeout is None else timeout
         deadline = loop.time() + wait
         await asyncio.sleep(0)  # others have a turn even where there always is something

@@ -5,10 +5,8 @@ Source: `OffsetStore`.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import Any
-
 from rmqfast.aio.awaited import awaited
+from rmqfast.aio.calls import Calls
 from rmqfast.client import consumer as blocking
 
 
@@ -17,11 +15,11 @@ class OffsetStore:
 
     Args:
         store: The blocking one.
-        ask: Has a client's thread ask it.
+        calls: Those of the client that it belongs to.
     """
 
-    def __init__(self, store: blocking.OffsetStore, ask: Callable[..., Awaitable[Any]]) -> None:
-        self._twin, self._ask = store, ask
+    def __init__(self, store: blocking.OffsetStore, calls: Calls) -> None:
+        self._twin, self._calls = store, calls
 
     load = awaited(blocking.OffsetStore.load)
     update_offset = awaited(blocking.OffsetStore.update_offset)

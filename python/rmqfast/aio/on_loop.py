@@ -62,7 +62,7 @@ async def _awaited(awaitable: Awaitable[Any]) -> Any:
     return await awaitable
 
 
-def told_on(loop: asyncio.AbstractEventLoop, listener: Callable[..., Any]) -> Callable[..., None]:
+def told_on(loop: asyncio.AbstractEventLoop, listener: Callable[..., object]) -> Callable[..., None]:
     """A function for any thread that has a listener called on the loop, soon, and does not wait for it.
 
     Args:
@@ -80,5 +80,19 @@ def told_on(loop: asyncio.AbstractEventLoop, listener: Callable[..., Any]) -> Ca
 
     def tell(*args: Any) -> None:
         loop.call_soon_threadsafe(call, *args)
+
+    return tell
+
+
+def told_later(
+    loop: Callable[[], asyncio.AbstractEventLoop | None], listener: Callable[..., object] | None
+) -> Callable[..., None] | None:
+    """As `told_on`, of a loop that is not known yet; until it is, nobody is told."""
+    if listener is None:
+        return None
+
+    def tell(*args: Any) -> None:
+        if (running := loop()) is not None:
+            told_on(running, listener)(*args)
 
     return tell

@@ -6,19 +6,18 @@ Source: `DefaultMQProducer`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from rmqfast.aio.awaited import as_of, awaited, made_as
-from rmqfast.aio.client import OnEnd
-from rmqfast.aio.member import Member
+from rmqfast.aio import calls
+from rmqfast.aio.awaited import Shown, as_of, awaited, made_as
+from rmqfast.aio.calls import Calls, OnEnd
 from rmqfast.aio.turns import Turns
 from rmqfast.client import producer as blocking
 from rmqfast.client.consumer import MessageView
 from rmqfast.client.instance import ServiceState
-from rmqfast.client.producer import OnReply, ProducerOptions, QueueSelector, SendCallback, SendResult, select_by_hash
+from rmqfast.client.producer import OnReply, QueueSelector, SendCallback, SendResult, select_by_hash
 from rmqfast.client.producer.producer import SEND_TIMEOUT
 from rmqfast.client.producer.requests import not_replied
 from rmqfast.client.producer.send import Send
@@ -37,7 +36,7 @@ LARGE = 32 << 10
 _IN_A_TURN = 200
 
 
-class Producer(Member[blocking.Producer]):
+class Producer:
     """Sends messages; the tasks of one loop may share it.
 
     A send takes no thread while it waits for its broker, and as many as `max_in_flight` of the options may be on their
@@ -61,26 +60,26 @@ class Producer(Member[blocking.Producer]):
 
     @made_as(blocking.Producer)
     def __init__(self, *args: Any, **named: Any) -> None:
-        super().__init__(blocking.Producer(*args, **named))
-        # who waits here keeps no other call from its thread
-        self._senders = self._pool(_SENDERS)
-        self._turns = Turns(_IN_A_TURN)
+        self._use(blocking.Producer(*args, **named))
 
+    def _use(self, twin: blocking.Producer) -> None:
+        self._twin, self._calls, self._turns = twin, Calls(self, twin), Turns(_IN_A_TURN)
+        # who waits here keeps no other call from its thread
+        self._senders = self._calls.pool(_SENDERS)
+
+    start = calls.start
+    shutdown = calls.shutdown
+    __aenter__ = calls.enter
+    __aexit__ = calls.leave
+    group = Shown(blocking.Producer, lambda twin: twin.group)
+    client_id = Shown(blocking.Producer, lambda twin: twin.client_id)
+    options = Shown(blocking.Producer, lambda twin: twin.options)
+    in_flight = Shown(blocking.Producer, lambda twin: twin.in_flight)
     send_many = awaited(blocking.Producer.send_many)
     send_oneway = awaited(blocking.Producer.send_oneway)
     fetch_publish_message_queues = awaited(blocking.Producer.fetch_publish_message_queues)
     create_topic = awaited(blocking.Producer.create_topic)
     register_send_hook = awaited(blocking.Producer.register_send_hook)
-
-    @property
-    def options(self) -> ProducerOptions:
-        """How it sends."""
-        return self._twin.options
-
-    @property
-    def in_flight(self) -> int:
-        """Sends that have no answer yet; `max_in_flight` of the options at most."""
-        return self._twin.in_flight
 
     @as_of(blocking.Producer.send)
     async def send(
@@ -93,7 +92,7 @@ class Producer(Member[blocking.Producer]):
         argument: Any = None,
     ) -> SendResult:
         """Sends a message; a selector is called on the loop, and must not wait."""
-        self._here()
+        self._calls.here()
         deadline = monotonic() + timeout
         await self._turns.take()
 
@@ -122,7 +121,7 @@ class Producer(Member[blocking.Producer]):
     ) -> asyncio.Task[SendResult]:
         """Begins `send`, whether it is awaited or not; a callback is called on the loop."""
         begin = partial(self.send, message, queue, timeout, selector=selector, argument=argument)
-        return self._begun(begin, callback)
+        return self._calls.begun(begin, callback)
 
     @as_of(blocking.Producer.request)
     async def request(
@@ -140,7 +139,7 @@ class Producer(Member[blocking.Producer]):
             self._twin.request_async(message, on_end, queue, timeout, selector=selector, argument=argument)
 
         try:
-            return await self._ended(lambda _: False, begin, self._senders)
+            return await self._calls.ended(lambda _: False, begin, self._senders)
         except RequestTimeoutError as error:
             raise not_replied(message.topic, timeout) from error
 
@@ -157,7 +156,7 @@ class Producer(Member[blocking.Producer]):
     ) -> asyncio.Task[MessageView]:
         """Begins `request`, whether it is awaited or not; a callback is called on the loop."""
         begin = partial(self.request, message, queue, timeout, selector=selector, argument=argument)
-        return self._begun(begin, on_done)
+        return self._calls.begun(begin, on_done)
 
     @as_of(blocking.Producer.send_batch)
     async def send_batch(
@@ -169,7 +168,7 @@ class Producer(Member[blocking.Producer]):
         topic: str | None = None,
     ) -> SendResult:
         """Sends several messages in one request to one queue: all of them are stored, or none."""
-        self._here()
+        self._calls.here()
         deadline = monotonic() + timeout
         if isinstance(messages, Sequence):
             await self._turns.take()
@@ -197,7 +196,7 @@ class Producer(Member[blocking.Producer]):
             member.sender.make(send)
             return send
 
-        return await self._ask_on(self._senders, prepared)
+        return await self._calls.ask_on(self._senders, prepared)
 
     async def _sent(self, send: Send) -> SendResult:
         """Drives a send until it has ended, as `Sender.wait` does, without a thread."""
@@ -221,7 +220,4 @@ class Producer(Member[blocking.Producer]):
         def wait(on_end: OnEnd[SendResult]) -> None:
             callbacks.begin(send, queue, deadline - monotonic(), on_end, waits=True)
 
-        return await self._ended(begin, wait, self._senders)
-
-    def _pools(self) -> list[ThreadPoolExecutor]:
-        return [*super()._pools(), self._senders]
+        return await self._calls.ended(begin, wait, self._senders)

@@ -6,12 +6,15 @@ Source: `DefaultMQPullConsumer`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from rmqfast.aio.awaited import as_of, awaited, made_as
-from rmqfast.aio.client import OnEnd
-from rmqfast.aio.consumer import PullingConsumer
+from rmqfast.aio import calls
+from rmqfast.aio.awaited import Shown, as_of, awaited, made_as
+from rmqfast.aio.calls import Calls, OnEnd
+from rmqfast.aio.offset_store import OffsetStore
+from rmqfast.aio.on_loop import told_later
 from rmqfast.client import pull as blocking
 from rmqfast.client.consumer import MessageSelector
 from rmqfast.client.pull import PullCallback, PullOptions, PullResult
@@ -21,7 +24,7 @@ if TYPE_CHECKING:
     import asyncio
 
 
-class PullConsumer(PullingConsumer[blocking.PullConsumer]):
+class PullConsumer:
     """Pulls queue by queue, from where its application says; the tasks of one loop may share it.
 
     The application keeps the offsets: nothing is noted of what was pulled. `update_consume_offset` notes one in memory;
@@ -50,14 +53,38 @@ class PullConsumer(PullingConsumer[blocking.PullConsumer]):
     @made_as(blocking.PullConsumer)
     def __init__(self, *args: Any, options: PullOptions | None = None, **named: Any) -> None:
         self.options = options or PullOptions()
-        super().__init__(blocking.PullConsumer(*args, options=self._heard(self.options), **named))
+        heard = told_later(lambda: self._calls.loop, self.options.message_queue_listener)
+        theirs = replace(self.options, message_queue_listener=heard)
+        self._twin = blocking.PullConsumer(*args, options=theirs, **named)
+        self._calls = Calls(self, self._twin)
 
+    start = calls.start
+    shutdown = calls.shutdown
+    __aenter__ = calls.enter
+    __aexit__ = calls.leave
+    group = Shown(blocking.PullConsumer, lambda twin: twin.group)
+    client_id = Shown(blocking.PullConsumer, lambda twin: twin.client_id)
+    is_running = Shown(blocking.PullConsumer, lambda twin: twin.is_running)
+    register_consume_hook = awaited(blocking.PullConsumer.register_consume_hook)
+    max_offset = awaited(blocking.PullConsumer.max_offset)
+    min_offset = awaited(blocking.PullConsumer.min_offset)
+    search_offset = awaited(blocking.PullConsumer.search_offset)
+    earliest_store_time = awaited(blocking.PullConsumer.earliest_store_time)
     fetch_subscribe_message_queues = awaited(blocking.PullConsumer.fetch_subscribe_message_queues)
     fetch_message_queues_in_balance = awaited(blocking.PullConsumer.fetch_message_queues_in_balance)
     update_consume_offset = awaited(blocking.PullConsumer.update_consume_offset)
     fetch_consume_offset = awaited(blocking.PullConsumer.fetch_consume_offset)
     send_message_back = awaited(blocking.PullConsumer.send_message_back)
     register_filter_hook = awaited(blocking.PullConsumer.register_filter_hook)
+
+    @property
+    def offset_store(self) -> OffsetStore:
+        """Where its offsets are kept; queues stand there with the namespace of their topics.
+
+        Raises:
+            ClientError: It is not running.
+        """
+        return OffsetStore(self._twin.offset_store, self._calls)
 
     @property
     def register_topics(self) -> frozenset[str]:
@@ -107,7 +134,7 @@ class PullConsumer(PullingConsumer[blocking.PullConsumer]):
 
         Source: `DefaultMQPullConsumer.pull` with a `PullCallback`.
         """
-        return self._begun(partial(self.pull, queue, expression, offset, max_messages, timeout), callback)
+        return self._calls.begun(partial(self.pull, queue, expression, offset, max_messages, timeout), callback)
 
     def pull_block_if_not_found_async(
         self,
@@ -121,7 +148,9 @@ class PullConsumer(PullingConsumer[blocking.PullConsumer]):
 
         Source: `DefaultMQPullConsumer.pullBlockIfNotFound` with a `PullCallback`.
         """
-        return self._begun(partial(self.pull_block_if_not_found, queue, expression, offset, max_messages), callback)
+        return self._calls.begun(
+            partial(self.pull_block_if_not_found, queue, expression, offset, max_messages), callback
+        )
 
     async def _pulled(self, queue: MessageQueue, submit: Callable[[OnEnd[PullResult]], object]) -> PullResult:
         def begin(on_end: OnEnd[PullResult]) -> bool:
@@ -130,4 +159,4 @@ class PullConsumer(PullingConsumer[blocking.PullConsumer]):
             submit(on_end)
             return True
 
-        return await self._ended(begin, submit, self._threads)
+        return await self._calls.ended(begin, submit)

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from rmqfast.aio.awaited import as_of, awaited, made_as
-from rmqfast.aio.member import Member
+from rmqfast.aio import calls
+from rmqfast.aio.awaited import Shown, as_of, awaited, made_as
+from rmqfast.aio.calls import Calls
 from rmqfast.aio.on_loop import OnLoop
 from rmqfast.client import push as blocking
 from rmqfast.client.push import ConcurrentListener, OrderlyListener, PushOptions
@@ -16,7 +17,7 @@ from rmqfast.client.push.consume_status import is_in_order
 from rmqfast.errors import ArgumentError
 
 
-class PushConsumer(Member[blocking.PushConsumer]):
+class PushConsumer:
     """Has a listener called with messages, as they come.
 
     A message is done when the listener says so: where it raises, whatever it raises, or answers anything but a status,
@@ -55,8 +56,15 @@ class PushConsumer(Member[blocking.PushConsumer]):
 
     @made_as(blocking.PushConsumer)
     def __init__(self, *args: Any, **named: Any) -> None:
-        super().__init__(blocking.PushConsumer(*args, **named))
+        self._twin = blocking.PushConsumer(*args, **named)
+        self._calls = Calls(self, self._twin)
 
+    start = calls.start
+    shutdown = calls.shutdown
+    __aenter__ = calls.enter
+    __aexit__ = calls.leave
+    group = Shown(blocking.PushConsumer, lambda twin: twin.group)
+    client_id = Shown(blocking.PushConsumer, lambda twin: twin.client_id)
     subscribe = awaited(blocking.PushConsumer.subscribe)
     unsubscribe = awaited(blocking.PushConsumer.unsubscribe)
     suspend = awaited(blocking.PushConsumer.suspend)
@@ -77,7 +85,7 @@ class PushConsumer(Member[blocking.PushConsumer]):
         self, listener: ConcurrentListener | OrderlyListener, *, orderly: bool | None = None
     ) -> None:
         """Says what is called with messages; before the start. The listener may be `async def`."""
-        loop = self._here()
+        loop = self._calls.here()
         if not callable(listener):
             raise ArgumentError(f"listener: expected something to call, got {listener!r}")
         in_order = is_in_order(listener) if orderly is None else orderly

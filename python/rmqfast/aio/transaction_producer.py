@@ -5,8 +5,9 @@ Source: `TransactionMQProducer`.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Awaitable, Sequence
+from functools import partial
+from types import SimpleNamespace
 from typing import Any, Protocol
 
 from rmqfast.aio.awaited import as_of, awaited
@@ -86,19 +87,23 @@ class TransactionProducer(Producer):
         enable_msg_trace: bool = False,
         customized_trace_topic: str | None = None,
     ) -> None:
-        named: dict[str, Any] = {
-            "name_server": name_server,
-            "instance_name": instance_name,
-            "namespace": namespace,
-            "config": config,
-            "options": options,
-            "enable_msg_trace": enable_msg_trace,
-            "customized_trace_topic": customized_trace_topic,
-        }
-        super().__init__(group, **named)
         self.listener = listener
-        self._twin = self._transactional = blocking.TransactionProducer(group, _Listener(self._called), **named)
-        self._transactions = self._pool(TRANSACTIONS_AT_A_TIME)
+        # it is asked anew for each transaction: an application may set another one, as with the twin
+        names = ("execute_local_transaction", "check_local_transaction")
+        listener_of_twin: Any = SimpleNamespace(**{name: partial(self._called, name) for name in names})
+        self._transactional = blocking.TransactionProducer(
+            group,
+            listener_of_twin,
+            name_server=name_server,
+            instance_name=instance_name,
+            namespace=namespace,
+            config=config,
+            options=options,
+            enable_msg_trace=enable_msg_trace,
+            customized_trace_topic=customized_trace_topic,
+        )
+        self._use(self._transactional)
+        self._transactions = self._calls.pool(TRANSACTIONS_AT_A_TIME)
 
     register_end_transaction_hook = awaited(blocking.TransactionProducer.register_end_transaction_hook)
 
@@ -111,28 +116,10 @@ class TransactionProducer(Producer):
         Where this is cancelled, the transaction goes on.
         """
         send = self._transactional.send_in_transaction
-        return await self._ask_on(self._transactions, send, message, argument, timeout)
-
-    def _pools(self) -> list[ThreadPoolExecutor]:
-        return [*super()._pools(), self._transactions]
+        return await self._calls.ask_on(self._transactions, send, message, argument, timeout)
 
     def _called(self, name: str, *args: Any) -> Any:
         """Calls a method of the listener from one of the twin's threads."""
-        if self._loop is None:
+        if self._calls.loop is None:
             raise RuntimeError("it was not started")
-        return OnLoop(getattr(self.listener, name), self._loop)(*args)
-
-
-class _Listener:
-    """The listener as the twin knows it."""
-
-    def __init__(self, called: Callable[..., Any]) -> None:
-        self._called = called
-
-    def execute_local_transaction(self, message: Message, argument: Any) -> LocalTransactionState | None:
-        state: LocalTransactionState | None = self._called("execute_local_transaction", message, argument)
-        return state
-
-    def check_local_transaction(self, message: Any) -> LocalTransactionState | None:
-        state: LocalTransactionState | None = self._called("check_local_transaction", message)
-        return state
+        return OnLoop(getattr(self.listener, name), self._calls.loop)(*args)

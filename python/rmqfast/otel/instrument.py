@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 from weakref import WeakSet
 
 from opentelemetry.propagate import get_global_textmap
@@ -23,7 +23,7 @@ from rmqfast.otel.end_transaction_spans import EndTransactionSpans
 from rmqfast.otel.publish_spans import PublishSpans
 
 if TYPE_CHECKING:
-    from rmqfast.aio import client as aio
+    from rmqfast import aio
 
 Client: TypeAlias = Producer | PushConsumer | ActiveConsumer
 
@@ -33,7 +33,7 @@ _instrumented: WeakSet[Client] = WeakSet()
 
 
 def instrument(
-    client: Client | aio.Client[Any],
+    client: Client | aio.Producer | aio.PushConsumer | aio.PullConsumer | aio.LitePullConsumer,
     tracer_provider: TracerProvider | None = None,
     *,
     propagator: TextMapPropagator | None = None,

@@ -1,4 +1,4 @@
-"""What all clients of asyncio have in common: a blocking twin, threads that ask it, and the loop that they belong to.
+"""How a client of asyncio asks its blocking twin: threads that do so, and the loop that the client belongs to.
 
 A client is first used in the loop that it belongs to from then on. What waits, as for a broker, waits on a few threads
 of the client's own, or in callbacks; never on the loop's thread, nor on its default executor.
@@ -13,7 +13,7 @@ from concurrent.futures import Future as ThreadFuture
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from functools import partial
-from typing import Any, Generic, ParamSpec, Protocol, Self, TypeAlias, TypeVar
+from typing import Any, ParamSpec, Protocol, TypeAlias, TypeVar
 
 from rmqfast.aio.endings import Endings
 from rmqfast.errors import ClientError, ForkError
@@ -27,68 +27,29 @@ OnEnd: TypeAlias = Callable[[T | BaseException], None]
 CALLS_AT_A_TIME = 8
 
 
-class Blocking(Protocol):
-    """A blocking client."""
-
-    def start(self) -> None:
-        """Starts it."""
-
-    def shutdown(self) -> None:
-        """Ends it."""
-
-    def __enter__(self) -> object:
-        """Starts it; where that fails, nothing is left of it."""
-
-
-Twin = TypeVar("Twin", bound=Blocking)
-
-
-class Client(Generic[Twin]):
-    """A client of asyncio.
+class Calls:
+    """What a client of asyncio has its twin do.
 
     Args:
-        twin: The blocking client that does it all.
+        client: The client; errors and threads have the name of its class.
+        twin: Its blocking twin.
+
+    Attributes:
+        loop: The loop that the client belongs to, once it was used.
     """
 
-    def __init__(self, twin: Twin) -> None:
-        self._twin: Twin = twin
-        self._pid = os.getpid()
-        self._loop: asyncio.AbstractEventLoop | None = None
+    def __init__(self, client: object, twin: Any) -> None:
+        self._kind, self._twin, self._pid = type(client).__name__, twin, os.getpid()
+        self.loop: asyncio.AbstractEventLoop | None = None
         self._endings: Endings
-        self._threads = self._pool(CALLS_AT_A_TIME)
+        self._pools: list[ThreadPoolExecutor] = []
+        self._threads = self.pool(CALLS_AT_A_TIME)
         self._tasks: set[asyncio.Task[Any]] = set()
         self._is_started = self._is_ended = False
 
-    async def start(self) -> None:
-        """Starts it, off the loop; where this is cancelled, what was started meanwhile ends again.
-
-        Raises:
-            ClientError: As `start` of the blocking client; or it belongs to another loop.
-        """
-        await self._start_by(self._twin.start)
-
-    async def shutdown(self) -> None:
-        """Ends it, off the loop, which goes on meanwhile; once more is nothing.
-
-        Calls that wait end with an error, or with their timeouts. Where this is cancelled, it ends nevertheless. A
-        client whose loop is closed may be ended in another one.
-
-        Raises:
-            ClientError: It belongs to another loop.
-        """
-        if self._loop is None or not self._loop.is_closed():
-            self._here()
-        await asyncio.shield(asyncio.wrap_future(_on_a_thread(self._end)))
-
-    async def __aenter__(self) -> Self:
-        await self._start_by(self._twin.__enter__)
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.shutdown()
-
-    async def _start_by(self, start: Callable[[], object]) -> None:
-        self._here()
+    async def start(self, start: Callable[[], object]) -> None:
+        """Starts the twin, off the loop; where this is cancelled, what was started meanwhile ends again."""
+        self.here()
         self._is_started = True
         starting = _on_a_thread(start)
         try:
@@ -97,7 +58,13 @@ class Client(Generic[Twin]):
             _on_a_thread(partial(self._take_back, starting))
             raise
 
-    def _here(self) -> asyncio.AbstractEventLoop:
+    async def shutdown(self) -> None:
+        """Ends the twin, off the loop, and the threads."""
+        if self.loop is None or not self.loop.is_closed():
+            self.here()
+        await asyncio.shield(asyncio.wrap_future(_on_a_thread(self._end)))
+
+    def here(self) -> asyncio.AbstractEventLoop:
         """The running loop, if it is the client's.
 
         Raises:
@@ -105,28 +72,26 @@ class Client(Generic[Twin]):
             ForkError: The client is that of a parent process.
         """
         loop = asyncio.get_running_loop()
-        if loop is self._loop and os.getpid() == self._pid:
+        if loop is self.loop and os.getpid() == self._pid:
             return loop
+        name = f"{self._kind} of rmqfast.aio"
         if os.getpid() != self._pid:
-            raise ForkError(f"the {self._name} is that of a parent process: make another one in this one")
-        if self._loop is not None:
+            raise ForkError(f"the {name} is that of a parent process: make another one in this one")
+        if self.loop is not None:
             raise ClientError(
-                f"the {self._name} belongs to another event loop",
+                f"the {name} belongs to another event loop",
                 next_step="a client is used in the loop that it was first used in: make another one for each loop",
             )
-        self._loop, self._endings = loop, Endings(loop)
+        self.loop, self._endings = loop, Endings(loop)
         return loop
 
-    @property
-    def _name(self) -> str:
-        return f"{type(self).__name__} of rmqfast.aio"
-
-    async def _ask(self, work: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
+    async def ask(self, work: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
         """Does work on one of the client's threads, and waits for it."""
-        return await self._ask_on(self._threads, work, *args, **named)
+        return await self.ask_on(self._threads, work, *args, **named)
 
-    async def _ask_on(self, threads: ThreadPoolExecutor, work: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
-        loop = self._here()
+    async def ask_on(self, threads: ThreadPoolExecutor, work: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
+        """Does work on one of these threads, and waits for it."""
+        loop = self.here()
         context = copy_context()
         if not self._is_ended:
             try:
@@ -139,43 +104,45 @@ class Client(Generic[Twin]):
         # there is nothing left to wait for: it is told that the client has ended
         return work(*args, **named)
 
-    async def _ended(
-        self, begin: Callable[[OnEnd[T]], bool], wait: Callable[[OnEnd[T]], object], threads: ThreadPoolExecutor
+    async def ended(
+        self,
+        begin: Callable[[OnEnd[T]], bool],
+        wait: Callable[[OnEnd[T]], object],
+        threads: ThreadPoolExecutor | None = None,
     ) -> T:
         """Begins something whose end a callback is told, and waits for that.
 
         Args:
             begin: Begins it where nothing has to be waited for; says whether it did.
             wait: Begins it otherwise.
-            threads: Who does that.
+            threads: Who does that; those of all other calls unless given.
         """
-        future: asyncio.Future[T] = self._here().create_future()
+        future: asyncio.Future[T] = self.here().create_future()
         on_end = partial(self._endings.end, future)
         try:
             if not begin(on_end):
-                await self._ask_on(threads, wait, on_end)
+                await self.ask_on(threads or self._threads, wait, on_end)
             return await future
         except BaseException:
             future.cancel()  # nobody looks at an end that comes later
             raise
 
-    def _begun(
+    def begun(
         self, begin: Callable[[], Coroutine[Any, Any, T]], callback: Callable[[Any], object] | None
     ) -> asyncio.Task[T]:
         """A task of what is not awaited yet; a callback is called on the loop with the result or the error."""
-        task = self._here().create_task(begin())
+        task = self.here().create_task(begin())
         self._tasks.add(task)  # the loop itself holds tasks weakly
         task.add_done_callback(self._tasks.discard)
         if callback is not None:
             task.add_done_callback(partial(_tell, callback))
         return task
 
-    def _pool(self, most: int) -> ThreadPoolExecutor:
-        return ThreadPoolExecutor(most, thread_name_prefix=f"rmqfast-aio-{type(self).__name__}")
-
-    def _pools(self) -> list[ThreadPoolExecutor]:
-        """The threads that end with it."""
-        return [self._threads]
+    def pool(self, most: int) -> ThreadPoolExecutor:
+        """So many threads, which end with the client."""
+        pool = ThreadPoolExecutor(most, thread_name_prefix=f"rmqfast-aio-{self._kind}")
+        self._pools.append(pool)
+        return pool
 
     def _end(self) -> None:
         try:
@@ -183,12 +150,59 @@ class Client(Generic[Twin]):
         finally:
             self._is_ended = self._is_started
             if self._is_ended:
-                for pool in self._pools():
+                for pool in self._pools:
                     pool.shutdown(wait=False)
 
     def _take_back(self, starting: ThreadFuture[object]) -> None:
         starting.exception()
         self._end()
+
+
+class Called(Protocol):
+    """A client of asyncio."""
+
+    @property
+    def _twin(self) -> Any:
+        """Its blocking twin."""
+
+    @property
+    def _calls(self) -> Calls:
+        """How it asks that."""
+
+
+C = TypeVar("C", bound=Called)
+
+
+async def start(self: Called) -> None:
+    """Starts it, off the loop; where this is cancelled, what was started meanwhile ends again.
+
+    Raises:
+        ClientError: As `start` of the blocking client; or it belongs to another loop.
+    """
+    await self._calls.start(self._twin.start)
+
+
+async def shutdown(self: Called) -> None:
+    """Ends it, off the loop, which goes on meanwhile; once more is nothing.
+
+    Calls that wait end with an error, or with their timeouts. Where this is cancelled, it ends nevertheless. A client
+    whose loop is closed may be ended in another one.
+
+    Raises:
+        ClientError: It belongs to another loop.
+    """
+    await self._calls.shutdown()
+
+
+async def enter(self: C) -> C:
+    """Starts it; where that fails, nothing is left of it."""
+    await self._calls.start(self._twin.__enter__)
+    return self
+
+
+async def leave(self: Called, *_: object) -> None:
+    """Ends it."""
+    await self._calls.shutdown()
 
 
 def _on_a_thread(work: Callable[[], T]) -> ThreadFuture[T]:
