@@ -8,7 +8,6 @@ from collections import Counter
 from itertools import cycle
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 from rmqfast import EmbeddedCluster, Message, MessageQueue, MessageSelector, aio
@@ -16,7 +15,7 @@ from rmqfast.client.instance import ClientConfig
 from rmqfast.client.lite_pull import LitePullOptions
 from rmqfast.errors import ClientError
 from tests.client.pull.filled import fill
-from tests.waiting import PATIENCE, until_async
+from tests.waiting import until_async
 
 from .loops import run, threads_of_loops, turns
 
@@ -27,30 +26,6 @@ def config(cluster: EmbeddedCluster) -> ClientConfig:
 
 def made(cluster: EmbeddedCluster, group: str = "lite", **options: Any) -> aio.LitePullConsumer:
     return aio.LitePullConsumer(group, config=config(cluster), options=LitePullOptions(**options))
-
-
-def test_queues_are_assigned_sought_iterated_and_committed(rmqfast_cluster: EmbeddedCluster) -> None:
-    async def main() -> None:
-        queues = fill(rmqfast_cluster, "sought", 10)
-        async with made(rmqfast_cluster) as consumer:
-            await consumer.assign(queues[:1])
-            assert consumer.assignment == queues[:1]
-            seen: list[int] = []
-            async for message in consumer:
-                seen.append(message.queue_offset)
-                if len(seen) == 5:
-                    break
-            assert seen == [0, 1, 2, 3, 4]
-            await consumer.seek(queues[0], 3)
-            assert [message.queue_offset for message in await consumer.poll(PATIENCE)] == [3, 4]
-            await consumer.commit_sync()
-            assert await consumer.committed(queues[0]) == 5
-            await consumer.seek_to_begin(queues[0])
-            batch = pa.record_batch(await consumer.poll_arrow(PATIENCE, ["queue_offset", "body"]))
-            assert batch.to_pydict() == {"queue_offset": [0, 1, 2, 3, 4], "body": [b"p0", b"p2", b"p4", b"p6", b"p8"]}
-            assert (await consumer.poll(0.0), await consumer.poll_arrow(0.0)) == ([], None)
-
-    run(main())
 
 
 def test_polls_that_wait_take_no_thread_and_one_comes_back_with_the_message(rmqfast_cluster: EmbeddedCluster) -> None:

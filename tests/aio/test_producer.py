@@ -14,7 +14,7 @@ import rmqfast
 from rmqfast import EmbeddedCluster, Message, MessageQueue, aio, open_store
 from rmqfast.aio.producer import _IN_A_TURN, LARGE
 from rmqfast.client.producer import ProducerOptions, SendContext, SendStatus
-from rmqfast.errors import RemotingTimeoutError
+from rmqfast.errors import ClientError, RemotingTimeoutError, RequestTimeoutError
 from tests.client.instance.gate import gated
 from tests.waiting import PATIENCE, until_async
 
@@ -202,14 +202,39 @@ def test_a_request_is_awaited_until_somebody_replies(cluster: EmbeddedCluster) -
             async with consumer:
                 asked = [producer.request(Message("questions", b"%d" % n), timeout=PATIENCE) for n in range(50)]
                 assert [each.body for each in await asyncio.gather(*asked)] == [b"re: %d" % n for n in range(50)]
-                ends: list[Any] = []
-                task = producer.request_async(Message("questions", b"begun"), ends.append, timeout=PATIENCE)
-                assert (await task).body == b"re: begun"
-                await until_async(lambda: [end.body for end in ends] == [b"re: begun"])
                 given_up = asyncio.create_task(producer.request(Message("questions", b"say nothing"), timeout=PATIENCE))
                 await is_asked.wait()
                 given_up.cancel()
                 with pytest.raises(asyncio.CancelledError):
                     await given_up
 
+    run(main())
+
+
+def test_where_no_broker_is_left_the_sends_that_were_tried_are_counted(rmqfast_cluster: EmbeddedCluster) -> None:
+    async def main() -> None:
+        async with aio.Producer("counts", name_server=rmqfast_cluster.name_server) as producer:
+            await producer.send(Message("t", b"x"))
+            rmqfast_cluster.stop()
+            with pytest.raises(ClientError, match=r"Send \[3\] times.*\[broker-a, broker-a, broker-a\]"):
+                await producer.send(Message("t", b"x"), timeout=PATIENCE)
+
+    run(main())
+
+
+def test_a_request_that_nobody_replies_to_ends_as_that_of_the_blocking_producer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Without a broker: a send may take longer than a short time, and fail otherwise."""
+
+    async def main() -> None:
+        asynchronous = aio.Producer("silence", name_server="127.0.0.1:1")
+        with pytest.raises(RequestTimeoutError, match=r"<unheard>.* 500 ms"):
+            await asynchronous.request(Message("unheard", b"x"), timeout=0.5)
+        await asynchronous.shutdown()
+
+    def over(_producer: object, _message: Message, on_done: Callable[[Any], object], *_: Any, **_named: Any) -> None:
+        on_done(RequestTimeoutError("request timeout, no reply message."))
+
+    monkeypatch.setattr(rmqfast.Producer, "request_async", over)
     run(main())

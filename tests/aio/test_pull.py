@@ -7,38 +7,15 @@ import threading
 
 import pytest
 
-from rmqfast import EmbeddedCluster, Message, MessageQueue, PullResult, PullStatus, aio
-from rmqfast.client.consumer import ReadOffsetType
+from rmqfast import EmbeddedCluster, Message, MessageQueue, PullStatus, aio
 from rmqfast.client.instance import ClientConfig
 from rmqfast.client.pull import PullOptions
-from rmqfast.errors import RemotingTimeoutError, RmqError
+from rmqfast.errors import RemotingTimeoutError
 from tests.client.instance.gate import gated
 from tests.client.pull.filled import bodies, fill
 from tests.waiting import until_async
 
 from .loops import run, threads_of_loops, turns
-
-
-def test_queues_are_pulled_and_offsets_kept(rmqfast_cluster: EmbeddedCluster) -> None:
-    async def main() -> None:
-        (queue,) = fill(rmqfast_cluster, "pulled", 7, queues=1)
-        async with aio.PullConsumer("pulls", name_server=rmqfast_cluster.name_server) as consumer:
-            result = await consumer.pull(queue, "t1", 0, 32)
-            assert (result.status, result.next_begin_offset) == (PullStatus.FOUND, 7)
-            assert bodies(result.messages) == ["p1", "p6"]
-            await consumer.offset_store.update_to_broker(queue, 4, oneway=False)
-            assert await consumer.offset_store.read_offset(queue, ReadOffsetType.READ_FROM_STORE) == 4
-            ends: list[PullResult | RmqError] = []
-            awaited = consumer.pull_async(queue, "*", 0, 1)
-            consumer.pull_async(queue, "*", 1, 1, ends.append)
-            consumer.pull_async(MessageQueue("pulled", "none", 0), "*", 1, 1, ends.append)
-            assert bodies((await awaited).messages) == ["p0"]
-            await until_async(lambda: len(ends) == 2)
-            assert sorted(type(end).__name__ for end in ends) == ["ClientError", "PullResult"]
-            assert consumer.is_running
-        assert not consumer.is_running
-
-    run(main())
 
 
 def test_a_pull_that_waits_takes_no_thread_and_ends_with_the_message(rmqfast_cluster: EmbeddedCluster) -> None:

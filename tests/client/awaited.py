@@ -9,27 +9,32 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, Self, TypeVar, cast
+from typing import Any, Protocol, Self, TypeVar, cast
 
+from rmqfast import aio
 from tests.waiting import PATIENCE
 
 T = TypeVar("T")
 
 
-@contextmanager
-def awaited_clients(kind: Callable[..., Any], blocking: type[T]) -> Iterator[type[T]]:
-    """Makes clients of asyncio, all on one loop, which pass for blocking ones.
+class Face(Protocol):
+    """Gives what makes clients: of a blocking class that class, or a twin of asyncio that passes for it."""
 
-    Args:
-        kind: Their class.
-        blocking: That of their twins.
-    """
-    assert kind is not blocking
+    def __call__(self, kind: type[T], /) -> type[T]: ...
+
+
+@contextmanager
+def awaited_clients() -> Iterator[Face]:
+    """Makes clients of asyncio, all on one loop, which pass for blocking ones."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, name="the loop of awaited clients")
     thread.start()
+
+    def face(kind: type[T], /) -> type[T]:
+        return cast("type[T]", lambda *args, **named: Awaited(loop, getattr(aio, kind.__name__)(*args, **named)))
+
     try:
-        yield cast("type[T]", partial(Awaited, loop, kind))
+        yield face
     finally:
         loop.call_soon_threadsafe(loop.stop)
         thread.join(PATIENCE)
@@ -37,10 +42,10 @@ def awaited_clients(kind: Callable[..., Any], blocking: type[T]) -> Iterator[typ
 
 
 class Awaited:
-    """A client of asyncio whose calls are waited for; it has the members of its twin."""
+    """A client of asyncio, or what belongs to one, whose calls are waited for; it has the members of its twin."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, kind: Callable[..., Any], *args: Any, **named: Any) -> None:
-        self._loop, self._client = loop, kind(*args, **named)
+    def __init__(self, loop: asyncio.AbstractEventLoop, client: Any) -> None:
+        vars(self).update(_loop=loop, _client=client)
 
     def __enter__(self) -> Self:
         self._call(self._client.__aenter__)
@@ -51,7 +56,12 @@ class Awaited:
 
     def __getattr__(self, name: str) -> Any:
         member = getattr(self._client, name)
+        if isinstance(member, aio.OffsetStore):
+            return Awaited(self._loop, member)
         return partial(self._call, member) if inspect.ismethod(member) else member
+
+    def __setattr__(self, name: str, value: object) -> None:
+        setattr(self._client, name, value)
 
     def _call(self, method: Callable[..., Any], *args: Any, **named: Any) -> Any:
         """Awaits a call; of one that is only begun it gives a future."""

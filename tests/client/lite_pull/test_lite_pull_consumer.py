@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pytest
 
-from rmqfast import Admin, EmbeddedCluster, Message, MessageQueue, aio
+from rmqfast import Admin, EmbeddedCluster, Message, MessageQueue
 from rmqfast._native import MessageView
 from rmqfast.broker import Broker, BrokerConfig
 from rmqfast.client.instance import ClientConfig
@@ -22,7 +22,7 @@ from rmqfast.client.pulling import pulled_queues
 from rmqfast.errors import ArgumentError, ClientError, UnknownColumnError
 from rmqfast.nameserver import NameServer, NamesrvConfig
 from tests.client.accounts import SECRET, guarded_cluster
-from tests.client.awaited import awaited_clients
+from tests.client.awaited import Face
 from tests.client.consumer.watching import Watcher
 from tests.client.pull.filled import bodies, fill, fresh, send
 from tests.client.pull.waiters import behind_a_wait
@@ -33,14 +33,10 @@ from tests.waiting import PATIENCE, collect, until
 Make: TypeAlias = type[LitePullConsumer]
 
 
-@pytest.fixture(scope="module", params=["blocking", "asyncio"])
-def make(request: pytest.FixtureRequest) -> Iterator[Make]:
-    """What makes a consumer: a blocking one, or one of asyncio whose calls are waited for."""
-    if request.param == "blocking":
-        yield LitePullConsumer
-    else:
-        with awaited_clients(aio.LitePullConsumer, LitePullConsumer) as maker:
-            yield maker
+@pytest.fixture(scope="module")
+def make(face: Face) -> Make:
+    """What makes a consumer."""
+    return face(LitePullConsumer)
 
 
 @pytest.fixture(scope="module")
@@ -262,7 +258,7 @@ def test_commit_of_some_queues_or_all_stores_them_if_asked(make: Make, cluster: 
     one, two = fill(cluster, topic, 20)
     config = ClientConfig(name_server=cluster.name_server, heartbeat_interval=0.1, persist_offset_interval=60.0)
     options = LitePullOptions(auto_commit=False, pull_batch_size=32)
-    consumer = LitePullConsumer(fresh("lg"), config=config, options=options)
+    consumer = make(fresh("lg"), config=config, options=options)
     consumer.subscribe(topic)
     with consumer:
         assert len(polled(consumer, 20)) == 20
@@ -277,10 +273,10 @@ def test_commit_of_some_queues_or_all_stores_them_if_asked(make: Make, cluster: 
         consumer.commit([], persist=True)
 
 
-def test_committed_says_where_a_broker_does_not_answer() -> None:
+def test_committed_says_where_a_broker_does_not_answer(make: Make) -> None:
     with EmbeddedCluster() as cluster:
         queue = fill(cluster, "t", 2)[0]
-        with made(LitePullConsumer, cluster) as consumer:
+        with made(make, cluster) as consumer:
             consumer.assign([queue])
             assert consumer.max_offset(queue) == 1, "the broker is known"
             cluster.stop()
@@ -310,11 +306,11 @@ def test_no_more_is_pulled_than_the_thresholds_allow(make: Make, cluster: Embedd
     assert found == [f"p{number}" for number in range(300)], "and all of it comes in the end"
 
 
-def test_listeners_are_told_when_a_topic_has_got_other_queues(cluster: EmbeddedCluster) -> None:
+def test_listeners_are_told_when_a_topic_has_got_other_queues(make: Make, cluster: EmbeddedCluster) -> None:
     topic = fresh("grown")
     fill(cluster, topic, 0, queues=2)
     told: list[tuple[str, int]] = []
-    consumer = made(LitePullConsumer, cluster, topic_metadata_check_interval=0.1)
+    consumer = made(make, cluster, topic_metadata_check_interval=0.1)
     consumer.register_topic_message_queue_change_listener(topic, lambda name, queues: told.append((name, len(queues))))
     with consumer:
         assert len(consumer.fetch_message_queues(topic)) == 2
@@ -325,8 +321,8 @@ def test_listeners_are_told_when_a_topic_has_got_other_queues(cluster: EmbeddedC
             consumer.register_topic_message_queue_change_listener("", lambda *_: None)
 
 
-def test_what_is_wrong_is_said_in_javas_words(cluster: EmbeddedCluster) -> None:
-    consumer = made(LitePullConsumer, cluster)
+def test_what_is_wrong_is_said_in_javas_words(make: Make, cluster: EmbeddedCluster) -> None:
+    consumer = made(make, cluster)
     for call in (lambda: consumer.poll(1), lambda: consumer.committed(MessageQueue("t", "b", 0))):
         with pytest.raises(ClientError, match=r"^The consumer not running, please start it first\."):
             call()
@@ -346,7 +342,7 @@ def test_what_is_wrong_is_said_in_javas_words(cluster: EmbeddedCluster) -> None:
             consumer.start()
         with pytest.raises(ClientError, match=r"^Can not find Message Queue for this topic, nowhere"):
             consumer.fetch_message_queues("nowhere")
-    assigned = made(LitePullConsumer, cluster)
+    assigned = made(make, cluster)
     assigned.assign([MessageQueue("t", "b", 0)])
     with pytest.raises(ClientError, match=r"^subscribe exception: Subscribe and assign are mutually exclusive\."):
         assigned.subscribe("t")
@@ -384,7 +380,7 @@ def test_a_beginning_that_there_is_not_is_refused() -> None:
 def test_a_topic_that_is_not_there_yet_is_polled_once_it_is(make: Make, cluster: EmbeddedCluster) -> None:
     topic = fresh("unborn")
     config = ClientConfig(name_server=cluster.name_server, poll_name_server_interval=0.1, rebalance_interval=0.1)
-    consumer = LitePullConsumer(fresh("lg"), config=config, options=LitePullOptions(auto_commit=False))
+    consumer = make(fresh("lg"), config=config, options=LitePullOptions(auto_commit=False))
     consumer.subscribe(topic)
     with consumer:
         assert consumer.poll(0.0) == []
@@ -395,14 +391,14 @@ def test_a_topic_that_is_not_there_yet_is_polled_once_it_is(make: Make, cluster:
 def test_who_has_started_is_a_member_and_does_not_wait_for_a_heartbeat(make: Make, cluster: EmbeddedCluster) -> None:
     topic = fresh("joined")
     fill(cluster, topic, 2, queues=1)
-    with LitePullConsumer(fresh("lg"), name_server=cluster.name_server) as consumer:
+    with make(fresh("lg"), name_server=cluster.name_server) as consumer:
         consumer.subscribe(topic)
         with Admin(name_server=cluster.name_server) as admin:
             assert len(admin.groups.connections(consumer.group).client_ids) == 1
 
 
-def test_a_wrong_name_server_is_one_clear_error() -> None:
-    consumer = LitePullConsumer("lost", name_server="127.0.0.1:1")
+def test_a_wrong_name_server_is_one_clear_error(make: Make) -> None:
+    consumer = make("lost", name_server="127.0.0.1:1")
     consumer.subscribe("t")
     with pytest.raises(ClientError, match=r"connect to <127\.0\.0\.1:1> failed"):
         consumer.start()
@@ -446,10 +442,10 @@ def test_broadcasting_members_get_all_messages_each_and_keep_offsets_in_a_file(
         assert "}:10" in (tmp_path / f"10.0.0.1@{name}@STREAM" / "casting" / "offsets.json").read_text()
 
 
-def test_threads_that_poll_get_each_message_once(cluster: EmbeddedCluster) -> None:
+def test_threads_that_poll_get_each_message_once(make: Make, cluster: EmbeddedCluster) -> None:
     topic = fresh("threads")
     fill(cluster, topic, 300, queues=4)
-    consumer = made(LitePullConsumer, cluster, pull_batch_size=3)
+    consumer = made(make, cluster, pull_batch_size=3)
     consumer.subscribe(topic)
     found: list[str] = []
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, TypeAlias
 
 import pytest
 
@@ -19,15 +19,25 @@ from rmqfast.client.producer import (
 from rmqfast.client.producer.transactions import TransactionChecks
 from rmqfast.errors import ClientError
 from rmqfast.remoting import RemotingServer, Request, RequestCode, Response, ResponseCode
+from tests.client.awaited import Face
 from tests.waiting import PATIENCE, until
 
 from .transactions import ASKS_SOON, UNASKED
 
 COMMIT, ROLLBACK, UNKNOWN = LocalTransactionState
+#: Makes a producer.
+Make: TypeAlias = type[TransactionProducer]
 
 
 @pytest.fixture(scope="module")
-def cluster() -> Iterator[EmbeddedCluster]:
+def make(face: Face) -> Make:
+    """What makes a producer."""
+    return face(TransactionProducer)
+
+
+@pytest.fixture(scope="module")
+def cluster(make: Make) -> Iterator[EmbeddedCluster]:
+    del make  # each has a cluster of its own, in which no topic is there yet
     with EmbeddedCluster(config=ASKS_SOON) as running:
         yield running
 
@@ -67,9 +77,11 @@ def rows(cluster: EmbeddedCluster, topic: str) -> list[dict[str, Any]]:
     return store.scan(topic).to_arrow().to_pylist() if topic in store.topics() else []
 
 
-def test_a_committed_message_shows_up_and_one_that_is_rolled_back_does_not(cluster: EmbeddedCluster) -> None:
+def test_a_committed_message_shows_up_and_one_that_is_rolled_back_does_not(
+    cluster: EmbeddedCluster, make: Make
+) -> None:
     listener = Listener(COMMIT)
-    with TransactionProducer("bank", listener, name_server=cluster.name_server) as producer:
+    with make("bank", listener, name_server=cluster.name_server) as producer:
         listener.executed = ROLLBACK
         assert producer.send_in_transaction(Message("money", b"no", properties=UNASKED)).local_state is ROLLBACK
         listener.executed = COMMIT
@@ -85,10 +97,12 @@ def test_a_committed_message_shows_up_and_one_that_is_rolled_back_does_not(clust
 
 
 @pytest.mark.parametrize("executed", [UNKNOWN, None, "nonsense", ValueError("bank is closed")])
-def test_where_the_end_is_not_known_the_broker_asks_and_is_told(cluster: EmbeddedCluster, executed: Any) -> None:
+def test_where_the_end_is_not_known_the_broker_asks_and_is_told(
+    cluster: EmbeddedCluster, executed: Any, make: Make
+) -> None:
     topic = f"asked-{type(executed).__name__}"
     listener = Listener(executed, COMMIT)
-    with TransactionProducer("asker", listener, name_server=cluster.name_server) as producer:
+    with make("asker", listener, name_server=cluster.name_server) as producer:
         sent = producer.send_in_transaction(Message(topic, b"late"))
         assert sent.local_state is UNKNOWN
         until(lambda: bodies(cluster, topic) == {b"late"})
@@ -97,17 +111,17 @@ def test_where_the_end_is_not_known_the_broker_asks_and_is_told(cluster: Embedde
         assert listener.threads == {"rmqfast-check-asker"}
 
 
-def test_a_namespace_is_not_shown_to_the_listener(cluster: EmbeddedCluster) -> None:
+def test_a_namespace_is_not_shown_to_the_listener(cluster: EmbeddedCluster, make: Make) -> None:
     listener = Listener(UNKNOWN, COMMIT)
-    with TransactionProducer("spaced", listener, name_server=cluster.name_server, namespace="ns") as producer:
+    with make("spaced", listener, name_server=cluster.name_server, namespace="ns") as producer:
         producer.send_in_transaction(Message("spaced", b"x"))
         until(lambda: bodies(cluster, "ns%spaced") == {b"x"})
     assert {message.topic for message in listener.asked} == {"spaced"}
 
 
-def test_a_check_that_fails_is_asked_again(cluster: EmbeddedCluster) -> None:
+def test_a_check_that_fails_is_asked_again(cluster: EmbeddedCluster, make: Make) -> None:
     listener, watcher = Listener(UNKNOWN, ValueError("not yet")), Watcher()
-    with TransactionProducer("again", listener, name_server=cluster.name_server) as producer:
+    with make("again", listener, name_server=cluster.name_server) as producer:
         producer.register_end_transaction_hook(watcher)
         producer.send_in_transaction(Message("again", b"x"))
         until(lambda: len(listener.asked) >= 2)
@@ -120,12 +134,12 @@ def test_a_check_that_fails_is_asked_again(cluster: EmbeddedCluster) -> None:
 
 
 def test_a_question_that_comes_after_the_end_is_dropped(
-    cluster: EmbeddedCluster, caplog: pytest.LogCaptureFixture
+    rmqfast_cluster: EmbeddedCluster, caplog: pytest.LogCaptureFixture
 ) -> None:
     listener = Listener()
-    with TransactionProducer("ended", listener, name_server=cluster.name_server) as producer:
+    with TransactionProducer("ended", listener, name_server=rmqfast_cluster.name_server) as producer:
         pass
-    producer.member.check_transaction_state(cluster.brokers[0].address, Message("t", b"x"), {})
+    producer.member.check_transaction_state(rmqfast_cluster.brokers[0].address, Message("t", b"x"), {})
     assert "of group ended is dropped" in caplog.text
     assert listener.asked == []
 
@@ -147,19 +161,19 @@ def test_questions_that_wait_at_the_end_are_dropped() -> None:
     assert answered == []
 
 
-def test_another_member_of_the_group_answers_for_one_that_is_gone(cluster: EmbeddedCluster) -> None:
+def test_another_member_of_the_group_answers_for_one_that_is_gone(cluster: EmbeddedCluster, make: Make) -> None:
     first, second = Listener(UNKNOWN, UNKNOWN), Listener(COMMIT, COMMIT)
-    with TransactionProducer("members", first, name_server=cluster.name_server) as producer:
+    with make("members", first, name_server=cluster.name_server) as producer:
         producer.send_in_transaction(Message("handed", b"over"))
     soon = ClientConfig(name_server=cluster.name_server, heartbeat_interval=0.05)
-    with TransactionProducer("members", second, config=soon):
+    with make("members", second, config=soon):
         until(lambda: bodies(cluster, "handed") == {b"over"})
     assert {message.body for message in second.asked} == {b"over"}
 
 
-def test_a_delay_is_left_out_and_a_send_that_fails_executes_nothing(cluster: EmbeddedCluster) -> None:
+def test_a_delay_is_left_out_and_a_send_that_fails_executes_nothing(cluster: EmbeddedCluster, make: Make) -> None:
     listener = Listener()
-    with TransactionProducer("refused", listener, name_server=cluster.name_server) as producer:
+    with make("refused", listener, name_server=cluster.name_server) as producer:
         producer.send_in_transaction(Message("prompt", b"x", delay_level=3, properties={"DELAY": "3"}))
         until(lambda: bodies(cluster, "prompt") == {b"x"})
         with pytest.raises(ClientError, match="the message body length is zero"):
@@ -167,8 +181,8 @@ def test_a_delay_is_left_out_and_a_send_that_fails_executes_nothing(cluster: Emb
         assert len(listener.seen) == 1
 
 
-def test_a_message_that_is_stored_less_safely_is_rolled_back(cluster: EmbeddedCluster) -> None:
-    with TransactionProducer("makes", Listener(), name_server=cluster.name_server) as producer:
+def test_a_message_that_is_stored_less_safely_is_rolled_back(cluster: EmbeddedCluster, make: Make) -> None:
+    with make("makes", Listener(), name_server=cluster.name_server) as producer:
         producer.create_topic("unsafe")
     ends: list[str | None] = []
 
@@ -186,7 +200,7 @@ def test_a_message_that_is_stored_less_safely_is_rolled_back(cluster: EmbeddedCl
     with RemotingServer(answers) as server:
         broker = server.listen("127.0.0.1:0")
         config = ClientConfig(name_server=cluster.name_server, translate_address=lambda _: broker)
-        with TransactionProducer("unsafe", listener, config=config) as producer:
+        with make("unsafe", listener, config=config) as producer:
             result = producer.send_in_transaction(Message("unsafe", b"x"))
             until(lambda: ends)
     assert (result.send_result.status, result.local_state) == (SendStatus.FLUSH_DISK_TIMEOUT, ROLLBACK)
@@ -207,9 +221,11 @@ class Watcher:
         raise ValueError
 
 
-def test_hooks_are_told_how_transactions_end_and_keep_no_broker_from_being_told(cluster: EmbeddedCluster) -> None:
+def test_hooks_are_told_how_transactions_end_and_keep_no_broker_from_being_told(
+    cluster: EmbeddedCluster, make: Make
+) -> None:
     watcher = Watcher()
-    with TransactionProducer("told", Listener(UNKNOWN, COMMIT), name_server=cluster.name_server) as producer:
+    with make("told", Listener(UNKNOWN, COMMIT), name_server=cluster.name_server) as producer:
         producer.register_end_transaction_hook(watcher)
         sent = producer.send_in_transaction(Message("hooked-money", b"1", keys="k", tags="t")).send_result
         until(lambda: bodies(cluster, "hooked-money") == {b"1"})

@@ -6,7 +6,7 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 import pytest
 
@@ -17,6 +17,7 @@ from rmqfast.client.instance import ClientConfig
 from rmqfast.client.producer import Producer
 from rmqfast.client.pull import MessageSelector, PullConsumer, PullOptions, PullResult, PullStatus
 from rmqfast.errors import ArgumentError, ClientError, ResponseError, RmqError
+from tests.client.awaited import Face
 from tests.client.consumer.watching import Watcher
 from tests.client.forks import refused_in_a_fork
 from tests.waiting import PATIENCE, until
@@ -25,18 +26,34 @@ from .filled import bodies, fill, fresh, send
 from .waiters import behind_a_wait, check_ends_by_ctrl_c
 
 T = TypeVar("T")
+#: Makes a consumer.
+Make: TypeAlias = type[PullConsumer]
 
 
 @pytest.fixture(scope="module")
-def cluster() -> Iterator[EmbeddedCluster]:
+def make(face: Face) -> Make:
+    """What makes a consumer."""
+    return face(PullConsumer)
+
+
+@pytest.fixture(scope="module")
+def cluster(make: Make) -> Iterator[EmbeddedCluster]:
+    del make  # each has a cluster of its own, in which no group is there yet
     with EmbeddedCluster(config={"enablePropertyFilter": "true", "messageDelayLevel": "0s 0s 0s 0s 0s"}) as running:
         yield running
 
 
 @pytest.fixture
-def consumer(cluster: EmbeddedCluster) -> Iterator[PullConsumer]:
+def consumer(make: Make, cluster: EmbeddedCluster) -> Iterator[PullConsumer]:
     config = ClientConfig(name_server=cluster.name_server, heartbeat_interval=0.2, persist_offset_interval=0.2)
-    with PullConsumer(fresh("pg"), config=config) as running:
+    with make(fresh("pg"), config=config) as running:
+        yield running
+
+
+@pytest.fixture
+def blocking(rmqfast_cluster: EmbeddedCluster) -> Iterator[PullConsumer]:
+    """For what asyncio has not: signals, forks, and what instances ask."""
+    with PullConsumer("blocks", name_server=rmqfast_cluster.name_server) as running:
         yield running
 
 
@@ -89,22 +106,24 @@ def test_tags_of_one_hash_are_told_apart_by_the_client(cluster: EmbeddedCluster,
     assert told(consumer.pull(queue, "BB", 2, 32)) == ("FOUND", 3, 0, 3, [])
 
 
-def test_a_pull_that_blocks_ends_with_the_message_that_comes(cluster: EmbeddedCluster, consumer: PullConsumer) -> None:
+def test_a_pull_that_blocks_ends_with_the_message_that_comes(
+    make: Make, cluster: EmbeddedCluster, consumer: PullConsumer
+) -> None:
     topic = fresh("blocked")
     queues = fill(cluster, topic, 10)
     consumer.pull(queues[0], "*", 0, 1)
     with (
         Producer("later", name_server=cluster.name_server) as producer,
-        behind_a_wait(lambda: send(producer, topic, queues, [10]), within="request"),
+        behind_a_wait(lambda: send(producer, topic, queues, [10]), "request" if make is PullConsumer else "wait"),
     ):
         assert told(consumer.pull_block_if_not_found(queues[0], "*", 5, 32)) == ("FOUND", 6, 0, 6, ["p10"])
 
 
 @pytest.mark.long
-def test_a_pull_that_blocks_ends_when_the_broker_has_waited(cluster: EmbeddedCluster) -> None:
+def test_a_pull_that_blocks_ends_when_the_broker_has_waited(cluster: EmbeddedCluster, make: Make) -> None:
     queue = fill(cluster, fresh("waited"), 2)[0]
     options = PullOptions(broker_suspend=0.1)
-    with PullConsumer(fresh("pg"), name_server=cluster.name_server, options=options) as consumer:
+    with make(fresh("pg"), name_server=cluster.name_server, options=options) as consumer:
         # brokers look every five seconds
         assert told(consumer.pull_block_if_not_found(queue, "*", 1, 32)) == ("NO_NEW_MSG", 1, 0, 1, [])
 
@@ -155,8 +174,8 @@ def test_what_is_wrong_with_a_pull_is_said_in_javas_words(cluster: EmbeddedClust
         consumer.fetch_message_queues_in_balance(None)  # type: ignore[arg-type]
 
 
-def test_a_consumer_that_does_not_run_says_so(cluster: EmbeddedCluster) -> None:
-    consumer = PullConsumer("idle", name_server=cluster.name_server)
+def test_a_consumer_that_does_not_run_says_so(cluster: EmbeddedCluster, make: Make) -> None:
+    consumer = make("idle", name_server=cluster.name_server)
     queue = MessageQueue("t", "b", 0)
     for call in (
         lambda: consumer.pull(queue, "*", 0, 1),
@@ -177,27 +196,27 @@ def test_a_consumer_that_does_not_run_says_so(cluster: EmbeddedCluster) -> None:
         consumer.start()
 
 
-def test_groups_and_options_are_checked(cluster: EmbeddedCluster) -> None:
+def test_groups_and_options_are_checked(cluster: EmbeddedCluster, make: Make) -> None:
     for group, text in (("", "is blank"), ("DEFAULT_CONSUMER", "can not equal DEFAULT_CONSUMER"), ("a b", "illegal")):
         with pytest.raises(ClientError, match=text):
-            PullConsumer(group, name_server=cluster.name_server).start()
+            make(group, name_server=cluster.name_server).start()
     with pytest.raises(ClientError, match="Long polling mode, the consumer consumerTimeoutMillisWhenSuspend must"):
         PullOptions(broker_suspend=5.0, suspend_timeout=4.0)
     for wrong in ({"message_model": "ALL"}, {"pull_timeout": 0}, {"max_reconsume_times": -2}):
         with pytest.raises(ArgumentError, match=next(iter(wrong))):
             PullOptions(**wrong)
     with (
-        PullConsumer("twice", name_server=cluster.name_server, instance_name="one"),
+        make("twice", name_server=cluster.name_server, instance_name="one"),
         pytest.raises(ClientError, match=r"The consumer group\[twice\] has been created before, specify another name"),
     ):
-        PullConsumer("twice", name_server=cluster.name_server, instance_name="one").start()
+        make("twice", name_server=cluster.name_server, instance_name="one").start()
 
 
-def test_no_name_server_and_a_wrong_one_are_one_clear_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_name_server_and_a_wrong_one_are_one_clear_error(monkeypatch: pytest.MonkeyPatch, make: Make) -> None:
     monkeypatch.delenv("NAMESRV_ADDR", raising=False)
     with pytest.raises(ClientError, match=r"No name server address, please set it."):
-        PullConsumer("lost").start()
-    with PullConsumer("lost", name_server="127.0.0.1:1") as consumer:
+        make("lost").start()
+    with make("lost", name_server="127.0.0.1:1") as consumer:
         with pytest.raises(ClientError, match=r"connect to <127.0.0.1:1> failed"):
             consumer.fetch_subscribe_message_queues("t")
         with pytest.raises(ClientError, match=r"connect to <127.0.0.1:1> failed"):
@@ -237,7 +256,7 @@ def test_offsets_are_read_from_memory_first_or_from_the_broker(
     assert consumer.fetch_consume_offset(nowhere, from_store=True) == -2, "nobody can be asked"
 
 
-def test_registered_topics_are_shared_out_and_offsets_of_others_forgotten(cluster: EmbeddedCluster) -> None:
+def test_registered_topics_are_shared_out_and_offsets_of_others_forgotten(cluster: EmbeddedCluster, make: Make) -> None:
     topic = fresh("shared")
     queues = fill(cluster, topic, 8, queues=4)
     changes: list[tuple[str, int, list[MessageQueue]]] = []
@@ -250,7 +269,7 @@ def test_registered_topics_are_shared_out_and_offsets_of_others_forgotten(cluste
         persist_offset_interval=0.1,
         poll_name_server_interval=0.2,
     )
-    first, second = (PullConsumer("sharing", config=config, options=options) for _ in range(2))
+    first, second = (make("sharing", config=config, options=options) for _ in range(2))
     for consumer in (first, second):
         consumer.register_topics = [topic]
     with first:
@@ -274,26 +293,29 @@ def test_registered_topics_are_shared_out_and_offsets_of_others_forgotten(cluste
         until(lambda: first.fetch_message_queues_in_balance(topic) == queues)
 
 
-def test_a_topic_that_is_pulled_takes_part_in_the_rebalance(cluster: EmbeddedCluster) -> None:
+def test_a_topic_that_is_pulled_takes_part_in_the_rebalance(cluster: EmbeddedCluster, make: Make) -> None:
     topic = fresh("automatic")
     queues = fill(cluster, topic, 8, queues=4)
     config = ClientConfig(name_server=cluster.name_server, rebalance_interval=0.2)
     options = PullOptions(strategy=AllocateMessageQueueByConfig(tuple(queues[:1])))
-    with PullConsumer(fresh("auto"), config=config, options=options) as consumer:
+    with make(fresh("auto"), config=config, options=options) as consumer:
         assert consumer.fetch_message_queues_in_balance(topic) == []
         consumer.pull(queues[0], "t1", 0, 1)
         until(lambda: consumer.fetch_message_queues_in_balance(topic) == queues[:1])
-        assert consumer.subscriptions() == [], "heartbeats say nothing of it"
+        if make is PullConsumer:
+            assert consumer.subscriptions() == [], "heartbeats say nothing of it"
 
 
-def test_broadcasting_keeps_its_offsets_in_a_file_that_java_reads(cluster: EmbeddedCluster, tmp_path: Path) -> None:
+def test_broadcasting_keeps_its_offsets_in_a_file_that_java_reads(
+    cluster: EmbeddedCluster, tmp_path: Path, make: Make
+) -> None:
     topic = fresh("news")
     queues = fill(cluster, topic, 4)
     config = ClientConfig(
         name_server=cluster.name_server, local_offset_dir=tmp_path, client_ip="10.0.0.1", rebalance_interval=0.1
     )
     options = PullOptions(message_model="BROADCASTING")
-    consumer = PullConsumer("casting", config=config, options=options)
+    consumer = make("casting", config=config, options=options)
     consumer.register_topics = [topic]
     with consumer:
         assert consumer.client_id == "10.0.0.1@DEFAULT@STREAM"
@@ -301,16 +323,16 @@ def test_broadcasting_keeps_its_offsets_in_a_file_that_java_reads(cluster: Embed
         consumer.update_consume_offset(queues[1], 2)
     path = tmp_path / "10.0.0.1@DEFAULT@STREAM" / "casting" / "offsets.json"
     assert f'"topic":"{topic}"\n\t\t}}:2' in path.read_text()
-    again = PullConsumer("casting", config=config, options=options)
+    again = make("casting", config=config, options=options)
     with again:
         assert again.fetch_consume_offset(queues[1], from_store=False) == 2
         assert again.fetch_consume_offset(queues[0], from_store=True) == -1
 
 
-def test_a_message_that_is_sent_back_comes_from_the_retry_topic(cluster: EmbeddedCluster) -> None:
+def test_a_message_that_is_sent_back_comes_from_the_retry_topic(cluster: EmbeddedCluster, make: Make) -> None:
     queue = fill(cluster, fresh("back"), 4)[0]
     group = fresh("backing")
-    with PullConsumer(group, name_server=cluster.name_server) as consumer:
+    with make(group, name_server=cluster.name_server) as consumer:
         first, second = consumer.pull(queue, "*", 0, 2).messages
         consumer.send_message_back(first, 1)
         retry = MessageQueue(f"%RETRY%{group}", queue.broker_name, 0)
@@ -328,10 +350,10 @@ def test_a_message_that_is_sent_back_comes_from_the_retry_topic(cluster: Embedde
         assert bodies(consumer.pull(dead, "*", 0, 1).messages) == ["p0"]
 
 
-def test_a_namespace_stands_before_topic_and_group_and_nobody_sees_it(cluster: EmbeddedCluster) -> None:
+def test_a_namespace_stands_before_topic_and_group_and_nobody_sees_it(cluster: EmbeddedCluster, make: Make) -> None:
     topic = fresh("spaced")
     fill(cluster, f"space%{topic}", 4)
-    with PullConsumer("spacers", name_server=cluster.name_server, namespace="space") as consumer:
+    with make("spacers", name_server=cluster.name_server, namespace="space") as consumer:
         assert consumer.group == "space%spacers"
         queue = consumer.fetch_subscribe_message_queues(topic)[0]
         assert queue.topic == topic
@@ -344,27 +366,27 @@ def test_a_namespace_stands_before_topic_and_group_and_nobody_sees_it(cluster: E
         assert consumer.offset_store.clone(f"space%{topic}")
 
 
-def test_administrators_see_what_it_is(cluster: EmbeddedCluster, consumer: PullConsumer) -> None:
-    info = consumer.running_info()
-    assert info["properties"]["consumerGroup"] == consumer.group
+def test_administrators_see_what_it_is(blocking: PullConsumer) -> None:
+    info = blocking.running_info()
+    assert info["properties"]["consumerGroup"] == blocking.group
     assert json.dumps(info)
     with pytest.raises(ResponseError, match="not exist in this consumer"):
-        consumer.consume_message_directly(None, None)
-    consumer.reset_offset("t", {})
-    assert consumer.consumer_status("t") == {}
+        blocking.consume_message_directly(None, None)
+    blocking.reset_offset("t", {})
+    assert blocking.consumer_status("t") == {}
 
 
-def test_a_fork_says_that_it_has_no_consumer(cluster: EmbeddedCluster, consumer: PullConsumer) -> None:
-    queue = fill(cluster, fresh("forked"), 2)[0]
-    consumer.pull(queue, "*", 0, 1)
-    assert "fork of the process" in refused_in_a_fork(lambda: consumer.pull(queue, "*", 0, 1), consumer.shutdown)
-    assert consumer.pull(queue, "*", 0, 1).messages, "the parent's goes on"
+def test_a_fork_says_that_it_has_no_consumer(rmqfast_cluster: EmbeddedCluster, blocking: PullConsumer) -> None:
+    queue = fill(rmqfast_cluster, fresh("forked"), 2)[0]
+    blocking.pull(queue, "*", 0, 1)
+    assert "fork of the process" in refused_in_a_fork(lambda: blocking.pull(queue, "*", 0, 1), blocking.shutdown)
+    assert blocking.pull(queue, "*", 0, 1).messages, "the parent's goes on"
 
 
-def test_ctrl_c_ends_a_pull_that_blocks(cluster: EmbeddedCluster, consumer: PullConsumer) -> None:
-    queue = fill(cluster, fresh("interrupted"), 2)[0]
-    consumer.pull(queue, "*", 0, 1)
-    check_ends_by_ctrl_c(lambda: consumer.pull_block_if_not_found(queue, "*", 1, 1), within="request")
+def test_ctrl_c_ends_a_pull_that_blocks(rmqfast_cluster: EmbeddedCluster, blocking: PullConsumer) -> None:
+    queue = fill(rmqfast_cluster, fresh("interrupted"), 2)[0]
+    blocking.pull(queue, "*", 0, 1)
+    check_ends_by_ctrl_c(lambda: blocking.pull_block_if_not_found(queue, "*", 1, 1), within="request")
 
 
 class LeavesOut:
@@ -376,9 +398,11 @@ class LeavesOut:
         del context.messages[0]
 
 
-def test_hooks_are_told_of_messages_that_are_pulled_and_filters_take_some_out(cluster: EmbeddedCluster) -> None:
+def test_hooks_are_told_of_messages_that_are_pulled_and_filters_take_some_out(
+    cluster: EmbeddedCluster, make: Make
+) -> None:
     queue, watcher = fill(cluster, fresh("told"), 6)[0], Watcher()
-    with PullConsumer(fresh("pg"), name_server=cluster.name_server) as consumer:
+    with make(fresh("pg"), name_server=cluster.name_server) as consumer:
         consumer.register_consume_hook(watcher)
         consumer.register_filter_hook(LeavesOut())
         assert bodies(consumer.pull(queue, "*", 0, 32).messages) == ["p2", "p4"]

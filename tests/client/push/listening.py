@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from rmqfast import EmbeddedCluster, Message, MessageQueue
 from rmqfast._native import MessageView
@@ -28,6 +29,10 @@ SHORT = PushTimings(
 )
 #: No request fails because the machine is busy.
 PATIENT = ClientConfig(request_timeout=PATIENCE, connect_timeout=PATIENCE)
+
+
+#: Makes a consumer, as `consumer`, through one face.
+Make: TypeAlias = Callable[..., PushConsumer]
 
 
 class Seen:
@@ -55,21 +60,37 @@ class Seen:
         assert is_there, f"expected {count} messages, got {self.bodies}"
 
 
-def consumer(cluster: EmbeddedCluster, group: str, listener: Any, *topics: str, **options: Any) -> PushConsumer:
-    """One that is not started, and wants all of the topics."""
+def consumer(
+    cluster: EmbeddedCluster,
+    group: str,
+    listener: Any,
+    *topics: str,
+    kind: type[PushConsumer] = PushConsumer,
+    **options: Any,
+) -> PushConsumer:
+    """One that is not started, and wants all of the topics; the listener of one of asyncio is `async def`."""
     orderly, config = options.pop("orderly", None), options.pop("config", PATIENT)
     # a listener that has returned is not yet one whose offset is noted: the end waits for that
     options.setdefault("await_termination_millis_when_shutdown", int(PATIENCE * 1000))
-    made = PushConsumer(group, name_server=cluster.name_server, config=config, timings=SHORT, **options)
+    made = kind(group, name_server=cluster.name_server, config=config, timings=SHORT, **options)
     for topic in topics:
         made.subscribe(topic)
-    made.register_message_listener(listener, orderly=orderly)
+    made.register_message_listener(listener if kind is PushConsumer else _awaited(listener), orderly=orderly)
     return made
+
+
+def _awaited(listener: Callable[..., Any]) -> Callable[..., Any]:
+    """A listener that is called by way of the loop, and may wait all the same."""
+
+    async def listen(messages: Sequence[MessageView], context: Any) -> Any:
+        return await asyncio.to_thread(listener, messages, context)
+
+    return listen
 
 
 def member_of(one: PushConsumer) -> PushMember:
     """What is behind a consumer that was started: the one way of the tests to what it does inside."""
-    member = one._member  # noqa: SLF001 - rounds of the rebalance and locks have no public face
+    member = getattr(one, "_twin", one)._member  # noqa: SLF001 - rounds of the rebalance and locks have no public face
     assert member is not None
     return member
 

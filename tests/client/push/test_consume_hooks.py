@@ -14,7 +14,7 @@ from rmqfast.client.push import ConsumeConcurrentlyStatus, ConsumeOrderlyStatus
 from tests.client.consumer.watching import Watcher
 from tests.waiting import PATIENCE
 
-from .listening import Seen, consumer, send
+from .listening import Make, Seen, send
 from .messages import messages
 from .test_services import QUEUE, Scene, concurrently, orderly
 
@@ -115,11 +115,11 @@ class Failing:
 
 
 def test_a_consumer_tells_its_hooks_and_never_shows_what_its_filters_take_out(
-    cluster: EmbeddedCluster, producer: Producer
+    cluster: EmbeddedCluster, producer: Producer, make: Make
 ) -> None:
     seen, watcher, even = Seen(), Watcher(), OnlyEven()
     send(producer, "numbers", [b"%d" % number for number in range(10)])
-    one = consumer(cluster, "hooked", seen, "numbers")
+    one = make(cluster, "hooked", seen, "numbers")
     one.register_filter_hook(Failing())
     one.register_filter_hook(even)
     with one:

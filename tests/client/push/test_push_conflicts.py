@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from dataclasses import replace
+from typing import cast
 
 import pytest
 
@@ -11,6 +12,7 @@ from rmqfast import EmbeddedCluster
 from rmqfast.client.lite_pull import LitePullConsumer
 from rmqfast.client.producer import Producer
 from rmqfast.client.push import PushConsumer
+from tests.client.awaited import Face
 from tests.waiting import until
 
 from .listening import PATIENT, Seen, send
@@ -21,6 +23,7 @@ def test_a_member_that_subscribes_otherwise_than_the_one_before_warns(
     cluster: EmbeddedCluster,
     producer: Producer,
     kind: type[PushConsumer | LitePullConsumer],
+    face: Face,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     topic = f"conflicts-{kind.__name__}"
@@ -30,9 +33,9 @@ def test_a_member_that_subscribes_otherwise_than_the_one_before_warns(
     with ExitStack() as members:
         for name, expression in (("one", "A"), ("two", "B")):
             assert f"members of group g-{topic} " not in caplog.text
-            member = kind(f"g-{topic}", config=config, instance_name=name)
-            if isinstance(member, PushConsumer):
-                member.register_message_listener(Seen())
+            member = face(kind)(f"g-{topic}", config=config, instance_name=name)
+            if kind is PushConsumer:
+                cast(PushConsumer, member).register_message_listener(Seen())
             member.subscribe(topic, expression)
             members.enter_context(member)
         until(lambda: f"members of group g-{topic} subscribe differently to {topic}" in caplog.text)

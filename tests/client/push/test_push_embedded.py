@@ -22,11 +22,13 @@ from rmqfast.client.producer import Producer
 from rmqfast.client.push import ConsumeConcurrentlyContext, ConsumeConcurrentlyStatus, PushConsumer
 from rmqfast.client.push.send_back import SendBack
 from rmqfast.errors import ArgumentError, ClientError
+from tests.client.awaited import Face
 from tests.client.forks import refused_in_a_fork
 from tests.waiting import PATIENCE, until
 
 from .listening import (
     PATIENT,
+    Make,
     Seen,
     committed,
     consumer,
@@ -52,7 +54,7 @@ def until_pulls_have_ended(cluster: EmbeddedCluster, one: PushConsumer) -> None:
 
 @pytest.mark.parametrize("batch", [1, 7, 32])
 def test_each_message_comes_once_and_offsets_are_stored_at_the_end(
-    cluster: EmbeddedCluster, producer: Producer, batch: int
+    cluster: EmbeddedCluster, producer: Producer, batch: int, make: Make
 ) -> None:
     topic, seen = f"all-{batch}", Seen()
     bodies = [b"%d" % number for number in range(160)]
@@ -64,7 +66,7 @@ def test_each_message_comes_once_and_offsets_are_stored_at_the_end(
         assert {message.queue for message in messages} == {context.queue}
         return seen(messages, context)
 
-    with consumer(cluster, f"g-{topic}", listen, topic, consume_message_batch_max_size=batch):
+    with make(cluster, f"g-{topic}", listen, topic, consume_message_batch_max_size=batch):
         seen.wait(160)
         # behind them comes what is sent now: nothing of them comes once more
         for queue in queues:
@@ -76,13 +78,13 @@ def test_each_message_comes_once_and_offsets_are_stored_at_the_end(
 
 
 def test_tags_are_filtered_and_offsets_pass_over_what_nobody_wants(
-    cluster: EmbeddedCluster, producer: Producer
+    cluster: EmbeddedCluster, producer: Producer, make: Make
 ) -> None:
     queues = send(producer, "tagged", [], queues=2)
     for tag, queue in zip("AABBB", (0, 0, 1, 1, 1), strict=True):
         producer.send(Message("tagged", tag.encode(), tags=tag), queues[queue], PATIENCE)
     seen = Seen()
-    one = consumer(cluster, "g-tagged", seen)
+    one = make(cluster, "g-tagged", seen)
     one.subscribe("tagged", "A || C")
     with one:
         seen.wait(2)
@@ -92,7 +94,7 @@ def test_tags_are_filtered_and_offsets_pass_over_what_nobody_wants(
 
 
 def test_what_a_listener_does_not_acknowledge_comes_again_and_is_a_dead_letter_at_the_end(
-    cluster: EmbeddedCluster, producer: Producer
+    cluster: EmbeddedCluster, producer: Producer, make: Make
 ) -> None:
     send(producer, "chaos", [b"good", b"late", b"hopeless"], keys="k")
 
@@ -102,10 +104,10 @@ def test_what_a_listener_does_not_acknowledge_comes_again_and_is_a_dead_letter_a
         return SUCCESS if is_done else LATER
 
     seen, dead = Seen(answer), Seen()
-    with consumer(cluster, "g-chaos", seen, "chaos", max_reconsume_times=1):
+    with make(cluster, "g-chaos", seen, "chaos", max_reconsume_times=1):
         seen.wait(5)
         until(lambda: is_there(producer, "%DLQ%g-chaos"))
-        with consumer(cluster, "g-dead", dead, "%DLQ%g-chaos"):
+        with make(cluster, "g-dead", dead, "%DLQ%g-chaos"):
             dead.wait(1)
     assert Counter(seen.bodies) == {b"good": 1, b"late": 2, b"hopeless": 2}
     first = {message.body: message.msg_id for message in seen.messages if not message.reconsume_times}
@@ -118,14 +120,14 @@ def test_what_a_listener_does_not_acknowledge_comes_again_and_is_a_dead_letter_a
 
 
 def test_a_group_of_the_longest_name_is_known_and_told_what_it_does_not_have(
-    cluster: EmbeddedCluster, producer: Producer, caplog: pytest.LogCaptureFixture
+    cluster: EmbeddedCluster, producer: Producer, caplog: pytest.LogCaptureFixture, make: Make
 ) -> None:
     send(producer, "long-named", [b"x"])
     group, seen = "g" * 255, Seen()
     with (
         Admin(name_server=cluster.name_server) as admin,
-        consumer(cluster, "g" * 120, Seen(), "long-named"),
-        consumer(cluster, group, seen, "long-named") as one,
+        make(cluster, "g" * 120, Seen(), "long-named"),
+        make(cluster, group, seen, "long-named") as one,
     ):
         seen.wait(1)
         until(lambda: f"%RETRY%{group}" in admin.topics.all())
@@ -135,7 +137,7 @@ def test_a_group_of_the_longest_name_is_known_and_told_what_it_does_not_have(
 
 
 def test_members_of_a_broadcast_get_all_messages_each_and_go_on_where_they_were(
-    cluster: EmbeddedCluster, producer: Producer, tmp_path: Path
+    cluster: EmbeddedCluster, producer: Producer, tmp_path: Path, make: Make
 ) -> None:
     queues = send(producer, "news", [b"0", b"1", b"2"], queues=2)
 
@@ -145,7 +147,7 @@ def test_members_of_a_broadcast_get_all_messages_each_and_go_on_where_they_were(
             "message_model": "BROADCASTING",
             "consume_from_where": "CONSUME_FROM_FIRST_OFFSET",
         }
-        return consumer(cluster, "g-news", listener, "news", config=config, **where)
+        return make(cluster, "g-news", listener, "news", config=config, **where)
 
     one, two, again = Seen(lambda *_: LATER), Seen(), Seen()
     with member(one, "one"), member(two, "two"):
@@ -163,7 +165,7 @@ def test_members_of_a_broadcast_get_all_messages_each_and_go_on_where_they_were(
 
 
 def test_a_shutdown_in_the_middle_leaves_what_is_not_done_to_others(
-    cluster: EmbeddedCluster, producer: Producer
+    cluster: EmbeddedCluster, producer: Producer, make: Make
 ) -> None:
     send(producer, "handed", [b"%d" % number for number in range(90)], queues=3)
     calls, release = itertools.count(), threading.Event()
@@ -182,12 +184,12 @@ def test_a_shutdown_in_the_middle_leaves_what_is_not_done_to_others(
 
     one, two = Seen(answer), Seen()
     options = {"consume_thread_min": 4, "await_termination_millis_when_shutdown": 0}
-    with consumer(cluster, "g-handed", one, "handed", **options):
+    with make(cluster, "g-handed", one, "handed", **options):
         one.wait(24)  # all threads hang: what they did before is noted
     release.set()
     first = [min(set(range(31)) - done[queue]) for queue in range(3)]
     until(lambda: stored() == first, stored)
-    with consumer(cluster, "g-handed", two, "handed"):
+    with make(cluster, "g-handed", two, "handed"):
         two.wait(90 - sum(first))
     until_committed(cluster, "g-handed", "handed", dict.fromkeys(range(3), 30))
     left = [(queue, offset) for queue in range(3) for offset in range(first[queue], 30)]
@@ -195,7 +197,7 @@ def test_a_shutdown_in_the_middle_leaves_what_is_not_done_to_others(
 
 
 def test_a_listener_that_takes_too_long_loses_its_message_to_another_call(
-    cluster: EmbeddedCluster, producer: Producer
+    cluster: EmbeddedCluster, producer: Producer, make: Make
 ) -> None:
     release = threading.Event()
 
@@ -206,17 +208,19 @@ def test_a_listener_that_takes_too_long_loses_its_message_to_another_call(
 
     seen = Seen(hang)
     (queue,) = send(producer, "hanging", [b"hangs", b"next"])
-    one = consumer(cluster, "g-hanging", seen, "hanging", consume_timeout=0.1 / 60, consume_thread_min=2)
+    one = make(cluster, "g-hanging", seen, "hanging", consume_timeout=0.1 / 60, consume_thread_min=2)
     with one:
         until(lambda: any(message.reconsume_times for message in seen.messages if message.body == b"hangs"))
         until(lambda: one.running_info()["mqTable"][queue]["cachedMsgCount"] == 0)
         release.set()
 
 
-def test_a_suspended_consumer_pulls_nothing_until_it_is_resumed(cluster: EmbeddedCluster, producer: Producer) -> None:
+def test_a_suspended_consumer_pulls_nothing_until_it_is_resumed(
+    cluster: EmbeddedCluster, producer: Producer, make: Make
+) -> None:
     (queue,) = send(producer, "suspended", [b"0"])
     seen = Seen()
-    with consumer(cluster, "g-suspended", seen, "suspended", pull_suspend_millis=1) as one:
+    with make(cluster, "g-suspended", seen, "suspended", pull_suspend_millis=1) as one:
         seen.wait(1)
         one.suspend()
         until_pulls_have_ended(cluster, one)
@@ -228,12 +232,12 @@ def test_a_suspended_consumer_pulls_nothing_until_it_is_resumed(cluster: Embedde
     assert seen.bodies == [b"0", b"1"]
 
 
-def test_topics_come_and_go_while_it_runs(cluster: EmbeddedCluster, producer: Producer) -> None:
+def test_topics_come_and_go_while_it_runs(cluster: EmbeddedCluster, producer: Producer, make: Make) -> None:
     send(producer, "here", [b"here"])
     send(producer, "there", [b"there"])
     seen = Seen()
     config = replace(PATIENT, rebalance_interval=0.05)
-    with consumer(cluster, "g-topics", seen, "here", config=config) as one:
+    with make(cluster, "g-topics", seen, "here", config=config) as one:
         seen.wait(1)
         one.subscribe("there")
         seen.wait(2)
@@ -242,11 +246,11 @@ def test_topics_come_and_go_while_it_runs(cluster: EmbeddedCluster, producer: Pr
     assert seen.bodies == [b"here", b"there"]
 
 
-def test_an_offset_outside_of_the_queue_is_mended(cluster: EmbeddedCluster, producer: Producer) -> None:
+def test_an_offset_outside_of_the_queue_is_mended(cluster: EmbeddedCluster, producer: Producer, make: Make) -> None:
     (queue,) = send(producer, "outside", [b"0", b"1"])
     cluster.brokers[0].tables.offsets.commit("g-outside", "outside", 0, 1000)
     seen = Seen()
-    one = consumer(cluster, "g-outside", seen, "outside")
+    one = make(cluster, "g-outside", seen, "outside")
     with one:
         until_committed(cluster, "g-outside", "outside", {0: 2})
         producer.send(Message("outside", b"2"), queue, PATIENCE)
@@ -254,10 +258,10 @@ def test_an_offset_outside_of_the_queue_is_mended(cluster: EmbeddedCluster, prod
     assert seen.bodies == [b"2"]
 
 
-def test_a_broker_resets_offsets(cluster: EmbeddedCluster, producer: Producer) -> None:
+def test_a_broker_resets_offsets(cluster: EmbeddedCluster, producer: Producer, make: Make) -> None:
     (queue,) = send(producer, "reset", [b"0", b"1", b"2"])
     seen = Seen()
-    one = consumer(cluster, "g-reset", seen, "reset")
+    one = make(cluster, "g-reset", seen, "reset")
     with one:
         seen.wait(3)
         until(lambda: position(one, queue) == 3)
@@ -266,10 +270,10 @@ def test_a_broker_resets_offsets(cluster: EmbeddedCluster, producer: Producer) -
     assert sorted(seen.bodies[3:]) == [b"1", b"2"]
 
 
-def test_what_it_does_is_told_in_javas_words(cluster: EmbeddedCluster, producer: Producer) -> None:
+def test_what_it_does_is_told_in_javas_words(cluster: EmbeddedCluster, producer: Producer, make: Make) -> None:
     (queue,) = send(producer, "told", [b"0", b"1"])
     seen = Seen()
-    one = consumer(cluster, "g-told", seen, "told", consume_thread_min=3)
+    one = make(cluster, "g-told", seen, "told", consume_thread_min=3)
     with one:
         seen.wait(2)
         until(lambda: position(one, queue) == 2)
@@ -287,10 +291,12 @@ def test_what_it_does_is_told_in_javas_words(cluster: EmbeddedCluster, producer:
     assert json.dumps(info["statusTable"])
 
 
-def test_a_message_that_no_broker_takes_back_is_sent_anew(cluster: EmbeddedCluster, producer: Producer) -> None:
+def test_a_message_that_no_broker_takes_back_is_sent_anew(
+    cluster: EmbeddedCluster, producer: Producer, make: Make
+) -> None:
     send(producer, "anew", [b"0"], tags="T", keys="k", properties={"own": "value"})
     seen = Seen()
-    with consumer(cluster, "g-anew", seen, "anew") as one:
+    with make(cluster, "g-anew", seen, "anew") as one:
         seen.wait(1)
         sent = seen.messages[0]
         assert SendBack(member_of(one).instance, one.group, 16).send_back(sent, 0, "no such broker")
@@ -313,18 +319,28 @@ def test_a_message_that_no_broker_takes_back_is_sent_anew(cluster: EmbeddedClust
         ({"consume_from_where": "ELSEWHERE"}, "consumeFromWhere is null"),
     ],
 )
-def test_what_cannot_be_is_said_in_javas_words(options: dict[str, Any], text: str) -> None:
-    one = PushConsumer("g-wrong", name_server="127.0.0.1:1", **options)
+def test_what_cannot_be_is_said_in_javas_words(face: Face, options: dict[str, Any], text: str) -> None:
+    one = face(PushConsumer)("g-wrong", name_server="127.0.0.1:1", **options)
     one.register_message_listener(Seen())
     with pytest.raises(ClientError, match=text):
         one.start()
 
 
-def test_a_consumer_is_started_once_and_needs_a_listener(cluster: EmbeddedCluster) -> None:
+def test_what_cannot_be_consumed_or_called_is_said(face: Face) -> None:
+    one = face(PushConsumer)("g-wrong", name_server="127.0.0.1:1")
+    with pytest.raises(ClientError, match=r"^subscription exception"):
+        one.subscribe("")
+    with pytest.raises(ClientError, match=r"^subscription exception"):
+        one.subscribe("t", "||")
+    with pytest.raises(ArgumentError, match="expected something to call, got 7"):
+        one.register_message_listener(7)  # type: ignore[arg-type]
+
+
+def test_a_consumer_is_started_once_and_needs_a_listener(face: Face, cluster: EmbeddedCluster, make: Make) -> None:
     with pytest.raises(ClientError, match="messageListener is null"):
-        PushConsumer("g-once", name_server=cluster.name_server).start()
+        face(PushConsumer)("g-once", name_server=cluster.name_server).start()
     with (
-        consumer(cluster, "g-once", Seen(), "once") as one,
+        make(cluster, "g-once", Seen(), "once") as one,
         pytest.raises(ClientError, match="maybe started once, RUNNING"),
     ):
         one.start()
@@ -333,20 +349,21 @@ def test_a_consumer_is_started_once_and_needs_a_listener(cluster: EmbeddedCluste
         one.start()
 
 
-def test_the_threads_of_a_consumer_end_with_it(cluster: EmbeddedCluster) -> None:
+def test_the_threads_of_a_consumer_end_with_it(cluster: EmbeddedCluster, make: Make) -> None:
     def running() -> set[str]:
         return {thread.name for thread in threading.enumerate() if "g-threads" in thread.name}
 
-    with consumer(cluster, "g-threads", Seen(), "threads"):
+    with make(cluster, "g-threads", Seen(), "threads"):
         assert len(running()) == 22, "20 that consume, one that looks whether they suffice, and one that pulls"
     until(lambda: not running())
 
 
 def test_a_program_that_ends_with_running_consumers_ends_by_itself_and_needs_no_producer_for_dead_letters(
-    cluster: EmbeddedCluster, producer: Producer
+    rmqfast_cluster: EmbeddedCluster,
 ) -> None:
-    send(producer, "left", [b"0"])
-    send(producer, "left-in-order", [b"0", b"1"])
+    with Producer("sends", name_server=rmqfast_cluster.name_server) as producer:
+        send(producer, "left", [b"0"])
+        send(producer, "left-in-order", [b"0", b"1"])
     program = f"""
 import logging, threading
 logging.basicConfig(level=logging.ERROR)  # what is in flight when all ends is no fault
@@ -366,7 +383,7 @@ def listen_in_order(messages, context):
     return ConsumeOrderlyStatus.SUCCESS
 
 def start(topic, listener, **options):
-    consumer = PushConsumer(f"g-{{topic}}", name_server="{cluster.name_server}", **options)
+    consumer = PushConsumer(f"g-{{topic}}", name_server="{rmqfast_cluster.name_server}", **options)
     consumer.subscribe(topic)
     consumer.register_message_listener(listener)
     consumer.start()
@@ -378,24 +395,23 @@ assert came.wait({PATIENCE}) and came_in_order.wait({PATIENCE})
     command = [sys.executable, "-c", program]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=3 * PATIENCE, check=False)
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", "")
-    assert cluster.brokers[0].tables.topics.get("%DLQ%g-left-in-order")
-    until_committed(cluster, "g-left", "left", {0: 1})
+    assert rmqfast_cluster.brokers[0].tables.topics.get("%DLQ%g-left-in-order")
+    until_committed(rmqfast_cluster, "g-left", "left", {0: 1})
 
 
-def test_a_fork_of_a_consumer_says_so_and_ends_nothing_of_its_parent(
-    cluster: EmbeddedCluster, producer: Producer
-) -> None:
-    (queue,) = send(producer, "forked", [b"0"])
+def test_a_fork_of_a_consumer_says_so_and_ends_nothing_of_its_parent(rmqfast_cluster: EmbeddedCluster) -> None:
     seen = Seen()
-    with consumer(cluster, "g-forked", seen, "forked") as one:
-        seen.wait(1)
-        assert "is that of a parent process" in refused_in_a_fork(one.suspend, one.shutdown)
-        producer.send(Message("forked", b"1"), queue, PATIENCE)
-        seen.wait(2)
+    with Producer("sends", name_server=rmqfast_cluster.name_server) as producer:
+        (queue,) = send(producer, "forked", [b"0"])
+        with consumer(rmqfast_cluster, "g-forked", seen, "forked") as one:
+            seen.wait(1)
+            assert "is that of a parent process" in refused_in_a_fork(one.suspend, one.shutdown)
+            producer.send(Message("forked", b"1"), queue, PATIENCE)
+            seen.wait(2)
 
 
-def test_without_a_name_server_the_start_says_so_and_leaves_nothing() -> None:
-    one = PushConsumer("g-nowhere", name_server="127.0.0.1:1")
+def test_without_a_name_server_the_start_says_so_and_leaves_nothing(face: Face) -> None:
+    one = face(PushConsumer)("g-nowhere", name_server="127.0.0.1:1")
     one.subscribe("t")
     one.register_message_listener(Seen())
     with pytest.raises(ClientError, match=r"127\.0\.0\.1:1"):
@@ -405,15 +421,15 @@ def test_without_a_name_server_the_start_says_so_and_leaves_nothing() -> None:
         one.start()
 
 
-def test_a_wrong_option_is_said_with_those_there_are() -> None:
+def test_a_wrong_option_is_said_with_those_there_are(face: Face) -> None:
     with pytest.raises(ArgumentError, match=r"consume_thread_min.*got consume_threads"):
-        PushConsumer("g", name_server="127.0.0.1:1", consume_threads=4)
+        face(PushConsumer)("g", name_server="127.0.0.1:1", consume_threads=4)
 
 
-def test_offsets_may_be_set_and_queues_be_looked_at(cluster: EmbeddedCluster, producer: Producer) -> None:
+def test_offsets_may_be_set_and_queues_be_looked_at(cluster: EmbeddedCluster, producer: Producer, make: Make) -> None:
     queues = send(producer, "set", [b"0", b"1"], queues=2)
     seen = Seen()
-    with consumer(cluster, "g-set", seen, "set", pull_suspend_millis=1) as one:
+    with make(cluster, "g-set", seen, "set", pull_suspend_millis=1) as one:
         seen.wait(2)
         assert one.fetch_subscribe_message_queues("set") == queues
         with pytest.raises(ClientError, match=r"The topic\[unknown\] not exist"):
@@ -428,7 +444,7 @@ def test_offsets_may_be_set_and_queues_be_looked_at(cluster: EmbeddedCluster, pr
 
 
 def test_a_listener_uses_its_consumer_before_the_start_is_over(
-    cluster: EmbeddedCluster, producer: Producer, monkeypatch: pytest.MonkeyPatch
+    cluster: EmbeddedCluster, producer: Producer, monkeypatch: pytest.MonkeyPatch, make: Make
 ) -> None:
     send(producer, "early", [b"0"])
     told, was_told = list[str](), threading.Event()
@@ -443,17 +459,19 @@ def test_a_listener_uses_its_consumer_before_the_start_is_over(
 
     # the last step of a start
     monkeypatch.setattr(SubscriptionWatcher, "start", lambda *_: was_told.wait(PATIENCE))
-    one = consumer(cluster, "g-early", Seen(answer), "early")
+    one = make(cluster, "g-early", Seen(answer), "early")
     with one:
         assert told == [one.client_id, "g-early"]
     assert one.client_id == told[0]
 
 
-def test_a_namespace_stands_before_topics_and_groups_and_no_listener_sees_it(cluster: EmbeddedCluster) -> None:
+def test_a_namespace_stands_before_topics_and_groups_and_no_listener_sees_it(
+    cluster: EmbeddedCluster, make: Make
+) -> None:
     seen = Seen(lambda messages, _: SUCCESS if messages[0].reconsume_times else LATER)
     with Producer("spaced", name_server=cluster.name_server, namespace="ns") as producer:
         send(producer, "spaced", [b"0"])
-    with consumer(cluster, "g-spaced", seen, "spaced", namespace="ns") as one:
+    with make(cluster, "g-spaced", seen, "spaced", namespace="ns") as one:
         seen.wait(2)
         assert one.group == "ns%g-spaced"
     assert [(message.topic, message.reconsume_times) for message in seen.messages] == [("spaced", 0), ("spaced", 1)]

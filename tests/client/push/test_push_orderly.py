@@ -22,7 +22,7 @@ from rmqfast.client.push import ConsumeOrderlyContext, ConsumeOrderlyStatus
 from tests.torn import send_torn
 from tests.waiting import PATIENCE, until
 
-from .listening import PATIENT, Seen, consumer, member_of, position, send, until_committed
+from .listening import PATIENT, Make, Seen, member_of, position, send, until_committed
 
 SUCCESS, SUSPEND = ConsumeOrderlyStatus.SUCCESS, ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT
 COMMIT, ROLLBACK = ConsumeOrderlyStatus.COMMIT, ConsumeOrderlyStatus.ROLLBACK
@@ -37,12 +37,12 @@ def by_queue(messages: Sequence[MessageView]) -> dict[int, list[int]]:
 
 
 def test_each_queue_comes_in_its_order_and_its_lock_is_given_up_at_the_end(
-    cluster: EmbeddedCluster, producer: Producer
+    cluster: EmbeddedCluster, producer: Producer, make: Make
 ) -> None:
     queues = send(producer, "ordered", [b"%d" % number for number in range(60)], queues=4)
     locks = cluster.brokers[0].tables.locks
     seen = Seen(lambda *_: SUCCESS)
-    with consumer(cluster, "g-ordered", seen, "ordered", orderly=True, consume_message_batch_max_size=3) as one:
+    with make(cluster, "g-ordered", seen, "ordered", orderly=True, consume_message_batch_max_size=3) as one:
         seen.wait(60)
         holders = [locks.holder("g-ordered", queue) for queue in queues]
         assert [holder.client_id for holder in holders if holder] == [one.client_id] * 4
@@ -52,12 +52,12 @@ def test_each_queue_comes_in_its_order_and_its_lock_is_given_up_at_the_end(
 
 
 def test_what_comes_too_often_is_a_dead_letter_and_the_queue_goes_on(
-    cluster: EmbeddedCluster, producer: Producer
+    cluster: EmbeddedCluster, producer: Producer, make: Make
 ) -> None:
     send(producer, "stuck", [b"0", b"1"])
     seen = Seen(lambda messages, _: SUSPEND if messages[0].body == b"0" else SUCCESS)
     options = {"max_reconsume_times": 2, "suspend_current_queue_time_millis": 10}
-    with consumer(cluster, "g-stuck", seen, "stuck", orderly=True, **options):
+    with make(cluster, "g-stuck", seen, "stuck", orderly=True, **options):
         seen.wait(4)
         assert cluster.brokers[0].tables.topics.get("%DLQ%g-stuck")
     assert [(m.body, m.reconsume_times) for m in seen.messages] == [(b"0", 0), (b"0", 1), (b"0", 2), (b"1", 0)]
@@ -65,14 +65,14 @@ def test_what_comes_too_often_is_a_dead_letter_and_the_queue_goes_on(
 
 
 def test_what_does_not_decompress_is_a_dead_letter_and_the_queue_goes_on(
-    cluster: EmbeddedCluster, producer: Producer
+    cluster: EmbeddedCluster, producer: Producer, make: Make
 ) -> None:
     (queue,) = send(producer, "torn", [])
     send_torn(cluster.brokers[0].address, "torn")
     producer.send(Message("torn", b"1"), queue)
     seen = Seen(lambda messages, _: SUCCESS if messages[0].body else SUSPEND)
     options = {"max_reconsume_times": 1, "suspend_current_queue_time_millis": 10}
-    with consumer(cluster, "g-torn", seen, "torn", orderly=True, **options):
+    with make(cluster, "g-torn", seen, "torn", orderly=True, **options):
         seen.wait(3)
     until_committed(cluster, "g-torn", "torn", {0: 2})
     with Admin(name_server=cluster.name_server) as admin:
@@ -111,7 +111,9 @@ class Hands:
             return sum(map(len, self.done.values()))
 
 
-def test_no_queue_is_in_two_hands_while_members_come_and_go(cluster: EmbeddedCluster, producer: Producer) -> None:
+def test_no_queue_is_in_two_hands_while_members_come_and_go(
+    cluster: EmbeddedCluster, producer: Producer, make: Make
+) -> None:
     queues, hands, sent = send(producer, "hands", [], queues=6), Hands(), itertools.count()
     total = 0
 
@@ -125,9 +127,9 @@ def test_no_queue_is_in_two_hands_while_members_come_and_go(cluster: EmbeddedClu
         return name in hands.done
 
     config = replace(PATIENT, rebalance_interval=0.1)
-    with consumer(cluster, "g-hands", hands.listener("first"), "hands", orderly=True, config=config):
+    with make(cluster, "g-hands", hands.listener("first"), "hands", orderly=True, config=config):
         for name in ("guest 1", "guest 2", "guest 3", "guest 4"):
-            with consumer(cluster, "g-hands", hands.listener(name), "hands", orderly=True, config=config):
+            with make(cluster, "g-hands", hands.listener(name), "hands", orderly=True, config=config):
                 until(functools.partial(has_had_one, name))
         until(lambda: hands.count >= total)
     assert hands.wrong == []
@@ -141,14 +143,16 @@ def test_no_queue_is_in_two_hands_while_members_come_and_go(cluster: EmbeddedClu
     assert bodies == {b"%d" % number: 1 for number in range(total)}
 
 
-def test_a_broadcast_in_order_needs_no_locks(cluster: EmbeddedCluster, producer: Producer, tmp_path: Path) -> None:
+def test_a_broadcast_in_order_needs_no_locks(
+    cluster: EmbeddedCluster, producer: Producer, tmp_path: Path, make: Make
+) -> None:
     (queue,) = send(producer, "played", [b"0", b"1", b"2"])
     members = [Seen(lambda *_: SUCCESS), Seen(lambda *_: SUCCESS)]
     where: dict[str, Any] = {"message_model": "BROADCASTING", "consume_from_where": "CONSUME_FROM_FIRST_OFFSET"}
     with ExitStack() as running:
         for number, seen in enumerate(members):
             config = replace(PATIENT, local_offset_dir=tmp_path, instance_name=f"m{number}")
-            one = consumer(cluster, "g-played", seen, "played", orderly=True, config=config, **where)
+            one = make(cluster, "g-played", seen, "played", orderly=True, config=config, **where)
             running.enter_context(one)
         for seen in members:
             seen.wait(3)
@@ -158,7 +162,7 @@ def test_a_broadcast_in_order_needs_no_locks(cluster: EmbeddedCluster, producer:
 
 @pytest.mark.parametrize("does_guest_stay", [True, False])
 def test_a_queue_that_a_listener_is_at_work_with_changes_hands_afterwards_or_stays(
-    cluster: EmbeddedCluster, producer: Producer, does_guest_stay: bool
+    cluster: EmbeddedCluster, producer: Producer, does_guest_stay: bool, make: Make
 ) -> None:
     topic = f"busy-{does_guest_stay}"
     queues = send(producer, topic, [b"0", b"1", b"2", b"3"], queues=2)
@@ -177,7 +181,7 @@ def test_a_queue_that_a_listener_is_at_work_with_changes_hands_afterwards_or_sta
     ]
     seen, guests = Seen(work), Seen(lambda *_: SUCCESS)
     host, guest = (
-        consumer(cluster, f"g-{topic}", listener, topic, orderly=True, config=config)
+        make(cluster, f"g-{topic}", listener, topic, orderly=True, config=config)
         for listener, config in zip((seen, guests), configs, strict=True)
     )
     with host, ExitStack() as guests_stay:
@@ -197,9 +201,11 @@ def test_a_queue_that_a_listener_is_at_work_with_changes_hands_afterwards_or_sta
     assert sorted([*seen.bodies, *guests.bodies]) == [b"0", b"1", b"2", b"3"]
 
 
-def test_the_limit_of_a_topic_is_shared_out_among_its_queues(cluster: EmbeddedCluster, producer: Producer) -> None:
+def test_the_limit_of_a_topic_is_shared_out_among_its_queues(
+    cluster: EmbeddedCluster, producer: Producer, make: Make
+) -> None:
     send(producer, "limited", [b"0"], queues=4)
     seen = Seen(lambda *_: SUCCESS)
-    with consumer(cluster, "g-limited", seen, "limited", orderly=True, pull_threshold_for_topic=100) as one:
+    with make(cluster, "g-limited", seen, "limited", orderly=True, pull_threshold_for_topic=100) as one:
         seen.wait(1)
         until(lambda: member_of(one).queues.threshold == (20, 100 << 20), "there are four, and one of retries")
