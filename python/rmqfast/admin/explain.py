@@ -19,7 +19,7 @@ from rmqfast.admin.members import Members, conflicts_among, online_at, owner_of,
 from rmqfast.admin.messages import TOOLS_GROUP, Messages, pull
 from rmqfast.admin.outcome import verdict_of
 from rmqfast.admin.standing import group_sentences, queue_sentences
-from rmqfast.client.instance.topic_publish_info import subscribe_queues_of
+from rmqfast.client.instance.routes import subscribe_queues_of
 from rmqfast.client.trace import TraceView
 from rmqfast.errors import ArgumentError, ResponseError
 from rmqfast.message import MessageQueue

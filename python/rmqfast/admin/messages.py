@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from rmqfast.admin.admin_client import SLOW, AdminClient, BrokerAddress
 from rmqfast.admin.groups import Groups, consumers_at
 from rmqfast.admin.message_track import MessageTrack, track_of
-from rmqfast.client.instance.message_decoder import decode_message, decode_messages
+from rmqfast.client.instance.broker_requests import decode_message, decode_messages
 from rmqfast.client.trace import TRACE_TOPIC, TraceView, trace_views
 from rmqfast.errors import ArgumentError, ResponseError, UnknownMessageError
 from rmqfast.message import MessageQueue

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rmqfast.client.instance.routes import FoundBroker, RouteTable
-from rmqfast.client.instance.topic_publish_info import clamped, publish_info_of, subscribe_queues_of
+from rmqfast.client.instance.routes import FoundBroker, RouteTable, clamped, publish_info_of, subscribe_queues_of
 from rmqfast.remoting.protocol.broker_data import BrokerData
 from rmqfast.remoting.protocol.queue_data import QueueData
 from rmqfast.remoting.protocol.topic_route_data import TopicRouteData

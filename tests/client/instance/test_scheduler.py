@@ -9,7 +9,7 @@ import pytest
 
 from rmqfast.client.instance.heartbeats import Reconnects
 from rmqfast.client.instance.scheduler import Handle, Scheduler, TimerTable
-from tests.waiting import PATIENCE
+from tests.waiting import PATIENCE, until
 
 
 def test_what_is_due_first_is_done_first_and_not_before() -> None:
@@ -87,6 +87,34 @@ def test_work_that_is_done_is_let_go() -> None:
     assert ran.wait(PATIENCE)
     assert scheduler.stop(PATIENCE)
     assert seen() is None
+
+
+def test_threads_do_what_is_due_while_others_are_busy() -> None:
+    threads, go, done = Scheduler("test", 3), threading.Event(), list[int]()
+
+    def of_test() -> list[threading.Thread]:
+        return [thread for thread in threading.enumerate() if thread.name.startswith("test-")]
+
+    def wait() -> None:
+        go.wait(20)
+
+    def fail() -> None:
+        raise ZeroDivisionError
+
+    for _ in range(2):
+        threads.later(0.0, wait)
+    threads.later(0.05, lambda: done.append(2))
+    threads.later(0.0, lambda: done.append(1))
+    until(lambda: done == [1, 2])
+    threads.later(0.0, fail)
+    threads.later(0.0, lambda: done.append(3))
+    until(lambda: 3 in done)
+    assert len(of_test()) <= 3
+    go.set()
+    threads.stop(10)
+    assert not of_test()
+    threads.later(0.0, lambda: done.append(4))
+    assert 4 not in done
 
 
 class NoTime(Scheduler):

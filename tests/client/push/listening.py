@@ -60,19 +60,13 @@ class Seen:
         assert is_there, f"expected {count} messages, got {self.bodies}"
 
 
-def consumer(
-    cluster: EmbeddedCluster,
-    group: str,
-    listener: Any,
-    *topics: str,
-    kind: type[PushConsumer] = PushConsumer,
-    **options: Any,
-) -> PushConsumer:
+def consumer(cluster: EmbeddedCluster, group: str, listener: Any, *topics: str, **options: Any) -> PushConsumer:
     """One that is not started, and wants all of the topics; the listener of one of asyncio is `async def`."""
     orderly, config = options.pop("orderly", None), options.pop("config", PATIENT)
+    kind = options.pop("kind", PushConsumer)
     # a listener that has returned is not yet one whose offset is noted: the end waits for that
     options.setdefault("await_termination_millis_when_shutdown", int(PATIENCE * 1000))
-    made = kind(group, name_server=cluster.name_server, config=config, timings=SHORT, **options)
+    made: PushConsumer = kind(group, name_server=cluster.name_server, config=config, timings=SHORT, **options)
     for topic in topics:
         made.subscribe(topic)
     made.register_message_listener(listener if kind is PushConsumer else _awaited(listener), orderly=orderly)

@@ -12,9 +12,9 @@ from rmqfast import EmbeddedCluster, Producer
 from rmqfast._native import Fetched, MessageView
 from rmqfast.client.consumer import build_subscription_data
 from rmqfast.client.instance import ClientConfig, FoundBroker
+from rmqfast.client.instance.scheduler import Scheduler
 from rmqfast.client.pulling.broker_choice import BrokerChoice
 from rmqfast.client.pulling.pulled_queues import PulledQueue, PulledQueues
-from rmqfast.client.pulling.task_threads import TaskThreads
 from rmqfast.client.push import ConsumeConcurrentlyStatus, PushOptions
 from rmqfast.client.push.counters import ConsumeCounters
 from rmqfast.client.push.process_queue import ProcessQueue
@@ -53,7 +53,7 @@ class Scene:
 
     def __init__(self, broker: Broker, offset: int = FIRST, *, in_order: bool = False, **options: Any) -> None:
         self.receiver, self.process_queue = Receiver(), ProcessQueue()
-        self._threads = TaskThreads("test", 1)
+        self._threads = Scheduler("test", 1)
         self.queues: PulledQueues[ProcessQueue] = PulledQueues(
             self._threads, subscription=lambda topic: build_subscription_data(topic, "*", now=7), begin=lambda _: 0
         )
@@ -66,7 +66,7 @@ class Scene:
 
     def close(self) -> None:
         self.queues.close()
-        self._threads.close(PATIENCE)
+        self._threads.stop(PATIENCE)
         self.service.join(PATIENCE)
 
 

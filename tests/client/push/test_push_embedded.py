@@ -17,10 +17,10 @@ import pytest
 
 from rmqfast import Admin, EmbeddedCluster, Message
 from rmqfast._native import MessageView
+from rmqfast.client.consumer.send_back import SendBack
 from rmqfast.client.consumer.subscription_watcher import SubscriptionWatcher
 from rmqfast.client.producer import Producer
 from rmqfast.client.push import ConsumeConcurrentlyContext, ConsumeConcurrentlyStatus, PushConsumer
-from rmqfast.client.push.send_back import SendBack
 from rmqfast.errors import ArgumentError, ClientError
 from tests.client.awaited import Face
 from tests.client.forks import refused_in_a_fork
@@ -299,7 +299,7 @@ def test_a_message_that_no_broker_takes_back_is_sent_anew(
     with make(cluster, "g-anew", seen, "anew") as one:
         seen.wait(1)
         sent = seen.messages[0]
-        assert SendBack(member_of(one).instance, one.group, 16).send_back(sent, 0, "no such broker")
+        assert SendBack(member_of(one).instance, one.group, 16).is_sent(sent, 0, "no such broker")
         seen.wait(2)
     again = seen.messages[1]
     assert (again.topic, again.body, again.tags, again.keys) == ("anew", b"0", "T", "k")

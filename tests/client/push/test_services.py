@@ -83,12 +83,12 @@ class Broker:
         self.published: list[tuple[int, int]] = []
         self.refuses = False
 
-    def send_back(self, message: MessageView, delay_level: int, broker_name: str | None) -> bool:
+    def is_sent(self, message: MessageView, delay_level: int, broker_name: str | None) -> bool:
         if not self.refuses:
             self.taken.append((message.queue_offset, message.reconsume_times, delay_level, broker_name))
         return not self.refuses
 
-    def to_dead_letters(self, message: MessageView, *, reconsume_times: int) -> bool:
+    def is_dead_letter(self, message: MessageView, *, reconsume_times: int) -> bool:
         if not self.refuses:
             self.published.append((message.queue_offset, reconsume_times))
         return not self.refuses

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from rmqfast.client.instance import ClientInstance
-from rmqfast.client.instance.topic_publish_info import subscribe_queues_of
+from rmqfast.client.instance.routes import subscribe_queues_of
 from rmqfast.errors import ClientError, RemotingError
 from rmqfast.message import MessageQueue
 

@@ -1,94 +1,126 @@
-"""Sends messages back to their broker, to consume them again later.
+"""Messages that are to come once more go back to their broker, or by the inner producer to the group's retry topic.
 
-Source: `DefaultMQPullConsumerImpl.sendMessageBack`, `DefaultMQPushConsumerImpl.sendMessageBack`.
+Source: `DefaultMQPushConsumerImpl.sendMessageBack`, `DefaultMQPullConsumerImpl.sendMessageBack`,
+`ConsumeMessageOrderlyService.sendMessageBack`.
 """
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from importlib import import_module
 
 from rmqfast._native import MessageView
 from rmqfast.client.instance import ClientInstance
 from rmqfast.client.instance.namespaces import RETRY_PREFIX, wrap
-from rmqfast.errors import ClientError, RemotingError
+from rmqfast.errors import ClientError, CorruptError
 from rmqfast.message import Message
 
 _log = logging.getLogger(__name__)
-#: Properties that a retry message does not inherit.
-_DROPPED = frozenset({"DELAY", "TRAN_MSG", "MIN_OFFSET", "MAX_OFFSET"})
+
+#: The delay level of a message that is not to come again.
+_DEAD = -1
+#: Delay levels that are passed over by the first time that a message comes again: level 3, ten seconds.
+_FIRST_DELAY_LEVEL = 3
+#: After how many times a message is a dead letter, unless said otherwise.
+DEFAULT_MAX_RECONSUME_TIMES = 16
+#: Properties that a message gets anew when it is sent anew, or that say what is not so any more.
+_NOT_KEPT = ("TRAN_MSG", "DELAY", "MIN_OFFSET", "MAX_OFFSET", "WAIT")
 
 
 class SendBack:
-    """Sends messages back to their broker, or if that fails, to the group's retry topic.
+    """Gives messages of one group back.
 
     Args:
-        instance: Sends the requests.
-        max_reconsume_times: Retries before a message goes to the dead-letter topic.
+        instance: Knows brokers, and has the inner producer.
+        group: The group, with its namespace.
+        max_reconsume_times: After how many times a message is a dead letter.
         timeout: How long to wait for the broker, in seconds.
     """
 
-    def __init__(self, instance: ClientInstance, max_reconsume_times: int, timeout: float) -> None:
-        self._instance, self._times, self._timeout = instance, max_reconsume_times, timeout
+    def __init__(self, instance: ClientInstance, group: str, max_reconsume_times: int, *, timeout: float = 5.0) -> None:
+        self._instance, self._group, self._timeout = instance, group, timeout
+        self._max_reconsume_times = max_reconsume_times
 
-    def send(self, message: MessageView, delay_level: int, broker_name: str | None, group: str) -> None:
-        """Sends a message back.
+    def send(self, message: MessageView, delay_level: int, broker_name: str | None = None) -> None:
+        """Has a message come once more; where its broker does not take it, another one with the retry topic does.
 
         Args:
-            message: The pulled message.
-            delay_level: 0 for a delay that grows with each retry, -1 for the dead-letter topic.
-            broker_name: The broker that has it; by default the one at its store host.
-            group: The group that gets it again, with its namespace.
+            message: With the topic that the application knows.
+            delay_level: -1 for the dead letters, 0 for a level that grows, above 0 for that one.
+            broker_name: Who has it; without, it goes to where it was stored.
 
         Raises:
-            ClientError: Neither its broker takes it, nor one with the retry topic.
+            ClientError: Nobody takes it.
             RemotingError: As above.
         """
-        topic = wrap(self._instance.config.namespace, message.topic)
         try:
-            self._instance.api.consumer_send_back(
-                self._address(message, broker_name),
-                group,
-                message.physical_offset,
-                delay_level=delay_level,
-                origin_message_id=message.msg_id,
-                origin_topic=topic,
-                max_reconsume_times=self._times,
-                unit_mode=self._instance.config.is_unit_mode,
-                timeout=self._timeout,
-            )
-        except (RemotingError, ClientError) as error:
-            _log.warning(
-                "group %s: a message goes to the topic of retries, as its broker does not take it: %s", group, error
-            )
-            import_module("rmqfast.client.producer")  # the layer above, whose import makes the producer known
-            self._instance.inner_producer.send(retry_message(message, topic, group, self._times))
+            self._to_broker(message, delay_level, broker_name)
+        except Exception as error:  # noqa: BLE001 - as Java: whatever it is, the message must not be lost
+            _log.warning("group %s: message %s cannot be sent back: %s", self._group, message.msg_id, error)
+            self._send_anew(message, message.reconsume_times + 1)
 
-    def _address(self, message: MessageView, broker_name: str | None) -> str:
+    def is_sent(self, message: MessageView, delay_level: int, broker_name: str | None) -> bool:
+        """As `send`; whether somebody took it, what is in the way is logged."""
+        return self._is_taken(message, lambda: self.send(message, delay_level, broker_name))
+
+    def is_dead_letter(self, message: MessageView, *, reconsume_times: int) -> bool:
+        """Sends a message anew to the group's retry topic, of which the broker makes a dead letter; whether it did.
+
+        One whose body does not decompress cannot be sent: the broker makes a dead letter of what it stores.
+
+        Args:
+            message: With the topic that the application knows.
+            reconsume_times: How often it was consumed in vain, which is enough.
+        """
+
+        def end() -> None:
+            try:
+                self._send_anew(message, reconsume_times)
+            except CorruptError:
+                self._to_broker(message, _DEAD, None)
+
+        return self._is_taken(message, end)
+
+    def _is_taken(self, message: MessageView, work: Callable[[], None]) -> bool:
+        try:
+            work()
+        except Exception as error:  # noqa: BLE001 - as above
+            _log.error("group %s: message %s can be sent neither back nor anew: %s", self._group, message.msg_id, error)
+            return False
+        return True
+
+    def _to_broker(self, message: MessageView, delay_level: int, broker_name: str | None) -> None:
+        config = self._instance.config
         if broker_name is None:
-            return self._instance.config.translated(message.store_host)
-        address = self._instance.publish_address(broker_name)
+            address: str | None = config.translated(message.store_host)
+        else:
+            address = self._instance.publish_address(broker_name)
         if address is None:
             raise ClientError(f"The broker[{broker_name}] not exist", next_step="is it registered and running?")
-        return address
+        self._instance.api.consumer_send_back(
+            address,
+            self._group,
+            message.physical_offset,
+            delay_level=delay_level,
+            origin_message_id=message.msg_id,
+            origin_topic=wrap(config.namespace, message.topic),
+            max_reconsume_times=self._max_reconsume_times,
+            unit_mode=config.is_unit_mode,
+            timeout=self._timeout,
+        )
 
-
-def retry_message(message: MessageView, topic: str, group: str, max_reconsume_times: int) -> Message:
-    """Builds the message for the retry topic, if the broker does not take the original back.
-
-    Args:
-        message: The pulled message.
-        topic: Its topic, with its namespace.
-        group: The group that gets it again.
-        max_reconsume_times: Retries before it goes to the dead-letter topic.
-    """
-    kept = {name: value for name, value in message.properties.items() if name not in _DROPPED}
-    properties = {
-        **kept,
-        "ORIGIN_MESSAGE_ID": kept.get("ORIGIN_MESSAGE_ID") or message.msg_id,
-        "RETRY_TOPIC": topic,
-        "RECONSUME_TIME": str(message.reconsume_times + 1),
-        "MAX_RECONSUME_TIMES": str(max_reconsume_times),
-    }
-    delay_level, body = 3 + message.reconsume_times, message.body
-    return Message(RETRY_PREFIX + group, body, properties=properties, delay_level=delay_level, flag=message.flag)
+    def _send_anew(self, message: MessageView, reconsume_times: int) -> None:
+        properties = {name: text for name, text in message.properties.items() if name not in _NOT_KEPT}
+        properties |= {
+            "ORIGIN_MESSAGE_ID": properties.get("ORIGIN_MESSAGE_ID") or message.msg_id,
+            "RETRY_TOPIC": wrap(self._instance.config.namespace, message.topic),
+            "RECONSUME_TIME": str(reconsume_times),
+            "MAX_RECONSUME_TIMES": str(self._max_reconsume_times),
+        }
+        level, topic = _FIRST_DELAY_LEVEL + message.reconsume_times, RETRY_PREFIX + self._group
+        # the layer above: its import tells instances how to make their inner producer, and who only consumes has none
+        import_module("rmqfast.client.producer")
+        self._instance.inner_producer.send(
+            Message(topic, message.body, properties=properties, delay_level=level, flag=message.flag)
+        )

@@ -6,9 +6,8 @@ from rmqfast.client.instance.exits import ServiceState
 from rmqfast.client.instance.instance import ClientInstance
 from rmqfast.client.instance.members import ConsumerInner, ConsumeType, MessageModel, ProducerInner
 from rmqfast.client.instance.name_servers import ClientErrorCode
-from rmqfast.client.instance.routes import FoundBroker, RouteTable
+from rmqfast.client.instance.routes import FoundBroker, RouteTable, TopicPublishInfo
 from rmqfast.client.instance.scheduler import Handle, Scheduler
-from rmqfast.client.instance.topic_publish_info import TopicPublishInfo
 
 __all__ = [
     "ClientApi",

@@ -12,8 +12,9 @@ import traceback
 from collections.abc import Callable
 from typing import Any
 
+from rmqfast._native import MessageView, decode_pull
 from rmqfast.client.instance.members import ConsumerInner, Members
-from rmqfast.errors import ResponseError
+from rmqfast.errors import RemotingProtocolError, ResponseError
 from rmqfast.remoting import Header, Processor, Request, RequestCode, Response, ResponseCode, fastjson
 from rmqfast.remoting.protocol.json_object import JsonObject
 
@@ -165,3 +166,22 @@ def stacks() -> str:
         for ident, frame in sys._current_frames().items()  # noqa: SLF001 - there is no other way
     ]
     return "\n".join(parts)
+
+
+def decode_messages(records: bytes, broker_name: str | None) -> list[MessageView]:
+    """The messages of an answer: records of the commit log, one behind the other."""
+    return decode_pull(records, broker_name=broker_name)
+
+
+def decode_message(record: bytes, broker_name: str | None) -> MessageView:
+    """The message that a record of the commit log is.
+
+    Raises:
+        RemotingProtocolError: It is none, or more than one.
+
+    Source: `MessageDecoder.decode`.
+    """
+    messages = decode_messages(record, broker_name)
+    if len(messages) != 1:
+        raise RemotingProtocolError(f"expected a record of one message, got {len(messages)} in {len(record)} bytes")
+    return messages[0]

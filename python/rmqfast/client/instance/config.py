@@ -9,6 +9,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from rmqfast.client.instance.ids import build_client_id, pid_instance_name
 from rmqfast.client.instance.name_servers import namespace_of_endpoint, parse_name_servers
@@ -88,8 +89,8 @@ class ClientConfig:
     verify_crc: bool = False
 
     def __post_init__(self) -> None:
-        given = os.environ.get(NAME_SERVER_VARIABLE, "") if self.name_server is None else self.name_server
-        text = given if isinstance(given, str) else ";".join(given)
+        servers = os.environ.get(NAME_SERVER_VARIABLE, "") if self.name_server is None else self.name_server
+        text = servers if isinstance(servers, str) else ";".join(servers)
         object.__setattr__(self, "namespace", self.namespace or namespace_of_endpoint(text) or "")
         object.__setattr__(self, "name_server", ";".join(parse_name_servers(text)))
         for name in _INTERVALS:
@@ -99,6 +100,21 @@ class ClientConfig:
             raise ArgumentError("expected access_key and secret_key, got one of them")
         if self.tls is not None:
             self.tls.check_trust()
+
+    @classmethod
+    def of(
+        cls,
+        config: ClientConfig | None,
+        name_server: str | Sequence[str] | None,
+        instance_name: str = DEFAULT_INSTANCE_NAME,
+        namespace: str = "",
+    ) -> ClientConfig:
+        """The configuration of a client: its own arguments, and otherwise those of `config`."""
+        arguments = {"name_server": name_server, "namespace": namespace or None}
+        changed: dict[str, Any] = {name: value for name, value in arguments.items() if value is not None}
+        if instance_name != DEFAULT_INSTANCE_NAME:
+            changed["instance_name"] = instance_name
+        return cls(**changed) if config is None else replace(config, **changed)
 
     @property
     def name_servers(self) -> tuple[str, ...]:

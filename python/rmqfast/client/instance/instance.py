@@ -13,12 +13,11 @@ from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
 from rmqfast.client.instance.api import ClientApi
-from rmqfast.client.instance.broker_requests import BrokerRequests
+from rmqfast.client.instance.broker_requests import BrokerRequests, decode_message
 from rmqfast.client.instance.config import ClientConfig
 from rmqfast.client.instance.exits import EXITS
 from rmqfast.client.instance.heartbeats import Heartbeats, Reconnects
 from rmqfast.client.instance.members import ConsumerInner, InnerProducer, Members, ProducerInner
-from rmqfast.client.instance.message_decoder import decode_message
 from rmqfast.client.instance.name_servers import NameServers
 from rmqfast.client.instance.rebalance_service import RebalanceService
 from rmqfast.client.instance.request_futures import RequestFutures

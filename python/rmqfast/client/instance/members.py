@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Literal, Protocol, TypeAlias
 
-from rmqfast.client.instance.topic_publish_info import TopicPublishInfo
+from rmqfast.client.instance.routes import TopicPublishInfo
 from rmqfast.errors import ClientError
 from rmqfast.message import MessageQueue
 from rmqfast.remoting.protocol.subscription_data import SubscriptionData

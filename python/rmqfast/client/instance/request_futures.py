@@ -15,7 +15,7 @@ from ipaddress import IPv6Address, ip_address
 from typing import NamedTuple, TypeAlias
 
 from rmqfast._native import MessageView
-from rmqfast.client.instance.message_decoder import decode_message
+from rmqfast.client.instance.broker_requests import decode_message
 from rmqfast.client.instance.scheduler import Scheduler
 from rmqfast.errors import ChannelClosedError, RemotingProtocolError, RequestTimeoutError, RmqError
 from rmqfast.remoting import Header, Request, Response, ResponseCode

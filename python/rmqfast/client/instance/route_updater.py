@@ -13,8 +13,7 @@ from collections.abc import Callable
 from rmqfast.client.instance.members import Members
 from rmqfast.client.instance.name_servers import ClientErrorCode
 from rmqfast.client.instance.namespaces import RETRY_PREFIX
-from rmqfast.client.instance.routes import RouteTable
-from rmqfast.client.instance.topic_publish_info import clamped, publish_info_of, subscribe_queues_of
+from rmqfast.client.instance.routes import RouteTable, clamped, publish_info_of, subscribe_queues_of
 from rmqfast.errors import ClientError, RemotingError, ResponseError, plain_remark, step_after
 from rmqfast.remoting import ResponseCode
 from rmqfast.remoting.protocol.topic_route_data import TopicRouteData

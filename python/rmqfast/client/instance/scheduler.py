@@ -1,6 +1,6 @@
-"""Runs timed work on one thread, one task at a time.
+"""Runs timed work.
 
-Source: `MQClientInstance.startScheduledTask`.
+Source: `MQClientInstance.startScheduledTask`, `DefaultLitePullConsumerImpl.scheduledThreadPoolExecutor`.
 """
 
 from __future__ import annotations
@@ -81,18 +81,19 @@ class TimerTable:
 
 
 class Scheduler:
-    """One daemon thread that runs due tasks; it starts with the first task.
+    """Daemon threads that run due tasks, as many at a time as are needed; the first starts with the first task.
 
     Args:
-        name: Of the thread.
-        clock: Seconds that never go back.
+        name: Of the threads.
+        threads: How many at most.
     """
 
-    def __init__(self, name: str = "rmqfast-timer", *, clock: Callable[[], float] = time.monotonic) -> None:
-        self._name, self._clock = name, clock
+    def __init__(self, name: str = "rmqfast-timer", threads: int = 1) -> None:
+        self._name, self._most = name, threads
         self._changed = threading.Condition()
         self._table = TimerTable()
-        self._thread: threading.Thread | None = None
+        self._threads: list[threading.Thread] = []
+        self._idle = 0
         self._is_stopped = False
 
     def later(self, delay_seconds: float, work: Callable[[], object]) -> Handle:
@@ -110,45 +111,59 @@ class Scheduler:
         return self._add(initial, work, period)
 
     def stop(self, timeout: float | None = None) -> bool:
-        """Ends the thread: waits for the running task, and drops the others.
+        """Ends the threads: waits for the running tasks, and drops the others.
 
         Args:
             timeout: How long to wait, in seconds.
 
         Returns:
-            Whether it has ended.
+            Whether they have ended.
         """
         with self._changed:
             self._is_stopped = True
             self._changed.notify_all()
-            thread = self._thread
-        if thread is None or thread is threading.current_thread():
-            return True
-        thread.join(timeout)
-        return not thread.is_alive()
+        deadline = None if timeout is None else time.monotonic() + timeout
+        others = [thread for thread in self._threads if thread is not threading.current_thread()]
+        for thread in others:
+            thread.join(None if deadline is None else max(0.0, deadline - time.monotonic()))
+        return not any(thread.is_alive() for thread in others)
 
     def _add(self, delay: float, work: Callable[[], object], period: float | None) -> Handle:
         with self._changed:
-            handle = self._table.add(self._clock() + delay, work, period=period)
-            if self._thread is None and not self._is_stopped:
-                self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
-                self._thread.start()
-            self._changed.notify_all()
+            handle = self._table.add(time.monotonic() + delay, work, period=period)
+            self._have_one_wait()
         return handle
+
+    def _have_one_wait(self) -> None:
+        """Has a thread wait for what is due next, whatever the others are busy with."""
+        if self._idle or self._is_stopped:
+            self._changed.notify()
+        elif len(self._threads) < self._most:
+            name = self._name if self._most == 1 else f"{self._name}-{len(self._threads)}"
+            thread = threading.Thread(target=self._run, name=name, daemon=True)
+            self._threads.append(thread)
+            self._idle += 1
+            thread.start()
 
     def _run(self) -> None:
         while (work := self._next()) is not None:
             try:
                 work()
             except Exception:  # noqa: BLE001 - whatever it is, the next work is due
-                _log.exception("the timer's %s failed", getattr(work, "__qualname__", work))
+                _log.exception("%s: %s failed", self._name, getattr(work, "__qualname__", work))
             del work  # it may hold the client, which must not live until something else is due
+            with self._changed:
+                self._idle += 1
 
     def _next(self) -> Callable[[], object] | None:
+        """What is due; the thread is idle until then."""
         with self._changed:
             while not self._is_stopped:
-                now = self._clock()
+                now = time.monotonic()
                 if (work := self._table.take_due(now)) is not None:
+                    self._idle -= 1
+                    if self._table.wait(now) is not None:
+                        self._have_one_wait()
                     return work
                 self._changed.wait(self._table.wait(now))
             return None

@@ -21,13 +21,13 @@ from rmqfast.client.instance import ClientConfig, ClientInstance, Handle, Servic
 from rmqfast.client.instance.config import DEFAULT_INSTANCE_NAME
 from rmqfast.client.instance.exits import EXITS
 from rmqfast.client.instance.namespaces import unwrap, wrap
+from rmqfast.client.instance.scheduler import Scheduler
 from rmqfast.client.lite_pull.options import LitePullOptions
 from rmqfast.client.lite_pull.rebalance_lite_pull import RebalanceLitePull
 from rmqfast.client.lite_pull.topic_watch import TopicMessageQueueChangeListener, TopicWatch
 from rmqfast.client.producer import Producer
 from rmqfast.client.pulling.broker_choice import BrokerChoice
 from rmqfast.client.pulling.pulled_queues import PulledQueue, PulledQueues
-from rmqfast.client.pulling.task_threads import TaskThreads
 from rmqfast.client.trace import AsyncTraceDispatcher
 from rmqfast.errors import ArgumentError, ClientError, RmqError
 from rmqfast.message import MessageQueue
@@ -104,15 +104,11 @@ class LitePullConsumer(ActiveConsumer):
         enable_msg_trace: bool = False,
         customized_trace_topic: str | None = None,
     ) -> None:
-        given = {"name_server": name_server, "namespace": namespace or None}
-        changed: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-        if instance_name != DEFAULT_INSTANCE_NAME:
-            changed["instance_name"] = instance_name
-        made = ClientConfig(**changed) if config is None else replace(config, **changed)
+        config = ClientConfig.of(config, name_server, instance_name, namespace)
         self.options = options or LitePullOptions()
-        super().__init__(group, made, self.options)
+        super().__init__(group, config, self.options)
         self._type = SubscriptionType.NONE
-        self._threads = TaskThreads("rmqfast-lite-pull", self.options.pull_threads)
+        self._threads = Scheduler("rmqfast-lite-pull", self.options.pull_threads)
         self._queues: PulledQueues[None] = PulledQueues(
             self._threads, subscription=self._subscription, begin=self._begin
         )
@@ -441,7 +437,7 @@ class LitePullConsumer(ActiveConsumer):
             deadline: When to give up waiting, by `time.monotonic`.
         """
         self._queues.close()
-        self._threads.close(max(0.0, deadline - time.monotonic()))
+        self._threads.stop(max(0.0, deadline - time.monotonic()))
 
     def _make_rebalance(self, instance: ClientInstance, offsets: OffsetStore) -> RebalanceLitePull:
         return RebalanceLitePull(
@@ -478,7 +474,7 @@ class LitePullConsumer(ActiveConsumer):
         if self._check is not None:
             self._check.cancel()
         self._queues.close()
-        self._threads.close(_PATIENCE)
+        self._threads.stop(_PATIENCE)
         if self._trace is not None:
             self._trace.shutdown()
 

@@ -72,13 +72,9 @@ class Producer:
         enable_msg_trace: bool = False,
         customized_trace_topic: str | None = None,
     ) -> None:
-        given = {"name_server": name_server, "namespace": namespace or None}
-        changed: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-        if instance_name != DEFAULT_INSTANCE_NAME:
-            changed["instance_name"] = instance_name
-        made = ClientConfig(**changed) if config is None else replace(config, **changed)
+        config = ClientConfig.of(config, name_server, instance_name, namespace)
         #: What it is made of: for the producers of asyncio, and of transactions.
-        self.member = ProducerMember(group, made, options or ProducerOptions())
+        self.member = ProducerMember(group, config, options or ProducerOptions())
         self._trace: AsyncTraceDispatcher | None = None
         if enable_msg_trace:
             self._trace = AsyncTraceDispatcher(group, "PRODUCE", customized_trace_topic)

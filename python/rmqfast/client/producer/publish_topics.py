@@ -10,8 +10,7 @@ from typing import Any
 
 from rmqfast.client.instance import ClientConfig, ClientInstance, TopicPublishInfo
 from rmqfast.client.instance.namespaces import unwrap, wrap
-from rmqfast.client.instance.routes import RouteTable
-from rmqfast.client.instance.topic_publish_info import publish_info_of
+from rmqfast.client.instance.routes import RouteTable, publish_info_of
 from rmqfast.client.instance.validators import check_message, check_topic
 from rmqfast.client.producer.options import ProducerOptions
 from rmqfast.client.producer.publish_queues import PublishQueues, QueueSelector

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
-from typing import Any, TypeAlias, overload
+from typing import TypeAlias, overload
 
 from rmqfast._native import MessageView
 from rmqfast.client.consumer import (
@@ -81,13 +81,9 @@ class PullConsumer(ActiveConsumer):
         config: ClientConfig | None = None,
         options: PullOptions | None = None,
     ) -> None:
-        given = {"name_server": name_server, "namespace": namespace or None}
-        changed: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-        if instance_name != DEFAULT_INSTANCE_NAME:
-            changed["instance_name"] = instance_name
-        made = ClientConfig(**changed) if config is None else replace(config, **changed)
+        config = ClientConfig.of(config, name_server, instance_name, namespace)
         self.options = options or PullOptions()
-        super().__init__(group, made, self.options)
+        super().__init__(group, config, self.options)
         self._registered: dict[str, None] = {}
         self._filters = FilterHooks()
 
@@ -313,8 +309,8 @@ class PullConsumer(ActiveConsumer):
         """
         self._check_running()
         receiver = wrap(self._config.namespace, group) if group and group.strip() else self.group
-        back = SendBack(self._instance, self.options.max_reconsume_times, _SEND_BACK_TIMEOUT)
-        back.send(message, delay_level, broker_name, receiver)
+        back = SendBack(self._instance, receiver, self.options.max_reconsume_times, timeout=_SEND_BACK_TIMEOUT)
+        back.send(message, delay_level, broker_name)
 
     def register_filter_hook(self, hook: FilterHook) -> None:
         """Has a hook asked which of the messages that come from now on are left out.

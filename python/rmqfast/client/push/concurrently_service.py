@@ -17,8 +17,7 @@ from rmqfast.client.push.consume_status import (
     ConsumeConcurrentlyContext,
     ConsumeConcurrentlyStatus,
 )
-from rmqfast.client.push.message_run import MessageRun
-from rmqfast.client.push.process_queue import ProcessQueue
+from rmqfast.client.push.process_queue import MessageRun, ProcessQueue
 from rmqfast.client.push.workers import Workers
 from rmqfast.message import MessageQueue
 
@@ -177,7 +176,7 @@ class ConsumeMessageConcurrentlyService(ConsumeService):
                 continue  # its listener was ready just now
             (message,) = self._shown(found, queue.topic)
             _log.warning("group %s, %s: the time of message %s is over", self._group, queue, message.msg_id)
-            if not self._send_back.send_back(message, _LEVEL_OF_EXPIRED, None):
+            if not self._send_back.is_sent(message, _LEVEL_OF_EXPIRED, None):
                 return
             if process_queue.first() == first:
                 process_queue.remove(run, [index])
@@ -215,7 +214,7 @@ class ConsumeMessageConcurrentlyService(ConsumeService):
         level, kept = delay_level if isinstance(delay_level, int) else 0, []
         for position in range(first, len(indexes)):
             # what took too long was sent back already
-            is_back = request.run.is_done(indexes[position]) or self._send_back.send_back(
+            is_back = request.run.is_done(indexes[position]) or self._send_back.is_sent(
                 request.messages[position], level, request.queue.broker_name
             )
             if not is_back:

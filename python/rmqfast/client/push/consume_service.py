@@ -18,13 +18,12 @@ from rmqfast.client.consumer.hooks import (
     ConsumeContext,
     ConsumeHooks,
 )
+from rmqfast.client.consumer.send_back import SendBack
 from rmqfast.client.instance.namespaces import RETRY_PREFIX, unwrap
 from rmqfast.client.push.consume_status import AGAIN, DONE
 from rmqfast.client.push.counters import ConsumeCounters
-from rmqfast.client.push.message_run import MessageRun
 from rmqfast.client.push.options import PushOptions, PushTimings
-from rmqfast.client.push.process_queue import ProcessQueue
-from rmqfast.client.push.send_back import SendBack
+from rmqfast.client.push.process_queue import MessageRun, ProcessQueue
 from rmqfast.client.trace import ConsumeReturnType
 from rmqfast.message import MessageQueue
 

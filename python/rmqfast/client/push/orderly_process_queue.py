@@ -12,8 +12,7 @@ from operator import attrgetter
 from typing import Any
 
 from rmqfast._native import MessageView
-from rmqfast.client.push.message_run import MessageRun
-from rmqfast.client.push.process_queue import ProcessQueue
+from rmqfast.client.push.process_queue import MessageRun, ProcessQueue
 
 _offset = attrgetter("queue_offset")
 

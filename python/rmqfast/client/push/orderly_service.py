@@ -15,9 +15,8 @@ from rmqfast._native import MessageView
 from rmqfast.client.instance import Scheduler
 from rmqfast.client.push.consume_service import ConsumeService
 from rmqfast.client.push.consume_status import ConsumeOrderlyContext, ConsumeOrderlyStatus
-from rmqfast.client.push.message_run import MessageRun
 from rmqfast.client.push.orderly_process_queue import OrderlyProcessQueue
-from rmqfast.client.push.process_queue import ProcessQueue
+from rmqfast.client.push.process_queue import MessageRun, ProcessQueue
 from rmqfast.client.push.workers import Workers
 from rmqfast.message import MessageQueue
 
@@ -216,7 +215,7 @@ class ConsumeMessageOrderlyService(ConsumeService):
         for message in messages:
             times = message.reconsume_times
             (shown,) = self._shown((message,), message.topic)
-            if times >= most and self._send_back.to_dead_letters(shown, reconsume_times=times):
+            if times >= most and self._send_back.is_dead_letter(shown, reconsume_times=times):
                 again.append(message)
             else:
                 again.append(message.seen_as(reconsume_times=times + 1))

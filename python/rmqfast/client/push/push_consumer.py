@@ -89,11 +89,7 @@ class PushConsumer:
         customized_trace_topic: str | None = None,
         **changed: Any,
     ) -> None:
-        given: dict[str, Any] = {"name_server": name_server, "namespace": namespace or None}
-        told = {name: value for name, value in given.items() if value is not None}
-        if instance_name != DEFAULT_INSTANCE_NAME:
-            told["instance_name"] = instance_name
-        self._config = ClientConfig(**told) if config is None else replace(config, **told)
+        self._config = ClientConfig.of(config, name_server, instance_name, namespace)
         self.options = _changed(options or PushOptions(), changed)
         self._timings = timings or PushTimings()
         self._given_group = group

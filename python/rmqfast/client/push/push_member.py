@@ -20,14 +20,15 @@ from rmqfast.client.consumer import (
     build_subscription_data,
 )
 from rmqfast.client.consumer.hooks import ConsumeHooks, FilterContext, FilterHooks
+from rmqfast.client.consumer.send_back import DEFAULT_MAX_RECONSUME_TIMES, SendBack
 from rmqfast.client.consumer.subscription_watcher import SubscriptionWatcher
 from rmqfast.client.instance import ClientInstance, ConsumeType, Handle, MessageModel
 from rmqfast.client.instance.exits import EXITS
 from rmqfast.client.instance.namespaces import RETRY_PREFIX, unwrap
+from rmqfast.client.instance.scheduler import Scheduler
 from rmqfast.client.instance.validators import MAX_TOPIC
 from rmqfast.client.pulling.broker_choice import BrokerChoice
 from rmqfast.client.pulling.pulled_queues import PulledQueues
-from rmqfast.client.pulling.task_threads import TaskThreads
 from rmqfast.client.push.concurrently_service import ConsumeMessageConcurrentlyService
 from rmqfast.client.push.consume_service import ConsumeService
 from rmqfast.client.push.counters import ConsumeCounters
@@ -36,7 +37,6 @@ from rmqfast.client.push.orderly_service import ConsumeMessageOrderlyService
 from rmqfast.client.push.process_queue import ProcessQueue
 from rmqfast.client.push.pull_message_service import PullMessageService, make_puller
 from rmqfast.client.push.rebalance_push import RebalancePush
-from rmqfast.client.push.send_back import DEFAULT_MAX_RECONSUME_TIMES, SendBack
 from rmqfast.message import MessageQueue
 from rmqfast.remoting.protocol.subscription_data import SubscriptionData
 
@@ -91,7 +91,7 @@ class PushMember:
         self._filters = filters
         self.counters = ConsumeCounters()
         self.offsets: OffsetStore = options.offset_store or _offset_store(instance, group, options)
-        self._work = TaskThreads(f"rmqfast-push-{group}", _THREADS)
+        self._work = Scheduler(f"rmqfast-push-{group}", _THREADS)
         self.queues: PulledQueues[ProcessQueue] = PulledQueues(
             self._work, subscription=self.subscription, begin=self.compute_pull_from_where
         )
@@ -402,7 +402,7 @@ class PushMember:
 
     def _end_threads(self, timeout: float) -> None:
         self.queues.close()
-        self._work.close(timeout)
+        self._work.stop(timeout)
         self.pulls.join(timeout)
 
     def _clean_expired(self) -> None:
