@@ -16,7 +16,7 @@ from rmqfast.aio.arrivals import Arrivals
 from rmqfast.aio.awaited import Shown, as_of, awaited, made_as
 from rmqfast.aio.calls import Calls
 from rmqfast.aio.offset_store import OffsetStore
-from rmqfast.aio.on_loop import told_later, told_on
+from rmqfast.aio.on_loop import told_later
 from rmqfast.client import lite_pull as blocking
 from rmqfast.client.consumer import MessageView
 from rmqfast.client.lite_pull import LitePullOptions, TopicMessageQueueChangeListener
@@ -138,9 +138,8 @@ class LitePullConsumer:
     ) -> None:
         """Has a listener called on the loop, which may be `async def`."""
         loop = self._calls.here()
-        given: Any = listener
-        told: Any = given if given is None else told_on(loop, given)
-        await self._calls.ask(self._twin.register_topic_message_queue_change_listener, topic, told)
+        on_loop: Any = told_later(lambda: loop, listener)
+        await self._calls.ask(self._twin.register_topic_message_queue_change_listener, topic, on_loop)
 
     async def _taken(self, take: Callable[[float], T], timeout: float | None) -> T | None:
         """What is there, or comes in time; it is taken on the loop's thread, so that no cancellation comes between."""

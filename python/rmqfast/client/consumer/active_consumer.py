@@ -40,7 +40,7 @@ class ActiveConsumer(ABC):
     """
 
     def __init__(self, group: str, config: ClientConfig, options: ActiveOptions) -> None:
-        self._given_group, self._config, self._active = group, config, options
+        self._bare_group, self._config, self._active = group, config, options
         #: What the rebalance looks at, by topic.
         self._subscriptions: dict[str, SubscriptionData] = {}
         self._state, self._lock = ServiceState.CREATE_JUST, threading.RLock()
@@ -50,7 +50,7 @@ class ActiveConsumer(ABC):
     @property
     def group(self) -> str:
         """The consumer group, with its namespace."""
-        return wrap(self._config.namespace, self._given_group)
+        return wrap(self._config.namespace, self._bare_group)
 
     @property
     def consume_type(self) -> Literal["CONSUME_ACTIVELY"]:
@@ -112,7 +112,7 @@ class ActiveConsumer(ABC):
                     f"The PullConsumer service state not OK, maybe started once, {self._state}",
                     next_step="a consumer is started once, by start() or with; after shutdown() make another one",
                 )
-            check_consumer_group(self._given_group)
+            check_consumer_group(self._bare_group)
             shared = self.message_model == "CLUSTERING"
             config = self._config.with_pid_instance_name() if shared else self._config
             self._start_on(ClientInstance.of(config, config.client_id(is_stream=True)))

@@ -77,8 +77,8 @@ class OffsetTable:
     def update(self, queue: MessageQueue, offset: int, *, increase_only: bool) -> None:
         """Sets an offset; with `increase_only` never to a lower one."""
         with self._lock:  # several threads consume one queue's messages
-            known = self._offsets.get(queue)
-            if known is None or offset > known or not increase_only:
+            before = self._offsets.get(queue)
+            if before is None or offset > before or not increase_only:
                 self._offsets[queue] = offset
 
     def get(self, queue: MessageQueue) -> int | None:
@@ -130,9 +130,9 @@ class RemoteBrokerOffsetStore:
     def read_offset(self, queue: MessageQueue, kind: ReadOffsetType) -> int:
         """The offset of a queue; the broker's is kept in memory, too."""
         if kind is not ReadOffsetType.READ_FROM_STORE:
-            known = self._table.get(queue)
-            if known is not None:
-                return known
+            offset = self._table.get(queue)
+            if offset is not None:
+                return offset
             if kind is ReadOffsetType.READ_FROM_MEMORY:
                 return NO_OFFSET
         return self._asked(queue)
@@ -197,13 +197,13 @@ class RemoteBrokerOffsetStore:
                 )
 
     def _address(self, queue: MessageQueue) -> str:
-        found = self._instance.subscribe_address(queue.broker_name, 0, only_this=True)
-        if found is None:  # a slave is asked only where the name servers know no master either
+        broker = self._instance.subscribe_address(queue.broker_name, 0, only_this=True)
+        if broker is None:  # a slave is asked only where the name servers know no master either
             self._instance.update_route(queue.topic)
-            found = self._instance.subscribe_address(queue.broker_name, 0)
-        if found is None:
+            broker = self._instance.subscribe_address(queue.broker_name, 0)
+        if broker is None:
             raise ClientError(f"The broker[{queue.broker_name}] not exist", next_step="is it registered and running?")
-        return found.address
+        return broker.address
 
 
 class LocalFileOffsetStore:
@@ -243,9 +243,9 @@ class LocalFileOffsetStore:
     def read_offset(self, queue: MessageQueue, kind: ReadOffsetType) -> int:
         """The offset of a queue; `READ_FROM_STORE` reads the file again."""
         if kind is not ReadOffsetType.READ_FROM_STORE:
-            known = self._table.get(queue)
-            if known is not None:
-                return known
+            offset = self._table.get(queue)
+            if offset is not None:
+                return offset
             if kind is ReadOffsetType.READ_FROM_MEMORY:
                 return NO_OFFSET
         try:
@@ -267,8 +267,8 @@ class LocalFileOffsetStore:
         if not mine:
             return
         # sorted in two steps, as Java copies from one table to another: within a bucket the first order stays
-        known = self._table.clone()
-        text = _text({queue: known[queue] for queue in hash_order(known, concurrent=True) if queue in mine})
+        offsets = self._table.clone()
+        text = _text({queue: offsets[queue] for queue in hash_order(offsets, concurrent=True) if queue in mine})
         try:
             with self._writing:
                 self._write(text)

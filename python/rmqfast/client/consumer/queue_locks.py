@@ -138,7 +138,7 @@ class QueueLocks:
 
 
 def _by_broker(queues: Iterable[MessageQueue]) -> dict[str, list[MessageQueue]]:
-    found: dict[str, list[MessageQueue]] = defaultdict(list)
+    by_broker: dict[str, list[MessageQueue]] = defaultdict(list)
     for queue in queues:
-        found[queue.broker_name].append(queue)
-    return found
+        by_broker[queue.broker_name].append(queue)
+    return by_broker

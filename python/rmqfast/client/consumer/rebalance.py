@@ -148,11 +148,11 @@ class Rebalance(ABC, Generic[Q]):
 
         Source: `RebalanceImpl.updateProcessQueueTableInRebalance`.
         """
-        wanted = frozenset(mine)
-        changed = self._give_up(topic, wanted)
+        share = frozenset(mine)
+        changed = self._give_up(topic, share)
         requests = [
             request
-            for queue in sorted(wanted)
+            for queue in sorted(share)
             if queue not in self.process_queues
             if (request := self._taken(queue, is_ordered=is_ordered)) is not None
         ]
@@ -204,13 +204,13 @@ class Rebalance(ABC, Generic[Q]):
             return None
         return frozenset(mine for mine in share or () if mine.topic == topic)
 
-    def _give_up(self, topic: str, wanted: frozenset[MessageQueue]) -> bool:
+    def _give_up(self, topic: str, share: frozenset[MessageQueue]) -> bool:
         changed = False
         for queue, process_queue in self.process_queues.copy().items():
             if queue.topic != topic:
                 continue
-            stuck = queue in wanted and self.consume_type == "CONSUME_PASSIVELY" and process_queue.is_pull_expired()
-            if queue in wanted and not stuck:
+            stuck = queue in share and self.consume_type == "CONSUME_PASSIVELY" and process_queue.is_pull_expired()
+            if queue in share and not stuck:
                 continue
             process_queue.is_dropped = True
             if self.remove_unnecessary(queue, process_queue):

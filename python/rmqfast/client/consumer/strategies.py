@@ -183,13 +183,13 @@ class AllocateMachineRoomNearby:
         for member in client_ids:
             room_members.setdefault(_room(self.consumer_deploy_in(member), f"consumer id {member}"), []).append(member)
         mine = _room(self.consumer_deploy_in(client_id), f"consumer id {client_id}")
-        found: list[MessageQueue] = []
+        share: list[MessageQueue] = []
         if mine in room_queues:
-            found += self.inner.allocate(group, client_id, room_queues[mine], room_members[mine])
+            share += self.inner.allocate(group, client_id, room_queues[mine], room_members[mine])
         for room, others in sorted(room_queues.items()):
             if room not in room_members:
-                found += self.inner.allocate(group, client_id, others, client_ids)
-        return found
+                share += self.inner.allocate(group, client_id, others, client_ids)
+        return share
 
 
 @dataclass(frozen=True, slots=True)

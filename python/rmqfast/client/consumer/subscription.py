@@ -113,8 +113,8 @@ class SubscriptionConflict:
     expressions: Mapping[str, str]
 
     def __str__(self) -> str:
-        wanted = ", ".join(f"{client_id} wants {expression}" for client_id, expression in self.expressions.items())
-        return f"members of group {self.group} subscribe differently to {self.topic}: {wanted}"
+        wishes = ", ".join(f"{client_id} wants {expression}" for client_id, expression in self.expressions.items())
+        return f"members of group {self.group} subscribe differently to {self.topic}: {wishes}"
 
 
 def conflicts_of(group: str, members: Mapping[str, Mapping[str, SubscriptionData]]) -> list[SubscriptionConflict]:
@@ -133,13 +133,13 @@ def conflicts_of(group: str, members: Mapping[str, Mapping[str, SubscriptionData
         []
     """
     topics = sorted({topic for wanted in members.values() for topic in wanted if not topic.startswith(RETRY_PREFIX)})
-    found = []
+    conflicts = []
     for topic in topics:
         wanted = {client_id: members[client_id].get(topic) for client_id in sorted(members)}
         if len({meaning_of(subscription) for subscription in wanted.values()}) > 1:
             expressions = {client_id: expression_of(subscription) for client_id, subscription in wanted.items()}
-            found.append(SubscriptionConflict(group, topic, expressions))
-    return found
+            conflicts.append(SubscriptionConflict(group, topic, expressions))
+    return conflicts
 
 
 def subscription_conflicts(
@@ -164,13 +164,13 @@ def subscription_conflicts(
         >>> print(*subscription_conflicts("g", "c1", [a], {"t": b}, {"c2": None}))
         members of group g subscribe differently to t: c1 wants A, (another member) wants B
     """
-    wanted = {subscription.topic: subscription for subscription in mine}
-    told = {name: by_topic for name, by_topic in others.items() if by_topic is not None}
-    found = conflicts_of(group, {client_id: wanted, **told})
-    if len(told) < len(others):
-        named = {conflict.topic for conflict in found}
-        found += [c for c in _unexplained(group, client_id, wanted, group_table) if c.topic not in named]
-    return sorted(found, key=lambda conflict: conflict.topic)
+    own = {subscription.topic: subscription for subscription in mine}
+    answers = {name: by_topic for name, by_topic in others.items() if by_topic is not None}
+    conflicts = conflicts_of(group, {client_id: own, **answers})
+    if len(answers) < len(others):
+        named = {conflict.topic for conflict in conflicts}
+        conflicts += [c for c in _unexplained(group, client_id, own, group_table) if c.topic not in named]
+    return sorted(conflicts, key=lambda conflict: conflict.topic)
 
 
 def expression_of(subscription: SubscriptionData | None) -> str:
@@ -202,11 +202,11 @@ def _unexplained(
 
     A topic that the broker does not have yet proves nothing: the heartbeat may be in flight.
     """
-    found = []
-    for topic, known in group_table.items():
+    conflicts = []
+    for topic, theirs in group_table.items():
         own = mine.get(topic)
-        is_late = own is not None and own.sub_version > known.sub_version
-        if not topic.startswith(RETRY_PREFIX) and not is_late and meaning_of(own) != meaning_of(known):
-            expressions = {client_id: expression_of(own), SOMEBODY: expression_of(known)}
-            found.append(SubscriptionConflict(group, topic, expressions))
-    return found
+        is_late = own is not None and own.sub_version > theirs.sub_version
+        if not topic.startswith(RETRY_PREFIX) and not is_late and meaning_of(own) != meaning_of(theirs):
+            expressions = {client_id: expression_of(own), SOMEBODY: expression_of(theirs)}
+            conflicts.append(SubscriptionConflict(group, topic, expressions))
+    return conflicts

@@ -132,19 +132,19 @@ class SubscriptionWatcher:
 
     def _look(self) -> None:
         mine = list(self._subscriptions())
-        address = next(filter(None, (self._instance.routes.any_address(wanted.topic) for wanted in mine)), None)
-        known = None if address is None else self._known(address)
-        if address is None or known is None:
+        address = next(filter(None, (self._instance.routes.any_address(each.topic) for each in mine)), None)
+        group = None if address is None else self._known(address)
+        if address is None or group is None:
             return
-        if self._instance.client_id not in known.client_ids:
+        if self._instance.client_id not in group.client_ids:
             return  # the broker has not got this member's first heartbeat yet
-        others = frozenset(known.client_ids) - {self._instance.client_id}
-        self._note_changes(known, mine, others)
+        others = frozenset(group.client_ids) - {self._instance.client_id}
+        self._note_changes(group, mine, others)
         self._ask(address, others)
         if others <= self._said.keys():
-            own, table = self._instance.client_id, known.subscriptions
-            found = subscription_conflicts(self._group, own, mine, table, self._said)
-            self._report(sorted([*found, *self._given_away_before(found)], key=lambda conflict: conflict.topic))
+            own, table = self._instance.client_id, group.subscriptions
+            conflicts = subscription_conflicts(self._group, own, mine, table, self._said)
+            self._report(sorted([*conflicts, *self._given_away_before(conflicts)], key=lambda conflict: conflict.topic))
 
     def _known(self, address: str) -> ConsumerConnection | None:
         """The group; `None` before the first heartbeat of any member."""
@@ -159,13 +159,11 @@ class SubscriptionWatcher:
         return ConsumerConnection.of_body(answer.body)
 
     def _note_changes(
-        self, known: ConsumerConnection, mine: Iterable[SubscriptionData], others: frozenset[str]
+        self, group: ConsumerConnection, mine: Iterable[SubscriptionData], others: frozenset[str]
     ) -> None:
         """Forgets who has left; where anything is new, all are asked again, and what they said counts until then."""
-        table = frozenset(
-            (topic, wanted.sub_version, meaning_of(wanted)) for topic, wanted in known.subscriptions.items()
-        )
-        seen = frozenset(known.client_ids), table, frozenset((wanted.topic, meaning_of(wanted)) for wanted in mine)
+        table = frozenset((topic, each.sub_version, meaning_of(each)) for topic, each in group.subscriptions.items())
+        seen = frozenset(group.client_ids), table, frozenset((each.topic, meaning_of(each)) for each in mine)
         self._said = {client_id: said for client_id, said in self._said.items() if client_id in others}
         if seen != self._seen:
             self._seen, self._stale = seen, set(others)
@@ -192,11 +190,11 @@ class SubscriptionWatcher:
             _log.info("group %s: %s does not say what it subscribes to: %s", self._group, client_id, error)
             return None
 
-    def _given_away_before(self, found: Iterable[SubscriptionConflict]) -> list[SubscriptionConflict]:
+    def _given_away_before(self, conflicts: Iterable[SubscriptionConflict]) -> list[SubscriptionConflict]:
         """Conflicts with a silent member: the broker has what that wants only now and then, in turn with others'."""
         if None not in self._said.values():
             return []
-        topics, present = {conflict.topic for conflict in found}, {*self._said, self._instance.client_id, SOMEBODY}
+        topics, present = {conflict.topic for conflict in conflicts}, {*self._said, self._instance.client_id, SOMEBODY}
         return [
             conflict
             for conflict in self.conflicts
@@ -205,12 +203,12 @@ class SubscriptionWatcher:
             and present >= set(conflict.expressions)
         ]
 
-    def _report(self, found: list[SubscriptionConflict]) -> None:
-        before, self.conflicts = self.conflicts, tuple(found)
+    def _report(self, conflicts: list[SubscriptionConflict]) -> None:
+        before, self.conflicts = self.conflicts, tuple(conflicts)
         for conflict in before:
-            if conflict.topic not in {other.topic for other in found}:
+            if conflict.topic not in {other.topic for other in conflicts}:
                 _log.info("group %s: its members subscribe alike to %s again", self._group, conflict.topic)
-        for conflict in found:
+        for conflict in conflicts:
             if conflict not in before:
                 self._tell(conflict)
 

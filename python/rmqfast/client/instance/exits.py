@@ -72,7 +72,7 @@ class Exits:
         """Ends all of them, within `LONGEST` seconds."""
         deadline = time.monotonic() + LONGEST
         with self._lock:
-            living = [found for ref in reversed(self._living) if (found := ref()) is not None]
+            living = [each for ref in reversed(self._living) if (each := ref()) is not None]
             self._living = []
         for each in living:
             try:

@@ -94,10 +94,10 @@ def _ipv6_addresses(interfaces: list[str]) -> list[str]:
         lines = [line.split() for line in _IPV6_INTERFACES.read_text().splitlines()]
     except OSError:
         return []  # a kernel without IPv6
-    found = [
+    addresses = [
         (interfaces.index(line[5]), str(ip_address(bytes.fromhex(line[0])))) for line in lines if line[5] in interfaces
     ]
-    return [address for _, address in sorted(found, key=lambda each: each[0])]
+    return [address for _, address in sorted(addresses, key=lambda each: each[0])]
 
 
 def create_unique_id() -> str:

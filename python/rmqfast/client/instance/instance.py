@@ -396,10 +396,10 @@ class Registry(Generic[_T]):
         Source: `MQClientManager.removeClientFactory`.
         """
         with self._lock:
-            found = self._things.get(name)
-            if found is None:
+            counted = self._things.get(name)
+            if counted is None:
                 return False
-            thing, users = found
+            thing, users = counted
             if users > 1:
                 self._things[name] = (thing, users - 1)
             else:

@@ -153,8 +153,8 @@ class Members:
 
     def subscribed_topics(self) -> list[str]:
         """The topics that consumers subscribe to, each once."""
-        wanted = (s.topic for consumer in self.consumers().values() for s in consumer.subscriptions())
-        return list(dict.fromkeys(wanted))
+        topics = (s.topic for consumer in self.consumers().values() for s in consumer.subscriptions())
+        return list(dict.fromkeys(topics))
 
     def need_update(self, topic: str) -> bool:
         """Whether a member lacks the queues of a topic.

@@ -23,7 +23,7 @@ class RebalanceService:
 
     def __init__(self, members: Members, interval: float) -> None:
         self._members, self._interval = members, interval
-        self._wanted = threading.Event()
+        self._due = threading.Event()
         self._is_stopped = False
         self._thread: threading.Thread | None = None
 
@@ -35,7 +35,7 @@ class RebalanceService:
 
     def wake(self) -> None:
         """Rebalances all consumers soon; several calls at once become one rebalance."""
-        self._wanted.set()
+        self._due.set()
 
     def stop(self, timeout: float | None = None) -> bool:
         """Ends the thread, and waits for a rebalance in flight.
@@ -47,7 +47,7 @@ class RebalanceService:
             Whether it has ended.
         """
         self._is_stopped = True
-        self._wanted.set()
+        self._due.set()
         if self._thread is None or self._thread is threading.current_thread():
             return True
         self._thread.join(timeout)
@@ -66,8 +66,8 @@ class RebalanceService:
 
     def _run(self) -> None:
         while True:
-            self._wanted.wait(self._interval)
-            self._wanted.clear()
+            self._due.wait(self._interval)
+            self._due.clear()
             if self._is_stopped:
                 return
             self.rebalance()

@@ -147,8 +147,8 @@ def reply_of(ext_fields: Mapping[str, str], body: bytes, *, now: int) -> Message
     born, store = _Host.of(header.text("bornHost")), _Host.of(header.text("storeHost"))
     sys_flag = header.number("sysFlag") & ~(_BORN_HOST_V6 | _STORE_HOST_V6)
     sys_flag |= (born.is_v6 and _BORN_HOST_V6) | (store.is_v6 and _STORE_HOST_V6)
-    told = header.optional_text("properties") or ""
-    properties = f"{told}{'' if not told or told.endswith(_END) else _END}{_ARRIVED}{_IS}{now}".encode()
+    text = header.optional_text("properties") or ""
+    properties = f"{text}{'' if not text or text.endswith(_END) else _END}{_ARRIVED}{_IS}{now}".encode()
     topic = header.text("topic").encode()
     try:
         head = _HEAD.pack(

@@ -127,10 +127,10 @@ class RouteUpdater:
         return route
 
     def _take(self, topic: str, route: TopicRouteData) -> bool:
-        known = self._routes.get(topic)
-        if route.says_as(known) and not self._members.need_update(topic):
+        before = self._routes.get(topic)
+        if route.says_as(before) and not self._members.need_update(topic):
             return False
-        _log.info("the route of topic %s is %s", topic, "another one" if known else "known")
+        _log.info("the route of topic %s is %s", topic, "another one" if before else "known")
         self._routes.put(topic, route)
         info = publish_info_of(topic, route)
         for group, producer in self._members.producers().items():
@@ -180,17 +180,17 @@ class MissingRoutes:
 
         Stops if no name server answers: `RouteUpdater.update_all` warns of that.
         """
-        now, found = self._clock(), False
+        now, is_one_new = self._clock(), False
         self._looks += 1
         lacking = self._lacking()
         self._since = {topic: self._since.get(topic, now) for topic in lacking}
         for topic, since in self._since.items():
             if now - since < SOON or self._looks % LATER == 0:
                 try:
-                    found |= self._update(topic)
+                    is_one_new |= self._update(topic)
                 except ClientError:
-                    return found
-        return found
+                    return is_one_new
+        return is_one_new
 
     def _lacking(self) -> list[str]:
         """Topics without queues, except retry topics, which brokers create on a heartbeat."""

@@ -90,14 +90,14 @@ class RouteTable:
         Source: `MQClientInstance.findBrokerAddressInSubscribe`.
         """
         addresses = self._brokers.get(broker_name, {})
-        found = addresses.get(broker_id)
-        if found is None and broker_id != MASTER_ID:
-            broker_id, found = broker_id + 1, addresses.get(broker_id + 1)
-        if found is None and addresses and not only_this:
-            broker_id, found = next(iter(addresses.items()))
-        if found is None:
+        address = addresses.get(broker_id)
+        if address is None and broker_id != MASTER_ID:
+            broker_id, address = broker_id + 1, addresses.get(broker_id + 1)
+        if address is None and addresses and not only_this:
+            broker_id, address = next(iter(addresses.items()))
+        if address is None:
             return None
-        return FoundBroker(found, broker_id != MASTER_ID, self._versions.get((broker_name, found), 0))
+        return FoundBroker(address, broker_id != MASTER_ID, self._versions.get((broker_name, address), 0))
 
     def admin_address(self, broker_name: str) -> FoundBroker | None:
         """The first address of a broker.
@@ -140,19 +140,19 @@ class RouteTable:
         Source: `MQClientInstance.cleanOfflineBroker`.
         """
         with self._lock:
-            known = {
+            routed = {
                 self._translate(address)
                 for route in self._routes.values()
                 for broker in route.broker_datas
                 for address in broker.addresses.values()
             }
-            gone = [a for addresses in self._brokers.values() for a in addresses.values() if a not in known]
+            gone = [a for addresses in self._brokers.values() for a in addresses.values() if a not in routed]
             kept = {
-                name: {broker_id: address for broker_id, address in addresses.items() if address in known}
+                name: {broker_id: address for broker_id, address in addresses.items() if address in routed}
                 for name, addresses in self._brokers.items()
             }
             self._brokers = {name: addresses for name, addresses in kept.items() if addresses}
-            self._versions = {key: version for key, version in self._versions.items() if key[1] in known}
+            self._versions = {key: version for key, version in self._versions.items() if key[1] in routed}
             return gone
 
 
@@ -184,8 +184,8 @@ class TopicPublishInfo:
 
         Source: `TopicPublishInfo.getQueueIdByBroker`.
         """
-        found = (queues.write_queue_nums for queues in self.route.queue_datas if queues.broker_name == broker_name)
-        return next(found, -1)
+        nums = (queues.write_queue_nums for queues in self.route.queue_datas if queues.broker_name == broker_name)
+        return next(nums, -1)
 
 
 def publish_info_of(topic: str, route: TopicRouteData) -> TopicPublishInfo:

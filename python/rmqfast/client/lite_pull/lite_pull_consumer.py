@@ -153,10 +153,10 @@ class LitePullConsumer(ActiveConsumer):
                 raise ArgumentError("Topic can not be null or empty.")
             with self._lock:
                 self._set_type(SubscriptionType.SUBSCRIBE)
-                wanted = build_subscription_data(wrap(self._config.namespace, topic), expression)
-                self._subscriptions[wanted.topic] = wanted
+                subscription = build_subscription_data(wrap(self._config.namespace, topic), expression)
+                self._subscriptions[subscription.topic] = subscription
                 if self.is_running:
-                    self._queues.subscribe(self._subscription(wanted.topic) or wanted)
+                    self._queues.subscribe(self._subscription(subscription.topic) or subscription)
                     self._update_routes()
                     self._join()
         except RmqError as error:
@@ -181,13 +181,13 @@ class LitePullConsumer(ActiveConsumer):
 
         Source: `DefaultLitePullConsumer.assign`.
         """
-        wanted = [self._wrapped(queue) for queue in queues or ()]
-        if not wanted:
+        assigned = [self._wrapped(queue) for queue in queues or ()]
+        if not assigned:
             raise ArgumentError("Message queues can not be null or empty.")
         with self._lock:
             self._set_type(SubscriptionType.ASSIGN)
-            self._queues.stop(pulled.queue for pulled in self._queues.queues() if pulled.queue not in wanted)
-            for queue in wanted:
+            self._queues.stop(pulled.queue for pulled in self._queues.queues() if pulled.queue not in assigned)
+            for queue in assigned:
                 if self._queues.get(queue) is None:
                     self._queues.start(PulledQueue(queue, None))
 
@@ -349,10 +349,10 @@ class LitePullConsumer(ActiveConsumer):
         Source: `DefaultLitePullConsumer.commit`.
         """
         self._check_running()
-        wanted = None if queues is None else list(map(self._wrapped, queues))
-        if wanted == []:
+        wrapped = None if queues is None else list(map(self._wrapped, queues))
+        if wrapped == []:
             return
-        self._commit(wanted)
+        self._commit(wrapped)
         if persist:
             # Java stores these queues alone, and thereby forgets what is noted of the others
             self.persist_consumer_offset()
@@ -505,13 +505,13 @@ class LitePullConsumer(ActiveConsumer):
             next_step=f"it is {self._state}: start it once, by start() or with; after shutdown() make another one",
         )
 
-    def _set_type(self, wanted: SubscriptionType) -> None:
+    def _set_type(self, kind: SubscriptionType) -> None:
         """Source: `DefaultLitePullConsumerImpl.setSubscriptionType`."""
-        if self._type not in {SubscriptionType.NONE, wanted}:
+        if self._type not in {SubscriptionType.NONE, kind}:
             raise ClientError(
                 "Subscribe and assign are mutually exclusive.", next_step="make another consumer for the other one"
             )
-        self._type = wanted
+        self._type = kind
 
     def _join(self) -> None:
         """Tells the brokers what it wants, and takes its queues; Java's waits up to a second for a heartbeat."""
@@ -585,8 +585,8 @@ class LitePullConsumer(ActiveConsumer):
         """Whether an answer has messages: the application has them from now on."""
         if fetched.status == "OFFSET_ILLEGAL":
             bounds, offset = (fetched.min_offset, fetched.max_offset), fetched.next_begin_offset
-            told = "%s does not have the offset %d, but %d to %d: goes on at %d"
-            _log.warning(told, pulled.queue, fetched.begin_offset, *bounds, offset)
+            text = "%s does not have the offset %d, but %d to %d: goes on at %d"
+            _log.warning(text, pulled.queue, fetched.begin_offset, *bounds, offset)
             self._queues.go_on_at(pulled, offset)
         if fetched.offsets is None:
             return False

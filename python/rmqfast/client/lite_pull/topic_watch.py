@@ -30,7 +30,7 @@ class TopicWatch:
         self._fetch = fetch
         self._lock = threading.Lock()
         self._listeners: dict[str, TopicMessageQueueChangeListener] = {}
-        self._known: dict[str, frozenset[MessageQueue]] = {}
+        self._queues: dict[str, frozenset[MessageQueue]] = {}
 
     def register(self, topic: str, listener: TopicMessageQueueChangeListener) -> None:
         """Has a listener told; one that the topic has already is told no more."""
@@ -52,7 +52,7 @@ class TopicWatch:
         queues = self._fetched(topic)
         if queues is not None:
             with self._lock:
-                self._known[topic] = queues
+                self._queues[topic] = queues
 
     def compare(self) -> None:
         """Looks at all topics, and tells listeners; a topic without queues counts as changed.
@@ -64,7 +64,7 @@ class TopicWatch:
             if queues is None:
                 continue
             with self._lock:
-                before, self._known[topic] = self._known.get(topic), queues
+                before, self._queues[topic] = self._queues.get(topic), queues
                 listener = self._listeners.get(topic)
             if listener is not None and (before != queues or not queues):
                 _tell(listener, topic, queues)

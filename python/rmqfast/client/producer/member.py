@@ -57,7 +57,7 @@ class ProducerMember:
         self.topics = PublishTopics(config, options)
         self.hooks: Hooks[SendHook] = Hooks("sendMessage")
         self.in_flight = InFlight(options.max_in_flight, options.max_in_flight_bytes)
-        self._given_group, self._lock = group, threading.Lock()
+        self._bare_group, self._lock = group, threading.Lock()
         self._is_registered = False
         self._check_back: CheckBack | None = None
         self._checks = TransactionChecks(f"rmqfast-check-{group}")
@@ -65,7 +65,7 @@ class ProducerMember:
     @property
     def group(self) -> str:
         """The producer group, with its namespace."""
-        return wrap(self.config.namespace, self._given_group)
+        return wrap(self.config.namespace, self._bare_group)
 
     def answer_with(self, check_back: CheckBack) -> None:
         """Has brokers that ask for transactions answered, on a thread of its own."""
@@ -83,7 +83,7 @@ class ProducerMember:
         with self._lock:
             if self.state is not ServiceState.CREATE_JUST:
                 raise _not_ok(f"maybe started once, {self.state}")
-            check_producer_group(self._given_group)
+            check_producer_group(self._bare_group)
             config = self.config.with_pid_instance_name()
             instance = ClientInstance.of(config, config.client_id())
             try:

@@ -139,9 +139,9 @@ class TransactionProducer(Producer):
     def _execute(self, message: Message, argument: Any, sent: SendResult) -> tuple[LocalTransactionState, str | None]:
         if sent.status is not SendStatus.SEND_OK:
             return LocalTransactionState.ROLLBACK_MESSAGE, None
-        given = replace(message, properties={**message.properties, _UNIQUE_ID: sent.msg_id})
+        shown = replace(message, properties={**message.properties, _UNIQUE_ID: sent.msg_id})
         try:
-            return _state(self.listener.execute_local_transaction(given, argument)), None
+            return _state(self.listener.execute_local_transaction(shown, argument)), None
         except Exception as error:  # noqa: BLE001 - the broker asks again
             _log.warning("executeLocalTransactionBranch exception, message %s", sent.msg_id, exc_info=True)
             return LocalTransactionState.UNKNOWN, f"executeLocalTransactionBranch exception: {error!r}"
@@ -199,8 +199,9 @@ class TransactionProducer(Producer):
     ) -> None:
         """Source: `DefaultMQProducerImpl.doExecuteEndTransactionHook`."""
         if self._end_hooks.are_there:
-            told = (self.group, message, address, message_id, transaction_id, state, is_from_check)
-            context = EndTransactionContext(*told)
+            context = EndTransactionContext(
+                self.group, message, address, message_id, transaction_id, state, is_from_check
+            )
             self._end_hooks.tell(lambda hook: hook.end_transaction(context))
 
     def _tell(

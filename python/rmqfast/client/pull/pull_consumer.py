@@ -130,8 +130,10 @@ class PullConsumer(ActiveConsumer):
         self._check_running()
         if topic is None:
             raise ArgumentError("topic is null")
-        wanted = wrap(self._config.namespace, topic)
-        return sorted(self._shown(queue) for queue in self._rebalance.process_queues.copy() if queue.topic == wanted)
+        full_topic = wrap(self._config.namespace, topic)
+        return sorted(
+            self._shown(queue) for queue in self._rebalance.process_queues.copy() if queue.topic == full_topic
+        )
 
     def pull(
         self,

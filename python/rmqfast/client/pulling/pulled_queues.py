@@ -179,7 +179,7 @@ class PulledQueues(Generic[P]):
     def subscribe(self, subscription: SubscriptionData) -> None:
         """Wants other messages of a topic from now on."""
         if self._puller is not None:
-            self._puller.subscribe(subscription.topic, **_wanted(subscription))
+            self._puller.subscribe(subscription.topic, **_filter_of(subscription))
 
     def set_threshold(self, messages: int, size: int) -> None:
         """Has each queue asked for no more where so many messages, or bytes of them, are there."""
@@ -293,7 +293,7 @@ class PulledQueues(Generic[P]):
                     is_slave=broker.is_slave,
                     paused=pulled.is_paused or self._is_suspended,
                     commit_offset=pulled.commit_offset,
-                    **_wanted(subscription),
+                    **_filter_of(subscription),
                 )
             except ChannelClosedError:
                 return  # the consumer ends
@@ -334,7 +334,7 @@ class PulledQueues(Generic[P]):
             self._move(pulled)
 
 
-def _wanted(subscription: SubscriptionData) -> dict[str, Any]:
+def _filter_of(subscription: SubscriptionData) -> dict[str, Any]:
     is_tag = subscription.is_tag_type
     return {
         "expression": subscription.sub_string,

@@ -171,10 +171,10 @@ class ConsumeMessageConcurrentlyService(ConsumeService):
             if first is None or not self._is_expired(*first, self._clock() - timeout):
                 return
             run, index = first
-            found = run.messages[index : index + 1]
-            if not found:
+            messages = run.messages[index : index + 1]
+            if not messages:
                 continue  # its listener was ready just now
-            (message,) = self._shown(found, queue.topic)
+            (message,) = self._shown(messages, queue.topic)
             _log.warning("group %s, %s: the time of message %s is over", self._group, queue, message.msg_id)
             if not self._send_back.is_sent(message, _LEVEL_OF_EXPIRED, None):
                 return

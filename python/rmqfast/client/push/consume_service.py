@@ -141,19 +141,19 @@ class ConsumeService(ABC):
         self, messages: tuple[MessageView, ...], context: Any, queue: MessageQueue, kind: type[StrEnum]
     ) -> Any:
         """As `_call`; hooks are told before and after."""
-        told = ConsumeContext(self._group, messages, queue, self._namespace)
-        self._hooks.before(told)
+        call = ConsumeContext(self._group, messages, queue, self._namespace)
+        self._hooks.before(call)
         began, status = self._clock(), None
         try:
             status = self._status(self._listener(messages, context), messages, queue, kind)
         except BaseException as error:  # noqa: BLE001 - as in `_call`
             self._log_failure(messages, queue)
-            told.error = error
+            call.error = error
         is_late = self._clock() - began >= self._options.consume_timeout * 60
-        told.props[CONSUME_CONTEXT_TYPE] = _return_type(status, told.error, is_late=is_late).value
-        told.is_success = status in DONE
-        told.status = str(AGAIN[kind] if status is None else status)
-        self._hooks.after(told)
+        call.props[CONSUME_CONTEXT_TYPE] = _return_type(status, call.error, is_late=is_late).value
+        call.is_success = status in DONE
+        call.status = str(AGAIN[kind] if status is None else status)
+        self._hooks.after(call)
         return status
 
     def _status(

@@ -229,10 +229,10 @@ class ConsumeMessageOrderlyService(ConsumeService):
 
         Source: `ConsumeMessageOrderlyService.submitConsumeRequestLater`.
         """
-        wanted = context.suspend_current_queue_time
-        if wanted == -1:
-            wanted = self._options.suspend_current_queue_time_millis / 1000
-        return max(_SHORTEST, min(wanted, _LONGEST))
+        seconds = context.suspend_current_queue_time
+        if seconds == -1:
+            seconds = self._options.suspend_current_queue_time_millis / 1000
+        return max(_SHORTEST, min(seconds, _LONGEST))
 
     def _again_later(self, request: OrderlyRequest, delay: float) -> None:
         self._scheduler.later(delay, lambda: self._workers.submit([request]))

@@ -92,8 +92,8 @@ class PushConsumer:
         self._config = ClientConfig.of(config, name_server, instance_name, namespace)
         self.options = _changed(options or PushOptions(), changed)
         self._timings = timings or PushTimings()
-        self._given_group = group
-        self._wanted: dict[str, SubscriptionData] = {}
+        self._bare_group = group
+        self._subscriptions: dict[str, SubscriptionData] = {}
         self._listener: Callable[..., Any] | None = None
         self._is_in_order = False
         self.hooks, self._filters = ConsumeHooks(), FilterHooks()
@@ -107,7 +107,7 @@ class PushConsumer:
     @property
     def group(self) -> str:
         """The consumer group, with its namespace."""
-        return wrap(self._config.namespace, self._given_group)
+        return wrap(self._config.namespace, self._bare_group)
 
     @property
     def client_id(self) -> str:
@@ -139,7 +139,7 @@ class PushConsumer:
             subscription = build_subscription_data(wrapped, expression)
         except RmqError as error:
             raise ClientError("subscription exception", next_step=f"{topic!r}, {expression!r}: {error}") from error
-        self._wanted[wrapped] = subscription
+        self._subscriptions[wrapped] = subscription
         if self._member is not None and self._member.is_running:
             self._member.subscribe(subscription)
 
@@ -149,7 +149,7 @@ class PushConsumer:
         Source: `DefaultMQPushConsumerImpl.unsubscribe`.
         """
         wrapped = wrap(self._config.namespace, topic)
-        self._wanted.pop(wrapped, None)
+        self._subscriptions.pop(wrapped, None)
         if self._member is not None:
             self._member.unsubscribe(wrapped)
 
@@ -211,7 +211,7 @@ class PushConsumer:
                     instance,
                     self.group,
                     listener,
-                    self._wanted,
+                    self._subscriptions,
                     options=self.options,
                     timings=self._timings,
                     in_order=self._is_in_order,
@@ -334,7 +334,7 @@ class PushConsumer:
 
         Source: `DefaultMQPushConsumerImpl.checkConfig`.
         """
-        check_consumer_group(self._given_group)
+        check_consumer_group(self._bare_group)
         if self._listener is None:
             raise ClientError("messageListener is null", next_step="call register_message_listener first")
         self.options.check()
@@ -342,7 +342,7 @@ class PushConsumer:
 
 
 def _changed(options: PushOptions, changed: Mapping[str, Any]) -> PushOptions:
-    known = {field.name for field in fields(PushOptions)}
-    if unknown := sorted(changed.keys() - known):
-        raise ArgumentError(f"expected options of {', '.join(sorted(known))}; got {', '.join(unknown)}")
+    names = {field.name for field in fields(PushOptions)}
+    if unknown := sorted(changed.keys() - names):
+        raise ArgumentError(f"expected options of {', '.join(sorted(names))}; got {', '.join(unknown)}")
     return replace(options, **changed)

@@ -160,10 +160,10 @@ class RebalancePush(Rebalance[ProcessQueue]):
             dispatched, self._dispatched = self._dispatched, []
             for request in dispatched:
                 queue, process_queue = request.queue, request.process_queue
-                known = int(self.offset_store.read_offset(queue, ReadOffsetType.READ_FROM_MEMORY))
+                committed = int(self.offset_store.read_offset(queue, ReadOffsetType.READ_FROM_MEMORY))
                 is_paused = self._in_order and not process_queue.is_locked
                 self._queues.start(
-                    PulledQueue(queue, process_queue, request.next_offset, max(0, known), is_paused=is_paused)
+                    PulledQueue(queue, process_queue, request.next_offset, max(0, committed), is_paused=is_paused)
                 )
 
     def _lock_changed(self, queue: MessageQueue) -> None:

@@ -190,17 +190,17 @@ def decode_trace(text: str) -> list[TraceContext]:
 
     Source: `TraceDataEncoder.decoderFromTraceDataString`.
     """
-    found = []
+    contexts = []
     for line in text.split(FIELD_SEPARATOR):
         kind, *fields = line.split(CONTENT_SEPARATOR)
         decode = _DECODERS.get(kind)
         if decode is None:
             continue
         try:
-            found.append(decode(fields))
+            contexts.append(decode(fields))
         except (ValueError, IndexError):
             _log.warning("a trace that cannot be read is left out: %r", line[:200])
-    return found
+    return contexts
 
 
 _Line = Sequence[object]

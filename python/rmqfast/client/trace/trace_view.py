@@ -98,17 +98,17 @@ def trace_views(message_id: str, messages: Iterable[TraceMessage]) -> list[Trace
 
     Source: `TraceView.decodeFromTraceTransData`.
     """
-    found = [
+    contexts = [
         (context, _host(message.born_host))
         for message in messages
         for context in decode_trace(_body(message_id, message).decode("utf-8", "replace"))
         if message_id in (context.beans[0].msg_id or "").split(",") or context.beans[0].msg_id == message_id
     ]
-    groups = {each.request_id: each.group_name for each, _ in found if each.trace_type is TraceType.SUB_BEFORE}
-    for context, _ in found:
+    groups = {each.request_id: each.group_name for each, _ in contexts if each.trace_type is TraceType.SUB_BEFORE}
+    for context, _ in contexts:
         if context.trace_type is TraceType.SUB_AFTER:
             context.group_name = context.group_name or groups.get(context.request_id)
-    return sorted((_view(message_id, each, host) for each, host in found), key=_when)
+    return sorted((_view(message_id, each, host) for each, host in contexts), key=_when)
 
 
 def _body(message_id: str, message: TraceMessage) -> bytes:
@@ -124,7 +124,7 @@ def _when(view: TraceView) -> tuple[int, int]:
 
 
 def _view(message_id: str, context: TraceContext, client_host: str) -> TraceView:
-    told = TraceView(
+    view = TraceView(
         trace_type=context.trace_type,
         message_id=message_id,
         group=_known(context.group_name),
@@ -132,12 +132,12 @@ def _view(message_id: str, context: TraceContext, client_host: str) -> TraceView
         timestamp=context.timestamp,
         keys=_known(context.beans[0].keys),
     )
-    return _FURTHER[context.trace_type](told, context)
+    return _FURTHER[context.trace_type](view, context)
 
 
-def _pub(told: TraceView, context: TraceContext) -> TraceView:
+def _pub(view: TraceView, context: TraceContext) -> TraceView:
     return replace(
-        _of_message(told, context),
+        _of_message(view, context),
         cost_time=context.cost_time,
         is_success=context.is_success,
         offset_msg_id=_known(context.beans[0].offset_msg_id),
@@ -145,19 +145,19 @@ def _pub(told: TraceView, context: TraceContext) -> TraceView:
     )
 
 
-def _sub_before(told: TraceView, context: TraceContext) -> TraceView:
+def _sub_before(view: TraceView, context: TraceContext) -> TraceView:
     return replace(
-        told,
+        view,
         region_id=_known(context.region_id),
         request_id=context.request_id,
         retry_times=context.beans[0].retry_times,
     )
 
 
-def _sub_after(told: TraceView, context: TraceContext) -> TraceView:
+def _sub_after(view: TraceView, context: TraceContext) -> TraceView:
     code = context.context_code
     return replace(
-        told,
+        view,
         cost_time=context.cost_time,
         is_success=context.is_success,
         request_id=context.request_id,
@@ -165,21 +165,21 @@ def _sub_after(told: TraceView, context: TraceContext) -> TraceView:
     )
 
 
-def _end_transaction(told: TraceView, context: TraceContext) -> TraceView:
+def _end_transaction(view: TraceView, context: TraceContext) -> TraceView:
     bean = context.beans[0]
     return replace(
-        _of_message(told, context),
+        _of_message(view, context),
         transaction_id=_known(bean.transaction_id),
         transaction_state=bean.transaction_state,
         from_transaction_check=bean.from_transaction_check,
     )
 
 
-def _of_message(told: TraceView, context: TraceContext) -> TraceView:
+def _of_message(view: TraceView, context: TraceContext) -> TraceView:
     """Adds the fields that producers trace."""
     bean = context.beans[0]
     return replace(
-        told,
+        view,
         topic=_known(bean.topic),
         tags=_known(bean.tags),
         store_host=_known(bean.store_host),
