@@ -53,11 +53,7 @@ def awaited(method: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[An
 
 
 def as_of(method: Callable[..., Any]) -> Callable[[F], F]:
-    """Has a method of an asyncio client described as that of the blocking client, behind what it says itself.
-
-    Args:
-        method: The method of the blocking client.
-    """
+    """Has a method of an asyncio client described as that of the blocking client, behind what it says itself."""
 
     def described(own: F) -> F:
         own.__doc__ = f"{inspect.getdoc(own)}\n\nOf the blocking `{method.__qualname__}`:\n\n{_without_example(method)}"
@@ -67,11 +63,7 @@ def as_of(method: Callable[..., Any]) -> Callable[[F], F]:
 
 
 def made_as(client: Callable[P, Any]) -> Callable[[Callable[..., None]], Callable[Concatenate[Any, P], None]]:
-    """Gives the constructor of an asyncio client the parameters of the blocking client.
-
-    Args:
-        client: The class of the blocking client.
-    """
+    """Gives the constructor of an asyncio client the parameters of the blocking client."""
 
     def made(init: Callable[..., None]) -> Callable[Concatenate[Any, P], None]:
         return update_wrapper(init, client.__init__)

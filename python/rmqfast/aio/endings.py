@@ -14,9 +14,6 @@ class Endings:
 
     A future that was cancelled meanwhile is told nothing; where the loop is closed, nobody is.
 
-    Args:
-        loop: The loop.
-
     Example:
         >>> import threading
         >>> async def main():

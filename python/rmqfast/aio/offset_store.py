@@ -11,12 +11,7 @@ from rmqfast.client import consumer as blocking
 
 
 class OffsetStore:
-    """The offsets of one group, as its member sees them; queues stand there with the namespace of their topics.
-
-    Args:
-        store: The blocking one.
-        calls: Those of the client that it belongs to.
-    """
+    """The offsets of one group, as its member sees them; queues stand there with the namespace of their topics."""
 
     def __init__(self, store: blocking.OffsetStore, calls: Calls) -> None:
         self._twin, self._calls = store, calls

@@ -44,16 +44,7 @@ class TransactionListener(Protocol):
 class TransactionProducer(Producer):
     """Sends messages that consumers see once a transaction was committed.
 
-    Args:
-        group: The producer group: all members answer for each other's transactions.
-        listener: Carries transactions out, and says what became of them; its methods may be `async def`.
-        name_server: As of `Producer`.
-        instance_name: As of `Producer`.
-        namespace: As of `Producer`.
-        config: As of `Producer`.
-        options: As of `Producer`.
-        enable_msg_trace: As of `Producer`; traces tell how transactions end, too.
-        customized_trace_topic: As of `Producer`.
+    It is made as `rmqfast.TransactionProducer` is; methods of the listener may be `async def`.
 
     Example:
         >>> import asyncio, rmqfast

@@ -31,13 +31,7 @@ _log = logging.getLogger(__name__)
 
 
 class ActiveConsumer(ABC):
-    """A consumer without its pulls; a `ConsumerInner`.
-
-    Args:
-        group: The consumer group.
-        config: How to reach the cluster.
-        options: How to pull.
-    """
+    """A consumer without its pulls; a `ConsumerInner`."""
 
     def __init__(self, group: str, config: ClientConfig, options: ActiveOptions) -> None:
         self._bare_group, self._config, self._active = group, config, options

@@ -121,9 +121,6 @@ class ConsumeHooks:
 class ConsumeTraceHook:
     """Traces the messages that are consumed; a `ConsumeHook`.
 
-    Args:
-        dispatcher: Sends the traces.
-
     Source: `ConsumeMessageTraceHookImpl`.
     """
 

@@ -107,12 +107,7 @@ class OffsetTable:
 
 
 class RemoteBrokerOffsetStore:
-    """Keeps offsets in memory, and commits them to brokers regularly; for `CLUSTERING`.
-
-    Args:
-        instance: Sends the requests.
-        group: The group, with its namespace.
-    """
+    """Keeps offsets in memory, and commits them to brokers regularly; for `CLUSTERING`."""
 
     def __init__(self, instance: ClientInstance, group: str) -> None:
         self._instance, self._group = instance, group
@@ -208,11 +203,6 @@ class RemoteBrokerOffsetStore:
 
 class LocalFileOffsetStore:
     """Keeps offsets in memory, and regularly in one file that Java's clients read, too; for `BROADCASTING`.
-
-    Args:
-        directory: Has a directory for each client id.
-        client_id: The client.
-        group: The group.
 
     Example:
         >>> import tempfile

@@ -20,9 +20,6 @@ _NEXT_STEP = "create the topic, or see that its brokers are connected to this na
 class QueueAdmin:
     """Asks masters and name servers; topics have their namespace in arguments and results.
 
-    Args:
-        instance: Sends the requests.
-
     Source: `MQAdminImpl`.
     """
 
@@ -68,10 +65,6 @@ class QueueAdmin:
 
     def search_offset(self, queue: MessageQueue, timestamp: int) -> int:
         """The offset of the message stored nearest to a time; with brokers of 5.x the first one at or after it.
-
-        Args:
-            queue: The queue.
-            timestamp: Milliseconds since 1970.
 
         Raises:
             ClientError: As `max_offset`.

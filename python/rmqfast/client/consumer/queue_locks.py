@@ -35,11 +35,6 @@ class Lockable(Protocol):
 class QueueLocks:
     """Locks and unlocks queues at the masters of their brokers.
 
-    Args:
-        instance: Sends the requests.
-        group: The group.
-        process_queues: The queues of this member.
-
     Attributes:
         on_changed: Called with a queue whose lock was gained or lost.
     """

@@ -52,13 +52,7 @@ Q = TypeVar("Q", bound=ProcessQueueLike)
 
 @dataclass(slots=True)
 class PullRequest(Generic[Q]):
-    """What to pull next of a queue.
-
-    Attributes:
-        queue: The queue.
-        process_queue: Where messages go.
-        next_offset: Where to pull.
-    """
+    """What to pull next of a queue."""
 
     queue: MessageQueue
     process_queue: Q
@@ -66,20 +60,7 @@ class PullRequest(Generic[Q]):
 
 
 class Rebalance(ABC, Generic[Q]):
-    """The queues that a member has, and how it comes to have them.
-
-    Args:
-        instance: What brokers are asked by.
-        group: The group, with its namespace.
-        message_model: Whether members share the messages.
-        strategy: How queues are shared out.
-        offset_store: The offsets of the group.
-
-    Attributes:
-        subscriptions: What is wanted, by topic.
-        subscribe_info: The queues there are, by topic.
-        process_queues: The queues that this member has.
-    """
+    """The queues that a member has, and how it comes to have them."""
 
     def __init__(
         self,

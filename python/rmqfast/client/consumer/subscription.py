@@ -58,11 +58,6 @@ def build_subscription_data(
 ) -> SubscriptionData:
     """Builds the subscription for heartbeats.
 
-    Args:
-        topic: The topic.
-        expression: Tags joined by `||`, or a selector.
-        now: The version, in milliseconds since 1970; by default the present time.
-
     Raises:
         ExpressionError: There is no tag between the `||`, or the expression is blank. RocketMQ takes blanks for tags
             that no message has, and delivers nothing.

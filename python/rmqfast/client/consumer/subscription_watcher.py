@@ -62,12 +62,6 @@ class SubscriptionWatcher:
     A look asks a broker for the group (203). If members, versions or subscriptions changed, it asks the other members
     for theirs (307, which Java's clients answer, too); a member that does not answer is asked twice more.
 
-    Args:
-        instance: Sends the requests.
-        group: The group, with its namespace.
-        subscriptions: Returns the subscriptions of this member.
-        on_conflict: Called once for each new conflict, after it was logged.
-
     Attributes:
         conflicts: Those of the last look.
         warnings: How many conflicts were new so far.
@@ -96,12 +90,7 @@ class SubscriptionWatcher:
         self._is_stopped = False
 
     def start(self, scheduler: Scheduler, interval: float) -> None:
-        """Looks after each heartbeat from now on; nothing if it does already.
-
-        Args:
-            scheduler: That of the client instance.
-            interval: Seconds between heartbeats.
-        """
+        """Looks after each heartbeat from now on; nothing if it does already."""
         if self._handle is None:
             self._handle = scheduler.every(min(LATER, interval), interval, self.look_soon)
 

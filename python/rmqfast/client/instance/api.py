@@ -28,11 +28,6 @@ class ClientApi:
 
     An error answer is a `ResponseError` with its code and remark; without an answer it is another `RemotingError`.
 
-    Args:
-        connections: Send the requests.
-        name_servers: Answer requests for routes.
-        timeout: How long to wait for an answer, in seconds, unless a call says otherwise.
-
     Source: `MQClientAPIImpl`.
     """
 
@@ -49,13 +44,6 @@ class ClientApi:
         timeout: float | None = None,
     ) -> Response:
         """Sends a request to a broker and waits for the answer.
-
-        Args:
-            address: `host:port`.
-            code: The request code.
-            ext_fields: The header; `None` values are left out.
-            body: The body.
-            timeout: How long to wait, in seconds.
 
         Raises:
             ResponseError: The answer is an error.
@@ -401,10 +389,6 @@ class ClientApi:
 @dataclass(frozen=True, slots=True)
 class ClusterInfo:
     """All clusters and brokers.
-
-    Attributes:
-        brokers: By name.
-        clusters: Names of brokers by that of the cluster.
 
     Source: `ClusterInfo`.
     """

@@ -26,14 +26,7 @@ _PRODUCER_GROUP = "PGROUP"
 
 
 class BrokerRequests:
-    """Answers requests of brokers, which arrive on the connection of the heartbeats.
-
-    Args:
-        members: The consumers and producers.
-        rebalance: Wakes the rebalance thread.
-        decode: Decodes a record, with the broker's name.
-        name_servers: Addresses, for `running_info`.
-    """
+    """Answers requests of brokers, which arrive on the connection of the heartbeats."""
 
     def __init__(
         self,

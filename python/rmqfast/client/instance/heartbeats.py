@@ -26,15 +26,7 @@ FIRST_DELAY = 0.5
 
 
 class Heartbeats:
-    """Sends the heartbeats of a client instance, one at a time.
-
-    Args:
-        client_id: The instance.
-        members: Its consumers and producers.
-        routes: Its brokers.
-        api: Sends the requests.
-        on_failed: Called with the address of a broker that did not answer.
-    """
+    """Sends the heartbeats of a client instance, one at a time."""
 
     def __init__(
         self,

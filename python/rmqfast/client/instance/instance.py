@@ -34,17 +34,7 @@ _T = TypeVar("_T")
 
 
 class ClientInstance:
-    """What the clients of one id share; `of` finds or makes it, `release` gives it back.
-
-    Attributes:
-        client_id: Its name at brokers.
-        config: The configuration of the first client.
-        connections: All connections.
-        api: One method per request.
-        routes: The routes of topics and the addresses of brokers.
-        scheduler: Runs timed work.
-        requests: Pending requests to other clients.
-    """
+    """What the clients of one id share; `of` finds or makes it, `release` gives it back."""
 
     def __init__(self, config: ClientConfig, client_id: str) -> None:
         self.client_id, self.config = client_id, config
@@ -77,10 +67,6 @@ class ClientInstance:
     @classmethod
     def of(cls, config: ClientConfig, client_id: str) -> ClientInstance:
         """Returns the instance of a client id in this process; each call needs one `release`.
-
-        Args:
-            config: The configuration, if the instance is new.
-            client_id: The name at brokers.
 
         Source: `MQClientManager.getOrCreateMQClientInstance`.
         """
@@ -129,9 +115,6 @@ class ClientInstance:
         """Ends it with its members, as the interpreter ends.
 
         Offsets are committed; brokers see the connections close, and the other members take the queues over.
-
-        Args:
-            deadline: When to give up waiting, by `time.monotonic`.
         """
         if self._members.consumers():
             storing = threading.Thread(target=self.persist_consumer_offsets, daemon=True)
@@ -201,11 +184,6 @@ class ClientInstance:
 
     def update_route(self, topic: str, *, default_topic: str | None = None, default_queue_nums: int = 4) -> bool:
         """Fetches the route of a topic from a name server.
-
-        Args:
-            topic: The topic.
-            default_topic: The topic after which a missing topic would be created, `TBW102`.
-            default_queue_nums: How many queues that would have.
 
         Returns:
             Whether the route is new. An unknown topic is logged, and its old route stays.

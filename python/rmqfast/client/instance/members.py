@@ -178,11 +178,7 @@ def _taken(kind: str, group: str) -> ClientError:
 
 
 class InnerProducer:
-    """The producer of an instance for its consumers: resends what a broker did not take back; made on first use.
-
-    Attributes:
-        factory: Makes the producer of an instance.
-    """
+    """The producer of an instance for its consumers: resends what a broker did not take back; made on first use."""
 
     #: `rmqfast.client.producer` sets it: producers import instances, not the other way round.
     factory: ClassVar[Callable[[Any], Any] | None] = None

@@ -38,13 +38,7 @@ class CanRequest(Protocol):
 
 
 class NameServers:
-    """The name servers of a client: shuffled, one chosen, the next one when that fails.
-
-    Args:
-        addresses: `host:port` of each.
-        connections: Sends the requests.
-        chance: Shuffles the addresses, so that clients spread over the name servers.
-    """
+    """The name servers of a client: shuffled, one chosen, the next one when that fails."""
 
     def __init__(
         self, addresses: Sequence[str], connections: CanRequest, *, chance: random.Random | None = None
@@ -69,12 +63,6 @@ class NameServers:
         self, code: int, ext_fields: Mapping[str, str] | None = None, body: bytes = b"", *, timeout: float = 3.0
     ) -> Response:
         """Asks one name server after the other until one answers.
-
-        Args:
-            code: The request code.
-            ext_fields: The header.
-            body: The body.
-            timeout: How long to wait for each, in seconds.
 
         Raises:
             ClientError: There is no name server (10004).

@@ -14,12 +14,7 @@ _log = logging.getLogger(__name__)
 
 
 class RebalanceService:
-    """Rebalances all consumers of an instance on one daemon thread.
-
-    Args:
-        members: The consumers.
-        interval: Seconds between rebalances.
-    """
+    """Rebalances all consumers of an instance on one daemon thread."""
 
     def __init__(self, members: Members, interval: float) -> None:
         self._members, self._interval = members, interval
@@ -38,14 +33,7 @@ class RebalanceService:
         self._due.set()
 
     def stop(self, timeout: float | None = None) -> bool:
-        """Ends the thread, and waits for a rebalance in flight.
-
-        Args:
-            timeout: How long to wait, in seconds.
-
-        Returns:
-            Whether it has ended.
-        """
+        """Ends the thread, and waits for a rebalance in flight."""
         self._is_stopped = True
         self._due.set()
         if self._thread is None or self._thread is threading.current_thread():

@@ -161,11 +161,6 @@ class MissingRoutes:
     """Fetches missing routes of subscribed topics often, so that the first messages are pulled soon.
 
     Java's clients ask every 30 seconds.
-
-    Args:
-        members: The consumers.
-        update: Fetches the route of a topic; returns whether it is new.
-        clock: Seconds.
     """
 
     def __init__(

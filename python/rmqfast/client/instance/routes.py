@@ -229,10 +229,6 @@ def subscribe_queues_of(topic: str, route: TopicRouteData) -> tuple[MessageQueue
 def clamped(route: TopicRouteData, queue_nums: int) -> TopicRouteData:
     """The route of a topic that does not exist yet, from that of the default topic `TBW102`.
 
-    Args:
-        route: The default topic's.
-        queue_nums: The number of queues that the producer asks for.
-
     Source: `MQClientInstance.updateTopicRouteInfoFromNameServer` with `isDefault`.
     """
     changed = []

@@ -111,10 +111,7 @@ class Scheduler:
         return self._add(initial, work, period)
 
     def stop(self, timeout: float | None = None) -> bool:
-        """Ends the threads: waits for the running tasks, and drops the others.
-
-        Args:
-            timeout: How long to wait, in seconds.
+        """Ends the threads: waits so many seconds for the running tasks, and drops the others.
 
         Returns:
             Whether they have ended.

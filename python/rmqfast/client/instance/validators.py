@@ -110,10 +110,6 @@ def check_topic(topic: str) -> None:
 def check_message(message: HasTopicAndBody | None, *, max_message_size: int) -> None:
     """Checks a message before it is sent.
 
-    Args:
-        message: The message.
-        max_message_size: Maximum bytes of its body.
-
     Raises:
         ClientError: Code 13 if the body is illegal, -1 if the topic is.
 

@@ -431,11 +431,7 @@ class LitePullConsumer(ActiveConsumer):
         self._on_arrival = tell
 
     def end_at_exit(self, deadline: float) -> None:
-        """Pulls no more, as the interpreter ends.
-
-        Args:
-            deadline: When to give up waiting, by `time.monotonic`.
-        """
+        """Pulls no more, as the interpreter ends."""
         self._queues.close()
         self._threads.stop(max(0.0, deadline - time.monotonic()))
 

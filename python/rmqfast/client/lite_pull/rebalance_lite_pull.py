@@ -18,16 +18,7 @@ from rmqfast.message import MessageQueue
 
 
 class RebalanceLitePull(Rebalance[OwnedQueue]):
-    """The queues of a lite pull consumer.
-
-    Args:
-        instance: What brokers are asked by.
-        group: The group, with its namespace.
-        options: How queues are shared out.
-        offset_store: The offsets of the group.
-        queues: Are pulled.
-        on_changed: Is notified of changes.
-    """
+    """The queues of a lite pull consumer."""
 
     def __init__(
         self,

@@ -20,11 +20,7 @@ TopicMessageQueueChangeListener: TypeAlias = Callable[[str, frozenset[MessageQue
 
 
 class TopicWatch:
-    """Tells listeners when the queues of their topics are others.
-
-    Args:
-        fetch: The queues of a topic.
-    """
+    """Tells listeners when the queues of their topics are others."""
 
     def __init__(self, fetch: Callable[[str], frozenset[MessageQueue]]) -> None:
         self._fetch = fetch

@@ -32,18 +32,7 @@ _Takers: TypeAlias = tuple[SendCallback, SendContext | None]
 
 
 class CallbackSends:
-    """Drives the asynchronous sends of a producer that runs.
-
-    Args:
-        native: Sends.
-        connections: What it sends over.
-        topics: Know brokers' addresses.
-        hooks: Who is notified of each attempt.
-        hooked: Tells them.
-        rules: When a send is tried again.
-        strategy: Chooses queues where slow brokers are left alone.
-        in_flight: How much may be on its way.
-    """
+    """Drives the asynchronous sends of a producer that runs."""
 
     def __init__(
         self,

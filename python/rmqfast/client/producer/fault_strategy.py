@@ -39,9 +39,6 @@ def not_available_duration(latency: int) -> int:
 class FaultStrategy:
     """Chooses queues.
 
-    Args:
-        clock: Milliseconds.
-
     Source: `MQFaultStrategy`.
     """
 
@@ -110,9 +107,6 @@ class FaultItem:
 
 class LatencyFaultTolerance:
     """Brokers that are left alone for a while, by name.
-
-    Args:
-        clock: Milliseconds.
 
     Source: `LatencyFaultToleranceImpl`.
     """

@@ -134,11 +134,7 @@ H = TypeVar("H", bound=_Named)
 
 
 class Hooks(Generic[H]):
-    """All hooks of one kind; what one raises is logged, and keeps no message from being sent.
-
-    Args:
-        kind: What they are, for the log.
-    """
+    """All hooks of one kind; what one raises is logged, and keeps no message from being sent."""
 
     def __init__(self, kind: str) -> None:
         self._kind = kind
@@ -161,14 +157,7 @@ class Hooks(Generic[H]):
 
 
 class HookedSends:
-    """Tells hooks of the attempts of a producer's sends, and sends what they put in a message's place.
-
-    Args:
-        hooks: Who is notified.
-        encoder: Makes requests of messages.
-        group: The producer's group.
-        most_bytes: What a batch may have.
-    """
+    """Tells hooks of the attempts of a producer's sends, and sends what they put in a message's place."""
 
     def __init__(self, hooks: Hooks[SendHook], encoder: MessageEncoder, group: str, most_bytes: int) -> None:
         self._hooks, self._encoder, self._group, self._most_bytes = hooks, encoder, group, most_bytes

@@ -31,23 +31,7 @@ _LONGEST_DRAIN = _LONGEST_CHECK = 3.0
 
 
 class ProducerMember:
-    """A member of a producer group; its instance knows it as a `ProducerInner`.
-
-    Args:
-        group: The producer group, without its namespace.
-        config: How to reach the cluster.
-        options: How to send.
-
-    Attributes:
-        config: As given.
-        options: As given.
-        state: Where it is in its life.
-        topics: The topics that it sends to.
-        hooks: Who is notified of each attempt to send.
-        in_flight: How much is on its way.
-        instance: Once it runs: what it shares with other clients.
-        sender: Once it runs: sends.
-    """
+    """A member of a producer group; its instance knows it as a `ProducerInner`."""
 
     instance: ClientInstance
     sender: Sender

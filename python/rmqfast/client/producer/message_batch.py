@@ -26,14 +26,7 @@ _RETRY_PREFIX = "%RETRY%"
 
 
 class Batches:
-    """Makes the batches of a producer.
-
-    Args:
-        encoder: Makes requests.
-        topics: Checks messages.
-        namespace: Stands before topics.
-        options: How large a batch may be.
-    """
+    """Makes the batches of a producer."""
 
     def __init__(
         self, encoder: MessageEncoder, topics: PublishTopics, namespace: str, options: ProducerOptions

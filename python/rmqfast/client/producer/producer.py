@@ -341,15 +341,9 @@ class Producer:
         selector: QueueSelector | None = None,
         argument: Any = None,
     ) -> None:
-        """Sends a message, and has a function called with the reply to it.
+        """As `request`, without waiting.
 
-        Args:
-            message: As in `request`.
-            on_done: Is called once with the reply or the error, on a thread that only such calls are made on.
-            queue: As in `request`.
-            timeout: As in `request`.
-            selector: As in `request`.
-            argument: As in `request`.
+        `on_done` is called once with the reply or the error, on a thread that only such calls are made on.
 
         Raises:
             ClientError: The message is not such as brokers take, or nobody has the topic; there will be no call.

@@ -25,9 +25,6 @@ _SIGN = 1 << 31
 class ThreadLocalIndex:
     """A counter for each thread, which begins anywhere.
 
-    Args:
-        start: Where a thread begins.
-
     Example:
         >>> index = ThreadLocalIndex(lambda: 5)
         >>> index.increment(), index.increment()

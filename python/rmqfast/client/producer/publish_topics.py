@@ -27,12 +27,7 @@ _READ_WRITE = 6
 
 
 class PublishTopics:
-    """The topics of a producer.
-
-    Args:
-        config: Of the producer: its namespace stands before topics.
-        options: Of the producer: what new topics are made after.
-    """
+    """The topics of a producer."""
 
     def __init__(self, config: ClientConfig, options: ProducerOptions) -> None:
         self._config, self._options, self._namespace = config, options, config.namespace

@@ -69,16 +69,7 @@ def request(send: SendRequest, futures: RequestFutures, client_id: str, topic: s
 def request_async(  # noqa: PLR0917 - as above, and who is told
     send: SendRequest, futures: RequestFutures, client_id: str, topic: str, timeout: float, on_done: OnReply
 ) -> None:
-    """As `request`, for nobody who waits.
-
-    Args:
-        send: As in `request`.
-        futures: As in `request`.
-        client_id: As in `request`.
-        topic: As in `request`.
-        timeout: As in `request`.
-        on_done: Is called once with the reply or the error; not where this raises.
-    """
+    """As `request`, for nobody who waits; where this raises, nobody is called."""
     correlation_id = futures.open(on_done, timeout=timeout)
     try:
         send(_added(correlation_id, client_id, timeout), _sent(futures, correlation_id, topic), timeout)

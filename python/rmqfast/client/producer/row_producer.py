@@ -44,11 +44,6 @@ class RowRequest:
 class RowProducer:
     """Makes requests of rows, and sends them. A request that is sent again has the ids that it had before.
 
-    Args:
-        group: The producer group.
-        config: How to reach the cluster.
-        options: How to send.
-
     Example:
         >>> import pyarrow as pa, rmqfast
         >>> from rmqfast.client.instance import ClientConfig
@@ -115,10 +110,6 @@ class RowProducer:
     def queues(self, topic: str, *, is_new: bool = False) -> Sequence[MessageQueue]:
         """The queues of a topic that may be written to; of one that is not there those that it would get.
 
-        Args:
-            topic: The topic.
-            is_new: Whether to ask a name server once more.
-
         Raises:
             ClientError: Nobody has the topic, or no name server answers.
 
@@ -134,11 +125,6 @@ class RowProducer:
 
     def send(self, request: RowRequest, queue: MessageQueue, timeout: float = 3.0) -> SendResult:
         """Sends a request to a queue, once, and waits for the answer.
-
-        Args:
-            request: One of this producer's.
-            queue: A queue of its topic.
-            timeout: In seconds.
 
         Raises:
             ResponseError: The broker refused it: nothing is stored.

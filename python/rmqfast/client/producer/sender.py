@@ -26,21 +26,7 @@ from rmqfast.store.writer import ArrowBatch, ArrowStream
 
 
 class Sender:
-    """Sends for a producer that runs.
-
-    Args:
-        instance: Connections and addresses.
-        group: The producer's group.
-        options: How to send.
-        topics: Check messages and know queues.
-        hooks: Who is notified of each attempt.
-        in_flight: How much may be on its way.
-
-    Attributes:
-        encoder: Makes requests of messages.
-        batches: Makes requests of several messages, or of rows.
-        callbacks: Sends that nobody waits for.
-    """
+    """Sends for a producer that runs."""
 
     def __init__(
         self,
@@ -115,12 +101,6 @@ class Sender:
         topic: str | None = None,
     ) -> Send:
         """As `begun`, of several messages.
-
-        Args:
-            messages: Messages, rows, or what was made of them.
-            queue: As of `begun`.
-            timeout: As of `begun`.
-            topic: Of rows without a column `topic`.
 
         Raises:
             ArgumentError: A row that cannot be sent.

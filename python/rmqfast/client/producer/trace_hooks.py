@@ -18,9 +18,6 @@ _NOTE = "trace"
 class SendTraceHook:
     """Has a dispatcher send traces of what is stored; a `SendHook`.
 
-    Args:
-        dispatcher: Sends them.
-
     Source: `SendMessageTraceHookImpl`.
     """
 
@@ -66,9 +63,6 @@ class SendTraceHook:
 
 class EndTransactionTraceHook:
     """Has a dispatcher send traces of transactions; an `EndTransactionHook`.
-
-    Args:
-        dispatcher: Sends them.
 
     Source: `EndTransactionTraceHookImpl`.
     """

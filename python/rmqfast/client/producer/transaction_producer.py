@@ -34,18 +34,8 @@ class TransactionProducer(Producer):
     """Sends messages that consumers see once a transaction was committed.
 
     A message is stored, the listener carries the transaction out, the broker is told how it ended. Where that does not
-    arrive, or was UNKNOWN, the broker asks again, some seconds later, any producer of the group.
-
-    Args:
-        group: The producer group: all members answer for each other's transactions.
-        listener: Carries transactions out, and says what became of them.
-        name_server: As of `Producer`.
-        instance_name: As of `Producer`.
-        namespace: As of `Producer`.
-        config: As of `Producer`.
-        options: As of `Producer`.
-        enable_msg_trace: As of `Producer`; traces tell how transactions end, too.
-        customized_trace_topic: As of `Producer`.
+    arrive, or was UNKNOWN, the broker asks again, some seconds later, any producer of the group. It is made as a
+    `Producer` is, and with a listener; traces tell how transactions end, too.
 
     Example:
         >>> import rmqfast

@@ -115,11 +115,7 @@ class TransactionChecks:
         return True
 
     def close(self, timeout: float) -> None:
-        """Ends the thread; what waits is dropped.
-
-        Args:
-            timeout: How long to wait for what is being done, in seconds.
-        """
+        """Ends the thread; what waits is dropped."""
         with self._lock:
             self._is_closed = True
             thread = self._thread

@@ -208,14 +208,8 @@ class PullConsumer(ActiveConsumer):
     ) -> Future[PullResult] | None:
         """As `pull`, without waiting.
 
-        Args:
-            queue: As in `pull`.
-            expression: As in `pull`.
-            offset: As in `pull`.
-            max_messages: As in `pull`.
-            callback: Is called once with the result or the error, on one of the client's threads. Without one, a
-                `Future` is returned.
-            timeout: As in `pull`.
+        A callback is called once with the result or the error, on one of the client's threads; without one, a `Future`
+        is returned.
 
         Raises:
             ClientError: As `pull`; there will be no call.

@@ -20,15 +20,7 @@ _log = logging.getLogger(__name__)
 
 
 class RebalancePull(Rebalance[OwnedQueue]):
-    """The queues of a consumer that pulls by hand.
-
-    Args:
-        instance: What brokers are asked by.
-        group: The group, with its namespace.
-        options: How queues are shared out.
-        offset_store: The offsets of the group.
-        listener: Is notified of changes.
-    """
+    """The queues of a consumer that pulls by hand."""
 
     def __init__(
         self,

@@ -102,11 +102,6 @@ OnPulled: TypeAlias = Callable[[PullResult | RmqError], None]
 class SinglePulls:
     """Pulls for one consumer group.
 
-    Args:
-        instance: Knows addresses and has connections.
-        group: The group, with its namespace.
-        filters: Take messages out of what came.
-
     Source: `PullAPIWrapper`.
     """
 

@@ -34,14 +34,6 @@ _LEVEL_OF_EXPIRED = 3
 class ConsumeRequest:
     """Messages that a listener is given at once.
 
-    Attributes:
-        process_queue: Where they are kept.
-        queue: Where they come from.
-        run: Which part of the process queue they are of.
-        indexes: Which of it.
-        messages: As they are to be shown, but for the topic.
-        started: When the listener was called, `None` before.
-
     Source: `ConsumeMessageConcurrentlyService.ConsumeRequest`.
     """
 

@@ -46,22 +46,7 @@ class Later(Protocol):
 
 
 class ConsumeService(ABC):
-    """Has messages consumed by a listener.
-
-    Args:
-        group: The group, with its namespace.
-        listener: The application's.
-        options: How to consume.
-        timings: What to wait for.
-        offsets: Where offsets go.
-        send_back: Takes messages that are to come once more.
-        counters: Counts.
-        scheduler: Does things later.
-        namespace: Is taken from the topics that a listener sees.
-        clock: Seconds that never go back.
-        on_done: Takes a queue of which messages are done.
-        hooks: Are told of each call of the listener.
-    """
+    """Has messages consumed by a listener."""
 
     def __init__(
         self,
@@ -92,11 +77,7 @@ class ConsumeService(ABC):
 
     @abstractmethod
     def shutdown(self, timeout: float) -> None:
-        """Ends the threads.
-
-        Args:
-            timeout: How long to wait for listeners, in seconds.
-        """
+        """Ends the threads."""
 
     @abstractmethod
     def submit(self, runs: Sequence[MessageRun], process_queue: ProcessQueue, queue: MessageQueue) -> None:

@@ -16,18 +16,7 @@ _MINUTE, _HOUR = 60, 3600
 
 
 class _Step:
-    """What happened in ten seconds.
-
-    Attributes:
-        number: Which ten seconds.
-        ok: Messages that are done.
-        failed: Messages that are not.
-        calls: Of the listener.
-        call_millis: All of them together.
-        pulled: Messages that came.
-        pulls: That brought them.
-        pull_millis: All of them together.
-    """
+    """What happened in ten seconds."""
 
     __slots__ = ("call_millis", "calls", "failed", "number", "ok", "pull_millis", "pulled", "pulls")
 
@@ -39,9 +28,6 @@ class _Step:
 
 class ConsumeCounters:
     """What a consumer pulled and consumed, topic by topic.
-
-    Args:
-        clock: Seconds that never go back.
 
     Example:
         >>> counters = ConsumeCounters(lambda: 100.0)
@@ -58,14 +44,7 @@ class ConsumeCounters:
         self._topics: dict[str, deque[_Step]] = {}
 
     def consumed(self, topic: str, *, ok: int, failed: int, seconds: float) -> None:
-        """A listener was called.
-
-        Args:
-            topic: Where the messages were pulled from.
-            ok: How many are done.
-            failed: How many are not.
-            seconds: How long it took.
-        """
+        """A listener was called."""
         with self._lock:
             step = self._step(topic)
             step.ok += ok
@@ -74,13 +53,7 @@ class ConsumeCounters:
             step.call_millis += seconds * 1000
 
     def pulled(self, topic: str, messages: int, seconds: float) -> None:
-        """A pull has found messages.
-
-        Args:
-            topic: Where.
-            messages: How many.
-            seconds: How long it took.
-        """
+        """A pull has found messages."""
         with self._lock:
             step = self._step(topic)
             step.pulled += messages

@@ -49,10 +49,6 @@ class Locks(Protocol):
 class OrderlyRequest:
     """A queue's turn.
 
-    Attributes:
-        process_queue: Its messages.
-        queue: The queue.
-
     Source: `ConsumeMessageOrderlyService.ConsumeRequest`.
     """
 
@@ -67,9 +63,6 @@ class OrderlyRequest:
 
 class ConsumeMessageOrderlyService(ConsumeService):
     """Calls the listener for one batch of a queue at a time, while the broker has the queue locked.
-
-    Attributes:
-        locks: Who locks queues; is set before the start.
 
     Source: `ConsumeMessageOrderlyService`.
     """

@@ -89,10 +89,6 @@ class ProcessQueue:
     def put(self, messages: Sequence[MessageView], size: int = 0) -> list[MessageRun]:
         """Takes messages, by ascending offset; those that are there already are left out.
 
-        Args:
-            messages: What was pulled.
-            size: Bytes that they take.
-
         Returns:
             What is new, in one part or several.
 
@@ -210,9 +206,6 @@ class ProcessQueue:
     def info(self, commit_offset: int) -> dict[str, Any]:
         """The members of `ProcessQueueInfo`, times in milliseconds since 1970.
 
-        Args:
-            commit_offset: Where the group goes on, as the offset store has it.
-
         Source: `ProcessQueueInfo`.
         """
         to_wall = self._wall_clock() - self._clock()
@@ -248,10 +241,6 @@ class MessageRun:
     """Messages of a queue, by ascending offset; what is done is marked, and all of them are let go together.
 
     Knows no lock: its `ProcessQueue` has one.
-
-    Args:
-        messages: Not empty.
-        size: Bytes that they take.
 
     Attributes:
         messages: The messages; empty once all are done.

@@ -49,12 +49,6 @@ class Receiver(Protocol):
 class PullMessageService:
     """Takes answers on a thread, and says when their messages are done.
 
-    Args:
-        receiver: Who wants messages.
-        queues: What is pulled.
-        counters: Counts.
-        clock: Seconds that never go back.
-
     Source: `PullMessageService`.
     """
 
@@ -69,11 +63,7 @@ class PullMessageService:
         self._thread: threading.Thread | None = None
 
     def start(self, name: str) -> None:
-        """Starts the thread.
-
-        Args:
-            name: Of the group.
-        """
+        """Starts the thread."""
         self._thread = threading.Thread(target=self._run, name=f"rmqfast-pull-{name}", daemon=True)
         self._thread.start()
 
@@ -123,14 +113,7 @@ class PullMessageService:
 
 
 def make_puller(group: str, options: PushOptions, config: ClientConfig, *, in_order: bool) -> Puller:
-    """Makes what pulls for a push consumer.
-
-    Args:
-        group: The group, with its namespace.
-        options: How many messages, and how long to wait.
-        config: How to reach the cluster.
-        in_order: Whether queues are consumed in order.
-    """
+    """Makes what pulls for a push consumer."""
     # A pull and the offset stored when a queue is given up use different connections. If the broker reads the pull
     # later, the group goes back to the pull's offset: in order, messages would be consumed twice.
     commits = options.is_clustering and not in_order

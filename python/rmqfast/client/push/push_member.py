@@ -57,17 +57,6 @@ _THREADS = 4
 class PushMember:
     """A push consumer while it runs: a `ConsumerInner`, who takes what pulls bring.
 
-    Args:
-        instance: What it shares with other clients.
-        group: The group, with its namespace.
-        listener: The application's.
-        subscriptions: What it wants, by topic.
-        options: How to consume.
-        timings: What to wait for.
-        in_order: Whether the listener takes queues in order.
-        hooks: Are told of each call of the listener.
-        filters: Take messages out of what pulls bring.
-
     Source: `DefaultMQPushConsumerImpl`.
     """
 
@@ -200,11 +189,7 @@ class PushMember:
         EXITS.remove(self)
 
     def end_at_exit(self, deadline: float) -> None:
-        """Pulls no more, as the interpreter ends.
-
-        Args:
-            deadline: When to give up waiting, by `time.monotonic`.
-        """
+        """Pulls no more, as the interpreter ends."""
         self._end_threads(max(0.0, deadline - time.monotonic()))
 
     def subscribe(self, subscription: SubscriptionData) -> None:

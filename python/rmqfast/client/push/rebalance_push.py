@@ -34,18 +34,6 @@ _OFFSET_TIMEOUT = 6.0
 class RebalancePush(Rebalance[ProcessQueue]):
     """The queues of a push consumer.
 
-    Args:
-        instance: Knows brokers and members.
-        group: The group, with its namespace.
-        options: How to consume.
-        timings: What to wait for.
-        offsets: Where offsets are kept.
-        queues: Are pulled.
-        work: Does what may have to wait for a broker.
-        make: Makes a process queue.
-        in_order: Whether queues have to be locked to be consumed.
-        wall_clock: Seconds since 1970.
-
     Source: `RebalancePushImpl`.
     """
 

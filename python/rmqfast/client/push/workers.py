@@ -33,11 +33,6 @@ class Workers(Generic[Task]):
     As long as tasks take microseconds one thread does them all: several would wait for Python's lock, and for each
     other's. Where tasks wait and take long, twice as many threads are at work at each look; once there is no task they
     rest, and half as many begin the next time.
-
-    Args:
-        run: Does a task; what it raises is logged.
-        threads: How many threads.
-        name: Of the threads.
     """
 
     def __init__(self, run: Callable[[Task], object], threads: int, name: str) -> None:
@@ -77,9 +72,6 @@ class Workers(Generic[Task]):
 
     def stop(self, timeout: float) -> bool:
         """Ends the threads: tasks that wait are not begun, those that run are waited for.
-
-        Args:
-            timeout: How long to wait, in seconds.
 
         Returns:
             Whether nothing runs any more, but for the caller.

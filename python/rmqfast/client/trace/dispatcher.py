@@ -134,11 +134,6 @@ class AsyncTraceDispatcher:
         topic: The trace topic, by default `RMQ_SYS_TRACE_TOPIC`.
         clock: Monotonic seconds.
 
-    Attributes:
-        topic: The trace topic.
-        producer_group: The group that sends the traces.
-        dropped: How many traces were dropped.
-
     Source: `AsyncTraceDispatcher`.
     """
 
@@ -156,10 +151,6 @@ class AsyncTraceDispatcher:
 
     def start(self, make_producer: MakesProducer, config: ClientConfig) -> None:
         """Starts sending; a failure is only logged, as nothing else depends on traces.
-
-        Args:
-            make_producer: `Producer`.
-            config: The client's configuration.
 
         Source: `AsyncTraceDispatcher.start`.
         """
@@ -209,11 +200,7 @@ class AsyncTraceDispatcher:
         self._producer.shutdown()
 
     def end_at_exit(self, deadline: float) -> None:
-        """Ends it with the interpreter.
-
-        Args:
-            deadline: When to give up waiting, by `time.monotonic`.
-        """
+        """Ends it with the interpreter."""
         self.shutdown(max(0.0, deadline - time.monotonic()))
 
     def _run(self) -> None:
