@@ -50,6 +50,7 @@ class Calls:
     async def start(self, start: Callable[[], object]) -> None:
         """Starts the twin, off the loop; where this is cancelled, what was started meanwhile ends again."""
         self.here()
+        # before it has: whoever ends it meanwhile has its threads ended, too
         self._is_started = True
         starting = _on_a_thread(start)
         try:
@@ -60,6 +61,7 @@ class Calls:
 
     async def shutdown(self) -> None:
         """Ends the twin, off the loop, and the threads."""
+        # of a loop that is closed nobody can use the client, and somebody has to end it
         if self.loop is None or not self.loop.is_closed():
             self.here()
         await asyncio.shield(asyncio.wrap_future(_on_a_thread(self._end)))
@@ -92,11 +94,13 @@ class Calls:
     async def ask_on(self, threads: ThreadPoolExecutor, work: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
         """Does work on one of these threads, and waits for it."""
         loop = self.here()
+        # as `asyncio.to_thread` does: what the task has in context variables, as a span, goes along
         context = copy_context()
         if not self._is_ended:
             try:
                 asked = loop.run_in_executor(threads, partial(context.run, work, *args, **named))
             except RuntimeError:
+                # the threads may have ended since it was looked
                 if not self._is_ended:
                     raise
             else:

@@ -108,6 +108,7 @@ class ActiveConsumer(ABC):
                 )
             check_consumer_group(self._bare_group)
             shared = self.message_model == "CLUSTERING"
+            # a broadcast keeps its name: the client id stands in the path of its offsets
             config = self._config.with_pid_instance_name() if shared else self._config
             self._start_on(ClientInstance.of(config, config.client_id(is_stream=True)))
         self._began = int(time.time() * 1000)

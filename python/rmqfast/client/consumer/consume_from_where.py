@@ -64,6 +64,7 @@ def compute_pull_from_where(
     """
     if stored >= 0:
         return stored
+    # the broker did not answer: to begin anywhere else would skip messages, or repeat them
     if stored != NO_OFFSET:
         return -1
     is_retry = queue.topic.startswith(RETRY_PREFIX)
@@ -71,6 +72,7 @@ def compute_pull_from_where(
         return 0
     if where is ConsumeFromWhere.CONSUME_FROM_TIMESTAMP:
         return max_offset(queue) if is_retry else search_offset(queue, parse_consume_timestamp(consume_timestamp))
+    # what was sent back to the group is to come, however late its member starts
     return 0 if is_retry else max_offset(queue)
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
 from pathlib import Path
 from typing import Protocol
@@ -85,6 +85,19 @@ class OffsetTable:
         """The offset of a queue."""
         return self._offsets.get(queue)
 
+    def read(self, queue: MessageQueue, kind: ReadOffsetType, stored: Callable[[MessageQueue], int]) -> int:
+        """The offset of a queue, in memory or as `stored` says; what that says is in memory from then on."""
+        if kind is not ReadOffsetType.READ_FROM_STORE:
+            offset = self.get(queue)
+            if offset is not None:
+                return offset
+            if kind is ReadOffsetType.READ_FROM_MEMORY:
+                return NO_OFFSET
+        offset = stored(queue)
+        if offset not in {NO_OFFSET, UNREACHABLE}:
+            self.update(queue, offset, increase_only=False)
+        return offset
+
     def put_all(self, offsets: dict[MessageQueue, int]) -> None:
         """Takes offsets read from a file."""
         with self._lock:
@@ -124,13 +137,7 @@ class RemoteBrokerOffsetStore:
 
     def read_offset(self, queue: MessageQueue, kind: ReadOffsetType) -> int:
         """The offset of a queue; the broker's is kept in memory, too."""
-        if kind is not ReadOffsetType.READ_FROM_STORE:
-            offset = self._table.get(queue)
-            if offset is not None:
-                return offset
-            if kind is ReadOffsetType.READ_FROM_MEMORY:
-                return NO_OFFSET
-        return self._asked(queue)
+        return self._table.read(queue, kind, self._asked)
 
     def persist(self, queue: MessageQueue) -> None:
         """Commits the offset of one queue; does not wait for an answer."""
@@ -174,10 +181,7 @@ class RemoteBrokerOffsetStore:
             # also if the broker is busy: Java's 4.9 takes that for a new group, and skips messages
             _log.warning("group %s: the offset of %s cannot be read: %s", self._group, queue, error)
             return UNREACHABLE
-        if offset is None:
-            return NO_OFFSET
-        self._table.update(queue, offset, increase_only=False)
-        return offset
+        return NO_OFFSET if offset is None else offset
 
     def _told(self, queue: MessageQueue) -> None:
         with self._sending:
@@ -232,21 +236,7 @@ class LocalFileOffsetStore:
 
     def read_offset(self, queue: MessageQueue, kind: ReadOffsetType) -> int:
         """The offset of a queue; `READ_FROM_STORE` reads the file again."""
-        if kind is not ReadOffsetType.READ_FROM_STORE:
-            offset = self._table.get(queue)
-            if offset is not None:
-                return offset
-            if kind is ReadOffsetType.READ_FROM_MEMORY:
-                return NO_OFFSET
-        try:
-            offset = self._read().get(queue)
-        except ClientError as error:
-            _log.warning("offsets cannot be read: %s", error)
-            return NO_OFFSET
-        if offset is None:
-            return NO_OFFSET
-        self._table.update(queue, offset, increase_only=False)
-        return offset
+        return self._table.read(queue, kind, self._stored)
 
     def persist(self, queue: MessageQueue) -> None:
         """Nothing: the file is written as a whole."""
@@ -274,6 +264,13 @@ class LocalFileOffsetStore:
 
     def update_to_broker(self, queue: MessageQueue, offset: int, *, oneway: bool = True) -> None:
         """Nothing: brokers do not keep these offsets."""
+
+    def _stored(self, queue: MessageQueue) -> int:
+        try:
+            return self._read().get(queue, NO_OFFSET)
+        except ClientError as error:
+            _log.warning("offsets cannot be read: %s", error)
+            return NO_OFFSET
 
     def _read(self) -> dict[MessageQueue, int]:
         try:

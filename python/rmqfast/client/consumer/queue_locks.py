@@ -17,6 +17,7 @@ from rmqfast.errors import RmqError
 from rmqfast.message import MessageQueue
 
 _log = logging.getLogger(__name__)
+# Java's: a rebalance waits for the lock of each queue in turn
 _TIMEOUT = 1.0
 
 

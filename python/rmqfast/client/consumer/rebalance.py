@@ -177,12 +177,14 @@ class Rebalance(ABC, Generic[Q]):
         if client_ids is None:
             _log.warning("group %s: topic %s: nobody can tell who is in the group", self.group, topic)
             return None
+        # all members must see one order, Java's too
         strategy, members = self.strategy, sorted(client_ids, key=java_order)
         try:
             share = strategy.allocate(self.group, self.instance.client_id, sorted(queues), members)
         except (Exception, SystemExit):  # noqa: BLE001 - a strategy may be the application's
             _log.exception("group %s: topic %s: the strategy %s fails", self.group, topic, strategy.name)
             return None
+        # CONFIG gives its list whatever the topic is
         return frozenset(mine for mine in share or () if mine.topic == topic)
 
     def _give_up(self, topic: str, share: frozenset[MessageQueue]) -> bool:
@@ -204,11 +206,13 @@ class Rebalance(ABC, Generic[Q]):
         if is_ordered and not self.locks.lock(queue):
             _log.info("group %s: %s is locked by another member", self.group, queue)
             return None
+        # left from when it had the queue before: the member in between has stored a newer one
         self.offset_store.remove_offset(queue)
         process_queue = self.new_process_queue(queue)
         try:
             offset = self.compute_pull_from_where(queue)
         except Exception as error:  # noqa: BLE001 - the queues that were taken before must get to dispatch
+            # as in Java, a lock that it got stays until it expires
             _log.warning("group %s: nobody can tell where to begin in %s: %r", self.group, queue, error)
             return None
         if offset < 0:

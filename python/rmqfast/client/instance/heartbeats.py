@@ -69,8 +69,10 @@ class Heartbeats:
 
     def _send(self, only: str | None) -> bool:
         heartbeat = heartbeat_of(self._client_id, self._members)
+        # as Java: a broker is told of groups, and there is none
         if not heartbeat.consumers and not heartbeat.producers:
             return True
+        # slaves only serve pulls: whoever only sends tells masters alone
         targets = targets_of(self._routes.brokers(), is_consumer=bool(heartbeat.consumers))
         taken = [self._send_to(*target, heartbeat) for target in targets if only in {None, target[1]}]
         return all(taken)
@@ -92,9 +94,11 @@ class Heartbeats:
             version = self._api.send_heartbeat(address, heartbeat)
         except RemotingError as error:
             _log.warning("no heartbeat to broker %s at %s: %s", broker_name, address, error)
+            # a broker that refuses is there; only one that cannot be reached is tried again soon
             if not isinstance(error, ResponseError):
                 self._on_failed(address)
             return False
+        # SQL92 is pulled only from brokers whose release is known to filter by it
         self._routes.set_version(broker_name, address, version)
         return True
 

@@ -50,6 +50,7 @@ class ClientInstance:
         }
         self.connections = Connections(
             tls=config.tls,
+            # pull and lite pull consumers mark each request with `ReqT`, as Java's do; their client ids end so
             sign=config.signer(is_stream=client_id.endswith("@STREAM")),
             processors=dict.fromkeys(self._processors, self._answer),
             on_closed=self._connection_lost,
@@ -119,6 +120,7 @@ class ClientInstance:
         if self._members.consumers():
             storing = threading.Thread(target=self.persist_consumer_offsets, daemon=True)
             storing.start()
+            # half of the time: threads and connections have to end in the other half
             storing.join(max(0.0, (deadline - time.monotonic()) / 2))
         self._end(deadline)
 
@@ -247,6 +249,7 @@ class ClientInstance:
                 address = self.routes.any_address(topic)
             return None if address is None else list(self.api.consumer_ids(address, group))
         except (RemotingError, ClientError) as error:
+            # None, no empty list: nothing is shared out then, and everybody keeps what they have
             _log.warning("the members of group %s are not known: %s", group, error)
             return None
 
@@ -268,6 +271,7 @@ class ClientInstance:
         """
         self._check_process()
         for group, consumer in self._members.consumers().items():
+            # Java stops at the first consumer that subscribes to nothing; here the others are checked, too
             for subscription in consumer.subscriptions():
                 address = None if subscription.is_tag_type else self.routes.any_address(subscription.topic)
                 if address is None:
@@ -285,7 +289,9 @@ class ClientInstance:
 
     def _start_timers(self) -> None:
         config, every = self.config, self.scheduler.every
+        # first runs as in Java: after 10 ms, 1 s and 10 s
         every(0.01, config.poll_name_server_interval, self._updater.update_all)
+        # Java has no such timer: it finds a topic that is made later with the next refresh, up to 30 s after
         every(config.missing_route_interval, config.missing_route_interval, self._look_for_missing_routes)
         every(min(1.0, config.heartbeat_interval), config.heartbeat_interval, self._heartbeat_round)
         every(

@@ -76,6 +76,7 @@ class RouteUpdater:
             if route is None:
                 return False
             if default_topic is not None:
+                # the broker makes the topic, with so many queues, when the first message arrives
                 route = clamped(route, default_queue_nums)
             return self._take(topic, route)
         finally:
@@ -90,6 +91,7 @@ class RouteUpdater:
             try:
                 self.update(topic)
             except ClientError as error:
+                # one warning for an outage, not one for each round
                 (_log.debug if self._is_out or self._is_closed else _log.warning)("routes are not updated: %s", error)
                 self._is_out = True
                 return
@@ -117,6 +119,7 @@ class RouteUpdater:
         try:
             route = self._fetch(topic if default_topic is None else default_topic)
         except ResponseError as error:
+            # neither has to be there: brokers make the one for a heartbeat, the other only if they create topics
             if not topic.startswith(RETRY_PREFIX) and topic != AUTO_CREATE_TOPIC:
                 _log.info("no route of topic %s: %s", topic, error)
             self._failures[topic] = error
@@ -128,6 +131,7 @@ class RouteUpdater:
 
     def _take(self, topic: str, route: TopicRouteData) -> bool:
         before = self._routes.get(topic)
+        # a member that came after the last fetch lacks the queues of a route that has not changed
         if route.says_as(before) and not self._members.need_update(topic):
             return False
         _log.info("the route of topic %s is %s", topic, "another one" if before else "known")

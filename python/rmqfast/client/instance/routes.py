@@ -91,6 +91,7 @@ class RouteTable:
         """
         addresses = self._brokers.get(broker_name, {})
         address = addresses.get(broker_id)
+        # Java's order: this id, the next one, any of that name
         if address is None and broker_id != MASTER_ID:
             broker_id, address = broker_id + 1, addresses.get(broker_id + 1)
         if address is None and addresses and not only_this:

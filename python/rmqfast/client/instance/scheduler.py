@@ -133,11 +133,13 @@ class Scheduler:
 
     def _have_one_wait(self) -> None:
         """Has a thread wait for what is due next, whatever the others are busy with."""
+        # one is enough: whoever wakes waits for what is due first
         if self._idle or self._is_stopped:
             self._changed.notify()
         elif len(self._threads) < self._most:
             name = self._name if self._most == 1 else f"{self._name}-{len(self._threads)}"
             thread = threading.Thread(target=self._run, name=name, daemon=True)
+            # counted before it runs, or a task that comes meanwhile would start one more
             self._threads.append(thread)
             self._idle += 1
             thread.start()
@@ -159,6 +161,7 @@ class Scheduler:
                 now = time.monotonic()
                 if (work := self._table.take_due(now)) is not None:
                     self._idle -= 1
+                    # this thread is busy from here on: another one has to wait for what is due next
                     if self._table.wait(now) is not None:
                         self._have_one_wait()
                     return work

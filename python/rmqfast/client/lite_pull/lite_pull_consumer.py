@@ -269,6 +269,7 @@ class LitePullConsumer(ActiveConsumer):
         wrapped = self._wrapped(queue)
         self._check_assigned(wrapped)
         least, most = self._admin.min_offset(wrapped), self._admin.max_offset(wrapped)
+        # the end itself is a place: the next message will be there
         if not least <= offset <= most:
             raise ClientError(f"Seek offset illegal, seek offset = {offset}, min offset = {least}, max offset = {most}")
         if not self._queues.seek(wrapped, offset):
@@ -586,6 +587,7 @@ class LitePullConsumer(ActiveConsumer):
             self._queues.go_on_at(pulled, offset)
         if fetched.offsets is None:
             return False
+        # as in Java: what filters left out behind the last message is committed with a later one
         pulled.consume_offset = fetched.offsets[1] + 1
         return True
 

@@ -147,6 +147,7 @@ class LatencyFaultTolerance:
             items = list(self._items.values())
         if not items:
             return None
+        # as Java: chance decides between brokers that do equally well
         random.shuffle(items)
         now = self._clock()
         items.sort(key=lambda item: item.order(now))

@@ -42,6 +42,7 @@ class ThreadLocalIndex:
         """The thread's next number, from 0 to 2^31 - 1."""
         local = self._local
         try:
+            # one further before it is used, as Java's
             index: int = (local.index + 1) & _POSITIVE
         except AttributeError:
             index = (self._start() + 1) & _POSITIVE

@@ -174,6 +174,7 @@ class Send:
             RemotingTimeoutError: The time was over before.
         """
         left, rules = self._deadline - now, self._rules
+        # an asynchronous send looks at the time when an attempt has ended: see `ended`
         if left < 0 and not rules.is_async:
             text = "sendDefaultImpl call timeout" if rules.moves else "call timeout"
             raise RemotingTimeoutError(text) from self._failure
@@ -182,6 +183,7 @@ class Send:
             last = brokers[-1] if brokers else None
             strategy = self._strategy
             selected = self.queues.select(last) if strategy is None else strategy.select(self.queues)
+            # Java sends the same request to another broker, and the number of the queue stands in it
             if queue is not None and rules.is_async:
                 queue = MessageQueue(queue.topic, selected.broker_name, queue.queue_id)
             else:
@@ -244,6 +246,7 @@ class Send:
 
     def _all_failed(self, cost: int) -> ClientError:
         brokers, total = self._brokers, 1 + self._rules.retries
+        # Java prints an array that has room for all attempts
         sent = ", ".join([*brokers, *["null"] * (total - len(brokers))])
         return ClientError(
             f"Send [{len(brokers)}] times, still failed, cost [{cost}]ms, Topic: {self.queues.topic}, "

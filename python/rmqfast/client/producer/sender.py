@@ -86,6 +86,7 @@ class Sender:
             ArgumentError: Both a queue and a selector.
             ClientError: The message is not such as brokers take, or nobody has the topic.
         """
+        # before the route is looked up: that is part of the timeout, too
         began = monotonic()
         queues = self._topics.queues_for(message)
         if queue is None and selector is None:
@@ -167,6 +168,7 @@ class Sender:
             self._hooked.after(context, ended)
             return ended
         made, error = ended
+        # kept, so that all attempts have one id; where there are hooks, `before` has kept it
         if context is None:
             send.message = made
         self._hooked.after(context, error)

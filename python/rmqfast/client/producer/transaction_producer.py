@@ -127,6 +127,7 @@ class TransactionProducer(Producer):
         self._end_hooks.add(hook)
 
     def _execute(self, message: Message, argument: Any, sent: SendResult) -> tuple[LocalTransactionState, str | None]:
+        # as Java: what is stored less safely than asked for is not carried out
         if sent.status is not SendStatus.SEND_OK:
             return LocalTransactionState.ROLLBACK_MESSAGE, None
         shown = replace(message, properties={**message.properties, _UNIQUE_ID: sent.msg_id})
@@ -147,6 +148,7 @@ class TransactionProducer(Producer):
                 address,
                 state,
                 queue_offset=sent.queue_offset,
+                # the last 16 digits of the broker's id: the offset of the half message in the commit log
                 physical_offset=int(sent.offset_msg_id[-16:], 16),
                 message_id=sent.msg_id,
                 remark=remark,

@@ -146,6 +146,7 @@ class PulledQueues(Generic[P]):
                 return False
             pulled = PulledQueue(queue, before.process_queue, offset, 0, offset, before.is_paused)
             self._queues[queue] = pulled
+            # without an epoch the puller does not have the queue yet: `_begin` assigns it, from the new offset on
             epoch = None if self._puller is None else self._puller.seek(queue, offset)
             if epoch is not None:
                 pulled.epoch, pulled.address = epoch, before.address
@@ -231,13 +232,16 @@ class PulledQueues(Generic[P]):
         """The queue that an answer is of, where it is of use."""
         with self._lock:
             pulled = self._queues.get(fetched.queue)
+        # asked for before a seek, or before the queue was given up
         if pulled is None or pulled.epoch != fetched.epoch:
             return None
         if fetched.status == "FAILED":
+            # a retry topic may not be there yet: brokers make it for the heartbeat of its group
             level = logging.DEBUG if pulled.queue.topic.startswith(RETRY_PREFIX) else logging.WARNING
             remark = plain_remark(fetched.remark)
             _log.log(level, "a pull of %s failed, and is tried again: %s", pulled.queue, remark)
             return None
+        # a master that would have to read from its disk has a slave asked, and takes the queue back later
         if fetched.suggested_broker_id != pulled.broker_id:
             pulled.broker_id = fetched.suggested_broker_id
             self._brokers.suggest(pulled.queue, pulled.broker_id)
@@ -283,6 +287,7 @@ class PulledQueues(Generic[P]):
             self._later(WITHOUT_BROKER, pulled)
             return
         with self._lock:
+            # the broker was looked up without the lock: a seek, or the end, may have come meanwhile
             if self._puller is None or not self._is_current(pulled):
                 return
             try:

@@ -140,6 +140,7 @@ class SinglePulls:
         def ended(end: Response | RmqError) -> None:
             result: PullResult | RmqError
             try:
+                # an answer that cannot be read is an end, too: a callback is called whatever comes
                 result = self._result(pull, address, end) if isinstance(end, Response) else end
             except RmqError as error:
                 result = error

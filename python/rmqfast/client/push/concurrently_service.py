@@ -63,6 +63,7 @@ class ConsumeMessageConcurrentlyService(ConsumeService):
 
     def __init__(self, *args: Any, **named: Any) -> None:
         super().__init__(*args, **named)
+        # never more: Java's tasks wait in a queue without limit, which is why its pool does not grow to the maximum
         threads = self._options.consume_thread_min
         self._workers: Workers[ConsumeRequest] = Workers(self.run, threads, f"rmqfast-consume-{self._group}")
         self._running: dict[int, ConsumeRequest] = {}
@@ -103,8 +104,10 @@ class ConsumeMessageConcurrentlyService(ConsumeService):
         Source: `ConsumeMessageConcurrentlyService.ConsumeRequest.run`.
         """
         process_queue, queue = request.process_queue, request.queue
+        # it is another member's queue by now, who has these messages as well
         if process_queue.is_dropped:
             return
+        # a listener sees the topic that a message was first sent to
         if queue.topic == self._retry_topic:
             request.messages = self._shown(request.messages, queue.topic)
         context = ConsumeConcurrentlyContext(queue)
@@ -195,6 +198,7 @@ class ConsumeMessageConcurrentlyService(ConsumeService):
     def _give_back(self, request: ConsumeRequest, first: int, delay_level: object) -> list[int]:
         """Sends messages back from one on; which ones are done now, those before it included."""
         indexes = list(request.indexes)
+        # members of a broadcast have no retry topic
         if not self._options.is_clustering:
             for message in request.messages[first:]:
                 _log.warning(
@@ -225,6 +229,7 @@ class ConsumeMessageConcurrentlyService(ConsumeService):
         )
         indexes = [request.indexes[position] for position in positions]
         again = ConsumeRequest(request.process_queue, request.queue, request.run, indexes, messages)
+        # after five seconds, as in Java
         self._scheduler.later(self._timings.resubmit, lambda: self._workers.submit([again]))
 
     def _is_expired(self, run: MessageRun, index: int, before: float) -> bool:

@@ -113,6 +113,7 @@ class ConsumeMessageOrderlyService(ConsumeService):
         process_queue = request.process_queue
         if process_queue.is_dropped:
             return
+        # of the queue, not of its process queue: a queue that is given up and taken anew has another one
         with self._turns.setdefault(request.queue, threading.Lock()):
             if self._is_ours(process_queue):
                 began = self._clock()
@@ -155,11 +156,13 @@ class ConsumeMessageOrderlyService(ConsumeService):
             goes_on = self._dead_or_again(process_queue, messages)
             if goes_on and context.auto_commit:
                 offset = process_queue.commit()
+        # SUCCESS without auto_commit notes nothing: a COMMIT will, for all that were taken
         elif context.auto_commit or status is _COMMIT:
             if status is not _SUCCESS and context.auto_commit:
                 _log.warning("group %s: %s has no meaning with auto_commit: taken as SUCCESS", self._group, status)
             offset = process_queue.commit()
         if offset >= 0:
+            # also a lower one, as in Java
             self._offsets.update_offset(request.queue, offset)
         self._on_done(process_queue)
         if not goes_on:
@@ -174,6 +177,7 @@ class ConsumeMessageOrderlyService(ConsumeService):
         if not self._is_ours(process_queue):
             self._lock_later(request, _SOON)
             return False
+        # a minute, as in Java: then other queues get the thread
         if self._clock() - began > self._timings.longest_continuously:
             self._again_later(request, _SOON)
             return False

@@ -141,9 +141,10 @@ class ProcessQueue:
                 run.size = 0
                 while runs and not runs[0].left:
                     runs.popleft()
+                # a run that is all done has let its messages go: it has no last offset
                 while runs and not runs[-1].left:
                     runs.pop()
-            return runs[0].first_offset if runs else self.queue_offset_max + 1
+            return self._position()
 
     def free(self, count: int, size: int) -> None:
         """Messages that came are nothing to be done with: nobody wants them, or they were here."""

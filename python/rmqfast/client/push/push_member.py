@@ -76,6 +76,7 @@ class PushMember:
         self.instance, self._group, self._options, self._timings = instance, group, options, timings
         self._is_started = self.is_suspended = False
         self._is_listener_in_order = in_order
+        # as RocketMQ 5: a broadcast in order needs no locks; 4.9 waits for them, and never pulls
         self.is_in_order = in_order and options.is_clustering
         self._filters = filters
         self.counters = ConsumeCounters()
@@ -229,6 +230,7 @@ class PushMember:
     def do_rebalance(self) -> None:
         """Shares queues out anew, unless it is suspended."""
         with self._rebalancing:
+            # as Java: whoever is suspended keeps the queues that it has
             if self.is_running and not self.is_suspended:
                 self.rebalance.do_rebalance(is_ordered=self.is_in_order)
 
@@ -259,6 +261,7 @@ class PushMember:
         Source: `DefaultMQPushConsumerImpl.correctTagsOffset`.
         """
         with process_queue.commit_lock:
+            # messages that are not done keep the offset where it is
             if process_queue.count == 0 and not process_queue.is_dropped:
                 self.offsets.update_offset(queue, offset, increase_only=True)
 
@@ -300,6 +303,7 @@ class PushMember:
                     process_queue.is_dropped = True
                     process_queue.clear()
                     self.queues.stop([queue])
+            # as Java: ten seconds for listeners that are at work
             time.sleep(self._timings.reset)
             for queue, process_queue in list(self.rebalance.process_queues.items()):
                 if queue.topic == topic and queue in offsets:
@@ -339,6 +343,7 @@ class PushMember:
 
     def _make_service(self, listener: Callable[..., Any], hooks: ConsumeHooks) -> ConsumeService:
         limit = self._options.max_reconsume_times
+        # as Java: in order a message is tried for ever, otherwise it is a dead letter after 16 times
         most = limit if limit != -1 else 2**31 - 1 if self._is_listener_in_order else DEFAULT_MAX_RECONSUME_TIMES
         named = {
             "options": self._options,
