@@ -19,7 +19,6 @@ from rmqfast.client.instance.exits import EXITS
 from rmqfast.client.instance.heartbeats import Heartbeats, Reconnects
 from rmqfast.client.instance.members import ConsumerInner, InnerProducer, Members, ProducerInner
 from rmqfast.client.instance.name_servers import NameServers
-from rmqfast.client.instance.rebalance_service import RebalanceService
 from rmqfast.client.instance.request_futures import RequestFutures
 from rmqfast.client.instance.route_updater import MissingRoutes, RouteUpdater
 from rmqfast.client.instance.routes import FoundBroker, RouteTable
@@ -40,9 +39,10 @@ class ClientInstance:
         self.client_id, self.config = client_id, config
         self._members, self._pid = Members(), os.getpid()
         self.routes, self.scheduler = RouteTable(config.translated), Scheduler()
-        self._rebalance = RebalanceService(self._members, config.rebalance_interval)
+        # a thread of its own: brokers that do not answer a rebalance must not hold up heartbeats
+        self._rebalancing, self._is_rebalance_due = Scheduler("rmqfast-rebalance"), False
         names = config.name_servers
-        requests = BrokerRequests(self._members, self._rebalance.wake, decode_message, names)
+        requests = BrokerRequests(self._members, self.rebalance_immediately, decode_message, names)
         self.requests = RequestFutures()
         self._processors: dict[int, Processor] = {
             **requests.processors(),
@@ -98,7 +98,6 @@ class ClientInstance:
                 return
             self.api.name_servers.check()
             self._start_timers()
-            self._rebalance.start()
             EXITS.add(self)
             self._is_started = True
         _log.info("the client instance %s is started", self.client_id)
@@ -223,19 +222,25 @@ class ClientInstance:
                 _log.exception("offsets of group %s could not be stored", group)
 
     def rebalance_immediately(self) -> None:
-        """Wakes the thread that rebalances.
+        """Has all consumers rebalanced soon; several calls at once become one rebalance.
 
-        Source: `MQClientInstance.rebalanceImmediately`.
+        Source: `RebalanceService.wakeup`, `MQClientInstance.rebalanceImmediately`.
         """
-        self._rebalance.wake()
+        if self._is_started and not self._is_rebalance_due:
+            self._is_rebalance_due = True
+            self._rebalancing.later(0.0, self._rebalance_now)
 
     def rebalance(self) -> None:
-        """Rebalances all consumers on the calling thread.
+        """Rebalances all consumers on the calling thread; failures are logged.
 
         Source: `MQClientInstance.doRebalance`.
         """
         self._check_process()
-        self._rebalance.rebalance()
+        for group, consumer in self._members.consumers().items():
+            try:
+                consumer.do_rebalance()
+            except Exception:  # noqa: BLE001 - the other groups still need it
+                _log.exception("group %s could not be rebalanced", group)
 
     def find_consumer_ids(self, topic: str, group: str) -> list[str] | None:
         """Asks one of the topic's brokers for the clients of a group; `None` if that fails.
@@ -293,15 +298,21 @@ class ClientInstance:
         every(0.01, config.poll_name_server_interval, self._updater.update_all)
         # Java has no such timer: it finds a topic that is made later with the next refresh, up to 30 s after
         every(config.missing_route_interval, config.missing_route_interval, self._look_for_missing_routes)
+        self._rebalancing.every(config.rebalance_interval, config.rebalance_interval, self._rebalance_now)
         every(min(1.0, config.heartbeat_interval), config.heartbeat_interval, self._heartbeat_round)
         every(
             min(10.0, config.persist_offset_interval * 2), config.persist_offset_interval, self.persist_consumer_offsets
         )
 
+    def _rebalance_now(self) -> None:
+        # before it begins: what somebody has changed from now on may have been looked at already
+        self._is_rebalance_due = False
+        self.rebalance()
+
     def _look_for_missing_routes(self) -> None:
         if self._missing.look():
             self._heartbeats.send()  # the topic's broker may not know the group yet
-            self._rebalance.wake()
+            self.rebalance_immediately()
 
     def _heartbeat_round(self) -> None:
         for address in self.routes.clean_offline_brokers():
@@ -329,10 +340,10 @@ class ClientInstance:
         # closing the connections wakes the threads that wait for answers: only then are they joined
         self._updater.close()
         self.scheduler.stop(0)
-        self._rebalance.stop(0)
+        self._rebalancing.stop(0)
         self.requests.close()
         self.connections.close()
-        for stop in (self.scheduler.stop, self._rebalance.stop):
+        for stop in (self.scheduler.stop, self._rebalancing.stop):
             wait = _LONGEST_STOP if deadline is None else max(0.0, deadline - time.monotonic())
             if not stop(wait):
                 _log.warning("a thread of the client instance %s did not end in %.1f s", self.client_id, wait)
