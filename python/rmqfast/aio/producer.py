@@ -94,6 +94,7 @@ class Producer:
         """Sends a message; a selector is called on the loop, and must not wait."""
         self._calls.here()
         deadline = monotonic() + timeout
+        # the time of the send runs while it waits for its turn
         await self._turns.take()
 
         def begin() -> Send:
@@ -139,6 +140,7 @@ class Producer:
             self._twin.request_async(message, on_end, queue, timeout, selector=selector, argument=argument)
 
         try:
+            # always on a thread: it may have to wait for a route, a connection or room
             return await self._calls.ended(lambda _: False, begin, self._senders)
         except RequestTimeoutError as error:
             raise not_replied(message.topic, timeout) from error

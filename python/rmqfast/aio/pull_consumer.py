@@ -154,6 +154,7 @@ class PullConsumer:
 
     async def _pulled(self, queue: MessageQueue, submit: Callable[[OnEnd[PullResult]], object]) -> PullResult:
         def begin(on_end: OnEnd[PullResult]) -> bool:
+            # to connect to a broker, or to find it, takes a while: that is done on a thread
             if not self._twin.is_ready(queue):
                 return False
             submit(on_end)

@@ -125,6 +125,7 @@ class ActiveConsumer(ABC):
         with self._lock:
             if self._state is not ServiceState.RUNNING:
                 return
+            # while it counts as running: afterwards nothing is stored
             self.persist_consumer_offset()
             self._state = ServiceState.SHUTDOWN_ALREADY
         self._ended()

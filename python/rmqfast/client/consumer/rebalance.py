@@ -228,6 +228,7 @@ class Rebalance(ABC, Generic[Q]):
         """Source: `RebalanceImpl.truncateMessageQueueNotMyTopic`."""
         for queue in self.process_queues.copy():
             if queue.topic not in self.subscriptions:
+                # as Java: nothing is stored, and nothing unlocked
                 process_queue = self.process_queues.pop(queue, None)
                 if process_queue is not None:
                     process_queue.is_dropped = True

@@ -68,6 +68,7 @@ def build_subscription_data(
 
     Source: `FilterAPI.buildSubscriptionData`, `FilterAPI.build`.
     """
+    # of the subscriptions of a group a broker keeps the newest
     version = int(time.time() * 1000) if now is None else now
     selector = expression if isinstance(expression, MessageSelector) else MessageSelector.by_tag(expression)
     if selector.expression_type != TAG:
@@ -85,6 +86,7 @@ def build_subscription_data(
     tags = tuple(dict.fromkeys(tag for part in text.split("||") if (tag := part.strip(_BLANKS))))
     if not tags:
         raise ExpressionError(f"subString split error: expected tags between ||, got {text!r}")
+    # the broker filters by hashes, the consumer by the tags themselves: two of them may have one hash
     codes = tuple(dict.fromkeys(_signed(java_hash(tag)) for tag in tags))
     return SubscriptionData(topic=topic, sub_string=text, tags_set=tags, code_set=codes, sub_version=version)
 

@@ -274,19 +274,7 @@ class ClientApi:
         unit_mode: bool = False,
         timeout: float = 5.0,
     ) -> None:
-        """Asks the broker to deliver a message to a group once more, later.
-
-        Args:
-            address: The broker that has the message.
-            group: The group.
-            physical_offset: Of the message, in bytes.
-            delay_level: 0 for a delay that grows with each retry, -1 for the dead-letter topic.
-            origin_message_id: Its id.
-            origin_topic: Its topic.
-            max_reconsume_times: Retries before it goes to the dead-letter topic.
-            unit_mode: Whether the consumer belongs to a unit.
-            timeout: How long to wait for an answer, in seconds.
-        """
+        """Asks the broker to deliver a message to a group once more, later: see `SendBack.send`."""
         fields = {
             "offset": physical_offset,
             "group": group,
@@ -312,20 +300,7 @@ class ClientApi:
         oneway: bool = True,
         timeout: float | None = None,
     ) -> None:
-        """Commits or rolls back a transaction.
-
-        Args:
-            address: The broker that has the half message.
-            group: Of the producer.
-            queue_offset: Of the half message in its queue.
-            physical_offset: Of the half message, in bytes.
-            end: 8 to commit, 12 to roll back, 0 if unknown.
-            message_id: The producer's id of the message.
-            transaction_id: The transaction's.
-            from_check: Whether this answers a check of the broker.
-            oneway: Whether not to wait for an answer.
-            timeout: How long to wait for one, in seconds.
-        """
+        """Tells a broker how a transaction ended: 8 commits it, 12 rolls it back, after 0 the broker asks again."""
         fields = {
             "producerGroup": group,
             "tranStateTableOffset": queue_offset,

@@ -204,6 +204,7 @@ class CallbackSends:
         """An attempt of an asynchronous send has ended."""
         if send.ended(end, monotonic(), latency):
             queue, _ = send.begin(monotonic())
+            # this thread has other callbacks to serve: it must not wait for a name server
             address = self._topics.known_address(queue.broker_name)
             if address is not None:
                 self._try(send, takers, queue, address)

@@ -110,6 +110,7 @@ class ProducerMember:
         if not self.in_flight.wait_until_empty(_LONGEST_DRAIN):
             _log.warning("the producer [%s] ends while %d sends are on their way", self.group, self.in_flight.count)
         self._checks.close(_LONGEST_CHECK)
+        # the producer inside an instance ends with that
         if self._is_registered:
             self.instance.unregister_producer(self.group)
             self.instance.release()

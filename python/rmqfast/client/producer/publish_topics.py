@@ -72,6 +72,7 @@ class PublishTopics:
             self.check(message)
         if self._namespace:
             topic = wrap(self._namespace, topic)
+        # the instance brings new routes to producers that are registered; the one inside an instance has to look
         queues = self._queues.get(topic) if self._is_told else None
         if queues is None or not queues.queues:
             queues = self.queues_of(topic)
@@ -94,9 +95,11 @@ class PublishTopics:
         if queues is not None and queues.queues:
             return queues
         instance, options = self._instance, self._options
+        # from now on the instance refreshes the route of the topic
         self._queues.setdefault(topic, None)
         instance.update_route(topic)
         if self._by_newest_route(topic) is None:
+            # nobody has the topic: these are the queues that its broker will make when the first message arrives
             key, nums = options.create_topic_key, options.default_topic_queue_nums
             instance.update_route(topic, default_topic=key, default_queue_nums=nums)
         queues = self._by_newest_route(topic)

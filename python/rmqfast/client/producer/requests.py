@@ -57,6 +57,7 @@ def request(send: SendRequest, futures: RequestFutures, client_id: str, topic: s
         send(_added(correlation_id, client_id, timeout), _sent(futures, correlation_id, topic), timeout)
         wait([ended], max(0.0, deadline - time.monotonic()))
     finally:
+        # whoever takes it out of the table ends the request: the reply or this thread, never both
         was_open = futures.forget(correlation_id)
     if was_open:
         raise not_replied(topic, timeout)
@@ -110,6 +111,7 @@ def create_reply_message(request: _Received, body: bytes) -> Message:
     cluster = asked.get(_CLUSTER)
     if cluster is None:
         raise _no_reply(f"requestMessage error, property[{_CLUSTER}] is null.")
+    # by these the broker finds the client that asked, and that client its request
     taken = {name: asked[name] for name in (CORRELATION_ID, REPLY_TO_CLIENT, TTL) if name in asked}
     return Message(f"{cluster}_{_REPLY_TOPIC}", body, properties={_MESSAGE_TYPE: _REPLY, **taken})
 

@@ -38,12 +38,14 @@ class OrderlyProcessQueue(ProcessQueue):
         if not messages:
             self.free(0, size)
             return []
+        # the size is that of the answer: each of its messages counts alike
         share = size // len(messages)
         with self._lock:
             new = messages
             if messages[0].queue_offset > self.queue_offset_max:
                 self._waiting.extend(messages)
             else:
+                # a queue that was cut and written anew: offsets come once more
                 there = set(map(_offset, self._waiting)) | self._taken.keys()
                 new = [message for message in messages if message.queue_offset not in there]
                 self._waiting = deque(sorted([*self._waiting, *new], key=_offset))

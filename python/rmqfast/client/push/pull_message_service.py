@@ -91,6 +91,7 @@ class PullMessageService:
             self._receiver.give_up(queue, process_queue, fetched.next_begin_offset)
             return
         if fetched.status != "FOUND":
+            # otherwise the messages that are not done say where the group goes on
             if process_queue.count == 0:
                 self._receiver.correct_offset(queue, process_queue, fetched.next_begin_offset)
                 self._queues.done(fetched.epoch, 0, 0, fetched.next_begin_offset)

@@ -205,6 +205,7 @@ class PushConsumer:
             listener = self._check_config()
             config = self._config.with_pid_instance_name() if self.options.is_clustering else self._config
             instance = ClientInstance.of(config, config.client_id())
+            # as Java, beforehand: whatever fails from here on, it cannot be started once more
             self._state = "START_FAILED"
             try:
                 self._member = PushMember(

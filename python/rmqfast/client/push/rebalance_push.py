@@ -28,6 +28,7 @@ from rmqfast.message import MessageQueue
 
 _log = logging.getLogger(__name__)
 
+# Java's for the bounds of a queue
 _OFFSET_TIMEOUT = 6.0
 
 

@@ -206,6 +206,7 @@ class AsyncTraceDispatcher:
     def _run(self) -> None:
         """Source: `AsyncTraceDispatcher.AsyncRunnable`."""
         while True:
+            # read before the queue is: what was appended until the end is sent in the last round
             is_last = self._is_closed
             self._collect()
             if self._segment.since is not None and (is_last or self._clock() - self._segment.since >= _LONGEST_WAIT):

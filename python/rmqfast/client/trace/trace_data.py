@@ -265,6 +265,7 @@ def _decoded_pub(fields: list[str]) -> TraceContext:
     )
     context = _decoded(TraceType.PUB, fields, bean)
     context.cost_time = int(fields[9])
+    # traces of older clients are shorter
     if len(fields) == 12:
         context.is_success = _truth(fields[11])
     elif len(fields) > 12:
@@ -281,6 +282,7 @@ def _decoded_sub_before(fields: list[str]) -> TraceContext:
 
 
 def _decoded_sub_after(fields: list[str]) -> TraceContext:
+    # the last three fields came later: consumers of 4.9.2 have no time, those of 4.9.3 no group
     bean = TraceBean(msg_id=fields[1], keys=fields[4])
     return TraceContext(
         trace_type=TraceType.SUB_AFTER,
