@@ -361,12 +361,12 @@ class PullConsumer(ActiveConsumer):
             callback = _into(future)
         done = callback
 
-        def told(end: PullResult | RmqError) -> None:
+        def notify(end: PullResult | RmqError) -> None:
             if isinstance(end, PullResult):
                 self._tell_hooks(pull, end)
             done(end)
 
-        self._pulls.submit(pull, told if self.hooks else done, timeout)
+        self._pulls.submit(pull, notify if self.hooks else done, timeout)
         return future
 
     def _tell_hooks(self, pull: Pull, result: PullResult) -> None:
