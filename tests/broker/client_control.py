@@ -16,14 +16,13 @@ from rmqfast.broker.clients.name_quota import NameQuota
 from rmqfast.broker.clients.producer_manager import ProducerManager
 from rmqfast.broker.clients.queue_lock_manager import QueueLockManager
 from rmqfast.broker.clients.queue_lock_processor import QueueLockProcessor
+from rmqfast.broker.data_plane.data_plane import DataPlane
 from rmqfast.broker.metadata import Metadata
 from rmqfast.broker.offsets.consumer_offset_manager import ConsumerOffsetManager
 from rmqfast.broker.offsets.consumer_offset_processor import ConsumerOffsetProcessor
 from rmqfast.broker.offsets.reset_offset_processor import ResetOffsetProcessor
-from rmqfast.broker.plane.data_plane import DataPlane
-from rmqfast.broker.plane.live_store import LiveStore
 from rmqfast.remoting import Later, Processor, Request, Response, process
-from rmqfast.store import GetLimits
+from rmqfast.store import GetLimits, LiveStore
 from rmqfast.store.config import SubscriptionGroupConfig, TopicConfig
 
 from .client_doubles import QueuesByHand, Tables

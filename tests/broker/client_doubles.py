@@ -13,6 +13,7 @@ from rmqfast.errors import ChannelClosedError
 from rmqfast.remoting import Request, Response
 from rmqfast.remoting.protocol.heartbeat_data import ConsumerData
 from rmqfast.remoting.protocol.subscription_data import SubscriptionData
+from rmqfast.store import LiveStore
 from rmqfast.store.config import SubscriptionGroupConfig, TopicConfig
 
 
@@ -123,7 +124,7 @@ class Tables:
         return self.counted
 
 
-class QueuesByHand:
+class QueuesByHand(LiveStore):
     """The live side of a store whose queues are told: bounds, and physical offsets of their first messages."""
 
     def __init__(self, bounds: dict[tuple[str, int], tuple[int, int]], *, first_at: int = 0, log_end: int = 0) -> None:
@@ -153,7 +154,7 @@ class QueuesByHand:
     def log_bounds(self) -> tuple[int, int]:
         return 0, self._log_end
 
-    def earliest_store_time(self, topic: str | None, queue_id: int | None) -> int:
+    def earliest_store_time(self, topic: str | None = None, queue_id: int | None = None) -> int:
         return -1
 
 

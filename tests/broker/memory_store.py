@@ -10,6 +10,7 @@ from rmqfast.broker.delay.delay_levels import DelayLevels
 from rmqfast.broker.messages.property_string import in_map_order
 from rmqfast.errors import RmqError
 from rmqfast.message import Message
+from rmqfast.store import LiveStore
 from rmqfast.store.writer import AppendResult
 from tests.reference import properties as property_bytes
 from tests.reference import record
@@ -20,7 +21,7 @@ SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"
 LEVELS = DelayLevels()
 
 
-class MemoryStore:
+class MemoryStore(LiveStore):
     """`clock` gives store times; `refusals` are raised one by one by the next appends."""
 
     def __init__(self, clock: Callable[[], int], store_host: str = "127.0.0.1:10911") -> None:
@@ -125,7 +126,7 @@ class MemoryStore:
     def log_bounds(self) -> tuple[int, int]:
         return 0, self.end
 
-    def earliest_store_time(self, topic: str | None, queue_id: int | None) -> int:
+    def earliest_store_time(self, topic: str | None = None, queue_id: int | None = None) -> int:
         raise NotImplementedError
 
 

@@ -12,8 +12,8 @@ import pytest
 
 import rmqfast
 from rmqfast._native import RemotingServer as Listener
-from rmqfast.broker.plane.data_plane_options import DataPlaneOptions
-from rmqfast.broker.plane.native_data_plane import NativeDataPlane
+from rmqfast.broker.data_plane.data_plane import NativeDataPlane
+from rmqfast.broker.data_plane.data_plane_options import DataPlaneOptions
 from rmqfast.remoting import Channel, RemotingServer, ServerOptions
 from rmqfast.remoting.fastjson import decode, encode
 from rmqfast.store.config import ConsumerOffsetTable, SubscriptionGroupConfig, TopicConfig

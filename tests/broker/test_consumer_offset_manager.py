@@ -11,8 +11,7 @@ import pytest
 from rmqfast import WritableStore
 from rmqfast.broker.metadata import Metadata
 from rmqfast.broker.offsets.consumer_offset_manager import LONG_MAX, ConsumerOffsetManager
-from rmqfast.broker.plane.live_store import LiveStore
-from rmqfast.store import GetLimits
+from rmqfast.store import GetLimits, LiveStore
 from rmqfast.store.config import ConsumerOffsetTable
 
 from .client_doubles import QueuesByHand, Tables

@@ -4,7 +4,7 @@ import builtins
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias, final
 
-from rmqfast.broker.plane.data_plane_options import DataPlaneOptions
+from rmqfast.broker.data_plane.data_plane_options import DataPlaneOptions
 from rmqfast.client.producer.send import SendCallback, SendResult
 from rmqfast.client.ranges import QueueRange, RangeRequest
 from rmqfast.errors import RemotingError

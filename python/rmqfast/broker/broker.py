@@ -281,7 +281,7 @@ class Broker:
     def _again(self, call: Call, target: tuple[str, int] | None) -> None:
         tables = self._tables
         if tables is not None:
-            tables.data_plane.handle_again(call, target)
+            tables.data_plane.native.handle_again(call, target)
 
     def _closed(self, channel: Channel) -> None:
         self._clients.closed(channel)

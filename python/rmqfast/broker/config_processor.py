@@ -9,7 +9,7 @@ import logging
 from collections.abc import Callable, Mapping
 
 from rmqfast.broker.configuration.configuration import Configuration
-from rmqfast.broker.plane.data_plane import DataPlane
+from rmqfast.broker.data_plane.data_plane import DataPlane
 from rmqfast.broker.topics.topic_manager import TopicManager
 from rmqfast.errors import ArgumentError, ResponseError
 from rmqfast.remoting import Processor, Request, RequestCode, Response, ResponseCode, properties

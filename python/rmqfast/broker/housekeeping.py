@@ -58,7 +58,7 @@ def _looks(tables: BrokerTables, clients: ClientProcessor) -> list[Job]:
     return [
         Job(clients.scan, 10, lambda: 10),
         Job(lambda: tables.locks.scan(tables.now()), 60, lambda: 60),
-        Job(tables.data_plane.check_parked_pulls, 1, lambda: 5 if config().flag("longPollingEnable") else 1),
+        Job(tables.data_plane.native.check_parked_pulls, 1, lambda: 5 if config().flag("longPollingEnable") else 1),
     ]
 
 

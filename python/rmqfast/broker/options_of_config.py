@@ -8,8 +8,8 @@ from __future__ import annotations
 import os
 
 from rmqfast.broker.configuration.config import BrokerConfig
+from rmqfast.broker.data_plane.data_plane_options import DataPlaneOptions
 from rmqfast.broker.delay.delay_levels import DelayLevels
-from rmqfast.broker.plane.data_plane_options import DataPlaneOptions
 from rmqfast.broker.transactions.check_round import TransactionCheckOptions
 from rmqfast.remoting import RequestCode
 from rmqfast.store import AppendOptions, RetentionOptions

@@ -18,6 +18,8 @@ from rmqfast.broker.clients.producer_manager import ProducerManager
 from rmqfast.broker.clients.queue_lock_manager import QueueLockManager
 from rmqfast.broker.configuration.config import BrokerConfig
 from rmqfast.broker.configuration.configuration import Configuration
+from rmqfast.broker.data_plane.data_plane import NativeDataPlane
+from rmqfast.broker.data_plane.integrity import Integrity
 from rmqfast.broker.delay.delay_levels import DelayLevels
 from rmqfast.broker.delay.schedule import ScheduleMessageService
 from rmqfast.broker.delay.time_of_day import TimeOfDay
@@ -32,8 +34,6 @@ from rmqfast.broker.options_of_config import (
     retention_options,
     transaction_options,
 )
-from rmqfast.broker.plane.integrity import Integrity
-from rmqfast.broker.plane.native_data_plane import NativeDataPlane
 from rmqfast.broker.queries.runtime_info_processor import used_ratio
 from rmqfast.broker.statistics.broker_stats import BrokerStats
 from rmqfast.broker.statistics.store_stats import StoreStats
@@ -103,16 +103,16 @@ class BrokerTables:
 
     def count_sent_back(self, group: str, topic: str) -> None:
         """Counts a message that a group sent back."""
-        self.data_plane.count_sent_back(f"{topic}@{group}")
+        self.data_plane.native.count_sent_back(f"{topic}@{group}")
 
     def unflushed(self) -> int:
         """Bytes of the log that are not on the disk yet."""
-        return self.data_plane.unflushed
+        return self.data_plane.native.unflushed
 
     def note_disk_usage(self) -> None:
         """Tells the data plane how full the disks are, for the answer to a send that is refused for it."""
         log, queues, index = (used_ratio(self.root / name) for name in ("commitlog", "consumequeue", "index"))
-        self.data_plane.set_disk_usage(f"CL: {log:5.2f} CQ: {queues:5.2f} INDEX: {index:5.2f}")
+        self.data_plane.native.set_disk_usage(f"CL: {log:5.2f} CQ: {queues:5.2f} INDEX: {index:5.2f}")
 
     def persist(self) -> None:
         """Saves what is saved now and then: offsets, delays, filters; then RocketMQ's files are up to date."""
@@ -130,7 +130,7 @@ class BrokerTables:
 
     def take(self, config: BrokerConfig) -> None:
         """Lets a configuration take effect that was changed while the broker runs."""
-        self.data_plane.set_options(self._options(config))
+        self.data_plane.native.set_options(self._options(config))
         self.transactions.options = transaction_options(config)
 
     def _give_up(self) -> None:
@@ -146,11 +146,11 @@ class BrokerTables:
     def _open_data_plane(self, mailbox: Mailbox, config: BrokerConfig) -> None:
         self.live = self.store.live
         self.data_plane = NativeDataPlane(self.store.appender, mailbox, self._options(config))
-        self.integrity = Integrity(self.data_plane)
+        self.integrity = Integrity(self.data_plane.native)
         self.data_plane.set_permission(config.number("brokerPermission"))
         self.appends = InternalAppends(
             self.store,
-            self.data_plane,
+            self.data_plane.native,
             cluster_name=config.text("brokerClusterName"),
             counts_due=config.flag("enableScheduleMessageStats"),
         )

@@ -12,12 +12,12 @@ from typing import Any
 from rmqfast.broker.clients.client_channel import ClientChannel
 from rmqfast.broker.clients.client_version import V3_0_7_SNAPSHOT, V3_1_8_SNAPSHOT, version_name
 from rmqfast.broker.clients.consumer_manager import ConsumerManager
-from rmqfast.broker.plane.live_store import LiveStore
 from rmqfast.errors import RemotingError, RemotingTimeoutError, ResponseError
 from rmqfast.message import MessageQueue
 from rmqfast.remoting import Header, Later, Processor, Request, RequestCode, Response, ResponseCode
 from rmqfast.remoting.fastjson import decode, encode
 from rmqfast.remoting.log_limit import limited
+from rmqfast.store import LiveStore
 
 #: Seconds that a client has to answer: to a call, and to the question for its offsets.
 CALL_TIMEOUT = 10.0

@@ -11,7 +11,7 @@ from threading import Lock
 from rmqfast.broker.clients.client_channel import MAX_GROUPS_OF_CHANNEL, ClientChannel, GroupChange
 from rmqfast.broker.clients.consumer_filter_manager import ConsumerFilterManager
 from rmqfast.broker.clients.consumer_group import ConsumerGroup, SubscriptionChange
-from rmqfast.broker.plane.data_plane import DataPlane
+from rmqfast.broker.data_plane.data_plane import DataPlane
 from rmqfast.errors import ResponseError
 from rmqfast.remoting import Channel, ResponseCode
 from rmqfast.remoting.protocol.heartbeat_data import ConsumerData

@@ -16,8 +16,8 @@ from rmqfast.broker.messages.property_string import in_map_order
 from rmqfast.broker.messages.queue_read import message_at
 from rmqfast.broker.messages.stored_message import StoredMessage
 from rmqfast.broker.metadata import Metadata
-from rmqfast.broker.plane.live_store import LiveStore
 from rmqfast.errors import FlushTimeoutError, RmqError
+from rmqfast.store import LiveStore
 from rmqfast.store.config import DelayOffsetTable
 
 __all__ = ["SCHEDULE_TOPIC", "ScheduleMessageService"]

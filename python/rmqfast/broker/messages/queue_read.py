@@ -9,9 +9,9 @@ import logging
 from dataclasses import dataclass
 
 from rmqfast.broker.messages.stored_message import StoredMessage
-from rmqfast.broker.plane.live_store import LiveStore
 from rmqfast.errors import CorruptError
 from rmqfast.remoting.log_limit import limited
+from rmqfast.store import LiveStore
 
 __all__ = ["QueueRead", "message_at", "read_queue"]
 

@@ -23,10 +23,10 @@ from rmqfast.broker.messages.retry_rule import (
     topic_or_error,
 )
 from rmqfast.broker.messages.stored_message import StoredMessage
-from rmqfast.broker.plane.live_store import LiveStore
 from rmqfast.errors import FlushTimeoutError, ResponseError, RmqError
 from rmqfast.remoting import Header, Processor, Request, RequestCode, Response, ResponseCode
 from rmqfast.remoting.log_limit import limited
+from rmqfast.store import LiveStore
 from rmqfast.store.config import SubscriptionGroupConfig
 
 __all__ = ["SendBackProcessor"]

@@ -9,10 +9,9 @@ import logging
 from collections.abc import Iterable, Mapping
 from threading import Lock
 
+from rmqfast.broker.data_plane.data_plane import DataPlane
 from rmqfast.broker.metadata import Metadata
-from rmqfast.broker.plane.data_plane import DataPlane
-from rmqfast.broker.plane.live_store import LiveStore
-from rmqfast.store import GetLimits
+from rmqfast.store import GetLimits, LiveStore
 from rmqfast.store.config import ConsumerOffsetTable
 from rmqfast.store.config.lost_offsets import lost_offsets_note
 

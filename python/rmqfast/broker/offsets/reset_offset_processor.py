@@ -11,11 +11,11 @@ from rmqfast.broker.clients.client_call_processor import check_version
 from rmqfast.broker.clients.client_channel import ClientChannel
 from rmqfast.broker.clients.consumer_manager import ConsumerManager
 from rmqfast.broker.offsets.consumer_offset_manager import ConsumerOffsetManager
-from rmqfast.broker.plane.live_store import LiveStore
 from rmqfast.errors import ResponseError
 from rmqfast.message import MessageQueue
 from rmqfast.remoting import Header, Processor, Request, RequestCode, Response, ResponseCode
 from rmqfast.remoting.fastjson import encode
+from rmqfast.store import LiveStore
 from rmqfast.store.config import TopicConfig
 
 #: The time that stands for the end of a queue.

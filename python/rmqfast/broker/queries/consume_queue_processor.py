@@ -10,11 +10,11 @@ from typing import Any
 
 from rmqfast.broker.clients.consumers import OnlineConsumers
 from rmqfast.broker.integer_field import integer
-from rmqfast.broker.plane.live_store import LiveStore
 from rmqfast.broker.topics.topic_manager import TopicManager
 from rmqfast.errors import ResponseError
 from rmqfast.remoting import Header, Processor, Request, RequestCode, Response, ResponseCode
 from rmqfast.remoting.fastjson import encode
+from rmqfast.store import LiveStore
 
 MAX_UNITS = 65_536
 _NO_CODE_SET = "not set any response code"

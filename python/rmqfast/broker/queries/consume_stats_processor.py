@@ -10,7 +10,6 @@ from typing import Any
 
 from rmqfast.broker.clients.consumers import CommittedOffsets, OnlineConsumers
 from rmqfast.broker.configuration.config import BrokerConfig
-from rmqfast.broker.plane.live_store import LiveStore
 from rmqfast.broker.statistics.broker_stats import BrokerStats
 from rmqfast.broker.topics.subscription_group_manager import SubscriptionGroupManager
 from rmqfast.broker.topics.topic_manager import TopicManager
@@ -19,6 +18,7 @@ from rmqfast.message import MessageQueue
 from rmqfast.remoting import Header, Processor, Request, RequestCode, Response, ResponseCode
 from rmqfast.remoting.fastjson import encode
 from rmqfast.remoting.hash_map import HashMap, hash_order
+from rmqfast.store import LiveStore
 from rmqfast.store.config import TopicConfig
 
 

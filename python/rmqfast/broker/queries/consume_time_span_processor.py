@@ -11,12 +11,12 @@ from typing import Any
 
 from rmqfast.broker.clients.consumers import CommittedOffsets
 from rmqfast.broker.configuration.config import BrokerConfig
-from rmqfast.broker.plane.live_store import LiveStore
 from rmqfast.broker.queries.consume_stats_processor import existing_topic
 from rmqfast.broker.topics.topic_manager import TopicManager
 from rmqfast.message import MessageQueue
 from rmqfast.remoting import Header, Processor, Request, RequestCode, Response
 from rmqfast.remoting.fastjson import encode
+from rmqfast.store import LiveStore
 
 
 class ConsumeTimeSpanProcessor:

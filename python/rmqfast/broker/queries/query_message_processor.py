@@ -9,9 +9,9 @@ from collections.abc import Callable
 
 from rmqfast.broker.configuration.config import BrokerConfig
 from rmqfast.broker.integer_field import integer
-from rmqfast.broker.plane.live_store import LiveStore
 from rmqfast.errors import ResponseError
 from rmqfast.remoting import Header, Processor, Request, RequestCode, Response, ResponseCode
+from rmqfast.store import LiveStore
 
 #: What fits into a frame of 16 MiB beside its header.
 MAX_BODY = (16 << 20) - (64 << 10)

@@ -6,8 +6,8 @@ Source: `AdminBrokerProcessor`.
 from __future__ import annotations
 
 from rmqfast.broker.integer_field import integer
-from rmqfast.broker.plane.live_store import LiveStore
 from rmqfast.remoting import Header, Processor, Request, RequestCode, Response
+from rmqfast.store import LiveStore
 
 
 class QueueBoundsProcessor:

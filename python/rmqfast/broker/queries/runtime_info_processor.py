@@ -10,11 +10,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from rmqfast.broker.configuration.config import BrokerConfig
-from rmqfast.broker.plane.live_store import LiveStore
 from rmqfast.broker.statistics.store_stats import StoreStats
 from rmqfast.remoting import VERSION, Processor, Request, RequestCode, Response
 from rmqfast.remoting.fastjson import encode, java_double
 from rmqfast.remoting.hash_map import HashMap
+from rmqfast.store import LiveStore
 
 _NO_TRANSIENT_STORE_POOL = (1 << 31) - 1
 _KIB = 1024

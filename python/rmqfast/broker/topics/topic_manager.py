@@ -12,8 +12,8 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from rmqfast.broker.configuration.config import BrokerConfig
+from rmqfast.broker.data_plane.data_plane import DataPlane
 from rmqfast.broker.metadata import Metadata
-from rmqfast.broker.plane.data_plane import DataPlane
 from rmqfast.broker.topics.concurrent_table import ConcurrentTable
 from rmqfast.broker.topics.topic_names import (
     RETRY_PREFIX,

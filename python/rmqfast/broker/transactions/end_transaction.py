@@ -10,11 +10,11 @@ import logging
 from rmqfast.broker.messages.appending import status_of
 from rmqfast.broker.messages.queue_read import message_at
 from rmqfast.broker.messages.stored_message import TRANSACTION_COMMIT, TRANSACTION_ROLLBACK, StoredMessage, offset_of_id
-from rmqfast.broker.plane.live_store import LiveStore
 from rmqfast.broker.transactions.half_messages import HalfMessages, has_target
 from rmqfast.errors import FlushTimeoutError, ResponseError, RmqError
 from rmqfast.remoting import Header, Processor, Request, RequestCode, Response, ResponseCode
 from rmqfast.remoting.log_limit import limited
+from rmqfast.store import LiveStore
 
 __all__ = ["EndTransactionProcessor"]
 

@@ -16,10 +16,10 @@ from rmqfast.broker.messages.stored_message import (
     TRANSACTION_MASK,
     StoredMessage,
 )
-from rmqfast.broker.plane.live_store import LiveStore
 from rmqfast.errors import FlushTimeoutError, RmqError
 from rmqfast.message import Message
 from rmqfast.remoting.log_limit import limited
+from rmqfast.store import LiveStore
 from rmqfast.store.writer import AppendResult
 
 __all__ = ["HALF_TOPIC", "OP_TOPIC", "HalfMessages"]

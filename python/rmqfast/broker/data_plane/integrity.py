@@ -1,0 +1,42 @@
+"""Reports files that another process has changed and messages that pulls skipped, for operators."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+
+from rmqfast._native import DataPlane
+from rmqfast.remoting.log_limit import limited
+
+__all__ = ["Integrity"]
+
+_log = limited(logging.getLogger("rmqfast.broker"))
+
+
+class Integrity:
+    """Writes to the log what the data plane has found, and has figures of it."""
+
+    def __init__(self, data_plane: DataPlane) -> None:
+        self._data_plane = data_plane
+
+    def run_once(self) -> None:
+        """Tells what was found since the last call: a file is an error, and so is a place with a message."""
+        for line in self._data_plane.take_harm_lines():
+            _log.error("%s", line)
+        for topic, queue_id, queue_offset, physical_offset, size, reason in self._data_plane.take_skipped_messages():
+            _log.error(
+                "message %d of queue %d of topic %s cannot be given to consumers, who go on behind it: %s "
+                "(physical offset %d, %d bytes)",
+                queue_offset,
+                queue_id,
+                topic,
+                reason,
+                physical_offset,
+                size,
+            )
+
+    def figures(self) -> Mapping[str, str]:
+        """For the figures of a broker: `storeHarm` and `messagesPassedOver`, none where all is well, as of RocketMQ."""
+        harm, skipped = self._data_plane.harm, self._data_plane.skipped_messages
+        figures = {"storeHarm": harm} if harm else {}
+        return figures | ({"messagesPassedOver": str(skipped)} if skipped else {})
