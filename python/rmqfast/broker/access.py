@@ -35,10 +35,6 @@ _REFUSALS = {
 def access_of(config: BrokerConfig, now: Callable[[], int]) -> AccessValidator | None:
     """What checks requests where `aclEnable=true`: the files below `conf` of `rocketmqHome`; None otherwise.
 
-    Args:
-        config: The configuration; `aclMode` is `strict` unless it says `java`.
-        now: Milliseconds since 1970.
-
     Raises:
         ArgumentError: There is no `rocketmqHome`, or a file in it is not as RocketMQ takes it.
         MissingExtraError: PyYAML is not installed.

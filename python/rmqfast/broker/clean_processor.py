@@ -33,12 +33,6 @@ class CleanProcessor:
     """Requests 306, 316 and 329; each takes time."""
 
     def __init__(self, store: CleanableStore, topics: TopicManager) -> None:
-        """Answers for this store.
-
-        Args:
-            store: The store.
-            topics: The topics that stay.
-        """
         self._store = store
         self._topics = topics
 

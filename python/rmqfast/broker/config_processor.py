@@ -30,15 +30,6 @@ class ConfigProcessor:
         now: Callable[[], int],
         on_update: Callable[[Mapping[str, str]], object] = lambda _: None,
     ) -> None:
-        """Answers for this configuration.
-
-        Args:
-            configuration: What can be changed.
-            topics: Are registered anew where what the broker allows has changed.
-            data_plane: Is given what the broker allows.
-            now: Milliseconds since 1970.
-            on_update: Called with what was changed.
-        """
         self._configuration = configuration
         self._topics = topics
         self._data_plane = data_plane

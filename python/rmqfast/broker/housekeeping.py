@@ -24,14 +24,7 @@ FIRST_DELIVERY = 1.0
 def timers_of(
     tables: BrokerTables, clients: ClientProcessor, access: AccessValidator | None, is_stopped: Callable[[], bool]
 ) -> list[Timer]:
-    """Starts the threads that do it; deliveries and checks of transactions take their time, and have one each.
-
-    Args:
-        tables: What the broker knows.
-        clients: Looks for clients that are gone.
-        access: Reads its files anew where they have changed.
-        is_stopped: Whether the broker is to end: a delivery then does not go on.
-    """
+    """Starts the threads that do it; deliveries and checks of transactions take their time, and have one each."""
     housekeeping = [*_saves(tables), *_looks(tables, clients), *_figures(tables)]
     if access is not None:
         housekeeping.append(Job(access.reload_if_changed, 5, lambda: 5))

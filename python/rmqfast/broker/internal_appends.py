@@ -37,12 +37,6 @@ class InternalAppends:
 
     What the broker makes of its own accord counts in the figures of the store, and in no topic's; replies and what was
     delayed count in their topics, too.
-
-    Args:
-        store: Where to.
-        counts: Are told.
-        cluster_name: The key of what counts for all topics.
-        counts_due: Whether messages whose delay is over count in their topics (`enableScheduleMessageStats`).
     """
 
     def __init__(self, store: WritableStore, counts: PutCounts, *, cluster_name: str, counts_due: bool = True) -> None:

@@ -50,13 +50,7 @@ def retention_options(config: BrokerConfig) -> RetentionOptions:
 
 
 def data_plane_options(config: BrokerConfig, *, vip_port: int | None, checks_rights: bool) -> DataPlaneOptions:
-    """How messages are taken and given out.
-
-    Args:
-        config: The configuration.
-        vip_port: Port of the second listener, if there is one.
-        checks_rights: Every request is to be checked first.
-    """
+    """How messages are taken and given out."""
     return DataPlaneOptions(
         broker_name=config.text("brokerName"),
         cluster_name=config.text("brokerClusterName"),

@@ -42,13 +42,7 @@ __all__ = ["processors_of"]
 def processors_of(
     tables: BrokerTables, *, on_update: Callable[[Mapping[str, str]], object], access: AccessValidator | None = None
 ) -> tuple[dict[int, Processor], ClientProcessor]:
-    """Who answers, by request code; and who hears of connections that ended.
-
-    Args:
-        tables: What the broker knows.
-        on_update: Called with what was changed of the configuration.
-        access: Checks who may do what, where that is asked for.
-    """
+    """Who answers, by request code; and who hears of connections that ended."""
     clients = _clients(tables)
     parts = (
         _messages(tables),

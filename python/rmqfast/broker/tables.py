@@ -51,16 +51,6 @@ __all__ = ["BrokerTables"]
 class BrokerTables:
     """The parts of a broker that answer nobody by themselves; `processors_of` has those that do.
 
-    Args:
-        config: The configuration.
-        mailbox: Gets what the data plane does not answer.
-        vip_port: Port of the second listener, if there is one.
-        checks_rights: Every request is to be checked before it is answered.
-        now: Milliseconds since 1970.
-        steady: Milliseconds of a clock that nobody sets.
-        on_topic_change: Registers a topic, or all, at the name servers.
-        progress: Called with how far a recovery is, in bytes done and in all; may raise to end it.
-
     Raises:
         StoreError: The store cannot be opened for appending.
     """

@@ -32,12 +32,7 @@ class Job:
 
 
 class Timer:
-    """One thread that does some jobs, each in its time; one that fails is logged, and done again.
-
-    Args:
-        name: Of the thread.
-        jobs: What is done.
-    """
+    """One thread that does some jobs, each in its time; one that fails is logged, and done again."""
 
     def __init__(self, name: str, jobs: Sequence[Job]) -> None:
         start = time.monotonic()

@@ -33,13 +33,7 @@ _log = limited(logging.getLogger("rmqfast.broker"))
 
 
 class ClientCallProcessor:
-    """Asks consumers in the name of an administrator.
-
-    Args:
-        consumers: The consumer groups online.
-        store: Has the message that a consumer is to consume.
-        broker_name: The broker's name, which a consumer needs to know with the message.
-    """
+    """Asks consumers in the name of an administrator."""
 
     def __init__(self, consumers: ConsumerManager, store: LiveStore, broker_name: str) -> None:
         self._consumers = consumers

@@ -18,8 +18,6 @@ class ClientChannel:
     """A client as its broker knows it.
 
     Attributes:
-        channel: Its connection.
-        client_id: Its name.
         language: Name of its language; None for one that is not known.
         version: Ordinal of its release.
         last_update: Milliseconds since 1970 of its last heartbeat.
@@ -53,10 +51,6 @@ class ClientChannel:
 @dataclass(frozen=True, slots=True)
 class GroupChange:
     """A consumer group whose clients have to share its queues out anew.
-
-    Attributes:
-        group: The group.
-        channels: The connections of its clients.
 
     Source: `ConsumerGroupEvent.CHANGE`.
     """

@@ -33,18 +33,6 @@ CreateRetryTopics = Callable[[list[TopicConfig]], object]
 class ClientProcessor:
     """Answers what clients say of themselves, and hears of connections that ended.
 
-    Args:
-        consumers: The consumer groups online.
-        producers: The producer groups online.
-        filters: Tells whether an expression compiles.
-        find_group: `SubscriptionGroupManager.findSubscriptionGroupConfig`.
-        is_known: Whether there is a group, which is not made.
-        names: How many groups a client may bring into being.
-        create_retry_topics: Makes those that are not there (`TopicConfigManager.createTopicInSendMessageBackMethod`).
-        is_property_filter_enabled: Whether consumers may filter by expression (`enablePropertyFilter`).
-        now: Milliseconds since 1970.
-        notify: Tells clients that their group changed, as `ChangeNotifier.take`; each change at once unless given.
-
     Source: `ClientManageProcessor`.
     """
 

@@ -14,12 +14,7 @@ from rmqfast.remoting.hash_map import HashMap
 
 
 class ConnectionProcessor:
-    """Answers which clients a group has.
-
-    Args:
-        consumers: The consumer groups online.
-        producers: The producer groups online.
-    """
+    """Answers which clients a group has."""
 
     def __init__(self, consumers: ConsumerManager, producers: ProducerManager) -> None:
         self._consumers = consumers

@@ -25,10 +25,6 @@ _log = limited(logging.getLogger("rmqfast.broker"))
 class ConsumerFilterManager:
     """The subscriptions of groups by expression, with their consumers and without.
 
-    Args:
-        metadata: Keeps them.
-        check_sql: Says whether an expression compiles.
-
     Source: `ConsumerFilterManager`.
     """
 

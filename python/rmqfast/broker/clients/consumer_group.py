@@ -23,7 +23,6 @@ class ConsumerGroup:
     """The state of a group, changed by heartbeats; not made for several threads.
 
     Attributes:
-        name: The group.
         consume_type: As in the last heartbeat, as are the next two.
         message_model: `CLUSTERING` or `BROADCASTING`.
         consume_from_where: Where a new group begins.

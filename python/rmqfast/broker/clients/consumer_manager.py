@@ -23,11 +23,6 @@ class ConsumerManager:
 
     Whom to notify of a change is a value that is given back; nothing is sent here.
 
-    Args:
-        data_plane: Learns of groups and subscriptions.
-        filters: Learns of subscriptions by expression.
-        is_notifying: Whether clients are told of each other (`notifyConsumerIdsChangedEnable` of the broker).
-
     Source: `ConsumerManager`.
     """
 
@@ -59,11 +54,6 @@ class ConsumerManager:
         self, client: ClientChannel, data: ConsumerData, *, is_notify_enabled: bool = True
     ) -> GroupChange | None:
         """Takes what a heartbeat says of a group.
-
-        Args:
-            client: Who sent it; `last_update` is the time.
-            data: The group.
-            is_notify_enabled: Whether the group's clients are told of each other (`notifyConsumerIdsChangedEnable`).
 
         Returns:
             Whom to notify: all clients of the group, the sender too, if it is new or the group's topics changed.

@@ -21,11 +21,6 @@ _HOSTS = 10_000
 class NameQuota:
     """A budget of new names for each connection, and one for each host; what is spent comes back with time.
 
-    Args:
-        burst: Names at once (`newNamesBurst`).
-        per_second: Names that come back each second (`newNamesPerSecond`).
-        clock: Seconds, from any time on.
-
     Source: none, RocketMQ makes as many as are asked for.
     """
 

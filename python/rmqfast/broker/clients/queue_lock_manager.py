@@ -20,7 +20,6 @@ class QueueLock:
     """A lock that a client has.
 
     Attributes:
-        client_id: The client.
         last_update: Milliseconds since 1970 at which it last asked for it.
 
     Source: `RebalanceLockManager.LockEntry`.

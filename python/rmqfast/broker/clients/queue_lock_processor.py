@@ -20,12 +20,7 @@ MAX_QUEUES = 10_000
 
 
 class QueueLockProcessor:
-    """Gives queues to those who consume them in order.
-
-    Args:
-        locks: The locks.
-        now: Milliseconds since 1970.
-    """
+    """Gives queues to those who consume them in order."""
 
     def __init__(self, locks: QueueLockManager, now: Callable[[], int]) -> None:
         self._locks = locks
@@ -51,11 +46,6 @@ class QueueLockProcessor:
 @dataclass(frozen=True, slots=True)
 class QueuesOfClient:
     """The body of both requests.
-
-    Attributes:
-        group: The consumer group.
-        client_id: Its client.
-        queues: The queues.
 
     Source: `LockBatchRequestBody`, `UnlockBatchRequestBody`.
     """

@@ -53,9 +53,6 @@ class BrokerConfig(Mapping[str, str]):
     def parse(cls, text: str) -> Self:
         """The configuration that a properties file says.
 
-        Args:
-            text: The file.
-
         Raises:
             ArgumentError: A value that is not of its key's kind, or a text that is no properties file.
         """

@@ -23,9 +23,6 @@ _log = logging.getLogger(__name__)
 class ConfigFile:
     r"""A `broker.conf`; what is changed while the broker runs is written to it.
 
-    Args:
-        path: The file.
-
     Example:
         >>> path = getfixture("tmp_path") / "broker.conf"
         >>> _ = path.write_text("brokerName=a\n")
@@ -59,9 +56,6 @@ class ConfigFile:
         """Writes values into the file, whose other keys stay; comments go, as with RocketMQ, and stay in its `.bak`.
 
         Where the operating system refuses the log says so: the broker runs with the values all the same.
-
-        Args:
-            values: By key.
         """
         if not values:
             return

@@ -45,8 +45,6 @@ class ConfigKey(NamedTuple):
     """A key of `broker.conf`.
 
     Attributes:
-        name: The key.
-        kind: What its values look like.
         default: The value where none is set; None for a key that then has none.
         effect: What it does here.
     """

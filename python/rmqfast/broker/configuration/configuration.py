@@ -27,7 +27,6 @@ class Configuration:
     """
 
     def __init__(self, config: BrokerConfig, *, now: int) -> None:
-        """Starts with a configuration; `now` in milliseconds since 1970."""
         self._lock = threading.Lock()
         self._current = config
         self._data_version = DataVersion(timestamp=now)
@@ -44,10 +43,6 @@ class Configuration:
 
     def update(self, values: Mapping[str, str], *, now: int) -> dict[str, str]:
         """Takes the values of keys that may change while the broker runs, and passes over the others.
-
-        Args:
-            values: By key.
-            now: Milliseconds since 1970.
 
         Returns:
             What was taken.

@@ -10,26 +10,12 @@ class DataPlaneOptions:
     """How messages are taken and given out; times in seconds, sizes in bytes.
 
     Attributes:
-        broker_name: `brokerName`.
-        cluster_name: `brokerClusterName`.
         address: `ip:port` that name servers tell, and records name as their store.
-        region: `regionId`.
-        trace_on: `traceOn`.
         sync_flush: A send is answered once the disk has the message (`flushDiskType=SYNC_FLUSH`).
-        sync_flush_timeout: `syncFlushTimeout`.
-        max_message_size: `maxMessageSize`.
         max_offsets: `maxConsumerOffsetCount`.
         new_names: `newNamesBurst` and `newNamesPerSecond`.
-        max_count_in_memory: `maxTransferCountOnMessageInMemory`.
-        max_bytes_in_memory: `maxTransferBytesOnMessageInMemory`.
-        max_count_in_disk: `maxTransferCountOnMessageInDisk`.
-        max_bytes_in_disk: `maxTransferBytesOnMessageInDisk`.
         memory: Bytes of the log before its end that are taken to be in memory.
-        long_polling: `longPollingEnable`.
-        short_polling: `shortPollingTimeMills`.
-        property_filter: `enablePropertyFilter`.
         checks_bodies: `checkCRCOnDelivery`: a body that does not have its CRC is not given out.
-        rejects_transactions: `rejectTransactionMessage`.
         vip_port: Port of the second listener, which takes no pulls.
         hands_over_all: Every request goes to the control plane first, as where rights are checked.
         accepts_sends_from: `startAcceptSendRequestTimeStamp`, in milliseconds.

@@ -15,11 +15,6 @@ class DelayOffsetProcessor:
     """Request 45."""
 
     def __init__(self, offsets: Callable[[], Mapping[int, int]]) -> None:
-        """Answers out of a table.
-
-        Args:
-            offsets: The next offset to deliver, by delay level.
-        """
         self._offsets = offsets
 
     def processors(self) -> dict[int, Processor]:

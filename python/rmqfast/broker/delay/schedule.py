@@ -87,9 +87,6 @@ class ScheduleMessageService:
     def run_once(self, now: int) -> int:
         """Delivers what is due, of each level at most one batch.
 
-        Args:
-            now: Milliseconds since 1970.
-
         Returns:
             How many messages were delivered. After a full batch the next call goes on at once.
 

@@ -39,11 +39,7 @@ class Jump:
     until: int
 
     def came_after(self, stored: int) -> bool:
-        """Whether the jump came after a message was stored, of those that were there when it was seen.
-
-        Args:
-            stored: The store timestamp, by the time of day of its moment.
-        """
+        """Whether the jump came after a message was stored, of those that were there when it was seen."""
         return not self.since <= stored <= self.until
 
 
@@ -52,10 +48,6 @@ class TimeOfDay:
 
     RocketMQ's delays go by the time of day, as the times to deliver at are stored, and must mean the same after a
     restart. A process that sees a jump corrects them.
-
-    Args:
-        now: Milliseconds since 1970.
-        steady: Milliseconds of the other clock.
 
     Example:
         >>> ticks = iter([0, 100])

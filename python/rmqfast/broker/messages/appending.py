@@ -36,9 +36,6 @@ class Append(Protocol):
 def status_of(error: Exception) -> str:
     """What a broker calls an append that failed: the name of a `PutMessageStatus`.
 
-    Args:
-        error: What the append raised.
-
     Example:
         >>> status_of(OSError("no space left"))
         'UNKNOWN_ERROR'

@@ -19,14 +19,7 @@ __all__ = ["Preparation"]
 
 
 class Preparation:
-    """Gets the requests that the data plane could not answer, and gives them back.
-
-    Args:
-        topics: Makes topics.
-        groups: Makes groups.
-        names: How many of them a client may bring into being.
-        vip_port: Port of the listener that takes no pulls, if there is one.
-    """
+    """Gets the requests that the data plane could not answer, and gives them back."""
 
     def __init__(
         self, topics: TopicManager, groups: SubscriptionGroupManager, names: NameQuota, *, vip_port: int | None

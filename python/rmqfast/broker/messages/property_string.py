@@ -19,9 +19,6 @@ _PROPERTY_END = "\x02"
 def parse_properties(text: str) -> dict[str, str]:
     r"""The properties of a text; an empty name or value is none, the last of two with one name stays.
 
-    Args:
-        text: As it came, with or without a separator at its end.
-
     Example:
         >>> parse_properties("TAGS\x01a\x02b\x01\x02KEYS\x01k1 k2\x02TAGS\x01c\x02")
         {'TAGS': 'c', 'KEYS': 'k1 k2'}
@@ -39,9 +36,6 @@ def parse_properties(text: str) -> dict[str, str]:
 def write_properties(properties: Mapping[str, str]) -> str:
     r"""The text of properties, in the order of Java's map.
 
-    Args:
-        properties: By name.
-
     Example:
         >>> write_properties({"TAGS": "a", "KEYS": "k"})
         'KEYS\x01k\x02TAGS\x01a'
@@ -53,9 +47,6 @@ def write_properties(properties: Mapping[str, str]) -> str:
 
 def in_map_order(properties: Mapping[str, str]) -> dict[str, str]:
     """The properties in the order in which a `java.util.HashMap` gives them that they were put into one by one.
-
-    Args:
-        properties: By name, in the order in which they were put.
 
     Example:
         >>> list(in_map_order(dict.fromkeys(["zeta", "TAGS", "KEYS", "alpha", "UNIQ_KEY"], "")))

@@ -23,7 +23,6 @@ class QueueRead:
     """What a look at a queue gives.
 
     Attributes:
-        messages: Those found.
         next_offset: The queue offset to go on at.
         is_at_end: Nothing is there yet; otherwise, without messages, the offset leads nowhere.
     """
@@ -35,13 +34,6 @@ class QueueRead:
 
 def read_queue(live: LiveStore, topic: str, queue_id: int, offset: int, count: int) -> QueueRead:
     """Up to `count` messages of a queue from an offset on; those that cannot be read are left out.
-
-    Args:
-        live: The store.
-        topic: The topic.
-        queue_id: The queue.
-        offset: Queue offset of the first.
-        count: At most so many units are looked at once one message is found.
 
     Source: `TransactionalMessageBridge.getMessage`.
     """
@@ -63,10 +55,6 @@ def read_queue(live: LiveStore, topic: str, queue_id: int, offset: int, count: i
 
 def message_at(live: LiveStore, physical_offset: int) -> StoredMessage | None:
     """The message whose record starts at a physical offset; None where no sound one does.
-
-    Args:
-        live: The store.
-        physical_offset: Byte offset in the commit log; may be any number that a client made up.
 
     Source: `DefaultMessageStore.lookMessageByOffset`.
     """

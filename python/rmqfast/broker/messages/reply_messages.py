@@ -31,12 +31,6 @@ _REPLY_TO = "REPLY_TO_CLIENT"
 class ReplyOptions:
     """What the broker says of itself, and whether it keeps replies.
 
-    Attributes:
-        store_host: Its address as `ip:port`.
-        region_id: `regionId`.
-        trace_on: `traceOn`.
-        store_replies: `storeReplyMessageEnable`.
-
     Source: `BrokerConfig`.
     """
 
@@ -48,13 +42,6 @@ class ReplyOptions:
 
 class ReplyMessageProcessor:
     """Answers SEND_REPLY_MESSAGE and its second version.
-
-    Args:
-        append: Stores one message.
-        find_channel: The connection of a client by its id; None where it is not there.
-        check: Checks a message that is sent, as any other; gives its topic or raises `ResponseError`.
-        options: What the broker says of itself.
-        now: The time in milliseconds since 1970.
 
     Source: `ReplyMessageProcessor`.
     """

@@ -38,17 +38,7 @@ _UNIT_SUBSCRIPTION = 2
 
 
 class SendBackProcessor:
-    """Answers CONSUMER_SEND_MSG_BACK.
-
-    Args:
-        live: Where messages are read.
-        append: Stores one.
-        find_group: Gives a group's configuration.
-        make_topic: Gives a topic, makes it where there is none.
-        is_writable: Whether the broker as a whole takes messages.
-        broker_ip: The broker's own address (`brokerIP1`), for the remark of a refusal.
-        sent_back: Called with group and topic of each message that was stored, for the statistics.
-    """
+    """Answers CONSUMER_SEND_MSG_BACK."""
 
     def __init__(
         self,
@@ -127,12 +117,7 @@ class SendBackProcessor:
 
 
 def retried_properties(message: StoredMessage, delay_level: int) -> dict[str, str]:
-    """The properties of a message that is to be consumed again: where it comes from, and the delay.
-
-    Args:
-        message: As its consumer got it.
-        delay_level: The level by which it is delayed.
-    """
+    """The properties of a message that is to be consumed again: where it comes from, and the delay."""
     properties = dict(message.properties)
     properties.setdefault("RETRY_TOPIC", message.topic)
     properties |= {"WAIT": "false", "DELAY": str(delay_level)}

@@ -35,19 +35,12 @@ class SendHeader:
     """What a client says of a message that it sends.
 
     Attributes:
-        producer_group: Who sends it.
-        topic: Where it goes.
         default_topic: The topic that a new one takes after.
         default_topic_queue_nums: Queues of a new topic.
         queue_id: The queue; less than 0 leaves the choice to the broker.
-        sys_flag: Bits as in a record.
         born_timestamp: When the client made it, in milliseconds since 1970.
-        flag: The user's 32 bits.
-        properties: The text of its properties.
         reconsume_times: How often it was consumed in vain.
-        is_unit: `unitMode`.
         max_reconsume_times: The client's own limit of tries.
-        is_batch: Whether the body is a batch.
 
     Source: `SendMessageRequestHeader`.
     """
@@ -69,10 +62,6 @@ class SendHeader:
     @classmethod
     def parse(cls, ext_fields: Mapping[str, str], *, is_short: bool) -> SendHeader:
         """The header of a request.
-
-        Args:
-            ext_fields: As they came.
-            is_short: They have the names of one letter, as those of `SEND_MESSAGE_V2`.
 
         Raises:
             ResponseError: A field is missing, or is no number.

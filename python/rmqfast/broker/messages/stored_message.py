@@ -44,18 +44,11 @@ class StoredMessage(NamedTuple):
 
     Attributes:
         topic: The topic of the record, as `SCHEDULE_TOPIC_XXXX` while it is delayed.
-        queue_id: The queue of that topic.
         queue_offset: Its number in the queue.
-        physical_offset: Byte offset of the record in the commit log.
         body: As stored: compressed where `sys_flag` says so.
         body_crc: CRC32 of that, without the sign bit; it is not compared.
-        properties: By name, in the record's order.
-        flag: The user's 32 bits.
         sys_flag: Compression, transaction type, kinds of the hosts.
-        born_timestamp: When the client made it, in milliseconds since 1970.
         born_host: Who sent it: `ip:port` or `[ip6]:port`.
-        store_timestamp: When it was stored, in milliseconds since 1970.
-        store_host: Who stored it.
         reconsume_times: How often it was consumed in vain.
         prepared_transaction_offset: Physical offset of the half message, or 0.
 
@@ -89,9 +82,6 @@ class StoredMessage(NamedTuple):
     @classmethod
     def parse(cls, record: bytes) -> StoredMessage:
         """The message of a record.
-
-        Args:
-            record: The whole record, and nothing else.
 
         Raises:
             CorruptError: Bytes that are no record, or not exactly one.
@@ -138,14 +128,7 @@ class StoredMessage(NamedTuple):
         return _HEAD.pack(_HEAD.size + len(body), magic, *numbers, self.born_timestamp) + body
 
     def message(self, topic: str, queue_id: int, properties: Mapping[str, str], *, flag: int | None = None) -> Message:
-        """The message to store again, with the same body and born time.
-
-        Args:
-            topic: Where it goes.
-            queue_id: The queue of that topic.
-            properties: In the order in which they are to be stored.
-            flag: The user's 32 bits; the same unless given.
-        """
+        """The message to store again, with the same body and born time."""
         return Message(
             topic,
             self.body,
@@ -158,9 +141,6 @@ class StoredMessage(NamedTuple):
 
 def offset_of_id(offset_msg_id: str) -> int:
     """The physical offset that a broker's message id says.
-
-    Args:
-        offset_msg_id: 32 hex digits, or 56 of a host with an IPv6 address.
 
     Raises:
         ValueError: It is no such id.

@@ -53,10 +53,6 @@ class Database:
 
     One that cannot be read is put aside as `metadata.db.damaged`: RocketMQ's files are there, and at most seconds old.
     One that cannot be opened now, as on a full disk, is tried again with each call.
-
-    Args:
-        path: The file.
-        permission: The mode that it is created with, whatever the umask.
     """
 
     def __init__(self, path: Path, permission: int) -> None:

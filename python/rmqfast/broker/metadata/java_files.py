@@ -26,13 +26,7 @@ _AFTER_AN_ERROR = 5.0
 
 
 class JavaFiles:
-    """A thread that writes the files whose metadata changed.
-
-    Args:
-        root: The store's directory.
-        database: Has what they say.
-        members: By file, the member of it that is a map of entries.
-    """
+    """A thread that writes the files whose metadata changed."""
 
     def __init__(self, root: Path, database: Database, members: Mapping[str, str]) -> None:
         self._root = root

@@ -40,10 +40,6 @@ class Metadata:
     The database is the truth while the files are what this broker made of it. A file that somebody else wrote, as a
     broker of Java that had the store meanwhile, takes the place of what the database has of it.
 
-    Args:
-        root: The store's directory, which the caller owns.
-        permission: The mode that the database is created with, whatever the umask.
-
     Example:
         >>> from rmqfast.store.config import TopicConfigTable
         >>> metadata = Metadata(getfixture("golden_store_copy")("basic-4.9.4"))
@@ -70,9 +66,6 @@ class Metadata:
 
     def load(self, table: type[_Table]) -> _Table:
         """The table of a file, as it was when the last change was flushed.
-
-        Args:
-            table: Its class.
 
         Raises:
             CorruptError: Neither the database has it, nor can the file or its `.bak` be read.

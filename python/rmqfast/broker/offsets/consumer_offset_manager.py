@@ -26,12 +26,6 @@ _log = logging.getLogger("rmqfast.broker")
 class ConsumerOffsetManager:
     """The offsets, which are the data plane's, and their file.
 
-    Args:
-        metadata: Keeps them.
-        data_plane: Has the offsets.
-        store: Says which messages are still there.
-        limits: Say what is taken to be in memory.
-
     Source: `ConsumerOffsetManager`.
     """
 
@@ -148,11 +142,6 @@ class ConsumerOffsetManager:
 
     def correction(self, topic: str, compare_group: str, left_out: Iterable[str]) -> dict[int, int]:
         """By queue the smallest offset of the topic's groups; the greatest number where `compare_group` is behind it.
-
-        Args:
-            topic: The topic.
-            compare_group: The group whose queues are compared.
-            left_out: Groups that do not count; in 4.9.4 their offsets are deleted, here they stay.
 
         Source: `AdminBrokerProcessor.queryCorrectionOffset`, `ConsumerOffsetManager.queryMinOffsetInAllGroup`.
         """

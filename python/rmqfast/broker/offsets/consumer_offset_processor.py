@@ -17,13 +17,7 @@ from rmqfast.store.config import TopicConfig
 
 
 class ConsumerOffsetProcessor:
-    """Answers for the offsets of consumer groups.
-
-    Args:
-        offsets: The offsets.
-        consumers: The consumer groups online.
-        find_topic: The configuration of a topic; None where there is none.
-    """
+    """Answers for the offsets of consumer groups."""
 
     def __init__(
         self,

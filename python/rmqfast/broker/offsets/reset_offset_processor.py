@@ -23,15 +23,7 @@ TO_THE_END = -1
 
 
 class ResetOffsetProcessor:
-    """Works out where a group goes on for a time, and tells its consumers, who commit it.
-
-    Args:
-        consumers: The consumer groups online.
-        offsets: Where groups are.
-        store: Knows the offset of a time.
-        find_topic: The configuration of a topic; None where there is none.
-        broker_name: The broker's name.
-    """
+    """Works out where a group goes on for a time, and tells its consumers, who commit it."""
 
     def __init__(
         self,

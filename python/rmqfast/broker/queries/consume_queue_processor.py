@@ -30,14 +30,6 @@ class ConsumeQueueProcessor:
         consumers: OnlineConsumers,
         filter_data: Callable[[str, str], str] = lambda _topic, _group: "null",
     ) -> None:
-        """Answers out of these tables.
-
-        Args:
-            topics: The topics.
-            live: The store.
-            consumers: Who is online.
-            filter_data: What a broker knows of a group's filter on a topic, as text: JSON, or `null`.
-        """
         self._topics = topics
         self._live = live
         self._consumers = consumers

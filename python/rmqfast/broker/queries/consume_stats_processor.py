@@ -36,17 +36,6 @@ class ConsumeStatsProcessor:
         offsets: CommittedOffsets,
         stats: BrokerStats,
     ) -> None:
-        """Answers out of these tables.
-
-        Args:
-            config: The configuration as it is now.
-            topics: The topics.
-            live: The store.
-            groups: The consumer groups.
-            consumers: Who is online.
-            offsets: How far each group is.
-            stats: How fast each group gets messages.
-        """
         self._config = config
         self._topics = topics
         self._groups = groups

@@ -31,15 +31,6 @@ class ConsumeTimeSpanProcessor:
         *,
         now: Callable[[], int],
     ) -> None:
-        """Answers out of these tables.
-
-        Args:
-            config: The configuration as it is now.
-            topics: The topics.
-            live: The store.
-            offsets: How far each group is.
-            now: Milliseconds since 1970.
-        """
         self._config = config
         self._topics = topics
         self._live = live

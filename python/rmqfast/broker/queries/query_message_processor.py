@@ -21,12 +21,6 @@ class QueryMessageProcessor:
     """Requests 12 and 33."""
 
     def __init__(self, live: LiveStore, config: Callable[[], BrokerConfig]) -> None:
-        """Answers out of a store.
-
-        Args:
-            live: The store.
-            config: The configuration as it is now.
-        """
         self._live = live
         self._config = config
 

@@ -35,18 +35,6 @@ class RuntimeInfoProcessor:
         integrity: Callable[[], Mapping[str, str]],
         now: Callable[[], int],
     ) -> None:
-        """Answers for this store.
-
-        Args:
-            config: The configuration as it is now.
-            path: The store's directory.
-            live: The store.
-            stats: Its figures.
-            schedule: `scheduleMessageOffset_LEVEL`: how far each delay level was delivered, and its end.
-            unflushed: Bytes of the commit log that are not on the disk yet.
-            integrity: `storeHarm` and `messagesPassedOver`, which RocketMQ does not have; none where all is well.
-            now: Milliseconds since 1970.
-        """
         self._config = config
         self._path = Path(path)
         self._live = live

@@ -34,11 +34,6 @@ _LEAVE_TIMEOUT = 1.0
 class NameServers:
     """All name servers of a cluster; one that does not answer keeps nobody from the others.
 
-    Args:
-        addresses: `host:port` of each.
-        config: The broker's configuration.
-        credentials: Sign the requests, where name servers ask for it.
-
     Raises:
         ArgumentError: Its properties of TLS contradict each other.
     """
@@ -56,9 +51,6 @@ class NameServers:
     def register(self, topics: dict[str, Any]) -> list[dict[str, str]]:
         """Tells all of them of the broker and its topics, and waits for their answers.
 
-        Args:
-            topics: As `TopicManager.wrapper` gives them.
-
         Returns:
             What each one that answered says of ordered topics.
 
@@ -71,11 +63,7 @@ class NameServers:
         return [_ordered_topics(answer) for answer in answers]
 
     def retry(self, topics: dict[str, Any]) -> None:
-        """Tells those of the broker and its topics that were not told of all; waits for nobody.
-
-        Args:
-            topics: As `TopicManager.wrapper` gives them.
-        """
+        """Tells those of the broker and its topics that were not told of all; waits for nobody."""
         fields, body, timeout = self._registration(), _body(topics), self._timeout()
         for link in self._links:
             if not link.knows_all:
@@ -85,10 +73,6 @@ class NameServers:
         """Tells all of them of some topics, and waits for their answers.
 
         A name server that may not know the other topics is notified of them, too: it would take what it got for all.
-
-        Args:
-            topics: As `TopicManager.wrapper` gives them.
-            all_topics: Gives all of them.
 
         Source: `BrokerController.registerIncrementBrokerData`.
         """

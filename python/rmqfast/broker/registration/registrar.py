@@ -35,11 +35,6 @@ class Registrar:
     """Tells name servers of all topics at the start and of what changes; every 30 seconds it sees whether they know.
 
     One thread tells them, so that a request to a broker waits for it a moment only.
-
-    Args:
-        name_servers: Are told.
-        topics: What they are told.
-        config: The configuration as it is now.
     """
 
     def __init__(self, name_servers: NameServers, topics: TopicManager, config: Callable[[], BrokerConfig]) -> None:

@@ -39,11 +39,6 @@ class BrokerStats:
     """
 
     def __init__(self, counters: Callable[[], Iterable[Counter]]) -> None:
-        """Begins without samples.
-
-        Args:
-            counters: The counters as they are now.
-        """
         self._counters = counters
         self._lock = threading.Lock()
         self._items: dict[tuple[str, str], StatsItem] = {}
@@ -53,9 +48,6 @@ class BrokerStats:
 
     def run_once(self, now: int) -> None:
         """Takes the samples that are due.
-
-        Args:
-            now: Milliseconds since 1970.
 
         Source: `StatsItemSet.init`.
         """

@@ -14,13 +14,7 @@ MINUTE_PERIOD, HOUR_PERIOD, DAY_PERIOD = 10 * SECOND, 600 * SECOND, 3600 * SECON
 
 
 class CallSnapshot(NamedTuple):
-    """What the counters said at a time.
-
-    Attributes:
-        timestamp: Milliseconds since 1970.
-        times: How often something was counted.
-        value: What it added up to.
-    """
+    """What the counters said at a time."""
 
     timestamp: int
     times: int
@@ -78,10 +72,6 @@ class StatsItem:
 
     def sample(self, period: int, *, now: int) -> None:
         """Takes a sample.
-
-        Args:
-            period: `MINUTE_PERIOD`, `HOUR_PERIOD` or `DAY_PERIOD`: the row.
-            now: Milliseconds since 1970.
 
         Source: `StatsItem.samplingInSeconds`, `samplingInMinutes`, `samplingInHour`.
         """

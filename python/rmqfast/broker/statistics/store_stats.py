@@ -40,12 +40,6 @@ class StoreStats:
     """Samples of the totals, one a second; any thread may call it."""
 
     def __init__(self, counters: Callable[[], Iterable[Counter]], *, now: int) -> None:
-        """Begins.
-
-        Args:
-            counters: The counters as they are now: name, key, times and amount.
-            now: Milliseconds since 1970: when the broker was started.
-        """
         self._counters = counters
         self._lock = threading.Lock()
         self._boot = now
@@ -58,9 +52,6 @@ class StoreStats:
 
     def run_once(self, now: int) -> None:
         """Takes the sample that is due; notes what was put and got when a day begins.
-
-        Args:
-            now: Milliseconds since 1970.
 
         Source: `StoreStatsService.sampling`, `BrokerStats.record`.
         """
@@ -77,9 +68,6 @@ class StoreStats:
 
     def runtime_info(self, now: int) -> dict[str, str]:
         """The figures as RocketMQ names and writes them.
-
-        Args:
-            now: Milliseconds since 1970.
 
         Source: `StoreStatsService.getRuntimeInfo`, `AdminBrokerProcessor.prepareRuntimeInfo`.
         """

@@ -35,14 +35,10 @@ class StoreTotals(NamedTuple):
     """What the counters add up to since the start.
 
     Attributes:
-        put_times: Messages that were put.
         put_size: Bytes of their records.
-        put_failed: Messages that could not be put.
         get_found: Pulls that found messages.
         get_miss: Pulls that found none.
         transferred: Messages that were got.
-        put_time_max: The longest put, in milliseconds.
-        get_time_max: The longest pull, in milliseconds.
         put_time_ranges: Puts by the range of time they took: see `PUT_TIME_RANGES`.
     """
 

@@ -31,12 +31,6 @@ class SubscriptionGroupManager:
     ) -> None:
         """Reads the groups of a store.
 
-        Args:
-            metadata: Keeps them.
-            config: The configuration as it is now.
-            data_plane: Is notified of every group.
-            now: Milliseconds since 1970.
-
         Raises:
             CorruptError: The file is there, and neither it nor its `.bak` can be read.
         """
@@ -67,10 +61,6 @@ class SubscriptionGroupManager:
 
     def find(self, name: str, admit: Callable[[], object] = lambda: None) -> SubscriptionGroupConfig | None:
         """A group; it is made where it is not there and may be. Nobody waits for the disk then: it would be made again.
-
-        Args:
-            name: The group.
-            admit: Is called before it is made; raises where this client may make none.
 
         Returns:
             None where there is none: groups are not made by themselves, or none may have this name.

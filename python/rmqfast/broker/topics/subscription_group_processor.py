@@ -33,14 +33,6 @@ class SubscriptionGroupProcessor:
         stats: BrokerStats,
         config: Callable[[], BrokerConfig],
     ) -> None:
-        """Answers for these groups.
-
-        Args:
-            groups: The broker's groups.
-            offsets: Forgets those of a group that is deleted, if that is asked for.
-            stats: Forgets the statistics of a group that is deleted, if `autoDeleteUnusedStats`.
-            config: The configuration as it is now.
-        """
         self._groups = groups
         self._offsets = offsets
         self._stats = stats
@@ -105,9 +97,6 @@ class SubscriptionGroupProcessor:
 
 def group_of(body: bytes) -> SubscriptionGroupConfig:
     """The group that a body says; a member that is missing or null has its default.
-
-    Args:
-        body: JSON.
 
     Raises:
         ResponseError: 1; says which member is of a wrong type or out of range.

@@ -52,13 +52,6 @@ class TopicManager:
     ) -> None:
         """Reads the topics of a store.
 
-        Args:
-            metadata: Keeps them.
-            config: The configuration as it is now.
-            data_plane: Is notified of every topic.
-            now: Milliseconds since 1970.
-            on_change: Registers some topics, or all, at the name servers; may take time.
-
         Raises:
             CorruptError: The file is there, and neither it nor its `.bak` can be read.
         """
@@ -131,14 +124,6 @@ class TopicManager:
     ) -> TopicConfig:
         """The topic that a message is sent to; it is made where it is not there and may be.
 
-        Args:
-            name: The topic of the message.
-            default_topic: The topic to take after.
-            default_queue_nums: Queues that the producer wants, at most.
-            remote_address: The producer's, for the log.
-            unit_mode: Whether the producer belongs to a unit.
-            admit: Is called before a topic is made; raises where this client may make none.
-
         Raises:
             ResponseError: A name that no topic may have, a topic that nobody may send to, or none by this name (17);
                 more topics than the broker takes.
@@ -163,12 +148,6 @@ class TopicManager:
         self, name: str, queues: int, perm: int = READ_WRITE, sys_flag: int = 0
     ) -> TopicConfig | None:
         """A topic of the broker's making, as of retries and of dead letters; as it is where it is there.
-
-        Args:
-            name: The topic.
-            queues: Its queues.
-            perm: 4 to read, 2 to write, added up.
-            sys_flag: 1 for a unit, 2 for a subscription of a unit.
 
         Returns:
             None for a name that no topic may have.
@@ -233,10 +212,6 @@ class TopicManager:
         shown: Callable[[TopicConfig], TopicConfig] = lambda topic: topic,
     ) -> dict[str, Any]:
         """The topics as RocketMQ sends them, to a name server or a slave, and their version at the same moment.
-
-        Args:
-            topics: All unless given.
-            shown: What is sent of each.
 
         Source: `TopicConfigSerializeWrapper`.
         """

@@ -46,11 +46,6 @@ _MARKS = frozenset("%|-_")
 def system_topics(cluster_name: str, broker_name: str, trace_topic: str | None = None) -> list[str]:
     """The topics that are the broker's own, in the order in which RocketMQ lists them.
 
-    Args:
-        cluster_name: Name of the cluster.
-        broker_name: Name of the broker.
-        trace_topic: Where traces go, if the broker has a topic for them.
-
     Example:
         >>> system_topics("DefaultCluster", "broker-a")[:3]
         ['SCHEDULE_TOPIC_XXXX', 'RMQ_SYS_TRANS_HALF_TOPIC', 'RMQ_SYS_TRACE_TOPIC']
@@ -92,10 +87,6 @@ def validate_topic(topic: str | None) -> str:
 
 def refuse_system_topic(topic: str, system: Collection[str]) -> None:
     """Keeps clients from making, changing or deleting one of the broker's own topics.
-
-    Args:
-        topic: A name.
-        system: The broker's own topics.
 
     Raises:
         ResponseError: 1, with RocketMQ's remark.

@@ -40,14 +40,6 @@ class TopicProcessor:
     def __init__(
         self, topics: TopicManager, store: TopicQueues, stats: BrokerStats, config: Callable[[], BrokerConfig]
     ) -> None:
-        """Answers for these topics.
-
-        Args:
-            topics: The broker's topics.
-            store: Where their queues are.
-            stats: Forgets the statistics of a topic that is deleted, if `autoDeleteUnusedStats`.
-            config: The configuration as it is now.
-        """
         self._topics = topics
         self._store = store
         self._stats = stats

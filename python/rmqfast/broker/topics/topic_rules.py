@@ -14,23 +14,12 @@ _INHERIT = 1
 
 
 def inherits(model: TopicConfig, *, auto_create: bool) -> bool:
-    """Whether a topic that is made while a message is sent may take after this one.
-
-    Args:
-        model: The topic.
-        auto_create: Whether sending makes topics at all (`autoCreateTopicEnable`).
-    """
+    """Whether a topic that is made while a message is sent may take after this one."""
     return model.is_inherited and (auto_create or model.topic_name != AUTO_CREATE_TOPIC_KEY_TOPIC)
 
 
 def created_after(model: TopicConfig, name: str, queue_nums: int, sys_flag: int) -> TopicConfig:
     """The topic that sending makes.
-
-    Args:
-        model: The topic to take after.
-        name: The new one's name.
-        queue_nums: Queues that the producer wants, at most.
-        sys_flag: 1 for a unit, 2 for a subscription of a unit.
 
     Source: `TopicConfigManager.createTopicInSendMessageMethod`.
     """

@@ -99,12 +99,6 @@ def with_check_counted(half: StoredMessage) -> dict[str, str]:
 class CheckRound:
     """What one look at a queue of half messages knows.
 
-    Args:
-        half: The half messages.
-        queue_id: The queue.
-        half_offset: Where it begins among the half messages.
-        op_offset: Where it begins among the operation messages.
-
     Attributes:
         last_operation: Born time of the last operation message of those read last; None where there were none.
         op_offset: Where the next operation messages are read.

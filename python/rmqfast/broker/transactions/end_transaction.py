@@ -25,13 +25,7 @@ _PUT_BACK_RAISED = "Exception was thrown when putting message back to RMQ_SYS_TR
 
 
 class EndTransactionProcessor:
-    """Answers END_TRANSACTION and RESUME_CHECK_HALF_MESSAGE.
-
-    Args:
-        half: The half messages.
-        live: Where messages that were given up are read.
-        max_message_size: What a body may have, in bytes, for the remark of a refusal.
-    """
+    """Answers END_TRANSACTION and RESUME_CHECK_HALF_MESSAGE."""
 
     def __init__(self, half: HalfMessages, live: LiveStore, *, max_message_size: int = 4 << 20) -> None:
         self._half = half

@@ -38,12 +38,6 @@ PREPARED_QUEUE_OFFSET = "TRAN_PREPARED_QUEUE_OFFSET"
 class HalfMessages:
     """The queues of half messages and of operation messages.
 
-    Args:
-        live: Where they are read.
-        append: Stores one.
-        store_host: The broker's address, who sends operation messages.
-        now: The time in milliseconds since 1970.
-
     Source: `TransactionalMessageBridge`.
     """
 
@@ -106,10 +100,6 @@ class HalfMessages:
         """Stores a half message again at the end of its queue.
 
         The user's flag and the times it was consumed in vain are lost on the way, as a real broker loses them.
-
-        Args:
-            half: The message.
-            properties: What it has now.
 
         Raises:
             RmqError: It is not stored, or, as a `FlushTimeoutError`, not on the disk in time.

@@ -89,9 +89,6 @@ class TransactionService:
     def run_once(self, now: int) -> int:
         """Looks at the half messages from where the last look ended.
 
-        Args:
-            now: Milliseconds since 1970.
-
         Returns:
             How many half messages were put back to ask their producers.
 
