@@ -28,12 +28,7 @@ _LOOK = 60.0
 
 
 class Callbacks:
-    """The threads that tell.
-
-    Args:
-        native: Where requests end.
-        threads: How many threads tell.
-    """
+    """The threads that tell."""
 
     def __init__(self, native: NativeConnections, threads: int) -> None:
         self._native = native
@@ -50,11 +45,7 @@ class Callbacks:
         return threading.get_ident() in self._own
 
     def join(self, patience: float) -> None:
-        """Waits until all is told.
-
-        Args:
-            patience: How long, in seconds.
-        """
+        """Waits until all is told."""
         until = time.monotonic() + patience
         for thread in self._threads:
             if thread is not threading.current_thread():

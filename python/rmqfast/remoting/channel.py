@@ -13,7 +13,6 @@ class Channel(Protocol):
 
     Attributes:
         remote_address: The peer as `ip:port`.
-        is_open: Whether something may still be sent.
     """
 
     @property

@@ -187,12 +187,7 @@ class Connections:
         self._native.send_oneway(address, code, self._signed(code, ext_fields, body), body, waits)
 
     def sender(self, encoder: MessageEncoder, in_flight: InFlight) -> MessageSender:
-        """What sends messages over these connections.
-
-        Args:
-            encoder: Makes requests of them.
-            in_flight: How much may be on its way.
-        """
+        """What sends messages over these connections."""
         return MessageSender(self._native, encoder, in_flight, self._sign)
 
     def note_open(self, address: str) -> None:

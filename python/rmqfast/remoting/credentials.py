@@ -69,11 +69,6 @@ class Credentials:
     def sign(self, code: int, ext_fields: Mapping[str, str], body: bytes) -> dict[str, str]:  # noqa: ARG002
         """The further fields of a request, as `rmqfast.remoting.Connections` asks for them.
 
-        Args:
-            code: Of the request; no part of the signature.
-            ext_fields: All other fields.
-            body: The bytes behind the header.
-
         Example:
             >>> sorted(Credentials("RocketMQ", "12345678", "token").sign(10, {"a": "b"}, b"{}"))
             ['AccessKey', 'SecurityToken', 'Signature']
@@ -86,12 +81,6 @@ class Credentials:
 
 def signature_of(ext_fields: Mapping[str, str], body: bytes, secret_key: bytes, *, without: str = SIGNATURE) -> bytes:
     """The signature of a request.
-
-    Args:
-        ext_fields: The fields of its header; `Signature` is left out.
-        body: The bytes behind the header.
-        secret_key: The secret of the account, in UTF-8.
-        without: A further field to leave out.
 
     Example:
         >>> signature_of({"AccessKey": "RocketMQ"}, b"{}", b"12345678")

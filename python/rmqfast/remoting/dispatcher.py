@@ -76,11 +76,7 @@ class Dispatcher:
             worker.start()
 
     def join(self, patience: float) -> None:
-        """Waits for the processors that run, once the mailbox is closed.
-
-        Args:
-            patience: How long for all together, in seconds.
-        """
+        """Waits for the processors that run, once the mailbox is closed."""
         until = time.monotonic() + patience
         for worker in self._workers:
             if worker is not threading.current_thread():

@@ -60,9 +60,6 @@ def decode(data: bytes) -> Any:
     A bare whole number that is a key stays a number, an object that is a key is a `MessageQueue`. `{"$ref": ...}`
     stands as it came. Bytes that are no UTF-8 are U+FFFD.
 
-    Args:
-        data: The text in UTF-8.
-
     Raises:
         RemotingProtocolError: It is no JSON of this kind, or nested deeper than 64; says at which character. Or it has
             more than two million values, which take far more memory than their text.

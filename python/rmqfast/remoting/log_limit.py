@@ -41,10 +41,6 @@ class LogLimit(logging.Filter):
     """A filter that lets some lines of each text pass; the next one that does says how many did not.
 
     Where none comes any more, a line says so some seconds later.
-
-    Args:
-        clock: Seconds, from any time on.
-        later: Calls a function after some seconds, on a thread of its own.
     """
 
     def __init__(

@@ -21,11 +21,7 @@ _log = limited(logging.getLogger(__name__))
 
 @dataclass(frozen=True, slots=True)
 class Later:
-    """An answer that takes time, as where a client has to be asked first.
-
-    Attributes:
-        work: Finds the answer; is called once, on a thread that may wait.
-    """
+    """An answer that takes time, as where a client has to be asked first."""
 
     work: Callable[[], Response]
 
@@ -46,12 +42,7 @@ Processor: TypeAlias = Callable[[Request], Response | Later | Again | None]
 
 
 def process(processors: Mapping[int, Processor], request: Request) -> Response | Later | Again | None:
-    """The answer of the processor for the request's code; of a code that nobody knows, 3 with RocketMQ's remark.
-
-    Args:
-        processors: By request code.
-        request: What is asked for.
-    """
+    """The answer of the processor for the request's code; of a code that nobody knows, 3 with RocketMQ's remark."""
     processor = processors.get(request.code)
     if processor is None:
         return Response(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, f" request type {request.code} not supported")

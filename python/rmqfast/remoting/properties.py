@@ -46,9 +46,6 @@ def loads(text: str) -> dict[str, str]:
 def dumps(properties: Mapping[str, str]) -> str:
     r"""The text of properties: `key=value\n` each, nothing escaped, in Java's order.
 
-    Args:
-        properties: Texts without ends of lines.
-
     Raises:
         ArgumentError: A text with the end of a line, which would be another property.
 

@@ -18,9 +18,6 @@ MAX_SIZE = 64 << 20
 def read_text(path: Path) -> str | None:
     """The text of a file, or of its `.bak` where that is gone; `None` where neither is there.
 
-    Args:
-        path: The file.
-
     Raises:
         CorruptError: More than 64 MiB, or no UTF-8.
         StoreIOError: The operating system refused.
@@ -42,10 +39,6 @@ def read_text(path: Path) -> str | None:
 
 def write_text(path: Path, text: str) -> None:
     """Writes a file; what it was before becomes its `.bak`, and its mode stays. It is on the disk when this returns.
-
-    Args:
-        path: The file; its directory is made.
-        text: What it holds from now on.
 
     Raises:
         StoreIOError: The operating system refused; the file is as it was.

@@ -45,9 +45,6 @@ def server_tls(values: Mapping[str, str]) -> TlsOptions:
     differ: with a certificate that it is given the mode is `enforcing` unless `tls.server.mode` says otherwise, and the
     certificates of clients are verified unless `tls.server.authClient` is `false`.
 
-    Args:
-        values: Properties; those that are not of TLS are passed over.
-
     Raises:
         ArgumentError: A value that is none of its key's, or two that exclude each other.
 

@@ -8,11 +8,6 @@ __all__ = ["TokenBucket"]
 class TokenBucket:
     """Takes so many tokens at once, and so many each second from then on; not made for several threads.
 
-    Args:
-        burst: Tokens at once.
-        per_second: Tokens that come back each second.
-        now: Seconds, from any time on.
-
     Example:
         >>> bucket = TokenBucket(2, 1.0, now=0.0)
         >>> [bucket.take(1, now=0.0) for _ in range(3)], bucket.take(1, now=1.0), bucket.is_full(now=9.0)

@@ -23,7 +23,6 @@ class BrokerData:
 
     Attributes:
         cluster: The cluster as which it first came.
-        broker_name: Its name.
         addresses: `ip:port` by id.
     """
 

@@ -21,12 +21,6 @@ BROADCASTING = "BROADCASTING"
 class Connection:
     """A client that a broker knows.
 
-    Attributes:
-        client_id: What it calls itself.
-        client_addr: `ip:port` as the broker sees it.
-        language: Its language.
-        version: The ordinal of its release.
-
     Source: `Connection`.
     """
 

@@ -40,7 +40,6 @@ class ConsumerData:
     """A consumer group as one of its clients has it.
 
     Attributes:
-        group_name: The group.
         consume_type: `CONSUME_ACTIVELY` or `CONSUME_PASSIVELY`; None for a word that 4.9.4 does not know.
         message_model: `CLUSTERING` or `BROADCASTING`, likewise.
         consume_from_where: Where a new group begins, likewise.
@@ -88,10 +87,6 @@ class HeartbeatData:
     @classmethod
     def of_body(cls, body: bytes, *, now: int) -> HeartbeatData:
         """The heartbeat that a body is.
-
-        Args:
-            body: JSON.
-            now: Milliseconds since 1970, the version of subscriptions that have none.
 
         Raises:
             ResponseError: No JSON, a member of another type, a name that RocketMQ does not allow, or too much of it.

@@ -52,10 +52,6 @@ class JsonObject:
     def of_body(cls, body: bytes, *, most: int = MAX_BODY_BYTES) -> JsonObject:
         """The object that a body is.
 
-        Args:
-            body: JSON.
-            most: Bytes that are read.
-
         Raises:
             ResponseError: It is none, or larger than `most`.
         """

@@ -21,7 +21,6 @@ class QueueData:
     """What one broker has of a topic.
 
     Attributes:
-        broker_name: The broker.
         read_queue_nums: Queues that consumers see.
         write_queue_nums: Queues that producers see.
         perm: 4 to read, 2 to write, 1 to inherit, added up.

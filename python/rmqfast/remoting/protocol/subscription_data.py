@@ -17,7 +17,6 @@ class SubscriptionData:
     """A subscription as a heartbeat has it.
 
     Attributes:
-        topic: The topic.
         sub_string: Tags joined by `||`, `*` for all, or an expression.
         tags_set: The tags, in the client's order.
         code_set: Their Java hashes.
@@ -53,10 +52,6 @@ class SubscriptionData:
     @classmethod
     def from_json(cls, members: JsonObject, *, now: int) -> SubscriptionData:
         """The subscription that an object of a body is.
-
-        Args:
-            members: The object.
-            now: Milliseconds since 1970, the version of one that has none.
 
         Raises:
             ResponseError: A member of another type, or too many tags.

@@ -22,12 +22,6 @@ MAX_BROKERS = 10_000
 class TopicRouteData:
     """The route of a topic.
 
-    Attributes:
-        queue_datas: What each broker has of it.
-        broker_datas: The brokers and their addresses.
-        filter_servers: Addresses of filter servers by that of the broker.
-        order_topic_conf: The brokers of an ordered topic with their queues, `broker-a:4;broker-b:4`.
-
     Example:
         >>> route = TopicRouteData.of_body(
         ...     b'{"brokerDatas":[{"brokerAddrs":{0:"10.0.0.1:10911"},"brokerName":"a","cluster":"c"}],'
@@ -65,9 +59,6 @@ class TopicRouteData:
 
     def encode(self, *, standard: bool = False) -> bytes:
         """The body of the answer.
-
-        Args:
-            standard: Real JSON, as clients from 4.9.4 on get it.
 
         Source: `DefaultRequestProcessor.getRouteInfoByTopic`.
         """
