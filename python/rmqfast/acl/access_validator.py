@@ -84,9 +84,6 @@ class AccessValidator:
     def check(self, request: Request) -> None:
         """Lets a request pass.
 
-        Args:
-            request: Any request, before its body is looked at by anybody else.
-
         Raises:
             ResponseError: It may not; the remark is Java's.
 
@@ -151,9 +148,6 @@ class AccessValidator:
 
     def change(self, change: Change) -> bool:
         """Rewrites a file and takes over what it says; neither happens where that would be broken.
-
-        Args:
-            change: What is to be changed.
 
         Returns:
             Whether something was.

@@ -22,7 +22,6 @@ class AccountConfig:
         access_key: Its name, of more than six characters.
         secret_key: What its clients sign with, of more than six characters.
         white_remote_address: Whose addresses match need no signature.
-        admin: Whether it is an administrator's.
         default_topic_perm: What it may do with topics that it does not name.
         default_group_perm: What it may do as groups that it does not name.
         topic_perms: Entries as `topicA=PUB|SUB`.
@@ -94,10 +93,8 @@ class Account:
     """What requests are checked against.
 
     Attributes:
-        access_key: Its name.
         secret_key: What its clients sign with, in UTF-8.
         white: Who needs no signature.
-        is_admin: Whether it is an administrator's.
         topic_permission: For topics that are not in `permissions`.
         group_permission: For groups that are not.
         permissions: By resource; empty where it states none.

@@ -20,9 +20,6 @@ class AclFiles:
 
     Attributes:
         default_path: `conf/plain_acl.yml`, to which accounts are added.
-
-    Args:
-        home: The directory that has `conf`.
     """
 
     def __init__(self, home: str | os.PathLike[str]) -> None:

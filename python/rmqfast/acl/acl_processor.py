@@ -17,14 +17,7 @@ from rmqfast.store.config import DataVersion
 
 
 class AclProcessor:
-    """Answers these requests.
-
-    Args:
-        validator: Whose rules they are about.
-        cluster_name: Name of the cluster.
-        broker_name: Name of the broker.
-        broker_address: The address of the broker that clients have, as `ip:port`.
-    """
+    """Answers these requests."""
 
     def __init__(self, validator: AccessValidator, *, cluster_name: str, broker_name: str, broker_address: str) -> None:
         self._validator = validator

@@ -17,12 +17,7 @@ _log = logging.getLogger(__name__)
 
 
 class Address(NamedTuple):
-    """An address of a client as numbers: four of IPv4, eight of IPv6.
-
-    Attributes:
-        groups: Its bytes, or its groups of 16 bits.
-        zone: The interface of an address that is valid on one link only.
-    """
+    """An address of a client as numbers: four of IPv4, eight of IPv6."""
 
     groups: tuple[int, ...]
     zone: str = ""

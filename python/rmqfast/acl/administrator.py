@@ -13,9 +13,6 @@ from rmqfast.remoting.credentials import Credentials
 class Administrator:
     """The first administrator's account of the files, as they are now: a secret that changes is followed.
 
-    Args:
-        validator: Whose rules have the account.
-
     Raises:
         ArgumentError: There is none.
     """

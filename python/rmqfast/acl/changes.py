@@ -109,10 +109,6 @@ class SetWhiteAddresses:
 def next_version(members: Mapping[str, Any], now: int) -> dict[str, Any]:
     """The members with the version after theirs.
 
-    Args:
-        members: Of a file.
-        now: Milliseconds since 1970.
-
     Source: `PlainPermissionManager.updateAclConfigFileVersion`.
     """
     version = (version_of(members) or DataVersion()).next(now)

@@ -52,10 +52,6 @@ def retry_topic(group: str) -> str:
 def parse_resources(resources: Iterable[str], *, of_groups: bool) -> dict[str, int]:
     """The permissions that the entries of `topicPerms` or `groupPerms` give, by resource.
 
-    Args:
-        resources: Entries as `topicA=PUB|SUB`.
-        of_groups: Whether they name groups.
-
     Raises:
         ArgumentError: An entry is not of that form; with Java's text.
 

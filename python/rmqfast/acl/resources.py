@@ -21,12 +21,7 @@ TRACE_TOPIC = "RMQ_SYS_TRACE_TOPIC"
 
 
 def sending(topic: str, group: str) -> Resources:
-    """To send to a topic; what goes to a group's retry topic comes from a consumer of that group.
-
-    Args:
-        topic: Name of the header field with the topic.
-        group: Name of the field with the group.
-    """
+    """To send to a topic; what goes to a group's retry topic comes from a consumer of that group."""
 
     def needed(fields: Mapping[str, str], _body: bytes) -> Needed:
         name = fields.get(topic)
@@ -41,12 +36,7 @@ def sending(topic: str, group: str) -> Resources:
 
 
 def consuming(*, topic: str | None = None, group: str | None = None) -> Resources:
-    """To receive from a topic, as a group.
-
-    Args:
-        topic: Name of the header field with the topic; `None` where none is asked for.
-        group: Name of the field with the group, likewise.
-    """
+    """To receive from a topic, as a group."""
 
     def needed(fields: Mapping[str, str], _body: bytes) -> Needed:
         found = {}

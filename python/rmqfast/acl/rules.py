@@ -45,10 +45,6 @@ class Rules:
 def rules_of(contents: Mapping[Path, bytes], now: int) -> Rules:
     """The rules that files give.
 
-    Args:
-        contents: The bytes of each file; of an account that two of them have, the first one counts.
-        now: Milliseconds since 1970: the version of a file that has none.
-
     Raises:
         ArgumentError: A file is not as RocketMQ takes it; says which, with Java's text where Java has one.
         MissingExtraError: PyYAML is not installed.

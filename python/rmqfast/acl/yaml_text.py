@@ -27,9 +27,6 @@ _MALFORMED = (RecursionError, ValueError, ArithmeticError, LookupError, TypeErro
 def load(data: bytes) -> dict[str, Any]:
     r"""The members of the mapping that a text is; none where it is empty.
 
-    Args:
-        data: The text, of at most 1 MiB.
-
     Raises:
         ArgumentError: It is no YAML, no mapping, too deep, or aliases make more of it than 50,000 values.
         MissingExtraError: PyYAML is not installed.
