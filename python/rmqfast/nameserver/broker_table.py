@@ -48,10 +48,6 @@ class BrokerTable:
     def remove(self, broker_name: str, broker_id: int) -> bool:
         """Forgets an id of a broker, the broker with its last one, and the cluster with its last broker.
 
-        Args:
-            broker_name: Name of the broker.
-            broker_id: Which of its addresses.
-
         Returns:
             Whether the broker is gone.
 

@@ -32,9 +32,6 @@ class KVConfigManager:
         >>> KVConfigManager.load(configs.path).get("ORDER_TOPIC_CONFIG", "orders")
         'broker-a:4'
 
-    Attributes:
-        path: The file.
-
     Source: `KVConfigManager`.
     """
 

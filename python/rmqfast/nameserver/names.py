@@ -32,10 +32,6 @@ MAX_REGISTRATION = 16 << 20
 def is_name(text: str, *, most: int = MAX_NAME) -> bool:
     r"""Whether it may be the name of something: characters that print, at least one, none that separates folders.
 
-    Args:
-        text: The name.
-        most: Characters that it may have.
-
     Example:
         >>> [is_name(text) for text in ("%RETRY%group", "broker.a", "../x", "", "a\nb")]
         [True, True, False, False, False]

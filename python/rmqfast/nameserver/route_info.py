@@ -31,7 +31,6 @@ class BrokerIdentity:
     """Who a broker is.
 
     Attributes:
-        cluster: Name of its cluster.
         broker_name: Its name, which a master has in common with its slaves.
         broker_id: 0 for the master, more for a slave.
         address: `ip:port`.
@@ -47,12 +46,7 @@ class BrokerIdentity:
 
 @dataclass(frozen=True, slots=True)
 class Master:
-    """What a slave gets to know of its master.
-
-    Attributes:
-        address: `ip:port`.
-        ha_server_address: Where slaves connect to it.
-    """
+    """What a slave gets to know of its master."""
 
     address: str
     ha_server_address: str | None
@@ -73,12 +67,6 @@ class RouteInfoManager:
 
     def register(self, broker: BrokerIdentity, body: RegisterBody, channel: Channel, now: int) -> Master | None:
         """Notes a broker and, of a master whose topics changed, its topics.
-
-        Args:
-            broker: Who it is.
-            body: What it has.
-            channel: Where it says so; the broker is forgotten when that closes.
-            now: Milliseconds since 1970.
 
         Returns:
             The master of a slave, where it is known.

@@ -53,7 +53,6 @@ class NameServer:
             is not allowed.
 
     Attributes:
-        config: How it is set up.
         routes: Brokers and topics.
         access: Checks requests where `aclEnable=true`; None otherwise.
         kv_configs: Texts by namespace and key.
@@ -175,9 +174,6 @@ class NameServer:
 
     def scan(self, now: int) -> int:
         """Forgets the brokers that have been silent for 120 s, and closes their connections; how many connections.
-
-        Args:
-            now: Milliseconds since 1970.
 
         Source: `RouteInfoManager.scanNotActiveBroker`, which is called every 10 s.
         """
