@@ -34,16 +34,7 @@ def export(
     options: AppendOptions | None,
     progress: Progress | None,
 ) -> ExportReport:
-    """Does what `MessageStore.export` says.
-
-    Args:
-        store: The store.
-        request: What is exported.
-        out: Where to.
-        form: As what.
-        options: Sizes of a new store's files.
-        progress: Is called with bytes that were read, and bytes in all.
-    """
+    """Does what `MessageStore.export` says."""
     if form not in {None, *get_args(ExportFormat)}:
         raise ArgumentError(f"format: expected 'store' or 'jsonl', got {form!r}")
     if (form or _format_of(out)) == "jsonl":

@@ -33,10 +33,6 @@ def base64_text(value: object) -> str:
 def json_lines(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     r"""Rows as JSON objects, a line each.
 
-    Args:
-        columns: Names of the columns.
-        rows: The values of each row, in the order of the columns.
-
     Example:
         >>> json_lines(["topic", "body"], [["orders", b"paid"]])
         '{"topic":"orders","body":"cGFpZA=="}\n'
@@ -46,9 +42,6 @@ def json_lines(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
 
 def plain_rows(found: Scan) -> Iterator[list[tuple[object, ...]]]:
     """Yields the rows of a scan as Python's own values, a batch at a time: milliseconds, dicts, bytes.
-
-    Args:
-        found: The scan; what damage it meets is left to the caller.
 
     Raises:
         MissingExtraError: pyarrow is not installed.
@@ -61,11 +54,7 @@ def plain_rows(found: Scan) -> Iterator[list[tuple[object, ...]]]:
 
 
 def batch_rows(batch: Any) -> list[tuple[object, ...]]:
-    """The rows of a batch as Python's own values.
-
-    Args:
-        batch: A `pyarrow.RecordBatch` with any columns of the row.
-    """
+    """The rows of a batch as Python's own values."""
     return list(zip(*map(_values, batch.columns), strict=True))
 
 

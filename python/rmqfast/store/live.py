@@ -70,13 +70,6 @@ class LiveStore:
 
         Other keys of the same hash are among them: who asks compares. A message without an entry is not found.
 
-        Args:
-            topic: Of this topic.
-            key: One of KEYS, or UNIQ_KEY.
-            max_num: At most so many, and at most 64.
-            begin: Stored from here on, in milliseconds; good to a second.
-            end: Up to here.
-
         Returns:
             Records by physical offset; store time in milliseconds and physical offset of the index's last entry, both 0
             where nothing was found.

@@ -12,14 +12,7 @@ __all__ = ["check_count", "messages_of"]
 
 
 def messages_of(found: tuple[list[dict[str, Any]], list[tuple[int, int, str, str]]]) -> list[MessageExt]:
-    """The messages of a look-up.
-
-    Args:
-        found: Rows, and damaged places on the way to them.
-
-    Warns:
-        DamageWarning: There are such places; it names the line that called the look-up.
-    """
+    """The messages of a look-up."""
     rows, damage = found
     if damage:
         first = Damage(*damage[0])

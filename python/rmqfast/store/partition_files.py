@@ -25,11 +25,6 @@ NOTHING = "__HIVE_DEFAULT_PARTITION__"
 class PartitionFiles:
     """Takes batches of messages, and writes each day and topic to a file of its own, as a row group a batch.
 
-    Args:
-        directory: Where the directories `day=…/topic=…` are.
-        new_name: Gives each file a name.
-        most_open: So many files are open at once; the one that was written least lately ends for another.
-
     Example:
         >>> import pyarrow as pa
         >>> stored = pa.array([0], pa.timestamp("us", "UTC"))
@@ -60,9 +55,6 @@ class PartitionFiles:
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Writes the rows of a batch; those of a partition keep their order.
-
-        Args:
-            batch: Rows with `topic` and `store_timestamp`; the former is in the name of the directory only.
 
         Raises:
             OSError: The operating system refused.

@@ -149,10 +149,6 @@ class MessageStore:
     def scan_pieces(self, request: ScanRequest, pieces: Sequence[tuple[str, int, int, bool]]) -> Scan:
         """Scans pieces that `plan` made, here or in another process.
 
-        Args:
-            request: The scan that was planned.
-            pieces: Some of its pieces.
-
         Raises:
             StoreError: The store cannot be read.
 

@@ -121,9 +121,6 @@ class Tail:
 def start_of(start: int | str | datetime) -> tuple[str, int]:
     """Where a tail starts, as a kind and a number.
 
-    Args:
-        start: "end", "begin", a physical offset, or a time as text or datetime.
-
     Raises:
         ArgumentError: A negative offset, a text that is neither a name nor a time.
 

@@ -260,9 +260,6 @@ class WritableStore(MessageStore):
         created, before the first is written. `Message` objects are one batch. When a batch of a stream is refused those
         before it stay stored; the error names the row, counted from 0 over the stream.
 
-        Args:
-            messages: What to store.
-
         Returns:
             How many messages were stored.
 
@@ -361,9 +358,6 @@ class WritableStore(MessageStore):
 
         Their next offsets are forgotten. Their messages stay in the log until they are old, but no recovery lists them
         again: `config/removedTopics.json` says where the log ended.
-
-        Args:
-            configured: The topics that stay.
 
         Returns:
             Topic and queue of each that was removed.

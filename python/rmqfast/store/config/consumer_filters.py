@@ -19,10 +19,6 @@ ASSUMED_DEAD_MS = 30 * 1000
 class BloomFilterData(ConfigValue):
     """The bits that a subscription has in the filter.
 
-    Attributes:
-        bit_num: Bits of the filter.
-        bit_pos: Numbers of the bits that are set.
-
     Source: `BloomFilterData`.
     """
 
@@ -35,10 +31,7 @@ class ConsumerFilterData(ConfigValue):
     """A subscription of a group to a topic by an expression.
 
     Attributes:
-        topic: The topic.
-        consumer_group: The group.
         expression: What it wants, as "a > 3".
-        expression_type: "SQL92".
         born_time: Milliseconds since 1970 at which it was registered.
         dead_time: At which its last consumer went; 0 while there is one.
         client_version: The version that the client gave it.

@@ -52,12 +52,6 @@ class ConsumerOffsetTable(ConfigFile, Mapping[tuple[str, str], Mapping[int, int]
     def commit(self, topic: str, group: str, queue_id: int, offset: int) -> None:
         """Notes the next offset to consume, a smaller one, too.
 
-        Args:
-            topic: A topic.
-            group: A consumer group.
-            queue_id: A queue of the topic.
-            offset: The next offset to consume.
-
         Raises:
             ArgumentError: A topic or a group that is empty or has an `@`: the file could not tell them apart.
 

@@ -31,9 +31,6 @@ class DataVersion(ConfigValue):
     def next(self, now: int) -> Self:
         """The version after a change.
 
-        Args:
-            now: Milliseconds since 1970.
-
         Source: `DataVersion.nextVersion`.
         """
         return replace(self, timestamp=now, counter=self.counter + 1)

@@ -46,9 +46,6 @@ class ConfigFile(ABC):
     def load(cls, root: StorePath) -> Self:
         """Reads the file of the store below `root`.
 
-        Args:
-            root: The store's directory.
-
         Raises:
             CorruptError: The file is there, and neither it nor its `.bak` can be read.
             UnsupportedStoreError: Neither is there, as a broker of 5.x keeps the configuration in RocksDB.
@@ -70,9 +67,6 @@ class ConfigFile(ABC):
 
         It is on the disk when this returns. A process that is killed, a disk that is full, a loss of power leave the
         old file or the new one. The store must be the caller's own: nothing keeps a broker away that runs on it.
-
-        Args:
-            root: The store's directory.
 
         Raises:
             ArgumentError: A value that RocketMQ's type does not hold, or more than 2 GiB, which Java does not read.

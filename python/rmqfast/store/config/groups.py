@@ -27,7 +27,6 @@ class SubscriptionGroupConfig(ConfigValue):
     """A consumer group as its broker has it.
 
     Attributes:
-        group_name: Its name.
         consume_enable: Whether it may consume.
         consume_from_min_enable: Whether it may consume from the first message on.
         consume_broadcast_enable: Whether each of its consumers may get every message.

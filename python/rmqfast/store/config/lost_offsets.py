@@ -22,10 +22,6 @@ def lost_offsets_note(root: str | os.PathLike[str], *, is_kept: bool | None = No
     A broker writes the file with its first save, offsets or not: without it somebody removed it, or the broker was
     killed in its first seconds.
 
-    Args:
-        root: The store's directory.
-        is_kept: Whether the broker's database has them; unless that is known, where the database is there.
-
     Example:
         >>> path = getfixture("golden_store_copy")("offsets-4.9.4")
         >>> lost_offsets_note(path) is None

@@ -19,13 +19,11 @@ class TopicConfig(ConfigValue):
     """A topic as its broker has it.
 
     Attributes:
-        topic_name: Its name.
         read_queue_nums: Queues that consumers see.
         write_queue_nums: Queues that producers see.
         perm: 4 to read, 2 to write, 1 to let new topics inherit from it; added up.
         topic_filter_type: "SINGLE_TAG" or "MULTI_TAG".
         topic_sys_flag: 1 for a unit, 2 for a subscription of a unit.
-        order: Whether it is an ordered topic.
 
     Example:
         >>> TopicConfig(topic_name="orders", read_queue_nums=4, write_queue_nums=4).is_writable

@@ -54,10 +54,6 @@ class VersionedTable(ConfigFile, Mapping[str, Entry], Generic[Entry]):
     def put(self, entry: Entry, *, now: int) -> None:
         """Adds an entry, or takes the place of the one of its name.
 
-        Args:
-            entry: The topic or group.
-            now: Milliseconds since 1970, for the version.
-
         Raises:
             ArgumentError: A name that RocketMQ does not allow.
 
@@ -68,10 +64,6 @@ class VersionedTable(ConfigFile, Mapping[str, Entry], Generic[Entry]):
 
     def remove(self, name: str, *, now: int) -> None:
         """Removes an entry; one that is not there is no change.
-
-        Args:
-            name: Its name.
-            now: Milliseconds since 1970, for the version.
 
         Source: `TopicConfigManager.deleteTopicConfig`, `SubscriptionGroupManager.deleteSubscriptionGroupConfig`.
         """
