@@ -26,24 +26,14 @@ RETRY_PREFIX, DLQ_PREFIX = "%RETRY%", "%DLQ%"
 
 
 class BrokerAddress(NamedTuple):
-    """Where a broker is asked.
-
-    Attributes:
-        broker_name: Its name.
-        address: `host:port`, as it is reached from here.
-    """
+    """Where a broker is asked."""
 
     broker_name: str
     address: str
 
 
 class AdminClient:
-    """Asks name servers and brokers.
-
-    Args:
-        config: How to reach the cluster.
-        timeout: How long answers are waited for, in seconds.
-    """
+    """Asks name servers and brokers."""
 
     def __init__(self, config: ClientConfig, timeout: float) -> None:
         self._config, self.timeout = config, timeout

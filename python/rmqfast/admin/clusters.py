@@ -55,7 +55,6 @@ class BrokerRow:
     """A broker of a cluster, a master or a slave.
 
     Attributes:
-        cluster: The cluster.
         broker_name: Its name, which its slaves share.
         broker_id: 0 for a master.
         address: `ip:port`.
@@ -107,9 +106,6 @@ class Brokers:
     def status(self, broker: str) -> dict[str, str]:
         """What a broker tells of itself: rates, queues of requests, offsets, disks; the names are RocketMQ's.
 
-        Args:
-            broker: Its name, for its master, or `host:port`.
-
         Source: `DefaultMQAdminExtImpl.fetchBrokerRuntimeStats`.
         """
         body = self._client.ask(self._client.broker_address(broker), RequestCode.GET_BROKER_RUNTIME_INFO).body
@@ -117,9 +113,6 @@ class Brokers:
 
     def config(self, broker: str) -> dict[str, str]:
         """The configuration of a broker.
-
-        Args:
-            broker: Its name, for its master, or `host:port`.
 
         Source: `DefaultMQAdminExtImpl.getBrokerConfig`.
         """

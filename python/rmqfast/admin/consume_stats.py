@@ -21,9 +21,6 @@ class QueueProgress:
     """How far a group is in a queue.
 
     Attributes:
-        topic: The topic.
-        broker_name: The broker.
-        queue_id: Number of the queue on that broker.
         broker_offset: Behind the queue's last message.
         consumer_offset: Where the group goes on; 0 where it has no offset, too.
         last_timestamp: When the last message that it passed was stored, in milliseconds since 1970; 0 for none.

@@ -28,13 +28,7 @@ from rmqfast.remoting.protocol.subscription_data import SubscriptionData
 
 
 class Explainer:
-    """`admin.explain`: where a message is, and why.
-
-    Args:
-        client: Whom to ask.
-        groups: Which groups consume a topic.
-        messages: Messages and their traces.
-    """
+    """`admin.explain`: where a message is, and why."""
 
     def __init__(self, client: AdminClient, groups: Groups, messages: Messages) -> None:
         self._client, self._groups, self._messages = client, groups, messages

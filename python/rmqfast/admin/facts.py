@@ -61,8 +61,6 @@ class MessageFacts:
     """A message.
 
     Attributes:
-        queue: Where it is.
-        queue_offset: Its offset there.
         msg_id: The producer's id.
         tags: Its tag.
         store_timestamp: When it was stored, in milliseconds since 1970.
@@ -178,7 +176,6 @@ class QueueFacts:
     """A queue, and how far a group is in it.
 
     Attributes:
-        queue: The queue.
         min_offset: Of the first message that is still there.
         max_offset: Behind the last one.
         consumer_offset: Where the group goes on; `None` where it has no offset.
@@ -205,8 +202,6 @@ class CopyFacts:
 
     Attributes:
         kind: Delayed, in the topic of retries, or a dead letter.
-        queue: Where it is.
-        queue_offset: Its offset there.
         reconsume_times: How often the message was consumed in vain.
         store_timestamp: When the copy was stored, in milliseconds since 1970.
         due_timestamp: When it goes on to the topic of retries, of a delayed one.
@@ -237,9 +232,6 @@ def tag_hash(tag: str) -> int:
 
 def names_in(expression: str) -> list[str]:
     """The properties that an expression names, each once, in their order there.
-
-    Args:
-        expression: An expression of SQL92.
 
     Example:
         >>> names_in("a > 1 AND (region IN ('a b', 'it''s') OR a IS NULL) -- of 10L")

@@ -100,9 +100,6 @@ class Groups:
     def all(self, *, cluster: str | None = None) -> dict[str, SubscriptionGroupConfig]:
         """The groups of all masters by name, those that every broker has, too; of several brokers the first one counts.
 
-        Args:
-            cluster: Only those of a cluster.
-
         Source: `DefaultMQAdminExtImpl.getAllSubscriptionGroup`.
         """
         tables = [configs_at(self._client, broker.address) for broker in self._client.masters(cluster)]
@@ -161,11 +158,6 @@ class Groups:
 
     def running_info(self, group: str, client_id: str, *, jstack: bool = False) -> ConsumerRunningInfo:
         """What a member of a group does right now.
-
-        Args:
-            group: The group.
-            client_id: The member.
-            jstack: Whether to have the stacks of its threads.
 
         Raises:
             ResponseError: 1, it is not online; 207, it does not answer.

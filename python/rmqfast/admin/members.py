@@ -24,12 +24,7 @@ Infos = Mapping[str, ConsumerRunningInfo | RemotingError]
 
 
 class Members:
-    """The members of a group while one question is answered: each is asked once, as each silent one costs a timeout.
-
-    Args:
-        client: Whom to ask.
-        group: The group.
-    """
+    """The members of a group while one question is answered: each is asked once, as each silent one costs a timeout."""
 
     def __init__(self, client: AdminClient, group: str) -> None:
         self._client, self._group = client, group
@@ -106,23 +101,13 @@ def _member_facts(client_id: str, topic: str, info: ConsumerRunningInfo | Remoti
 
 
 def conflicts_among(group: str, infos: Infos) -> list[SubscriptionConflict]:
-    """The topics of which members want different things, as far as they tell.
-
-    Args:
-        group: The group.
-        infos: What each member says.
-    """
+    """The topics of which members want different things, as far as they tell."""
     told = {name: info.subscriptions for name, info in infos.items() if isinstance(info, ConsumerRunningInfo)}
     return conflicts_of(group, told)
 
 
 def owner_of(queue: MessageQueue, group: GroupFacts, queues: Sequence[MessageQueue]) -> tuple[str | None, bool]:
     """The member that has a queue, and whether that is only worked out.
-
-    Args:
-        queue: The queue.
-        group: The group.
-        queues: All queues of its topic that may be read.
 
     Example:
         >>> queues = [MessageQueue("t", "b", number) for number in range(4)]
@@ -147,10 +132,6 @@ def owner_of(queue: MessageQueue, group: GroupFacts, queues: Sequence[MessageQue
 
 def subscriptions_of(kept: Mapping[str, SubscriptionData], members: Infos) -> list[SubscriptionFacts]:
     """What is kept for a group and what its members want, topic by topic; topics of retries are left out.
-
-    Args:
-        kept: What the brokers keep, by topic.
-        members: The members.
 
     Example:
         >>> a = SubscriptionData(topic="t", sub_string="A", tags_set=("A",), sub_version=1)

@@ -115,12 +115,6 @@ def track_type(
 ) -> TrackType:
     """What became of a message in a group of push consumers.
 
-    Args:
-        message: The message.
-        stats: How far the group is.
-        members: The group, as the broker knows it.
-        master_addresses: Of the brokers, by name, as the name server has them.
-
     Source: `DefaultMQAdminExtImpl.consumed`, `messageTrackDetail`.
     """
     passed = any(

@@ -67,10 +67,6 @@ class Messages:
     def by_id(self, message_id: str, topic: str | None = None) -> Any:
         """The message with an id: the broker's, or with a topic the producer's.
 
-        Args:
-            message_id: The id.
-            topic: The topic.
-
         Raises:
             UnknownMessageError: There is none.
             ArgumentError: No broker's id, and no topic is given.
@@ -292,9 +288,6 @@ def query(
 
 def parse_message_id(message_id: str) -> MessagePlace:
     """Where a broker's id says that a message is.
-
-    Args:
-        message_id: 32 hexadecimal digits, 56 where the broker has an address of IPv6.
 
     Raises:
         ArgumentError: It is none.

@@ -19,12 +19,7 @@ PASSED_UNKNOWN = "passed by the offset: whether anybody processed it is not know
 
 
 class Verdict(NamedTuple):
-    """An outcome and why.
-
-    Attributes:
-        outcome: What became of the message.
-        sentences: That in words, then what else matters.
-    """
+    """An outcome and why."""
 
     outcome: Outcome
     sentences: Sequence[str]
@@ -37,15 +32,7 @@ def verdict_of(
     copies: Sequence[CopyFacts] = (),
     traces: Sequence[TraceView] = (),
 ) -> Verdict:
-    """What became of a message in a group.
-
-    Args:
-        message: The message.
-        queue: Its queue, and how far the group is in it.
-        group: The group, as the queue's broker knows it.
-        copies: What members sent back of the message.
-        traces: The steps of the message that clients wrote into the trace topic.
-    """
+    """What became of a message in a group."""
     if group.is_broadcasting:
         text = "broadcast: each member has its own offsets, and no broker knows them"
         return Verdict(Outcome.BROADCASTING, [text])

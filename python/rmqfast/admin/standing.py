@@ -17,12 +17,7 @@ from rmqfast.remoting.protocol.subscription_data import SubscriptionData
 
 
 def queue_sentences(queue: QueueFacts, group: GroupFacts) -> list[str]:
-    """How a group stands in a queue.
-
-    Args:
-        queue: The queue, and how far the group is in it.
-        group: The group, as the queue's broker knows it.
-    """
+    """How a group stands in a queue."""
     if group.is_broadcasting:
         return ["broadcast: each member has its own offsets, and no broker knows them"]
     at = "no offset" if queue.consumer_offset is None else f"offset {queue.consumer_offset}"
@@ -40,13 +35,7 @@ def queue_sentences(queue: QueueFacts, group: GroupFacts) -> list[str]:
 def group_sentences(
     group: GroupFacts, queues: Sequence[QueueFacts], conflicts: Sequence[SubscriptionConflict]
 ) -> list[str]:
-    """How a group stands.
-
-    Args:
-        group: The group.
-        queues: Its queues of all brokers, and how far it is in them.
-        conflicts: What its members do not agree on.
-    """
+    """How a group stands."""
     names = ", ".join(member.client_id for member in group.members)
     kind = "pull" if group.pulls else "push"
     online = f"{len(group.members)} members online ({kind}, {group.message_model}): {names}"

@@ -31,9 +31,6 @@ class TopicOffset:
     """What a queue has.
 
     Attributes:
-        topic: The topic.
-        broker_name: The broker.
-        queue_id: Number of the queue on that broker.
         min_offset: Of the first message that is still there.
         max_offset: Behind the last one.
         last_update_timestamp: When the last message was stored, in milliseconds since 1970; 0 for an empty queue.
@@ -132,10 +129,6 @@ class Topics:
     def delete(self, topic: str, *, cluster: str | None = None) -> None:
         """Removes a topic from the masters of a cluster, and from all name servers.
 
-        Args:
-            topic: The topic.
-            cluster: The cluster; all of them unless given.
-
         Raises:
             ResponseError: A broker refuses, as it does for topics of the system.
 
@@ -149,9 +142,6 @@ class Topics:
 
     def all(self, *, cluster: str | None = None) -> list[str]:
         """All topics by name, those of the system, of retries and of dead letters, too.
-
-        Args:
-            cluster: Only those of a cluster.
 
         Source: `DefaultMQAdminExtImpl.fetchAllTopicList`, `fetchTopicsByCLuster`.
         """
