@@ -142,9 +142,6 @@ def reaches_cluster(command: Callable[..., None]) -> Callable[..., None]:
     """Gives a command the options of `AccessOptions`; it gets what they say as its argument `access`.
 
     What a guarded cluster refuses gets the next step as a note, which the root of the command line prints.
-
-    Args:
-        command: A function with the keyword argument `access`, in place of which the options stand.
     """
     own = inspect.signature(command, eval_str=True)
     hints = get_type_hints(AccessOptions, include_extras=True)

@@ -29,10 +29,6 @@ EndTime = Annotated[str | None, typer.Option(help="Stored before this.")]
 def pairs(option: str, given: Sequence[str]) -> dict[str, str]:
     """What was given as `name=value`, by name.
 
-    Args:
-        option: How it is called, for the error.
-        given: The texts.
-
     Raises:
         ArgumentError: One without a name or without `=`.
 

@@ -36,8 +36,6 @@ class Profile:
     """What a file says of a cluster.
 
     Attributes:
-        name: Its name.
-        file: Where it stands.
         values: What it says, by key; of files the whole paths.
     """
 

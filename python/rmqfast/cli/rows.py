@@ -21,12 +21,7 @@ def chosen_columns(asked: str | None, form: Form) -> Sequence[str]:
 
 
 def scan_rows(found: Scan, limit: int | None) -> Iterator[Sequence[Row]]:
-    """Yields the rows of a scan, a batch at a time.
-
-    Args:
-        found: The scan; what damage it meets is left to the caller.
-        limit: Rows at most.
-    """
+    """Yields the rows of a scan, a batch at a time."""
     left = limit
     for rows in plain_rows(found) if left != 0 else ():
         yield rows if left is None else rows[:left]

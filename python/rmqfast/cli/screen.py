@@ -57,12 +57,6 @@ def print_table(
 
     No value is cut, a longer one moves the rest of its line. Only bodies and properties that nobody asked for end where
     the line of a terminal does.
-
-    Args:
-        stream: Where to.
-        columns: Their names.
-        chunks: Rows, some at a time.
-        whole: Whether bodies and properties were asked for.
     """
     whole = whole or not stream.isatty()
     screen = console(stream)

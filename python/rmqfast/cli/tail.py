@@ -65,11 +65,7 @@ def tail(
 
 
 def tail_rows(found: Tail) -> Iterator[Sequence[Row]]:
-    """Yields the rows of a tail as they come; what was not read is told on standard error.
-
-    Args:
-        found: The tail.
-    """
+    """Yields the rows of a tail as they come; what was not read is told on standard error."""
     told_damage, told_retained = 0, 0
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DamageWarning)
