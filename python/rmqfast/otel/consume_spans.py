@@ -53,14 +53,7 @@ class _Begun(NamedTuple):
 
 
 class ConsumeSpans:
-    """A span for messages that are consumed at once; a `ConsumeHook`.
-
-    Args:
-        tracer: Makes spans.
-        propagator: Reads contexts from properties.
-        consumer: Whose messages they are.
-        operation: What it does with them.
-    """
+    """A span for messages that are consumed at once; a `ConsumeHook`."""
 
     name = "OpenTelemetry"
 

@@ -35,11 +35,6 @@ class EndTransactionSpans:
     """A span for each end of a transaction, below that of its half message; an `EndTransactionHook` and a `SendHook`.
 
     It begins and ends as the state is known: nobody waits for the broker that is told.
-
-    Args:
-        tracer: Makes spans.
-        propagator: Reads contexts from properties.
-        producer: Whose transactions they are.
     """
 
     name = "OpenTelemetry"

@@ -25,13 +25,7 @@ _TYPES = {
 
 
 class PublishSpans:
-    """A span for each attempt to send, whose context goes along with the messages; a `SendHook`.
-
-    Args:
-        tracer: Makes spans.
-        propagator: Writes their contexts into properties.
-        producer: Whose messages they are.
-    """
+    """A span for each attempt to send, whose context goes along with the messages; a `SendHook`."""
 
     name = "OpenTelemetry"
 
