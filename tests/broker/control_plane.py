@@ -18,17 +18,15 @@ from rmqfast.broker.clients.producer_manager import ProducerManager
 from rmqfast.broker.config_processor import ConfigProcessor
 from rmqfast.broker.configuration.config import BrokerConfig
 from rmqfast.broker.configuration.configuration import Configuration
-from rmqfast.broker.delay.delay_offset_processor import DelayOffsetProcessor
+from rmqfast.broker.delay.schedule import DelayOffsetProcessor
 from rmqfast.broker.metadata import Metadata
 from rmqfast.broker.offsets.consumer_offset_manager import ConsumerOffsetManager
 from rmqfast.broker.queries.consume_queue_processor import ConsumeQueueProcessor
 from rmqfast.broker.queries.consume_stats_processor import ConsumeStatsProcessor
-from rmqfast.broker.queries.consume_time_span_processor import ConsumeTimeSpanProcessor
 from rmqfast.broker.queries.query_message_processor import QueryMessageProcessor
 from rmqfast.broker.queries.queue_bounds_processor import QueueBoundsProcessor
 from rmqfast.broker.queries.runtime_info_processor import RuntimeInfoProcessor
-from rmqfast.broker.statistics.broker_stats import BrokerStats
-from rmqfast.broker.statistics.broker_stats_processor import BrokerStatsProcessor
+from rmqfast.broker.statistics.broker_stats import BrokerStats, BrokerStatsProcessor
 from rmqfast.broker.statistics.store_stats import StoreStats
 from rmqfast.broker.topics.subscription_group_manager import SubscriptionGroupManager
 from rmqfast.broker.topics.subscription_group_processor import SubscriptionGroupProcessor
@@ -169,8 +167,8 @@ class ControlPlane:
                 consumers=self.consumers,
                 offsets=offsets,
                 stats=self.stats,
+                now=self.clock,
             ),
-            ConsumeTimeSpanProcessor(self.config, self.topics, live, offsets, now=self.clock),
             ConsumeQueueProcessor(self.topics, live, self.consumers, lambda topic, group: f"{group} of {topic}"),
             CleanProcessor(self.store, self.topics),
             QueueBoundsProcessor(live),

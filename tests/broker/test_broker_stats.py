@@ -185,7 +185,7 @@ def test_times_of_puts_are_those_of_the_last_minute() -> None:
 
 
 def test_totals_are_sums_over_topics_and_groups() -> None:
-    totals = StoreTotals.of(
+    totals = StoreTotals.from_counters(
         [("TOPIC_PUT_NUMS", "a", 1, 1), ("TOPIC_PUT_NUMS", "b", 2, 2), ("STORE_PUT_FAILED", "", 4, 4), ("X", "", 9, 9)]
     )
     assert (totals.put_times, totals.put_failed, totals.transferred) == (3, 4, 0)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from rmqfast import WritableStore
-from rmqfast.broker.clients.client_version import version_name
+from rmqfast.broker.clients.client_call_processor import version_name
 from rmqfast.errors import RemotingTimeoutError
 from rmqfast.message import MessageQueue
 from rmqfast.remoting import Later, Response, process

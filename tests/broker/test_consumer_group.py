@@ -95,6 +95,6 @@ def test_subscriptions_follow_the_heartbeat(step: Step) -> None:
     group.update_subscriptions(step.had)
     change = group.update_subscriptions(step.wanted)
     assert list(group.subscriptions.values()) == step.has
-    assert list(change.put) == step.put
+    assert list(change.updated) == step.put
     assert list(change.removed) == step.removed
     assert change.has_other_topics is step.is_told

@@ -8,8 +8,9 @@ import pytest
 
 import rmqfast
 from rmqfast import AppendOptions, Message
+from rmqfast.broker.topics.topic_names import HALF_TOPIC, OP_TOPIC
 from rmqfast.broker.transactions.end_transaction import EndTransactionProcessor
-from rmqfast.broker.transactions.half_messages import HALF_TOPIC, OP_TOPIC, HalfMessages
+from rmqfast.broker.transactions.half_messages import HalfMessages
 from rmqfast.errors import FlushTimeoutError, RmqError, StoreIOError
 from rmqfast.remoting import Again, Later, Response, process
 from tests.broker.doubles import request

@@ -6,12 +6,14 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-from rmqfast.broker.delay.schedule import SCHEDULE_TOPIC, ScheduleMessageService
+from rmqfast.broker.delay.schedule import ScheduleMessageService
+from rmqfast.broker.message_id import offset_of_id
 from rmqfast.broker.messages.send_back import SendBackProcessor
-from rmqfast.broker.messages.stored_message import StoredMessage, offset_of_id
+from rmqfast.broker.messages.stored_message import StoredMessage
 from rmqfast.broker.metadata import Metadata
+from rmqfast.broker.topics.topic_names import HALF_TOPIC, OP_TOPIC, SCHEDULE_TOPIC
 from rmqfast.broker.transactions.check_round import with_check_counted
-from rmqfast.broker.transactions.half_messages import HALF_TOPIC, OP_TOPIC, HalfMessages
+from rmqfast.broker.transactions.half_messages import HalfMessages
 from rmqfast.store.config import SubscriptionGroupConfig
 from tests.broker.doubles import Groups, Topics, request
 from tests.broker.memory_store import MemoryStore, records_of
@@ -46,7 +48,7 @@ class Replay:
             self.half.remove(self.half_message(int(wanted.body)))
             return "operation"
         if wanted.prepared_transaction_offset:
-            half = self.half.at(wanted.prepared_transaction_offset)
+            half = self.half.find(wanted.prepared_transaction_offset)
             assert half is not None
             self.half.commit(half)
             return "commit"

@@ -8,9 +8,10 @@ import pytest
 
 from rmqfast import Message
 from rmqfast.broker.delay.delay_levels import DelayLevels
-from rmqfast.broker.delay.schedule import SCHEDULE_TOPIC, ScheduleMessageService
+from rmqfast.broker.delay.schedule import ScheduleMessageService
 from rmqfast.broker.delay.time_of_day import TimeOfDay
 from rmqfast.broker.metadata import Metadata
+from rmqfast.broker.topics.topic_names import SCHEDULE_TOPIC
 from rmqfast.errors import CorruptError, FlushTimeoutError, RmqError
 from rmqfast.store.config import DelayOffsetTable
 from tests.broker.memory_store import MemoryStore

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rmqfast.broker.messages.stored_message import StoredMessage, offset_of_id
+from rmqfast.broker.message_id import offset_of_id
+from rmqfast.broker.messages.stored_message import StoredMessage
 from rmqfast.errors import CorruptError
 from tests.broker.memory_store import records_of
 from tests.reference import record

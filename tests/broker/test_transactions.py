@@ -10,8 +10,9 @@ import pytest
 import rmqfast
 from rmqfast import AppendOptions, Message, WritableStore
 from rmqfast.broker.messages.stored_message import StoredMessage
+from rmqfast.broker.topics.topic_names import HALF_TOPIC, OP_TOPIC, TRANS_CHECK_MAX_TIME_TOPIC
 from rmqfast.broker.transactions.check_round import TransactionCheckOptions
-from rmqfast.broker.transactions.half_messages import HALF_TOPIC, MAX_CHECKED_TOPIC, OP_TOPIC, HalfMessages
+from rmqfast.broker.transactions.half_messages import HalfMessages
 from rmqfast.broker.transactions.transaction_service import CHECK_GROUP, TransactionService
 from rmqfast.errors import FlushTimeoutError, RmqError
 from rmqfast.remoting import Channel
@@ -196,10 +197,10 @@ def test_a_producer_is_asked_15_times_and_then_the_message_is_given_up() -> None
     broker = Broker()
     broker.prepare(age=HOUR)
     assert [broker.run(after=60_000) for _ in range(17)] == [1] * 15 + [0] * 2
-    (given_up,) = broker.store.messages(MAX_CHECKED_TOPIC)
+    (given_up,) = broker.store.messages(TRANS_CHECK_MAX_TIME_TOPIC)
     assert given_up.properties["TRANSACTION_CHECK_TIMES"] == "15"
     assert (given_up.body, str(given_up.born_host)) == (b"paid", "10.9.9.9:1")
-    assert broker.topics.table[MAX_CHECKED_TOPIC].read_queue_nums == 1
+    assert broker.topics.table[TRANS_CHECK_MAX_TIME_TOPIC].read_queue_nums == 1
     assert broker.progress == (16, 0)
 
 
@@ -208,7 +209,7 @@ def test_a_message_older_than_messages_get_is_given_up() -> None:
     broker.prepare(age=72 * HOUR)
     broker.prepare(age=72 * HOUR + 1)
     assert (broker.run(), broker.progress) == (1, (2, 0))
-    (given_up,) = broker.store.messages(MAX_CHECKED_TOPIC)
+    (given_up,) = broker.store.messages(TRANS_CHECK_MAX_TIME_TOPIC)
     assert (given_up.flag, given_up.properties["TRANSACTION_CHECK_TIMES"]) == (5, "1")
 
 

@@ -197,7 +197,7 @@ def test_a_request_that_never_ends_does_not_hold_the_end_up(tmp_path: Path, monk
 
 
 def test_a_name_server_that_is_down_is_told_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registrar, "_AGAIN", 0.05)
+    monkeypatch.setattr(registrar, "_RETRY_INTERVAL", 0.05)
     with (
         held_port() as down,
         NameServer(NamesrvConfig(kv_config_path=str(tmp_path / "kv-1.json"), listen_port=0)) as up,

@@ -132,10 +132,10 @@ def test_what_is_changed_is_written_to_the_file(tmp_path: Path) -> None:
         f"# ours\nbrokerName=broker-z\nlistenPort=0\nmine=C\\:\\\\x\nstorePathRootDir={tmp_path / 'store'}\n"
     )
     file = ConfigFile(path)
-    with Broker(BrokerConfig(SMALL | dict(file.load().given)), config_file=file) as broker:
+    with Broker(BrokerConfig(SMALL | dict(file.load().explicit)), config_file=file) as broker:
         assert update_config(broker.address, transactionCheckMax="3", listenPort="1", nobody="knows").code == 0
         assert update_config(broker.address, listenPort="2").code == 0
-    assert dict(file.load().given) == {
+    assert dict(file.load().explicit) == {
         "brokerName": "broker-z",
         "listenPort": "0",
         "mine": "C:\\x",

@@ -14,7 +14,7 @@ from typing import Any, Self
 
 import pyspark
 
-from rmqfast.broker.ports import HeldPorts
+from rmqfast.broker.ports import ReservedPorts
 from tests.waiting import until
 
 Settings = dict[str, bool | float | int | str | None]
@@ -44,7 +44,7 @@ class Cluster:
     def __init__(self, directory: Path, workers: int = 2) -> None:
         self._directory = directory
         self._processes: list[subprocess.Popen[Any]] = []
-        self._reserved = HeldPorts("127.0.0.1")  # nobody else gets the port before the master listens there
+        self._reserved = ReservedPorts("127.0.0.1")  # nobody else gets the port before the master listens there
         self.master = f"spark://127.0.0.1:{self._reserved.port}"
         try:
             self._start("master.Master", "--port", str(self._reserved.port))

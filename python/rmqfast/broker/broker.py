@@ -18,14 +18,13 @@ from rmqfast.broker.access import access_of, credentials_of, exposure_of
 from rmqfast.broker.configuration.config import BrokerConfig
 from rmqfast.broker.configuration.config_file import ConfigFile
 from rmqfast.broker.delay.time_of_day import milliseconds_since_boot
-from rmqfast.broker.housekeeping import timers_of
+from rmqfast.broker.housekeeping import Timer, timers_of
 from rmqfast.broker.options_of_config import request_ages
-from rmqfast.broker.ports import VIP_DISTANCE, HeldPorts, bracketed, refuse_taken
+from rmqfast.broker.ports import VIP_DISTANCE, ReservedPorts, bracketed, check_port_is_free
 from rmqfast.broker.processors import processors_of
 from rmqfast.broker.registration.name_servers import NameServers
 from rmqfast.broker.registration.registrar import Registrar
 from rmqfast.broker.tables import BrokerTables
-from rmqfast.broker.timer import Timer
 from rmqfast.errors import ArgumentError, ForkError, RemotingError
 from rmqfast.remoting import Channel, Processor, RemotingServer, ServerOptions
 from rmqfast.remoting.check import Check, all_of
@@ -37,7 +36,7 @@ __all__ = ["Broker"]
 
 _log = logging.getLogger(__name__)
 _WORKERS = 8
-_LOOK = 1.0
+_SIGNAL_INTERVAL = 1.0
 
 
 def _milliseconds() -> int:
@@ -121,7 +120,7 @@ class Broker:
             raise ArgumentError("a broker is started once")
         self._access = access_of(self.config, self._now)
         signer = self._signer or credentials_of(self.config)
-        held = self._take_port()
+        reserved = self._take_port()
         try:
             self._open()
             self._listen()
@@ -131,8 +130,8 @@ class Broker:
             self.stop()
             raise
         finally:
-            if held is not None:
-                held.release()
+            if reserved is not None:
+                reserved.release()
         return self.address
 
     @property
@@ -182,7 +181,7 @@ class Broker:
         """Starts where that was not done, and waits for `stop`."""
         if self._server is None:
             self.start()
-        while not self._stopped.wait(_LOOK):
+        while not self._stopped.wait(_SIGNAL_INTERVAL):
             pass  # a signal that another thread got is handled between two waits
 
     def register(self) -> None:
@@ -205,13 +204,13 @@ class Broker:
             message = "the broker is of the process before a fork: make one in this process"
             raise ForkError(message)
 
-    def _take_port(self) -> HeldPorts | None:
+    def _take_port(self) -> ReservedPorts | None:
         host = self.config.text("bindAddress")
         if self.config.number("listenPort") == 0:
-            held = HeldPorts(host)
-            self.config = self.config.replaced({"listenPort": str(held.port)})
-            return held
-        refuse_taken(host, self.config.number("listenPort"))
+            reserved = ReservedPorts(host)
+            self.config = self.config.replaced({"listenPort": str(reserved.port)})
+            return reserved
+        check_port_is_free(host, self.config.number("listenPort"))
         return None
 
     def _open(self) -> None:
@@ -273,10 +272,10 @@ class Broker:
         if self._registrar is not None:
             self._registrar.changed(topics)
 
-    def _config_changed(self, taken: Mapping[str, str]) -> None:
+    def _config_changed(self, changes: Mapping[str, str]) -> None:
         self.tables.take(self.tables.config())
         if self._config_file is not None:
-            self._config_file.update(taken)
+            self._config_file.update(changes)
 
     def _again(self, call: Call, target: tuple[str, int] | None) -> None:
         tables = self._tables

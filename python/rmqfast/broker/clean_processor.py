@@ -6,33 +6,20 @@ Source: `AdminBrokerProcessor`.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection
-from typing import Protocol
+from collections.abc import Callable
 
 from rmqfast.broker.topics.topic_manager import TopicManager
 from rmqfast.errors import ResponseError, RmqError
 from rmqfast.remoting import Later, Processor, Request, RequestCode, Response, ResponseCode
+from rmqfast.store import WritableStore
 
 _log = logging.getLogger(__name__)
-
-
-class CleanableStore(Protocol):
-    """A store that can let go of what is old or unused."""
-
-    def clean_expired_queues(self) -> list[tuple[str, int]]:
-        """Removes the queues of which no message is left."""
-
-    def clean_unused_topics(self, configured: Collection[str]) -> list[tuple[str, int]]:
-        """Removes the queues of topics that are not configured."""
-
-    def clean(self, *, manual: bool) -> object:
-        """Removes the files that retention lets go."""
 
 
 class CleanProcessor:
     """Requests 306, 316 and 329; each takes time."""
 
-    def __init__(self, store: CleanableStore, topics: TopicManager) -> None:
+    def __init__(self, store: WritableStore, topics: TopicManager) -> None:
         self._store = store
         self._topics = topics
 

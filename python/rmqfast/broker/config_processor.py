@@ -58,14 +58,14 @@ class ConfigProcessor:
         except ArgumentError:
             raise ResponseError(ResponseCode.SYSTEM_ERROR, "string2Properties error") from None
         try:
-            taken = self._configuration.update(values, now=self._now())
+            changes = self._configuration.update(values, now=self._now())
         except ArgumentError as error:
             raise ResponseError(ResponseCode.SYSTEM_ERROR, str(error)) from None
-        _log.info("%s changes the configuration: %s", request.channel.remote_address, taken)
-        if "brokerPermission" in taken:
+        _log.info("%s changes the configuration: %s", request.channel.remote_address, changes)
+        if "brokerPermission" in changes:
             self._data_plane.set_permission(self._configuration.current.number("brokerPermission"))
             self._topics.next_version()
-        self._on_update(taken)
+        self._on_update(changes)
         return Response()
 
     def get_broker_config(self, _request: Request) -> Response:

@@ -5,17 +5,22 @@ Source: `BrokerController.initialize`, `BrokerController.start`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rmqfast.broker.clients.client_processor import ClientProcessor
 from rmqfast.broker.tables import BrokerTables
-from rmqfast.broker.timer import Job, Timer
 
 if TYPE_CHECKING:
     from rmqfast.acl import AccessValidator
 
-__all__ = ["FIRST_DELIVERY", "timers_of"]
+__all__ = ["FIRST_DELIVERY", "Timer", "timers_of"]
+
+_log = logging.getLogger(__name__)
 
 #: Seconds until delayed messages are looked at for the first time (`ScheduleMessageService.FIRST_DELAY_TIME`).
 FIRST_DELIVERY = 1.0
@@ -25,7 +30,7 @@ def timers_of(
     tables: BrokerTables, clients: ClientProcessor, access: AccessValidator | None, is_stopped: Callable[[], bool]
 ) -> list[Timer]:
     """Starts the threads that do it; deliveries and checks of transactions take their time, and have one each."""
-    housekeeping = [*_saves(tables), *_looks(tables, clients), *_figures(tables)]
+    housekeeping = [*_saves(tables), *_scans(tables, clients), *_figures(tables)]
     if access is not None:
         housekeeping.append(Job(access.reload_if_changed, 5, lambda: 5))
     return [
@@ -46,7 +51,7 @@ def _saves(tables: BrokerTables) -> list[Job]:
     ]
 
 
-def _looks(tables: BrokerTables, clients: ClientProcessor) -> list[Job]:
+def _scans(tables: BrokerTables, clients: ClientProcessor) -> list[Job]:
     config = tables.config
     return [
         Job(clients.scan, 10, lambda: 10),
@@ -75,3 +80,50 @@ def _check_transactions(tables: BrokerTables) -> Job:
         return tables.config().number("transactionCheckInterval") / 1000
 
     return Job(lambda: tables.transactions.run_once(tables.now()), seconds(), seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """Work that is done again and again.
+
+    Attributes:
+        work: Does it once.
+        first: Seconds until the first time.
+        interval: Seconds from its end to the next time; asked each time, as it may be configured anew.
+    """
+
+    work: Callable[[], object]
+    first: float
+    interval: Callable[[], float]
+
+
+class Timer:
+    """One thread that does some jobs, each in its time; one that fails is logged, and done again."""
+
+    def __init__(self, name: str, jobs: Sequence[Job]) -> None:
+        start = time.monotonic()
+        self._due = [start + job.first for job in jobs]
+        self._jobs = jobs
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Does no job any more, and waits for the one that is done now: two seconds at most."""
+        self._stopped.set()
+        if self._thread is not threading.current_thread():
+            self._thread.join(timeout=2)
+
+    def _run(self) -> None:
+        while not self._stopped.wait(max(0.0, min(self._due) - time.monotonic())):
+            for number, job in enumerate(self._jobs):
+                if self._due[number] <= time.monotonic() and not self._stopped.is_set():
+                    self._do(job)
+                    self._due[number] = time.monotonic() + job.interval()
+
+    @staticmethod
+    def _do(job: Job) -> None:
+        try:
+            job.work()
+        except Exception:  # noqa: BLE001 - the next job, and the next time, are not to suffer
+            _log.exception("%r failed", job.work)

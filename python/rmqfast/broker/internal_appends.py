@@ -8,8 +8,8 @@ from __future__ import annotations
 import time
 from typing import Protocol, Unpack
 
-from rmqfast.broker.delay.schedule import SCHEDULE_TOPIC
-from rmqfast.broker.messages.appending import SentAs
+from rmqfast.broker.messages.appending import MessageOrigin
+from rmqfast.broker.topics.topic_names import SCHEDULE_TOPIC
 from rmqfast.errors import RmqError
 from rmqfast.message import Message
 from rmqfast.store.writer import AppendResult, WritableStore
@@ -55,24 +55,24 @@ class InternalAppends:
             self._counts.count("GROUP_GET", f"{SCHEDULE_TOPIC}@{_SCHEDULE_CONSUMER}", size)
             self._count_sent(topic, size)
 
-    def append_reply(self, message: Message, **sent: Unpack[SentAs]) -> AppendResult:
+    def append_reply(self, message: Message, **origin: Unpack[MessageOrigin]) -> AppendResult:
         """Stores a reply, which counts as what is sent: see `WritableStore.append`.
 
         Source: `ReplyMessageProcessor.handlePutMessageResult`.
         """
-        place, topic, size = self._append(message, sent)
+        place, topic, size = self._append(message, origin)
         self._count_sent(topic, size)
         return place
 
-    def append(self, message: Message, **sent: Unpack[SentAs]) -> AppendResult:
+    def append(self, message: Message, **origin: Unpack[MessageOrigin]) -> AppendResult:
         """Stores a message: see `WritableStore.append`."""
-        place, topic, size = self._append(message, sent)
+        place, topic, size = self._append(message, origin)
         self._counts.count("STORE_PUT", topic, size)
         return place
 
-    def append_due(self, message: Message, **sent: Unpack[SentAs]) -> AppendResult:
+    def append_due(self, message: Message, **origin: Unpack[MessageOrigin]) -> AppendResult:
         """Stores a message whose delay is over: see `WritableStore.append`."""
-        place, topic, size = self._append(message, sent, is_due=True)
+        place, topic, size = self._append(message, origin, is_due=True)
         if not self._counts_due:
             self._counts.count("STORE_PUT", topic, size)
         return place
@@ -81,11 +81,13 @@ class InternalAppends:
         self._counts.count("TOPIC_PUT", topic, size)
         self._counts.count("BROKER_PUT", self._cluster_name, size)
 
-    def _append(self, message: Message, sent: SentAs, *, is_due: bool = False) -> tuple[AppendResult, str, int]:
+    def _append(
+        self, message: Message, origin: MessageOrigin, *, is_due: bool = False
+    ) -> tuple[AppendResult, str, int]:
         """Where it is stored: its place, the topic that it waits in, the size of its record."""
         begun = time.monotonic()
         try:
-            place = self._store.append(message, **sent, is_due=is_due, waits=False)
+            place = self._store.append(message, **origin, is_due=is_due, waits=False)
         except RmqError:
             self._counts.count_failed_put()
             raise

@@ -1,4 +1,4 @@
-"""The ports of a broker: one to listen at, and a second one two below.
+"""Reserves the two ports of a broker before it listens: its own, and the VIP port two below.
 
 Source: `BrokerController.initialize`, `MixAll.brokerVIPChannel`.
 """
@@ -10,7 +10,7 @@ from contextlib import suppress
 
 from rmqfast.errors import ArgumentError, RemotingError
 
-__all__ = ["VIP_DISTANCE", "HeldPorts", "bracketed", "refuse_taken"]
+__all__ = ["VIP_DISTANCE", "ReservedPorts", "bracketed", "check_port_is_free"]
 
 #: The second listener stands so many ports below the first.
 VIP_DISTANCE = 2
@@ -27,8 +27,8 @@ def bracketed(host: str) -> str:
     return f"[{host}]" if ":" in host and not host.startswith("[") else host
 
 
-class HeldPorts:
-    """A port that is free, and the one two below it; the system gives them to nobody else until `release`.
+class ReservedPorts:
+    """A free port and the one two below it; the system gives them to nobody else until `release`.
 
     A broker has to know its port before it opens its store, and listens later.
 
@@ -36,9 +36,9 @@ class HeldPorts:
         RemotingError: No two are found.
 
     Example:
-        >>> held = HeldPorts("127.0.0.1")
-        >>> refuse_taken("127.0.0.1", held.port)
-        >>> held.release()
+        >>> reserved = ReservedPorts("127.0.0.1")
+        >>> check_port_is_free("127.0.0.1", reserved.port)
+        >>> reserved.release()
     """
 
     def __init__(self, host: str) -> None:
@@ -48,21 +48,21 @@ class HeldPorts:
                 self._sockets[0].bind((host, 0))
                 self.port: int = self._sockets[0].getsockname()[1]
                 self._sockets[1].bind((host, self.port - VIP_DISTANCE))
-                for held in self._sockets:
+                for each in self._sockets:
                     # not before: two that say so could have the same port; from now on a listener is let in
-                    held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                    each.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
                 return
             self.release()
         raise RemotingError(f"no two ports are free at {host}")
 
     def release(self) -> None:
         """Leaves the ports to those who listen there."""
-        for held in self._sockets:
-            held.close()
+        for each in self._sockets:
+            each.close()
 
 
-def refuse_taken(host: str, port: int) -> None:
-    """Looks whether a port can be had, before anything is opened or made for whoever would listen there.
+def check_port_is_free(host: str, port: int) -> None:
+    """Checks a port before a store is opened for whoever would listen there.
 
     Raises:
         RemotingError: It cannot.

@@ -15,18 +15,17 @@ from rmqfast.broker.clients.client_processor import ClientProcessor
 from rmqfast.broker.clients.connection_processor import ConnectionProcessor
 from rmqfast.broker.clients.queue_lock_processor import QueueLockProcessor
 from rmqfast.broker.config_processor import ConfigProcessor
-from rmqfast.broker.delay.delay_offset_processor import DelayOffsetProcessor
+from rmqfast.broker.delay.schedule import DelayOffsetProcessor
 from rmqfast.broker.messages.reply_messages import ReplyMessageProcessor, ReplyOptions
 from rmqfast.broker.messages.send_back import SendBackProcessor
 from rmqfast.broker.offsets.consumer_offset_processor import ConsumerOffsetProcessor
 from rmqfast.broker.offsets.reset_offset_processor import ResetOffsetProcessor
 from rmqfast.broker.queries.consume_queue_processor import ConsumeQueueProcessor
 from rmqfast.broker.queries.consume_stats_processor import ConsumeStatsProcessor
-from rmqfast.broker.queries.consume_time_span_processor import ConsumeTimeSpanProcessor
 from rmqfast.broker.queries.query_message_processor import QueryMessageProcessor
 from rmqfast.broker.queries.queue_bounds_processor import QueueBoundsProcessor
 from rmqfast.broker.queries.runtime_info_processor import RuntimeInfoProcessor
-from rmqfast.broker.statistics.broker_stats_processor import BrokerStatsProcessor
+from rmqfast.broker.statistics.broker_stats import BrokerStatsProcessor
 from rmqfast.broker.tables import BrokerTables
 from rmqfast.broker.topics.subscription_group_processor import SubscriptionGroupProcessor
 from rmqfast.broker.topics.topic_processor import TopicProcessor
@@ -141,6 +140,7 @@ def _figures(tables: BrokerTables) -> dict[int, Processor]:
         consumers=tables.consumers,
         offsets=tables.offsets,
         stats=tables.stats,
+        now=tables.now,
     )
     runtime_info = RuntimeInfoProcessor(
         tables.config,
@@ -152,11 +152,9 @@ def _figures(tables: BrokerTables) -> dict[int, Processor]:
         integrity=tables.integrity.figures,
         now=tables.now,
     )
-    time_span = ConsumeTimeSpanProcessor(tables.config, tables.topics, tables.live, tables.offsets, now=tables.now)
     return (
         consume_stats.processors()
         | runtime_info.processors()
-        | time_span.processors()
         | QueueBoundsProcessor(tables.live).processors()
         | ConsumeQueueProcessor(tables.topics, tables.live, tables.consumers).processors()
         | BrokerStatsProcessor(tables.stats).processors()

@@ -67,7 +67,7 @@ def server(
     from rmqfast.embedded import EmbeddedCluster
 
     file = None if config is None else ConfigFile(config)
-    own = {} if file is None else dict(file.load().given)
+    own = {} if file is None else dict(file.load().explicit)
     if insecure_bind:
         own["insecureBind"] = "true"
     if broker_port is not None:

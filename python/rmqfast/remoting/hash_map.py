@@ -18,7 +18,7 @@ _KEPT_LENGTH = 255
 
 
 class HashMap(dict[_K, _V]):
-    """A mapping that is written in the order of a `java.util.HashMap`; `capacity` are its buckets at first.
+    """A mapping that is written in the order of a `java.util.HashMap`, or of a `ConcurrentHashMap`: see `hash_order`.
 
     Example:
         >>> from rmqfast.remoting.fastjson import encode
@@ -26,13 +26,19 @@ class HashMap(dict[_K, _V]):
         (b'{"wire":2,"%RETRY%g":1}', b'{"%RETRY%g":1,"wire":2}')
     """
 
-    def __init__(self, items: Mapping[_K, _V] | Iterable[tuple[_K, _V]] = (), *, capacity: int = 16) -> None:
+    def __init__(
+        self,
+        items: Mapping[_K, _V] | Iterable[tuple[_K, _V]] = (),
+        *,
+        capacity: int = 16,
+        concurrent: bool = False,
+    ) -> None:
         super().__init__(items)
-        self._capacity = capacity
+        self._capacity, self._concurrent = capacity, concurrent
 
     def in_order(self) -> list[tuple[_K, _V]]:
         """Its items in that order."""
-        return [(key, self[key]) for key in hash_order(self, capacity=self._capacity)]
+        return [(key, self[key]) for key in hash_order(self, capacity=self._capacity, concurrent=self._concurrent)]
 
 
 def hash_order(keys: Iterable[_K], *, capacity: int = 16, concurrent: bool = False) -> list[_K]:

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from rmqfast.errors import ResponseError
 from rmqfast.remoting.response_code import ResponseCode
 
+_INT = 1 << 31
+
 
 class Header:
     """Header fields by name; one that is missing or malformed is an answer with code 1, which says which.
@@ -49,6 +51,20 @@ class Header:
             return _java_long(value)
         except ValueError:
             raise _wrong(f"the header field {name} is no number: {value[:40]!r}") from None
+
+    def integer(self, name: str, default: int | None = None) -> int:
+        """As `number`, of 32 bits.
+
+        Example:
+            >>> Header({"queueId": "99999999999"}).integer("queueId")
+            Traceback (most recent call last):
+                ...
+            rmqfast.errors.ResponseError: CODE: 1  DESC: the header field queueId is no number of 32 bits: 99999999999
+        """
+        value = self.number(name, default)
+        if not -_INT <= value < _INT:
+            raise _wrong(f"the header field {name} is no number of 32 bits: {value}")
+        return value
 
     def flag(self, name: str, *, default: bool = False) -> bool:
         """Yes or no: `true` in any case is yes, whatever else is there is no."""

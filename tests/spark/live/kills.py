@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import IO, Any, Self
 
 import rmqfast
-from rmqfast.broker.ports import HeldPorts
+from rmqfast.broker.ports import ReservedPorts
 from rmqfast.errors import RmqError
 from tests.spark import cluster as spark_cluster
 from tests.spark.live.streams import Place
@@ -33,7 +33,7 @@ class Server:
 
     def __init__(self, directory: Path) -> None:
         # held for as long as this is: nobody else gets them while the server is down
-        self._directory, self._held = directory, (HeldPorts("127.0.0.1"), HeldPorts("127.0.0.1"))
+        self._directory, self._held = directory, (ReservedPorts("127.0.0.1"), ReservedPorts("127.0.0.1"))
         self._ports = [held.port for held in self._held]
         (directory / "broker.conf").write_text("".join(f"{name}={value}\n" for name, value in CONFIG.items()))
         self._process: subprocess.Popen[str] | None = None

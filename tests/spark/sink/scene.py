@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import rmqfast
 from rmqfast import EmbeddedCluster, open_store
-from rmqfast.broker.ports import HeldPorts
+from rmqfast.broker.ports import ReservedPorts
 from rmqfast.errors import UnknownTopicError
 
 SMALL = {
@@ -31,7 +31,7 @@ class Scene:
     def __init__(self, directory: Path, config: Mapping[str, str] | None = None, brokers: int = 1) -> None:
         self._directory, self._config, self._brokers = directory, {**SMALL, **(config or {})}, brokers
         # for as long as this is: nobody else gets them while the cluster is down
-        self._ports = HeldPorts("127.0.0.1"), HeldPorts("127.0.0.1")
+        self._ports = ReservedPorts("127.0.0.1"), ReservedPorts("127.0.0.1")
         self._cluster: EmbeddedCluster | None = None
 
     @property

@@ -36,31 +36,31 @@ def bit_positions(text: str, *, bits: int = BITS, hashes: int = HASHES) -> list[
 
 def murmur3_128(data: bytes) -> int:
     """The lower 64 of the 128 bits of the hash with seed 0."""
-    one = two = 0
-    whole = len(data) // 16 * 16
-    for at in range(0, whole, 16):
-        one ^= _mixed_one(int.from_bytes(data[at : at + 8], "little"))
-        one = ((_rotated(one, 27) + two) * 5 + 0x52DCE729) & _LONG
-        two ^= _mixed_two(int.from_bytes(data[at + 8 : at + 16], "little"))
-        two = ((_rotated(two, 31) + one) * 5 + 0x38495AB5) & _LONG
-    rest = data[whole:]
-    one ^= _mixed_one(int.from_bytes(rest[:8], "little")) ^ len(data)
-    two ^= _mixed_two(int.from_bytes(rest[8:], "little")) ^ len(data)
-    one = (one + two) & _LONG
-    two = (two + one) & _LONG
-    return (_final(one) + _final(two)) & _LONG
+    low = high = 0
+    blocks_end = len(data) // 16 * 16
+    for start in range(0, blocks_end, 16):
+        low ^= _mixed_low(int.from_bytes(data[start : start + 8], "little"))
+        low = ((_rotated(low, 27) + high) * 5 + 0x52DCE729) & _LONG
+        high ^= _mixed_high(int.from_bytes(data[start + 8 : start + 16], "little"))
+        high = ((_rotated(high, 31) + low) * 5 + 0x38495AB5) & _LONG
+    tail = data[blocks_end:]
+    low ^= _mixed_low(int.from_bytes(tail[:8], "little")) ^ len(data)
+    high ^= _mixed_high(int.from_bytes(tail[8:], "little")) ^ len(data)
+    low = (low + high) & _LONG
+    high = (high + low) & _LONG
+    return (_final(low) + _final(high)) & _LONG
 
 
-def _mixed_one(word: int) -> int:
+def _mixed_low(word: int) -> int:
     return _rotated(word * _C1 & _LONG, 31) * _C2 & _LONG
 
 
-def _mixed_two(word: int) -> int:
+def _mixed_high(word: int) -> int:
     return _rotated(word * _C2 & _LONG, 33) * _C1 & _LONG
 
 
-def _rotated(word: int, by: int) -> int:
-    return (word << by | word >> (64 - by)) & _LONG
+def _rotated(word: int, bits: int) -> int:
+    return (word << bits | word >> (64 - bits)) & _LONG
 
 
 def _final(word: int) -> int:

@@ -22,20 +22,20 @@ class ChangeNotifier:
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._waiting: dict[str, GroupChange] = {}
+        self._delayed: dict[str, GroupChange] = {}
 
     def take(self, change: GroupChange) -> None:
         """Sends a change to its clients, or keeps it, in place of an older one of its group."""
         with self._lock:
             if len(change.channels) > AT_ONCE:
-                self._waiting[change.group] = change
+                self._delayed[change.group] = change
                 return
-            self._waiting.pop(change.group, None)
+            self._delayed.pop(change.group, None)
         change.notify()
 
     def run_once(self) -> None:
         """Sends what waits; to be called a few times a second."""
         with self._lock:
-            waiting, self._waiting = self._waiting, {}
-        for change in waiting.values():
+            delayed, self._delayed = self._delayed, {}
+        for change in delayed.values():
             change.notify()

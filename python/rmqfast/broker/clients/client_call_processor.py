@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from rmqfast.broker.clients.client_channel import ClientChannel
-from rmqfast.broker.clients.client_version import V3_0_7_SNAPSHOT, V3_1_8_SNAPSHOT, version_name
 from rmqfast.broker.clients.consumer_manager import ConsumerManager
+from rmqfast.broker.message_id import offset_of_id
 from rmqfast.errors import RemotingError, RemotingTimeoutError, ResponseError
 from rmqfast.message import MessageQueue
 from rmqfast.remoting import Header, Later, Processor, Request, RequestCode, Response, ResponseCode
@@ -26,8 +26,29 @@ STATUS_TIMEOUT = 5.0
 #: Who asked is the broker's business: a client is not given what proves it.
 _PROOF = frozenset({"AccessKey", "Signature", "SecurityToken"})
 _EXCEPTIONS = "org.apache.rocketmq.remoting.exception"
-#: Hexadecimal digits of a message id with an address of four bytes, and of sixteen.
-_ID_LENGTHS = frozenset({32, 56})
+
+#: Ordinals of releases: since the first clients know how to reset offsets, since the second how to tell of themselves.
+V3_0_7_SNAPSHOT = 28
+V3_1_8_SNAPSHOT = 62
+
+_FIRST = (
+    "SNAPSHOT",
+    "ALPHA1",
+    "BETA1",
+    "BETA2",
+    "BETA3",
+    "BETA4",
+    "BETA5",
+    "BETA6_SNAPSHOT",
+    "BETA6",
+    "BETA7_SNAPSHOT",
+    "BETA7",
+    "BETA8_SNAPSHOT",
+    "BETA8",
+    "BETA9_SNAPSHOT",
+    "BETA9",
+    "FINAL",
+)
 
 _log = limited(logging.getLogger("rmqfast.broker"))
 
@@ -80,14 +101,14 @@ class ClientCallProcessor:
         """
         header = Header(request.ext_fields)
         topic, name = header.text("topic"), header.text("group")
-        wanted = (header.optional_text("clientAddr") or "").strip()
+        client_id = (header.optional_text("clientAddr") or "").strip()
         group = self._consumers.group(name)
         if group is None:
             raise ResponseError(ResponseCode.SYSTEM_ERROR, f"No Any Consumer online in the consumer group: [{name}]")
         for client in group.clients.values():
             check_version(client)
-        asked = [client for client in group.clients.values() if not wanted or client.client_id == wanted]
-        return Later(lambda: _status(asked[:1] if wanted else asked, {"topic": topic, "group": name}))
+        clients = [client for client in group.clients.values() if not client_id or client.client_id == client_id]
+        return Later(lambda: _status(clients[:1] if client_id else clients, {"topic": topic, "group": name}))
 
     def _callable(self, group: str, client_id: str | None) -> ClientChannel:
         client = None if client_id is None else self._consumers.client(group, client_id)
@@ -118,22 +139,40 @@ def check_version(client: ClientChannel) -> None:
         )
 
 
+def version_name(ordinal: int) -> str:
+    """The name of a release up to 3.1.8, of those that are refused; a number for another one.
+
+    Example:
+        >>> version_name(0), version_name(27), version_name(28), version_name(37), version_name(61)
+        ('V3_0_0_SNAPSHOT', 'V3_0_6', 'V3_0_7_SNAPSHOT', 'V3_0_11', 'V3_1_7')
+
+    Source: `MQVersion.getVersionDesc`.
+    """
+    if 0 <= ordinal < len(_FIRST):
+        return f"V3_0_0_{_FIRST[ordinal]}"
+    if not len(_FIRST) <= ordinal <= V3_1_8_SNAPSHOT:
+        return str(ordinal)
+    release, is_final = divmod(ordinal - len(_FIRST), 2)
+    minor, patch = (0, release + 1) if release < 15 else (1, release - 15)
+    return f"V3_{minor}_{patch}{'' if is_final else '_SNAPSHOT'}"
+
+
 def _called(client: ClientChannel, group: str, code: int, fields: Mapping[str, str], body: bytes) -> Response:
     """What a client answers to what it is asked, its version and all; why it does not.
 
     Source: `AdminBrokerProcessor.callConsumer`.
     """
-    shown = {name: value for name, value in fields.items() if name not in _PROOF}
-    who, address = f"<{group}> <{client.client_id}>", client.channel.remote_address
+    public_fields = {name: value for name, value in fields.items() if name not in _PROOF}
+    consumer, address = f"<{group}> <{client.client_id}>", client.channel.remote_address
     try:
-        answer = client.channel.request(code, shown, body, timeout=CALL_TIMEOUT)
+        answer = client.channel.request(code, public_fields, body, timeout=CALL_TIMEOUT)
     except RemotingTimeoutError:
-        why = f"wait response on the channel <{address}> timeout, {int(CALL_TIMEOUT * 1000)}(ms)"
-        remark = f"consumer {who} Timeout: {_EXCEPTIONS}.RemotingTimeoutException: {why}"
+        reason = f"wait response on the channel <{address}> timeout, {int(CALL_TIMEOUT * 1000)}(ms)"
+        remark = f"consumer {consumer} Timeout: {_EXCEPTIONS}.RemotingTimeoutException: {reason}"
         return Response(ResponseCode.CONSUME_MSG_TIMEOUT, remark)
     except RemotingError:
-        why = f"{_EXCEPTIONS}.RemotingSendRequestException: send request to <{address}> failed"
-        return Response(ResponseCode.SYSTEM_ERROR, f"invoke consumer {who} Exception: {why}")
+        reason = f"{_EXCEPTIONS}.RemotingSendRequestException: send request to <{address}> failed"
+        return Response(ResponseCode.SYSTEM_ERROR, f"invoke consumer {consumer} Exception: {reason}")
     return answer
 
 
@@ -151,29 +190,23 @@ def _offsets(client: ClientChannel, fields: Mapping[str, str]) -> dict[MessageQu
     code = RequestCode.GET_CONSUMER_STATUS_FROM_CLIENT
     try:
         answer = client.channel.request(code, fields, timeout=STATUS_TIMEOUT)
-        told = decode(answer.body) if answer.code == ResponseCode.SUCCESS else None
+        members = decode(answer.body) if answer.code == ResponseCode.SUCCESS else None
     except RemotingError as error:
         _log.error("client %s of group %s tells no offsets: %s", client.client_id, fields["group"], error)
         return None
-    return _queue_offsets(told)
+    return _queue_offsets(members)
 
 
-def _queue_offsets(told: Any) -> dict[MessageQueue, int] | None:
-    table = told.get("messageQueueTable") if isinstance(told, dict) else None
+def _queue_offsets(members: Any) -> dict[MessageQueue, int] | None:
+    table = members.get("messageQueueTable") if isinstance(members, dict) else None
     if not isinstance(table, dict):
         return None
-    return {queue: at for queue, at in table.items() if isinstance(queue, MessageQueue) and type(at) is int}
+    return {queue: offset for queue, offset in table.items() if isinstance(queue, MessageQueue) and type(offset) is int}
 
 
 def _physical_offset(message_id: str) -> int:
-    """Where the record is of which the broker's own id, with its address, is given.
-
-    Source: `MessageDecoder.decodeMessageId`.
-    """
     try:
-        digits = bytes.fromhex(message_id) if len(message_id) in _ID_LENGTHS else b""
+        return offset_of_id(message_id)
     except ValueError:
-        digits = b""
-    if not digits:
-        raise ResponseError(ResponseCode.SYSTEM_ERROR, f"msgId: expected 32 or 56 hex digits, got {message_id[:80]!r}")
-    return int.from_bytes(digits[-8:], "big", signed=True)
+        remark = f"msgId: expected 32 or 56 hex digits, got {message_id[:80]!r}"
+        raise ResponseError(ResponseCode.SYSTEM_ERROR, remark) from None

@@ -54,7 +54,9 @@ class ConnectionProcessor:
             "consumeFromWhere": group.consume_from_where,
             "consumeType": group.consume_type,
             "messageModel": group.message_model,
-            "subscriptionTable": HashMap({topic: wanted.to_json() for topic, wanted in group.subscriptions.items()}),
+            "subscriptionTable": HashMap(
+                {topic: subscription.to_json() for topic, subscription in group.subscriptions.items()}
+            ),
         }
         return Response(body=encode(body))
 

@@ -44,10 +44,10 @@ class ConsumerFilterManager:
 
         Source: `ConsumerFilterManager.decode`.
         """
-        kept = self._metadata.load(ConsumerFilterTable)
+        table = self._metadata.load(ConsumerFilterTable)
         with self._lock:
-            self._table = kept.restarted(now=now)
-            self._changed = {topic for topic, _ in kept}
+            self._table = table.restarted(now=now)
+            self._changed = {topic for topic, _ in table}
             for topic, group in self._table:
                 self._topics_by_group.setdefault(group, set()).add(topic)
 
@@ -67,14 +67,14 @@ class ConsumerFilterManager:
             self._changed.clear()
         self._metadata.flush()
 
-    def register(self, group: str, wanted: Iterable[SubscriptionData], *, now: int) -> None:
+    def register(self, group: str, subscriptions: Iterable[SubscriptionData], *, now: int) -> None:
         """Takes what a heartbeat says a group wants; topics that it does not want by expression any more are dead.
 
         Source: `ConsumerFilterManager.register`.
         """
         topics = set()
         with self._lock:
-            for subscription in wanted:
+            for subscription in subscriptions:
                 topics.add(subscription.topic)
                 if not subscription.is_tag_type and subscription.sub_string:
                     self._register(group, subscription, now)

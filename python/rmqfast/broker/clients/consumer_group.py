@@ -61,7 +61,7 @@ class ConsumerGroup:
             self.clients[client.channel] = client
         return False
 
-    def update_subscriptions(self, wanted: Iterable[SubscriptionData]) -> SubscriptionChange:
+    def update_subscriptions(self, subscriptions: Iterable[SubscriptionData]) -> SubscriptionChange:
         """Takes the subscriptions of a client's heartbeat as those of the whole group.
 
         One with a greater version takes the place of the group's; topics that this client does not want are removed,
@@ -69,19 +69,19 @@ class ConsumerGroup:
 
         Source: `ConsumerGroupInfo.updateSubscription`.
         """
-        put: dict[str, SubscriptionData] = {}
+        updated: dict[str, SubscriptionData] = {}
         is_new = False
         topics = set()
-        for subscription in wanted:
+        for subscription in subscriptions:
             topics.add(subscription.topic)
             old = self.subscriptions.get(subscription.topic)
             if old is None or subscription.sub_version > old.sub_version:
-                self.subscriptions[subscription.topic] = put[subscription.topic] = subscription
+                self.subscriptions[subscription.topic] = updated[subscription.topic] = subscription
                 is_new |= old is None
         removed = [topic for topic in self.subscriptions if topic not in topics]
         for topic in removed:
             del self.subscriptions[topic]
-        return SubscriptionChange(tuple(put.values()), tuple(removed), has_other_topics=is_new or bool(removed))
+        return SubscriptionChange(tuple(updated.values()), tuple(removed), has_other_topics=is_new or bool(removed))
 
     def copied(self) -> ConsumerGroup:
         """The state as it is now, for who reads it without the manager's lock."""
@@ -93,11 +93,11 @@ class SubscriptionChange:
     """What a heartbeat changed of a group's subscriptions.
 
     Attributes:
-        put: Those that are new or newer.
+        updated: Those that are new or newer.
         removed: Topics that are not wanted any more.
         has_other_topics: Whether topics came or went, of which clients are told; of other tags they are not.
     """
 
-    put: tuple[SubscriptionData, ...]
+    updated: tuple[SubscriptionData, ...]
     removed: tuple[str, ...]
     has_other_topics: bool

@@ -88,7 +88,7 @@ class ConsumerManager:
             group = self._groups.get(group_name)
             if group is None:
                 return None
-            self._left(group, channel)
+            self._remove_client(group, channel)
             if not group.clients:
                 self._end(group)
                 self._filters.unregister(group_name, now=now)
@@ -106,7 +106,7 @@ class ConsumerManager:
         with self._lock:
             for name in sorted(self._names_by_channel.get(channel, ())):
                 group = self._groups[name]
-                self._left(group, channel)
+                self._remove_client(group, channel)
                 if not group.clients:
                     self._end(group)
                     self._filters.unregister(name, now=now)
@@ -125,7 +125,7 @@ class ConsumerManager:
         with self._lock:
             for group in list(self._groups.values()):
                 for client in [client for client in group.clients.values() if client.is_expired(now)]:
-                    self._left(group, client.channel)
+                    self._remove_client(group, client.channel)
                     expired.append(client.channel)
                 if not group.clients:
                     self._end(group)
@@ -197,7 +197,7 @@ class ConsumerManager:
         self._groups[name] = ConsumerGroup(name)
         return self._groups[name], True
 
-    def _left(self, group: ConsumerGroup, channel: Channel) -> None:
+    def _remove_client(self, group: ConsumerGroup, channel: Channel) -> None:
         group.clients.pop(channel, None)
         names = self._names_by_channel.get(channel, set())
         names.discard(group.name)
@@ -211,9 +211,14 @@ class ConsumerManager:
         self._data_plane.remove_consumer_group(group.name)
 
     def _push(self, name: str, change: SubscriptionChange) -> None:
-        for wanted in change.put:
+        for subscription in change.updated:
             self._data_plane.put_subscription(
-                name, wanted.topic, wanted.expression_type, wanted.sub_string, wanted.sub_version, list(wanted.code_set)
+                name,
+                subscription.topic,
+                subscription.expression_type,
+                subscription.sub_string,
+                subscription.sub_version,
+                list(subscription.code_set),
             )
         for topic in change.removed:
             self._data_plane.remove_subscription(name, topic)

@@ -43,13 +43,13 @@ class NameQuota:
         now = self._clock()
         with self._lock:
             if len(self._budgets) > _HOSTS:
-                self._budgets = {key: one for key, one in self._budgets.items() if not one.is_full(now=now)}
+                self._budgets = {key: bucket for key, bucket in self._budgets.items() if not bucket.is_full(now=now)}
             own, hosts = self._budget(channel, 1, now), self._budget(host, _HOST, now)
-            for what, budget, times in (("connection", own, 1), ("host", hosts, _HOST)):
+            for scope, budget, times in (("connection", own, 1), ("host", hosts, _HOST)):
                 if not budget.has(count, now=now):
                     limits = f"{self._burst * times} at once and {self._per_second * times} a second"
                     remark = (
-                        f"[QUOTA] new topics and groups of a {what}: expected at most {limits}, got {count} more "
+                        f"[QUOTA] new topics and groups of a {scope}: expected at most {limits}, got {count} more "
                         "(newNamesBurst, newNamesPerSecond)"
                     )
                     raise ResponseError(ResponseCode.SYSTEM_BUSY, remark)

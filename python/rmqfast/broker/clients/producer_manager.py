@@ -71,7 +71,7 @@ class ProducerManager:
         Source: `ProducerManager.unregisterProducer`.
         """
         with self._lock:
-            self._left(group, channel)
+            self._remove_client(group, channel)
 
     def disconnect(self, channel: Channel) -> None:
         """Removes a client whose connection ended from all its groups.
@@ -80,7 +80,7 @@ class ProducerManager:
         """
         with self._lock:
             for group in list(self._names_by_channel.get(channel, ())):
-                self._left(group, channel)
+                self._remove_client(group, channel)
 
     def scan(self, now: int) -> list[Channel]:
         """Removes clients that have been silent for more than 120 seconds.
@@ -94,7 +94,7 @@ class ProducerManager:
         with self._lock:
             for group, clients in list(self._groups.items()):
                 for client in [client for client in clients.values() if client.is_expired(now)]:
-                    self._left(group, client.channel)
+                    self._remove_client(group, client.channel)
                     expired.append(client.channel)
         return list(dict.fromkeys(expired))
 
@@ -118,7 +118,7 @@ class ProducerManager:
                 _log.warning("producer group %s has no client to ask", group)
                 return None
             first = next(self._turn) % len(channels)
-        turns = (channels[(first + at) % len(channels)] for at in range(TRIES))
+        turns = (channels[(first + step) % len(channels)] for step in range(TRIES))
         return next((channel for channel in turns if channel.is_open), None)
 
     def channel(self, client_id: str) -> Channel | None:
@@ -138,7 +138,7 @@ class ProducerManager:
             groups = {group: list(clients.values()) for group, clients in self._groups.items()}
         return {group: [_info(client) for client in clients] for group, clients in groups.items()}
 
-    def _left(self, group: str, channel: Channel) -> None:
+    def _remove_client(self, group: str, channel: Channel) -> None:
         clients = self._groups.get(group, {})
         client = clients.pop(channel, None)
         if client is None:

@@ -62,8 +62,8 @@ class QueueLockManager:
         with self._lock:
             locks = self._groups.setdefault(group, {})
             for queue in queues:
-                held = locks.get(queue)
-                if held is None or held.is_for(client_id, now):
+                lock = locks.get(queue)
+                if lock is None or lock.is_for(client_id, now):
                     locks[queue] = QueueLock(client_id, now)
                     locked.append(queue)
             if not locks:
@@ -78,8 +78,8 @@ class QueueLockManager:
         with self._lock:
             locks = self._groups.get(group, {})
             for queue in queues:
-                held = locks.get(queue)
-                if held is not None and held.client_id == client_id:
+                lock = locks.get(queue)
+                if lock is not None and lock.client_id == client_id:
                     del locks[queue]
             if not locks:
                 self._groups.pop(group, None)
@@ -88,7 +88,7 @@ class QueueLockManager:
         """Forgets locks that ran out: whoever asks next gets the queue with or without them."""
         with self._lock:
             for group, locks in list(self._groups.items()):
-                for queue in [queue for queue, held in locks.items() if now - held.last_update > LIVE_MS]:
+                for queue in [queue for queue, lock in locks.items() if now - lock.last_update > LIVE_MS]:
                     del locks[queue]
                 if not locks:
                     del self._groups[group]

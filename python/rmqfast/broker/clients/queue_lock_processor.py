@@ -32,14 +32,14 @@ class QueueLockProcessor:
 
     def lock(self, request: Request) -> Response:
         """41 LOCK_BATCH_MQ: answers which of the queues the client has now."""
-        wanted = QueuesOfClient.of_body(request.body)
-        locked = self._locks.lock(wanted.group, wanted.client_id, wanted.queues, now=self._now())
+        body = QueuesOfClient.of_body(request.body)
+        locked = self._locks.lock(body.group, body.client_id, body.queues, now=self._now())
         return Response(body=encode({"lockOKMQSet": locked}))
 
     def unlock(self, request: Request) -> Response:
         """42 UNLOCK_BATCH_MQ."""
-        wanted = QueuesOfClient.of_body(request.body)
-        self._locks.unlock(wanted.group, wanted.client_id, wanted.queues)
+        body = QueuesOfClient.of_body(request.body)
+        self._locks.unlock(body.group, body.client_id, body.queues)
         return Response()
 
 

@@ -45,8 +45,8 @@ class BrokerConfig(Mapping[str, str]):
         """
         self._set = {key: _checked(key, value) for key, value in (values or {}).items()}
         # What RocketMQ does not have is shown only where it was given.
-        shown = {key: known.default for key, known in CONFIG_KEYS.items() if key not in OWN_KEYS}
-        table = shown | self._derived() | self._set
+        defaults = {key: config_key.default for key, config_key in CONFIG_KEYS.items() if key not in OWN_KEYS}
+        table = defaults | self._derived() | self._set
         self._table = {key: value for key, value in table.items() if value is not None}
 
     @classmethod
@@ -71,14 +71,14 @@ class BrokerConfig(Mapping[str, str]):
         return type(self)(self._set | dict(values))
 
     @property
-    def given(self) -> Mapping[str, str]:
+    def explicit(self) -> Mapping[str, str]:
         """What differs from the defaults, as it was given."""
         return self._set
 
     def text(self, key: str) -> str:
         """The value of a key; empty where it has none."""
-        known = CONFIG_KEYS.get(key)
-        return self._table.get(key, (known and known.default) or "")
+        config_key = CONFIG_KEYS.get(key)
+        return self._table.get(key, (config_key and config_key.default) or "")
 
     def number(self, key: str) -> int:
         """The value of a key of numbers."""
@@ -132,12 +132,12 @@ def may_change(key: str) -> bool:
         >>> may_change("brokerPermission"), may_change("storePathRootDir"), may_change("nobodyKnows")
         (True, False, False)
     """
-    known = CONFIG_KEYS.get(key)
-    return known is not None and known.effect is Effect.LIVE
+    config_key = CONFIG_KEYS.get(key)
+    return config_key is not None and config_key.effect is Effect.LIVE
 
 
 def _checked(key: str, value: str) -> str:
     if any(end in key or end in value for end in "\r\n"):
         raise ArgumentError(f"{key[:40]!r}: expected one line, got {value[:40]!r}")
-    known = CONFIG_KEYS.get(key)
-    return value if known is None else known.checked(value)
+    config_key = CONFIG_KEYS.get(key)
+    return value if config_key is None else config_key.checked(value)

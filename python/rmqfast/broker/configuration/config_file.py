@@ -61,8 +61,8 @@ class ConfigFile:
             return
         with self._lock:
             try:
-                there = properties.loads(read_text(self.path) or "")
-                write_text(self.path, _escaped(there | dict(values)))
+                current = properties.loads(read_text(self.path) or "")
+                write_text(self.path, _escaped(current | dict(values)))
             except RmqError as error:
                 _log.error("the configuration was not saved: %s", error)
 

@@ -52,11 +52,11 @@ class Configuration:
 
         Source: `Configuration.update`.
         """
-        taken = {key: value for key, value in values.items() if may_change(key)}
-        refused = sorted(values.keys() - taken.keys())
+        changes = {key: value for key, value in values.items() if may_change(key)}
+        refused = sorted(values.keys() - changes.keys())
         if refused:
             _log.warning("configuration: these cannot be changed while the broker runs: %s", ", ".join(refused)[:400])
         with self._lock:
-            self._current = self._current.replaced(taken)
+            self._current = self._current.replaced(changes)
             self._data_version = self._data_version.next(now)
-        return taken
+        return changes

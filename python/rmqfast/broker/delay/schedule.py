@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from rmqfast.broker.delay.delay_levels import DelayLevels
 from rmqfast.broker.delay.time_of_day import Jump, TimeOfDay
@@ -16,16 +16,17 @@ from rmqfast.broker.messages.property_string import in_map_order
 from rmqfast.broker.messages.queue_read import message_at
 from rmqfast.broker.messages.stored_message import StoredMessage
 from rmqfast.broker.metadata import Metadata
+from rmqfast.broker.topics.topic_names import HALF_TOPIC, SCHEDULE_TOPIC
 from rmqfast.errors import FlushTimeoutError, RmqError
+from rmqfast.remoting import Processor, Request, RequestCode, Response
+from rmqfast.remoting.fastjson import encode
 from rmqfast.store import LiveStore
 from rmqfast.store.config import DelayOffsetTable
 
-__all__ = ["SCHEDULE_TOPIC", "ScheduleMessageService"]
+__all__ = ["DelayOffsetProcessor", "ScheduleMessageService"]
 
 _log = logging.getLogger(__name__)
 
-SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"
-HALF_TOPIC = "RMQ_SYS_TRANS_HALF_TOPIC"
 _FIRST_LOOK = 1_000
 _SOON = 100
 _AFTER_AN_ERROR = 10_000
@@ -92,7 +93,7 @@ class ScheduleMessageService:
 
         Source: `ScheduleMessageService.DeliverDelayedMessageTimerTask`.
         """
-        jump = self._time_of_day.look(now)
+        jump = self._time_of_day.jump_since_last_call(now)
         if jump is not None:
             self._note(jump)
         return sum(self._run_level(level, now) for level in self.levels if now >= self._due[level])
@@ -123,13 +124,13 @@ class ScheduleMessageService:
         Source: `ScheduleMessageService.buildRunningStats`.
         """
         ends = {level: self._live.queue_bounds(SCHEDULE_TOPIC, level - 1)[1] for level in self.offsets()}
-        return {f"scheduleMessageOffset_{level}": f"{at},{ends[level]}" for level, at in self.offsets().items()}
+        return {f"scheduleMessageOffset_{level}": f"{offset},{ends[level]}" for level, offset in self.offsets().items()}
 
     def _note(self, jump: Jump) -> None:
         """Has what is stored by now wait as long as it would have without the jump."""
         for level, jumps in self._jumps.items():
             jumps.append((self._live.queue_bounds(SCHEDULE_TOPIC, level - 1)[1], jump))
-            self._due[level] += jump.by
+            self._due[level] += jump.shift
 
     def _run_level(self, level: int, now: int) -> int:
         try:
@@ -146,7 +147,7 @@ class ScheduleMessageService:
         low, high = self._live.queue_bounds(SCHEDULE_TOPIC, level - 1)
         offset = min(max(self._next[level], low), high)
         end, delivered = min(high, offset + self._batch), 0
-        self._jumps[level] = [(until, jump) for until, jump in self._jumps[level] if offset < until]
+        self._jumps[level] = [(jump_end, jump) for jump_end, jump in self._jumps[level] if offset < jump_end]
         while offset < end:
             unit = self._live.unit(SCHEDULE_TOPIC, level - 1, offset)
             if unit is None or not self._is_due(level, offset, unit[2], now):
@@ -175,8 +176,10 @@ class ScheduleMessageService:
 
     def _is_due(self, level: int, offset: int, deliver_at: int, now: int) -> bool:
         wait = self.levels[level]
-        jumps = (jump for until, jump in self._jumps[level] if offset < until and jump.came_after(deliver_at - wait))
-        deliver_at += sum(jump.by for jump in jumps)
+        jumps = (
+            jump for jump_end, jump in self._jumps[level] if offset < jump_end and jump.came_after(deliver_at - wait)
+        )
+        deliver_at += sum(jump.shift for jump in jumps)
         # a time further away than the level waits is of a clock that was set back before the broker was started
         return deliver_at <= now or deliver_at > now + wait
 
@@ -207,6 +210,24 @@ class ScheduleMessageService:
             if level in self.levels and inside != offset and (low, high) != (0, 0):
                 _log.error("delay level %d: offset %d is corrected to %d", level, offset, inside)
                 self._table.commit(level, inside)
+
+
+class DelayOffsetProcessor:
+    """Answers how far delayed messages were delivered.
+
+    Source: `AdminBrokerProcessor.getAllDelayOffset`.
+    """
+
+    def __init__(self, offsets: Callable[[], Mapping[int, int]]) -> None:
+        self._offsets = offsets
+
+    def processors(self) -> dict[int, Processor]:
+        """Who answers, by request code."""
+        return {RequestCode.GET_ALL_DELAY_OFFSET: self.get_all_delay_offset}
+
+    def get_all_delay_offset(self, _request: Request) -> Response:
+        """45: the next offset to deliver, by delay level."""
+        return Response(body=encode({"offsetTable": dict(self._offsets())}))
 
 
 def _is_deliverable(message: StoredMessage) -> bool:

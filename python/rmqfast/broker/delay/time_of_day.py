@@ -29,18 +29,18 @@ class Jump:
     """The time of day was set.
 
     Attributes:
-        by: Milliseconds, less than 0 where it was set back.
-        since: When that was at the earliest, by the new time.
-        until: When it was seen, by the new time.
+        shift: Milliseconds, less than 0 where it was set back.
+        earliest: When that was at the earliest, by the new time.
+        noticed: When it was seen, by the new time.
     """
 
-    by: int
-    since: int
-    until: int
+    shift: int
+    earliest: int
+    noticed: int
 
     def came_after(self, stored: int) -> bool:
         """Whether the jump came after a message was stored, of those that were there when it was seen."""
-        return not self.since <= stored <= self.until
+        return not self.earliest <= stored <= self.noticed
 
 
 class TimeOfDay:
@@ -52,8 +52,8 @@ class TimeOfDay:
     Example:
         >>> ticks = iter([0, 100])
         >>> clock = TimeOfDay(1_000_000, steady=lambda: next(ticks))
-        >>> jump = clock.look(1_010_100)
-        >>> jump.by, jump.came_after(stored=1_000_050), jump.came_after(stored=1_010_050)
+        >>> jump = clock.jump_since_last_call(1_010_100)
+        >>> jump.shift, jump.came_after(stored=1_000_050), jump.came_after(stored=1_010_050)
         (10000, True, False)
 
     Source: `ScheduleMessageService.DeliverDelayedMessageTimerTask`, which looks at the time of day alone.
@@ -64,12 +64,12 @@ class TimeOfDay:
         self._last = steady()
         self._ahead = now - self._last
 
-    def look(self, now: int) -> Jump | None:
-        """Looks at both clocks; the jump of more than a second since the last look, which is logged."""
+    def jump_since_last_call(self, now: int) -> Jump | None:
+        """The jump of more than a second since the last call, which is logged; None without one."""
         steady = self._steady()
         passed, self._last = steady - self._last, steady
-        by, self._ahead = now - steady - self._ahead, now - steady
-        if abs(by) <= _SLACK:
+        shift, self._ahead = now - steady - self._ahead, now - steady
+        if abs(shift) <= _SLACK:
             return None
-        _log.warning("the time of day jumped by %d ms: messages that were stored before wait as long as before", by)
-        return Jump(by, now - passed - _SLACK, now)
+        _log.warning("the time of day jumped by %d ms: messages that were stored before wait as long as before", shift)
+        return Jump(shift, now - passed - _SLACK, now)

@@ -7,10 +7,10 @@ from typing import Protocol, TypedDict, Unpack
 from rmqfast.message import Message
 from rmqfast.store.writer import AppendResult
 
-__all__ = ["Append", "SentAs", "status_of"]
+__all__ = ["Append", "MessageOrigin", "status_of"]
 
 
-class SentAs(TypedDict, total=False):
+class MessageOrigin(TypedDict, total=False):
     """What a message says of its way, beside what the application gave it: see `WritableStore.append`."""
 
     born_host: str | None
@@ -25,7 +25,7 @@ class Append(Protocol):
     Source: `MessageStore.putMessage`.
     """
 
-    def __call__(self, message: Message, **sent: Unpack[SentAs]) -> AppendResult:
+    def __call__(self, message: Message, **origin: Unpack[MessageOrigin]) -> AppendResult:
         """Stores the message.
 
         Raises:

@@ -10,7 +10,8 @@ from rmqfast.broker.clients.name_quota import NameQuota
 from rmqfast.broker.messages.retry_rule import target_of_send
 from rmqfast.broker.messages.send_header import SendHeader
 from rmqfast.broker.topics.subscription_group_manager import SubscriptionGroupManager
-from rmqfast.broker.topics.topic_manager import FAQ_SUFFIX, TopicManager
+from rmqfast.broker.topics.topic_manager import TopicManager
+from rmqfast.broker.topics.topic_names import FAQ
 from rmqfast.errors import ResponseError
 from rmqfast.remoting import Again, Header, Processor, Request, RequestCode, ResponseCode
 from rmqfast.store.config import TopicConfig
@@ -88,6 +89,6 @@ class Preparation:
             raise ResponseError(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, remark)
         group = Header(request.ext_fields).text("consumerGroup")
         if self._groups.find(group, lambda: self._names.take(request.channel)) is None:
-            remark = f"subscription group [{group}] does not exist, {FAQ_SUFFIX}"
+            remark = f"subscription group [{group}] does not exist, {FAQ}"
             raise ResponseError(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, remark)
         return Again()

@@ -25,12 +25,12 @@ def parse_properties(text: str) -> dict[str, str]:
 
     Source: `MessageDecoder.string2messageProperties`.
     """
-    found = {}
+    properties = {}
     for part in text.split(_PROPERTY_END):
         name, _, value = part.partition(_NAME_END)
         if name and value:
-            found[name] = value
-    return found
+            properties[name] = value
+    return properties
 
 
 def write_properties(properties: Mapping[str, str]) -> str:

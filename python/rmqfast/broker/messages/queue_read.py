@@ -43,10 +43,10 @@ def read_queue(live: LiveStore, topic: str, queue_id: int, offset: int, count: i
     if not low <= offset < high:
         return QueueRead([], low if offset < low else high)
     messages: list[StoredMessage] = []
-    for at in range(offset, high):
-        if messages and at - offset >= count:
-            return QueueRead(messages, at)
-        unit = live.unit(topic, queue_id, at)
+    for position in range(offset, high):
+        if messages and position - offset >= count:
+            return QueueRead(messages, position)
+        unit = live.unit(topic, queue_id, position)
         message = None if unit is None else message_at(live, unit[0])
         if message is not None:
             messages.append(message)

@@ -9,18 +9,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
+from rmqfast.broker.topics.topic_names import DLQ_PREFIX, FAQ, RETRY_PREFIX
 from rmqfast.errors import ResponseError
 from rmqfast.remoting import ResponseCode
 from rmqfast.store.config import SubscriptionGroupConfig, TopicConfig
 
 __all__ = ["FindGroup", "MakeTopic", "RetryTarget", "retry_target", "target_of_send"]
 
-RETRY_PREFIX = "%RETRY%"
-DLQ_PREFIX = "%DLQ%"
 DLQ_QUEUES = 1
 #: Ordinal of 3.4.9, from which on a client's own limit of tries counts.
 FIRST_VERSION_WITH_LIMIT = 121
-FAQ = "\nSee http://rocketmq.apache.org/docs/faq/ for further details."
 
 #: A consumer group's configuration by its name, made on the way where the broker makes groups.
 FindGroup = Callable[[str], SubscriptionGroupConfig | None]

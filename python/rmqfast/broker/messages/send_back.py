@@ -14,7 +14,6 @@ from rmqfast.broker.messages.property_string import in_map_order
 from rmqfast.broker.messages.queue_read import message_at
 from rmqfast.broker.messages.retry_rule import (
     DLQ_QUEUES,
-    RETRY_PREFIX,
     FindGroup,
     MakeTopic,
     RetryTarget,
@@ -23,6 +22,7 @@ from rmqfast.broker.messages.retry_rule import (
     topic_or_error,
 )
 from rmqfast.broker.messages.stored_message import StoredMessage
+from rmqfast.broker.topics.topic_names import RETRY_PREFIX
 from rmqfast.errors import FlushTimeoutError, ResponseError, RmqError
 from rmqfast.remoting import Header, Processor, Request, RequestCode, Response, ResponseCode
 from rmqfast.remoting.log_limit import limited

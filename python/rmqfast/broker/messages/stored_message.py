@@ -19,7 +19,7 @@ from rmqfast.broker.messages.property_string import parse_properties, write_prop
 from rmqfast.errors import CorruptError
 from rmqfast.message import Message
 
-__all__ = ["StoredMessage", "offset_of_id"]
+__all__ = ["StoredMessage"]
 
 COMPRESSED = 0x1
 MULTI_TAGS = 0x2
@@ -139,23 +139,6 @@ class StoredMessage(NamedTuple):
         )
 
 
-def offset_of_id(offset_msg_id: str) -> int:
-    """The physical offset that a broker's message id says.
-
-    Raises:
-        ValueError: It is no such id.
-
-    Example:
-        >>> offset_of_id("0A01020300002A9F00000000075BCD15")
-        123456789
-
-    Source: `MessageDecoder.decodeMessageId`.
-    """
-    if len(offset_msg_id) not in (32, 56):
-        raise ValueError(f"message id: expected 32 or 56 hex digits, got {len(offset_msg_id)}")
-    return int(_LONG.unpack(bytes.fromhex(offset_msg_id)[-8:])[0])
-
-
 def _parse(record: bytes) -> StoredMessage:
     size, magic, crc, queue_id, flag, queue_offset, physical_offset, sys_flag, born = _HEAD.unpack_from(record)
     if magic not in (_MAGIC, _MAGIC_OF_LONG_TOPICS) or size != len(record):
@@ -164,12 +147,12 @@ def _parse(record: bytes) -> StoredMessage:
     end_of_store = end_of_born + 8 + (20 if sys_flag & _STORE_HOST_V6 else 8)
     (store_timestamp,) = _LONG.unpack_from(record, end_of_born)
     reconsume_times, prepared, length = _TIMES.unpack_from(record, end_of_store)
-    body, at = _part(record, end_of_store + _TIMES.size, length)
+    body, position = _part(record, end_of_store + _TIMES.size, length)
     topic_length = _SHORT if magic == _MAGIC_OF_LONG_TOPICS else _BYTE
-    topic, at = _part(record, at + topic_length.size, topic_length.unpack_from(record, at)[0])
-    properties, at = _part(record, at + 2, _SHORT.unpack_from(record, at)[0])
-    if at != size:
-        raise _corrupt(f"parts of {size} bytes, got {at}")
+    topic, position = _part(record, position + topic_length.size, topic_length.unpack_from(record, position)[0])
+    properties, position = _part(record, position + 2, _SHORT.unpack_from(record, position)[0])
+    if position != size:
+        raise _corrupt(f"parts of {size} bytes, got {position}")
     return StoredMessage(
         topic.decode(),
         queue_id,
@@ -189,10 +172,10 @@ def _parse(record: bytes) -> StoredMessage:
     )
 
 
-def _part(record: bytes, at: int, length: int) -> tuple[bytes, int]:
-    if length < 0 or at + length > len(record):
-        raise _corrupt(f"at byte {at} a part of at most {len(record) - at} bytes, got {length}")
-    return record[at : at + length], at + length
+def _part(record: bytes, start: int, length: int) -> tuple[bytes, int]:
+    if length < 0 or start + length > len(record):
+        raise _corrupt(f"at byte {start} a part of at most {len(record) - start} bytes, got {length}")
+    return record[start : start + length], start + length
 
 
 @lru_cache(maxsize=4096)

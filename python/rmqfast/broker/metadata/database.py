@@ -80,8 +80,8 @@ class Database:
             entries.append(piece)
             piece, last = self._piece(file, last)
         query = "SELECT json_quote(name) || ':' || value FROM rows WHERE file = ? AND kind = 'member'"
-        others = [row[0] for row in self._call(lambda db: db.execute(query, (file,)).fetchall())]
-        return "{" + ",".join([*others, f'"{member}":{{{",".join(entries)}}}']) + "}"
+        members = [row[0] for row in self._call(lambda db: db.execute(query, (file,)).fetchall())]
+        return "{" + ",".join([*members, f'"{member}":{{{",".join(entries)}}}']) + "}"
 
     def _piece(self, file: str, after: str | None) -> tuple[str | None, str | None]:
         """The next entries of a file, joined, and the name of the last one."""

@@ -124,9 +124,9 @@ class Metadata:
             StoreIOError: The operating system refused; it is tried again with the next call.
         """
         with self._lock:
-            wanted = self._put_count
+            count = self._put_count
         with self._flushing:  # whoever comes meanwhile waits here, and finds it done
-            if self._flushed_count < wanted:
+            if self._flushed_count < count:
                 self._write()
 
     def flush_or_log(self) -> None:
@@ -184,19 +184,19 @@ class Metadata:
         name = table.FILE_NAME
         if not self._database.is_filled(name):
             return False
-        known = self._database.digests(name)
+        digests = self._database.digests(name)
         path = self.root / "config" / name
         digest = digest_of(path)
         if digest is None:
             # A broker of Java that is killed while it saves leaves its last file as .bak only.
             backup = digest_of(path.with_name(f"{name}.bak"))
-            if backup is not None and backup not in known:
+            if backup is not None and backup not in digests:
                 return False
-            if known:
+            if digests:
                 _log.warning("%s: missing; it is written anew from metadata.db", path)
             self._files.note([name])
             return True
-        if digest in known:
+        if digest in digests:
             return True
         try:
             table.load(self.root)

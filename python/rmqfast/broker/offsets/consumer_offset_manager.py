@@ -50,9 +50,9 @@ class ConsumerOffsetManager:
         """
         with self._saving:
             self._is_kept = self._metadata.is_kept(ConsumerOffsetTable)
-            lost = lost_offsets_note(self._metadata.root, is_kept=self._is_kept)
-            if lost is not None:
-                _log.warning("%s", lost)
+            warning = lost_offsets_note(self._metadata.root, is_kept=self._is_kept)
+            if warning is not None:
+                _log.warning("%s", warning)
             for (topic, group), queues in self._metadata.load(ConsumerOffsetTable).items():
                 for queue_id, offset in queues.items():
                     self._data_plane.commit_offset(group, topic, queue_id, offset)
@@ -162,8 +162,8 @@ class ConsumerOffsetManager:
     def _smallest(self, offsets: Mapping[str, Mapping[int, int]], topic: str, left_out: set[str]) -> dict[int, int]:
         smallest: dict[int, int] = {}
         for key, queues in offsets.items():
-            other, group = _parted(key)
-            if other != topic or group in left_out:
+            key_topic, group = _parted(key)
+            if key_topic != topic or group in left_out:
                 continue
             for queue_id, offset in queues.items():
                 if offset >= self._store.queue_bounds(topic, queue_id)[0]:

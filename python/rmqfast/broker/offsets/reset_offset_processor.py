@@ -60,7 +60,7 @@ class ResetOffsetProcessor:
             )
         fields = {"topic": topic, "group": group, "timestamp": str(when), "isForce": "false"}
         body = encode({"offsetTable": _listed(table) if request.language == "CPP" else table})
-        _tell(online.clients.values(), fields, body)
+        _notify(online.clients.values(), fields, body)
         return Response(body=encode({"offsetTable": table}))
 
     def _table(self, topic: str, group: str, when: int, *, is_force: bool) -> dict[MessageQueue, int]:
@@ -84,12 +84,12 @@ class ResetOffsetProcessor:
         return self._store.offset_for_time(topic, queue_id, when)
 
 
-def _tell(clients: Iterable[ClientChannel], fields: Mapping[str, str], body: bytes) -> None:
+def _notify(clients: Iterable[ClientChannel], fields: Mapping[str, str], body: bytes) -> None:
     """Sends all clients their offsets, or none: one that is too old refuses for all."""
-    told = list(clients)
-    for client in told:
+    targets = list(clients)
+    for client in targets:
         check_version(client)
-    for client in told:
+    for client in targets:
         client.channel.send_oneway(RequestCode.RESET_CONSUMER_CLIENT_OFFSET, fields, body)
 
 

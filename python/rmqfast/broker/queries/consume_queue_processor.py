@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from rmqfast.broker.clients.consumers import OnlineConsumers
-from rmqfast.broker.integer_field import integer
+from rmqfast.broker.clients.consumer_manager import ConsumerManager
 from rmqfast.broker.topics.topic_manager import TopicManager
 from rmqfast.errors import ResponseError
 from rmqfast.remoting import Header, Processor, Request, RequestCode, Response, ResponseCode
@@ -27,7 +26,7 @@ class ConsumeQueueProcessor:
         self,
         topics: TopicManager,
         live: LiveStore,
-        consumers: OnlineConsumers,
+        consumers: ConsumerManager,
         filter_data: Callable[[str, str], str] = lambda _topic, _group: "null",
     ) -> None:
         self._topics = topics
@@ -46,8 +45,8 @@ class ConsumeQueueProcessor:
             ResponseError: 1 for a queue that is not there.
         """
         header = Header(request.ext_fields)
-        topic, queue_id = header.text("topic"), integer(header, "queueId")
-        index, count = header.number("index"), integer(header, "count")
+        topic, queue_id = header.text("topic"), header.integer("queueId")
+        index, count = header.number("index"), header.integer("count")
         if not self._is_queue(topic, queue_id):
             raise ResponseError(ResponseCode.SYSTEM_ERROR, f"{queue_id}@{topic} is not exist!")
         begin, end = self._live.queue_bounds(topic, queue_id)

@@ -1,4 +1,4 @@
-"""Answers how far topics are written, and how far groups have consumed them.
+"""Answers how far topics are written, how far groups have consumed them, and how long ago that was.
 
 Source: `AdminBrokerProcessor`.
 """
@@ -6,10 +6,12 @@ Source: `AdminBrokerProcessor`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from datetime import datetime
 from typing import Any
 
-from rmqfast.broker.clients.consumers import CommittedOffsets, OnlineConsumers
+from rmqfast.broker.clients.consumer_manager import ConsumerManager
 from rmqfast.broker.configuration.config import BrokerConfig
+from rmqfast.broker.offsets.consumer_offset_manager import ConsumerOffsetManager
 from rmqfast.broker.statistics.broker_stats import BrokerStats
 from rmqfast.broker.topics.subscription_group_manager import SubscriptionGroupManager
 from rmqfast.broker.topics.topic_manager import TopicManager
@@ -23,7 +25,7 @@ from rmqfast.store.config import TopicConfig
 
 
 class ConsumeStatsProcessor:
-    """Requests 202, 208, 300 and 317."""
+    """Requests 202, 208, 300, 303 and 317."""
 
     def __init__(
         self,
@@ -32,9 +34,10 @@ class ConsumeStatsProcessor:
         live: LiveStore,
         *,
         groups: SubscriptionGroupManager,
-        consumers: OnlineConsumers,
-        offsets: CommittedOffsets,
+        consumers: ConsumerManager,
+        offsets: ConsumerOffsetManager,
         stats: BrokerStats,
+        now: Callable[[], int],
     ) -> None:
         self._config = config
         self._topics = topics
@@ -43,6 +46,7 @@ class ConsumeStatsProcessor:
         self._consumers = consumers
         self._offsets = offsets
         self._stats = stats
+        self._now = now
 
     def processors(self) -> dict[int, Processor]:
         """Who answers, by request code."""
@@ -50,6 +54,7 @@ class ConsumeStatsProcessor:
             RequestCode.GET_TOPIC_STATS_INFO: self.get_topic_stats_info,
             RequestCode.GET_CONSUME_STATS: self.get_consume_stats,
             RequestCode.QUERY_TOPIC_CONSUME_BY_WHO: self.query_topic_consume_by_who,
+            RequestCode.QUERY_CONSUME_TIME_SPAN: self.query_consume_time_span,
             RequestCode.GET_BROKER_CONSUME_STATS: self.fetch_all_consume_stats_in_broker,
         }
 
@@ -114,6 +119,36 @@ class ConsumeStatsProcessor:
         }
         return Response(body=encode(body))
 
+    def query_consume_time_span(self, request: Request) -> Response:
+        """303: for each queue the times of its first and last message, of the one consumed last, and the delay.
+
+        Raises:
+            ResponseError: 17 for a topic that is not there.
+
+        Source: `AdminBrokerProcessor.queryConsumeTimeSpan`.
+        """
+        header = Header(request.ext_fields)
+        topic, group = existing_topic(self._topics, header.text("topic")), header.text("group")
+        queues = self._queues(topic, topic.write_queue_nums)
+        return Response(body=encode({"consumeTimeSpanSet": [self._span(group, queue) for queue in queues]}))
+
+    def _span(self, group: str, queue: MessageQueue) -> dict[str, Any]:
+        topic, queue_id = queue.topic, queue.queue_id
+        _, end = self._live.queue_bounds(topic, queue_id)
+        consumed = self._offsets.committed(group, topic, queue_id)
+        first = self._live.earliest_store_time(topic, queue_id)
+        times = {
+            "minTimeStamp": first,
+            "maxTimeStamp": self._store_time(queue, end - 1),
+            "consumeTimeStamp": self._store_time(queue, consumed - 1) if consumed > 0 else first,
+        }
+        texts = {f"{name}Str": time_text(time) for name, time in times.items()}
+        delay = self._now() - self._store_time(queue, consumed) if consumed < end else 0
+        return {"messageQueue": queue, "delayTime": delay} | times | texts
+
+    def _store_time(self, queue: MessageQueue, offset: int) -> int:
+        return self._live.store_time(queue.topic, queue.queue_id, offset) if offset >= 0 else -1
+
     def _stats_of(self, group: str, *, only_order: bool) -> list[dict[str, Any]]:
         topics = self._consumed(group, hash_order(sorted(self._offsets.topics_of(group))))
         return [
@@ -162,6 +197,18 @@ def existing_topic(topics: TopicManager, name: str) -> TopicConfig:
     if topic is None:
         raise ResponseError(ResponseCode.TOPIC_NOT_EXIST, f"topic[{name}] not exist")
     return topic
+
+
+def time_text(time: int) -> str:
+    """Milliseconds since 1970 as RocketMQ writes them for people, in local time.
+
+    Source: `UtilAll.timeMillisToHumanString2` with the pattern of `QueueTimeSpan`.
+    """
+    try:
+        moment = datetime.fromtimestamp(time // 1000)  # noqa: DTZ006 - local time is what people read
+    except (OverflowError, ValueError, OSError):
+        return str(time)
+    return f"{moment:%Y-%m-%d#%H:%M:%S}:{time % 1000:03}"
 
 
 def _wrappers(stats: dict[str, Any]) -> Iterable[dict[str, int]]:

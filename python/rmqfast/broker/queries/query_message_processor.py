@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from rmqfast.broker.configuration.config import BrokerConfig
-from rmqfast.broker.integer_field import integer
 from rmqfast.errors import ResponseError
 from rmqfast.remoting import Header, Processor, Request, RequestCode, Response, ResponseCode
 from rmqfast.store import LiveStore
@@ -38,8 +37,8 @@ class QueryMessageProcessor:
         """
         header = Header(request.ext_fields)
         begin, end = header.number("beginTimestamp"), header.number("endTimestamp")
-        found = self._live.query(header.text("topic"), header.text("key"), self._count(header), begin, end)
-        records, last_time, last_offset = found
+        result = self._live.query(header.text("topic"), header.text("key"), self._count(header), begin, end)
+        records, last_time, last_offset = result
         if not records:
             last_time = last_offset = 0
         fields = {"indexLastUpdateTimestamp": str(last_time), "indexLastUpdatePhyoffset": str(last_offset)}
@@ -63,13 +62,13 @@ class QueryMessageProcessor:
         return Response(body=record)
 
     def _count(self, header: Header) -> int:
-        wanted = integer(header, "maxNum")
+        count = header.integer("maxNum")
         config = self._config()
         if header.optional_text("_UNIQUE_KEY_QUERY") == "true":
-            wanted = config.number("defaultQueryMaxNum")
-        if wanted < 0:
-            raise ResponseError(ResponseCode.SYSTEM_ERROR, f"maxNum: expected at least 0, got {wanted}")
-        return min(wanted, config.number("maxMsgsNumBatch"))
+            count = config.number("defaultQueryMaxNum")
+        if count < 0:
+            raise ResponseError(ResponseCode.SYSTEM_ERROR, f"maxNum: expected at least 0, got {count}")
+        return min(count, config.number("maxMsgsNumBatch"))
 
 
 def newest(records: list[bytes], most: int) -> list[bytes]:

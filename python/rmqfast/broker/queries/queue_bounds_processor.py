@@ -5,7 +5,6 @@ Source: `AdminBrokerProcessor`.
 
 from __future__ import annotations
 
-from rmqfast.broker.integer_field import integer
 from rmqfast.remoting import Header, Processor, Request, RequestCode, Response
 from rmqfast.store import LiveStore
 
@@ -65,4 +64,4 @@ class QueueBoundsProcessor:
 
 def _queue(request: Request) -> tuple[str, int]:
     header = Header(request.ext_fields)
-    return header.text("topic"), integer(header, "queueId")
+    return header.text("topic"), header.integer("queueId")

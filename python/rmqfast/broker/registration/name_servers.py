@@ -86,14 +86,16 @@ class NameServers:
         Source: `BrokerOuterAPI.needRegister`, `DefaultRequestProcessor.queryBrokerTopicConfig`.
         """
         fields, body, timeout = self._identity(), encode(version), self._timeout()
-        answers = self._each(lambda link: link.ask(RequestCode.QUERY_DATA_VERSION, fields, body, timeout), timeout)
+        answers = self._each(lambda link: link.request(RequestCode.QUERY_DATA_VERSION, fields, body, timeout), timeout)
         current = [answer for answer in answers if (answer.ext_fields or {}).get("changed") == "false"]
         return len(current) == len(self._links)
 
     def ordered_topics(self) -> list[dict[str, str]]:
         """What each one that answers says of ordered topics."""
         fields, timeout = {"namespace": _ORDERED_TOPICS}, self._timeout()
-        answers = self._each(lambda link: link.ask(RequestCode.GET_KVLIST_BY_NAMESPACE, fields, b"", timeout), timeout)
+        answers = self._each(
+            lambda link: link.request(RequestCode.GET_KVLIST_BY_NAMESPACE, fields, b"", timeout), timeout
+        )
         return [_ordered_topics(answer) for answer in answers]
 
     def unregister(self) -> None:
@@ -125,12 +127,12 @@ class NameServers:
     def _timeout(self) -> float:
         return self._config.number("registerBrokerTimeoutMills") / 1000
 
-    def _each(self, ask: Callable[[_Link], Response | None], timeout: float) -> list[Response]:
+    def _each(self, request: Callable[[_Link], Response | None], timeout: float) -> list[Response]:
         """Asks all at the same time; whoever did not answer the last time is not waited for."""
         answers: list[Response] = []
 
         def work(link: _Link) -> None:
-            answer = ask(link)
+            answer = request(link)
             if answer is not None:
                 answers.append(answer)
 
@@ -139,10 +141,10 @@ class NameServers:
         ]
         for _, thread in threads:
             thread.start()
-        until = time.monotonic() + timeout + 0.1
+        deadline = time.monotonic() + timeout + 0.1
         for is_answering, thread in threads:
             if is_answering:
-                thread.join(max(0.0, until - time.monotonic()))
+                thread.join(max(0.0, deadline - time.monotonic()))
         return list(answers)
 
 
@@ -165,7 +167,7 @@ class _Link:
 
     def register(self, fields: dict[str, str], body: bytes, timeout: float) -> Response | None:
         self._has_missed = False
-        answer = self.ask(RequestCode.REGISTER_BROKER, fields, body, timeout)
+        answer = self.request(RequestCode.REGISTER_BROKER, fields, body, timeout)
         self.knows_all = answer is not None and not self._has_missed
         return answer
 
@@ -173,16 +175,16 @@ class _Link:
         self, fields: dict[str, str], some: bytes, all_topics: Callable[[], dict[str, Any]], timeout: float
     ) -> Response | None:
         if self.knows_all:
-            answer = self.ask(RequestCode.REGISTER_BROKER, fields, some, timeout)
+            answer = self.request(RequestCode.REGISTER_BROKER, fields, some, timeout)
             if answer is not None:
                 return answer
         return self.register(fields, _body(all_topics()), timeout)
 
     def leave(self, fields: dict[str, str]) -> Response | None:
         self._has_left = True
-        return self.ask(RequestCode.UNREGISTER_BROKER, fields, b"", _LEAVE_TIMEOUT)
+        return self.request(RequestCode.UNREGISTER_BROKER, fields, b"", _LEAVE_TIMEOUT)
 
-    def ask(self, code: int, fields: Mapping[str, str], body: bytes, timeout: float) -> Response | None:
+    def request(self, code: int, fields: Mapping[str, str], body: bytes, timeout: float) -> Response | None:
         """The answer; None where there is none, or an error."""
         signed = fields if self._credentials is None else self._credentials.signed(fields, body)
         if not self._lock.acquire(timeout=timeout if self.is_answering else 0):

@@ -21,7 +21,7 @@ __all__ = ["Registrar"]
 
 _log = logging.getLogger(__name__)
 #: Seconds until a name server that did not answer is told again.
-_AGAIN = 2.0
+_RETRY_INTERVAL = 2.0
 #: Seconds that whoever made a topic waits, so that a client that asks for its route at once finds it.
 _PATIENCE, _PATIENCE_WHILE_ONE_IS_DOWN = 3.0, 0.2
 #: More topics than this nobody waits for: they are of a client that has many groups.
@@ -44,9 +44,9 @@ class Registrar:
         self._changed = threading.Condition()
         self._changes: list[_Change] = []
         self._is_stopped = False
-        self._telling = threading.Lock()
+        self._versioning = threading.Lock()
         #: The version with which name servers were told of topics last: they take each only once.
-        self._told: Any = None
+        self._last_version: Any = None
         self._thread = threading.Thread(target=self._run, name="rmqfast-register", daemon=True)
 
     def start(self) -> None:
@@ -65,7 +65,7 @@ class Registrar:
             self._changed.notify_all()
             if topics is None or len(topics) <= _WAITED_FOR:
                 patience = _PATIENCE if self._name_servers.all_know else _PATIENCE_WHILE_ONE_IS_DOWN
-                self._changed.wait_for(lambda: change.is_told or self._is_stopped, patience)
+                self._changed.wait_for(lambda: change.is_done or self._is_stopped, patience)
 
     def stop(self) -> None:
         """Tells all name servers that the broker is gone.
@@ -81,36 +81,36 @@ class Registrar:
     def _run(self) -> None:
         due = time.monotonic() + self._period()
         while True:
-            wait = due - time.monotonic() if self._name_servers.all_know else _AGAIN
+            wait = due - time.monotonic() if self._name_servers.all_know else _RETRY_INTERVAL
             with self._changed:
                 self._changed.wait_for(lambda: self._changes or self._is_stopped, wait)
                 if self._is_stopped:
                     return
                 changes = list(self._changes)
             if changes:
-                self._tell(changes)
+                self._send(changes)
             elif time.monotonic() < due:
                 self._name_servers.retry(self._all_topics())
             else:
-                self._look()
+                self._refresh()
                 due = time.monotonic() + self._period()
 
-    def _tell(self, changes: Sequence[_Change]) -> None:
+    def _send(self, changes: Sequence[_Change]) -> None:
         """Tells of the next topics of each change; a change of which they were the last is told."""
-        news: list[TopicConfig] = []
+        topics: list[TopicConfig] = []
         for change in changes:
-            news += change.take(_PIECE)
+            topics += change.take(_PIECE)
         if any(change.is_of_all for change in changes):
             self._register()
-        elif news:
-            self._name_servers.register_topics(self._news_of(news), self._all_topics)
+        elif topics:
+            self._name_servers.register_topics(self._registration_of(topics), self._all_topics)
         with self._changed:
             for change in changes:
-                change.is_told = not change.rest
-            self._changes = [change for change in self._changes if not change.is_told]
+                change.is_done = not change.pending
+            self._changes = [change for change in self._changes if not change.is_done]
             self._changed.notify_all()
 
-    def _look(self) -> None:
+    def _refresh(self) -> None:
         """Tells all again, unless every name server has them as they are."""
         if not self._name_servers.are_current(self._topics.data_version.to_json()):
             self._register()
@@ -129,16 +129,16 @@ class Registrar:
         return min(max(self._config().number("registerNameServerPeriod"), 10_000), 60_000) / 1000
 
     def _all_topics(self) -> dict[str, Any]:
-        return self._news_of(None)
+        return self._registration_of(None)
 
-    def _news_of(self, topics: Iterable[TopicConfig] | None) -> dict[str, Any]:
+    def _registration_of(self, topics: Iterable[TopicConfig] | None) -> dict[str, Any]:
         """The registration of some topics, or of all, with a version that no other had."""
-        with self._telling:
-            if self._topics.data_version.to_json() == self._told:
+        with self._versioning:
+            if self._topics.data_version.to_json() == self._last_version:
                 self._topics.advance()
-            news = self._wrapper(topics)
-            self._told = news["dataVersion"]
-            return news
+            registration = self._wrapper(topics)
+            self._last_version = registration["dataVersion"]
+            return registration
 
     def _wrapper(self, topics: Iterable[TopicConfig] | None = None) -> dict[str, Any]:
         permission = self._config().number("brokerPermission")
@@ -150,15 +150,15 @@ class _Change:
 
     Attributes:
         is_of_all: It is about all topics.
-        rest: Those that are not told yet.
-        is_told: All were told.
+        pending: Those that name servers do not have yet.
+        is_done: Name servers have all of them.
     """
 
     def __init__(self, topics: list[TopicConfig] | None) -> None:
         self.is_of_all = topics is None
-        self.rest = topics or []
-        self.is_told = False
+        self.pending = topics or []
+        self.is_done = False
 
     def take(self, count: int) -> list[TopicConfig]:
-        taken, self.rest = self.rest[:count], self.rest[count:]
-        return taken
+        batch, self.pending = self.pending[:count], self.pending[count:]
+        return batch

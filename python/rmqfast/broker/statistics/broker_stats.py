@@ -9,6 +9,9 @@ import threading
 from collections.abc import Callable, Iterable
 
 from rmqfast.broker.statistics.stats_item import DAY_PERIOD, HOUR_PERIOD, MINUTE_PERIOD, StatsItem
+from rmqfast.errors import ResponseError
+from rmqfast.remoting import Header, Processor, Request, RequestCode, Response, ResponseCode
+from rmqfast.remoting.fastjson import encode
 
 #: Name of a statistic, its key, times and amount since the start.
 Counter = tuple[str, str, int, int]
@@ -51,7 +54,7 @@ class BrokerStats:
 
         Source: `StatsItemSet.init`.
         """
-        due = [period for period, at in self._due.items() if at <= now or at > now + period]
+        due = [period for period, due_at in self._due.items() if due_at <= now or due_at > now + period]
         if not due:
             return
         self._refresh()
@@ -100,9 +103,9 @@ class BrokerStats:
                 self._forgotten[name, key] = self._totals[name, key]
 
     def _refresh(self) -> None:
-        counted = [counter for counter in self._counters() if counter[0] in STATS_NAMES]
+        counters = [counter for counter in self._counters() if counter[0] in STATS_NAMES]
         with self._lock:
-            for name, key, times, value in counted:
+            for name, key, times, value in counters:
                 self._count((name, key), times, value)
 
     def _count(self, place: tuple[str, str], times: int, value: int) -> None:
@@ -116,6 +119,31 @@ class BrokerStats:
         if place not in self._items:
             self._items[place] = StatsItem()
         self._items[place].count(times=times - before[0], value=value - before[1])
+
+
+class BrokerStatsProcessor:
+    """Answers request 315: what a statistic says."""
+
+    def __init__(self, stats: BrokerStats) -> None:
+        self._stats = stats
+
+    def processors(self) -> dict[int, Processor]:
+        """Who answers, by request code."""
+        return {RequestCode.VIEW_BROKER_STATS_DATA: self.view_broker_stats_data}
+
+    def view_broker_stats_data(self, request: Request) -> Response:
+        """315: what a statistic says of the last minute, hour and day.
+
+        Raises:
+            ResponseError: 1 for one that was never counted.
+        """
+        header = Header(request.ext_fields)
+        name, key = header.text("statsName"), header.text("statsKey")
+        item = self._stats.item(name, key)
+        if item is None:
+            raise ResponseError(ResponseCode.SYSTEM_ERROR, f"The stats <{name}> <{key}> not exist")
+        data = {"statsMinute": item.minute, "statsHour": item.hour, "statsDay": item.day}
+        return Response(body=encode({period: snapshot.to_json() for period, snapshot in data.items()}))
 
 
 def _topics_of(name: str, key: str) -> tuple[str, ...]:

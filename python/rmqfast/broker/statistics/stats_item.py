@@ -57,13 +57,15 @@ class StatsItem:
         StatsSnapshot(sum=30, tps=3.0, times=3, avgpt=10.0)
     """
 
-    _KEPT: ClassVar = {MINUTE_PERIOD: 7, HOUR_PERIOD: 7, DAY_PERIOD: 25}
-    _BEFORE: ClassVar = {MINUTE_PERIOD: 10 * SECOND, HOUR_PERIOD: 600 * SECOND, DAY_PERIOD: 3600 * SECOND}
+    _ROW_LENGTHS: ClassVar = {MINUTE_PERIOD: 7, HOUR_PERIOD: 7, DAY_PERIOD: 25}
+    _STEPS: ClassVar = {MINUTE_PERIOD: 10 * SECOND, HOUR_PERIOD: 600 * SECOND, DAY_PERIOD: 3600 * SECOND}
 
     def __init__(self) -> None:
         self._times = 0
         self._value = 0
-        self._rows: dict[int, deque[CallSnapshot]] = {period: deque(maxlen=kept) for period, kept in self._KEPT.items()}
+        self._rows: dict[int, deque[CallSnapshot]] = {
+            period: deque(maxlen=length) for period, length in self._ROW_LENGTHS.items()
+        }
 
     def count(self, *, times: int, value: int) -> None:
         """Notes what the counters say; they only grow."""
@@ -77,7 +79,7 @@ class StatsItem:
         """
         row = self._rows[period]
         if not row:
-            row.append(CallSnapshot(now - self._BEFORE[period], 0, 0))
+            row.append(CallSnapshot(now - self._STEPS[period], 0, 0))
         row.append(CallSnapshot(now, self._times, self._value))
 
     @property

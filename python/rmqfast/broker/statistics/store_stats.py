@@ -17,7 +17,7 @@ from rmqfast.remoting.fastjson import java_double
 
 SECOND, MINUTE = 1000, 60_000
 _WINDOWS = (10, 60, 600)
-_KEPT = 601
+_SAMPLE_COUNT = 601
 
 
 class DailyCounters(NamedTuple):
@@ -43,7 +43,7 @@ class StoreStats:
         self._counters = counters
         self._lock = threading.Lock()
         self._boot = now
-        self._samples: deque[tuple[int, StoreTotals]] = deque(maxlen=_KEPT)
+        self._samples: deque[tuple[int, StoreTotals]] = deque(maxlen=_SAMPLE_COUNT)
         self._day = _day(now)
         self._daily_counters = DailyCounters()
         self._minute_at = now
@@ -57,7 +57,7 @@ class StoreStats:
         """
         if self._samples and 0 <= now - self._samples[-1][0] < SECOND:
             return
-        totals = StoreTotals.of(self._counters())
+        totals = StoreTotals.from_counters(self._counters())
         with self._lock:
             self._samples.append((now, totals))
             if _day(now) != self._day:
@@ -71,7 +71,7 @@ class StoreStats:
 
         Source: `StoreStatsService.getRuntimeInfo`, `AdminBrokerProcessor.prepareRuntimeInfo`.
         """
-        totals = StoreTotals.of(self._counters())
+        totals = StoreTotals.from_counters(self._counters())
         with self._lock:
             return self._totals_info(totals, now) | self._tps_info() | self._daily_info(totals)
 
@@ -94,16 +94,16 @@ class StoreStats:
         }
 
     def _tps_info(self) -> dict[str, str]:
-        found = [self._tps(lambda totals: totals.get_found, window) for window in _WINDOWS]
-        miss = [self._tps(lambda totals: totals.get_miss, window) for window in _WINDOWS]
+        get_found = [self._tps(lambda totals: totals.get_found, window) for window in _WINDOWS]
+        get_miss = [self._tps(lambda totals: totals.get_miss, window) for window in _WINDOWS]
         put = [self._tps(lambda totals: totals.put_times, window) for window in _WINDOWS]
-        got = [self._tps(lambda totals: totals.transferred, window) for window in _WINDOWS]
-        total = [(a or 0.0) + (b or 0.0) for a, b in zip(found, miss, strict=True)]
+        transferred = [self._tps(lambda totals: totals.transferred, window) for window in _WINDOWS]
+        total = [(a or 0.0) + (b or 0.0) for a, b in zip(get_found, get_miss, strict=True)]
         rows: dict[str, Sequence[float | None]] = {
             "putTps": put,
-            "getFoundTps": found,
-            "getMissTps": miss,
-            "getTransferedTps": got,
+            "getFoundTps": get_found,
+            "getMissTps": get_miss,
+            "getTransferedTps": transferred,
             "getTotalTps": total,
         }
         return {name: " ".join("" if tps is None else java_double(tps) for tps in row) for name, row in rows.items()}

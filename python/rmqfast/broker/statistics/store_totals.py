@@ -53,7 +53,7 @@ class StoreTotals(NamedTuple):
     put_time_ranges: Mapping[str, int] = {}
 
     @classmethod
-    def of(cls, counters: Iterable[Counter]) -> StoreTotals:
+    def from_counters(cls, counters: Iterable[Counter]) -> StoreTotals:
         """What counters add up to.
 
         Those of topics and groups count, and `STORE_PUT_NUMS` and `STORE_PUT_SIZE` of messages that the broker itself
@@ -62,7 +62,7 @@ class StoreTotals(NamedTuple):
         whose key is a range.
 
         Example:
-            >>> StoreTotals.of([("TOPIC_PUT_NUMS", "a", 2, 2), ("GROUP_GET_NUMS", "a@g", 1, 2)])[:6]
+            >>> StoreTotals.from_counters([("TOPIC_PUT_NUMS", "a", 2, 2), ("GROUP_GET_NUMS", "a@g", 1, 2)])[:6]
             (2, 0, 0, 1, 0, 2)
         """
         times: dict[str, int] = {}
@@ -97,11 +97,11 @@ def percentile(put_times: Mapping[str, int], part: float) -> float:
 
     Source: `StoreStatsService.findPutMessageEntireTimePX`.
     """
-    wanted = int(sum(put_times.values()) * part)
-    seen, low = 0, 0
+    rank = int(sum(put_times.values()) * part)
+    count_below, low = 0, 0
     for name, high in PUT_TIME_RANGES.items():
         count = put_times.get(name, 0)
-        if count and seen + count >= wanted:
-            return low + (high - low) * (wanted - seen) / count
-        seen, low = seen + count, high
+        if count and count_below + count >= rank:
+            return low + (high - low) * (rank - count_below) / count
+        count_below, low = count_below + count, high
     return 0.0

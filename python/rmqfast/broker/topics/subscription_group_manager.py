@@ -13,10 +13,10 @@ from typing import Any
 from rmqfast.broker.configuration.config import BrokerConfig
 from rmqfast.broker.data_plane.data_plane import DataPlane
 from rmqfast.broker.metadata import Metadata
-from rmqfast.broker.topics.concurrent_table import ConcurrentTable
-from rmqfast.broker.topics.topic_names import is_legal_name
+from rmqfast.broker.topics.topic_names import TABLE_BUCKETS, is_legal_name
 from rmqfast.errors import ResponseError
 from rmqfast.remoting import ResponseCode
+from rmqfast.remoting.hash_map import HashMap
 from rmqfast.store.config import DataVersion, SubscriptionGroupConfig, SubscriptionGroupTable, built_in_groups
 
 MAX_GROUP_LENGTH = 255
@@ -124,8 +124,9 @@ class SubscriptionGroupManager:
         """
         with self._lock:
             groups, version = self.groups(), self.data_version
-        named = ConcurrentTable({group.group_name: group.to_json() for group in groups})
-        return {"dataVersion": version.to_json(), "subscriptionGroupTable": named}
+        items = {group.group_name: group.to_json() for group in groups}
+        table = HashMap(items, capacity=TABLE_BUCKETS, concurrent=True)
+        return {"dataVersion": version.to_json(), "subscriptionGroupTable": table}
 
     def _put(self, group: SubscriptionGroupConfig) -> SubscriptionGroupConfig:
         most = self._config().number("maxGroupCount")

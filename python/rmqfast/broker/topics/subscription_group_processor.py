@@ -8,8 +8,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-from rmqfast.broker.clients.consumers import CommittedOffsets
 from rmqfast.broker.configuration.config import BrokerConfig
+from rmqfast.broker.offsets.consumer_offset_manager import ConsumerOffsetManager
 from rmqfast.broker.statistics.broker_stats import BrokerStats
 from rmqfast.broker.topics.subscription_group_manager import SubscriptionGroupManager
 from rmqfast.errors import ResponseError
@@ -29,7 +29,7 @@ class SubscriptionGroupProcessor:
     def __init__(
         self,
         groups: SubscriptionGroupManager,
-        offsets: CommittedOffsets,
+        offsets: ConsumerOffsetManager,
         stats: BrokerStats,
         config: Callable[[], BrokerConfig],
     ) -> None:

@@ -14,9 +14,10 @@ from typing import Any, TypeVar
 from rmqfast.broker.configuration.config import BrokerConfig
 from rmqfast.broker.data_plane.data_plane import DataPlane
 from rmqfast.broker.metadata import Metadata
-from rmqfast.broker.topics.concurrent_table import ConcurrentTable
 from rmqfast.broker.topics.topic_names import (
+    FAQ,
     RETRY_PREFIX,
+    TABLE_BUCKETS,
     TRANS_CHECK_MAX_TIME_TOPIC,
     is_legal_name,
     refuse_not_allowed_send,
@@ -26,13 +27,13 @@ from rmqfast.broker.topics.topic_names import (
 from rmqfast.broker.topics.topic_rules import READ_WRITE, broker_topics, created_after, inherits, trace_topic
 from rmqfast.errors import ArgumentError, ResponseError
 from rmqfast.remoting import ResponseCode
+from rmqfast.remoting.hash_map import HashMap
 from rmqfast.remoting.log_limit import limited
 from rmqfast.store.config import DataVersion, TopicConfig, TopicConfigTable
 
 _log = limited(logging.getLogger(__name__))
 _T = TypeVar("_T")
 _UNIT, _UNIT_SUB = 1, 2
-FAQ_SUFFIX = "\nSee http://rocketmq.apache.org/docs/faq/ for further details."
 
 
 class TopicManager:
@@ -140,7 +141,7 @@ class TopicManager:
             topic = self.create_for_send_back(name, 1, sys_flag=_UNIT_SUB if unit_mode else 0)
         if topic is None:
             _log.warning("the topic %s does not exist; producer: %s", name, remote_address)
-            remark = f"topic[{name}] not exist, apply first please!{FAQ_SUFFIX}"
+            remark = f"topic[{name}] not exist, apply first please!{FAQ}"
             raise ResponseError(ResponseCode.TOPIC_NOT_EXIST, remark)
         return topic
 
@@ -164,14 +165,14 @@ class TopicManager:
 
         They are one change: one wait for the disk, and one for name servers.
         """
-        missing = self._missing(topics)
-        if not missing:
+        new_topics = self._missing(topics)
+        if not new_topics:
             return
         with self._lock:
-            missing = self._missing(missing)
-            self._stage(missing)
-        self._settle(missing)
-        self._on_change(missing)
+            new_topics = self._missing(new_topics)
+            self._stage(new_topics)
+        self._settle(new_topics)
+        self._on_change(new_topics)
 
     def create_for_trans_check_max_time(self) -> TopicConfig | None:
         """The topic of transactions that nobody ended.
@@ -186,8 +187,8 @@ class TopicManager:
         Source: `TopicConfigManager.updateOrderTopicConfig`.
         """
         with self._lock:
-            other = [topic for topic in self._table.values() if topic.order != (topic.topic_name in names)]
-            changed = [replace(topic, order=not topic.order) for topic in other]
+            misordered = [topic for topic in self._table.values() if topic.order != (topic.topic_name in names)]
+            changed = [replace(topic, order=not topic.order) for topic in misordered]
             self._stage(changed)
         self._settle(changed)
 
@@ -209,16 +210,19 @@ class TopicManager:
     def wrapper(
         self,
         topics: Iterable[TopicConfig] | None = None,
-        shown: Callable[[TopicConfig], TopicConfig] = lambda topic: topic,
+        as_sent: Callable[[TopicConfig], TopicConfig] = lambda topic: topic,
     ) -> dict[str, Any]:
         """The topics as RocketMQ sends them, to a name server or a slave, and their version at the same moment.
 
         Source: `TopicConfigSerializeWrapper`.
         """
         with self._lock:
-            chosen, version = list(self._table.values() if topics is None else topics), self.data_version
-        named = {topic.topic_name: topic.to_json() for topic in map(shown, chosen)}
-        return {"dataVersion": version.to_json(), "topicConfigTable": ConcurrentTable(named)}
+            selected, version = list(self._table.values() if topics is None else topics), self.data_version
+        table = {topic.topic_name: topic.to_json() for topic in map(as_sent, selected)}
+        return {
+            "dataVersion": version.to_json(),
+            "topicConfigTable": HashMap(table, capacity=TABLE_BUCKETS, concurrent=True),
+        }
 
     def _missing(self, topics: Collection[TopicConfig]) -> list[TopicConfig]:
         return [topic for topic in topics if topic.topic_name not in self._table and is_legal_name(topic.topic_name)]
@@ -239,16 +243,16 @@ class TopicManager:
 
     def _create(self, name: str, new: Callable[[], TopicConfig]) -> TopicConfig | None:
         with self._lock:
-            there = self.get(name)
-            topic = there or new()
-            if there is None:
+            existing = self.get(name)
+            topic = existing or new()
+            if existing is None:
                 try:
                     self._stage([topic])
                 except ArgumentError as error:
                     _log.warning("the topic %r cannot be made: %s", name[:200], error)
                     return None
         self._settle([topic])
-        if there is None:
+        if existing is None:
             self._on_change([topic])
         return topic
 

@@ -18,12 +18,19 @@ MAX_TOPIC_LENGTH = 127
 SYSTEM_TOPIC_PREFIX = "rmq_sys_"
 TRANS_CHECK_MAX_TIME_TOPIC = "TRANS_CHECK_MAX_TIME_TOPIC"
 
+HALF_TOPIC = "RMQ_SYS_TRANS_HALF_TOPIC"
+OP_TOPIC = "RMQ_SYS_TRANS_OP_HALF_TOPIC"
+SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"
+#: Buckets of the tables of topics and groups: RocketMQ makes both maps for 1,024 entries, and lists them in that order.
+TABLE_BUCKETS = 2048
+FAQ = "\nSee http://rocketmq.apache.org/docs/faq/ for further details."
+
 #: Topics that no client may send to.
 NOT_ALLOWED_SEND_TOPICS = frozenset(
     {
-        "SCHEDULE_TOPIC_XXXX",
-        "RMQ_SYS_TRANS_HALF_TOPIC",
-        "RMQ_SYS_TRANS_OP_HALF_TOPIC",
+        SCHEDULE_TOPIC,
+        HALF_TOPIC,
+        OP_TOPIC,
         TRANS_CHECK_MAX_TIME_TOPIC,
         "SELF_TEST_TOPIC",
         "OFFSET_MOVED_EVENT",
@@ -31,11 +38,11 @@ NOT_ALLOWED_SEND_TOPICS = frozenset(
 )
 _SYSTEM_TOPICS = (
     AUTO_CREATE_TOPIC_KEY_TOPIC,
-    "SCHEDULE_TOPIC_XXXX",
+    SCHEDULE_TOPIC,
     "BenchmarkTest",
-    "RMQ_SYS_TRANS_HALF_TOPIC",
+    HALF_TOPIC,
     "RMQ_SYS_TRACE_TOPIC",
-    "RMQ_SYS_TRANS_OP_HALF_TOPIC",
+    OP_TOPIC,
     TRANS_CHECK_MAX_TIME_TOPIC,
     "SELF_TEST_TOPIC",
     "OFFSET_MOVED_EVENT",

@@ -6,17 +6,16 @@ Source: `AdminBrokerProcessor`.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection
-from typing import Protocol
+from collections.abc import Callable
 
 from rmqfast.broker.configuration.config import BrokerConfig
-from rmqfast.broker.integer_field import integer
 from rmqfast.broker.statistics.broker_stats import BrokerStats
 from rmqfast.broker.topics.topic_manager import TopicManager
 from rmqfast.broker.topics.topic_names import refuse_system_topic, validate_topic
 from rmqfast.errors import ResponseError
 from rmqfast.remoting import Header, Processor, Request, RequestCode, Response, ResponseCode
 from rmqfast.remoting.fastjson import encode
+from rmqfast.store import WritableStore
 from rmqfast.store.config import TopicConfig
 
 _log = logging.getLogger(__name__)
@@ -27,18 +26,11 @@ _FILTER_TYPES = ("SINGLE_TAG", "MULTI_TAG")
 _NO_CODE_SET = "not set any response code"
 
 
-class TopicQueues(Protocol):
-    """A store that can let go of queues."""
-
-    def clean_unused_topics(self, configured: Collection[str]) -> list[tuple[str, int]]:
-        """Removes the queues of topics that are not configured."""
-
-
 class TopicProcessor:
     """Requests 17, 215, 21 and 305, and 351 of 5.x."""
 
     def __init__(
-        self, topics: TopicManager, store: TopicQueues, stats: BrokerStats, config: Callable[[], BrokerConfig]
+        self, topics: TopicManager, store: WritableStore, stats: BrokerStats, config: Callable[[], BrokerConfig]
     ) -> None:
         self._topics = topics
         self._store = store
@@ -72,7 +64,7 @@ class TopicProcessor:
             write_queue_nums=_between(header, "writeQueueNums", MAX_QUEUES),
             perm=_between(header, "perm", _PERMISSIONS),
             topic_filter_type=filter_type,
-            topic_sys_flag=integer(header, "topicSysFlag", 0),
+            topic_sys_flag=header.integer("topicSysFlag", 0),
         )
         _log.info("%s makes or changes %s", request.channel.remote_address, topic)
         self._topics.update(topic)
@@ -131,7 +123,7 @@ def _filter_type(header: Header) -> str:
 
 
 def _between(header: Header, name: str, most: int) -> int:
-    value = integer(header, name)
+    value = header.integer(name)
     if not 0 <= value <= most:
         raise ResponseError(ResponseCode.SYSTEM_ERROR, f"{name}: expected 0 to {most}, got {value}")
     return value

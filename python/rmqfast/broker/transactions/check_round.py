@@ -11,10 +11,9 @@ from enum import Enum
 
 from rmqfast.broker.messages.queue_read import QueueRead
 from rmqfast.broker.messages.stored_message import StoredMessage
+from rmqfast.broker.topics.topic_names import HALF_TOPIC, OP_TOPIC
 from rmqfast.broker.transactions.half_messages import (
     CHECK_TIMES,
-    HALF_TOPIC,
-    OP_TOPIC,
     PREPARED_QUEUE_OFFSET,
     REMOVE_TAG,
     HalfMessages,
@@ -119,17 +118,17 @@ class CheckRound:
 
         Source: `TransactionalMessageServiceImpl.fillOpRemoveMap`.
         """
-        read = self._read_operations_at(self.op_offset)
-        if not read.messages and not read.is_at_end:
+        batch = self._read_operations_at(self.op_offset)
+        if not batch.messages and not batch.is_at_end:
             # what lay there is gone; a real broker asks at once, and finds the operations behind it in its next round
             if self.op_offset == self._op_start:
-                self._op_start = read.next_offset
-            read = self._read_operations_at(read.next_offset)
-        self.op_offset = read.next_offset
-        for operation in read.messages:
+                self._op_start = batch.next_offset
+            batch = self._read_operations_at(batch.next_offset)
+        self.op_offset = batch.next_offset
+        for operation in batch.messages:
             self._note(operation)
-        self.last_operation = read.messages[-1].born_timestamp if read.messages else None
-        return bool(read.messages)
+        self.last_operation = batch.messages[-1].born_timestamp if batch.messages else None
+        return bool(batch.messages)
 
     def read_half(self, offset: int) -> QueueRead:
         """The half message at an offset, or the next one behind it."""
@@ -154,8 +153,8 @@ class CheckRound:
 
         Source: `TransactionalMessageServiceImpl.calculateOpOffset`.
         """
-        done, offset = set(self._done), self._op_start
-        while offset in done:
+        completed, offset = set(self._done), self._op_start
+        while offset in completed:
             offset += 1
         return offset
 

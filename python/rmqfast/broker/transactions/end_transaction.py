@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import logging
 
+from rmqfast.broker.message_id import offset_of_id
 from rmqfast.broker.messages.appending import status_of
 from rmqfast.broker.messages.queue_read import message_at
-from rmqfast.broker.messages.stored_message import TRANSACTION_COMMIT, TRANSACTION_ROLLBACK, StoredMessage, offset_of_id
+from rmqfast.broker.messages.stored_message import TRANSACTION_COMMIT, TRANSACTION_ROLLBACK, StoredMessage
 from rmqfast.broker.transactions.half_messages import HalfMessages, has_target
 from rmqfast.errors import FlushTimeoutError, ResponseError, RmqError
 from rmqfast.remoting import Header, Processor, Request, RequestCode, Response, ResponseCode
@@ -77,7 +78,7 @@ class EndTransactionProcessor:
 
         Source: `EndTransactionProcessor.checkPrepareMessage`.
         """
-        half = self._half.at(physical_offset)
+        half = self._half.find(physical_offset)
         wrong = None
         if half is None:
             wrong = "Find prepared transaction message failed"

@@ -16,19 +16,17 @@ from rmqfast.broker.messages.stored_message import (
     TRANSACTION_MASK,
     StoredMessage,
 )
+from rmqfast.broker.topics.topic_names import HALF_TOPIC, OP_TOPIC, TRANS_CHECK_MAX_TIME_TOPIC
 from rmqfast.errors import FlushTimeoutError, RmqError
 from rmqfast.message import Message
 from rmqfast.remoting.log_limit import limited
 from rmqfast.store import LiveStore
 from rmqfast.store.writer import AppendResult
 
-__all__ = ["HALF_TOPIC", "OP_TOPIC", "HalfMessages"]
+__all__ = ["HalfMessages"]
 
 _log = limited(logging.getLogger(__name__))
 
-HALF_TOPIC = "RMQ_SYS_TRANS_HALF_TOPIC"
-OP_TOPIC = "RMQ_SYS_TRANS_OP_HALF_TOPIC"
-MAX_CHECKED_TOPIC = "TRANS_CHECK_MAX_TIME_TOPIC"
 #: The tag of an operation message: the half message whose queue offset is its body is done with.
 REMOVE_TAG = "d"
 CHECK_TIMES = "TRANSACTION_CHECK_TIMES"
@@ -47,7 +45,7 @@ class HalfMessages:
         self._store_host = store_host
         self._now = now
 
-    def at(self, physical_offset: int) -> StoredMessage | None:
+    def find(self, physical_offset: int) -> StoredMessage | None:
         """The half message at a physical offset; None where no half message is.
 
         Source: `TransactionalMessageBridge.lookMessageByOffset`.
@@ -116,7 +114,7 @@ class HalfMessages:
 
         Source: `DefaultTransactionalMessageCheckListener.resolveDiscardMsg`.
         """
-        return self._copy(half, MAX_CHECKED_TOPIC, properties)
+        return self._copy(half, TRANS_CHECK_MAX_TIME_TOPIC, properties)
 
     def resume(self, given_up: StoredMessage) -> bool:
         """Stores a half message that was given up as one that was never checked; says whether it is stored.

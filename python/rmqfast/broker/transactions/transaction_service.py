@@ -13,6 +13,7 @@ from typing import Protocol
 from rmqfast.broker.messages.appending import status_of
 from rmqfast.broker.messages.retry_rule import MakeTopic
 from rmqfast.broker.messages.stored_message import StoredMessage
+from rmqfast.broker.topics.topic_names import HALF_TOPIC, OP_TOPIC, TRANS_CHECK_MAX_TIME_TOPIC
 from rmqfast.broker.transactions.check_round import (
     CheckRound,
     Step,
@@ -21,14 +22,7 @@ from rmqfast.broker.transactions.check_round import (
     next_step,
     with_check_counted,
 )
-from rmqfast.broker.transactions.half_messages import (
-    HALF_TOPIC,
-    MAX_CHECKED_TOPIC,
-    OP_TOPIC,
-    PREPARED_QUEUE_OFFSET,
-    HalfMessages,
-    has_target,
-)
+from rmqfast.broker.transactions.half_messages import PREPARED_QUEUE_OFFSET, HalfMessages, has_target
 from rmqfast.errors import FlushTimeoutError, RmqError
 from rmqfast.remoting import Channel, RequestCode
 from rmqfast.remoting.log_limit import limited
@@ -99,42 +93,42 @@ class TransactionService:
 
     def _check_queue(self, queue_id: int, now: int) -> int:
         first, op_first = self._consumed(HALF_TOPIC, queue_id), self._consumed(OP_TOPIC, queue_id)
-        looked = CheckRound(self._half, queue_id, first, op_first)
-        looked.read_operations()
-        offset, asked = self._walk(looked, first, now)
-        for topic, before, after in ((HALF_TOPIC, first, offset), (OP_TOPIC, op_first, looked.operations_done())):
+        check_round = CheckRound(self._half, queue_id, first, op_first)
+        check_round.read_operations()
+        offset, ask_count = self._walk(check_round, first, now)
+        for topic, before, after in ((HALF_TOPIC, first, offset), (OP_TOPIC, op_first, check_round.operations_done())):
             if after != before:
                 self._offsets.commit_offset(CHECK_GROUP, topic, queue_id, after)
-        return asked
+        return ask_count
 
-    def _walk(self, looked: CheckRound, offset: int, now: int) -> tuple[int, int]:
+    def _walk(self, check_round: CheckRound, offset: int, now: int) -> tuple[int, int]:
         """Goes from half message to half message; gives where it ended, and how many were asked for."""
-        until, asked = self._clock() + _SECONDS_OF_A_QUEUE, 0
-        while self._clock() < until:
-            if looked.take_removed(offset):
+        deadline, ask_count = self._clock() + _SECONDS_OF_A_QUEUE, 0
+        while self._clock() < deadline:
+            if check_round.take_removed(offset):
                 offset += 1
                 continue
-            read = looked.read_half(offset)
-            if read.is_at_end:
+            next_half = check_round.read_half(offset)
+            if next_half.is_at_end:
                 break
-            if not read.messages or read.messages[0].queue_offset != offset:
+            if not next_half.messages or next_half.messages[0].queue_offset != offset:
                 # messages on the way are gone: what is there now may be done with
-                offset = read.messages[0].queue_offset if read.messages else read.next_offset
+                offset = next_half.messages[0].queue_offset if next_half.messages else next_half.next_offset
                 continue
-            step = self._take(read.messages[0], looked, now)
+            step = self._take(next_half.messages[0], check_round, now)
             if step is Step.WAIT:
                 break
             if step is not Step.MORE_OPERATIONS:
                 offset += 1
-                asked += step is Step.ASK
-        return offset, asked
+                ask_count += step is Step.ASK
+        return offset, ask_count
 
-    def _take(self, half: StoredMessage, looked: CheckRound, now: int) -> Step:
+    def _take(self, half: StoredMessage, check_round: CheckRound, now: int) -> Step:
         """Does what is to be done with a half message; gives what was done."""
-        step = next_step(half, looked.last_operation, now, self.options)
+        step = next_step(half, check_round.last_operation, now, self.options)
         if step is Step.GIVE_UP:
             return step if self._give_up(half) else Step.WAIT
-        if step is Step.SPARE and not looked.take_removed_before(half):
+        if step is Step.SPARE and not check_round.take_removed_before(half):
             prepared = half.properties.get(PREPARED_QUEUE_OFFSET) or str(half.queue_offset)
             spared = with_check_counted(half) | {"WAIT": "false", PREPARED_QUEUE_OFFSET: prepared}
             return step if self._put_back(half, spared)[0] else Step.WAIT
@@ -144,14 +138,14 @@ class TransactionService:
                 self._ask(half, place)
             return step if is_stored else Step.WAIT
         if step is Step.MORE_OPERATIONS:
-            had_some = looked.last_operation is not None
+            had_some = check_round.last_operation is not None
             # nothing more to read, and not old enough: a real broker looks again and again until it is
-            return step if looked.read_operations() or had_some else Step.WAIT
+            return step if check_round.read_operations() or had_some else Step.WAIT
         return step
 
     def _give_up(self, half: StoredMessage) -> bool:
         _log.error("half message %s is given up: %s", half.offset_msg_id, dict(half.properties))
-        self._make_topic(MAX_CHECKED_TOPIC, 1, 6, 0)
+        self._make_topic(TRANS_CHECK_MAX_TIME_TOPIC, 1, 6, 0)
         properties = half.properties if is_spent(half, self.options) else with_check_counted(half)
         return self._half.give_up(half, properties)
 
