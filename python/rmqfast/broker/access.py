@@ -66,6 +66,7 @@ def access_processors(config: BrokerConfig, access: AccessValidator | None) -> d
         return {code: partial(_refuse, refusal) for code, refusal in _REFUSALS.items()}
     from rmqfast.acl import AclProcessor
 
+    # 52 answers them with the versions of the files, so that mqadmin lists a cluster's brokers
     names = (config.text("brokerClusterName"), config.text("brokerName"))
     return AclProcessor(
         access, cluster_name=names[0], broker_name=names[1], broker_address=config.broker_address
@@ -95,6 +96,7 @@ def credentials_of(config: BrokerConfig) -> Credentials | None:
         members = yaml_text.load(Path(name).read_bytes())
     except OSError as error:
         raise ArgumentError(f"nameServerAclFile: {name}: {error.strerror}") from error
+    # an account without its secret would sign, and each registration would be refused: better not to start
     keys = [members.get(key) for key in ("accessKey", "secretKey")]
     if not all(keys):
         raise ArgumentError(f"nameServerAclFile: {name}: expected accessKey and secretKey")

@@ -35,6 +35,7 @@ from rmqfast.store.config import TopicConfig
 __all__ = ["Broker"]
 
 _log = logging.getLogger(__name__)
+#: Threads that answer what the data plane hands over; none of them waits for a client (`Later` has its own thread).
 _WORKERS = 8
 _SIGNAL_INTERVAL = 1.0
 
@@ -118,6 +119,7 @@ class Broker:
         self._refuse_fork()
         if self._server is not None or self._stopped.is_set():
             raise ArgumentError("a broker is started once")
+        # before the port is taken: accounts that cannot be read are an error of the caller, and leave nothing behind
         self._access = access_of(self.config, self._now)
         signer = self._signer or credentials_of(self.config)
         reserved = self._take_port()
@@ -165,6 +167,7 @@ class Broker:
         """
         self._refuse_fork()
         self._stopped.set()
+        # jobs first: they would use tables that are closed below
         for timer in self._timers:
             timer.stop()
         if self._registrar is not None:
@@ -216,6 +219,7 @@ class Broker:
     def _open(self) -> None:
         check = all_of(None if self._access is None else self._access.check, self._check)
         exposure = exposure_of(self.config, is_checked=check is not None)
+        # filled once the tables are there: they need the server's mailbox, and the server needs the processors
         processors: dict[int, Processor] = {}
         self._server = RemotingServer(
             processors,
@@ -240,6 +244,7 @@ class Broker:
         processors.update(answers)
 
     def _listen(self) -> None:
+        # the data plane gets each request first, and hands over what it does not answer
         host, plane = bracketed(self.config.text("bindAddress")), self.tables.data_plane.native
         options = self._options()
         self._listeners.append(Listener.bind(f"{host}:{self.config.text('listenPort')}", plane, options))

@@ -43,6 +43,7 @@ class CleanProcessor:
 
         Source: `AdminBrokerProcessor.cleanUnusedTopic`.
         """
+        # a topic that is made meanwhile would lose its queues: the names are held while queues go
         return _later(request, lambda: self._topics.hold(self._store.clean_unused_topics))
 
     def delete_expired_commit_log(self, request: Request) -> Later:
@@ -50,6 +51,7 @@ class CleanProcessor:
 
         Source: `AdminBrokerProcessor.deleteExpiredCommitLog`.
         """
+        # `manual` lets files go outside of `deleteWhen`, as `executeDeleteFilesManually` does
         return _later(request, lambda: self._store.clean(manual=True))
 
 

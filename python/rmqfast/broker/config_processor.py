@@ -62,6 +62,7 @@ class ConfigProcessor:
         except ArgumentError as error:
             raise ResponseError(ResponseCode.SYSTEM_ERROR, str(error)) from None
         _log.info("%s changes the configuration: %s", request.channel.remote_address, changes)
+        # name servers get each topic's permission masked with the broker's, so all topics are registered anew
         if "brokerPermission" in changes:
             self._data_plane.set_permission(self._configuration.current.number("brokerPermission"))
             self._topics.next_version()

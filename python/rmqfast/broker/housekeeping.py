@@ -44,6 +44,7 @@ def timers_of(
 def _saves(tables: BrokerTables) -> list[Job]:
     config = tables.config
     return [
+        # ten seconds first, as in `BrokerController`
         Job(tables.offsets.persist, 10, lambda: config().number("flushConsumerOffsetInterval") / 1000),
         Job(tables.schedule.persist, 10, lambda: config().number("flushDelayOffsetInterval") / 1000),
         Job(lambda: tables.filters.persist(now=tables.now()), 10, lambda: 10),
@@ -54,6 +55,7 @@ def _saves(tables: BrokerTables) -> list[Job]:
 def _scans(tables: BrokerTables, clients: ClientProcessor) -> list[Job]:
     config = tables.config
     return [
+        # as often as `ClientHousekeepingService`: every 10 seconds, for 120 seconds of silence
         Job(clients.scan, 10, lambda: 10),
         Job(lambda: tables.locks.scan(tables.now()), 60, lambda: 60),
         Job(tables.data_plane.native.check_parked_pulls, 1, lambda: 5 if config().flag("longPollingEnable") else 1),
@@ -64,6 +66,7 @@ def _figures(tables: BrokerTables) -> list[Job]:
     return [
         Job(lambda: tables.stats.run_once(tables.now()), 10, lambda: 10),
         Job(lambda: tables.store_stats.run_once(tables.now()), 1, lambda: 1),
+        # the text stands in the refusal of a send: "the broker's disk is full [CL: 0.93 ...]"
         Job(tables.note_disk_usage, 0, lambda: 1),
         Job(tables.integrity.run_once, 0, lambda: 1),
     ]
@@ -111,10 +114,12 @@ class Timer:
     def stop(self) -> None:
         """Does no job any more, and waits for the one that is done now: two seconds at most."""
         self._stopped.set()
+        # a job may stop the broker; it cannot wait for itself
         if self._thread is not threading.current_thread():
             self._thread.join(timeout=2)
 
     def _run(self) -> None:
+        # by the monotonic clock: a time of day that is set must not make jobs run late or without end
         while not self._stopped.wait(max(0.0, min(self._due) - time.monotonic())):
             for number, job in enumerate(self._jobs):
                 if self._due[number] <= time.monotonic() and not self._stopped.is_set():

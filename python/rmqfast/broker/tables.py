@@ -71,6 +71,7 @@ class BrokerTables:
         self.now = now
         self._steady = steady
         self.configuration = Configuration(config, now=now())
+        # kept for `take`: these two never change while the broker runs
         self._options = partial(data_plane_options, vip_port=vip_port, checks_rights=checks_rights)
         options = append_options(config)  # before anything is opened: it may be refused
         self.store: WritableStore = open_store(
@@ -109,6 +110,7 @@ class BrokerTables:
         self.offsets.persist()
         self.schedule.persist()
         self.filters.persist(now=self.now())
+        # after a clean stop a broker of Java may take the store over
         self.metadata.write_files()
 
     def close(self) -> None:
@@ -125,7 +127,9 @@ class BrokerTables:
 
     def _give_up(self) -> None:
         try:
+            # the constructor may have failed on the way here
             if hasattr(self, "data_plane"):
+                # what the data plane has found since the last second would not be told any more
                 self.integrity.run_once()
                 self.data_plane.close()
             if hasattr(self, "metadata"):
@@ -155,6 +159,7 @@ class BrokerTables:
             access_ratio=config.number("accessMessageInMemoryMaxRatio"),
         )
         self.filters = ConsumerFilterManager(self.metadata, check_sql92)
+        # before consumers can come: a heartbeat brings expressions back to life
         self.filters.load(now=self.now())
         self.consumers = ConsumerManager(
             self.data_plane, self.filters, is_notifying=lambda: self.config().flag("notifyConsumerIdsChangedEnable")

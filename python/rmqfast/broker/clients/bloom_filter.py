@@ -25,6 +25,7 @@ def bit_positions(text: str, *, bits: int = BITS, hashes: int = HASHES) -> list[
         >>> bit_positions("g#t")
         [22, 87, 58]
     """
+    # RocketMQ takes the lower 64 bits (`asLong`) as two ints; a negative sum is inverted
     low_half = murmur3_128(text.encode())
     first, second = low_half & _INT, low_half >> 32
     positions = []

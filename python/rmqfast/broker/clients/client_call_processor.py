@@ -91,6 +91,7 @@ class ClientCallProcessor:
         if record is None:
             raise ResponseError(ResponseCode.SYSTEM_ERROR, f"can not find message by the offset, {offset}")
         client = self._callable(group, header.optional_text("clientId"))
+        # as in 4.9.4 the broker names itself, whatever the request says
         fields = {**request.ext_fields, "brokerName": self._broker_name}
         return Later(lambda: _called(client, group, request.code, fields, record))
 
@@ -105,6 +106,7 @@ class ClientCallProcessor:
         group = self._consumers.group(name)
         if group is None:
             raise ResponseError(ResponseCode.SYSTEM_ERROR, f"No Any Consumer online in the consumer group: [{name}]")
+        # one client that is too old refuses for all, as in `Broker2Client`
         for client in group.clients.values():
             check_version(client)
         clients = [client for client in group.clients.values() if not client_id or client.client_id == client_id]
@@ -153,6 +155,7 @@ def version_name(ordinal: int) -> str:
     if not len(_FIRST) <= ordinal <= V3_1_8_SNAPSHOT:
         return str(ordinal)
     release, is_final = divmod(ordinal - len(_FIRST), 2)
+    # 3.0.15 was the last of 3.0; each release has two ordinals, its snapshot first
     minor, patch = (0, release + 1) if release < 15 else (1, release - 15)
     return f"V3_{minor}_{patch}{'' if is_final else '_SNAPSHOT'}"
 

@@ -77,11 +77,13 @@ class ClientProcessor:
         now = self._now()
         heartbeat = HeartbeatData.of_body(request.body, now=now)
         client = ClientChannel(request.channel, heartbeat.client_id, request.language, request.version, now)
+        # refusals come before anybody is registered: a heartbeat is taken whole or not at all
         self._consumers.check_room(client.channel, (data.group_name for data in heartbeat.consumers))
         self._producers.check_room(client.channel, heartbeat.producers)
         new = {data.group_name for data in heartbeat.consumers if not self._is_known(data.group_name)}
         self._names.take(client.channel, len(new))
         configs = [self._find_group(data.group_name) for data in heartbeat.consumers]
+        # mqadmin finds the brokers of a group by the route of its topic of retries alone
         self._create_retry_topics(
             [_retry_topic(data, config) for data, config in zip(heartbeat.consumers, configs, strict=True) if config]
         )
@@ -90,6 +92,7 @@ class ClientProcessor:
             self._notify(self._consumers.register(client, data, is_notify_enabled=is_notify_enabled))
         for group in heartbeat.producers:
             self._producers.register(client, group)
+        # the connection may have ended before it was registered: nobody would tell of that any more
         if not client.channel.is_open:
             self.closed(client.channel)
         return Response()

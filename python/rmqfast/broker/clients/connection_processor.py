@@ -37,6 +37,7 @@ class ConnectionProcessor:
         group = Header(request.ext_fields).text("consumerGroup")
         client_ids = self._consumers.client_ids(group)
         if not client_ids:
+            # clients of Java take this error for "no rebalance now", and keep their queues
             return Response(ResponseCode.SYSTEM_ERROR, f"no consumer for this group, {group}", ext_fields={})
         return Response(ext_fields={}, body=encode({"consumerIdList": client_ids}))
 

@@ -46,6 +46,7 @@ class ConsumerFilterManager:
         """
         table = self._metadata.load(ConsumerFilterTable)
         with self._lock:
+            # as if their consumers had gone 30 seconds ago: after 24 hours without one they are forgotten
             self._table = table.restarted(now=now)
             self._changed = {topic for topic, _ in table}
             for topic, group in self._table:
@@ -114,6 +115,7 @@ class ConsumerFilterManager:
         elif subscription.sub_version < old.client_version:
             _log.info("group %s: an older expression of topic %s is ignored", group, subscription.topic)
         elif subscription.sub_version == old.client_version:
+            # a consumer that comes back within 24 hours brings its expression to life again
             if old.dead:
                 self._put(replace(old, dead_time=0))
         elif _is_other(old, subscription):

@@ -46,6 +46,7 @@ class ConsumerGroup:
 
         Source: `ConsumerGroupInfo.updateChannel`.
         """
+        # 4.9.4 overwrites them with each heartbeat, though members of a group should agree
         self.consume_type, self.message_model = data.consume_type, data.message_model
         self.consume_from_where = data.consume_from_where
         old = self.clients.get(client.channel)
@@ -53,6 +54,7 @@ class ConsumerGroup:
             self.clients[client.channel] = client
             return True
         if old.client_id == client.client_id:
+            # language and version stay those of the first heartbeat, as in Java
             self.clients[client.channel] = replace(old, last_update=client.last_update)
         else:
             _log.error(
@@ -75,6 +77,8 @@ class ConsumerGroup:
         for subscription in subscriptions:
             topics.add(subscription.topic)
             old = self.subscriptions.get(subscription.topic)
+            # The newest member decides for the group, and others are not notified of other tags: the trap of two
+            # consumers of one group that want different tags.
             if old is None or subscription.sub_version > old.sub_version:
                 self.subscriptions[subscription.topic] = updated[subscription.topic] = subscription
                 is_new |= old is None

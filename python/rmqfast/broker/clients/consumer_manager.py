@@ -69,7 +69,9 @@ class ConsumerManager:
             if is_new_group or group.message_model != old_model:
                 self._data_plane.put_consumer_group(group.name, group.message_model or "CLUSTERING")
             self._push(group.name, change)
+            # SQL92 expressions are compiled here, so that a pull finds them, or its answer 27 says that they are none
             self._filters.register(group.name, data.subscriptions, now=client.last_update)
+            # the sender, too: the first assignment of a lite pull consumer depends on this notice
             if (is_new or change.has_other_topics) and is_notify_enabled:
                 return self._change(group)
         return None
@@ -124,6 +126,7 @@ class ConsumerManager:
         expired = []
         with self._lock:
             for group in list(self._groups.values()):
+                # no notice: 4.9.4 lets the others find out by their next rebalance, within 20 seconds
                 for client in [client for client in group.clients.values() if client.is_expired(now)]:
                     self._remove_client(group, client.channel)
                     expired.append(client.channel)

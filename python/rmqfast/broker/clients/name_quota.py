@@ -39,6 +39,7 @@ class NameQuota:
         """
         if count == 0:
             return
+        # a client that opens connections without end would have a new budget with each
         host = channel.remote_address.rpartition(":")[0]
         now = self._clock()
         with self._lock:

@@ -62,6 +62,7 @@ class ProducerManager:
                 clients[client.channel] = replace(old, last_update=client.last_update)
                 return
             clients[client.channel] = client
+            # replies find their requester by its client id
             self._channel_by_client[client.client_id] = client.channel
             self._names_by_channel.setdefault(client.channel, set()).add(group)
 
@@ -117,6 +118,7 @@ class ProducerManager:
             if not channels:
                 _log.warning("producer group %s has no client to ask", group)
                 return None
+            # round robin, as in Java: a client that hangs is not asked every time
             first = next(self._turn) % len(channels)
         turns = (channels[(first + step) % len(channels)] for step in range(TRIES))
         return next((channel for channel in turns if channel.is_open), None)

@@ -79,6 +79,7 @@ class QueueLockManager:
             locks = self._groups.get(group, {})
             for queue in queues:
                 lock = locks.get(queue)
+                # only its owner gives a lock back: a late unlock must not take it from the next one
                 if lock is not None and lock.client_id == client_id:
                     del locks[queue]
             if not locks:

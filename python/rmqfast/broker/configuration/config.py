@@ -46,6 +46,7 @@ class BrokerConfig(Mapping[str, str]):
         self._set = {key: _checked(key, value) for key, value in (values or {}).items()}
         # What RocketMQ does not have is shown only where it was given.
         defaults = {key: config_key.default for key, config_key in CONFIG_KEYS.items() if key not in OWN_KEYS}
+        # the order matters: what was set wins over what follows from it
         table = defaults | self._derived() | self._set
         self._table = {key: value for key, value in table.items() if value is not None}
 
@@ -110,6 +111,7 @@ class BrokerConfig(Mapping[str, str]):
 
     def _derived(self) -> dict[str, str]:
         port = self._set.get("listenPort") or CONFIG_KEYS["listenPort"].default or "0"
+        # no slave connects here; name servers are told the port all the same
         return {"haListenPort": str(int(port) + 1)}
 
     def __getitem__(self, key: str) -> str:

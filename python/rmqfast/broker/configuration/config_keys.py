@@ -70,6 +70,7 @@ def _fits(kind: Kind, text: str) -> bool:
     if kind in _BITS:
         digits = text.removeprefix("-")
         limit = 1 << (_BITS[kind] - 1)
+        # `isdigit` alone is true of digits of other scripts, too
         return digits.isascii() and digits.isdigit() and len(digits) < _LONGEST and -limit <= int(text) < limit
     if kind is Kind.RATIO:
         return re.fullmatch(r"0?\.\d{1,2}|1(\.0+)?", text, re.ASCII) is not None and float(text) > 0
@@ -79,6 +80,7 @@ def _fits(kind: Kind, text: str) -> bool:
 
 
 _BITS = {Kind.INT: 32, Kind.LONG: 64}
+#: A longer text is no number of 64 bits, and `int` refuses very long ones with an error of its own.
 _LONGEST = 20
 UNUSED, START, LIVE = Effect.UNUSED, Effect.START, Effect.LIVE
 TEXT, INT, LONG, FLAG = Kind.TEXT, Kind.INT, Kind.LONG, Kind.FLAG

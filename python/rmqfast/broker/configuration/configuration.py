@@ -53,6 +53,7 @@ class Configuration:
         Source: `Configuration.update`.
         """
         changes = {key: value for key, value in values.items() if may_change(key)}
+        # RocketMQ passes over keys that it does not know in silence; here the log names what is not taken
         refused = sorted(values.keys() - changes.keys())
         if refused:
             _log.warning("configuration: these cannot be changed while the broker runs: %s", ", ".join(refused)[:400])

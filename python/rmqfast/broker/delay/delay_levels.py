@@ -11,6 +11,7 @@ from rmqfast.errors import ArgumentError
 
 __all__ = ["DEFAULT_DELAY_LEVELS", "DelayLevels"]
 
+#: Those of `MessageStoreConfig`; a message of level n waits in queue n - 1 of SCHEDULE_TOPIC_XXXX.
 DEFAULT_DELAY_LEVELS = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
 _UNITS = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 

@@ -27,6 +27,7 @@ __all__ = ["DelayOffsetProcessor", "ScheduleMessageService"]
 
 _log = logging.getLogger(__name__)
 
+#: Milliseconds, as in `ScheduleMessageService`: FIRST_DELAY_TIME, DELAY_FOR_A_WHILE, DELAY_FOR_A_PERIOD.
 _FIRST_LOOK = 1_000
 _SOON = 100
 _AFTER_AN_ERROR = 10_000
@@ -80,6 +81,7 @@ class ScheduleMessageService:
         self._table = metadata.load(DelayOffsetTable)
         self._saved: dict[int, int] = {}
         self._correct()
+        # may be ahead of the table by messages that were discarded, of which no offset need be saved
         self._next = {level: self._table.get(level, 0) for level in self.levels}
         self._due = dict.fromkeys(self.levels, started + _FIRST_LOOK)
         #: By level: where its queue ended when the time of day jumped, and the jump.
@@ -106,6 +108,7 @@ class ScheduleMessageService:
 
         Source: `ConfigManager.persist`.
         """
+        # taken before the flush: what is delivered meanwhile may not be on the disk when it returns
         offsets = self.offsets()
         self._flush()
         for level, offset in offsets.items() - self._saved.items():
@@ -145,10 +148,12 @@ class ScheduleMessageService:
     def _deliver_due(self, level: int, now: int) -> tuple[int, bool]:
         """Delivers in order until one is not due, cannot be stored, or the batch is full; says whether it is full."""
         low, high = self._live.queue_bounds(SCHEDULE_TOPIC, level - 1)
+        # retention may have removed the queue's first files since the last look
         offset = min(max(self._next[level], low), high)
         end, delivered = min(high, offset + self._batch), 0
         self._jumps[level] = [(jump_end, jump) for jump_end, jump in self._jumps[level] if offset < jump_end]
         while offset < end:
+            # the tags code of a delayed message is the time at which it is due
             unit = self._live.unit(SCHEDULE_TOPIC, level - 1, offset)
             if unit is None or not self._is_due(level, offset, unit[2], now):
                 break
@@ -192,6 +197,7 @@ class ScheduleMessageService:
                 sys_flag=message.sys_flag,
                 reconsume_times=message.reconsume_times,
             )
+        # stored, only not yet on the disk: another try would deliver it twice
         except FlushTimeoutError:
             return True
         except RmqError as error:

@@ -57,6 +57,7 @@ class Preparation:
             own_limit=header.max_reconsume_times,
             version=request.version,
         )
+        # no answer: the data plane finds the topic now, and answers the same request
         return Again(None if target == (header.topic, header.queue_id) else target)
 
     def topic_for(self, request: Request, header: SendHeader) -> TopicConfig:
@@ -84,6 +85,7 @@ class Preparation:
         Raises:
             ResponseError: There is no such group, and none is made (26); the listener takes no pulls (3).
         """
+        # the VIP listener of RocketMQ has all processors but this one
         if request.channel.local_address.endswith(self._vip_suffix):
             remark = f" request type {request.code} not supported"
             raise ResponseError(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, remark)

@@ -54,6 +54,7 @@ def in_map_order(properties: Mapping[str, str]) -> dict[str, str]:
 
     Source: `HashMap.hash`, `HashMap.resize`.
     """
+    # RocketMQ writes a HashMap: only in its order are records byte for byte those of a real broker
     return {name: properties[name] for name in _names_in_order(tuple(properties))}
 
 

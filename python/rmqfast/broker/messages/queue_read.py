@@ -38,6 +38,7 @@ def read_queue(live: LiveStore, topic: str, queue_id: int, offset: int, count: i
     Source: `TransactionalMessageBridge.getMessage`.
     """
     low, high = live.queue_bounds(topic, queue_id)
+    # an empty queue has bounds 0, 0; both are "nothing yet", not "gone"
     if high in {0, offset}:
         return QueueRead([], offset, is_at_end=True)
     if not low <= offset < high:

@@ -116,6 +116,7 @@ class ReplyMessageProcessor:
             answer = channel.request(code, fields, request.body, timeout=_SECONDS_FOR_THE_REQUESTER)
         except RemotingError as error:
             _log.warning("push reply message to <%s>: %s", client, error)
+            # the missing blank is RocketMQ's: clients and scripts may look for the text
             return f"push reply message to {client}fail."
         return None if answer.code == ResponseCode.SUCCESS else f"push reply message to {client}fail."
 

@@ -70,6 +70,7 @@ def retry_target(
     """
     if reconsume_times >= limit_of(group, own_limit, version) or delay_level < 0:
         return RetryTarget(DLQ_PREFIX + group.group_name, is_dead=True, delay_level=0)
+    # level 3 is 10 seconds: the first try again comes after that, the sixteenth after two hours
     return RetryTarget(RETRY_PREFIX + group.group_name, is_dead=False, delay_level=delay_level or 3 + reconsume_times)
 
 

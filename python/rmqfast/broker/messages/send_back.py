@@ -72,6 +72,7 @@ class SendBackProcessor:
         physical_offset, level = header.number("offset"), header.number("delayLevel")
         group = group_or_error(header.text("group"), self._find_group)
         self._check_broker()
+        # 4.9.4 drops the message and answers success
         if group.retry_queue_nums <= 0:
             return Response()
         queue_id = self._retry_queue(group, is_unit=header.flag("unitMode"))
@@ -120,7 +121,9 @@ def retried_properties(message: StoredMessage, delay_level: int) -> dict[str, st
     """The properties of a message that is to be consumed again: where it comes from, and the delay."""
     properties = dict(message.properties)
     properties.setdefault("RETRY_TOPIC", message.topic)
+    # as in RocketMQ nobody waits for the disk of a message that is stored again
     properties |= {"WAIT": "false", "DELAY": str(delay_level)}
+    # the first delivery's id, however often the message comes back
     if not properties.get("ORIGIN_MESSAGE_ID", "").strip():
         properties["ORIGIN_MESSAGE_ID"] = message.offset_msg_id
     return properties

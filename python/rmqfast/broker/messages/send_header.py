@@ -27,6 +27,7 @@ _NAMES = (
     "maxReconsumeTimes",
     "batch",
 )
+#: SEND_MESSAGE_V2 and batches name their fields a to m, in this order.
 _LONG_NAMES = dict(zip("abcdefghijklm", _NAMES, strict=True))
 
 

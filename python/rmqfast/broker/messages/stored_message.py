@@ -21,6 +21,7 @@ from rmqfast.message import Message
 
 __all__ = ["StoredMessage"]
 
+#: Bits of the system flag (`MessageSysFlag`).
 COMPRESSED = 0x1
 MULTI_TAGS = 0x2
 TRANSACTION_MASK = 0xC
@@ -29,6 +30,7 @@ TRANSACTION_ROLLBACK = 0xC
 _BORN_HOST_V6 = 0x10
 _STORE_HOST_V6 = 0x20
 
+#: `MESSAGE_MAGIC_CODE` and `_V2`: the second of 5.x, whose topics may be longer than a byte says.
 _MAGIC = 0xDAA320A7
 _MAGIC_OF_LONG_TOPICS = 0xDAA320AB
 _HEAD = struct.Struct(">iIIiiqqiq")
@@ -120,6 +122,7 @@ class StoredMessage(NamedTuple):
         properties = write_properties(self.properties).encode()
         hosts = _host_bytes(self.born_host), _host_bytes(self.store_host)
         tail = _TIMES.pack(self.reconsume_times, self.prepared_transaction_offset, len(self.body)) + self.body
+        # a signed byte in Java: 127 is the longest topic of the first version
         tail += _SHORT.pack(len(topic)) if len(topic) > 127 else bytes([len(topic)])
         tail += topic + _SHORT.pack(len(properties)) + properties
         body = hosts[0] + _LONG.pack(self.store_timestamp) + hosts[1] + tail
@@ -151,6 +154,7 @@ def _parse(record: bytes) -> StoredMessage:
     topic_length = _SHORT if magic == _MAGIC_OF_LONG_TOPICS else _BYTE
     topic, position = _part(record, position + topic_length.size, topic_length.unpack_from(record, position)[0])
     properties, position = _part(record, position + 2, _SHORT.unpack_from(record, position)[0])
+    # lengths that add up to less would hide bytes from whoever copies the record by its fields
     if position != size:
         raise _corrupt(f"parts of {size} bytes, got {position}")
     return StoredMessage(

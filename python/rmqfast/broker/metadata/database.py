@@ -163,6 +163,7 @@ class Database:
         damaged = self._path.with_name(f"{self._path.name}.damaged")
         _log.error("%s: %s; it is %s now, RocketMQ's files beside it are read instead", self._path, error, damaged)
         self._path.replace(damaged)
+        # SQLite would play the old log into the new database
         self._path.with_name(f"{self._path.name}-wal").unlink(missing_ok=True)
 
 
@@ -174,6 +175,7 @@ def _connected(path: Path, permission: int) -> sqlite3.Connection:
         # Alone on the file, SQLite keeps its index of the WAL in memory, and maps no file that others could cut off.
         db.execute("PRAGMA locking_mode = EXCLUSIVE")
         db.execute("PRAGMA journal_mode = WAL")
+        # an acknowledged topic must be there after a loss of power: WAL syncs with NORMAL at checkpoints only
         db.execute("PRAGMA synchronous = FULL")
         _in_transaction(db, _make_tables)
         _check(db)

@@ -70,6 +70,7 @@ class JavaFiles:
                     return
             start = time.monotonic()
             self.write()
+            # 50,000 topics take 0.6 s: written after each change they would take all of the time
             pause = (time.monotonic() - start) * (1 / _SHARE - 1)
             with self._changed:
                 pause = max(pause, _AFTER_AN_ERROR if self._behind else 0.0)

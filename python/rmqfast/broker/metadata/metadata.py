@@ -28,6 +28,7 @@ __all__ = ["Metadata"]
 _log = logging.getLogger(__name__)
 _Table = TypeVar("_Table", bound=ConfigFile)
 _Versioned = TypeVar("_Versioned", bound=VersionedTable[Any])
+#: The files of `config/` that a broker of RocketMQ 4.9 keeps.
 _TABLES = (TopicConfigTable, SubscriptionGroupTable, ConsumerOffsetTable, DelayOffsetTable, ConsumerFilterTable)
 
 
@@ -172,6 +173,7 @@ class Metadata:
             self._database.write(((*key, text) for key, text in changes.items()), taken_over)
         except BaseException:
             with self._lock:
+                # what was put meanwhile is newer and wins
                 self._pending = changes | self._pending
                 self._taken_over = taken_over | self._taken_over
                 self._behind |= behind

@@ -36,6 +36,7 @@ class ConsumerOffsetManager:
         self._data_plane = data_plane
         self._store = store
         limits = (limits or GetLimits()).completed()
+        # `accessMessageInMemoryMaxRatio`: RocketMQ takes the log's last 40 % of the memory's size to be in memory
         self._memory = int((limits.physical_memory or 0) * (limits.access_ratio / 100))
         self._saving = Lock()
         self._is_kept = True
@@ -68,6 +69,7 @@ class ConsumerOffsetManager:
         Source: `ConsumerOffsetManager.persist`.
         """
         with self._saving:
+            # bounded: whoever commits without end must not keep one save going for ever
             for _ in range(_PIECES):
                 changed = self._data_plane.take_changed_offsets(_PIECE)
                 self._metadata.put_texts(ConsumerOffsetTable, changed)
@@ -94,6 +96,7 @@ class ConsumerOffsetManager:
         offset = self._data_plane.offset(group, topic, queue_id)
         if offset >= 0:
             return offset
+        # so a new group begins at the first message of a young topic even with CONSUME_FROM_LAST_OFFSET
         return 0 if is_zero_wanted and self._is_young(topic, queue_id) else None
 
     def committed(self, group: str, topic: str, queue_id: int) -> int:
@@ -134,6 +137,7 @@ class ConsumerOffsetManager:
         Source: `ConsumerOffsetManager.cloneOffset`.
         """
         queues = self._data_plane.offsets(group=source, topic=topic).get(f"{topic}@{source}")
+        # a group copied to itself would lose its offsets by the removal below
         if not queues or source == target:
             return
         self._data_plane.remove_offsets(target, topic)
@@ -166,6 +170,7 @@ class ConsumerOffsetManager:
             if key_topic != topic or group in left_out:
                 continue
             for queue_id, offset in queues.items():
+                # as in Java, offsets before the queue's first message do not count
                 if offset >= self._store.queue_bounds(topic, queue_id)[0]:
                     smallest[queue_id] = min(offset, smallest.get(queue_id, offset))
         return smallest

@@ -75,6 +75,7 @@ class ResetOffsetProcessor:
                 raise ResponseError(ResponseCode.SYSTEM_ERROR, f"THe consumer group <{group}> not exist")
             at_time = max(0, self._offset_for_time(topic, queue_id, when))
             queue = MessageQueue(topic, self._broker_name, queue_id)
+            # without force a group only goes back: messages that it has not consumed are not passed over
             table[queue] = at_time if is_force else min(at_time, committed)
         return table
 

@@ -15,6 +15,7 @@ from rmqfast.remoting import Header, Processor, Request, RequestCode, Response, 
 from rmqfast.remoting.fastjson import encode
 from rmqfast.store import LiveStore
 
+#: Units of one answer, at most; RocketMQ takes any `count`.
 MAX_UNITS = 65_536
 _NO_CODE_SET = "not set any response code"
 
@@ -51,6 +52,7 @@ class ConsumeQueueProcessor:
             raise ResponseError(ResponseCode.SYSTEM_ERROR, f"{queue_id}@{topic} is not exist!")
         begin, end = self._live.queue_bounds(topic, queue_id)
         if not begin <= index < end:
+            # success without a body, as of 4.9.4: mqadmin prints the remark
             return Response(ResponseCode.SUCCESS, f"Index {index} of {queue_id}@{topic} is not exist!")
         last = min(end, index + max(0, min(count, MAX_UNITS)))
         body = {
@@ -59,6 +61,7 @@ class ConsumeQueueProcessor:
             "queueData": [self._unit(topic, queue_id, offset) for offset in range(index, last)],
         }
         body |= self._subscription(header.optional_text("consumerGroup"), topic)
+        # the processor of 4.9.4 never sets the remark, and a fresh response has this one
         return Response(ResponseCode.SUCCESS, _NO_CODE_SET, body=encode(body))
 
     def _is_queue(self, topic: str, queue_id: int) -> bool:

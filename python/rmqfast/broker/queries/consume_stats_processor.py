@@ -81,6 +81,7 @@ class ConsumeStatsProcessor:
         table: HashMap[MessageQueue, dict[str, int]] = HashMap()
         tps = 0.0
         for config in self._consumed(group, names):
+            # read queues here, write queues for 317: so does 4.9.4
             table.update(self._offset_wrappers(group, config, config.read_queue_nums))
             tps += self._stats.tps_group_get_nums(group, config.topic_name)
         return Response(body=encode({"consumeTps": tps, "offsetTable": table}))
@@ -95,6 +96,7 @@ class ConsumeStatsProcessor:
 
     def _groups_in_order(self, topic: str) -> list[str]:
         """Those online, then those with offsets, each in the order of the map that Java finds them in."""
+        # both maps of RocketMQ are ConcurrentHashMaps, made for 1024 and for 512 entries
         online = hash_order(sorted(self._consumers.groups_of_topic(topic)), capacity=2048, concurrent=True)
         keys = hash_order(
             (f"{topic}@{group}" for group in sorted(self._offsets.groups_of(topic))), capacity=1024, concurrent=True
@@ -150,6 +152,7 @@ class ConsumeStatsProcessor:
         return self._live.store_time(queue.topic, queue.queue_id, offset) if offset >= 0 else -1
 
     def _stats_of(self, group: str, *, only_order: bool) -> list[dict[str, Any]]:
+        # in Java's order, which mqadmin prints as it comes
         topics = self._consumed(group, hash_order(sorted(self._offsets.topics_of(group))))
         return [
             {

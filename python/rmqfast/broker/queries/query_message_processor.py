@@ -64,6 +64,7 @@ class QueryMessageProcessor:
     def _count(self, header: Header) -> int:
         count = header.integer("maxNum")
         config = self._config()
+        # then the broker's own limit counts, whatever the client asks for
         if header.optional_text("_UNIQUE_KEY_QUERY") == "true":
             count = config.number("defaultQueryMaxNum")
         if count < 0:

@@ -16,6 +16,7 @@ from rmqfast.remoting.fastjson import encode, java_double
 from rmqfast.remoting.hash_map import HashMap
 from rmqfast.store import LiveStore
 
+#: `Integer.MAX_VALUE`: what RocketMQ says where the pool is off.
 _NO_TRANSIENT_STORE_POOL = (1 << 31) - 1
 _KIB = 1024
 
@@ -111,6 +112,7 @@ def used_ratio(path: Path) -> float:
         return -1.0
     used = disk.f_blocks - disk.f_bfree
     entire = used + disk.f_bavail
+    # rounded up, of what an ordinary user may use: as `df`
     return -(-used * 100 // entire) / 100 if entire > 0 else -1.0
 
 

@@ -113,6 +113,7 @@ class NameServers:
 
     def _registration(self) -> dict[str, str]:
         ha_address = f"{self._config.text('brokerIP2')}:{self._config.text('haListenPort')}"
+        # `compressedRegister` is off in 4.9.4, too, unless it is set
         return self._identity() | {"haServerAddr": ha_address, "compressed": "false", "bodyCrc32": "0"}
 
     def _identity(self) -> dict[str, str]:
@@ -136,6 +137,7 @@ class NameServers:
             if answer is not None:
                 answers.append(answer)
 
+        # in parallel, as `BrokerOuterAPI`: one that hangs would hold up the others by its timeout
         threads = [
             (link.is_answering, threading.Thread(target=work, args=(link,), daemon=True)) for link in self._links
         ]

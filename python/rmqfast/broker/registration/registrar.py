@@ -126,6 +126,7 @@ class Registrar:
             _log.exception("the name servers could not be told of this broker")
 
     def _period(self) -> float:
+        # RocketMQ's bounds: ten seconds to a minute, well below the 120 seconds after which a broker is forgotten
         return min(max(self._config().number("registerNameServerPeriod"), 10_000), 60_000) / 1000
 
     def _all_topics(self) -> dict[str, Any]:
@@ -134,6 +135,7 @@ class Registrar:
     def _registration_of(self, topics: Iterable[TopicConfig] | None) -> dict[str, Any]:
         """The registration of some topics, or of all, with a version that no other had."""
         with self._versioning:
+            # a name server passes over topics whose version it has, though it may have missed some of them
             if self._topics.data_version.to_json() == self._last_version:
                 self._topics.advance()
             registration = self._wrapper(topics)

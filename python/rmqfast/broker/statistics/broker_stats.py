@@ -54,6 +54,7 @@ class BrokerStats:
 
         Source: `StatsItemSet.init`.
         """
+        # the second condition: the time of day was set back, and samples must not wait for the old time
         due = [period for period, due_at in self._due.items() if due_at <= now or due_at > now + period]
         if not due:
             return
@@ -100,6 +101,7 @@ class BrokerStats:
         with self._lock:
             for name, key in [place for place in self._items if is_gone(*place)]:
                 del self._items[name, key]
+                # the counters of the data plane only grow: what a deleted topic had is taken off from now on
                 self._forgotten[name, key] = self._totals[name, key]
 
     def _refresh(self) -> None:

@@ -17,6 +17,7 @@ from rmqfast.remoting.fastjson import java_double
 
 SECOND, MINUTE = 1000, 60_000
 _WINDOWS = (10, 60, 600)
+#: One a second, and one more: ten minutes lie between the first and the last.
 _SAMPLE_COUNT = 601
 
 

@@ -75,10 +75,12 @@ class SubscriptionGroupManager:
             return group
         if not self._config().flag("autoCreateSubscriptionGroup") and not name.startswith(SYSTEM_GROUP_PREFIX):
             return None
+        # any client names groups: none is made whose name no client of RocketMQ would take
         if not is_legal_name(name) or len(name) > MAX_GROUP_LENGTH:
             return None
         admit()
         with self._lock:
+            # asked once more under the lock: another thread may have made it
             return self.get(name) or self._put(SubscriptionGroupConfig(group_name=name))
 
     def update(self, group: SubscriptionGroupConfig) -> None:

@@ -19,6 +19,7 @@ from rmqfast.remoting.protocol.json_object import INT, JsonObject
 from rmqfast.store.config import SubscriptionGroupConfig
 
 _log = logging.getLogger(__name__)
+#: mqadmin of 5.x asks it; 4.9.4 has no such code.
 GET_SUBSCRIPTIONGROUP_CONFIG = 352
 MAX_RETRY_QUEUES = 65_536
 

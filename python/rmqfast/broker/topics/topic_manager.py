@@ -137,6 +137,7 @@ class TopicManager:
             self._settle([topic])  # another thread may be about to
             return topic
         topic = self._create_after(name, default_topic, default_queue_nums, admit, unit_mode=unit_mode)
+        # consumers that cannot send a message back to its broker publish it here themselves
         if topic is None and name.startswith(RETRY_PREFIX):
             topic = self.create_for_send_back(name, 1, sys_flag=_UNIT_SUB if unit_mode else 0)
         if topic is None:
@@ -237,6 +238,7 @@ class TopicManager:
             return None
         in_unit = _UNIT_SUB if name.startswith(RETRY_PREFIX) else _UNIT
         sys_flag = in_unit if unit_mode else 0
+        # only whoever really makes a topic pays for it
         if self.get(name) is None:
             admit()
         return self._create(name, lambda: created_after(model, name, queue_nums, sys_flag))
@@ -266,6 +268,7 @@ class TopicManager:
             return
         most = self._config().number("maxTopicCount")
         count = len(self._table) + sum(topic.topic_name not in self._table for topic in topics)
+        # a limit that was lowered below what is there refuses new topics, and changes of old ones still pass
         if count > max(most, len(self._table)):
             remark = f"[QUOTA] topics of a broker: expected at most {most}, got {count} (maxTopicCount)"
             raise ResponseError(ResponseCode.SYSTEM_ERROR, remark)

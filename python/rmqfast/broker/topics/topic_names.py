@@ -14,6 +14,7 @@ from rmqfast.remoting.hash_map import hash_order
 AUTO_CREATE_TOPIC_KEY_TOPIC = "TBW102"
 RETRY_PREFIX = "%RETRY%"
 DLQ_PREFIX = "%DLQ%"
+#: Of RocketMQ 4.x, whose records have one signed byte for it.
 MAX_TOPIC_LENGTH = 127
 SYSTEM_TOPIC_PREFIX = "rmq_sys_"
 TRANS_CHECK_MAX_TIME_TOPIC = "TRANS_CHECK_MAX_TIME_TOPIC"
@@ -71,6 +72,7 @@ def is_legal_name(name: str) -> bool:
 
     Source: `TopicValidator.isTopicOrGroupIllegal`.
     """
+    # a name becomes a directory of the store: no separator and no dot can be in it
     return bool(name) and all(c.isascii() and (c.isalnum() or c in _MARKS) for c in name)
 
 

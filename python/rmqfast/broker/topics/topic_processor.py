@@ -68,6 +68,7 @@ class TopicProcessor:
         )
         _log.info("%s makes or changes %s", request.channel.remote_address, topic)
         self._topics.update(topic)
+        # a fresh response of RocketMQ has this remark, and the processor does not set another
         return Response(ResponseCode.SUCCESS, _NO_CODE_SET)
 
     def delete_topic(self, request: Request) -> Response:
@@ -77,6 +78,7 @@ class TopicProcessor:
         """
         name = self._client_topic(Header(request.ext_fields))
         _log.info("%s deletes the topic %s", request.channel.remote_address, name)
+        # first the topic: nobody can send to it while its queues go
         self._topics.delete(name)
         self._topics.hold(self._store.clean_unused_topics)
         if self._config().flag("autoDeleteUnusedStats"):

@@ -23,11 +23,13 @@ def created_after(model: TopicConfig, name: str, queue_nums: int, sys_flag: int)
 
     Source: `TopicConfigManager.createTopicInSendMessageMethod`.
     """
+    # a producer may want fewer queues than the default topic has, never more
     queues = max(0, min(queue_nums, model.write_queue_nums))
     return TopicConfig(
         topic_name=name,
         read_queue_nums=queues,
         write_queue_nums=queues,
+        # TBW102 itself has the bit: a topic made after it must not be a model for others
         perm=model.perm & ~_INHERIT,
         topic_filter_type=model.topic_filter_type,
         topic_sys_flag=sys_flag,

@@ -24,6 +24,7 @@ __all__ = ["CheckRound", "Step", "TransactionCheckOptions", "next_step"]
 _log = logging.getLogger(__name__)
 
 _IMMUNITY = "CHECK_IMMUNITY_TIME_IN_SECONDS"
+#: As many as `TransactionalMessageServiceImpl.fillOpRemoveMap` pulls.
 _OPERATIONS_AT_ONCE = 32
 
 
@@ -68,6 +69,7 @@ def next_step(half: StoredMessage, last_operation: int | None, start: int, optio
     age = start - half.born_timestamp
     if is_spent(half, options) or age > options.reserved_hours * 3_600_000:
         return Step.GIVE_UP
+    # put back or sent since the round began: the next round looks at it
     if half.store_timestamp >= start:
         return Step.WAIT
     own = half.properties.get(_IMMUNITY)
@@ -76,6 +78,7 @@ def next_step(half: StoredMessage, last_operation: int | None, start: int, optio
         return Step.WAIT
     if own is not None and age < immunity and _number(half.properties.get(PREPARED_QUEUE_OFFSET, "0")) != -1:
         return Step.SPARE
+    # 4.9.4: no operation is left and the half is old enough, or the last one is newer than the round by the timeout
     is_over = age > immunity if last_operation is None else last_operation - start > options.timeout
     return Step.ASK if is_over or age < 0 else Step.MORE_OPERATIONS
 

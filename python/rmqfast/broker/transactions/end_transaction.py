@@ -55,6 +55,7 @@ class EndTransactionProcessor:
         half = self._prepared(group, queue_offset, physical_offset)
         if end == TRANSACTION_COMMIT:
             self._commit(half)
+        # after the commit: a kill in between commits the message twice, and never loses it
         self._half.remove(half)
         return Response()
 

@@ -32,7 +32,9 @@ __all__ = ["TransactionService"]
 
 _log = limited(logging.getLogger(__name__))
 
+#: RocketMQ's own: a broker of Java goes on where this one ended, and the other way round.
 CHECK_GROUP = "CID_RMQ_SYS_TRANS"
+#: `MAX_PROCESS_TIME_LIMIT` of RocketMQ.
 _SECONDS_OF_A_QUEUE = 60
 
 
