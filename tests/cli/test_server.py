@@ -206,11 +206,11 @@ def test_sigterm_during_a_recovery_ends_it_and_the_next_start_goes_on(tmp_path: 
         "import os, signal, sys\n"
         "from rmqfast.cli import server\n"
         "from rmqfast.cli.app import app\n"
-        "go_on = server._go_on\n"
+        "go_on = server._stop_recovery\n"
         "def told(*progress):\n"
         "    os.kill(os.getpid(), signal.SIGTERM)\n"
         "    go_on(*progress)\n"
-        "server._go_on = told\n"
+        "server._stop_recovery = told\n"
         "app(sys.argv[1:])\n"
     )
     command = [sys.executable, "-c", code, *map(str, arguments)]

@@ -63,7 +63,7 @@ class AccessValidator:
         self._lock = threading.Lock()
         self._started = now()
         contents = files.read()
-        self._seen = _digest(contents)
+        self._file_digest = _digest(contents)
         self._rules = rules_of(contents, self._started)
 
     @property
@@ -135,10 +135,10 @@ class AccessValidator:
         with self._lock:
             try:
                 contents = self._files.read()
-                seen = _digest(contents)
-                if seen == self._seen:
+                digest = _digest(contents)
+                if digest == self._file_digest:
                     return False
-                self._seen = seen  # what is broken is told once
+                self._file_digest = digest  # what is broken is told once
                 self._rules = rules_of(contents, self._now())
             except ArgumentError as error:
                 _log.error("access control: the rules stay as they were: %s", error)
@@ -164,7 +164,7 @@ class AccessValidator:
             contents[path] = yaml_text.dump(next_version(members, now))
             rules = rules_of(contents, now)
             self._files.write(path, contents[path])
-            self._rules, self._seen = rules, _digest(contents)
+            self._rules, self._file_digest = rules, _digest(contents)
         return True
 
 
@@ -172,11 +172,11 @@ def _is_signed(fields: Mapping[str, str], body: bytes, secret_key: bytes) -> boo
     signature = fields.get(SIGNATURE)
     if signature is None:
         return False
-    given = signature.encode("utf-8", "replace")
-    if hmac.compare_digest(signature_of(fields, body, secret_key, without=UNIQUE_KEY_QUERY), given):
+    expected = signature.encode("utf-8", "replace")
+    if hmac.compare_digest(signature_of(fields, body, secret_key, without=UNIQUE_KEY_QUERY), expected):
         return True
     # the clients of 4.9.4 sign the field that their broker leaves out
-    return UNIQUE_KEY_QUERY in fields and hmac.compare_digest(signature_of(fields, body, secret_key), given)
+    return UNIQUE_KEY_QUERY in fields and hmac.compare_digest(signature_of(fields, body, secret_key), expected)
 
 
 def _refuse_first(account: Account, needed: Needed) -> NoReturn:
@@ -195,8 +195,8 @@ def _refuse(text: str, frame: str) -> NoReturn:
 
 
 def _digest(contents: Mapping[Path, bytes]) -> bytes:
-    whole = hashlib.sha256()
+    digest = hashlib.sha256()
     for path, data in contents.items():
-        whole.update(hashlib.sha256(str(path).encode("utf-8", "surrogateescape")).digest())
-        whole.update(hashlib.sha256(data).digest())
-    return whole.digest()
+        digest.update(hashlib.sha256(str(path).encode("utf-8", "surrogateescape")).digest())
+        digest.update(hashlib.sha256(data).digest())
+    return digest.digest()

@@ -29,13 +29,13 @@ class AclFiles:
 
     def paths(self) -> list[Path]:
         """The files that are there: of an account that two of them have, the first one counts."""
-        found = [
+        extra = [
             Path(folder, name)
             for folder, _, names in sorted(os.walk(self._folder))
             for name in sorted(names)
             if name.endswith((".yml", ".yaml"))
         ]
-        return [path for path in [*found, self.default_path] if path.is_file()]
+        return [path for path in [*extra, self.default_path] if path.is_file()]
 
     def read(self) -> dict[Path, bytes]:
         """The bytes of each file, as they are at this moment.

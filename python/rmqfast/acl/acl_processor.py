@@ -65,9 +65,9 @@ class AclProcessor:
     def versions(self, _request: Request) -> Response:
         """The version of each file."""
         validator = self._validator
-        known = validator.rules.versions
-        version = known.get(validator.default_path, DataVersion(timestamp=validator.started))
-        by_path = HashMap({str(path): entry.to_json() for path, entry in known.items()})
+        versions = validator.rules.versions
+        version = versions.get(validator.default_path, DataVersion(timestamp=validator.started))
+        by_path = HashMap({str(path): entry.to_json() for path, entry in versions.items()})
         texts = {"version": version.to_json(), "allAclFileVersion": by_path}
         return Response(
             ext_fields=self._broker | {name: fastjson.encode(text).decode() for name, text in texts.items()}

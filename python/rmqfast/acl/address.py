@@ -126,7 +126,7 @@ def _range_of_ipv4(text: str) -> AddressPattern:
             continue
         if len(parts) != 4 or not all(_number(text, part.strip(), 10) <= 255 for part in parts[: index - 1]):
             raise _wrong_scope(text)
-        _warn_of_rest(text, parts[index + 1 :])
+        _warn_of_ignored(text, parts[index + 1 :])
         head = [part.strip() for part in parts[:index]]
         if not all(part.isascii() and part.isdigit() and str(int(part)) == part for part in head):
             return OneOf()
@@ -144,7 +144,7 @@ def _range_of_ipv6(text: str) -> AddressPattern:
             head = _expanded(text, text.rsplit(":", cut)[0], 8 - cut)
             if len(head) > 7:
                 raise _wrong_scope(text)
-            _warn_of_rest(text, parts[index + 1 :])
+            _warn_of_ignored(text, parts[index + 1 :])
             return Range(head, *bounds, 8)
     raise _wrong_scope(text)
 
@@ -160,9 +160,9 @@ def _check_places(text: str) -> None:
 
 def _expanded(text: str, head: str, groups: int) -> tuple[int, ...]:
     """The groups of the head of a pattern, with `::` spread to so many; an empty group is 0, as Java pads it."""
-    missing = groups - head.count(":")
-    if missing > 0:
-        head = head.replace("::", ":" * (missing + 1))
+    zeroes = groups - head.count(":")
+    if zeroes > 0:
+        head = head.replace("::", ":" * (zeroes + 1))
     numbers = tuple(_number(text, group, 16) if group else 0 for group in head.split(":"))
     if max(numbers) > 0xFFFF:
         raise _wrong_scope(text)
@@ -229,8 +229,8 @@ def _number(text: str, digits: str, base: int) -> int:
         raise _wrong_scope(text) from None
 
 
-def _warn_of_rest(text: str, rest: list[str]) -> None:
-    if any(part.strip() != "*" for part in rest):
+def _warn_of_ignored(text: str, parts: list[str]) -> None:
+    if any(part.strip() != "*" for part in parts):
         _log.warning("white list: %s: what follows its range does not count, as in RocketMQ", text)
 
 

@@ -53,12 +53,12 @@ class SetAccount:
 
     def members(self, members: dict[str, Any]) -> dict[str, Any] | None:
         """The account goes to the end; what the request does not state stays as it was."""
-        others, known = _without(members, self.config.access_key)
+        others, old = _without(members, self.config.access_key)
         stated = self.config.to_members()
         for name in ("defaultTopicPerm", "defaultGroupPerm"):
             if stated.get(name) == "":
                 del stated[name]
-        return members | {"accounts": [*others, {**known, **stated}]}
+        return members | {"accounts": [*others, {**old, **stated}]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +98,8 @@ class SetWhiteAddresses:
         """The file, if it is one of ours: the path comes from a client."""
         if self.addresses is None:
             return None
-        wanted = Path(os.path.normpath(self.file)) if self.file else files.default_path
-        return wanted if wanted in files.paths() else None
+        path = Path(os.path.normpath(self.file)) if self.file else files.default_path
+        return path if path in files.paths() else None
 
     def members(self, members: dict[str, Any]) -> dict[str, Any] | None:
         """The new list in the place of the old one."""
@@ -118,10 +118,10 @@ def next_version(members: Mapping[str, Any], now: int) -> dict[str, Any]:
 def _without(members: Mapping[str, Any], access_key: str | None) -> tuple[list[Any], Mapping[str, Any]]:
     """The other accounts, and the one with that key."""
     others: list[Any] = []
-    known: Mapping[str, Any] = {}
+    removed: Mapping[str, Any] = {}
     for entry in entries_of(members, "accounts"):
         if AccountConfig.from_members(entry).access_key == access_key:
-            known = known or entry
+            removed = removed or entry
         else:
             others.append(entry)
-    return others, known
+    return others, removed

@@ -39,12 +39,12 @@ def consuming(*, topic: str | None = None, group: str | None = None) -> Resource
     """To receive from a topic, as a group."""
 
     def needed(fields: Mapping[str, str], _body: bytes) -> Needed:
-        found = {}
+        resources = {}
         if topic is not None and (name := fields.get(topic)) is not None:
-            found[name] = SUB
+            resources[name] = SUB
         if group is not None and (name := fields.get(group)) is not None:
-            found[retry_topic(name)] = SUB
-        return found
+            resources[retry_topic(name)] = SUB
+        return resources
 
     return needed
 
@@ -57,16 +57,16 @@ def knowing(fields: Mapping[str, str], _body: bytes) -> Needed:
 
 def heartbeat(_fields: Mapping[str, str], body: bytes) -> Needed:
     """To receive from all topics of all consumers in a heartbeat."""
-    found: Needed = {}
+    resources: Needed = {}
     for consumer in _entries(_members(body), "consumerDataSet"):
         group = _text(consumer, "groupName")
         if group is not None:
-            found[retry_topic(group)] = SUB
+            resources[retry_topic(group)] = SUB
         for subscription in _entries(consumer, "subscriptionDataSet"):
             topic = _text(subscription, "topic")
             if topic is not None:
-                found[topic] = SUB
-    return found
+                resources[topic] = SUB
+    return resources
 
 
 def locking(_fields: Mapping[str, str], body: bytes) -> Needed:

@@ -58,9 +58,9 @@ class SecureDirectory:
             return cls(path)
         if path.exists() and any(path.iterdir()):
             raise ArgumentError(f"{path}: expected {_MARK} in it, or an empty directory to make it in, got neither")
-        made = cls(path)
-        made._make(address, name_server_port)
-        return made
+        directory = cls(path)
+        directory._make(address, name_server_port)
+        return directory
 
     @property
     def config(self) -> Path:

@@ -87,9 +87,9 @@ def _loader() -> type[SafeLoader]:
 
 def _weigh(node: Node, weights: dict[int, int]) -> int:
     """How many values a node stands for, when each alias is written out."""
-    known = weights.get(id(node))
-    if known is not None:
-        return known
+    weight_so_far = weights.get(id(node))
+    if weight_so_far is not None:
+        return weight_so_far
     weights[id(node)] = MAX_NODES + 1  # until it is known: what contains itself never ends
     weight = 1
     if isinstance(node.value, str):

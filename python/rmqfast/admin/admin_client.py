@@ -149,8 +149,8 @@ class AdminClient:
         brokers = self.cluster_info().brokers
         address = dict(self.addresses(brokers.values())).get(broker)
         if address is None:
-            known = ", ".join(sorted(brokers)) or "none"
-            raise ClientError(f"there is no broker {broker}", next_step=f"the name server knows {known}")
+            names = ", ".join(sorted(brokers)) or "none"
+            raise ClientError(f"there is no broker {broker}", next_step=f"the name server knows {names}")
         return address
 
     def masters(self, cluster: str | None = None) -> list[BrokerAddress]:
@@ -174,18 +174,20 @@ class AdminClient:
 
     def addresses(self, brokers: Iterable[BrokerData]) -> list[BrokerAddress]:
         """Where brokers are asked, by name; those without an address are left out."""
-        chosen = [(broker.broker_name, select_address(broker)) for broker in brokers]
-        return sorted(BrokerAddress(name, self.translated(address)) for name, address in chosen if address is not None)
+        selected = [(broker.broker_name, select_address(broker)) for broker in brokers]
+        return sorted(
+            BrokerAddress(name, self.translated(address)) for name, address in selected if address is not None
+        )
 
     def translated(self, address: str) -> str:
         """An address as it is reached from here."""
         return self._config.translated(address)
 
 
-def unless(code: int, ask: Callable[[], T], default: T) -> T:
+def unless(code: int, request: Callable[[], T], default: T) -> T:
     """What `ask` gives, or a default where a server answers with a code that means that there is none."""
     try:
-        return ask()
+        return request()
     except ResponseError as error:
         if error.code == code:
             return default

@@ -25,20 +25,26 @@ def copies_of(client: AdminClient, message: Any, group: str) -> list[CopyFacts]:
     # a message goes back to its broker, or where that does not answer to another one of the topic of retries
     brokers = sorted({*client.brokers_of(message.topic), *client.brokers_if_there(retry)})
     delayed = [copy for broker in brokers for copy in _delayed(client, broker, message, retry)]
-    again = [
-        _retry(client, broker, each, group) for broker in brokers for each in _at(client, broker, retry, message.msg_id)
+    retried = [
+        _retry(client, broker, each, group)
+        for broker in brokers
+        for each in _with_key(client, broker, retry, message.msg_id)
     ]
     dead_brokers = sorted({*brokers, *client.brokers_if_there(dead)})
-    ended = [
-        _copy(CopyKind.DEAD, each) for broker in dead_brokers for each in _at(client, broker, dead, message.msg_id)
+    dead_copies = [
+        _copy(CopyKind.DEAD, each)
+        for broker in dead_brokers
+        for each in _with_key(client, broker, dead, message.msg_id)
     ]
-    delivered = {copy.reconsume_times for copy in again}
-    waiting = [copy for copy in delayed if copy.reconsume_times not in delivered]
-    return sorted([*waiting, *again, *ended], key=lambda copy: copy.store_timestamp)
+    delivered = {copy.reconsume_times for copy in retried}
+    delayed_only = [copy for copy in delayed if copy.reconsume_times not in delivered]
+    return sorted([*delayed_only, *retried, *dead_copies], key=lambda copy: copy.store_timestamp)
 
 
 def _delayed(client: AdminClient, broker: BrokerAddress, message: Any, retry: str) -> list[CopyFacts]:
-    scheduled = [each for each in _at(client, broker, SCHEDULE_TOPIC, message.msg_id) if _real_topic(each) == retry]
+    scheduled = [
+        each for each in _with_key(client, broker, SCHEDULE_TOPIC, message.msg_id) if _real_topic(each) == retry
+    ]
     if not scheduled:
         return []
     levels = delay_levels(Brokers(client).config(broker.address).get("messageDelayLevel", DELAY_LEVELS))
@@ -50,7 +56,7 @@ def _retry(client: AdminClient, broker: BrokerAddress, message: Any, group: str)
     return _copy(CopyKind.RETRY, message, consumer_offset=offset)
 
 
-def _at(client: AdminClient, broker: BrokerAddress, topic: str, unique_key: str) -> list[Any]:
+def _with_key(client: AdminClient, broker: BrokerAddress, topic: str, unique_key: str) -> list[Any]:
     return [each for each in query(client, [broker], topic, unique_key) if each.msg_id == unique_key]
 
 
@@ -63,8 +69,8 @@ def delay_levels(text: str) -> list[int]:
 
     Source: `ScheduleMessageService.parseDelayLevel`.
     """
-    found = [_LEVEL.fullmatch(word) for word in text.split()]
-    return [int(match[1]) * _UNITS[match[2]] * 1000 for match in found if match is not None]
+    matches = [_LEVEL.fullmatch(word) for word in text.split()]
+    return [int(match[1]) * _UNITS[match[2]] * 1000 for match in matches if match is not None]
 
 
 def _due(message: Any, levels: list[int]) -> int | None:

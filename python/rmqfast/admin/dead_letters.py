@@ -78,8 +78,8 @@ class DeadLetters:
             if error.code != ResponseCode.TOPIC_NOT_EXIST or group not in self._groups.all():
                 raise
             return []
-        found = (each for row in rows for each in self._dead_letters_of(row, begin_timestamp, end_timestamp))
-        return list(islice(found, max_messages))
+        letters = (each for row in rows for each in self._dead_letters_of(row, begin_timestamp, end_timestamp))
+        return list(islice(letters, max_messages))
 
     def resend(self, message: Any) -> Any:
         """Has a group consume a dead letter once more, as a message that it has never seen.
@@ -114,19 +114,21 @@ class DeadLetters:
 
     def _dead_letters_of(self, row: TopicOffset, begin: int, end: int) -> Iterator[Any]:
         address = self._client.broker_of(row.topic, row.broker_name)
-        at = row.min_offset
+        offset = row.min_offset
         if begin > 0:
-            at = max(at, self._client.api.search_offset(address, row.queue, begin, timeout=self._client.timeout * SLOW))
-        while at < row.max_offset:
-            found = pull(self._client, address, row.queue, at, WHOLE, max_messages=PULL_SIZE)
-            yield from (each for each in found.messages if begin <= each.store_timestamp <= end)
-            at = max(found.next_offset, at + 1)
+            offset = max(
+                offset, self._client.api.search_offset(address, row.queue, begin, timeout=self._client.timeout * SLOW)
+            )
+        while offset < row.max_offset:
+            pulled = pull(self._client, address, row.queue, offset, WHOLE, max_messages=PULL_SIZE)
+            yield from (each for each in pulled.messages if begin <= each.store_timestamp <= end)
+            offset = max(pulled.next_offset, offset + 1)
 
 
 def _copy_for_retry(message: Any) -> Message:
     topic = message.properties.get("RETRY_TOPIC")
     if not message.topic.startswith(DLQ_PREFIX) or topic is None:
         raise ArgumentError(f"message: expected one of dead_letters, got {message.msg_id} of the topic {message.topic}")
-    kept = {name: value for name, value in message.properties.items() if name not in _NOT_KEPT}
+    properties = {name: value for name, value in message.properties.items() if name not in _NOT_KEPT}
     group = message.topic.removeprefix(DLQ_PREFIX)
-    return Message(RETRY_PREFIX + group, message.body, properties=kept, flag=message.flag)
+    return Message(RETRY_PREFIX + group, message.body, properties=properties, flag=message.flag)

@@ -17,7 +17,7 @@ from rmqfast.remoting.protocol.subscription_data import SUB_ALL, SubscriptionDat
 class Way(Enum):
     """How far a message gets on its way to a member."""
 
-    TAKEN = auto()
+    DELIVERED = auto()
     FILTERED = auto()
     DROPPED = auto()
     UNKNOWN = auto()
@@ -42,25 +42,31 @@ class Delivery(NamedTuple):
 def delivery_of(message: MessageFacts, queue: QueueFacts, group: GroupFacts) -> Delivery:
     """Where the way of a message ends with what members want now."""
     owner = group.member(queue.owner)
-    kept = filter_of(group, owner)
+    broker_filter = filter_of(group, owner)
     if not group.is_online:
         return Delivery(Way.UNKNOWN, f"nobody of the group {group.group} is online, and with it goes its subscription")
-    if kept is None:
+    if broker_filter is None:
         return Delivery(Way.UNKNOWN, f"the group {group.group} does not subscribe to {message.queue.topic} now")
-    if not kept.is_tag_type:
-        return _by_sql(message, kept, group, owner)
-    if not passes_broker(kept, message):
-        return _filtered(message, kept, group, owner)
-    return _at_member(message, kept, group, owner)
+    if not broker_filter.is_tag_type:
+        return _by_sql(message, broker_filter, group, owner)
+    if not passes_broker(broker_filter, message):
+        return _filtered(message, broker_filter, group, owner)
+    return _at_member(message, broker_filter, group, owner)
 
 
-def _by_sql(message: MessageFacts, kept: SubscriptionData, group: GroupFacts, owner: MemberFacts | None) -> Delivery:
-    answer = message.sql.get(kept.sub_string, SqlAnswer(problem="it was not asked"))
+def _by_sql(
+    message: MessageFacts, broker_filter: SubscriptionData, group: GroupFacts, owner: MemberFacts | None
+) -> Delivery:
+    answer = message.sql.get(broker_filter.sub_string, SqlAnswer(problem="it was not asked"))
     if answer.is_passed is None:
-        return Delivery(Way.UNKNOWN, f"the broker does not say what {expression_of(kept)} is of it: {answer.problem}")
+        return Delivery(
+            Way.UNKNOWN, f"the broker does not say what {expression_of(broker_filter)} is of it: {answer.problem}"
+        )
     if not answer.is_passed:
-        return _filtered(message, kept, group, owner)
-    return _at_member(message, kept, group, owner)._replace(passed_by=f"{expression_of(kept)} ({answer.values_text})")
+        return _filtered(message, broker_filter, group, owner)
+    return _at_member(message, broker_filter, group, owner)._replace(
+        passed_by=f"{expression_of(broker_filter)} ({answer.values_text})"
+    )
 
 
 def filter_of(group: GroupFacts, owner: MemberFacts | None) -> SubscriptionData | None:
@@ -70,43 +76,49 @@ def filter_of(group: GroupFacts, owner: MemberFacts | None) -> SubscriptionData 
     return group.subscription
 
 
-def _filtered(message: MessageFacts, kept: SubscriptionData, group: GroupFacts, owner: MemberFacts | None) -> Delivery:
-    setter = owner if group.pulls and owner is not None and kept is owner.subscription else group.setter()
-    by = f"set by member {setter.client_id}" if setter else "set by a member that is not known"
-    wanted = f"the group's subscription {expression_of(kept)} ({by} at {time_text(kept.sub_version)})"
-    if kept.is_tag_type:
-        reason = f"{tag_text(message)} is not in {wanted}"
+def _filtered(
+    message: MessageFacts, broker_filter: SubscriptionData, group: GroupFacts, owner: MemberFacts | None
+) -> Delivery:
+    setter = owner if group.pulls and owner is not None and broker_filter is owner.subscription else group.setter()
+    author = f"set by member {setter.client_id}" if setter else "set by a member that is not known"
+    subscription = (
+        f"the group's subscription {expression_of(broker_filter)} ({author} at {time_text(broker_filter.sub_version)})"
+    )
+    if broker_filter.is_tag_type:
+        reason = f"{tag_text(message)} is not in {subscription}"
     else:
-        reason = f"{wanted} is not true of it: {message.sql[kept.sub_string].values_text}"
-    wanting = [m.client_id for m in group.members if m.subscription and m is not setter and _wants(m, message)]
-    if wanting:
-        return Delivery(Way.FILTERED, f"{reason}, though {' and '.join(wanting)} subscribed to it", is_loss=True)
+        reason = f"{subscription} is not true of it: {message.sql[broker_filter.sub_string].values_text}"
+    losers = [m.client_id for m in group.members if m.subscription and m is not setter and _would_get(m, message)]
+    if losers:
+        return Delivery(Way.FILTERED, f"{reason}, though {' and '.join(losers)} subscribed to it", is_loss=True)
     return Delivery(Way.FILTERED, reason)
 
 
-def _at_member(message: MessageFacts, kept: SubscriptionData, group: GroupFacts, owner: MemberFacts | None) -> Delivery:
+def _at_member(
+    message: MessageFacts, broker_filter: SubscriptionData, group: GroupFacts, owner: MemberFacts | None
+) -> Delivery:
     candidates = list(group.members) if owner is None else [owner]
-    known = [(m, m.subscription) for m in candidates if m.subscription is not None]
-    if len(known) < len(candidates):
+    subscribed = [(m, m.subscription) for m in candidates if m.subscription is not None]
+    if len(subscribed) < len(candidates):
         silent = ", ".join(m.client_id for m in candidates if m.subscription is None)
         return Delivery(Way.UNKNOWN, f"{silent} may have got it and does not tell what it wants")
-    kept_by = [m for m, own in known if passes_member(own, message)]
-    if len(kept_by) == len(known):
-        return Delivery(Way.TAKEN, f"which wants {expression_of(known[0][1])}")
+    kept_by = [m for m, own in subscribed if passes_member(own, message)]
+    if len(kept_by) == len(subscribed):
+        return Delivery(Way.DELIVERED, f"which wants {expression_of(subscribed[0][1])}")
     if kept_by:
         return Delivery(Way.UNKNOWN, "nobody is known to have the queue, and members want different things")
-    member, own = known[0]
+    member, own = subscribed[0]
     reason = f"{tag_text(message)} is not in {member.client_id}'s own subscription {expression_of(own)}"
-    if message.tags in kept.tags_set or not kept.tags_set:
-        told = f"{reason}, while the broker filters by {expression_of(kept)} for the whole group"
+    if message.tags in broker_filter.tags_set or not broker_filter.tags_set:
+        text = f"{reason}, while the broker filters by {expression_of(broker_filter)} for the whole group"
         setter = group.setter()
-        return Delivery(Way.DROPPED, f"{told}, set by {setter.client_id}" if setter else told, is_loss=True)
+        return Delivery(Way.DROPPED, f"{text}, set by {setter.client_id}" if setter else text, is_loss=True)
     return Delivery(
         Way.DROPPED, f"{reason}; the broker let it pass as another tag has the same hash {message.tags_code}"
     )
 
 
-def _wants(member: MemberFacts, message: MessageFacts) -> bool:
+def _would_get(member: MemberFacts, message: MessageFacts) -> bool:
     own = member.subscription
     return own is not None and passes_broker(own, message) and passes_member(own, message)
 

@@ -76,16 +76,16 @@ class Explainer:
         parts = [self._explain_in(what, queue, address, each) for each in groups]
         if len(parts) == 1:
             return parts[0]
-        told = [f"{len(parts)} groups consume the topic {queue.topic}" if parts else f"nobody consumes {queue.topic}"]
-        return Explanation(subject=_subject(what, queue), sentences=tuple(told), parts=tuple(parts))
+        text = [f"{len(parts)} groups consume the topic {queue.topic}" if parts else f"nobody consumes {queue.topic}"]
+        return Explanation(subject=_subject(what, queue), sentences=tuple(text), parts=tuple(parts))
 
     def _explain_in(self, what: Any, queue: MessageQueue, address: str, group: str) -> Explanation:
         facts = Members(self._client, group).facts(address, queue.topic)
         progress = self._queue_facts(address, queue, facts)
         subject = f"{_subject(what, queue)}, group {group}"
         if isinstance(what, MessageQueue):
-            told = queue_sentences(progress, facts)
-            return Explanation(subject=subject, sentences=tuple(told), queue=progress, group=facts)
+            sentences = queue_sentences(progress, facts)
+            return Explanation(subject=subject, sentences=tuple(sentences), queue=progress, group=facts)
         message = _message_facts(what, queue, _sql_answers(self._client, what, queue, address, facts))
         copies = copies_of(self._client, what, group) if what.msg_id else []
         verdict = verdict_of(message, progress, facts, copies)
@@ -103,26 +103,28 @@ class Explainer:
 
     def _explain_group(self, group: str) -> Explanation:
         brokers, members = self._brokers_that_know(group), Members(self._client, group)
-        infos, kept = members.all_say(brokers), self._kept_by(brokers, group)
+        infos, subscriptions = members.all_say(brokers), self._kept_by(brokers, group)
         conflicts = conflicts_among(group, infos)
         topics: dict[tuple[str, str], GroupFacts] = {}
         parts = []
-        for queue in self._queues_of(brokers, group, kept):
+        for queue in self._queues_of(brokers, group, subscriptions):
             address = self._client.broker_of(queue.topic, queue.broker_name)
             if (address, queue.topic) not in topics:
                 topics[address, queue.topic] = members.facts(address, queue.topic)
             facts = topics[address, queue.topic]
             progress = self._queue_facts(address, queue, facts)
-            told = tuple(queue_sentences(progress, facts))
-            parts.append(Explanation(subject=_subject(queue, queue), sentences=told, queue=progress, group=facts))
+            sentences = tuple(queue_sentences(progress, facts))
+            parts.append(Explanation(subject=_subject(queue, queue), sentences=sentences, queue=progress, group=facts))
         first, retry = brokers[0].address, RETRY_PREFIX + group
-        whole = next(iter(topics.values()), None) or members.facts(first, retry)
-        told = tuple(group_sentences(whole, [part.queue for part in parts if part.queue is not None], conflicts))
+        group_facts = next(iter(topics.values()), None) or members.facts(first, retry)
+        sentences = tuple(
+            group_sentences(group_facts, [part.queue for part in parts if part.queue is not None], conflicts)
+        )
         return Explanation(
             subject=f"group {group}",
-            sentences=told,
-            group=whole,
-            subscriptions=tuple(subscriptions_of(kept, infos)),
+            sentences=sentences,
+            group=group_facts,
+            subscriptions=tuple(subscriptions_of(subscriptions, infos)),
             conflicts=tuple(conflicts),
             parts=tuple(parts),
         )
@@ -142,27 +144,27 @@ class Explainer:
         try:
             return self._client.brokers_of_group(group)
         except ResponseError as error:
-            known = [broker for broker in self._client.masters() if group in configs_at(self._client, broker.address)]
-            if error.code != ResponseCode.TOPIC_NOT_EXIST or not known:
+            brokers = [broker for broker in self._client.masters() if group in configs_at(self._client, broker.address)]
+            if error.code != ResponseCode.TOPIC_NOT_EXIST or not brokers:
                 raise
-            return known
+            return brokers
 
     def _kept_by(self, brokers: Sequence[BrokerAddress], group: str) -> dict[str, SubscriptionData]:
         """What brokers take a group to want, by topic: of several the newest, as each of them does it."""
-        found: dict[str, SubscriptionData] = {}
+        newest: dict[str, SubscriptionData] = {}
         for broker in brokers:
-            for topic, kept in online_at(self._client, broker.address, group).subscriptions.items():
-                if topic not in found or kept.sub_version > found[topic].sub_version:
-                    found[topic] = kept
-        return found
+            for topic, subscription in online_at(self._client, broker.address, group).subscriptions.items():
+                if topic not in newest or subscription.sub_version > newest[topic].sub_version:
+                    newest[topic] = subscription
+        return newest
 
     def _queues_of(
-        self, brokers: Sequence[BrokerAddress], group: str, kept: Mapping[str, SubscriptionData]
+        self, brokers: Sequence[BrokerAddress], group: str, subscriptions: Mapping[str, SubscriptionData]
     ) -> list[MessageQueue]:
         """The queues in which a group has offsets, and all of a topic that it subscribes to and has none of yet."""
         queues = [row.queue for broker in brokers for row in stats_at(self._client, broker, group)]
         begun = {queue.topic for queue in queues}
-        for topic in sorted(topic for topic in kept.keys() - begun if not topic.startswith(RETRY_PREFIX)):
+        for topic in sorted(topic for topic in subscriptions.keys() - begun if not topic.startswith(RETRY_PREFIX)):
             queues += unless(ResponseCode.TOPIC_NOT_EXIST, partial(self._queues, topic), [])
         return sorted(queues)
 
@@ -208,8 +210,8 @@ def _sql_answers(
     Its own filter judges: its dialect counts, and whether it filters by SQL92 at all.
     """
     own = [member.subscription for member in group.members]
-    wanted = [each for each in (group.subscription, *own) if each is not None and not each.is_tag_type]
-    return {each.sub_string: _sql_answer(client, message, queue, address, each) for each in wanted}
+    expressions = [each for each in (group.subscription, *own) if each is not None and not each.is_tag_type]
+    return {each.sub_string: _sql_answer(client, message, queue, address, each) for each in expressions}
 
 
 def _sql_answer(

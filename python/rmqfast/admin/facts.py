@@ -52,8 +52,8 @@ class SqlAnswer:
             >>> SqlAnswer(is_passed=False, values={"a": "1", "b": None}).values_text
             "a is '1', b is missing"
         """
-        told = [f"{name} is {'missing' if value is None else repr(value)}" for name, value in self.values.items()]
-        return ", ".join(told) or "it names no property"
+        texts = [f"{name} is {'missing' if value is None else repr(value)}" for name, value in self.values.items()]
+        return ", ".join(texts) or "it names no property"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -161,11 +161,11 @@ class GroupFacts:
 
     def setter(self) -> MemberFacts | None:
         """The member whose subscription the broker took for all."""
-        kept = self.subscription
-        if kept is None:
+        subscription = self.subscription
+        if subscription is None:
             return None
-        alike = [m for m in self.members if m.subscription and m.subscription.sub_string == kept.sub_string]
-        exact = [m for m in alike if m.subscription and m.subscription.sub_version == kept.sub_version]
+        alike = [m for m in self.members if m.subscription and m.subscription.sub_string == subscription.sub_string]
+        exact = [m for m in alike if m.subscription and m.subscription.sub_version == subscription.sub_version]
         if exact:
             return exact[0]
         return alike[0] if len(alike) == 1 else None
@@ -239,5 +239,5 @@ def names_in(expression: str) -> list[str]:
 
     Source: `SelectorParser.jj`.
     """
-    found = (match[1] for match in _TOKEN.finditer(expression))
-    return list(dict.fromkeys(name for name in found if name is not None and name.upper() not in _KEYWORDS))
+    names = (match[1] for match in _TOKEN.finditer(expression))
+    return list(dict.fromkeys(name for name in names if name is not None and name.upper() not in _KEYWORDS))

@@ -65,13 +65,13 @@ class Groups:
             ArgumentError: A setting that there is not.
             ResponseError: A broker refuses.
         """
-        found = False
+        is_there = False
         for broker in self._client.masters(cluster):
             config = configs_at(self._client, broker.address).get(group)
             if config is not None:
-                found = True
+                is_there = True
                 self._put_group(broker.address, _config(group, {**_settings(config), **settings}))
-        if not found:
+        if not is_there:
             raise ClientError(
                 f"subscription group [{group}] does not exist",
                 response_code=ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST,
@@ -135,9 +135,9 @@ class Groups:
         Source: `DefaultMQAdminExtImpl.examineConsumerConnectionInfo`, which asks any of these brokers.
         """
         for broker in self._client.brokers_of_group(group)[:1]:
-            found = members_at(self._client, broker.address, group)
-            if found.connections:
-                return found
+            members = members_at(self._client, broker.address, group)
+            if members.connections:
+                return members
         raise ClientError(f"no member of the group {group} is online", next_step=_NOBODY)
 
     def producer_connections(self, group: str, topic: str) -> list[Connection]:
@@ -151,9 +151,9 @@ class Groups:
         """
         code, fields = RequestCode.GET_PRODUCER_CONNECTION_LIST, {"producerGroup": group}
         for broker in self._client.brokers_of(topic)[:1]:
-            found = connections_of(self._client.ask(broker.address, code, fields).body)
-            if found:
-                return list(found)
+            connections = connections_of(self._client.ask(broker.address, code, fields).body)
+            if connections:
+                return list(connections)
         raise ClientError(f"no producer of the group {group} is online", next_step=_NOBODY)
 
     def running_info(self, group: str, client_id: str, *, jstack: bool = False) -> ConsumerRunningInfo:
@@ -196,16 +196,16 @@ class Groups:
 
         Source: `DefaultMQAdminExtImpl.queryTopicConsumeByWho`, which asks the first broker only.
         """
-        found = {
+        groups = {
             group
             for broker in self._client.brokers_of(topic)
             for group in consumers_at(self._client, broker.address, topic)
         }
-        if topic not in found:
-            return sorted(found)
-        seen = self._seen_groups()
-        online = {group for group in seen if self._subscribes(group, topic)}
-        return sorted((found - {topic}) | online | (found & set(seen)))
+        if topic not in groups:
+            return sorted(groups)
+        all_groups = self._seen_groups()
+        online = {group for group in all_groups if self._subscribes(group, topic)}
+        return sorted((groups - {topic}) | online | (groups & set(all_groups)))
 
     def _subscribes(self, group: str, topic: str) -> bool:
         try:
@@ -261,8 +261,8 @@ def _config(group: str, settings: dict[str, Any]) -> SubscriptionGroupConfig:
     try:
         return SubscriptionGroupConfig(group_name=group, **settings)
     except TypeError as error:
-        known = ", ".join(sorted(set(_settings(SubscriptionGroupConfig(group_name=group))) - {"other"}))
-        raise ArgumentError(f"expected some of {known}, got {', '.join(settings)}") from error
+        names = ", ".join(sorted(set(_settings(SubscriptionGroupConfig(group_name=group))) - {"other"}))
+        raise ArgumentError(f"expected some of {names}, got {', '.join(settings)}") from error
 
 
 def _settings(config: SubscriptionGroupConfig) -> dict[str, Any]:

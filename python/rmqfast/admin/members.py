@@ -33,9 +33,9 @@ class Members:
 
     def says(self, address: str, client_id: str) -> ConsumerRunningInfo | RemotingError:
         """What a member says through a broker, or why it does not: not all are connected to all brokers."""
-        known = self._answers.get(client_id) or self._silent.get((address, client_id))
-        if known is not None:
-            return known
+        answer = self._answers.get(client_id) or self._silent.get((address, client_id))
+        if answer is not None:
+            return answer
         try:
             self._answers[client_id] = running_info_at(self._client, address, self._group, client_id)
         except RemotingError as error:
@@ -54,13 +54,13 @@ class Members:
 
     def facts(self, address: str, topic: str) -> GroupFacts:
         """The group as one broker knows it, and what its members say themselves."""
-        known = online_at(self._client, address, self._group)
+        connections = online_at(self._client, address, self._group)
         return GroupFacts(
             group=self._group,
-            members=[_member_facts(each, topic, self.says(address, each)) for each in known.client_ids],
-            subscription=known.subscriptions.get(topic),
-            consume_type=known.consume_type,
-            message_model=known.message_model,
+            members=[_member_facts(each, topic, self.says(address, each)) for each in connections.client_ids],
+            subscription=connections.subscriptions.get(topic),
+            consume_type=connections.consume_type,
+            message_model=connections.message_model,
         )
 
 
@@ -102,8 +102,8 @@ def _member_facts(client_id: str, topic: str, info: ConsumerRunningInfo | Remoti
 
 def conflicts_among(group: str, infos: Infos) -> list[SubscriptionConflict]:
     """The topics of which members want different things, as far as they tell."""
-    told = {name: info.subscriptions for name, info in infos.items() if isinstance(info, ConsumerRunningInfo)}
-    return conflicts_of(group, told)
+    subscriptions = {name: info.subscriptions for name, info in infos.items() if isinstance(info, ConsumerRunningInfo)}
+    return conflicts_of(group, subscriptions)
 
 
 def owner_of(queue: MessageQueue, group: GroupFacts, queues: Sequence[MessageQueue]) -> tuple[str | None, bool]:
@@ -143,11 +143,11 @@ def subscriptions_of(kept: Mapping[str, SubscriptionData], members: Infos) -> li
     """
     own = [info.subscriptions for info in members.values() if isinstance(info, ConsumerRunningInfo)]
     topics = sorted({topic for each in (kept, *own) for topic in each if not topic.startswith(RETRY_PREFIX)})
-    found = []
+    rows = []
     for topic in topics:
-        found.append(SubscriptionFacts(topic=topic, subscription=kept.get(topic)))
-        found += [_of_member(topic, name, members[name], kept.get(topic)) for name in sorted(members)]
-    return found
+        rows.append(SubscriptionFacts(topic=topic, subscription=kept.get(topic)))
+        rows += [_of_member(topic, name, members[name], kept.get(topic)) for name in sorted(members)]
+    return rows
 
 
 def _of_member(

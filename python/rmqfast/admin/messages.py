@@ -103,7 +103,7 @@ class Messages:
 
         Source: `MQAdminImpl.queryMessage`.
         """
-        found = query(
+        messages = query(
             self._client,
             self._client.brokers_of(topic),
             topic,
@@ -113,7 +113,7 @@ class Messages:
             begin_timestamp=begin_timestamp,
             end_timestamp=end_timestamp,
         )
-        return [message for message in found if message.topic == topic and key in (message.keys or "").split(" ")]
+        return [message for message in messages if message.topic == topic and key in (message.keys or "").split(" ")]
 
     def by_unique_key(self, topic: str, unique_key: str) -> Any:
         """The message with a producer's id: of several, the one that was stored first.
@@ -124,10 +124,10 @@ class Messages:
         Source: `MQAdminImpl.queryMessageByUniqKey`.
         """
         listed = query(self._client, self._client.brokers_of(topic), topic, unique_key)
-        found = [message for message in listed if message.msg_id == unique_key]
-        if not found:
+        messages = [message for message in listed if message.msg_id == unique_key]
+        if not messages:
             raise UnknownMessageError(f"no message of the topic {topic} has the id {unique_key}")
-        return min(found, key=lambda message: message.store_timestamp)
+        return min(messages, key=lambda message: message.store_timestamp)
 
     def by_offset(self, queue: MessageQueue, offset: int) -> Any:
         """The message at an offset of a queue.
@@ -138,12 +138,12 @@ class Messages:
 
         Source: `QueryMsgByOffsetSubCommand`.
         """
-        found = pull(self._client, self._client.broker_of(queue.topic, queue.broker_name), queue, offset, WHOLE)
-        message = found.at(offset)
+        pulled = pull(self._client, self._client.broker_of(queue.topic, queue.broker_name), queue, offset, WHOLE)
+        message = pulled.at(offset)
         if message is None:
             raise UnknownMessageError(
                 f"{queue.topic} queue {queue.queue_id} of {queue.broker_name} has no message at offset {offset}: "
-                f"{found.remark or 'it has others'}"
+                f"{pulled.remark or 'it has others'}"
             )
         return message
 
@@ -187,14 +187,14 @@ class Messages:
 
         Source: `QueryMsgTraceByIdSubCommand.queryTraceByMsgId`.
         """
-        found = self.by_key(
+        traces = self.by_key(
             trace_topic,
             message_id,
             max_messages=max_messages,
             begin_timestamp=begin_timestamp,
             end_timestamp=end_timestamp,
         )
-        return trace_views(message_id, found)
+        return trace_views(message_id, traces)
 
     def track(self, message: Any, group: str | None = None) -> list[MessageTrack]:
         """What became of a message in a group.
@@ -248,9 +248,9 @@ def pull(
     answer = client.api.connections.request(address, RequestCode.PULL_MESSAGE, _texts(fields), timeout=client.timeout)
     if answer.code not in _PULL_CODES:
         raise ResponseError(answer.code, answer.remark or "")
-    found = decode_messages(answer.body, queue.broker_name) if answer.code == ResponseCode.SUCCESS else []
+    messages = decode_messages(answer.body, queue.broker_name) if answer.code == ResponseCode.SUCCESS else []
     next_offset = (answer.ext_fields or {}).get("nextBeginOffset", offset)
-    return Pulled(found, answer.remark or "", int(next_offset))
+    return Pulled(messages, answer.remark or "", int(next_offset))
 
 
 def query(
@@ -265,7 +265,7 @@ def query(
     end_timestamp: int = LATEST,
 ) -> list[Any]:
     """What brokers find by a key's hash, the oldest first; whether it has that key is for the caller to see."""
-    found: list[Any] = []
+    messages: list[Any] = []
     for broker in brokers:
         try:
             answer = client.api.query_message(
@@ -282,8 +282,8 @@ def query(
             if error.code != ResponseCode.QUERY_NOT_FOUND:
                 raise
         else:
-            found += decode_messages(answer.body, broker.broker_name)
-    return sorted(found, key=lambda message: message.store_timestamp)
+            messages += decode_messages(answer.body, broker.broker_name)
+    return sorted(messages, key=lambda message: message.store_timestamp)
 
 
 def parse_message_id(message_id: str) -> MessagePlace:

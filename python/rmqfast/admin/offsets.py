@@ -51,16 +51,16 @@ class Offsets:
 
         Source: `ResetOffsetByTimeCommand`.
         """
-        at = _milliseconds(when)
-        found: dict[MessageQueue, int] = {}
+        timestamp = _milliseconds(when)
+        offsets: dict[MessageQueue, int] = {}
         for broker in self._client.brokers_of(topic):
             try:
-                found |= self._reset_online(broker, group, topic, at, force=force)
+                offsets |= self._reset_online(broker, group, topic, timestamp, force=force)
             except ResponseError as error:
                 if error.code != ResponseCode.CONSUMER_NOT_ONLINE:
                     raise
-                found |= self._reset_offline(broker, group, topic, at, force=force)
-        return found
+                offsets |= self._reset_offline(broker, group, topic, timestamp, force=force)
+        return offsets
 
     def reset_to_begin(self, group: str, topic: str) -> dict[MessageQueue, int]:
         """Has a group consume once more from the first message that is still there: see `reset_by_time`."""
@@ -124,38 +124,38 @@ class Offsets:
         return {row.queue: row.consumer_offset for row in rows}
 
     def _reset_online(
-        self, broker: BrokerAddress, group: str, topic: str, at: int, *, force: bool
+        self, broker: BrokerAddress, group: str, topic: str, timestamp: int, *, force: bool
     ) -> Mapping[MessageQueue, int]:
-        fields = {"topic": topic, "group": group, "timestamp": at, "isForce": force}
+        fields = {"topic": topic, "group": group, "timestamp": timestamp, "isForce": force}
         body = self._client.ask(broker.address, RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, fields, slow=True).body
         members = JsonObject.of_body(body, most=MAX_STATS_BYTES)
         return members.numbers_by_queue("offsetTable", most=MAX_QUEUES)
 
     def _reset_offline(
-        self, broker: BrokerAddress, group: str, topic: str, at: int, *, force: bool
+        self, broker: BrokerAddress, group: str, topic: str, timestamp: int, *, force: bool
     ) -> dict[MessageQueue, int]:
         """Sets offsets on the broker, as nobody is online.
 
         Source: `DefaultMQAdminExtImpl.resetOffsetByTimestampOld`.
         """
-        known = {row.queue: row.consumer_offset for row in stats_at(self._client, broker, group, topic)}
-        found: dict[MessageQueue, int] = {}
-        for queue in known or self._queues_at(broker, topic):
-            offset = self._offset_at(broker.address, queue, at)
-            if force or offset <= known.get(queue, 0):
+        committed = {row.queue: row.consumer_offset for row in stats_at(self._client, broker, group, topic)}
+        offsets: dict[MessageQueue, int] = {}
+        for queue in committed or self._queues_at(broker, topic):
+            offset = self._offset_at(broker.address, queue, timestamp)
+            if force or offset <= committed.get(queue, 0):
                 self._set(broker.address, group, queue, offset)
-                found[queue] = offset
-        return found
+                offsets[queue] = offset
+        return offsets
 
     def _set(self, address: str, group: str, queue: MessageQueue, offset: int) -> None:
         api, timeout = self._client.api, self._client.timeout
         api.update_consumer_offset(address, group, queue, offset, oneway=False, timeout=timeout)
 
-    def _offset_at(self, address: str, queue: MessageQueue, at: int) -> int:
+    def _offset_at(self, address: str, queue: MessageQueue, timestamp: int) -> int:
         timeout = self._client.timeout * SLOW
-        if at == END:
+        if timestamp == END:
             return self._client.api.max_offset(address, queue, timeout=timeout)
-        return self._client.api.search_offset(address, queue, at, timeout=timeout)
+        return self._client.api.search_offset(address, queue, timestamp, timeout=timeout)
 
     def _queues_at(self, broker: BrokerAddress, topic: str) -> list[MessageQueue]:
         body = self._client.ask(broker.address, RequestCode.GET_TOPIC_STATS_INFO, {"topic": topic}, slow=True).body

@@ -15,6 +15,7 @@ from rmqfast.client.consumer.subscription import expression_of
 from rmqfast.client.trace import TraceType, TraceView
 
 NOBODY = "nobody processed it"
+BROADCAST = "broadcast: each member has its own offsets, and no broker knows them"
 PASSED_UNKNOWN = "passed by the offset: whether anybody processed it is not known"
 
 
@@ -34,8 +35,7 @@ def verdict_of(
 ) -> Verdict:
     """What became of a message in a group."""
     if group.is_broadcasting:
-        text = "broadcast: each member has its own offsets, and no broker knows them"
-        return Verdict(Outcome.BROADCASTING, [text])
+        return Verdict(Outcome.BROADCASTING, [BROADCAST])
     if copies:
         return _of_copies(copies, group)
     if queue.consumer_offset is None or message.queue_offset >= queue.consumer_offset:
@@ -47,11 +47,11 @@ def _of_copies(copies: Sequence[CopyFacts], group: GroupFacts) -> Verdict:
     dead = [copy for copy in copies if copy.kind is CopyKind.DEAD]
     if dead:
         last = dead[-1]
-        where = f"{last.queue.topic} offset {last.queue_offset}"
+        place = f"{last.queue.topic} offset {last.queue_offset}"
         times = f"consumed in vain {last.reconsume_times} times"
         since = f"since {time_text(last.store_timestamp)}"
         return Verdict(
-            Outcome.DEAD_LETTER, [f"dead letter: {times}, {where} {since}; the group {group.group} gets it no more"]
+            Outcome.DEAD_LETTER, [f"dead letter: {times}, {place} {since}; the group {group.group} gets it no more"]
         )
     last = max(copies, key=lambda copy: (copy.reconsume_times, copy.kind is CopyKind.RETRY))
     time = f"{ordinal(last.reconsume_times)} time"
@@ -64,17 +64,17 @@ def _of_copies(copies: Sequence[CopyFacts], group: GroupFacts) -> Verdict:
             Outcome.CONSUMED,
             [f"consumed at the {ordinal(last.reconsume_times)} retry: its last copy, {place}, is passed"],
         )
-    known = "no offset yet" if last.consumer_offset is None else f"the group is at {last.consumer_offset}"
-    return Verdict(Outcome.IN_RETRY, [f"in retry, {time}, waits in {place}: {known}"])
+    progress = "no offset yet" if last.consumer_offset is None else f"the group is at {last.consumer_offset}"
+    return Verdict(Outcome.IN_RETRY, [f"in retry, {time}, waits in {place}: {progress}"])
 
 
 def _not_passed(message: MessageFacts, queue: QueueFacts, group: GroupFacts) -> Verdict:
     if message.queue_offset < queue.min_offset:
         text = f"expired: the queue begins at offset {queue.min_offset} now, and the group had not passed it"
         return Verdict(Outcome.EXPIRED, [text])
-    at = "none" if queue.consumer_offset is None else str(queue.consumer_offset)
+    offset = "none" if queue.consumer_offset is None else str(queue.consumer_offset)
     owner = f"owner {owner_text(queue, group)}"
-    text = f"not yet consumed: offset {at} of {queue.max_offset}, {owner}: {queue.behind} behind"
+    text = f"not yet consumed: offset {offset} of {queue.max_offset}, {owner}: {queue.behind} behind"
     sentences = [text]
     if not group.is_online:
         sentences.append(f"nobody of the group {group.group} is online")
@@ -108,33 +108,34 @@ def _newer_than(message: MessageFacts, queue: QueueFacts, group: GroupFacts) -> 
     Each member's rebalance makes the subscription anew: one that is no newer than the message says that neither tags
     nor owners of queues have changed since.
     """
-    kept = filter_of(group, group.member(queue.owner))
-    if kept is None or not kept.sub_version > message.store_timestamp > 0:
+    subscription = filter_of(group, group.member(queue.owner))
+    if subscription is None or not subscription.sub_version > message.store_timestamp > 0:
         return None
     return (
-        f"the group's subscription {expression_of(kept)} is of {time_text(kept.sub_version)}, the message of "
-        f"{time_text(message.store_timestamp)}: another subscription may have counted, and another member had the queue"
+        f"the group's subscription {expression_of(subscription)} is of {time_text(subscription.sub_version)}, "
+        f"the message of {time_text(message.store_timestamp)}: another subscription may have counted, "
+        "and another member had the queue"
     )
 
 
 def _by_today(delivery: Delivery, queue: QueueFacts) -> str:
-    who = queue.owner or "a member"
+    member = queue.owner or "a member"
     if delivery.way is Way.FILTERED:
         return f"the broker would filter it: {delivery.reason}"
     if delivery.way is Way.DROPPED:
-        return f"{who}'s tag check would drop it: {delivery.reason}"
-    return f"{who} would get it, {delivery.reason}"
+        return f"{member}'s tag check would drop it: {delivery.reason}"
+    return f"{member} would get it, {delivery.reason}"
 
 
 def _decided(delivery: Delivery, queue: QueueFacts) -> Verdict:
-    lost = Outcome.LOST if delivery.is_loss else Outcome.FILTERED
-    who = queue.owner or "a member"
+    outcome = Outcome.LOST if delivery.is_loss else Outcome.FILTERED
+    member = queue.owner or "a member"
     filtered = "" if delivery.passed_by is None else f"passed by the broker's filter {delivery.passed_by}, "
-    way = f"passed by the offset, {filtered}delivered to {who}"
+    way = f"passed by the offset, {filtered}delivered to {member}"
     if delivery.way is Way.FILTERED:
-        return Verdict(lost, [f"passed by the offset, filtered by the broker: {delivery.reason}: {NOBODY}"])
+        return Verdict(outcome, [f"passed by the offset, filtered by the broker: {delivery.reason}: {NOBODY}"])
     if delivery.way is Way.DROPPED:
-        return Verdict(lost, [f"{way}, dropped by {who}'s tag check: {NOBODY}", delivery.reason])
+        return Verdict(outcome, [f"{way}, dropped by {member}'s tag check: {NOBODY}", delivery.reason])
     return Verdict(Outcome.CONSUMED, [f"consumed: {way}, {delivery.reason}, and never sent back"])
 
 
@@ -152,11 +153,15 @@ def _by_traces(unknown: Verdict, group: GroupFacts, traces: Sequence[TraceView])
 
 def _reservations(queue: QueueFacts, group: GroupFacts) -> list[str]:
     """What is taken for granted or not known."""
-    found = []
+    sentences = []
     if queue.owner is not None and queue.owner_is_assumed:
-        found.append(f"{queue.owner} does not tell which queues it has: that it has this one is worked out")
-    found += [f"not known: what {m.client_id} wants and has: {m.problem}" for m in group.members if m.problem]
-    return found
+        sentences.append(f"{queue.owner} does not tell which queues it has: that it has this one is worked out")
+    return sentences + silent_members(group)
+
+
+def silent_members(group: GroupFacts) -> list[str]:
+    """What is not known, as members do not tell."""
+    return [f"not known: what {m.client_id} wants and has: {m.problem}" for m in group.members if m.problem]
 
 
 def owner_text(queue: QueueFacts, group: GroupFacts) -> str:

@@ -93,7 +93,7 @@ class Topics:
             perm=perm,
             order=order,
         )
-        for broker in self._chosen(cluster, broker_names):
+        for broker in self._masters(cluster, broker_names):
             self._put_topic(broker.address, config)
 
     def update(
@@ -146,8 +146,8 @@ class Topics:
         Source: `DefaultMQAdminExtImpl.fetchAllTopicList`, `fetchTopicsByCLuster`.
         """
         api, timeout = self._client.api, self._client.timeout
-        found = api.all_topics(timeout=timeout) if cluster is None else api.topics_of_cluster(cluster, timeout=timeout)
-        return sorted(set(found))
+        names = api.all_topics(timeout=timeout) if cluster is None else api.topics_of_cluster(cluster, timeout=timeout)
+        return sorted(set(names))
 
     def route(self, topic: str) -> TopicRouteData:
         """Where a topic is.
@@ -171,18 +171,18 @@ class Topics:
         bodies = [
             self._client.ask(broker.address, code, fields, slow=True).body for broker in self._client.brokers_of(topic)
         ]
-        found = (item for body in bodies for item in topic_offsets_of_body(body))
-        return sorted(found, key=lambda item: (item.topic, item.broker_name, item.queue_id))
+        offsets = (item for body in bodies for item in topic_offsets_of_body(body))
+        return sorted(offsets, key=lambda item: (item.topic, item.broker_name, item.queue_id))
 
-    def _chosen(self, cluster: str | None, broker_names: Sequence[str] | None) -> list[BrokerAddress]:
+    def _masters(self, cluster: str | None, broker_names: Sequence[str] | None) -> list[BrokerAddress]:
         masters = self._client.masters(cluster)
         if broker_names is None:
             return masters
-        found = [broker for broker in masters if broker.broker_name in broker_names]
-        missing = set(broker_names) - {broker.broker_name for broker in found}
-        if missing:
-            raise ResponseError(ResponseCode.SYSTEM_ERROR, f"no master of the name {', '.join(sorted(missing))}")
-        return found
+        chosen = [broker for broker in masters if broker.broker_name in broker_names]
+        unknown = set(broker_names) - {broker.broker_name for broker in chosen}
+        if unknown:
+            raise ResponseError(ResponseCode.SYSTEM_ERROR, f"no master of the name {', '.join(sorted(unknown))}")
+        return chosen
 
     def _put_topic(self, address: str, config: TopicConfig) -> None:
         fields = {
@@ -230,6 +230,6 @@ def _changed(
         perm=data.perm,
         topic_sys_flag=data.topic_sys_flag,
     )
-    read = queues if read_queues is None else read_queues
-    given: dict[str, Any] = {"read_queue_nums": read, "write_queue_nums": queues, "perm": perm}
-    return replace(config, **{name: value for name, value in given.items() if value is not None})
+    read_queue_nums = queues if read_queues is None else read_queues
+    settings: dict[str, Any] = {"read_queue_nums": read_queue_nums, "write_queue_nums": queues, "perm": perm}
+    return replace(config, **{name: value for name, value in settings.items() if value is not None})

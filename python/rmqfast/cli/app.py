@@ -109,9 +109,9 @@ def described(error: RmqError) -> str:
     return f"{text} ({step})" if step else text
 
 
-def show_version(asked: bool) -> None:  # noqa: FBT001  (typer calls it so)
+def show_version(is_asked: bool) -> None:  # noqa: FBT001  (typer calls it so)
     """Prints the version where it was asked for."""
-    if asked:
+    if is_asked:
         print(f"rmqfast {rmqfast.__version__}")
         raise typer.Exit
 

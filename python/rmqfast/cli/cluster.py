@@ -79,12 +79,19 @@ def stats(
 
 def _row(admin: Admin, broker: BrokerRow) -> Row:
     try:
-        told = admin.brokers.status(broker.address)
+        status = admin.brokers.status(broker.address)
     except RemotingError as error:
         say(f"{broker.broker_name} at {broker.address} tells nothing of itself: {error}")
-        told = {}
-    rates = (_first(told.get("putTps")), _first(told.get("getTransferedTps") or told.get("getTransferredTps")))
-    return [broker.cluster, broker.broker_name, broker.broker_id, broker.address, told.get("brokerVersionDesc"), *rates]
+        status = {}
+    rates = (_first(status.get("putTps")), _first(status.get("getTransferedTps") or status.get("getTransferredTps")))
+    return [
+        broker.cluster,
+        broker.broker_name,
+        broker.broker_id,
+        broker.address,
+        status.get("brokerVersionDesc"),
+        *rates,
+    ]
 
 
 def _first(rates: str | None) -> float | None:

@@ -86,10 +86,12 @@ class Access:
             ArgumentError: No such profile, or a file of profiles that breaks their rules.
         """
         profile = load_profile(options.profile)
-        said = {name: getattr(options, name) for name in OPTIONS if name != "profile"}
-        said = {name: value for name, value in said.items() if value is not None}
+        explicit = {name: getattr(options, name) for name in OPTIONS if name != "profile"}
+        explicit = {name: value for name, value in explicit.items() if value is not None}
         by_profile = dict.fromkeys(profile.values, f"the profile {profile.name} of {profile.file}")
-        return cls({**profile.values, **said}, {**by_profile, **{name: _source(context, name) for name in said}})
+        return cls(
+            {**profile.values, **explicit}, {**by_profile, **{name: _source(context, name) for name in explicit}}
+        )
 
     def config(self) -> ClientConfig:
         """What clients are given.
@@ -103,21 +105,25 @@ class Access:
         account: dict[str, Any] = {
             name: self.values.get(name) for name in ("access_key", "secret_key", "security_token")
         }
-        for name, other in (("access_key", "secret_key"), ("secret_key", "access_key")):
-            if account[name] is not None and account[other] is None:
-                raise ArgumentError(f"expected {_asked(other)} for {name}, which comes from {self.sources[name]}")
+        for name, partner in (("access_key", "secret_key"), ("secret_key", "access_key")):
+            if account[name] is not None and account[partner] is None:
+                raise ArgumentError(
+                    f"expected {_ways_to_say(partner)} for {name}, which comes from {self.sources[name]}"
+                )
         return ClientConfig(name_server=self.values["name_server"], tls=self._tls(), **account)
 
     def next_step(self, error: RmqError) -> str | None:
         """What to do about an error of a cluster that is guarded; `None` about all others."""
         text = str(error).lower()
         steps = {
-            "no accesskey is configured": f"{_asked('access_key')}; and its secret",
+            "no accesskey is configured": f"{_ways_to_say('access_key')}; and its secret",
             "no acl config for": f"the access key comes from {self.sources.get('access_key')}",
             "check signature failed": f"the secret key comes from {self.sources.get('secret_key')}",
             "unknownissuer": f"who is trusted comes from {self.sources.get('tls_trust')}: it did not sign the server",
-            "certificaterequired": f"the server asks who you are: {_asked('tls_certificate')}; and its key",
-            "is closed": None if self._wants_tls else f"a server that takes TLS only ends others so: {_asked('tls')}",
+            "certificaterequired": f"the server asks who you are: {_ways_to_say('tls_certificate')}; and its key",
+            "is closed": None
+            if self._wants_tls
+            else f"a server that takes TLS only ends others so: {_ways_to_say('tls')}",
         }
         return next((step for words, step in steps.items() if words in text), None)
 
@@ -130,11 +136,11 @@ class Access:
             return None
         trust, verify = self.values.get("tls_trust"), self.values.get("tls_verify", True)
         if verify and trust is None:
-            raise ArgumentError(f"expected {_asked('tls_trust')}, or --no-tls-verify to trust everybody")
+            raise ArgumentError(f"expected {_ways_to_say('tls_trust')}, or --no-tls-verify to trust everybody")
         pair: dict[str, Any] = {name: self.values.get(f"tls_{name}") for name in ("certificate", "key")}
         if None in pair.values() and any(pair.values()):
-            missing = next(name for name, value in pair.items() if value is None)
-            raise ArgumentError(f"expected {_asked(f'tls_{missing}')}: certificate and key belong together")
+            absent = next(name for name, value in pair.items() if value is None)
+            raise ArgumentError(f"expected {_ways_to_say(f'tls_{absent}')}: certificate and key belong together")
         return TlsOptions(trust=trust, verify=verify, check_host=self.values.get("tls_check_host", True), **pair)
 
 
@@ -148,20 +154,20 @@ def reaches_cluster(command: Callable[..., None]) -> Callable[..., None]:
     kind = inspect.Parameter.KEYWORD_ONLY
     shared = [inspect.Parameter("context", kind, annotation=typer.Context)]
     shared += [inspect.Parameter(name, kind, default=None, annotation=hints[name]) for name in OPTIONS]
-    kept = [parameter for parameter in own.parameters.values() if parameter.name != "access"]
+    parameters = [parameter for parameter in own.parameters.values() if parameter.name != "access"]
 
     @functools.wraps(command)
-    def run(*, context: typer.Context, **given: Any) -> None:
-        access = Access.of(context, AccessOptions(**{name: given.pop(name) for name in OPTIONS}))
+    def run(*, context: typer.Context, **arguments: Any) -> None:
+        access = Access.of(context, AccessOptions(**{name: arguments.pop(name) for name in OPTIONS}))
         try:
-            command(**given, access=access)
+            command(**arguments, access=access)
         except RmqError as error:
             if step := access.next_step(error):
                 error.add_note(step)
             raise
 
-    run.__signature__ = own.replace(parameters=[*kept, *shared])  # type: ignore[attr-defined]
-    run.__annotations__ = {parameter.name: parameter.annotation for parameter in (*kept, *shared)}
+    run.__signature__ = own.replace(parameters=[*parameters, *shared])  # type: ignore[attr-defined]
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in (*parameters, *shared)}
     return run
 
 
@@ -187,6 +193,6 @@ def _source(context: typer.Context, name: str) -> str:
     return f"RMQFAST_{name.upper()}" if source is not None and source.name == "ENVIRONMENT" else option
 
 
-def _asked(name: str) -> str:
+def _ways_to_say(name: str) -> str:
     """How something is said that was not."""
     return f"--{name.replace('_', '-')}, RMQFAST_{name.upper()}, or {name} in a profile of {profile_file()}"

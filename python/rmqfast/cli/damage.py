@@ -15,9 +15,9 @@ from rmqfast.message import Damage
 from rmqfast.store import VerifyReport
 from rmqfast.store.json_lines import json_text
 
-__all__ = ["end_with_damage", "told_damage", "write_report"]
+__all__ = ["damage_reported", "end_with_damage", "write_report"]
 
-SHOWN = 5
+MOST_SHOWN = 5
 
 
 def end_with_damage(damage: Sequence[Damage]) -> None:
@@ -26,20 +26,20 @@ def end_with_damage(damage: Sequence[Damage]) -> None:
         return
     places = "1 place" if len(damage) == 1 else f"{len(damage):,} places"
     say(f"damage in {places}, {sum(d.length for d in damage):,} bytes not read")
-    for place in damage[:SHOWN]:
+    for place in damage[:MOST_SHOWN]:
         say(f"  {place.file} offset {place.offset}, {place.length} bytes: {place.reason}")
-    if len(damage) > SHOWN:
-        say(f"  and {len(damage) - SHOWN:,} more; `rmqfast store verify DIR` lists all")
+    if len(damage) > MOST_SHOWN:
+        say(f"  and {len(damage) - MOST_SHOWN:,} more; `rmqfast store verify DIR` lists all")
     raise typer.Exit(1)
 
 
 @contextmanager
-def told_damage() -> Iterator[None]:
+def damage_reported() -> Iterator[None]:
     """Tells of damage that look-ups in the block warn of, without the line of Python that warned."""
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", DamageWarning)
         yield
-    for warning in told:
+    for warning in caught:
         say(f"damage: {warning.message}")
 
 

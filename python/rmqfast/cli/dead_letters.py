@@ -43,8 +43,8 @@ def dead_letters(
 ) -> None:
     """Prints the dead letters of a group, the oldest of each broker first; those that were resent are among them."""
     with administration(access) as admin:
-        found = _found(admin, group, most, start_time, end_time)
-    letters = [each.to_message_ext() for each in found]  # whose body may be None
+        messages = _letters_of(admin, group, most, start_time, end_time)
+    letters = [each.to_message_ext() for each in messages]  # whose body may be None
     rows = [[_origin(each), *(getattr(each, column) for column in LETTER_COLUMNS[1:])] for each in letters]
     write(output, LETTER_COLUMNS, [rows])
 
@@ -69,7 +69,7 @@ def resend(
     if every == bool(message_id):
         raise ArgumentError("expected --id or --all, got both or neither of them")
     with administration(access) as admin:
-        letters = _found(admin, group, None, start_time, end_time)
+        letters = _letters_of(admin, group, None, start_time, end_time)
         if message_id:
             letters = _with_ids(letters, group, message_id)
         if yes:
@@ -79,30 +79,30 @@ def resend(
     raise typer.Exit(1)
 
 
-def _found(admin: Admin, group: str, most: int | None, start_time: str | None, end_time: str | None) -> list[Any]:
+def _letters_of(admin: Admin, group: str, most: int | None, start_time: str | None, end_time: str | None) -> list[Any]:
     times = {"begin_timestamp": milliseconds(start_time)}
     end = milliseconds(end_time)
     times["end_timestamp"] = None if end is None else end - 1
-    given = {name: time for name, time in times.items() if time is not None}
-    return admin.dead_letters.of_group(group, max_messages=most, **given)
+    bounds = {name: time for name, time in times.items() if time is not None}
+    return admin.dead_letters.of_group(group, max_messages=most, **bounds)
 
 
 def _with_ids(letters: list[Any], group: str, ids: list[str]) -> list[Any]:
-    found = [each for each in letters if each.msg_id in ids or each.offset_msg_id in ids]
-    missing = set(ids) - {name for each in found for name in (each.msg_id, each.offset_msg_id)}
-    if missing:
-        names = ", ".join(sorted(missing))
+    chosen = [each for each in letters if each.msg_id in ids or each.offset_msg_id in ids]
+    unknown = set(ids) - {name for each in chosen for name in (each.msg_id, each.offset_msg_id)}
+    if unknown:
+        names = ", ".join(sorted(unknown))
         step = "`rmqfast group dead-letters` lists them"
         raise UnknownMessageError(f"no dead letter of {group} has the id {names}: {step}")
-    return found
+    return chosen
 
 
 def _resent(admin: Admin, letters: list[Any]) -> Iterator[list[Row]]:
     """A row for each, once it is sent: what was sent before an error is told."""
     for letter in letters:
-        sent = admin.dead_letters.resend(letter)
-        at = sent.queue
-        yield [[_origin(letter), sent.msg_id, at.topic, at.broker_name, at.queue_id, sent.queue_offset]]
+        result = admin.dead_letters.resend(letter)
+        queue = result.queue
+        yield [[_origin(letter), result.msg_id, queue.topic, queue.broker_name, queue.queue_id, result.queue_offset]]
 
 
 def _origin(letter: Any) -> str | None:

@@ -100,7 +100,7 @@ def unpack_brokers_store(directory: Path) -> None:
 def make_store(path: Path, size_mib: int) -> None:
     """Makes up a store of about this size."""
     rows = (size_mib << 20) // RECORD_BYTES
-    done, started = 0, time.monotonic()
+    written, started = 0, time.monotonic()
     stored_at = 0
     options = AppendOptions(file_size=FILE_BYTES, index_slots=INDEX_ENTRIES // 4, index_entries=INDEX_ENTRIES)
     store = open_store(path, mode="a", options=options, clock=lambda: stored_at)
@@ -108,9 +108,9 @@ def make_store(path: Path, size_mib: int) -> None:
         for table in tables(rows, ends_at=datetime.now(UTC)):
             stored_at = table["born_timestamp"][-1].value
             store.append_many(table)
-            done += table.num_rows
+            written += table.num_rows
             if progress:
-                progress(done, rows)
+                progress(written, rows)
     seconds = time.monotonic() - started
     print(f"wrote {path}: {rows:,} messages, {size_mib:,} MiB, in {seconds:.1f} s\n")
 
@@ -132,8 +132,8 @@ def show(directory: Path) -> None:
 
 def show_counts(spark: SparkSession, path: Path) -> None:
     """Prints the messages by topic and tag."""
-    found = rows(spark, COUNTS, path, ["topic", "tags", "born_timestamp"])
-    write(Form.TABLE, ["topic", "tags", "messages", "first", "last"], [found])
+    counts = rows(spark, COUNTS, path, ["topic", "tags", "born_timestamp"])
+    write(Form.TABLE, ["topic", "tags", "messages", "first", "last"], [counts])
 
 
 def show_hours(spark: SparkSession, path: Path) -> None:
@@ -149,13 +149,13 @@ def show_throughput(spark: SparkSession, directory: Path) -> None:
     from rmqfast.spark.ingest import ingest, read_all
 
     with bar("reading") as progress:
-        read = read_all(spark, directory / "shop", None, progress=progress)
+        reading = read_all(spark, directory / "shop", None, progress=progress)
     print("\nSpark read all columns:\n")
-    write_facts(Form.TABLE, facts(read))
+    write_facts(Form.TABLE, facts(reading))
     with bar("writing Parquet") as progress:
-        written = ingest(spark, directory / "shop", None, directory / "parquet", progress=progress)
+        writing = ingest(spark, directory / "shop", None, directory / "parquet", progress=progress)
     print("\nSpark read them and wrote Parquet:\n")
-    write_facts(Form.TABLE, facts(written))
+    write_facts(Form.TABLE, facts(writing))
 
 
 def rows(spark: SparkSession, query: str, path: Path, columns: Sequence[str]) -> list[tuple[Any, ...]]:

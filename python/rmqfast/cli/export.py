@@ -52,11 +52,11 @@ def export(
     is_printed = out == STANDARD_OUTPUT
     if is_printed and to is Target.STORE:
         raise ArgumentError("export: expected a path for a store, got -")
-    chosen = None if topic is None else topic[0] if len(topic) == 1 else topic
+    topics = None if topic is None else topic[0] if len(topic) == 1 else topic
     with open_store(directory, commit_log_dirs=commit_log_dir or ()) as store, bar("exporting") as progress:
         report = store.export(
             sys.stdout if is_printed else out,
-            chosen,
+            topics,
             queue_ids=queue,
             tags=tags,
             sql=sql,

@@ -41,7 +41,7 @@ SHOW_COLUMNS = (
 
 SUBSCRIPTION_COLUMNS = ("topic", "member", "expression", "type", "version_timestamp", "queues", "differs")
 #: Stands for a member where the row is what the brokers take all members to want.
-KEPT = "(kept by the broker)"
+KEPT_BY_BROKER = "(kept by the broker)"
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Consumer groups of a cluster.")
 
@@ -53,8 +53,8 @@ def list_groups(*, access: Access, output: Output = Form.TABLE) -> None:
     with administration(access) as admin:
         prefix = "%RETRY%"
         began = {topic.removeprefix(prefix) for topic in admin.topics.all() if topic.startswith(prefix)}
-        made = admin.groups.all().keys() - {group.group_name for group in built_in_groups()}
-        groups = sorted(began | made)
+        configured = admin.groups.all().keys() - {group.group_name for group in built_in_groups()}
+        groups = sorted(began | configured)
         write(output, LIST_COLUMNS, ([_group_row(admin, group)] for group in groups))
 
 
@@ -66,21 +66,24 @@ def show(group: Group, *, access: Access, output: Output = Form.TABLE) -> None:
     JSON has all of it, JSON lines and CSV have the queues. Exit code 1: members subscribe differently.
     """
     with administration(access) as admin:
-        told = admin.explain(group)
-        queues = _queue_rows(told, _times(admin, group))
-    wanted = [_subscription_row(each) for each in told.subscriptions]
+        explanation = admin.explain(group)
+        queues = _queue_rows(explanation, _times(admin, group))
+    subscriptions = [_subscription_row(each) for each in explanation.subscriptions]
     if output is Form.JSON:
-        facts = {"group": group, "queues": _named(SHOW_COLUMNS, queues)}
-        facts |= {"subscriptions": _named(SUBSCRIPTION_COLUMNS, wanted), "sentences": list(told.sentences)}
+        facts = {"group": group, "queues": _records(SHOW_COLUMNS, queues)}
+        facts |= {
+            "subscriptions": _records(SUBSCRIPTION_COLUMNS, subscriptions),
+            "sentences": list(explanation.sentences),
+        }
         print(json_text(facts))
     else:
         write(output, SHOW_COLUMNS, [queues])
-        if output is Form.TABLE and wanted:
+        if output is Form.TABLE and subscriptions:
             print()
-            write(output, SUBSCRIPTION_COLUMNS, [wanted])
-    for sentence in told.sentences:
+            write(output, SUBSCRIPTION_COLUMNS, [subscriptions])
+    for sentence in explanation.sentences:
         say(sentence)
-    if told.conflicts:
+    if explanation.conflicts:
         raise typer.Exit(1)
 
 
@@ -130,8 +133,8 @@ def _group_row(admin: Admin, group: str) -> Row:
     """What mqadmin's consumerProgress prints of a group; what is not known is left out."""
     members, kind, model, tps, behind = 0, None, None, None, None
     try:
-        known = admin.groups.connections(group)
-        members, kind, model = len(known.connections), known.consume_type, known.message_model
+        connection = admin.groups.connections(group)
+        members, kind, model = len(connection.connections), connection.consume_type, connection.message_model
     except (RemotingError, ClientError) as error:
         _say_unless(error, group)  # nobody is online
     try:
@@ -160,29 +163,29 @@ def _times(admin: Admin, group: str) -> dict[MessageQueue, int]:
         return {}
 
 
-def _queue_rows(told: Explanation, times: Mapping[MessageQueue, int]) -> list[Row]:
+def _queue_rows(explanation: Explanation, times: Mapping[MessageQueue, int]) -> list[Row]:
     """The queues; where a group has no offset, nobody knows how far it is behind: it may begin at either end."""
     rows: list[Row] = []
-    for part in told.parts:
-        if (at := part.queue) is not None:
-            behind = None if at.consumer_offset is None else at.max_offset - at.consumer_offset
-            place = (at.queue.topic, at.queue.broker_name, at.queue.queue_id)
-            rows.append([*place, at.max_offset, at.consumer_offset, behind, times.get(at.queue), at.owner])
+    for part in explanation.parts:
+        if (facts := part.queue) is not None:
+            behind = None if facts.consumer_offset is None else facts.max_offset - facts.consumer_offset
+            place = (facts.queue.topic, facts.queue.broker_name, facts.queue.queue_id)
+            rows.append([*place, facts.max_offset, facts.consumer_offset, behind, times.get(facts.queue), facts.owner])
     return rows
 
 
 def _subscription_row(facts: SubscriptionFacts) -> Row:
-    wanted, queues = facts.subscription, facts.queues
+    subscription, queues = facts.subscription, facts.queues
     return [
         facts.topic,
-        facts.client_id or KEPT,
-        None if wanted is None else wanted.sub_string,
-        None if wanted is None else wanted.expression_type,
-        None if wanted is None else wanted.sub_version,
+        facts.client_id or KEPT_BY_BROKER,
+        None if subscription is None else subscription.sub_string,
+        None if subscription is None else subscription.expression_type,
+        None if subscription is None else subscription.sub_version,
         None if queues is None else [f"{queue.broker_name}:{queue.queue_id}" for queue in queues],
         facts.differs,
     ]
 
 
-def _named(columns: Sequence[str], rows: Sequence[Row]) -> list[dict[str, object]]:
+def _records(columns: Sequence[str], rows: Sequence[Row]) -> list[dict[str, object]]:
     return [dict(zip(columns, row, strict=True)) for row in rows]

@@ -74,9 +74,9 @@ def ingest(
 
     This process writes them, without Spark, unless --master, an engine of Spark's or a URL as --out asks for Spark.
     """
-    chosen = chosen_engine(engine, master, out)
-    write = locally if chosen is Engine.LOCAL else partial(with_spark, master=master or "local[*]", engine=chosen)
-    done = write(
+    selected = chosen_engine(engine, master, out)
+    write = locally if selected is Engine.LOCAL else partial(with_spark, master=master or "local[*]", engine=selected)
+    report = write(
         directory,
         topic,
         out,
@@ -86,8 +86,8 @@ def ingest(
         end_time=end_time,
         on_damage=on_damage.value,
     )
-    write_facts(output, {"out": out, **facts(done)})
-    end_with_damage(done.damage)
+    write_facts(output, {"out": out, **facts(report)})
+    end_with_damage(report.damage)
 
 
 def chosen_engine(engine: Engine, master: str | None, out: str) -> Engine:
@@ -154,12 +154,12 @@ def check_free(out: str, mode: ModeName) -> None:
         raise ArgumentError(f"--out: {out} exists; --mode append or --mode overwrite writes there nevertheless")
 
 
-def facts(done: Ingested) -> dict[str, object]:
+def facts(report: Ingested) -> dict[str, object]:
     """What was written, and how fast; a MB is 1,000,000 bytes of the commit log."""
     return {
-        "rows": done.rows,
-        "bytes": done.bytes,
-        "seconds": round(done.seconds, 3),
-        "rows_per_second": round(done.rows / done.seconds),
-        "mb_per_second": round(done.bytes / done.seconds / 1e6, 1),
+        "rows": report.rows,
+        "bytes": report.bytes,
+        "seconds": round(report.seconds, 3),
+        "rows_per_second": round(report.rows / report.seconds),
+        "mb_per_second": round(report.bytes / report.seconds / 1e6, 1),
     }

@@ -48,4 +48,4 @@ def _lines(body: bytes) -> list[str]:
     try:
         return [one_line(line) for line in body.decode("utf-8").splitlines()]
     except UnicodeDecodeError:
-        return [body[at : at + LINE_BYTES].hex(" ", 4) for at in range(0, len(body), LINE_BYTES)]
+        return [body[start : start + LINE_BYTES].hex(" ", 4) for start in range(0, len(body), LINE_BYTES)]

@@ -48,13 +48,13 @@ def show(
     """Prints messages in full: by id, by key, or by place. Exit code 1: there is none."""
     with administration(access) as admin:
         if key is not None and topic is not None:
-            found = admin.messages.by_key(topic, key)
+            messages = admin.messages.by_key(topic, key)
         else:
-            found = [_message(admin, message_id, topic, (broker, queue, offset))]
-    if not found:
+            messages = [_message(admin, message_id, topic, (broker, queue, offset))]
+    if not messages:
         say(f"no message of {topic} has the key {key}")
         raise typer.Exit(1)
-    write_messages(output, [message.to_message_ext() for message in found])
+    write_messages(output, [message.to_message_ext() for message in messages])
 
 
 @app.command()
@@ -86,12 +86,12 @@ def trace(
 ) -> None:
     """Prints what clients with tracing told of a message: sent, consumed, how long it took. Exit code 1: nothing."""
     with administration(access) as admin:
-        found = admin.messages.trace(message_id, trace_topic=trace_topic)
-    if not found:
+        traces = admin.messages.trace(message_id, trace_topic=trace_topic)
+    if not traces:
         say(f"no trace in {trace_topic} tells of the message {message_id}")
         raise typer.Exit(1)
     columns = ("trace_type", "group", "client_host", "timestamp", "cost_time", "status", "store_host", "return_type")
-    write_values(output, columns, found)
+    write_values(output, columns, traces)
 
 
 @reaches_cluster
@@ -113,9 +113,9 @@ def explain(
     nobody knows whether it was processed.
     """
     with administration(access) as admin:
-        told = admin.explain(_subject(admin, message_id, topic, (broker, queue, offset), group), group)
-    _write(output, told)
-    if any(part.outcome in PROBLEMS for part in (told, *told.parts)):
+        explanation = admin.explain(_subject(admin, message_id, topic, (broker, queue, offset), group), group)
+    _write(output, explanation)
+    if any(part.outcome in PROBLEMS for part in (explanation, *explanation.parts)):
         raise typer.Exit(1)
 
 
@@ -147,16 +147,16 @@ def _queue(admin: Admin, topic: str, broker: str | None, queue_id: int) -> Messa
     return MessageQueue(topic, broker or names[0], queue_id)
 
 
-def _write(form: Form, told: Explanation) -> None:
+def _write(form: Form, explanation: Explanation) -> None:
     if form is Form.TABLE:
-        for line in str(told).splitlines():
+        for line in str(explanation).splitlines():
             print(line[: len(line) - len(line.lstrip())] + one_line(line.lstrip()))
     elif form is Form.JSON:
-        print(json_text(_plain(told)))
+        print(json_text(_plain(explanation)))
     else:
         rows: list[Row] = [
             [part.subject, part.group and part.group.group, part.outcome and part.outcome.value, list(part.sentences)]
-            for part in (told.parts or (told,))
+            for part in (explanation.parts or (explanation,))
         ]
         write(form, ("subject", "group", "outcome", "sentences"), [rows])
 

@@ -32,14 +32,14 @@ def reset(
 
     Exit code 1: without --yes, it would be changed.
     """
-    at = {"begin": 0, "end": END}.get(to)
-    when = (milliseconds(to) or 0) if at is None else at
+    position = {"begin": 0, "end": END}.get(to)
+    when = (milliseconds(to) or 0) if position is None else position
     with administration(access) as admin:
         if yes:
             _write(output, admin.offsets.reset_by_time(group, topic, when))
             return
         behind = admin.groups.progress(group, topic).diff_total
-    time = to if at is not None else f"{datetime.fromtimestamp(when / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
+    time = to if position is not None else f"{datetime.fromtimestamp(when / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
     say(f"nothing was changed: {group} is {behind} messages behind in {topic}; --yes sets it to {time}")
     raise typer.Exit(1)
 

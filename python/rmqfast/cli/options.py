@@ -26,7 +26,7 @@ StartTime = Annotated[str | None, typer.Option(help="Stored at or after this: IS
 EndTime = Annotated[str | None, typer.Option(help="Stored before this.")]
 
 
-def pairs(option: str, given: Sequence[str]) -> dict[str, str]:
+def pairs(option: str, texts: Sequence[str]) -> dict[str, str]:
     """What was given as `name=value`, by name.
 
     Raises:
@@ -36,8 +36,8 @@ def pairs(option: str, given: Sequence[str]) -> dict[str, str]:
         >>> pairs("--property", ["a=b=c"])
         {'a': 'b=c'}
     """
-    parted = [text.partition("=") for text in given]
-    wrong = [text for text, (name, sign, _) in zip(given, parted, strict=True) if not sign or not name]
+    parted = [text.partition("=") for text in texts]
+    wrong = [text for text, (name, sign, _) in zip(texts, parted, strict=True) if not sign or not name]
     if wrong:
         raise ArgumentError(f"{option}: expected name=value, got {', '.join(wrong)}")
     return {name: value for name, _, value in parted}

@@ -42,7 +42,7 @@ def produce(
     """Sends messages, and prints where they are. Without BODY, or for -, each line of standard input is one."""
     if (broker is None) != (queue is None):
         raise ArgumentError("expected --broker and --queue, got one of them")
-    where = None if broker is None or queue is None else MessageQueue(topic, broker, queue)
+    target = None if broker is None or queue is None else MessageQueue(topic, broker, queue)
     shape = {
         "tags": tags,
         "keys": key or None,
@@ -55,17 +55,17 @@ def produce(
     def rows(producer: Producer) -> Iterator[list[Row]]:
         for text in _bodies(body):
             message = Message(topic, text, **shape)  # type: ignore[arg-type]
-            sent = producer.send(message, where) if ordered is None else producer.send_ordered(message, ordered)
-            at = sent.queue
-            ids = (sent.msg_id, sent.offset_msg_id, sent.status.value)
-            yield [[at.topic, at.broker_name, at.queue_id, sent.queue_offset, *ids]]
+            result = producer.send(message, target) if ordered is None else producer.send_ordered(message, ordered)
+            place = result.queue
+            ids = (result.msg_id, result.offset_msg_id, result.status.value)
+            yield [[place.topic, place.broker_name, place.queue_id, result.queue_offset, *ids]]
 
     with Producer(group, config=access.config()) as producer:
-        sent = rows(producer)
+        chunks = rows(producer)
         try:
-            write(output, COLUMNS, sent)
+            write(output, COLUMNS, chunks)
         except BrokenPipeError:
-            for _ in sent:  # who reads has seen enough; what was given is sent all the same
+            for _ in chunks:  # who reads has seen enough; what was given is sent all the same
                 pass
             raise
 
@@ -77,8 +77,8 @@ def _moment(text: str) -> datetime:
         raise ArgumentError(f"--deliver-at: expected a time as 2026-01-31T12:00:00, got {text}") from None
 
 
-def _bodies(given: list[str] | None) -> Iterator[bytes]:
-    for text in given or ["-"]:
+def _bodies(texts: list[str] | None) -> Iterator[bytes]:
+    for text in texts or ["-"]:
         if text == "-":
             yield from (line.rstrip(b"\r\n") for line in sys.stdin.buffer)
         else:

@@ -56,8 +56,8 @@ def load_profile(name: str | None = None) -> Profile:
         return Profile(DEFAULT, file)
     name = DEFAULT if name is None else name
     if name not in profiles:
-        known = f"has {', '.join(sorted(profiles))}" if profiles else "has none" if file.exists() else "is not there"
-        raise ArgumentError(f"--profile: expected a profile of {file}, got {name!r}; the file {known}")
+        content = f"has {', '.join(sorted(profiles))}" if profiles else "has none" if file.exists() else "is not there"
+        raise ArgumentError(f"--profile: expected a profile of {file}, got {name!r}; the file {content}")
     return Profile(name, file, _values(profiles[name], f"{file}: profile {name}", file.parent))
 
 
@@ -79,9 +79,9 @@ def _read(file: Path) -> Mapping[str, object]:
         raise ArgumentError(f"{file}: expected a file that can be read, got {error.strerror}") from error
     except ValueError as error:
         raise ArgumentError(f"{file}: expected TOML, got what is none: {error}") from error
-    others, profiles = sorted(set(content) - {"profiles"}), content.get("profiles", {})
-    if others:
-        raise ArgumentError(f"{file}: expected tables [profiles.NAME], got the key {others[0]!r}")
+    unknown, profiles = sorted(set(content) - {"profiles"}), content.get("profiles", {})
+    if unknown:
+        raise ArgumentError(f"{file}: expected tables [profiles.NAME], got the key {unknown[0]!r}")
     if not isinstance(profiles, dict):
         raise ArgumentError(f"{file}: expected tables [profiles.NAME], got profiles = {profiles!r}")
     if mode & READ_BY_OTHERS and any(isinstance(each, dict) and set(each) & set(SECRETS) for each in profiles.values()):
@@ -89,13 +89,13 @@ def _read(file: Path) -> Mapping[str, object]:
     return profiles
 
 
-def _values(profile: object, where: str, folder: Path) -> dict[str, str | bool]:
+def _values(profile: object, place: str, folder: Path) -> dict[str, str | bool]:
     if not isinstance(profile, dict):
-        raise ArgumentError(f"{where}: expected a table, got {type(profile).__name__}")
+        raise ArgumentError(f"{place}: expected a table, got {type(profile).__name__}")
     for key, value in profile.items():
         if key not in KEYS:
-            raise ArgumentError(f"{where}: expected one of {', '.join(KEYS)}, got the key {key!r}")
+            raise ArgumentError(f"{place}: expected one of {', '.join(KEYS)}, got the key {key!r}")
         kind, expected = (bool, "true or false") if key in FLAGS else (str, "a text in quotes")
         if not isinstance(value, kind):  # the value may be a secret
-            raise ArgumentError(f"{where}: {key}: expected {expected}, got a value of the type {type(value).__name__}")
+            raise ArgumentError(f"{place}: {key}: expected {expected}, got a value of the type {type(value).__name__}")
     return {key: str(folder / Path(value).expanduser()) if key in PATHS else value for key, value in profile.items()}

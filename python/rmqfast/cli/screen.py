@@ -86,9 +86,13 @@ def _widths(columns: Sequence[str], cells: Sequence[Sequence[str]]) -> list[int]
 
 def _previews(columns: Sequence[str], widths: Sequence[int], width: int) -> dict[int, int]:
     """How wide the cells of columns may be that are previews: the last column has what is left of the line."""
-    rest = width - sum(widths[:-1]) - len(GAP) * (len(widths) - 1)
+    remaining = width - sum(widths[:-1]) - len(GAP) * (len(widths) - 1)
     last = len(columns) - 1
-    return {at: max(rest, PREVIEW) if at == last else PREVIEW for at, name in enumerate(columns) if name in PREVIEWED}
+    return {
+        index: max(remaining, PREVIEW) if index == last else PREVIEW
+        for index, name in enumerate(columns)
+        if name in PREVIEWED
+    }
 
 
 def _print_header(screen: Console, columns: Sequence[str], widths: Sequence[int]) -> None:
@@ -97,9 +101,9 @@ def _print_header(screen: Console, columns: Sequence[str], widths: Sequence[int]
 
 
 def _line(cells: Sequence[str], widths: Sequence[int], previews: Mapping[int, int]) -> str:
-    shown = [
-        set_cell_size(cell, previews[at] - 1) + "…" if cell_len(cell) > previews.get(at, cell_len(cell)) else cell
-        for at, cell in enumerate(cells)
+    visible = [
+        set_cell_size(cell, previews[index] - 1) + "…" if cell_len(cell) > previews.get(index, cell_len(cell)) else cell
+        for index, cell in enumerate(cells)
     ]
-    padded = [cell + " " * (width - cell_len(cell)) for cell, width in zip(shown, widths, strict=True)]
+    padded = [cell + " " * (width - cell_len(cell)) for cell, width in zip(visible, widths, strict=True)]
     return GAP.join(padded).rstrip() + "\n"

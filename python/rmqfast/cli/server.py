@@ -85,9 +85,9 @@ def server(
         broker_port=default_port,
         config=own,
         config_file=file,
-        progress=_go_on,
+        progress=_stop_recovery,
     )
-    with _until_told(), cluster:
+    with _until_stopped(), cluster:
         print(f"ready name_server={cluster.name_server} broker={cluster.brokers[0].address}", flush=True)
         _wait()
     say("stopped")
@@ -123,7 +123,7 @@ def namesrv(
     if print_config:
         print(settings.printed(), end="")
         return
-    with _until_told(), NameServer(settings) as running:
+    with _until_stopped(), NameServer(settings) as running:
         print(f"ready name_server={running.address}", flush=True)
         _wait()
     say("stopped")
@@ -150,25 +150,25 @@ def broker(
     if print_config:
         print(settings.to_text(), end="")
         return
-    with _until_told(), Broker(settings, config_file=file, progress=_go_on) as running:
+    with _until_stopped(), Broker(settings, config_file=file, progress=_stop_recovery) as running:
         print(f"ready broker={running.address}", flush=True)
         _wait()
     say("stopped")
 
 
-_told = threading.Event()
-_LOOK = 1.0
+_stopped = threading.Event()
+_SIGNAL_INTERVAL = 1.0
 #: Seconds after which a thread that works lets another one run: a short request is not to wait behind a long one.
 _TURN = 0.001
 
 
 @contextmanager
-def _until_told() -> Iterator[None]:
+def _until_stopped() -> Iterator[None]:
     """SIGTERM and Ctrl-C end the wait, and so close what serves."""
-    _told.clear()
+    _stopped.clear()
     turn = sys.getswitchinterval()
     sys.setswitchinterval(_TURN)
-    before = {number: signal.signal(number, lambda *_: _told.set()) for number in (signal.SIGTERM, signal.SIGINT)}
+    before = {number: signal.signal(number, lambda *_: _stopped.set()) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
         yield
     finally:
@@ -178,12 +178,12 @@ def _until_told() -> Iterator[None]:
 
 
 def _wait() -> None:
-    while not _told.wait(_LOOK):
+    while not _stopped.wait(_SIGNAL_INTERVAL):
         pass  # a signal that another thread got is handled between two waits
 
 
-def _go_on(_done: int, _of: int) -> None:
+def _stop_recovery(_done: int, _total: int) -> None:
     """Ends the recovery of a store, which can be begun again, where the process is to end."""
-    if _told.is_set():
+    if _stopped.is_set():
         say("stopped while the store was recovered")
         raise typer.Exit

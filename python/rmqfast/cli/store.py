@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from rmqfast.cli import clean, export
-from rmqfast.cli.damage import end_with_damage, told_damage, write_report
+from rmqfast.cli.damage import damage_reported, end_with_damage, write_report
 from rmqfast.cli.message import write_messages
 from rmqfast.cli.options import Directory, EndTime, LogDirectories, Output, StartTime, Tags
 from rmqfast.cli.output import Form, say, write, write_facts
@@ -66,7 +66,7 @@ def scan(
     """Prints messages in the order of the log. Exit code 1: there was damage, and standard error says where."""
     names = chosen_columns(columns, output)
     with open_store(directory, commit_log_dirs=commit_log_dir or ()) as store:
-        found = store.scan(
+        messages = store.scan(
             topic,
             tags=tags,
             sql=sql,
@@ -80,8 +80,8 @@ def scan(
             threads=threads,
             verify_crc=verify_crc,
         )
-        write(output, names, scan_rows(found, limit), whole=columns is not None)
-    end_with_damage(found.damage)
+        write(output, names, scan_rows(messages, limit), whole=columns is not None)
+    end_with_damage(messages.damage)
 
 
 @app.command()
@@ -99,7 +99,7 @@ def get(
     output: Output = Form.TABLE,
 ) -> None:
     """Prints messages in full: by queue and offset, by id, or by key. Exit code 1: there is none."""
-    with open_store(directory, commit_log_dirs=commit_log_dir or ()) as store, told_damage():
+    with open_store(directory, commit_log_dirs=commit_log_dir or ()) as store, damage_reported():
         if message_id is not None:
             messages, none = [store.message_by_id(message_id, topic=topic)], ""
         elif topic is not None and key is not None:
@@ -154,8 +154,8 @@ def repair(
         say("nothing was changed: `rmqfast store repair DIR --yes` mends the queues and builds the index from the log")
         raise typer.Exit(0 if report.ok else 1)
     with bar("repairing") as progress:
-        done = repair_store(directory, progress=progress)
-    write_facts(output, done._asdict())
+        recovery = repair_store(directory, progress=progress)
+    write_facts(output, recovery._asdict())
 
 
 def pulled(store: MessageStore, place: tuple[str, int, int], most: int, tags: str) -> tuple[list[MessageExt], str]:

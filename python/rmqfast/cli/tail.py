@@ -52,29 +52,29 @@ def tail(
             columns=names,
             last=lines,
             stop=None if follow else "end",
-        ) as found,
+        ) as messages,
     ):
         if not follow:
-            write(output, names, tail_rows(found), whole=columns is not None)
-            end_with_damage(found.damage)
+            write(output, names, tail_rows(messages), whole=columns is not None)
+            end_with_damage(messages.damage)
             return
         try:
-            write(output, names, tail_rows(found), whole=columns is not None)
+            write(output, names, tail_rows(messages), whole=columns is not None)
         except KeyboardInterrupt:
             raise typer.Exit(0) from None
 
 
-def tail_rows(found: Tail) -> Iterator[Sequence[Row]]:
+def tail_rows(messages: Tail) -> Iterator[Sequence[Row]]:
     """Yields the rows of a tail as they come; what was not read is told on standard error."""
     told_damage, told_retained = 0, 0
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DamageWarning)
-        for batch in found:
-            damage, retained = found.damage, found.retained
+        for batch in messages:
+            damage, retained = messages.damage, messages.retained
             for place in damage[told_damage:]:
                 say(f"damage: {place.file} offset {place.offset}, {place.length} bytes: {place.reason}")
-            for gone in retained[told_retained:]:
-                say(f"retention removed {gone.length} bytes from offset {gone.offset} on before they were read")
+            for removed in retained[told_retained:]:
+                say(f"retention removed {removed.length} bytes from offset {removed.offset} on before they were read")
             told_damage, told_retained = len(damage), len(retained)
             yield batch_rows(batch)
             sys.stdout.flush()

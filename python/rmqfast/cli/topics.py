@@ -56,5 +56,5 @@ def _topic_row(store: MessageStore, topic: str, queues: Queues) -> Row:
 
 def _times(store: MessageStore, topic: str, places: Iterable[tuple[int, int]]) -> list[int]:
     """Store timestamps at these queue offsets; a message that cannot be read has none."""
-    found = (store.get(topic, queue_id, offset, max_messages=1).messages for queue_id, offset in places)
-    return [message.store_timestamp for messages in found for message in messages]
+    answers = (store.get(topic, queue_id, offset, max_messages=1).messages for queue_id, offset in places)
+    return [message.store_timestamp for messages in answers for message in messages]

@@ -158,9 +158,9 @@ class EmbeddedCluster:
         )
         self._name_servers.append(NameServer(config))
         self._name_servers[-1].start()
-        self.name_server = ";".join(self._told(name_server.address) for name_server in self._name_servers)
+        self.name_server = ";".join(self._client_address(name_server.address) for name_server in self._name_servers)
 
-    def _told(self, address: str) -> str:
+    def _client_address(self, address: str) -> str:
         """Where clients find a name server: at the broker's address, if it listens at all of the machine."""
         host, _, port = address.rpartition(":")
         config = BrokerConfig(self._config)
@@ -196,5 +196,5 @@ class EmbeddedCluster:
             "listenPort": str(port),
             "storePathRootDir": str(root / f"broker-{letter}" if is_one_of_many or self._scratch else root),
         }
-        given = self._config | own if is_one_of_many else own | self._config
-        return BrokerConfig((_SMALL if self._scratch else {}) | given | {"namesrvAddr": self.name_server})
+        values = self._config | own if is_one_of_many else own | self._config
+        return BrokerConfig((_SMALL if self._scratch else {}) | values | {"namesrvAddr": self.name_server})

@@ -38,9 +38,11 @@ class BrokerTable:
         self._clusters.setdefault(cluster, {})[broker_name] = None
         if broker is None:
             broker = self._brokers[broker_name] = BrokerData(cluster, broker_name)
-        moved = [known for known, other in broker.addresses.items() if other == address and known != broker_id]
-        for known in moved:
-            del broker.addresses[known]
+        moved = [
+            old_id for old_id, old_address in broker.addresses.items() if old_address == address and old_id != broker_id
+        ]
+        for old_id in moved:
+            del broker.addresses[old_id]
         is_new = broker_id not in broker.addresses
         broker.addresses[broker_id] = address
         return is_new
@@ -78,7 +80,12 @@ class BrokerTable:
 
     def ids_of(self, address: str) -> list[tuple[str, int]]:
         """The names and ids under which an address is known."""
-        return [(b.broker_name, known) for b in self for known, other in b.addresses.items() if other == address]
+        return [
+            (b.broker_name, broker_id)
+            for b in self
+            for broker_id, known_address in b.addresses.items()
+            if known_address == address
+        ]
 
     def to_json(self) -> dict[str, Any]:
         """Everything, as `mqadmin clusterList` asks for it.

@@ -102,12 +102,12 @@ class NamesrvConfig:
             ArgumentError: A value is not of its property's type.
         """
         config = cls()
-        known = {_java_name(name) for name in _NAMES}
-        given = properties.loads(text)
-        config.tls = {name: given[name] for name in TLS_KEYS & given.keys()}
-        for name in given.keys() - known - TLS_KEYS:
+        names = {_java_name(name) for name in _NAMES}
+        values = properties.loads(text)
+        config.tls = {name: values[name] for name in TLS_KEYS & values.keys()}
+        for name in values.keys() - names - TLS_KEYS:
             _LOG.warning("namesrv.conf: unknown property %.100s", name)
-        config._set({name: value for name, value in given.items() if name in known})
+        config._set({name: value for name, value in values.items() if name in names})
         return config
 
     def properties(self) -> dict[str, str]:
@@ -115,8 +115,8 @@ class NamesrvConfig:
 
         Source: `MixAll.object2Properties`.
         """
-        told = [name for name in _NAMES if name not in _OWN or getattr(self, name)]
-        return {_java_name(name): _text(getattr(self, name)) for name in told} | dict(self.tls)
+        names = [name for name in _NAMES if name not in _OWN or getattr(self, name)]
+        return {_java_name(name): _text(getattr(self, name)) for name in names} | dict(self.tls)
 
     def to_text(self) -> str:
         """All properties, as a request for them is answered.
@@ -132,7 +132,7 @@ class NamesrvConfig:
         """
         return "".join(f"{name}={value}\n" for name, value in self.properties().items())
 
-    def update(self, given: Mapping[str, str]) -> None:
+    def update(self, values: Mapping[str, str]) -> None:
         """Changes properties and writes them all to `config_store_path`; one that is not known is passed over.
 
         Raises:
@@ -141,18 +141,18 @@ class NamesrvConfig:
 
         Source: `Configuration.update`, which passes over values of another type.
         """
-        self._set(self.changed(given))
+        self._set(self.changed(values))
         write_text(Path(self.config_store_path), self.to_text())
 
-    def changed(self, given: Mapping[str, str]) -> dict[str, str]:
+    def changed(self, values: Mapping[str, str]) -> dict[str, str]:
         """Those of the given properties that are known and have another value."""
-        known = self.properties()
-        return {name: value for name, value in given.items() if name in known and value != known[name]}
+        current = self.properties()
+        return {name: value for name, value in values.items() if name in current and value != current[name]}
 
-    def _set(self, given: Mapping[str, str]) -> None:
+    def _set(self, values: Mapping[str, str]) -> None:
         names = {_java_name(name): name for name in _NAMES}
-        own = given.keys() - TLS_KEYS
-        parsed = {names[name]: _parsed(name, given[name], getattr(self, names[name])) for name in own}
+        own = values.keys() - TLS_KEYS
+        parsed = {names[name]: _parsed(name, values[name], getattr(self, names[name])) for name in own}
         for name, value in parsed.items():
             setattr(self, name, value)
 
@@ -183,5 +183,5 @@ def _text(value: Any) -> str:
 
 
 def _java_name(name: str) -> str:
-    first, *rest = name.split("_")
-    return first + "".join(word.capitalize() for word in rest)
+    first, *words = name.split("_")
+    return first + "".join(word.capitalize() for word in words)

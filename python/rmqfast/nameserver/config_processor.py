@@ -32,15 +32,15 @@ class ConfigProcessor:
         if not request.body:
             return Response()
         try:
-            given = properties.loads(request.body.decode("utf-8", "replace"))
+            values = properties.loads(request.body.decode("utf-8", "replace"))
         except ArgumentError:
             raise ResponseError(ResponseCode.SYSTEM_ERROR, "string2Properties error") from None
         with self._lock:
-            refused = self._config.changed(given).keys() - self._config.CHANGEABLE
+            refused = self._config.changed(values).keys() - self._config.CHANGEABLE
             if refused:
                 remark = f"a request does not change {', '.join(sorted(refused))}"
                 raise ResponseError(ResponseCode.NO_PERMISSION, remark)
-            self._update(given)
+            self._update(values)
         return Response()
 
     def get(self, _request: Request) -> Response:
@@ -51,8 +51,8 @@ class ConfigProcessor:
         with self._lock:
             return Response(body=self._config.to_text().encode())
 
-    def _update(self, given: Mapping[str, str]) -> None:
+    def _update(self, values: Mapping[str, str]) -> None:
         try:
-            self._config.update(given)
+            self._config.update(values)
         except ArgumentError as error:
             raise ResponseError(ResponseCode.SYSTEM_ERROR, str(error)) from None

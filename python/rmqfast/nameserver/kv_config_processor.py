@@ -46,7 +46,7 @@ class KVConfigProcessor:
         namespace, key = header.optional_text("namespace"), header.optional_text("key")
         value = self._kv_configs.get(namespace, key)
         if value is None:
-            remark = f"No config item, Namespace: {_shown(namespace)} Key: {_shown(key)}"
+            remark = f"No config item, Namespace: {_java_text(namespace)} Key: {_java_text(key)}"
             return Response(ResponseCode.QUERY_NOT_FOUND, remark, {})
         return Response(ext_fields={"value": value})
 
@@ -67,10 +67,10 @@ class KVConfigProcessor:
         namespace = Header(request.ext_fields).optional_text("namespace")
         body = self._kv_configs.table(namespace)
         if body is None:
-            raise ResponseError(ResponseCode.QUERY_NOT_FOUND, f"No config item, Namespace: {_shown(namespace)}")
+            raise ResponseError(ResponseCode.QUERY_NOT_FOUND, f"No config item, Namespace: {_java_text(namespace)}")
         return Response(body=body)
 
 
-def _shown(text: str | None) -> str:
+def _java_text(text: str | None) -> str:
     """As Java joins it to a text."""
     return "null" if text is None else text

@@ -78,8 +78,8 @@ class LiveTable:
 
         Source: `RouteInfoManager.isBrokerTopicConfigChanged`.
         """
-        known = self._brokers.get(address)
-        return known is None or not _equal(known.data_version, data_version)
+        info = self._brokers.get(address)
+        return info is None or not _equal(info.data_version, data_version)
 
     def expired(self, now: int) -> list[tuple[str, BrokerLiveInfo]]:
         """The brokers that have been silent for too long.

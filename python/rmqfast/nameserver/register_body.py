@@ -104,9 +104,9 @@ def _topic_line(line: bytes) -> TopicConfig:
     fields = line.decode("utf-8", "replace").split(" ")
     if len(fields) < _COMPRESSED_TOPIC_FIELDS:
         raise RemotingProtocolError(f"a topic has {_COMPRESSED_TOPIC_FIELDS} fields, got {len(fields)}")
-    name, read, write, perm = fields[:4]
+    name, read_queues, write_queues, perm = fields[:4]
     try:
-        numbers = [int(number) for number in (read, write, perm)]
+        numbers = [int(number) for number in (read_queues, write_queues, perm)]
     except ValueError:
         raise RemotingProtocolError(f"a topic with a number that is none: {line[:60]!r}") from None
     read_queue_nums, write_queue_nums, bits = (_number(number, "a topic") for number in numbers)
@@ -142,21 +142,21 @@ class _Cursor:
 
     def _take(self, size: int) -> bytes:
         if not 0 <= size <= len(self._data) - self._at:
-            left = len(self._data) - self._at
-            raise RemotingProtocolError(f"a registration at byte {self._at}: expected {size} bytes, got {left}")
+            rest = len(self._data) - self._at
+            raise RemotingProtocolError(f"a registration at byte {self._at}: expected {size} bytes, got {rest}")
         self._at += size
         return self._data[self._at - size : self._at]
 
 
-def _mapping(value: Any, what: str) -> Mapping[Any, Any]:
+def _mapping(value: Any, name: str) -> Mapping[Any, Any]:
     if not isinstance(value, Mapping):
-        raise RemotingProtocolError(f"{what} is no object")
+        raise RemotingProtocolError(f"{name} is no object")
     return value
 
 
-def _number(value: Any, what: str, bits: int = 32) -> int:
+def _number(value: Any, name: str, bits: int = 32) -> int:
     if type(value) is not int or not -(1 << bits - 1) <= value < 1 << bits - 1:
-        raise RemotingProtocolError(f"{what} is no number: {str(value)[:40]!r}")
+        raise RemotingProtocolError(f"{name} is no number: {str(value)[:40]!r}")
     return value
 
 

@@ -70,13 +70,13 @@ class RegistrationProcessor:
         now = self._now()
         address = Header(request.ext_fields).optional_text("brokerAddr") or ""
         try:
-            asked = data_version(fastjson.decode(request.body), now)
+            version = data_version(fastjson.decode(request.body), now)
         except RemotingProtocolError as error:
             raise ResponseError(ResponseCode.SYSTEM_ERROR, f"no data version: {error}") from None
-        is_changed, known = self._routes.query_data_version(address, asked, now)
+        is_changed, current = self._routes.query_data_version(address, version, now)
         body = b""
-        if known is not None:
-            body = fastjson.encode({"counter": known.counter, "timestamp": known.timestamp})
+        if current is not None:
+            body = fastjson.encode({"counter": current.counter, "timestamp": current.timestamp})
         return Response(ext_fields={"changed": str(is_changed).lower()}, body=body)
 
 

@@ -140,13 +140,13 @@ class RouteInfoManager:
         """
         with self._lock:
             queues = self._topics.get(topic)
-            brokers = [self._brokers.get(queue.broker_name) for queue in queues or ()]
-            known = [broker for broker in brokers if broker is not None]
-            if queues is None or not known:
+            entries = [self._brokers.get(queue.broker_name) for queue in queues or ()]
+            brokers = [broker for broker in entries if broker is not None]
+            if queues is None or not brokers:
                 return None
-            addresses = [address for broker in known for address in broker.addresses.values()]
+            addresses = [address for broker in brokers for address in broker.addresses.values()]
             filters = {a: self._filter_servers[a] for a in addresses if a in self._filter_servers}
-            return TopicRouteData(queues, [replace(b, addresses=dict(b.addresses)) for b in known], filters)
+            return TopicRouteData(queues, [replace(b, addresses=dict(b.addresses)) for b in brokers], filters)
 
     def cluster_info(self) -> dict[str, Any]:
         """All clusters and brokers.
@@ -190,11 +190,11 @@ class RouteInfoManager:
         Source: `RouteInfoManager.getUnitTopics`, `getHasUnitSubTopicList`, `getHasUnitSubUnUnitTopicList`.
         """
 
-        def wanted(first: QueueData) -> bool:
+        def has_flags(first: QueueData) -> bool:
             return unit in {None, first.is_unit} and subscribed in {None, first.has_unit_sub}
 
         with self._lock:
-            return self._topics.names_by_first(wanted)
+            return self._topics.names_by_first(has_flags)
 
     def wipe_write_perm(self, broker_name: str) -> int:
         """Lets nobody write to a broker; how many topics these are."""

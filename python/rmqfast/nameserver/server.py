@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from rmqfast.acl import AccessValidator
 
 _LOG = logging.getLogger("rmqfast.nameserver")
-_LOOK = 1.0
+_SIGNAL_INTERVAL = 1.0
 _NEVER = 10 * 365 * 86_400
 
 #: Seconds between two scans for dead brokers, and before the first.
@@ -148,7 +148,7 @@ class NameServer:
         """Starts where that was not done, and waits for `stop`."""
         if self._server is None:
             self.start()
-        while not self._stopped.wait(_LOOK):
+        while not self._stopped.wait(_SIGNAL_INTERVAL):
             pass  # a signal that another thread got is handled between two waits
 
     @property

@@ -100,13 +100,13 @@ class TopicQueueTable:
         topics = self._in_order()
         return hash_order(dict.fromkeys(t for name in broker_names for t in topics if name in self._topics[t]))
 
-    def names_by_first(self, wanted: Callable[[QueueData], bool]) -> list[str]:
+    def names_by_first(self, predicate: Callable[[QueueData], bool]) -> list[str]:
         """The topics of whose first broker something is true, in Java's order.
 
         Source: `RouteInfoManager.topicQueueTableIter`, which looks at the first one only.
         """
         first = {topic: brokers[hash_order(brokers)[0]] for topic, brokers in self._topics.items()}
-        return hash_order(topic for topic in self._in_order() if wanted(first[topic]))
+        return hash_order(topic for topic in self._in_order() if predicate(first[topic]))
 
     def __len__(self) -> int:
         return len(self._topics)

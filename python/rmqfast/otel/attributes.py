@@ -32,7 +32,7 @@ ERROR_TYPE = "error.type"
 SERVER_ADDRESS, SERVER_PORT = "server.address", "server.port"
 
 
-class Told(Protocol):
+class Labelled(Protocol):
     """A message, sent or consumed."""
 
     @property
@@ -44,14 +44,14 @@ class Told(Protocol):
         """The keys, separated by spaces."""
 
 
-def of_message(message: Told) -> dict[str, AttributeValue]:
+def of_message(message: Labelled) -> dict[str, AttributeValue]:
     """Tag and keys, where there are any."""
-    found: dict[str, AttributeValue] = {}
+    attributes: dict[str, AttributeValue] = {}
     if message.tags:
-        found[TAG] = message.tags
+        attributes[TAG] = message.tags
     if message.keys:
-        found[KEYS] = message.keys.split()
-    return found
+        attributes[KEYS] = message.keys.split()
+    return attributes
 
 
 def of_broker(address: str) -> dict[str, AttributeValue]:
@@ -65,6 +65,6 @@ def of_broker(address: str) -> dict[str, AttributeValue]:
     return {SERVER_ADDRESS: host.strip("[]"), SERVER_PORT: int(port)} if port.isdigit() else {}
 
 
-def known(attributes: Mapping[str, AttributeValue | None]) -> dict[str, AttributeValue]:
+def with_value(attributes: Mapping[str, AttributeValue | None]) -> dict[str, AttributeValue]:
     """Those that have a value."""
     return {name: value for name, value in attributes.items() if value is not None and value != ""}

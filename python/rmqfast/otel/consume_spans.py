@@ -84,24 +84,24 @@ class ConsumeSpans:
         if error is not None:
             span.record_exception(error)
         if not context.is_success:
-            said = context.status or ""
-            span.set_status(Status(StatusCode.ERROR, said if error is None else str(error)))
-            span.set_attribute(attributes.ERROR_TYPE, said if error is None else type(error).__qualname__)
+            status = context.status or ""
+            span.set_status(Status(StatusCode.ERROR, status if error is None else str(error)))
+            span.set_attribute(attributes.ERROR_TYPE, status if error is None else type(error).__qualname__)
         span.end()
 
     def _origin(self, messages: Sequence[MessageView]) -> tuple[Context, list[Link]]:
         """Within what a span stands: one message within its producer's, several have links to theirs."""
-        found = [context_of(message, self._propagator) for message in messages]
-        sent = [get_current_span(each).get_span_context() for each in found]
-        if len(found) == 1 and self._operation is Operation.PROCESS:
-            return (found[0] if sent[0].is_valid else get_current()), []
-        return get_current(), [Link(each) for each in sent if each.is_valid]
+        contexts = [context_of(message, self._propagator) for message in messages]
+        span_contexts = [get_current_span(each).get_span_context() for each in contexts]
+        if len(contexts) == 1 and self._operation is Operation.PROCESS:
+            return (contexts[0] if span_contexts[0].is_valid else get_current()), []
+        return get_current(), [Link(each) for each in span_contexts if each.is_valid]
 
     def _attributes(self, context: ConsumeContext, topic: str) -> dict[str, AttributeValue]:
         messages, group = context.messages, without_namespace(context.consumer_group)
         first, count = messages[0], len(messages)
         single = first if count == 1 else None
-        return attributes.known(
+        return attributes.with_value(
             {
                 attributes.SYSTEM: "rocketmq",
                 attributes.OPERATION_NAME: self._operation.value,

@@ -68,12 +68,12 @@ class EndTransactionSpans:
         return None if span is None or half.unique_id != context.message_id else set_span_in_context(span)
 
     def _context_of_checked(self, context: EndTransactionContext) -> Context | None:
-        found = context_of(context.message, self._propagator)
-        return found if get_current_span(found).get_span_context().is_valid else None
+        parent = context_of(context.message, self._propagator)
+        return parent if get_current_span(parent).get_span_context().is_valid else None
 
     def _attributes(self, context: EndTransactionContext, topic: str, operation: str) -> dict[str, AttributeValue]:
         group = without_namespace(context.producer_group)
-        return attributes.known(
+        return attributes.with_value(
             {
                 attributes.SYSTEM: "rocketmq",
                 attributes.OPERATION_NAME: operation,

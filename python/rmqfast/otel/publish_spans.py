@@ -67,7 +67,7 @@ class PublishSpans:
         messages = context.messages
         count = len(context.unique_id.split(","))
         single = messages[0] if len(messages) == 1 else None
-        return attributes.known(
+        return attributes.with_value(
             {
                 attributes.SYSTEM: "rocketmq",
                 attributes.OPERATION_NAME: "publish",

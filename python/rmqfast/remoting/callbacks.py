@@ -24,7 +24,7 @@ OnDone: TypeAlias = Callable[[Response | RemotingError], None]
 #: Requests that a thread takes at once, at most: those behind a callback that takes time wait for it.
 _AT_ONCE = 64
 #: How long a thread waits before it looks whether there is anything; it is woken by what comes, and by the end.
-_LOOK = 60.0
+_WAIT = 60.0
 
 
 class Callbacks:
@@ -46,15 +46,15 @@ class Callbacks:
 
     def join(self, patience: float) -> None:
         """Waits until all is told."""
-        until = time.monotonic() + patience
+        deadline = time.monotonic() + patience
         for thread in self._threads:
             if thread is not threading.current_thread():
-                thread.join(max(0.0, until - time.monotonic()))
+                thread.join(max(0.0, deadline - time.monotonic()))
 
     def _run(self) -> None:
         self._own.add(threading.get_ident())
-        while (ended := self._native.take(_AT_ONCE, _LOOK)) is not None:
-            for on_done, outcome in ended:
+        while (outcomes := self._native.take(_AT_ONCE, _WAIT)) is not None:
+            for on_done, outcome in outcomes:
                 # an answer is told as a value, and what was made of one as it is
                 end = answer_of(outcome) if outcome.__class__ is tuple else outcome
                 try:

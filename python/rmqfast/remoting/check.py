@@ -14,10 +14,10 @@ Check = Callable[[Request], None]
 
 def all_of(*checks: Check | None) -> Check | None:
     """A check that makes all of them, one after the other; None where there is none."""
-    given = [check for check in checks if check is not None]
+    present = [check for check in checks if check is not None]
 
     def check(request: Request) -> None:
-        for each in given:
+        for each in present:
             each(request)
 
-    return check if given else None
+    return check if present else None

@@ -128,9 +128,9 @@ class Connections:
         """
         self._dispatched()
         fields = self._signed(code, ext_fields, body)
-        answered = answer_of(self._native.control(address, code, fields, body, timeout))
+        answer = answer_of(self._native.control(address, code, fields, body, timeout))
         self._open.add(address)
-        return answered
+        return answer
 
     def submit(
         self,

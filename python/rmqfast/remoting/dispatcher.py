@@ -23,7 +23,7 @@ from rmqfast.remoting.response_code import ResponseCode
 _log = limited(logging.getLogger(__name__))
 
 #: How long a worker waits before it looks whether the mailbox is closed, in seconds.
-_LOOK = 1.0
+_WAIT = 1.0
 #: Answers that take time, at once: each has a thread of its own while it does.
 LATER = 256
 _OVERLOAD = "[OVERLOAD]system busy, start flow control for a while"
@@ -77,14 +77,14 @@ class Dispatcher:
 
     def join(self, patience: float) -> None:
         """Waits for the processors that run, once the mailbox is closed."""
-        until = time.monotonic() + patience
+        deadline = time.monotonic() + patience
         for worker in self._workers:
             if worker is not threading.current_thread():
-                worker.join(max(0.0, until - time.monotonic()))
+                worker.join(max(0.0, deadline - time.monotonic()))
 
     def _work(self, takes_large: bool) -> None:  # noqa: FBT001 - an argument of a thread
         while True:
-            event = self._mailbox.take(_LOOK, takes_large=takes_large)
+            event = self._mailbox.take(_WAIT, takes_large=takes_large)
             if isinstance(event, Call):
                 self._answer(event)
             elif isinstance(event, str):

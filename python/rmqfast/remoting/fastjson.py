@@ -204,9 +204,9 @@ def java_double(number: float) -> str:
 def _decimal(number: float) -> tuple[str, str, int]:
     """Sign, the digits that tell the number from its neighbours, and the power of ten of the first of them."""
     mantissa, _, power = repr(abs(number)).partition("e")
-    whole, _, fraction = mantissa.partition(".")
-    digits = (whole + fraction).lstrip("0")
-    leading = len(whole) - 1 if whole != "0" else len(digits) - len(whole + fraction)
+    integer, _, fraction = mantissa.partition(".")
+    digits = (integer + fraction).lstrip("0")
+    leading = len(integer) - 1 if integer != "0" else len(digits) - len(integer + fraction)
     return "-" if number < 0 else "", digits.rstrip("0"), leading + int(power or 0)
 
 
@@ -221,4 +221,4 @@ def _escape(match: re.Match[str]) -> str:
     if character in _SHORT:
         return _SHORT[character]
     units = character.encode("utf-16-be", "surrogatepass")
-    return "".join(f"\\u{units[at]:02X}{units[at + 1]:02X}" for at in range(0, len(units), 2))
+    return "".join(f"\\u{units[index]:02X}{units[index + 1]:02X}" for index in range(0, len(units), 2))

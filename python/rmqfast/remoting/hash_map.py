@@ -83,8 +83,8 @@ def _text_hash(text: str) -> int:
             value = value * 31 + unit  # the end is the same, and a short number is fast
         return value & 0xFFFFFFFF
     units = text.encode("utf-16-be", "surrogatepass")
-    for at in range(0, len(units), 2):
-        value = (value * 31 + (units[at] << 8 | units[at + 1])) & 0xFFFFFFFF
+    for index in range(0, len(units), 2):
+        value = (value * 31 + (units[index] << 8 | units[index + 1])) & 0xFFFFFFFF
     return value
 
 

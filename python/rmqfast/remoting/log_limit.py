@@ -24,7 +24,7 @@ def limited(logger: logging.Logger) -> logging.Logger:
         >>> [type(one).__name__ for one in limited(logger).filters]
         ['LogLimit']
     """
-    if not any(isinstance(one, LogLimit) for one in logger.filters):
+    if not any(isinstance(each, LogLimit) for each in logger.filters):
         logger.addFilter(LogLimit())
     return logger
 
@@ -64,14 +64,14 @@ class LogLimit(logging.Filter):
             if not text.budget.take(1, now=now):
                 text.left_out += 1
                 if text.left_out == 1:
-                    self._later(10 * _INTERVAL, lambda: self._tell(key, record.levelno))
+                    self._later(10 * _INTERVAL, lambda: self._log_left_out(key, record.levelno))
                 return False
             left_out, text.left_out = text.left_out, 0
         if left_out:
             record.msg, record.args = f"{record.getMessage()} ({left_out} like it were left out)", None
         return True
 
-    def _tell(self, key: tuple[str, object], level: int) -> None:
+    def _log_left_out(self, key: tuple[str, object], level: int) -> None:
         with self._lock:
             text = self._texts[key]
             left_out, text.left_out = text.left_out, 0

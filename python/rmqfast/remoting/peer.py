@@ -55,7 +55,7 @@ class Peer:
         return f"<Peer {self.remote_address}>"
 
 
-def answer_of(answered: tuple[int, str | None, dict[str, str], bytes, int]) -> Response:
+def answer_of(fields: tuple[int, str | None, dict[str, str], bytes, int]) -> Response:
     """What the extension says of an answer, as a value."""
-    code, remark, ext_fields, body, version = answered
+    code, remark, ext_fields, body, version = fields
     return Response(code, remark, ext_fields, body, version)

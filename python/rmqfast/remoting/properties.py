@@ -35,12 +35,12 @@ def loads(text: str) -> dict[str, str]:
 
     Source: `Properties.load`; of bytes it takes each for a character, these texts are of UTF-8.
     """
-    found: dict[str, str] = {}
+    properties: dict[str, str] = {}
     for line in _logical_lines(text):
         match = _KEY.match(line)
         if match:
-            found[_unescaped(match[1])] = _unescaped(match[2])
-    return found
+            properties[_unescaped(match[1])] = _unescaped(match[2])
+    return properties
 
 
 def dumps(properties: Mapping[str, str]) -> str:

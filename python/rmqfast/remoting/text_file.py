@@ -48,9 +48,9 @@ def write_text(path: Path, text: str) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else None
-        _written(_beside(path, ".tmp"), text.encode(), mode)
+        _write_file(_beside(path, ".tmp"), text.encode(), mode)
         if mode is not None:
-            _written(_beside(path, ".bak"), path.read_bytes(), mode)
+            _write_file(_beside(path, ".bak"), path.read_bytes(), mode)
         _beside(path, ".tmp").replace(path)
         _flush_directory(path.parent)
     except OSError as error:
@@ -66,7 +66,7 @@ def _text(file: Path, data: bytes) -> str:
         raise CorruptError(f"{file}: no UTF-8 at byte {error.start}") from error
 
 
-def _written(file: Path, data: bytes, mode: int | None) -> None:
+def _write_file(file: Path, data: bytes, mode: int | None) -> None:
     with file.open("wb") as opened:
         if mode is not None:
             os.fchmod(opened.fileno(), mode)  # before its bytes come: what only the owner may read stays so

@@ -56,12 +56,12 @@ def server_tls(values: Mapping[str, str]) -> TlsOptions:
 
     Source: `TlsHelper.buildSslContext`.
     """
-    given = _merged(values)
-    mode = given.get("tls.server.mode")
+    merged = _merged(values)
+    mode = merged.get("tls.server.mode")
     if mode == TlsMode.DISABLED:
         return TlsOptions(mode=mode)
-    certificate, key = given.get("tls.server.certPath"), given.get("tls.server.keyPath")
-    if _makes_its_own(given):
+    certificate, key = merged.get("tls.server.certPath"), merged.get("tls.server.keyPath")
+    if _makes_its_own(merged):
         if certificate is not None:
             raise ArgumentError("tls.test.mode.enable=true: expected no tls.server.certPath, since it makes its own")
         return TlsOptions(mode=mode)
@@ -73,9 +73,9 @@ def server_tls(values: Mapping[str, str]) -> TlsOptions:
         mode=mode,
         certificate=certificate,
         key=key,
-        client_auth=given.get("tls.server.need.client.auth", ClientAuth.NONE),
-        verify=_flag(given, "tls.server.authClient", default=True),
-        trust=given.get("tls.server.trustCertPath"),
+        client_auth=merged.get("tls.server.need.client.auth", ClientAuth.NONE),
+        verify=_flag(merged, "tls.server.authClient", default=True),
+        trust=merged.get("tls.server.trustCertPath"),
     )
 
 
@@ -100,29 +100,29 @@ def client_tls(values: Mapping[str, str], *, use_tls: bool = False) -> TlsOption
 
     Source: `TlsHelper.buildSslContext`, `BrokerStartup`.
     """
-    given = _merged(values)
+    merged = _merged(values)
     enforced = server_tls(values).mode is TlsMode.ENFORCING
-    if not _flag(given, "tls.enable", default=use_tls or enforced):
+    if not _flag(merged, "tls.enable", default=use_tls or enforced):
         return None
-    is_test = _flag(given, "tls.test.mode.enable", default=False)
-    verify = _flag(given, "tls.client.authServer", default=not is_test)
-    trust = given.get("tls.client.trustCertPath")
+    is_test = _flag(merged, "tls.test.mode.enable", default=False)
+    verify = _flag(merged, "tls.client.authServer", default=not is_test)
+    trust = merged.get("tls.client.trustCertPath")
     if verify and trust is None:
         expected = "expected a file of authorities, or tls.client.authServer=false, or tls.enable=false, got none"
         raise ArgumentError(f"tls.client.trustCertPath: {expected}")
-    certificate, key = given.get("tls.client.certPath"), given.get("tls.client.keyPath")
+    certificate, key = merged.get("tls.client.certPath"), merged.get("tls.client.keyPath")
     return TlsOptions(certificate=certificate, key=key, trust=trust, verify=verify)
 
 
 def _merged(values: Mapping[str, str]) -> dict[str, str]:
     """The properties of TLS that are not empty; those of the file win."""
     file = values.get("tls.config.file", "").strip()
-    both = {**values, **(_read(Path(file)) if file else {})}
-    given = {name: both[name].strip() for name in TLS_KEYS if both.get(name, "").strip()}
+    merged = {**values, **(_read(Path(file)) if file else {})}
+    values = {name: merged[name].strip() for name in TLS_KEYS if merged.get(name, "").strip()}
     for name in ("tls.server.keyPassword", "tls.client.keyPassword"):
-        if name in given:
+        if name in values:
             raise ArgumentError(f"{name}: expected none, since keys are read without a password")
-    return given
+    return values
 
 
 def _read(path: Path) -> dict[str, str]:
@@ -132,12 +132,12 @@ def _read(path: Path) -> dict[str, str]:
     return properties.loads(text)
 
 
-def _makes_its_own(given: Mapping[str, str]) -> bool:
-    return _flag(given, "tls.test.mode.enable", default="tls.server.certPath" not in given)
+def _makes_its_own(values: Mapping[str, str]) -> bool:
+    return _flag(values, "tls.test.mode.enable", default="tls.server.certPath" not in values)
 
 
-def _flag(given: Mapping[str, str], name: str, *, default: bool) -> bool:
-    text = given.get(name, str(default)).lower()
+def _flag(values: Mapping[str, str], name: str, *, default: bool) -> bool:
+    text = values.get(name, str(default)).lower()
     if text not in {"true", "false"}:
         raise ArgumentError(f"{name}: expected true or false, got {text[:40]!r}")
     return text == "true"

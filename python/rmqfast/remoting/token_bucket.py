@@ -14,18 +14,18 @@ class TokenBucket:
         ([True, True, False], True, True)
     """
 
-    __slots__ = ("_at", "_burst", "_per_second", "_tokens")
+    __slots__ = ("_burst", "_per_second", "_tokens", "_updated")
 
     def __init__(self, burst: float, per_second: float, *, now: float) -> None:
         self._burst = burst
         self._per_second = per_second
         self._tokens = burst
-        self._at = now
+        self._updated = now
 
     def has(self, count: float, *, now: float) -> bool:
         """Whether it has so many now."""
-        self._tokens = min(self._burst, self._tokens + (now - self._at) * self._per_second)
-        self._at = now
+        self._tokens = min(self._burst, self._tokens + (now - self._updated) * self._per_second)
+        self._updated = now
         return self._tokens >= count
 
     def take(self, count: float, *, now: float) -> bool:

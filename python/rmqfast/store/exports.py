@@ -51,23 +51,23 @@ def export(
 def _export_lines(
     store: Store, out: str | os.PathLike[str] | TextIO, request: ScanRequest, progress: Progress | None
 ) -> ExportReport:
-    found = Scan(partial(store.scan, request, way=None, threads=1))
+    scan = Scan(partial(store.scan, request, way=None, threads=1))
     if isinstance(out, str | os.PathLike):
         path = os.fspath(out)
         with _new_file(Path(path)) as file:
-            rows, size = _write_lines(store, file, found, progress)
+            rows, size = _write_lines(store, file, scan, progress)
     else:
         path = None
-        rows, size = _write_lines(store, out, found, progress)
-    damage = found.damage
+        rows, size = _write_lines(store, out, scan, progress)
+    damage = scan.damage
     return ExportReport(path=path, format="jsonl", rows=rows, bytes=size, files=1, damage=damage)
 
 
-def _write_lines(store: Store, file: TextIO, found: Scan, progress: Progress | None) -> tuple[int, int]:
+def _write_lines(store: Store, file: TextIO, scan: Scan, progress: Progress | None) -> tuple[int, int]:
     info = store.info() if progress else {}
     first, total = info.get("min_offset", 0), info.get("max_offset", 0) - info.get("min_offset", 0)
     count, size = 0, 0
-    for rows in plain_rows(found):
+    for rows in plain_rows(scan):
         text = json_lines(COLUMNS, rows)
         file.write(text)
         count, size = count + len(rows), size + (len(text) if text.isascii() else len(text.encode()))

@@ -40,7 +40,7 @@ def json_lines(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     return "".join(json_text(dict(zip(columns, row, strict=True))) + "\n" for row in rows)
 
 
-def plain_rows(found: Scan) -> Iterator[list[tuple[object, ...]]]:
+def plain_rows(scan: Scan) -> Iterator[list[tuple[object, ...]]]:
     """Yields the rows of a scan as Python's own values, a batch at a time: milliseconds, dicts, bytes.
 
     Raises:
@@ -49,7 +49,7 @@ def plain_rows(found: Scan) -> Iterator[list[tuple[object, ...]]]:
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DamageWarning)
-        for batch in found.batches():
+        for batch in scan.batches():
             yield batch_rows(batch)
 
 

@@ -11,9 +11,9 @@ from rmqfast.message import Damage, MessageExt
 __all__ = ["check_count", "messages_of"]
 
 
-def messages_of(found: tuple[list[dict[str, Any]], list[tuple[int, int, str, str]]]) -> list[MessageExt]:
+def messages_of(lookup: tuple[list[dict[str, Any]], list[tuple[int, int, str, str]]]) -> list[MessageExt]:
     """The messages of a look-up."""
-    rows, damage = found
+    rows, damage = lookup
     if damage:
         first = Damage(*damage[0])
         text = f"{len(damage)} damaged places, the first in {first.file} at offset {first.offset}: {first.reason}"

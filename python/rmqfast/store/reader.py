@@ -210,8 +210,8 @@ class MessageStore:
         if isinstance(stop, int) and stop < 0:
             raise ArgumentError(f"stop: expected a position from 0 on, 'end' or None, got {stop}")
         end = -1 if stop == "end" else stop
-        where = start_of(start)
-        return Tail(self._native.tail(request, start=where, last=last, stop=end, poll_interval=poll_interval))
+        position = start_of(start)
+        return Tail(self._native.tail(request, start=position, last=last, stop=end, poll_interval=poll_interval))
 
     def get(
         self,
@@ -606,10 +606,10 @@ class MessageStore:
 
         Source: `DefaultMessageStore.load`, `StoreCheckpoint`.
         """
-        found = self._native.info()
-        found["index_files"] = [IndexFile(*file) for file in found["index_files"]]
-        return StoreInfo(path=str(self.path), **found | {"notes": self._with_lost_offsets(found["notes"])})
+        info = self._native.info()
+        info["index_files"] = [IndexFile(*file) for file in info["index_files"]]
+        return StoreInfo(path=str(self.path), **info | {"notes": self._with_lost_offsets(info["notes"])})
 
     def _with_lost_offsets(self, notes: list[str]) -> list[str]:
-        lost = lost_offsets_note(self.path)
-        return notes if lost is None else [*notes, lost]
+        note = lost_offsets_note(self.path)
+        return notes if note is None else [*notes, note]

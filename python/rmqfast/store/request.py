@@ -158,10 +158,10 @@ class ScanRequest:
             1000
         """
         check_names(arguments, ScanArguments)
-        given = cast("dict[str, Any]", dict(arguments))
+        values = cast("dict[str, Any]", dict(arguments))
         one_topic, several = one_or_several(topic)
-        given["start_time"], given["end_time"] = time_range(given.get("start_time"), given.get("end_time"))
-        return cls(topic=one_topic, among=several, broker_name=broker_name, microseconds=microseconds, **given)
+        values["start_time"], values["end_time"] = time_range(values.get("start_time"), values.get("end_time"))
+        return cls(topic=one_topic, among=several, broker_name=broker_name, microseconds=microseconds, **values)
 
     def __post_init__(self) -> None:
         """Checks what Rust's types do not."""
@@ -190,12 +190,12 @@ class ScanRequest:
             raise UnknownColumnError(f"unknown column {unknown[0]!r}; the columns are {', '.join(COLUMNS)}")
 
 
-def check_names(arguments: Mapping[str, object], known: Any) -> None:
+def check_names(arguments: Mapping[str, object], bundle: Any) -> None:
     """Refuses arguments that a bundle of them does not have.
 
     Args:
         arguments: Those that were given.
-        known: The bundle, a `TypedDict`.
+        bundle: The bundle, a `TypedDict`.
 
     Raises:
         TypeError: There is one, as of any function.
@@ -203,8 +203,8 @@ def check_names(arguments: Mapping[str, object], known: Any) -> None:
     Example:
         >>> check_names({"tags": "A"}, ReadArguments)
     """
-    for name in arguments.keys() - known.__optional_keys__:
-        raise TypeError(f"got an unexpected keyword argument {name!r}; expected {', '.join(known.__annotations__)}")
+    for name in arguments.keys() - bundle.__optional_keys__:
+        raise TypeError(f"got an unexpected keyword argument {name!r}; expected {', '.join(bundle.__annotations__)}")
 
 
 def one_or_several(topic: str | Sequence[str] | None) -> tuple[str | None, Sequence[str] | None]:

@@ -107,5 +107,5 @@ def plan_clean(
 
     Source: `MappedFileQueue.deleteExpiredFileByTime`.
     """
-    found, min_offset = _native.plan_clean(os.fspath(path), retention or RetentionOptions(), now=now)
-    return [CleanedFile(kind, str(Path(file)), size) for kind, file, size in found], min_offset
+    files, min_offset = _native.plan_clean(os.fspath(path), retention or RetentionOptions(), now=now)
+    return [CleanedFile(kind, str(Path(file)), size) for kind, file, size in files], min_offset

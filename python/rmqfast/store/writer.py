@@ -118,8 +118,8 @@ class WritableStore(MessageStore):
     ) -> None:
         own = options.completed()
         self._appender = Appender.open(os.fspath(path), own, retention=retention, progress=progress)
-        done = self._appender.recovered()
-        self.recovery = None if done is None else RecoveryReport(*done)
+        recovered = self._appender.recovered()
+        self.recovery = None if recovered is None else RecoveryReport(*recovered)
         if self.recovery is not None:
             _LOG.warning("store %s: it was not closed, or its parts disagreed: %s", path, self.recovery)
         self._io = io
@@ -326,8 +326,8 @@ class WritableStore(MessageStore):
     @property
     def last_clean(self) -> CleanReport | None:
         """What the last run of retention did, one that came by itself, too; None before the first."""
-        done = self._appender.last_cleaned()
-        return None if done is None else CleanReport(*done)
+        cleaned = self._appender.last_cleaned()
+        return None if cleaned is None else CleanReport(*cleaned)
 
     def clean_expired_queues(self) -> list[tuple[str, int]]:
         """Removes the consume queues of which no message is left, but those of delayed messages.
@@ -351,7 +351,7 @@ class WritableStore(MessageStore):
 
         Source: `DefaultMessageStore.cleanExpiredConsumerQueue`.
         """
-        return self._gone(self._appender.clean_expired_queues())
+        return self._without_reader(self._appender.clean_expired_queues())
 
     def clean_unused_topics(self, configured: Collection[str]) -> list[tuple[str, int]]:
         """Removes the consume queues of topics that are not configured, but those of the broker itself.
@@ -378,9 +378,9 @@ class WritableStore(MessageStore):
 
         Source: `DefaultMessageStore.cleanUnusedTopic`.
         """
-        return self._gone(self._appender.clean_unused_topics(set(configured)))
+        return self._without_reader(self._appender.clean_unused_topics(set(configured)))
 
-    def _gone(self, queues: list[tuple[str, int]]) -> list[tuple[str, int]]:
+    def _without_reader(self, queues: list[tuple[str, int]]) -> list[tuple[str, int]]:
         self._reader = None
         return queues
 

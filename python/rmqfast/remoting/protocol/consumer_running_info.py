@@ -60,9 +60,9 @@ class ConsumerRunningInfo:
 
     def queues_of(self, topic: str) -> list[MessageQueue] | None:
         """The queues that the member has of a topic; `None` where it does not tell, as pull consumers."""
-        found = sorted(queue for queue, held in self.queues.items() if queue.topic == topic and not held.is_dropped)
+        queues = sorted(queue for queue, info in self.queues.items() if queue.topic == topic and not info.is_dropped)
         tells = bool(self.queues) or self.properties.get("PROP_CONSUME_TYPE") == PASSIVELY
-        return found if tells else None
+        return queues if tells else None
 
     @classmethod
     def of_body(cls, body: bytes) -> ConsumerRunningInfo:
@@ -77,12 +77,14 @@ class ConsumerRunningInfo:
         """
         members = JsonObject.of_body(body, most=_MOST_BYTES)
         # one without a version is older than all others
-        wanted = [SubscriptionData.from_json(item, now=0) for item in members.objects("subscriptionSet", most=_MOST)]
+        subscriptions = [
+            SubscriptionData.from_json(item, now=0) for item in members.objects("subscriptionSet", most=_MOST)
+        ]
         properties = members.object("properties")
         table = members.objects_by_queue("mqTable", most=_MOST)
         return cls(
             properties={} if properties is None else properties.texts_by_text(),
-            subscriptions={subscription.topic: subscription for subscription in wanted},
+            subscriptions={subscription.topic: subscription for subscription in subscriptions},
             queues={queue: _queue_info(item) for queue, item in table.items()},
             jstack=members.optional_text("jstack"),
         )

@@ -124,7 +124,7 @@ class HeartbeatData:
         return fastjson.encode(members)
 
 
-def checked_name(what: str, name: str, most: int) -> str:
+def checked_name(kind: str, name: str, most: int) -> str:
     """A name of a group or topic.
 
     Raises:
@@ -133,9 +133,9 @@ def checked_name(what: str, name: str, most: int) -> str:
     Source: `Validators.checkGroup`, `TopicValidator.validateTopic`.
     """
     if len(name) > most:
-        raise _wrong(f"the specified {what} is longer than {what} max length {most}.")
+        raise _wrong(f"the specified {kind} is longer than {kind} max length {most}.")
     if _NAME.fullmatch(name) is None:
-        raise _wrong(f"the specified {what}[{name}] contains illegal characters, allowing only ^[%|a-zA-Z0-9_-]+$")
+        raise _wrong(f"the specified {kind}[{name}] contains illegal characters, allowing only ^[%|a-zA-Z0-9_-]+$")
     return name
 
 

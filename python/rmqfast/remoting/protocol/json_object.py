@@ -20,7 +20,7 @@ LONG = 1 << 63
 #: Bytes of a body that are looked at: clients send a few hundred, and Python reads 10 MiB in a second.
 MAX_BODY_BYTES = 4 << 20
 
-_WHOLE = re.compile("[+-]?[0-9]{1,20}")
+_INTEGER = re.compile("[+-]?[0-9]{1,20}")
 #: Texts that fastjson takes for null where a number or a flag is wanted.
 _NOTHING = {"", "null", "NULL"}
 _FLAGS = {"true": True, "1": True, "Y": True, "T": True, "false": False, "0": False, "N": False, "F": False}
@@ -98,7 +98,7 @@ class JsonObject:
 
     def number(self, name: str, default: int | None = None) -> int:
         """A whole number of 64 bits, which may stand as a text; without a default it must be there."""
-        number = self._whole(name, self._value(name), LONG)
+        number = self._integer(name, self._value(name), LONG)
         if number is not None:
             return number
         return self._fail(name, "a whole number", None) if default is None else default
@@ -106,7 +106,7 @@ class JsonObject:
     def number_within(self, name: str, low: int, high: int, *, default: int | None = None) -> int:
         """A whole number from `low` to `high`, both included."""
         is_int = -INT <= low <= high < INT
-        number = self._whole(name, self._value(name), INT if is_int else LONG)
+        number = self._integer(name, self._value(name), INT if is_int else LONG)
         if number is None:
             number = self._fail(name, "a whole number", None) if default is None else default
         if not low <= number <= high:
@@ -118,7 +118,7 @@ class JsonObject:
     def fraction(self, name: str) -> float:
         """A number, 0.0 where it is not there."""
         value = self._value(name)
-        return value if isinstance(value, float) else float(self._whole(name, value, LONG) or 0)
+        return value if isinstance(value, float) else float(self._integer(name, value, LONG) or 0)
 
     def flag(self, name: str, *, default: bool = False) -> bool:
         """Yes or no; no where it is not there, unless the default is another. Of numbers only 1 is yes."""
@@ -131,7 +131,7 @@ class JsonObject:
             return default if value in _NOTHING else self._flag_of_text(name, value)
         if value is not None and not isinstance(value, int | float):
             self._fail(name, "true or false", value)
-        number = self._whole(name, value, INT)
+        number = self._integer(name, value, INT)
         return default if number is None else number == 1
 
     def names(self) -> list[str]:
@@ -151,7 +151,7 @@ class JsonObject:
         """A list of objects, none where it is not there; one by itself is a list, too."""
         value = self._value(name)
         items = [value] if isinstance(value, Mapping) else self._list(name, most)
-        return [JsonObject(item, f"{self._path}.{name}[{at}]") for at, item in enumerate(items)]
+        return [JsonObject(item, f"{self._path}.{name}[{index}]") for index, item in enumerate(items)]
 
     def texts(self, name: str, *, most: int) -> tuple[str, ...]:
         """A list of texts, none where it is not there."""
@@ -159,7 +159,7 @@ class JsonObject:
 
     def integers(self, name: str, *, most: int) -> tuple[int, ...]:
         """A list of whole numbers of 32 bits, none where it is not there."""
-        numbers = (self._whole(name, item, INT) for item in self._list(name, most))
+        numbers = (self._integer(name, item, INT) for item in self._list(name, most))
         return tuple(number for number in numbers if number is not None)
 
     def texts_by_number(self, *, most: int) -> dict[int, str]:
@@ -172,7 +172,9 @@ class JsonObject:
             raise ResponseError(
                 ResponseCode.SYSTEM_ERROR, f"{self._path}: expected at most {most} members, got {len(self._members)}"
             )
-        return {self._there(str(key), key): self._text(str(key), value) for key, value in self._members.items()}
+        return {
+            self._required_number(str(key), key): self._text(str(key), value) for key, value in self._members.items()
+        }
 
     def texts_by_text(self) -> dict[str, str]:
         """This object as texts by texts."""
@@ -187,7 +189,7 @@ class JsonObject:
             self._fail(name, f"an object of at most {most} queues", members)
         if not all(isinstance(queue, MessageQueue) for queue in members):
             self._fail(name, "queues as keys", members)
-        return {queue: self._there(name, value) for queue, value in members.items()}
+        return {queue: self._required_number(name, value) for queue, value in members.items()}
 
     def objects_by_queue(self, name: str, *, most: int) -> dict[MessageQueue, JsonObject]:
         """A map of objects by queues, none where it is not there.
@@ -213,7 +215,7 @@ class JsonObject:
 
     def queue(self) -> MessageQueue:
         """This object as a queue; without an id it is queue 0."""
-        queue_id = self._whole("queueId", self._value("queueId"), INT) or 0
+        queue_id = self._integer("queueId", self._value("queueId"), INT) or 0
         return MessageQueue(self.text("topic"), self.text("brokerName"), queue_id)
 
     def _value(self, name: str) -> Any:
@@ -244,16 +246,16 @@ class JsonObject:
     def _text(self, name: str, value: Any) -> str:
         return value if isinstance(value, str) else self._fail(name, "a text", value)
 
-    def _there(self, name: str, value: Any) -> int:
+    def _required_number(self, name: str, value: Any) -> int:
         """A whole number of 64 bits that must be there."""
-        number = self._whole(name, value, LONG)
+        number = self._integer(name, value, LONG)
         return self._fail(name, "a whole number", value) if number is None else number
 
-    def _whole(self, name: str, value: Any, limit: int) -> int | None:
+    def _integer(self, name: str, value: Any, limit: int) -> int | None:
         """A whole number from many things, none from nothing: fractions lose theirs, texts may have commas."""
         if isinstance(value, str):
             digits = value.replace(",", "")
-            value = None if value in _NOTHING else int(digits) if _WHOLE.fullmatch(digits) else value
+            value = None if value in _NOTHING else int(digits) if _INTEGER.fullmatch(digits) else value
         if value is None:
             return None
         if not isinstance(value, int | float) or (isinstance(value, bool) and limit == LONG):
@@ -266,9 +268,9 @@ class JsonObject:
             )
         return number
 
-    def _fail(self, name: str, expected: str, got: Any) -> NoReturn:
-        where = f"{self._path}.{name}" if name else self._path
-        raise ResponseError(ResponseCode.SYSTEM_ERROR, f"{where}: expected {expected}, got {_kind(got)}")
+    def _fail(self, name: str, expected: str, value: Any) -> NoReturn:
+        path = f"{self._path}.{name}" if name else self._path
+        raise ResponseError(ResponseCode.SYSTEM_ERROR, f"{path}: expected {expected}, got {_kind(value)}")
 
 
 def _as_text(value: Any) -> str:

@@ -59,8 +59,8 @@ class ConsumerFilterData(ConfigValue):
         """As `ConfigValue.from_json`; `dead` follows from the times."""
         bits = members.get("bloomFilterData")
         filter_data = None if bits is None else BloomFilterData.from_json(bits)
-        kept = {name: value for name, value in members.items() if name not in {"dead", "bloomFilterData"}}
-        return replace(super().from_json(kept), bloom_filter_data=filter_data)
+        fields = {name: value for name, value in members.items() if name not in {"dead", "bloomFilterData"}}
+        return replace(super().from_json(fields), bloom_filter_data=filter_data)
 
     def to_json(self) -> dict[str, Any]:
         """As `ConfigValue.to_json`, and whether it is dead."""

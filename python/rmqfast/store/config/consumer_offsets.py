@@ -67,8 +67,8 @@ class ConsumerOffsetTable(ConfigFile, Mapping[tuple[str, str], Mapping[int, int]
 
         Source: `ConsumerOffsetManager.removeOffset`.
         """
-        for topic, other in list(self):
-            if other == group:
+        for topic, owner in list(self):
+            if owner == group:
                 del self._table[topic + SEPARATOR + group]
 
     def to_json(self) -> dict[str, Any]:

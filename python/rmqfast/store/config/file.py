@@ -91,12 +91,12 @@ def by_number(table: Mapping[str, int]) -> dict[int, int]:
     return {int(number): value for number, value in table.items()}
 
 
-def checked_name(what: str, name: str) -> str:
+def checked_name(kind: str, name: str) -> str:
     """A name of a topic or a group that RocketMQ allows.
 
     Raises:
         ArgumentError: It has other characters, or none.
     """
     if not name or not all(c.isascii() and (c.isalnum() or c in "%|-_") for c in name):
-        raise ArgumentError(f"{what}: expected letters, digits, '%', '|', '-', '_', got {name!r}")
+        raise ArgumentError(f"{kind}: expected letters, digits, '%', '|', '-', '_', got {name!r}")
     return name

@@ -13,7 +13,7 @@ __all__ = ["lost_offsets_note"]
 
 RETRY_PREFIX = "%RETRY%"
 SYSTEM_PREFIX = "CID_RMQ_SYS_"
-NAMED = 10
+MOST_NAMED = 10
 
 
 def lost_offsets_note(root: str | os.PathLike[str], *, is_kept: bool | None = None) -> str | None:
@@ -43,9 +43,11 @@ def lost_offsets_note(root: str | os.PathLike[str], *, is_kept: bool | None = No
     groups = _configured(root) | {name.removeprefix(RETRY_PREFIX) for name in topics if name.startswith(RETRY_PREFIX)}
     if not topics or not groups:
         return None
-    named = ", ".join(sorted(groups)[:NAMED]) + (f" and {len(groups) - NAMED} more" if len(groups) > NAMED else "")
+    names = ", ".join(sorted(groups)[:MOST_NAMED]) + (
+        f" and {len(groups) - MOST_NAMED} more" if len(groups) > MOST_NAMED else ""
+    )
     return (
-        f"{path}: missing, and so is its .bak, but the store has messages and groups ({named}): each begins as a new "
+        f"{path}: missing, and so is its .bak, but the store has messages and groups ({names}): each begins as a new "
         "group, and gets messages once more or misses some; put the file of a backup in its place before a broker "
         "starts, or set offsets with `rmqfast group reset`"
     )

@@ -104,7 +104,7 @@ def built_in_topics(
     Source: the constructor of `TopicConfigManager`.
     """
     all_permissions = PERM_READ | PERM_WRITE | PERM_INHERIT
-    wanted = [
+    rows = [
         ("SELF_TEST_TOPIC", 1, 6),
         *([("TBW102", default_queues, all_permissions)] if auto_create else []),
         ("BenchmarkTest", 1024, 6),
@@ -117,5 +117,5 @@ def built_in_topics(
     ]
     return [
         TopicConfig(topic_name=name, read_queue_nums=queues, write_queue_nums=queues, perm=perm)
-        for name, queues, perm in wanted
+        for name, queues, perm in rows
     ]

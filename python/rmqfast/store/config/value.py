@@ -27,16 +27,16 @@ class ConfigValue:
     def from_json(cls, members: Mapping[str, Any]) -> Self:
         """The value that an object of a file says; a field that is missing or null has its default."""
         names = python_names(cls)
-        known = {names[member]: value for member, value in members.items() if member in names and value is not None}
-        if len(known) == len(members):  # a broker reads some ten thousand when it starts
-            return cls(**known)
+        values = {names[member]: value for member, value in members.items() if member in names and value is not None}
+        if len(values) == len(members):  # a broker reads some ten thousand when it starts
+            return cls(**values)
         other = {member: value for member, value in members.items() if member not in names and value is not None}
-        return cls(**known, other=other)
+        return cls(**values, other=other)
 
     def to_json(self) -> dict[str, Any]:
         """The object that a file has for it; fields are in the order of their names, as RocketMQ writes them."""
-        known = {member: getattr(self, name) for member, name in python_names(type(self)).items()}
-        return dict(sorted((dict(self.other) | known).items())) if self.other else known
+        values = {member: getattr(self, name) for member, name in python_names(type(self)).items()}
+        return dict(sorted((dict(self.other) | values).items())) if self.other else values
 
 
 def named(members: Mapping[str, Any], **names: str) -> Mapping[str, Any]:
@@ -54,5 +54,5 @@ def python_names(cls: type[ConfigValue]) -> Mapping[str, str]:
 
 def java_name(name: str) -> str:
     """`read_queue_nums` as `readQueueNums`."""
-    first, *rest = name.split("_")
-    return first + "".join(word.capitalize() for word in rest)
+    first, *words = name.split("_")
+    return first + "".join(word.capitalize() for word in words)
