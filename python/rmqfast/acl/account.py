@@ -26,8 +26,6 @@ class AccountConfig:
         default_group_perm: What it may do as groups that it does not name.
         topic_perms: Entries as `topicA=PUB|SUB`.
         group_perms: Entries as `groupA=SUB`.
-
-    Source: `PlainAccessConfig`.
     """
 
     access_key: str | None = None

@@ -31,10 +31,7 @@ CreateRetryTopics = Callable[[list[TopicConfig]], object]
 
 
 class ClientProcessor:
-    """Answers what clients say of themselves, and hears of connections that ended.
-
-    Source: `ClientManageProcessor`.
-    """
+    """Answers what clients say of themselves, and hears of connections that ended."""
 
     def __init__(
         self,

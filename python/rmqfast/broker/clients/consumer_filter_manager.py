@@ -23,10 +23,7 @@ _log = limited(logging.getLogger("rmqfast.broker"))
 
 
 class ConsumerFilterManager:
-    """The subscriptions of groups by expression, with their consumers and without.
-
-    Source: `ConsumerFilterManager`.
-    """
+    """The subscriptions of groups by expression, with their consumers and without."""
 
     def __init__(self, metadata: Metadata, check_sql: CheckSql) -> None:
         self._metadata = metadata

@@ -28,8 +28,6 @@ class ConsumerGroup:
         consume_from_where: Where a new group begins.
         clients: Its clients by connection, in the order in which they came.
         subscriptions: What the group wants, by topic.
-
-    Source: `ConsumerGroupInfo`.
     """
 
     name: str

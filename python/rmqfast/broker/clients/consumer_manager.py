@@ -22,8 +22,6 @@ class ConsumerManager:
     """Which clients each group has and what it wants; the data plane is notified of every change.
 
     Whom to notify of a change is a value that is given back; nothing is sent here.
-
-    Source: `ConsumerManager`.
     """
 
     def __init__(

@@ -24,10 +24,7 @@ _log = limited(logging.getLogger("rmqfast.broker"))
 
 
 class ProducerManager:
-    """Which clients each producer group has.
-
-    Source: `ProducerManager`.
-    """
+    """Which clients each producer group has."""
 
     def __init__(self) -> None:
         self._lock = Lock()

@@ -42,8 +42,6 @@ class QueueLockManager:
         ([MessageQueue(topic='t', broker_name='b', queue_id=0)], [])
         >>> locks.lock("g", "two", [queue], now=60_001) == [queue]
         True
-
-    Source: `RebalanceLockManager`.
     """
 
     def __init__(self) -> None:

@@ -29,8 +29,6 @@ class DelayLevels(Mapping[int, int]):
         >>> levels = DelayLevels("1s 5m 2h")
         >>> levels[2], len(levels)
         (300000, 3)
-
-    Source: `ScheduleMessageService.parseDelayLevel`.
     """
 
     def __init__(self, text: str = DEFAULT_DELAY_LEVELS) -> None:

@@ -52,8 +52,6 @@ class ScheduleMessageService:
 
     Raises:
         CorruptError: `delayOffset.json` is there, and neither it nor its backup can be read.
-
-    Source: `ScheduleMessageService`.
     """
 
     def __init__(

@@ -41,10 +41,7 @@ class ReplyOptions:
 
 
 class ReplyMessageProcessor:
-    """Answers SEND_REPLY_MESSAGE and its second version.
-
-    Source: `ReplyMessageProcessor`.
-    """
+    """Answers SEND_REPLY_MESSAGE and its second version."""
 
     def __init__(
         self,

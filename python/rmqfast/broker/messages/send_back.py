@@ -64,10 +64,7 @@ class SendBackProcessor:
         return {RequestCode.CONSUMER_SEND_MSG_BACK: self.consumer_send_msg_back}
 
     def consumer_send_msg_back(self, request: Request) -> Response:
-        """Stores a message again for its group, behind a delay or in the dead-letter topic.
-
-        Source: `SendMessageProcessor.asyncConsumerSendMsgBack`.
-        """
+        """Stores a message again for its group, behind a delay or in the dead-letter topic."""
         header = Header(request.ext_fields)
         physical_offset, level = header.number("offset"), header.number("delayLevel")
         group = group_or_error(header.text("group"), self._find_group)

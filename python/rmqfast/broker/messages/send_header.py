@@ -42,8 +42,6 @@ class SendHeader:
         born_timestamp: When the client made it, in milliseconds since 1970.
         reconsume_times: How often it was consumed in vain.
         max_reconsume_times: The client's own limit of tries.
-
-    Source: `SendMessageRequestHeader`.
     """
 
     producer_group: str

@@ -24,10 +24,7 @@ _log = logging.getLogger("rmqfast.broker")
 
 
 class ConsumerOffsetManager:
-    """The offsets, which are the data plane's, and their file.
-
-    Source: `ConsumerOffsetManager`.
-    """
+    """The offsets, which are the data plane's, and their file."""
 
     def __init__(
         self, metadata: Metadata, data_plane: DataPlane, store: LiveStore, *, limits: GetLimits | None = None

@@ -22,10 +22,7 @@ _SAMPLE_COUNT = 601
 
 
 class DailyCounters(NamedTuple):
-    """Messages that had been put and got when a day began.
-
-    Source: `BrokerStats`.
-    """
+    """Messages that had been put and got when a day began."""
 
     put_yesterday: int = 0
     put_today: int = 0

@@ -34,10 +34,7 @@ PREPARED_QUEUE_OFFSET = "TRAN_PREPARED_QUEUE_OFFSET"
 
 
 class HalfMessages:
-    """The queues of half messages and of operation messages.
-
-    Source: `TransactionalMessageBridge`.
-    """
+    """The queues of half messages and of operation messages."""
 
     def __init__(self, live: LiveStore, append: Append, *, store_host: str, now: Callable[[], int]) -> None:
         self._live = live

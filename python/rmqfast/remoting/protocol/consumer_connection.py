@@ -19,10 +19,7 @@ BROADCASTING = "BROADCASTING"
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """A client that a broker knows.
-
-    Source: `Connection`.
-    """
+    """A client that a broker knows."""
 
     client_id: str
     client_addr: str
@@ -40,8 +37,6 @@ class ConsumerConnection:
         consume_type: `CONSUME_PASSIVELY` for push, `CONSUME_ACTIVELY` for pull and lite pull; another one with 5.x.
         message_model: `CLUSTERING` or `BROADCASTING`.
         consume_from_where: Where a new group begins.
-
-    Source: `ConsumerConnection`.
     """
 
     connections: tuple[Connection, ...]

@@ -28,8 +28,6 @@ class ProcessQueueInfo:
         is_dropped: Whether it gave the queue up.
         last_pull_timestamp: When it asked for messages, in milliseconds since 1970.
         last_consume_timestamp: When it consumed some.
-
-    Source: `ProcessQueueInfo`.
     """
 
     commit_offset: int
@@ -49,8 +47,6 @@ class ConsumerRunningInfo:
         subscriptions: What it wants itself, by topic.
         queues: The queues that it has; empty for pull and lite pull consumers, which do not tell.
         jstack: The stacks of its threads, where they were asked for.
-
-    Source: `ConsumerRunningInfo`.
     """
 
     properties: Mapping[str, str] = field(default_factory=dict)
