@@ -14,8 +14,7 @@ from rmqfast.broker.clients.consumer_filter_manager import ConsumerFilterManager
 from rmqfast.broker.clients.consumer_manager import ConsumerManager
 from rmqfast.broker.clients.name_quota import NameQuota
 from rmqfast.broker.clients.producer_manager import ProducerManager
-from rmqfast.broker.clients.queue_lock_manager import QueueLockManager
-from rmqfast.broker.clients.queue_lock_processor import QueueLockProcessor
+from rmqfast.broker.clients.queue_locks import QueueLockManager, QueueLockProcessor
 from rmqfast.broker.data_plane.data_plane import DataPlane
 from rmqfast.broker.metadata import Metadata
 from rmqfast.broker.offsets.consumer_offset_manager import ConsumerOffsetManager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rmqfast.broker.clients.queue_lock_manager import QueueLockManager
+from rmqfast.broker.clients.queue_locks import QueueLockManager
 from rmqfast.message import MessageQueue
 
 Q0, Q1 = MessageQueue("t", "b", 0), MessageQueue("t", "b", 1)

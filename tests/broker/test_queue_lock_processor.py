@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rmqfast.broker.clients.queue_lock_processor import MAX_QUEUES
+from rmqfast.broker.clients.queue_locks import MAX_QUEUES
 from rmqfast.message import MessageQueue
 from rmqfast.remoting import Response
 from rmqfast.remoting.fastjson import encode

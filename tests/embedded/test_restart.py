@@ -14,7 +14,7 @@ import pytest
 
 from rmqfast import AppendOptions, EmbeddedCluster, Message, WritableStore, open_store
 from rmqfast.broker import Broker
-from rmqfast.broker.internal_appends import InternalAppends
+from rmqfast.broker.messages.appending import InternalAppends
 from rmqfast.remoting import RemotingClient, RequestCode
 from rmqfast.remoting.fastjson import decode
 from rmqfast.store import AppendResult

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rmqfast.broker.clients.queue_lock_processor import QueuesOfClient
+from rmqfast.broker.clients.queue_locks import QueuesOfClient
 from rmqfast.broker.topics.subscription_group_processor import group_of
 from rmqfast.errors import ResponseError
 from rmqfast.remoting.protocol.heartbeat_data import HeartbeatData

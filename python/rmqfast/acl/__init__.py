@@ -3,12 +3,11 @@
 `AccessValidator.check` stands before everything that answers requests; `AclProcessor` shows and changes its rules.
 """
 
-from rmqfast.acl.access_validator import AccessValidator, Mode
+from rmqfast.acl.access_validator import AccessValidator, Mode, validator_of
 from rmqfast.acl.account import AccountConfig
 from rmqfast.acl.acl_files import AclFiles
 from rmqfast.acl.acl_processor import AclProcessor
 from rmqfast.acl.administrator import Administrator
-from rmqfast.acl.home import validator_of
 from rmqfast.acl.rights import RIGHTS, Need, Right
 from rmqfast.acl.secure_directory import SecureDirectory
 

@@ -1,4 +1,4 @@
-"""Who may do what: asked before each request is answered.
+"""Checks each request against accounts and white lists before a server answers it.
 
 Source: `PlainAccessValidator`, `PlainPermissionManager`.
 """
@@ -200,3 +200,25 @@ def _digest(contents: Mapping[Path, bytes]) -> bytes:
         digest.update(hashlib.sha256(str(path).encode("utf-8", "surrogateescape")).digest())
         digest.update(hashlib.sha256(data).digest())
     return digest.digest()
+
+
+def validator_of(home: str, now: Callable[[], int], *, mode: Mode = "strict") -> AccessValidator:
+    """What checks requests by the accounts of a directory.
+
+    Args:
+        home: What `rocketmqHome` says.
+        now: Milliseconds since 1970.
+        mode: `strict`, or `java` for what the broker of 4.9.4 checks and nothing more.
+
+    Raises:
+        ArgumentError: There is no `rocketmqHome`, or a file in it is not as RocketMQ takes it.
+        MissingExtraError: PyYAML is not installed.
+    """
+    if not home:
+        raise ArgumentError(
+            "aclEnable=true: expected rocketmqHome, whose conf/plain_acl.yml has the accounts, got none"
+        )
+    files = AclFiles(home)
+    if not files.paths():
+        raise ArgumentError(f"aclEnable=true: expected accounts in {files.default_path}, got no such file")
+    return AccessValidator(files, now, mode=mode)

@@ -1,4 +1,4 @@
-"""An account: as a file or a request states it, and as requests are checked against it.
+"""Accounts: parsed from a file or a request, and asked for the rights of a request.
 
 Source: `PlainAccessConfig`, `PlainAccessResource`.
 """
@@ -12,6 +12,7 @@ from typing import Any, Self
 from rmqfast.acl.address import AddressPattern, parse_pattern
 from rmqfast.acl.permission import RETRY_PREFIX, is_permitted, parse_permission, parse_resources
 from rmqfast.errors import ArgumentError
+from rmqfast.remoting.fastjson import java_text
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -81,7 +82,7 @@ class AccountConfig:
         """
         access_key, secret_key = self.access_key, self.secret_key
         if access_key is None or secret_key is None or min(len(access_key), len(secret_key)) <= 6:
-            keys = f"The accessKey={_java(access_key)} and secretKey={_java(secret_key)}"
+            keys = f"The accessKey={java_text(access_key)} and secretKey={java_text(secret_key)}"
             raise ArgumentError(f"{keys} cannot be null and length should longer than 6")
         return access_key, secret_key
 
@@ -179,7 +180,3 @@ def _flag(members: Mapping[str, Any], name: str) -> bool:
 
 def _kind(value: object) -> str:
     return f"a value of type {type(value).__name__}"
-
-
-def _java(text: str | None) -> str:
-    return "null" if text is None else text

@@ -1,4 +1,4 @@
-"""The files with accounts and white lists: `conf/plain_acl.yml` and all of `conf/acl`.
+"""Reads and writes the files of accounts and white lists: `conf/plain_acl.yml` and all of `conf/acl`.
 
 Source: `PlainPermissionManager.getAllAclFiles`, `PlainPermissionManager.load`.
 """

@@ -1,4 +1,4 @@
-"""Requests that show and change accounts and white lists: 50 to 54.
+"""Answers the requests that show and change accounts and white lists: 50 to 54.
 
 Source: `AdminBrokerProcessor`.
 """
@@ -12,6 +12,7 @@ from rmqfast.acl.account import AccountConfig
 from rmqfast.acl.changes import Change, RemoveAccount, SetAccount, SetWhiteAddresses
 from rmqfast.errors import ArgumentError, ResponseError
 from rmqfast.remoting import Header, Processor, Request, RequestCode, Response, ResponseCode, fastjson
+from rmqfast.remoting.fastjson import java_text
 from rmqfast.remoting.hash_map import HashMap
 from rmqfast.store.config import DataVersion
 
@@ -46,20 +47,20 @@ class AclProcessor:
             topic_perms=_java_split(fields.get("topicPerms")),
             group_perms=_java_split(fields.get("groupPerms")),
         )
-        failed = f"The accesskey[{_java(config.access_key)}] corresponding to accessConfig has been updated failed."
+        failed = f"The accesskey[{java_text(config.access_key)}] corresponding to accessConfig has been updated failed."
         return self._change(lambda: SetAccount(config), ResponseCode.UPDATE_AND_CREATE_ACL_CONFIG_FAILED, failed)
 
     def delete_account(self, request: Request) -> Response:
         """Removes an account."""
         access_key = request.ext_fields.get("accessKey")
-        failed = f"The accesskey[{_java(access_key)}] corresponding to accessConfig has been deleted failed."
+        failed = f"The accesskey[{java_text(access_key)}] corresponding to accessConfig has been deleted failed."
         return self._change(lambda: RemoveAccount(access_key), ResponseCode.DELETE_ACL_CONFIG_FAILED, failed)
 
     def update_white_addresses(self, request: Request) -> Response:
         """Sets a white list."""
         text = request.ext_fields.get("globalWhiteAddrs")
         change = SetWhiteAddresses(_java_split(text), request.ext_fields.get("aclFileFullPath"))
-        failed = f"The globalWhiteAddresses[{_java(text)}] has been updated failed."
+        failed = f"The globalWhiteAddresses[{java_text(text)}] has been updated failed."
         return self._change(lambda: change, ResponseCode.UPDATE_GLOBAL_WHITE_ADDRS_CONFIG_FAILED, failed)
 
     def versions(self, _request: Request) -> Response:
@@ -100,7 +101,3 @@ def _java_split(text: str | None) -> tuple[str, ...] | None:
     while parts and not parts[-1]:
         parts.pop()
     return tuple(parts)
-
-
-def _java(text: str | None) -> str:
-    return "null" if text is None else text

@@ -1,4 +1,4 @@
-"""White lists: which addresses a pattern of `plain_acl.yml` takes in.
+"""Parses the address patterns of white lists, and matches the addresses of clients.
 
 Source: `RemoteAddressStrategyFactory`, `AclUtils`.
 """

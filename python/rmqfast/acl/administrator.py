@@ -1,4 +1,4 @@
-"""The account with which a broker signs what it asks the name servers of its own process."""
+"""Signs what a broker asks the name servers of its own process, with an administrator's account."""
 
 from __future__ import annotations
 

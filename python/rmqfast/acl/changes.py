@@ -1,4 +1,4 @@
-"""What requests change of the files: an account is set or removed, a white list is set.
+"""Changes that a request makes to an ACL file: sets or removes an account, sets a white list.
 
 Comments of a file that is rewritten are lost, as in Java.
 

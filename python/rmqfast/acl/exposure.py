@@ -1,4 +1,4 @@
-"""What stands open to other machines without access control: refused unless told otherwise, and then not for all."""
+"""Refuses to listen beyond loopback without access control, or keeps administration to this machine."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import logging
 from rmqfast.acl.rights import RIGHTS
 from rmqfast.errors import ArgumentError, ResponseError
 from rmqfast.remoting import Request, RequestCode, ResponseCode
-from rmqfast.remoting.check import Check
 from rmqfast.remoting.loopback import is_loopback
+from rmqfast.remoting.processor import Check
 
 __all__ = ["exposure_check"]
 

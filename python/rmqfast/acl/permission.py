@@ -1,4 +1,4 @@
-"""What an account may do with a topic or a group.
+"""Parses and compares the permissions of an account for a topic or a group.
 
 Source: `Permission`.
 """

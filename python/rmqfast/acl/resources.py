@@ -1,4 +1,4 @@
-"""The topics and groups that a request touches, and what it needs to do with them.
+"""Finds the topics and groups that a request touches, and the permissions that it needs for them.
 
 Source: `PlainAccessValidator.parse`.
 """

@@ -1,4 +1,4 @@
-"""What each request needs: the table of rights.
+"""The table of rights: what each request code needs.
 
 There are two readings. `strict` is the default. `java` is what the broker of 4.9.4 checks: there an account that may do
 nothing sends batches to any topic, makes itself an administrator (50) and reads everybody's secret (54).

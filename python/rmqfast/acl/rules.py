@@ -1,4 +1,4 @@
-"""The rules that all files together give.
+"""Joins the accounts and white lists of all ACL files into the rules that requests are checked against.
 
 Source: `PlainPermissionManager.load`.
 """

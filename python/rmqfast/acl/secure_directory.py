@@ -1,4 +1,4 @@
-"""A directory with all that a cluster needs to keep strangers out: certificates, accounts, configuration."""
+"""Makes a directory with the certificates, accounts and configuration of a secured cluster."""
 
 from __future__ import annotations
 

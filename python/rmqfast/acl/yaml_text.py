@@ -1,4 +1,4 @@
-"""YAML of files that somebody may have tampered with: plain values only, and no more of them than the text is long.
+"""Reads and writes YAML that somebody may have tampered with: plain values, bounded in size and depth.
 
 Source: `AclUtils.getYamlDataObject`, `AclUtils.writeDataObject`.
 """

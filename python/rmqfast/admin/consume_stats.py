@@ -1,4 +1,4 @@
-"""How far a group is: what the queues have, and where it goes on.
+"""Parses and adds up the consume stats of a group: where its queues end, and where the group goes on.
 
 Source: `DefaultMQAdminExtImpl.examineConsumeStats`, `ConsumeStats`, `OffsetWrapper`.
 """

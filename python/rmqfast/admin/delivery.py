@@ -1,4 +1,4 @@
-"""Where the way of a message to the members of a group ends: told from facts alone.
+"""Decides from facts alone where a message stops on its way to the members of a group.
 
 Source: `PullMessageProcessor`, `ExpressionMessageFilter`, `PullAPIWrapper.processPullResult`.
 """

@@ -1,4 +1,4 @@
-"""Why a message, a queue or a group is as it is: all that brokers and members know of it, joined.
+"""Explains why a message, a queue or a group is as it is, from all that brokers and members know of it.
 
 Source: none: RocketMQ has no such command; `DefaultMQAdminExtImpl.messageTrackDetail` is what comes near.
 """

@@ -1,4 +1,4 @@
-"""What happened to a message, or how a queue or a group stands: what is told, and from what."""
+"""The answer of `admin.explain`: sentences, and the facts that they are made of."""
 
 from __future__ import annotations
 

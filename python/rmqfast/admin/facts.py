@@ -1,4 +1,4 @@
-"""What is known of a message, a group and its members, a queue, a copy: plain values.
+"""Facts of messages, groups, members, queues and copies, as plain values.
 
 What is asked of brokers is in `explain`, what follows from it in `delivery` and `outcome`.
 """

@@ -1,4 +1,4 @@
-"""What became of a message in a group: told from facts alone.
+"""Decides from facts alone what became of a message in a group.
 
 Source: `DefaultMQAdminExtImpl.consumed`, `SendMessageProcessor.asyncConsumerSendMsgBack`.
 """

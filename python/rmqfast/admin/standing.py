@@ -1,4 +1,4 @@
-"""How a queue and a group stand, in sentences.
+"""Describes in sentences how a queue and a group stand.
 
 Source: `ConsumerProgressSubCommand`, `ConsumerStatusSubCommand`.
 """

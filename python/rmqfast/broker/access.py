@@ -1,4 +1,4 @@
-"""Who may ask the broker, and as whom the broker asks name servers: what the configuration says of it.
+"""Makes a broker's access control out of its configuration, and its account for name servers.
 
 Source: `BrokerController.initialAcl`, `AclUtils.getAclRPCHook`.
 """
@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, NoReturn, cast
 from rmqfast.broker.configuration.config import BrokerConfig
 from rmqfast.errors import ArgumentError, ResponseError
 from rmqfast.remoting import Processor, Request, RequestCode, ResponseCode
-from rmqfast.remoting.check import Check
 from rmqfast.remoting.loopback import is_loopback
+from rmqfast.remoting.processor import Check
 
 if TYPE_CHECKING:
     from rmqfast.acl import AccessValidator, Mode

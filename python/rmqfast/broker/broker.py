@@ -1,4 +1,4 @@
-"""A broker: its parts put together, and its listeners.
+"""Starts and stops a broker: its tables, its processors, its listeners.
 
 Source: `BrokerController`, `BrokerStartup`.
 """
@@ -20,15 +20,16 @@ from rmqfast.broker.configuration.config_file import ConfigFile
 from rmqfast.broker.delay.time_of_day import milliseconds_since_boot
 from rmqfast.broker.housekeeping import Timer, timers_of
 from rmqfast.broker.options_of_config import request_ages
-from rmqfast.broker.ports import VIP_DISTANCE, ReservedPorts, bracketed, check_port_is_free
+from rmqfast.broker.ports import VIP_DISTANCE, ReservedPorts, check_port_is_free
 from rmqfast.broker.processors import processors_of
 from rmqfast.broker.registration.name_servers import NameServers
 from rmqfast.broker.registration.registrar import Registrar
 from rmqfast.broker.tables import BrokerTables
 from rmqfast.errors import ArgumentError, ForkError, RemotingError
 from rmqfast.remoting import Channel, Processor, RemotingServer, ServerOptions
-from rmqfast.remoting.check import Check, all_of
 from rmqfast.remoting.credentials import Signer
+from rmqfast.remoting.loopback import bracketed
+from rmqfast.remoting.processor import Check, all_of
 from rmqfast.remoting.tls_properties import server_tls
 from rmqfast.store.config import TopicConfig
 

@@ -1,4 +1,4 @@
-"""Answers the requests that let go of what is old or unused.
+"""Answers the requests that remove old files and unused queues.
 
 Source: `AdminBrokerProcessor`.
 """

@@ -1,4 +1,4 @@
-"""What a broker does now and then.
+"""Runs a broker's periodic jobs: saves, scans, figures, deliveries, transaction checks.
 
 Source: `BrokerController.initialize`, `BrokerController.start`.
 """

@@ -1,4 +1,4 @@
-"""What `broker.conf` means for the store, for the data plane and for requests that wait.
+"""Maps `broker.conf` to the options of the store, the data plane, retention and transaction checks.
 
 Source: `MessageStoreConfig`, `BrokerConfig`.
 """

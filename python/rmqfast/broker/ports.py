@@ -9,22 +9,13 @@ import socket
 from contextlib import suppress
 
 from rmqfast.errors import ArgumentError, RemotingError
+from rmqfast.remoting.loopback import bracketed
 
-__all__ = ["VIP_DISTANCE", "ReservedPorts", "bracketed", "check_port_is_free"]
+__all__ = ["VIP_DISTANCE", "ReservedPorts", "check_port_is_free"]
 
 #: The second listener stands so many ports below the first.
 VIP_DISTANCE = 2
 _TRIES = 20
-
-
-def bracketed(host: str) -> str:
-    """A host as it stands before a port.
-
-    Example:
-        >>> bracketed("::1"), bracketed("127.0.0.1")
-        ('[::1]', '127.0.0.1')
-    """
-    return f"[{host}]" if ":" in host and not host.startswith("[") else host
 
 
 class ReservedPorts:

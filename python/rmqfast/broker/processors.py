@@ -1,4 +1,4 @@
-"""Which part of a broker answers which request.
+"""Maps each request code to the part of the broker that answers it.
 
 Source: `BrokerController.registerProcessor`.
 """
@@ -13,7 +13,7 @@ from rmqfast.broker.clean_processor import CleanProcessor
 from rmqfast.broker.clients.client_call_processor import ClientCallProcessor
 from rmqfast.broker.clients.client_processor import ClientProcessor
 from rmqfast.broker.clients.connection_processor import ConnectionProcessor
-from rmqfast.broker.clients.queue_lock_processor import QueueLockProcessor
+from rmqfast.broker.clients.queue_locks import QueueLockProcessor
 from rmqfast.broker.config_processor import ConfigProcessor
 from rmqfast.broker.delay.schedule import DelayOffsetProcessor
 from rmqfast.broker.messages.reply_messages import ReplyMessageProcessor, ReplyOptions

@@ -1,4 +1,4 @@
-"""What a broker knows: its store, its topics and groups, who is online, how far everybody is.
+"""Opens the state of a broker: store, topics, groups, online clients, offsets, services.
 
 Source: `BrokerController`, the constructor.
 """
@@ -15,7 +15,7 @@ from rmqfast.broker.clients.consumer_filter_manager import ConsumerFilterManager
 from rmqfast.broker.clients.consumer_manager import ConsumerManager
 from rmqfast.broker.clients.name_quota import NameQuota
 from rmqfast.broker.clients.producer_manager import ProducerManager
-from rmqfast.broker.clients.queue_lock_manager import QueueLockManager
+from rmqfast.broker.clients.queue_locks import QueueLockManager
 from rmqfast.broker.configuration.config import BrokerConfig
 from rmqfast.broker.configuration.configuration import Configuration
 from rmqfast.broker.data_plane.data_plane import NativeDataPlane
@@ -23,7 +23,7 @@ from rmqfast.broker.data_plane.integrity import Integrity
 from rmqfast.broker.delay.delay_levels import DelayLevels
 from rmqfast.broker.delay.schedule import ScheduleMessageService
 from rmqfast.broker.delay.time_of_day import TimeOfDay
-from rmqfast.broker.internal_appends import InternalAppends
+from rmqfast.broker.messages.appending import InternalAppends
 from rmqfast.broker.messages.preparation import Preparation
 from rmqfast.broker.metadata import Metadata
 from rmqfast.broker.offsets.consumer_offset_manager import ConsumerOffsetManager

@@ -1,4 +1,4 @@
-"""Values as text: what a terminal, a CSV file and JSON may get to see of data that anybody could have sent."""
+"""Formats values for terminals, CSV files and JSON: the data may be anybody's."""
 
 from __future__ import annotations
 

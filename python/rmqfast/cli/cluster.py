@@ -8,8 +8,8 @@ import typer
 
 from rmqfast.admin import Admin, BrokerRow
 from rmqfast.cli.cluster_access import Access, Yes, administration, reaches_cluster
-from rmqfast.cli.options import Output, pairs
 from rmqfast.cli.output import Form, Row, say, write
+from rmqfast.cli.shared_options import Output, pairs
 from rmqfast.errors import RemotingError
 
 __all__ = ["app"]

@@ -1,4 +1,4 @@
-"""How commands reach a cluster: the options that all of them share, the environment, a profile."""
+"""Finds how a command reaches its cluster: shared options, the environment, a profile."""
 
 from __future__ import annotations
 

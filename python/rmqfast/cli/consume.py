@@ -12,9 +12,8 @@ from typing import Annotated
 import typer
 
 from rmqfast.cli.cluster_access import Access, reaches_cluster
-from rmqfast.cli.options import Output, Tags, Topic
-from rmqfast.cli.output import Form, Row, write
-from rmqfast.cli.rows import chosen_columns
+from rmqfast.cli.output import Form, Row, chosen_columns, write
+from rmqfast.cli.shared_options import Output, Tags, Topic
 from rmqfast.client.consumer import ConsumeFromWhere, MessageSelector
 from rmqfast.client.lite_pull import LitePullConsumer, LitePullOptions
 from rmqfast.errors import ClientError, ResponseError

@@ -1,4 +1,4 @@
-"""What to say of bytes that could not be read, on standard error, and how it ends a command."""
+"""Reports damaged bytes on standard error, and ends a command for them."""
 
 from __future__ import annotations
 

@@ -9,8 +9,8 @@ import typer
 
 from rmqfast.admin import Admin
 from rmqfast.cli.cluster_access import Access, Yes, administration, reaches_cluster
-from rmqfast.cli.options import EndTime, Group, Output, StartTime
 from rmqfast.cli.output import Form, Row, say, write
+from rmqfast.cli.shared_options import EndTime, Group, Output, StartTime
 from rmqfast.errors import ArgumentError, UnknownMessageError
 from rmqfast.store import milliseconds
 

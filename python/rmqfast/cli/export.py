@@ -11,9 +11,9 @@ import typer
 
 from rmqfast.cli.cells import size_text
 from rmqfast.cli.damage import end_with_damage
-from rmqfast.cli.options import Directory, EndTime, LogDirectories, StartTime, Tags
 from rmqfast.cli.output import say
 from rmqfast.cli.progress import bar
+from rmqfast.cli.shared_options import Directory, EndTime, LogDirectories, StartTime, Tags
 from rmqfast.errors import ArgumentError
 from rmqfast.store import ExportReport, open_store
 

@@ -17,8 +17,8 @@ from rmqfast.cli.cluster_access import (
     reaches_cluster,
     write_values,
 )
-from rmqfast.cli.options import Group, Output
 from rmqfast.cli.output import Form, Row, say, write
+from rmqfast.cli.shared_options import Group, Output
 from rmqfast.errors import ClientError, RemotingError, ResponseError
 from rmqfast.message import MessageQueue
 from rmqfast.remoting import ResponseCode

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 import typer
 
 from rmqfast.cli.damage import end_with_damage
-from rmqfast.cli.options import Directory, EndTime, Output, StartTime, Tags
 from rmqfast.cli.output import Form, write_facts
 from rmqfast.cli.progress import bar
+from rmqfast.cli.shared_options import Directory, EndTime, Output, StartTime, Tags
 from rmqfast.errors import ArgumentError
 from rmqfast.store import open_store
 from rmqfast.store.parquet import write_parquet

@@ -1,4 +1,4 @@
-"""Messages in full: every column, every property, the whole body."""
+"""Writes messages in full: every column, every property, the whole body."""
 
 from __future__ import annotations
 

@@ -12,8 +12,8 @@ from rmqfast.admin import Admin, Explanation, Outcome
 from rmqfast.cli.cells import one_line
 from rmqfast.cli.cluster_access import Access, administration, reaches_cluster, write_values
 from rmqfast.cli.message import write_messages
-from rmqfast.cli.options import Output
 from rmqfast.cli.output import Form, Row, say, write
+from rmqfast.cli.shared_options import Output
 from rmqfast.client.trace import TRACE_TOPIC
 from rmqfast.errors import ArgumentError
 from rmqfast.message import MessageQueue

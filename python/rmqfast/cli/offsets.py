@@ -10,8 +10,8 @@ import typer
 
 from rmqfast.admin.offsets import END
 from rmqfast.cli.cluster_access import Access, Yes, administration, reaches_cluster
-from rmqfast.cli.options import Group, Output, Topic
 from rmqfast.cli.output import Form, say, write
+from rmqfast.cli.shared_options import Group, Output, Topic
 from rmqfast.message import MessageQueue
 from rmqfast.store import milliseconds
 

@@ -1,18 +1,19 @@
-"""Rows in the form that `-o` asks for, written as they come: what is kept in memory is one chunk of them."""
+"""Writes rows in the form that `-o` asks for, chunk by chunk."""
 
 from __future__ import annotations
 
 import csv
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from itertools import chain
 from typing import TextIO
 
 from rmqfast.cli.cells import csv_cell, one_line
-from rmqfast.store.json_lines import json_lines, json_text
+from rmqfast.store import COLUMNS, Scan
+from rmqfast.store.json_lines import json_lines, json_text, plain_rows
 
-__all__ = ["Form", "Row", "say", "write", "write_facts"]
+__all__ = ["TABLE_COLUMNS", "Form", "Row", "chosen_columns", "say", "scan_rows", "write", "write_facts"]
 
 Row = Sequence[object]
 Chunks = Iterable[Sequence[Row]]
@@ -85,3 +86,22 @@ WRITERS: dict[Form, Callable[[TextIO, Sequence[str], Chunks], None]] = {
     Form.JSONL: _write_json_lines,
     Form.CSV: _write_csv,
 }
+
+
+TABLE_COLUMNS = ("topic", "queue_id", "queue_offset", "store_timestamp", "tags", "keys", "body")
+
+
+def chosen_columns(columns: str | None, form: Form) -> Sequence[str]:
+    """The columns to read: those that were asked for, else what fits a table or all."""
+    if columns is not None:
+        return [name.strip() for name in columns.split(",")]
+    return TABLE_COLUMNS if form is Form.TABLE else COLUMNS
+
+
+def scan_rows(scan: Scan, limit: int | None) -> Iterator[Sequence[Row]]:
+    """Yields the rows of a scan, a batch at a time."""
+    remaining = limit
+    for rows in plain_rows(scan) if remaining != 0 else ():
+        yield rows if remaining is None else rows[:remaining]
+        if remaining is not None and (remaining := max(0, remaining - len(rows))) == 0:
+            return

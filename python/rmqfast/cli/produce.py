@@ -10,8 +10,8 @@ from typing import Annotated
 import typer
 
 from rmqfast.cli.cluster_access import Access, reaches_cluster
-from rmqfast.cli.options import Output, Topic, pairs
 from rmqfast.cli.output import Form, Row, write
+from rmqfast.cli.shared_options import Output, Topic, pairs
 from rmqfast.client.producer import Producer
 from rmqfast.errors import ArgumentError
 from rmqfast.message import Message, MessageQueue

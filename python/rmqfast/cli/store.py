@@ -6,25 +6,31 @@ from typing import Annotated
 
 import typer
 
-from rmqfast.cli import clean, export
+from rmqfast.cli import export
 from rmqfast.cli.damage import damage_reported, end_with_damage, write_report
 from rmqfast.cli.message import write_messages
-from rmqfast.cli.options import Directory, EndTime, LogDirectories, Output, StartTime, Tags
-from rmqfast.cli.output import Form, say, write, write_facts
+from rmqfast.cli.output import Form, chosen_columns, say, scan_rows, write, write_facts
 from rmqfast.cli.progress import bar
-from rmqfast.cli.rows import chosen_columns, scan_rows
+from rmqfast.cli.shared_options import Directory, EndTime, LogDirectories, Output, StartTime, Tags
 from rmqfast.cli.tail import tail
 from rmqfast.cli.topics import TOPIC_COLUMNS, store_facts, topic_rows
 from rmqfast.errors import ArgumentError
 from rmqfast.message import MessageExt
-from rmqfast.store import MessageStore, open_store
+from rmqfast.store import (
+    CleanedFile,
+    CleanReport,
+    MessageStore,
+    RetentionOptions,
+    WritableStore,
+    open_store,
+    plan_clean,
+)
 from rmqfast.store import repair as repair_store
 from rmqfast.store.json_lines import json_text
 
-__all__ = ["app"]
+__all__ = ["app", "clean"]
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Look into a store directory.")
-app.command()(clean.clean)
 app.command()(export.export)
 app.command()(tail)
 
@@ -165,3 +171,39 @@ def pulled(store: MessageStore, place: tuple[str, int, int], most: int, tags: st
         say(f"damage: {entry.file} offset {entry.offset}, {entry.length} bytes: {entry.reason}")
     queue = f"the queue has {result.min_offset} to {result.max_offset}, read on at {result.next_begin_offset}"
     return result.messages, f"{result.status.value}: {queue}"
+
+
+@app.command()
+def clean(
+    directory: Directory,
+    *,
+    reserved_hours: Annotated[int, typer.Option(min=0, help="Files last written longer ago than this go.")] = 72,
+    yes: Annotated[bool, typer.Option("--yes", help="Do it; without, nothing is changed.")] = False,
+    output: Output = Form.TABLE,
+) -> None:
+    """Removes old files of the commit log, oldest first, and what lists only those. Shows them before.
+
+    With --yes nobody else may own the store. Exit code 1: without --yes, there are files to remove.
+    """
+    keep = RetentionOptions(file_reserved_hours=reserved_hours, clean_forcibly=False, warning_ratio=100)
+    open_store(directory).close()  # a new store is made nowhere
+    if not yes:
+        files, min_offset = plan_clean(directory, keep)
+        write(output, CleanedFile._fields, [files])
+        size = sum(file.bytes for file in files)
+        say(f"{len(files):,} files, {size:,} bytes; the log would begin at {min_offset}")
+        say("nothing was changed: `rmqfast store clean DIR --yes` removes them")
+        raise typer.Exit(1 if files else 0)
+    with open_store(directory, mode="a", retention=keep) as store:
+        write_facts(output, cleaned(store)._asdict())
+
+
+def cleaned(store: WritableStore) -> CleanReport:
+    """Lets retention run until nothing more goes, and adds up what it did."""
+    files = queues = index = size = 0
+    while True:
+        run = store.clean(manual=True)
+        files, queues, index = files + run.log_files, queues + run.queue_files, index + run.index_files
+        size += run.bytes
+        if not run.log_files:
+            return run._replace(log_files=files, queue_files=queues, index_files=index, bytes=size)

@@ -10,9 +10,8 @@ from typing import Annotated
 import typer
 
 from rmqfast.cli.damage import end_with_damage
-from rmqfast.cli.options import Directory, LogDirectories, Output, Tags
-from rmqfast.cli.output import Form, Row, say, write
-from rmqfast.cli.rows import chosen_columns
+from rmqfast.cli.output import Form, Row, chosen_columns, say, write
+from rmqfast.cli.shared_options import Directory, LogDirectories, Output, Tags
 from rmqfast.errors import ArgumentError, DamageWarning
 from rmqfast.store import Tail, open_store
 from rmqfast.store.json_lines import batch_rows

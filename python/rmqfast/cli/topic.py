@@ -15,8 +15,8 @@ from rmqfast.cli.cluster_access import (
     reaches_cluster,
     write_values,
 )
-from rmqfast.cli.options import Output, Topic
 from rmqfast.cli.output import Form, say, write
+from rmqfast.cli.shared_options import Output, Topic
 
 __all__ = ["app"]
 

@@ -1,4 +1,4 @@
-"""A store at a glance: what it is, and its topics."""
+"""Describes a store at a glance: what it is, and its topics."""
 
 from __future__ import annotations
 

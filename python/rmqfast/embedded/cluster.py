@@ -1,4 +1,4 @@
-"""A whole cluster in this process.
+"""Runs a whole cluster in this process.
 
 Source: `NamesrvStartup`, `BrokerStartup`.
 """
@@ -6,13 +6,15 @@ Source: `NamesrvStartup`, `BrokerStartup`.
 from __future__ import annotations
 
 import os
+import shutil
+import tempfile
+import weakref
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Self
 
 from rmqfast.broker import Broker, BrokerConfig, ConfigFile
-from rmqfast.embedded.scratch import Scratch
 from rmqfast.errors import ArgumentError, ForkError
 from rmqfast.nameserver import NameServer, NamesrvConfig
 from rmqfast.remoting import Request
@@ -198,3 +200,26 @@ class EmbeddedCluster:
         }
         values = self._config | own if is_one_of_many else own | self._config
         return BrokerConfig((_SMALL if self._scratch else {}) | values | {"namesrvAddr": self.name_server})
+
+
+class Scratch:
+    """A new directory, removed by `remove`, or when the process ends that made it; its forks leave it alone.
+
+    Example:
+        >>> scratch = Scratch()
+        >>> scratch.path.is_dir(), scratch.remove(), scratch.path.exists()
+        (True, None, False)
+    """
+
+    def __init__(self) -> None:
+        self.path = Path(tempfile.mkdtemp(prefix="rmqfast-"))
+        self._finalizer = weakref.finalize(self, _remove, self.path, os.getpid())
+
+    def remove(self) -> None:
+        """Removes it with all that is in it; a second call does nothing."""
+        self._finalizer()
+
+
+def _remove(path: Path, pid: int) -> None:
+    if os.getpid() == pid:
+        shutil.rmtree(path, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""The brokers by name, their addresses, and the clusters that they make up.
+"""Keeps the brokers by name, their addresses and clusters.
 
 Source: `RouteInfoManager.brokerAddrTable` and `clusterAddrTable`, `BrokerData`.
 """

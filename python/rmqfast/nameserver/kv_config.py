@@ -1,4 +1,4 @@
-"""Texts by namespace and key, kept in a file: `ORDER_TOPIC_CONFIG` above all, the brokers of ordered topics.
+"""Keeps texts by namespace and key in a file, and answers requests for them: the brokers of ordered topics above all.
 
 Source: `KVConfigManager`.
 """
@@ -11,7 +11,7 @@ from pathlib import Path
 
 from rmqfast.errors import CorruptError, RemotingProtocolError, ResponseError
 from rmqfast.nameserver.names import MAX_KV_CHARACTERS, MAX_NAME
-from rmqfast.remoting import ResponseCode, fastjson
+from rmqfast.remoting import Header, Processor, Request, RequestCode, Response, ResponseCode, fastjson
 from rmqfast.remoting.hash_map import HashMap
 from rmqfast.remoting.text_file import read_text, write_text
 
@@ -136,3 +136,66 @@ class KVConfigManager:
 
 def _size(key: str, value: str | None) -> int:
     return 0 if value is None else len(key) + len(value) + _ENTRY
+
+
+class KVConfigProcessor:
+    """Codes 100, 101, 102 and 219."""
+
+    def __init__(self, kv_configs: KVConfigManager) -> None:
+        self._kv_configs = kv_configs
+
+    def processors(self) -> dict[int, Processor]:
+        """Who answers which code."""
+        return {
+            RequestCode.PUT_KV_CONFIG: self.put,
+            RequestCode.GET_KV_CONFIG: self.get,
+            RequestCode.DELETE_KV_CONFIG: self.delete,
+            RequestCode.GET_KVLIST_BY_NAMESPACE: self.table,
+        }
+
+    def put(self, request: Request) -> Response:
+        """Sets a text.
+
+        Source: `DefaultRequestProcessor.putKVConfig`.
+        """
+        header = Header(request.ext_fields)
+        namespace, key = header.optional_text("namespace"), header.optional_text("key")
+        if namespace is None or key is None:
+            raise ResponseError(ResponseCode.SYSTEM_ERROR, "namespace or key is null")
+        self._kv_configs.put(namespace, key, header.optional_text("value"))
+        return Response()
+
+    def get(self, request: Request) -> Response:
+        """Tells a text.
+
+        Source: `DefaultRequestProcessor.getKVConfig`.
+        """
+        header = Header(request.ext_fields)
+        namespace, key = header.optional_text("namespace"), header.optional_text("key")
+        value = self._kv_configs.get(namespace, key)
+        if value is None:
+            remark = f"No config item, Namespace: {fastjson.java_text(namespace)} Key: {fastjson.java_text(key)}"
+            return Response(ResponseCode.QUERY_NOT_FOUND, remark, {})
+        return Response(ext_fields={"value": value})
+
+    def delete(self, request: Request) -> Response:
+        """Forgets a text.
+
+        Source: `DefaultRequestProcessor.deleteKVConfig`.
+        """
+        header = Header(request.ext_fields)
+        self._kv_configs.delete(header.optional_text("namespace"), header.optional_text("key"))
+        return Response()
+
+    def table(self, request: Request) -> Response:
+        """Tells all texts of a namespace.
+
+        Source: `DefaultRequestProcessor.getKVListByNamespace`.
+        """
+        namespace = Header(request.ext_fields).optional_text("namespace")
+        body = self._kv_configs.table(namespace)
+        if body is None:
+            raise ResponseError(
+                ResponseCode.QUERY_NOT_FOUND, f"No config item, Namespace: {fastjson.java_text(namespace)}"
+            )
+        return Response(body=body)

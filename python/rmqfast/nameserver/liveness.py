@@ -1,4 +1,4 @@
-"""Which brokers are alive, and on which connection.
+"""Keeps which brokers are alive, and on which connection.
 
 Source: `RouteInfoManager.brokerLiveTable`, `BrokerLiveInfo`.
 """

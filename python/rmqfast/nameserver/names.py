@@ -1,4 +1,4 @@
-"""The names under which brokers, topics and keys are known, and how much of them there may be.
+"""Limits of a name server: which names it takes, and how many.
 
 RocketMQ has no such limits: whoever reaches its name server fills its memory. Names are never paths here, but they go
 on to clients that may take them for some.

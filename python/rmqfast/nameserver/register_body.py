@@ -1,4 +1,4 @@
-"""What a broker says of itself: the version of its topics, the topics, its filter servers.
+"""Parses the body of a registration: a broker's topics, their version, its filter servers.
 
 Source: `RegisterBrokerBody`, `TopicConfigSerializeWrapper`.
 """

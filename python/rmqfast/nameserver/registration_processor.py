@@ -1,4 +1,4 @@
-"""Takes brokers in, lets them go, and tells them whether their topics are known.
+"""Answers registrations: REGISTER_BROKER, UNREGISTER_BROKER, QUERY_DATA_VERSION.
 
 Source: `DefaultRequestProcessor` of the name server.
 """

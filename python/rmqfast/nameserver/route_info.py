@@ -1,4 +1,4 @@
-"""Which brokers there are, and which topics they have.
+"""Keeps brokers, topics and liveness together, and finds the route of a topic.
 
 Source: `RouteInfoManager`.
 """

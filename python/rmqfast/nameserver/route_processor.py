@@ -1,4 +1,4 @@
-"""Answers where topics are, which brokers and topics there are, and changes what may be written.
+"""Answers requests for routes, brokers and topics, and changes write permissions.
 
 Source: `DefaultRequestProcessor` of the name server.
 """
@@ -51,7 +51,7 @@ class RouteProcessor:
         topic = header.optional_text("topic")
         route = None if topic is None else self._routes.pickup(topic)
         if route is None:
-            remark = f"No topic route info in name server for the topic: {_java_text(topic)}{_FAQ}"
+            remark = f"No topic route info in name server for the topic: {fastjson.java_text(topic)}{_FAQ}"
             raise ResponseError(ResponseCode.TOPIC_NOT_EXIST, remark)
         if self._config.order_message_enable:
             route = replace(route, order_topic_conf=self._kv_configs.get(NAMESPACE_ORDER_TOPIC_CONFIG, topic))
@@ -100,8 +100,3 @@ class RouteProcessor:
 
 def _topic_list(topics: list[str], broker_address: str | None = None) -> Response:
     return Response(body=fastjson.encode({"brokerAddr": broker_address, "topicList": topics}))
-
-
-def _java_text(text: str | None) -> str:
-    """As Java joins it to a text."""
-    return "null" if text is None else text

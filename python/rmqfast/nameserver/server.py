@@ -1,4 +1,4 @@
-"""A name server: its parts put together.
+"""Starts and stops a name server, and scans for silent brokers.
 
 Source: `NamesrvController`.
 """
@@ -13,16 +13,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from rmqfast.errors import ArgumentError
-from rmqfast.nameserver.config import NamesrvConfig
-from rmqfast.nameserver.config_processor import ConfigProcessor
-from rmqfast.nameserver.kv_config import KVConfigManager
-from rmqfast.nameserver.kv_config_processor import KVConfigProcessor
+from rmqfast.nameserver.config import ConfigProcessor, NamesrvConfig
+from rmqfast.nameserver.kv_config import KVConfigManager, KVConfigProcessor
 from rmqfast.nameserver.registration_processor import RegistrationProcessor
 from rmqfast.nameserver.route_info import RouteInfoManager
 from rmqfast.nameserver.route_processor import RouteProcessor
 from rmqfast.remoting import Channel, Processor, RemotingServer, Request, RequestCode, Response, ServerOptions, process
-from rmqfast.remoting.check import Check, all_of
-from rmqfast.remoting.loopback import is_loopback
+from rmqfast.remoting.loopback import bracketed, is_loopback
+from rmqfast.remoting.processor import Check, all_of
 from rmqfast.remoting.protocol.json_object import MAX_BODY_BYTES
 from rmqfast.remoting.tls_properties import server_tls
 
@@ -125,7 +123,7 @@ class NameServer:
             options=options,
         )
         try:
-            self._address = self._server.listen(f"{_host(self.config.bind_address)}:{self.config.listen_port}")
+            self._address = self._server.listen(f"{bracketed(self.config.bind_address)}:{self.config.listen_port}")
         except BaseException:
             self.stop()
             raise
@@ -218,7 +216,3 @@ def _access_of(config: NamesrvConfig, now: Callable[[], int]) -> AccessValidator
     from rmqfast.acl import validator_of  # a name server without starts sooner without
 
     return validator_of(config.rocketmq_home, now)
-
-
-def _host(address: str) -> str:
-    return f"[{address}]" if ":" in address and not address.startswith("[") else address

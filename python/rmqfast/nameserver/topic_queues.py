@@ -1,4 +1,4 @@
-"""The topics, and which broker has how many queues of each.
+"""Keeps which broker has how many queues of each topic.
 
 Source: `RouteInfoManager.topicQueueTable`, `QueueData`, `TopicSysFlag`.
 """

@@ -1,4 +1,4 @@
-"""Names of attributes, and the values that publishing and consuming have in common.
+"""Attributes that publishing and consuming share, and the context that a message brings along.
 
 Source: the semantic conventions of OpenTelemetry for messaging and for RocketMQ.
 """
@@ -8,7 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
+from opentelemetry.context import Context
+from opentelemetry.propagators.textmap import Getter, TextMapPropagator
 from opentelemetry.util.types import AttributeValue
+
+from rmqfast.client.consumer import MessageView
 
 SYSTEM = "messaging.system"
 OPERATION_NAME = "messaging.operation.name"
@@ -68,3 +72,22 @@ def of_broker(address: str) -> dict[str, AttributeValue]:
 def with_value(attributes: Mapping[str, AttributeValue | None]) -> dict[str, AttributeValue]:
     """Those that have a value."""
     return {name: value for name, value in attributes.items() if value is not None and value != ""}
+
+
+def context_of(message: MessageView, propagator: TextMapPropagator) -> Context:
+    """The context that a message brought along; an empty one where it has none."""
+    return propagator.extract(message, Context(), _PROPERTIES)
+
+
+class _Properties(Getter[MessageView]):
+    """Reads from properties."""
+
+    def get(self, carrier: MessageView, key: str) -> list[str] | None:
+        value = carrier.property(key)
+        return None if value is None else [value]
+
+    def keys(self, carrier: MessageView) -> list[str]:
+        return list(carrier.properties)
+
+
+_PROPERTIES = _Properties()

@@ -1,4 +1,4 @@
-"""Spans of messages that are consumed.
+"""Makes spans for messages that are consumed.
 
 Source: `ConsumeMessageOpenTracingHookImpl`.
 """
@@ -27,7 +27,7 @@ from opentelemetry.util.types import AttributeValue
 from rmqfast.client.consumer import ConsumeContext, MessageView
 from rmqfast.client.instance.namespaces import without_namespace
 from rmqfast.otel import attributes
-from rmqfast.otel.properties import context_of
+from rmqfast.otel.attributes import context_of
 
 _NOTE = "otel"
 

@@ -1,4 +1,4 @@
-"""Spans of transactions that end.
+"""Makes spans for transactions that end.
 
 Source: `EndTransactionOpenTracingHookImpl`.
 """
@@ -21,7 +21,7 @@ from rmqfast.client.producer import (
     TransactionProducer,
 )
 from rmqfast.otel import attributes
-from rmqfast.otel.properties import context_of
+from rmqfast.otel.attributes import context_of
 from rmqfast.otel.publish_spans import span_of
 
 _OPERATIONS = {

@@ -1,4 +1,4 @@
-"""Which client gets which hook.
+"""Registers the hooks that make a client's spans.
 
 Source: the OpenTracing hooks of `DefaultMQProducer` and `DefaultMQPushConsumer`, with OpenTelemetry in their place.
 """

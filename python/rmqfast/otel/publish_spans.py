@@ -1,4 +1,4 @@
-"""Spans of messages that are sent.
+"""Makes spans for messages that are sent.
 
 Source: `SendMessageOpenTracingHookImpl`.
 """

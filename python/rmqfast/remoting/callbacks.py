@@ -1,4 +1,4 @@
-"""How asynchronous requests ended is told to who asked, on threads of its own.
+"""Calls `on_done` of asynchronous requests, on threads of its own.
 
 Source: `NettyRemotingAbstract.executeInvokeCallback`, `ResponseFuture`.
 """

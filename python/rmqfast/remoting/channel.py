@@ -1,4 +1,4 @@
-"""A connection, as those see it who answer requests."""
+"""The connection of a request, for processors that answer or ask back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A connection that this side opens: a broker's to its name servers.
+"""A connection to one server, for a broker that asks its name servers.
 
 Source: `NettyRemotingClient`.
 """

@@ -1,4 +1,4 @@
-"""All connections of a client, by address.
+"""All connections of a client, by address: requests, one-way requests, callbacks.
 
 Source: `NettyRemotingClient`.
 """

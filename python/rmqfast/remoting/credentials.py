@@ -1,4 +1,4 @@
-"""How a client signs its requests: ACL 1.0.
+"""Signs requests with an account: ACL 1.0.
 
 The signature covers the values of the header's fields, one behind the other without names, and the body. It covers
 neither code nor time: who can read a connection can send the request again, which TLS prevents.

@@ -1,4 +1,4 @@
-"""Requests that came are answered by processors, on threads: those of a server's clients, those of a client's brokers.
+"""Takes requests out of a mailbox and has processors answer them, on threads.
 
 Source: `NettyRemotingAbstract.processRequestCommand`.
 """

@@ -1,4 +1,4 @@
-"""JSON as RocketMQ writes and reads it, which is not quite JSON: a key may be a whole number, or a queue.
+"""Writes and reads JSON as RocketMQ does: keys may be whole numbers or queues, which JSON forbids.
 
 Source: `RemotingSerializable`; fastjson 1.2.69 below it.
 """
@@ -182,6 +182,11 @@ class _Writer:
     def _quoted(self, text: str) -> str:
         pattern = _ESCAPED_STANDARD if self._standard else _ESCAPED
         return f'"{pattern.sub(_escape, text)}"' if pattern.search(text) else f'"{text}"'
+
+
+def java_text(text: str | None) -> str:
+    """A text as Java joins it to another: "null" where there is none."""
+    return "null" if text is None else text
 
 
 def java_double(number: float) -> str:

@@ -1,4 +1,4 @@
-"""The order in which Java's hash tables have their keys, which is the order in which RocketMQ writes them.
+"""Sorts keys as Java's hash tables do, which is the order in which RocketMQ writes them.
 
 Source: `java.util.HashMap`, `java.util.concurrent.ConcurrentHashMap`.
 """

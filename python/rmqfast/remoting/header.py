@@ -1,4 +1,4 @@
-"""The header fields of a request as values.
+"""Parses the header fields of a request.
 
 Source: `RemotingCommand.decodeCommandCustomHeader`, `CommandCustomHeader`.
 """

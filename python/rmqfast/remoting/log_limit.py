@@ -1,4 +1,4 @@
-"""Lines of a log that strangers cause: some, and then how many were left out."""
+"""Limits log lines that strangers cause, and counts those left out."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Addresses that only this machine reaches."""
+"""Addresses that servers listen at: how they are written, and which only this machine reaches."""
 
 from __future__ import annotations
 
-__all__ = ["is_loopback"]
+__all__ = ["bracketed", "is_loopback"]
 
 
 def is_loopback(host: str) -> bool:
@@ -22,3 +22,13 @@ def is_loopback(host: str) -> bool:
         return False
     mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
     return (mapped or address).is_loopback
+
+
+def bracketed(host: str) -> str:
+    """A host as it stands before a port.
+
+    Example:
+        >>> bracketed("::1"), bracketed("127.0.0.1")
+        ('[::1]', '127.0.0.1')
+    """
+    return f"[{host}]" if ":" in host and not host.startswith("[") else host

@@ -1,4 +1,4 @@
-"""The other end of a connection: what the extension's channel is to processors."""
+"""The extension's channel, as a `Channel` for processors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who answers which request.
+"""Finds the processor of a request, and turns its errors into answers.
 
 Source: `NettyRemotingAbstract.processRequestCommand`, `AdminBrokerProcessor.getUnknownCmdResponse`.
 """
@@ -58,3 +58,18 @@ def failed(request: Request, error: Exception) -> Response:
     """The answer where a processor failed, which is logged."""
     _log.error("request %d from %s failed", request.code, request.channel.remote_address, exc_info=error)
     return Response(ResponseCode.SYSTEM_ERROR, f"{type(error).__name__}: {error}")
+
+
+#: Raises `ResponseError` for a request that is not allowed.
+Check = Callable[[Request], None]
+
+
+def all_of(*checks: Check | None) -> Check | None:
+    """A check that makes all of them, one after the other; None where there is none."""
+    present = [check for check in checks if check is not None]
+
+    def check(request: Request) -> None:
+        for each in present:
+            each(request)
+
+    return check if present else None

@@ -1,4 +1,4 @@
-"""Java's properties: `key=value`, a line each, as the configuration files and the requests for them have it.
+"""Reads and writes Java's properties: `key=value` lines, in configuration files and requests.
 
 Source: `java.util.Properties`, `MixAll.string2Properties`, `MixAll.properties2String`.
 """

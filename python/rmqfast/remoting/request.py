@@ -1,4 +1,4 @@
-"""What is asked for.
+"""A request, as processors see it.
 
 Source: `RemotingCommand`.
 """

@@ -1,4 +1,4 @@
-"""What is answered.
+"""A response, as processors give it and clients get it.
 
 Source: `RemotingCommand`.
 """

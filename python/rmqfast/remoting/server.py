@@ -1,4 +1,4 @@
-"""A server: sockets in Rust, answers by processors in Python.
+"""A server: sockets in Rust, processors in Python.
 
 Source: `NettyRemotingServer`, `NettyRemotingAbstract.processRequestCommand`.
 """

@@ -1,4 +1,4 @@
-"""How a server treats its peers."""
+"""Limits of a server towards its peers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A small file of configuration: read with its backup, written so that it is the old one or the new one.
+"""Reads a small configuration file or its backup, and replaces it atomically.
 
 Source: `MixAll.string2File`, `MixAll.file2String`.
 """

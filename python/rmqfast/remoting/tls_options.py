@@ -1,4 +1,4 @@
-"""How connections are kept secret, and who has to prove who they are."""
+"""TLS of a server or a client: certificates, and who is trusted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TLS as RocketMQ's properties say it: those of `broker.conf` and `namesrv.conf`, and of a file of their own.
+"""Maps RocketMQ's TLS properties to `TlsOptions`, for `broker.conf` and `namesrv.conf`.
 
 For RocketMQ they are properties of the JVM, and those of `/etc/rocketmq/tls.properties`; here no file is read that is
 not named.

@@ -1,4 +1,4 @@
-"""A budget that comes back with time."""
+"""A rate limit: a budget of tokens that comes back with time."""
 
 from __future__ import annotations
 

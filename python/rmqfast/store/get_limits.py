@@ -1,4 +1,4 @@
-"""What a broker gives to one pull, at most."""
+"""Limits of one pull, as a broker has them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the extension finds, as the messages that a `MessageStore` hands out."""
+"""Turns the rows of a look-up into messages, and warns of damage on the way."""
 
 from __future__ import annotations
 

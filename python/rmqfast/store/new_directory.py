@@ -1,4 +1,4 @@
-"""A directory that appears whole or not at all: it is made beside its place, and takes it at the end."""
+"""Makes a directory appear whole or not at all: it is written beside its place, and moved at the end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The way into a store directory, for reading or for appending."""
+"""Opens a store directory for reading or for appending."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What comes of what is done with a store: at a glance, checked, exported, written as Parquet."""
+"""Reports of a store: info, verification, export, Parquet."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a scan shall give, as a value: checked once, and picklable, so that Spark can send it to its workers."""
+"""The request of a scan: arguments checked once, as a picklable value for Spark's workers."""
 
 from __future__ import annotations
 

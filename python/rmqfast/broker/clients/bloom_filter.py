@@ -1,4 +1,4 @@
-"""The places of a subscription in the broker's Bloom filter, which stand in `consumerFilter.json`.
+"""Computes the Bloom filter positions of a subscription, which stand in `consumerFilter.json`.
 
 Source: `BloomFilter.calcBitPositions`; Guava's `murmur3_128` below it.
 """

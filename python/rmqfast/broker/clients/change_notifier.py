@@ -1,4 +1,4 @@
-"""Tells clients that their group changed: a small group at once, a large one once for many changes."""
+"""Notifies clients that their group changed: a small group at once, a large one once for many changes."""
 
 from __future__ import annotations
 

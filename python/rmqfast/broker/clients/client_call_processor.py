@@ -1,4 +1,4 @@
-"""What only a consumer itself can tell, and so is asked: its state, its offsets, what it makes of a message.
+"""Forwards an administrator's questions to a consumer: its state, its offsets, what it makes of a message.
 
 Source: `AdminBrokerProcessor.callConsumer`, `Broker2Client`.
 """

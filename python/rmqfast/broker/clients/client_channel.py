@@ -1,11 +1,13 @@
-"""A client and the connection that it opened, and whom to tell that a group changed."""
+"""A client and its connection, and the notice that a group's clients get of a change."""
 
 from __future__ import annotations
 
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any
 
-from rmqfast.remoting import Channel, RequestCode
+from rmqfast.errors import ResponseError
+from rmqfast.remoting import Channel, RequestCode, ResponseCode
 
 #: Milliseconds without a heartbeat after which a client is gone (`CHANNEL_EXPIRED_TIMEOUT`).
 EXPIRED_MS = 120_000
@@ -46,6 +48,17 @@ class ClientChannel:
             "language": self.language,
             "version": self.version,
         }
+
+
+def check_room(kind: str, names: AbstractSet[str]) -> None:
+    """Refuses more groups than a connection may be in.
+
+    Raises:
+        ResponseError: They are too many.
+    """
+    if len(names) > MAX_GROUPS_OF_CHANNEL:
+        remark = f"{kind} groups of a connection: expected at most {MAX_GROUPS_OF_CHANNEL}, got {len(names)}"
+        raise ResponseError(ResponseCode.SYSTEM_ERROR, remark)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Clients that come, stay and go: HEART_BEAT, UNREGISTER_CLIENT, CHECK_CLIENT_CONFIG.
+"""Answers heartbeats, sign-offs and filter checks: HEART_BEAT, UNREGISTER_CLIENT, CHECK_CLIENT_CONFIG.
 
 Source: `ClientManageProcessor`, `ClientHousekeepingService`.
 """

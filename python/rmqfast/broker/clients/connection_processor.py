@@ -1,4 +1,4 @@
-"""Who is online: GET_CONSUMER_LIST_BY_GROUP, GET_CONSUMER_CONNECTION_LIST, GET_PRODUCER_CONNECTION_LIST, all producers.
+"""Answers which clients are online, by consumer group, by producer group, and all producers.
 
 Source: `ConsumerManageProcessor`, `AdminBrokerProcessor`.
 """

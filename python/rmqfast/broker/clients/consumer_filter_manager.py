@@ -1,4 +1,4 @@
-"""The subscriptions by expression: which compile, which have no consumer any more.
+"""Keeps the SQL92 subscriptions: which compile, which have no consumer any more.
 
 Source: `ConsumerFilterManager`.
 """

@@ -1,4 +1,4 @@
-"""A consumer group that has clients: who they are, and what they want together.
+"""An online consumer group: its clients, and the subscriptions that they share.
 
 Source: `ConsumerGroupInfo`.
 """

@@ -1,4 +1,4 @@
-"""The consumer groups that are online.
+"""Keeps which consumer groups are online, and fills the data plane with them.
 
 Source: `ConsumerManager`, `DefaultConsumerIdsChangeListener`.
 """
@@ -8,12 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from threading import Lock
 
-from rmqfast.broker.clients.client_channel import MAX_GROUPS_OF_CHANNEL, ClientChannel, GroupChange
+from rmqfast.broker.clients.client_channel import ClientChannel, GroupChange, check_room
 from rmqfast.broker.clients.consumer_filter_manager import ConsumerFilterManager
 from rmqfast.broker.clients.consumer_group import ConsumerGroup, SubscriptionChange
 from rmqfast.broker.data_plane.data_plane import DataPlane
-from rmqfast.errors import ResponseError
-from rmqfast.remoting import Channel, ResponseCode
+from rmqfast.remoting import Channel
 from rmqfast.remoting.protocol.heartbeat_data import ConsumerData
 from rmqfast.remoting.protocol.subscription_data import SubscriptionData
 
@@ -41,12 +40,7 @@ class ConsumerManager:
             ResponseError: They are too many.
         """
         with self._lock:
-            count = len(self._names_by_channel.get(channel, set()).union(names))
-        if count > MAX_GROUPS_OF_CHANNEL:
-            raise ResponseError(
-                ResponseCode.SYSTEM_ERROR,
-                f"consumer groups of a connection: expected at most {MAX_GROUPS_OF_CHANNEL}, got {count}",
-            )
+            check_room("consumer", self._names_by_channel.get(channel, set()).union(names))
 
     def register(
         self, client: ClientChannel, data: ConsumerData, *, is_notify_enabled: bool = True

@@ -1,4 +1,4 @@
-"""How many topics and groups a client may bring into being: they are kept, and saved, for good."""
+"""Limits how many topics and groups a client may create by using them: they are kept for good."""
 
 from __future__ import annotations
 

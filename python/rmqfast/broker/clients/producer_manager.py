@@ -1,4 +1,4 @@
-"""The producer groups that are online.
+"""Keeps which producer groups are online, for transaction checks and replies.
 
 Source: `ProducerManager`.
 """
@@ -12,9 +12,8 @@ from itertools import count
 from threading import Lock
 from typing import Any
 
-from rmqfast.broker.clients.client_channel import MAX_GROUPS_OF_CHANNEL, ClientChannel
-from rmqfast.errors import ResponseError
-from rmqfast.remoting import Channel, ResponseCode
+from rmqfast.broker.clients.client_channel import ClientChannel, check_room
+from rmqfast.remoting import Channel
 from rmqfast.remoting.log_limit import limited
 
 #: How many clients are tried for one that can be asked (`GET_AVAILABLE_CHANNEL_RETRY_COUNT`).
@@ -40,12 +39,7 @@ class ProducerManager:
             ResponseError: They are too many.
         """
         with self._lock:
-            number = len(self._names_by_channel.get(channel, set()).union(names))
-        if number > MAX_GROUPS_OF_CHANNEL:
-            raise ResponseError(
-                ResponseCode.SYSTEM_ERROR,
-                f"producer groups of a connection: expected at most {MAX_GROUPS_OF_CHANNEL}, got {number}",
-            )
+            check_room("producer", self._names_by_channel.get(channel, set()).union(names))
 
     def register(self, client: ClientChannel, group: str) -> None:
         """Takes what a heartbeat says of a group.

@@ -1,4 +1,4 @@
-"""What `broker.conf` says, completed by RocketMQ's defaults.
+"""Parses `broker.conf`, completed by RocketMQ's defaults.
 
 Source: `BrokerConfig`, `NettyServerConfig`, `NettyClientConfig`, `MessageStoreConfig`, `BrokerStartup`.
 """

@@ -1,4 +1,4 @@
-"""The file that a broker's configuration comes from.
+"""Reads `broker.conf`, and writes what is changed while the broker runs.
 
 Source: `Configuration.persist`, `MixAll.string2File`.
 """

@@ -1,4 +1,4 @@
-"""The configuration of a running broker: what it is now, and how often it changed.
+"""Holds the configuration of a running broker and its version, for all parts that ask for values.
 
 Source: `Configuration`.
 """

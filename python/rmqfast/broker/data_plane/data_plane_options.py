@@ -1,4 +1,4 @@
-"""What a data plane is opened with."""
+"""The options that a data plane is opened with."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The delay levels of a broker: how long each one waits.
+"""Parses `messageDelayLevel`: how long each delay level waits.
 
 Source: `ScheduleMessageService.parseDelayLevel`, `MessageStoreConfig.messageDelayLevel`.
 """

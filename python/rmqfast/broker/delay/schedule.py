@@ -1,4 +1,4 @@
-"""Delayed messages: each one goes to its own topic once its time has come.
+"""Delivers delayed messages to their own topics once they are due.
 
 Source: `ScheduleMessageService`.
 """

@@ -1,4 +1,4 @@
-"""The time of day by which delays go, and its jumps, which must not end them early."""
+"""Notices jumps of the time of day, so that they end no delay early."""
 
 from __future__ import annotations
 

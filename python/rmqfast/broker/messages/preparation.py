@@ -1,4 +1,4 @@
-"""Makes what a message or a pull needs before the data plane can answer: topics and groups that come into being by use.
+"""Creates the topics and groups that a send or a pull needs before the data plane can answer it.
 
 Source: `AbstractSendMessageProcessor.msgCheck`, `SendMessageProcessor.handleRetryAndDLQ`,
 `PullMessageProcessor.processRequest`.

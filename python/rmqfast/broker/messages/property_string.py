@@ -1,4 +1,4 @@
-"""The properties of a message as the text that a record or a header holds.
+"""Parses and writes the properties of a message as the text in a record or a header.
 
 Source: `MessageDecoder.messageProperties2String`, `MessageDecoder.string2messageProperties`.
 """

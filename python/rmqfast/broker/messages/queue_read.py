@@ -1,4 +1,4 @@
-"""The next messages of a queue, as the broker itself reads the queues of half messages.
+"""Reads the next messages of a queue for the broker itself, as of half messages.
 
 Source: `TransactionalMessageBridge.getMessage`, `DefaultMessageStore.getMessage`.
 """

@@ -1,4 +1,4 @@
-"""Replies to requests between clients: the broker hands each one to the client that asked.
+"""Hands the replies of request-reply clients to the client that asked.
 
 Source: `ReplyMessageProcessor`.
 """

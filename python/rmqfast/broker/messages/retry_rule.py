@@ -1,4 +1,4 @@
-"""What becomes of a message that was consumed in vain: another try, or the dead-letter queue of its group.
+"""Decides where a message goes that was consumed in vain: the retry topic or the dead letters of its group.
 
 Source: `SendMessageProcessor.asyncConsumerSendMsgBack`, `SendMessageProcessor.handleRetryAndDLQ`.
 """

@@ -1,4 +1,4 @@
-"""Messages that consumers send back: to be consumed again later, or given up.
+"""Answers CONSUMER_SEND_MSG_BACK: stores a message again for its group, later or as a dead letter.
 
 Source: `SendMessageProcessor.asyncConsumerSendMsgBack`.
 """

@@ -1,4 +1,4 @@
-"""The header of a message that is sent, under its long and its short names.
+"""Parses the SEND_MESSAGE request header, under its long and its short names.
 
 Source: `SendMessageRequestHeader`, `SendMessageRequestHeaderV2`.
 """

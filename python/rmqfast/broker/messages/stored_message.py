@@ -1,4 +1,4 @@
-"""A record of the commit log as a value: what the control plane needs of one message.
+"""Parses a record of the commit log into what the control plane needs of one message.
 
     TOTALSIZE i32, MAGICCODE i32, BODYCRC i32, QUEUEID i32, FLAG i32, QUEUEOFFSET i64, PHYSICALOFFSET i64, SYSFLAG i32,
     BORNTIMESTAMP i64, BORNHOST 8 | 20, STORETIMESTAMP i64, STOREHOST 8 | 20, RECONSUMETIMES i32,

@@ -1,4 +1,4 @@
-"""What a broker knows of topics, groups and offsets, kept change by change, and as RocketMQ's files."""
+"""The broker's metadata: a database of changes, and RocketMQ's files written behind."""
 
 from rmqfast.broker.metadata.metadata import Metadata
 

@@ -1,4 +1,4 @@
-"""The database of the metadata: SQLite, below `config/` of the store.
+"""The metadata's SQLite database, below `config/` of the store.
 
 | table | a row is |
 |---|---|

@@ -1,4 +1,4 @@
-"""RocketMQ's files of the metadata, `config/*.json`, written behind the database.
+"""Writes RocketMQ's files of the metadata, `config/*.json`, behind the database.
 
 Each is as a broker of RocketMQ 4.9 writes it, so that one takes the store over.
 """

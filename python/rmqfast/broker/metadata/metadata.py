@@ -1,4 +1,4 @@
-"""What a broker has to know after a restart: topics, groups, offsets, delays, subscriptions by expression."""
+"""Keeps what a broker must know after a restart: topics, groups, offsets, delays, SQL92 subscriptions."""
 
 from __future__ import annotations
 

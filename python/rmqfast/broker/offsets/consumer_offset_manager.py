@@ -1,4 +1,4 @@
-"""How far each group has consumed, as an administrator asks for it and as it is kept on the disk.
+"""Saves consumer offsets, and answers how far a group has consumed.
 
 Source: `ConsumerOffsetManager`.
 """

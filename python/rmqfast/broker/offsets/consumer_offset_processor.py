@@ -1,4 +1,4 @@
-"""How far groups have consumed: QUERY_CONSUMER_OFFSET, UPDATE_CONSUMER_OFFSET, all of them, corrections, copies.
+"""Answers requests about consumer offsets: query, update, all, corrections, copies.
 
 Source: `ConsumerManageProcessor`, `AdminBrokerProcessor`.
 """

@@ -1,4 +1,4 @@
-"""Consumers that are to consume again, or to pass messages over: INVOKE_BROKER_TO_RESET_OFFSET.
+"""Answers INVOKE_BROKER_TO_RESET_OFFSET: consumers that are online go on at the offsets of a time.
 
 Source: `Broker2Client.resetOffset`.
 """

@@ -1,4 +1,4 @@
-"""Answers what a consume queue lists.
+"""Answers QUERY_CONSUME_QUEUE: the units of a queue.
 
 Source: `AdminBrokerProcessor.queryConsumeQueue`.
 """

@@ -1,4 +1,4 @@
-"""Answers what the broker has done so far, and how full its disk is.
+"""Answers GET_BROKER_RUNTIME_INFO: what the broker has done, and how full its disks are.
 
 Source: `AdminBrokerProcessor.prepareRuntimeInfo`, `DefaultMessageStore.getRuntimeInfo`.
 """

@@ -1,4 +1,4 @@
-"""The name servers that a broker tells of itself.
+"""Sends registrations to all name servers of a broker.
 
 Source: `BrokerOuterAPI`.
 """

@@ -1,4 +1,4 @@
-"""When name servers are told of a broker.
+"""Decides when a broker registers, and which topics it tells.
 
 Source: `BrokerController.registerBrokerAll`.
 """

@@ -1,4 +1,4 @@
-"""Statistics of topics and groups, worked out of counters that only grow.
+"""Computes the statistics of topics and groups out of counters that only grow.
 
 Source: `BrokerStatsManager`, `StatsItemSet`.
 """

@@ -1,4 +1,4 @@
-"""A statistic of one key: samples of two counters that only grow, and what they say of a minute, an hour, a day.
+"""Samples the counters of one key, and computes its minute, hour and day.
 
 Source: `StatsItem`, `StatsSnapshot`, `CallSnapshot`.
 """

@@ -1,4 +1,4 @@
-"""Figures of the store: how much was put and got, how fast, and how long that took.
+"""Computes the figures of the store: how much was put and got, how fast, how long it took.
 
 Source: `StoreStatsService`, `BrokerStats`.
 """

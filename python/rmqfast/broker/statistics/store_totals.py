@@ -1,4 +1,4 @@
-"""What the counters of the data plane add up to, for the store as a whole.
+"""Adds up the counters of the data plane for the store as a whole.
 
 Source: `StoreStatsService`.
 """

@@ -1,4 +1,4 @@
-"""The consumer groups of a broker.
+"""Keeps the consumer groups of a broker.
 
 Source: `SubscriptionGroupManager`.
 """

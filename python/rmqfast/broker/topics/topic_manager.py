@@ -1,4 +1,4 @@
-"""The topics of a broker: those of clients, those that sending makes, and the broker's own.
+"""Keeps the topics of a broker: of clients, made by sends, and its own.
 
 Source: `TopicConfigManager`.
 """

@@ -1,4 +1,4 @@
-"""Which names a topic may have, and which topics are the broker's own.
+"""Validates topic names, and lists the topics that are the broker's own.
 
 Source: `TopicValidator`.
 """

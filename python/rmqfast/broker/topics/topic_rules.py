@@ -1,4 +1,4 @@
-"""Topics that the broker makes or shows by itself: what they take after, and what name servers are told of them.
+"""Rules for topics that sends make, that every broker has, and that name servers are told.
 
 Source: `TopicConfigManager`, `BrokerController`.
 """

@@ -1,4 +1,4 @@
-"""One look at a queue of half messages: which of them are done with, which is next, what is to be done with it.
+"""One round of transaction checks over a queue: which half messages are done, and the next step of each other.
 
 Source: `TransactionalMessageServiceImpl.check`, `fillOpRemoveMap`, `checkPrepareQueueOffset`.
 """

@@ -1,4 +1,4 @@
-"""Ends of transactions, as producers tell them; and half messages that an operator has checked again.
+"""Answers END_TRANSACTION and RESUME_CHECK_HALF_MESSAGE.
 
 Source: `EndTransactionProcessor`, `AdminBrokerProcessor.resumeCheckHalfMessage`.
 """

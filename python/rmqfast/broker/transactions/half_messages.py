@@ -1,4 +1,4 @@
-"""Half messages, which wait for the end of their transaction, and operation messages, which say that it came.
+"""Reads and stores half messages, and the operation messages that end them.
 
 Source: `TransactionalMessageBridge`.
 """

@@ -1,4 +1,4 @@
-"""Half messages whose transaction did not end: their producers are asked.
+"""Asks producers about half messages whose transaction did not end.
 
 Source: `TransactionalMessageServiceImpl.check`, `AbstractTransactionalMessageCheckListener`.
 """

@@ -56,11 +56,11 @@ class JsonObject:
             ResponseError: It is none, or larger than `most`.
         """
         if len(body) > most:
-            raise ResponseError(ResponseCode.SYSTEM_ERROR, f"body: expected at most {most} bytes, got {len(body)}")
+            raise _refusal(f"body: expected at most {most} bytes, got {len(body)}")
         try:
             return cls(decode(body))
         except RemotingProtocolError as error:
-            raise ResponseError(ResponseCode.SYSTEM_ERROR, f"body: {error}") from None
+            raise _refusal(f"body: {error}") from None
 
     def text(self, name: str) -> str:
         """A text that must be there, and not be empty."""
@@ -110,9 +110,7 @@ class JsonObject:
         if number is None:
             number = self._fail(name, "a whole number", None) if default is None else default
         if not low <= number <= high:
-            raise ResponseError(
-                ResponseCode.SYSTEM_ERROR, f"{self._path}.{name}: expected {low} to {high}, got {number}"
-            )
+            raise _refusal(f"{self._path}.{name}: expected {low} to {high}, got {number}")
         return number
 
     def fraction(self, name: str) -> float:
@@ -169,9 +167,7 @@ class JsonObject:
             ResponseError: A member of another type, or more than `most`.
         """
         if len(self._members) > most:
-            raise ResponseError(
-                ResponseCode.SYSTEM_ERROR, f"{self._path}: expected at most {most} members, got {len(self._members)}"
-            )
+            raise _refusal(f"{self._path}: expected at most {most} members, got {len(self._members)}")
         return {
             self._required_number(str(key), key): self._text(str(key), value) for key, value in self._members.items()
         }
@@ -182,14 +178,7 @@ class JsonObject:
 
     def numbers_by_queue(self, name: str, *, most: int) -> dict[MessageQueue, int]:
         """A map of whole numbers by queues, none where it is not there."""
-        members = self._value(name)
-        if members is None:
-            return {}
-        if not isinstance(members, dict) or len(members) > most:
-            self._fail(name, f"an object of at most {most} queues", members)
-        if not all(isinstance(queue, MessageQueue) for queue in members):
-            self._fail(name, "queues as keys", members)
-        return {queue: self._required_number(name, value) for queue, value in members.items()}
+        return {queue: self._required_number(name, value) for queue, value in self._by_queue(name, most).items()}
 
     def objects_by_queue(self, name: str, *, most: int) -> dict[MessageQueue, JsonObject]:
         """A map of objects by queues, none where it is not there.
@@ -200,14 +189,7 @@ class JsonObject:
             ...  JsonObject.of_body(body).objects_by_queue("t", most=9).items()}
             {3: 5}
         """
-        members = self._value(name)
-        if members is None:
-            return {}
-        if not isinstance(members, dict) or len(members) > most:
-            self._fail(name, f"an object of at most {most} queues", members)
-        if not all(isinstance(queue, MessageQueue) for queue in members):
-            self._fail(name, "queues as keys", members)
-        return {queue: JsonObject(value, f"{self._path}.{name}") for queue, value in members.items()}
+        return {queue: JsonObject(value, f"{self._path}.{name}") for queue, value in self._by_queue(name, most).items()}
 
     def queues(self, name: str, *, most: int) -> list[MessageQueue]:
         """A list of queues, none where it is not there."""
@@ -227,6 +209,16 @@ class JsonObject:
             self._by_plain_name = {_plain(key): item for key, item in self._members.items() if isinstance(key, str)}
         return self._by_plain_name.get(_plain(name))
 
+    def _by_queue(self, name: str, most: int) -> dict[MessageQueue, Any]:
+        members = self._value(name)
+        if members is None:
+            return {}
+        if not isinstance(members, dict) or len(members) > most:
+            self._fail(name, f"an object of at most {most} queues", members)
+        if not all(isinstance(queue, MessageQueue) for queue in members):
+            self._fail(name, "queues as keys", members)
+        return members
+
     def _flag_of_text(self, name: str, text: str) -> bool:
         flag = _FLAGS.get(text if len(text) == 1 else text.lower())
         return self._fail(name, "true or false", text) if flag is None else flag
@@ -238,9 +230,7 @@ class JsonObject:
         if not isinstance(value, list):
             self._fail(name, "a list", value)
         if len(value) > most:
-            raise ResponseError(
-                ResponseCode.SYSTEM_ERROR, f"{self._path}.{name}: expected at most {most} items, got {len(value)}"
-            )
+            raise _refusal(f"{self._path}.{name}: expected at most {most} items, got {len(value)}")
         return value
 
     def _text(self, name: str, value: Any) -> str:
@@ -262,15 +252,16 @@ class JsonObject:
             self._fail(name, "a whole number", value)
         number = int(value)
         if not -limit <= number < limit:
-            raise ResponseError(
-                ResponseCode.SYSTEM_ERROR,
-                f"{self._path}.{name}: expected {-limit} to {limit - 1}, got {str(number)[:40]}",
-            )
+            raise _refusal(f"{self._path}.{name}: expected {-limit} to {limit - 1}, got {str(number)[:40]}")
         return number
 
     def _fail(self, name: str, expected: str, value: Any) -> NoReturn:
         path = f"{self._path}.{name}" if name else self._path
-        raise ResponseError(ResponseCode.SYSTEM_ERROR, f"{path}: expected {expected}, got {_kind(value)}")
+        raise _refusal(f"{path}: expected {expected}, got {_kind(value)}")
+
+
+def _refusal(remark: str) -> ResponseError:
+    return ResponseError(ResponseCode.SYSTEM_ERROR, remark)
 
 
 def _as_text(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""What a consumer wants of a topic."""
+"""A subscription: what a consumer wants of a topic."""
 
 from __future__ import annotations
 

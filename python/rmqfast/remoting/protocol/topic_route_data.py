@@ -1,4 +1,4 @@
-"""Where a topic is: what a producer or consumer needs to know of it.
+"""The route of a topic: its queues, brokers and addresses, as clients get it.
 
 Source: `TopicRouteData`.
 """

@@ -1,4 +1,4 @@
-"""Offsets that should be there: a store whose groups have consumed, without `config/consumerOffset.json`."""
+"""Warns of a store whose groups have consumed but that has no `config/consumerOffset.json`."""
 
 from __future__ import annotations
 
