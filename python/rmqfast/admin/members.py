@@ -130,7 +130,7 @@ def owner_of(queue: MessageQueue, group: GroupFacts, queues: Sequence[MessageQue
     return next(name for name in ids if queue in share(group.group, name, sorted(queues), ids)), True
 
 
-def subscriptions_of(kept: Mapping[str, SubscriptionData], members: Infos) -> list[SubscriptionFacts]:
+def subscriptions_of(subscriptions: Mapping[str, SubscriptionData], members: Infos) -> list[SubscriptionFacts]:
     """What is kept for a group and what its members want, topic by topic; topics of retries are left out.
 
     Example:
@@ -142,16 +142,16 @@ def subscriptions_of(kept: Mapping[str, SubscriptionData], members: Infos) -> li
         [(None, 'B', None), ('c1', 'A', True), ('c2', 'B', False)]
     """
     own = [info.subscriptions for info in members.values() if isinstance(info, ConsumerRunningInfo)]
-    topics = sorted({topic for each in (kept, *own) for topic in each if not topic.startswith(RETRY_PREFIX)})
+    topics = sorted({topic for each in (subscriptions, *own) for topic in each if not topic.startswith(RETRY_PREFIX)})
     rows = []
     for topic in topics:
-        rows.append(SubscriptionFacts(topic=topic, subscription=kept.get(topic)))
-        rows += [_of_member(topic, name, members[name], kept.get(topic)) for name in sorted(members)]
+        rows.append(SubscriptionFacts(topic=topic, subscription=subscriptions.get(topic)))
+        rows += [_of_member(topic, name, members[name], subscriptions.get(topic)) for name in sorted(members)]
     return rows
 
 
 def _of_member(
-    topic: str, client_id: str, info: ConsumerRunningInfo | RemotingError, kept: SubscriptionData | None
+    topic: str, client_id: str, info: ConsumerRunningInfo | RemotingError, subscription: SubscriptionData | None
 ) -> SubscriptionFacts:
     if isinstance(info, RemotingError):
         return SubscriptionFacts(topic=topic, client_id=client_id, problem=str(info))
@@ -161,5 +161,5 @@ def _of_member(
         client_id=client_id,
         subscription=own,
         queues=info.queues_of(topic),
-        differs=meaning_of(own) != meaning_of(kept),
+        differs=meaning_of(own) != meaning_of(subscription),
     )

@@ -53,10 +53,7 @@ class ConfigProcessor:
         """
         if not request.body:
             return Response()
-        try:
-            values = properties.loads(request.body.decode("utf-8", "replace"))
-        except ArgumentError:
-            raise ResponseError(ResponseCode.SYSTEM_ERROR, "string2Properties error") from None
+        values = properties.loads_body(request.body)
         try:
             changes = self._configuration.update(values, now=self._now())
         except ArgumentError as error:

@@ -23,7 +23,7 @@ def bar(title: str) -> Iterator[Callable[[int, int], None] | None]:
     with Progress(*columns, console=console(sys.stderr), transient=True) as progress:
         task = progress.add_task(title, total=None)
 
-        def advance(done: int, total: int) -> None:
-            progress.update(task, completed=done, total=total or None)
+        def advance(completed: int, total: int) -> None:
+            progress.update(task, completed=completed, total=total or None)
 
         yield advance

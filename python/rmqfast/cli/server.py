@@ -182,7 +182,7 @@ def _wait() -> None:
         pass  # a signal that another thread got is handled between two waits
 
 
-def _stop_recovery(_done: int, _total: int) -> None:
+def _stop_recovery(_read: int, _total: int) -> None:
     """Ends the recovery of a store, which can be begun again, where the process is to end."""
     if _stopped.is_set():
         say("stopped while the store was recovered")

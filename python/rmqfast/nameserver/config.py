@@ -92,6 +92,7 @@ class NamesrvConfig:
         if text is None:
             raise ArgumentError(f"{path}: no such file, or it is empty")
         config = cls.from_text(text)
+        # as `-c` of RocketMQ: what a request changes is found again by the next start
         config.config_store_path = str(path)
         return config
 
@@ -206,11 +207,9 @@ class ConfigProcessor:
         """
         if not request.body:
             return Response()
-        try:
-            values = properties.loads(request.body.decode("utf-8", "replace"))
-        except ArgumentError:
-            raise ResponseError(ResponseCode.SYSTEM_ERROR, "string2Properties error") from None
+        values = properties.loads_body(request.body)
         with self._lock:
+            # not `configStorePath`: whoever may send a request could have any file written
             refused = self._config.changed(values).keys() - self._config.CHANGEABLE
             if refused:
                 remark = f"a request does not change {', '.join(sorted(refused))}"

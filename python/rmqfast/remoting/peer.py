@@ -25,24 +25,19 @@ class Peer:
 
     @property
     def is_open(self) -> bool:
-        """Whether something may still be sent."""
+        """See `Channel`."""
         return self._native.is_open
 
     def request(self, code: int, ext_fields: Mapping[str, str], body: bytes = b"", *, timeout: float = 3.0) -> Response:
-        """Asks the peer and waits for its answer.
-
-        Raises:
-            RemotingTimeoutError: No answer in `timeout` seconds.
-            ChannelClosedError: The connection is gone.
-        """
+        """See `Channel`."""
         return answer_of(self._native.request(code, dict(ext_fields), body, timeout))
 
     def send_oneway(self, code: int, ext_fields: Mapping[str, str], body: bytes = b"") -> None:
-        """Sends a request that is not answered; nothing happens where the connection is gone."""
+        """See `Channel`."""
         self._native.send_oneway(code, dict(ext_fields), body)
 
     def close(self) -> None:
-        """Closes the connection."""
+        """See `Channel`."""
         self._native.close()
 
     def __eq__(self, other: object) -> bool:

@@ -8,8 +8,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from rmqfast.errors import ArgumentError
+from rmqfast.errors import ArgumentError, ResponseError
 from rmqfast.remoting.hash_map import hash_order
+from rmqfast.remoting.response_code import ResponseCode
 
 _LINE_END = re.compile(r"\r\n|\r|\n")
 _BLANKS = " \t\f"
@@ -43,6 +44,18 @@ def loads(text: str) -> dict[str, str]:
     return properties
 
 
+def loads_body(body: bytes) -> dict[str, str]:
+    """The properties of a request's body.
+
+    Raises:
+        ResponseError: 1, with RocketMQ's remark, which does not say what is wrong.
+    """
+    try:
+        return loads(body.decode("utf-8", "replace"))
+    except ArgumentError:
+        raise ResponseError(ResponseCode.SYSTEM_ERROR, "string2Properties error") from None
+
+
 def dumps(properties: Mapping[str, str]) -> str:
     r"""The text of properties: `key=value\n` each, nothing escaped, in Java's order.
 
@@ -58,6 +71,7 @@ def dumps(properties: Mapping[str, str]) -> str:
     for key, value in properties.items():
         if any(end in key or end in value for end in "\r\n"):
             raise ArgumentError(f"a property is one line: {key[:40]!r} = {value[:40]!r}")
+    # since Java 9 `Properties` is a ConcurrentHashMap, and `Properties.entrySet` has its order
     return "".join(f"{key}={properties[key]}\n" for key in hash_order(properties, capacity=_BUCKETS, concurrent=True))
 
 
@@ -68,6 +82,7 @@ def _logical_lines(text: str) -> Iterator[str]:
         if not line and (not natural or natural[0] in "#!"):
             continued = False
             continue
+        # an even number of backslashes is escaped ones, and ends the line
         continued = _ends_open(natural)
         line += natural[:-1] if continued else natural
         if not continued:

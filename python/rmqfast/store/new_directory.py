@@ -53,8 +53,8 @@ def new_directory(out: Path, mode: Mode) -> Iterator[Path]:
             try:
                 _put_back(partial / OLD, out)
                 _check(out, mode)
-                for left in (NEW, OLD):
-                    shutil.rmtree(partial / left, ignore_errors=True)
+                for part in (NEW, OLD):
+                    shutil.rmtree(partial / part, ignore_errors=True)
                 (partial / NEW).mkdir()
                 yield partial / NEW
                 _place(partial / NEW, out, partial / OLD, mode)
@@ -64,19 +64,19 @@ def new_directory(out: Path, mode: Mode) -> Iterator[Path]:
     except OSError as error:
         if isinstance(error, StoreError):
             raise
-        said = os.strerror(error.errno).lower() if error.errno else str(error)
-        raise StoreIOError(error.errno, said, str(error.filename or out)) from None
+        text = os.strerror(error.errno).lower() if error.errno else str(error)
+        raise StoreIOError(error.errno, text, str(error.filename or out)) from None
 
 
 @contextmanager
 def _parents(out: Path) -> Iterator[None]:
     """Makes the directories above; those that were not there go with an error."""
-    missing = [parent for parent in out.parents if not parent.exists()]
+    created = [parent for parent in out.parents if not parent.exists()]
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         yield
     except BaseException:
-        for parent in missing:
+        for parent in created:
             with suppress(OSError):
                 parent.rmdir()
         raise

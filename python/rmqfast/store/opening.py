@@ -108,7 +108,7 @@ def open_store(
         )
     if mode != "r":
         raise ArgumentError(f"mode: expected 'r' or 'a', got {mode!r}")
-    if any(given is not None for given in (flush, options, retention, clock, progress)):
+    if any(option is not None for option in (flush, options, retention, clock, progress)):
         raise ArgumentError("flush, options, retention, clock, progress: expected with mode 'a' only, got mode 'r'")
     dirs = [os.fspath(d) for d in commit_log_dirs]
     native = _native.Store.open(os.fspath(path), commit_log_dirs=dirs, io=io)

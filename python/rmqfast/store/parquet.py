@@ -37,7 +37,7 @@ SUCCESS = "_SUCCESS"
 Piece = tuple[str, int, int, bool]
 
 
-class Written(NamedTuple):
+class PieceResult(NamedTuple):
     """What became of a piece of the log."""
 
     rows: int
@@ -110,28 +110,28 @@ def write_parquet(
         batch_bytes=PIECE_BYTES,
     )
     pieces, _, _ = store.plan(request, cut_bytes=PIECE_BYTES, readers=_threads())
-    at, total = 0, sum(end - start for _, start, end, _ in pieces)
+    position, total = 0, sum(end - start for _, start, end, _ in pieces)
     rows, size, damage = 0, 0, set[Damage]()
-    tell = progress or (lambda *_: None)
-    tell(at, total)
+    report = progress or (lambda *_: None)
+    report(position, total)
     with new_directory(Path(out), mode) as directory, warnings.catch_warnings():
         warnings.simplefilter("ignore", DamageWarning)  # told with all places
-        with _written(store, request, pieces, directory) as written:
-            for (_, start, end, _), done in zip(pieces, written, strict=True):
-                if done.damage and on_damage == "fail":
-                    raise CorruptError(_described(store, done.damage))
-                at, rows, size = at + end - start, rows + done.rows, size + done.bytes
-                damage.update(done.damage)
-                tell(at, total)
+        with _piece_results(store, request, pieces, directory) as results:
+            for (_, start, end, _), result in zip(pieces, results, strict=True):
+                if result.damage and on_damage == "fail":
+                    raise CorruptError(_described(store, result.damage))
+                position, rows, size = position + end - start, rows + result.rows, size + result.bytes
+                damage.update(result.damage)
+                report(position, total)
         (directory / SUCCESS).touch()
     places = tuple(sorted(damage, key=lambda place: (place.file, place.offset)))
     return Ingested(rows=rows, bytes=size, seconds=time.monotonic() - started, damage=places)
 
 
 @contextmanager
-def _written(
+def _piece_results(
     store: MessageStore, request: ScanRequest, pieces: Sequence[Piece], directory: Path
-) -> Iterator[Iterator[Written]]:
+) -> Iterator[Iterator[PieceResult]]:
     """Writes pieces, each in one of several threads, and yields what became of them, in their order."""
     threads, number, run = _threads(), count(), uuid.uuid4()
 
@@ -141,7 +141,7 @@ def _written(
     # who begins takes the files that were written last: a small store has one for each day and topic
     idle: LifoQueue[PartitionFiles] = LifoQueue()
 
-    def write(piece: Piece) -> Written:
+    def write(piece: Piece) -> PieceResult:
         files = idle.get_nowait()
         try:
             return _write(store.scan_pieces(request, [piece]), files)
@@ -156,14 +156,14 @@ def _written(
         yield pool.map(write, pieces)
 
 
-def _write(found: Scan, files: PartitionFiles) -> Written:
+def _write(scan: Scan, files: PartitionFiles) -> PieceResult:
     import pyarrow.compute as pc
 
     rows, size = 0, 0
-    for batch in found.batches():
+    for batch in scan.batches():
         rows, size = rows + batch.num_rows, size + pc.sum(batch.column("store_size"), min_count=0).as_py()
         files.write(batch)
-    return Written(rows, size, found.damage)
+    return PieceResult(rows, size, scan.damage)
 
 
 def _threads() -> int:

@@ -281,7 +281,9 @@ _TABLE = (
     ConfigKey("rocketmq.broker.diskSpaceCleanForciblyRatio", RATIO, None, START),
     # of 5.x
     ConfigKey("bindAddress", TEXT, "127.0.0.1", START),
-    # of no version of RocketMQ
+)
+#: Keys of no version of RocketMQ.
+_OWN_TABLE = (
     ConfigKey("aclMode", ACL_MODE, None, START),
     ConfigKey("nameServerAclFile", TEXT, None, START),
     ConfigKey("storeFilePermission", PERMISSION, "600", START),
@@ -298,20 +300,7 @@ _TABLE = (
 JVM_KEYS = frozenset(key.name for key in _TABLE if key.name.startswith("rocketmq."))
 
 #: Keys that RocketMQ does not have.
-OWN_KEYS = frozenset(
-    {
-        "aclMode",
-        "nameServerAclFile",
-        "storeFilePermission",
-        "insecureBind",
-        "maxTopicCount",
-        "maxGroupCount",
-        "checkCRCOnDelivery",
-        "maxConsumerOffsetCount",
-        "newNamesBurst",
-        "newNamesPerSecond",
-    }
-)
+OWN_KEYS = frozenset(key.name for key in _OWN_TABLE)
 
 #: Every key by its name, in the order of RocketMQ's classes.
-CONFIG_KEYS = {key.name: key for key in _TABLE}
+CONFIG_KEYS = {key.name: key for key in (*_TABLE, *_OWN_TABLE)}
