@@ -91,6 +91,7 @@ class AccessValidator:
         """
         rules = self._rules
         address = request.channel.remote_address
+        # in this order in `PlainPermissionManager.validate`: a white address needs no account at all
         if rules.white and any(pattern.matches(address_of(address)) for pattern in rules.white):
             return
         fields = request.ext_fields
@@ -118,6 +119,7 @@ class AccessValidator:
             needed = need.resources(request.ext_fields, request.body)
         except (ValueError, RemotingProtocolError) as error:
             _refuse(str(error), f"{_PARSE}:134")
+        # everybody may write traces; an administrator without permissions of its own may do all
         if needed.get(TRACE_TOPIC) == PUB or (account.is_admin and not account.permissions):
             return
         for resource, permission in needed.items():
@@ -156,12 +158,14 @@ class AccessValidator:
             ArgumentError: The file would be broken, or could not be written.
         """
         with self._lock:
+            # under the lock: two requests that change one file must not undo each other
             contents, now = self._files.read(), self._now()
             path = change.path(rules_of(contents, now), self._files)
             members = None if path is None else change.members(yaml_text.load(contents.get(path, b"")))
             if path is None or members is None:
                 return False
             contents[path] = yaml_text.dump(next_version(members, now))
+            # before anything is written: a file that would not be read back is refused
             rules = rules_of(contents, now)
             self._files.write(path, contents[path])
             self._rules, self._file_digest = rules, _digest(contents)

@@ -123,6 +123,7 @@ class Account:
             secret_key=secret_key.encode("utf-8", "replace"),
             white=parse_pattern(config.white_remote_address),
             is_admin=config.admin,
+            # nothing stated is DENY, as in Java
             topic_permission=parse_permission(config.default_topic_perm),
             group_permission=parse_permission(config.default_group_perm),
             permissions=groups | parse_resources(config.topic_perms or (), of_groups=False),

@@ -31,6 +31,7 @@ class AclFiles:
         """The files that are there: of an account that two of them have, the first one counts."""
         extra = [
             Path(folder, name)
+            # sorted, so that of an account that two files have always the same one counts
             for folder, _, names in sorted(os.walk(self._folder))
             for name in sorted(names)
             if name.endswith((".yml", ".yaml"))

@@ -128,6 +128,7 @@ def _range_of_ipv4(text: str) -> AddressPattern:
             raise _wrong_scope(text)
         _warn_of_ignored(text, parts[index + 1 :])
         head = [part.strip() for part in parts[:index]]
+        # Java compares texts: "010" is the address of nobody
         if not all(part.isascii() and part.isdigit() and str(int(part)) == part for part in head):
             return OneOf()
         return Range(tuple(map(int, head)), *bounds, 4)

@@ -28,6 +28,7 @@ class Administrator:
             ArgumentError: The files have no administrator any more.
         """
         account = self._account()
+        # made anew each time: the files may have changed since
         return Credentials(account.access_key, account.secret_key.decode()).signed(ext_fields, body)
 
     def _account(self) -> Account:

@@ -56,6 +56,7 @@ class SetAccount:
         others, old = _without(members, self.config.access_key)
         stated = self.config.to_members()
         for name in ("defaultTopicPerm", "defaultGroupPerm"):
+            # mqadmin sends an empty text for what was not set
             if stated.get(name) == "":
                 del stated[name]
         return members | {"accounts": [*others, {**old, **stated}]}
@@ -98,6 +99,7 @@ class SetWhiteAddresses:
         """The file, if it is one of ours: the path comes from a client."""
         if self.addresses is None:
             return None
+        # normalized: `conf/acl/../../x` must not pass for one of our files
         path = Path(os.path.normpath(self.file)) if self.file else files.default_path
         return path if path in files.paths() else None
 

@@ -27,6 +27,7 @@ def is_permitted(needed: int, owned: int) -> bool:
 
     Source: `Permission.checkPermission`.
     """
+    # DENY beside another permission wins
     if owned & DENY:
         return False
     return bool((PUB | SUB) & owned) if needed & ANY else bool(needed & owned)
@@ -41,6 +42,7 @@ def parse_permission(text: str | None) -> int:
 
     Source: `Permission.parsePermFromString`.
     """
+    # "pub" in small letters is unknown, too: Java's switch compares exactly
     return DENY if text is None else _PERMISSIONS.get(text.strip(_BLANK), DENY)
 
 

@@ -72,6 +72,7 @@ class _Builder:
         if not members:
             _log.warning("no data in file %s", path)
             return
+        # an empty entry of the list is null in YAML, and Java passes over it
         white = texts_of({_WHITE: [entry for entry in entries_of(members, _WHITE) if entry is not None]}, _WHITE) or ()
         self._patterns += map(parse_pattern, white)
         self._white += white

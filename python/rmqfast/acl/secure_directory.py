@@ -86,6 +86,7 @@ class SecureDirectory:
 
     def _make_certificates(self, address: str) -> None:
         today = datetime.now(UTC)
+        # a day back: the clock of a client may be behind
         begin, end = today - timedelta(days=1), today + _YEARS
         names = dict.fromkeys(["localhost", "127.0.0.1", "::1", address, socket.gethostname()])
         texts = make_certificates(list(names), (begin.year, begin.month, begin.day), (end.year, end.month, end.day))
@@ -94,6 +95,7 @@ class SecureDirectory:
 
     def _write(self, name: str, text: str) -> None:
         """Makes a file that nobody else reads; those for others to trust are copied to them."""
+        # the mode is there before the secret is
         descriptor = os.open(self.path / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             file.write(text)

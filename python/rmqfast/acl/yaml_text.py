@@ -44,6 +44,7 @@ def load(data: bytes) -> dict[str, Any]:
             root = loader.get_single_node()
             if root is None:
                 return {}
+            # aliases of aliases ("billion laughs") are small as a text and huge as values
             _weigh(root, {})
             value = loader.construct_document(root)
         finally:

@@ -103,6 +103,7 @@ class EmbeddedCluster:
         self._refuse_fork()
         if self._is_started:
             raise ArgumentError("a cluster is started once")
+        # before anything is opened: a start that failed is not begun anew
         self._is_started = True
         self._scratch = Scratch() if self._root is None else None
         root = self._scratch.path if self._scratch else self._root or Path()
@@ -192,6 +193,7 @@ class EmbeddedCluster:
     def _config_of(self, number: int, root: Path) -> BrokerConfig:
         letter = chr(ord("a") + number) if number < 26 else str(number)
         is_one_of_many = self._counts[1] > 1
+        # ten apart: each broker has a VIP port two below and a HA port one above
         port = self._ports[1] + 10 * number if self._ports[1] else 0
         own = {
             "brokerName": f"broker-{letter}",

@@ -38,6 +38,7 @@ class BrokerTable:
         self._clusters.setdefault(cluster, {})[broker_name] = None
         if broker is None:
             broker = self._brokers[broker_name] = BrokerData(cluster, broker_name)
+        # an address with two ids of one name would be its own slave: the old id goes
         moved = [
             old_id for old_id, old_address in broker.addresses.items() if old_address == address and old_id != broker_id
         ]
@@ -62,6 +63,7 @@ class BrokerTable:
         if broker.addresses:
             return False
         del self._brokers[broker_name]
+        # a broker that was registered under two clusters leaves both
         for cluster in list(self._clusters):
             self._leave(cluster, broker_name)
         return True

@@ -67,6 +67,7 @@ class LiveTable:
         Source: `RouteInfoManager.updateBrokerInfoUpdateTimestamp`.
         """
         if address in self._brokers:
+            # QUERY_DATA_VERSION is a sign of life, so that a broker with unchanged topics need not send them all
             self._brokers[address] = replace(self._brokers[address], last_update=now)
 
     def remove(self, address: str) -> None:

@@ -50,6 +50,7 @@ class RegisterBody:
         """
         if not body:
             return cls(DataVersion(), (), None if bare else ())
+        # clients before 3.0.11 have no compressed form
         if compressed and not bare:
             return _inflated(body)
         members = _mapping(fastjson.decode(body), "the body")
@@ -116,6 +117,7 @@ def _topic_line(line: bytes) -> TopicConfig:
 def _inflate(body: bytes) -> bytes:
     inflater = zlib.decompressobj()
     try:
+        # bounded while it inflates: a few kilobytes may become gigabytes
         data = inflater.decompress(body, MAX_REGISTRATION)
     except zlib.error as error:
         raise RemotingProtocolError(f"a registration that does not inflate: {error}") from None

@@ -15,6 +15,7 @@ from rmqfast.nameserver.register_body import RegisterBody, data_version
 from rmqfast.nameserver.route_info import BrokerIdentity, RouteInfoManager
 from rmqfast.remoting import Header, Processor, Request, RequestCode, Response, ResponseCode, fastjson
 
+#: Ordinal of 3.0.11, the first whose body is a RegisterBrokerBody.
 _FILTER_SERVERS_SINCE = 37
 _DECODE_FAILED = "Failed to decode RegisterBrokerBody"
 
@@ -86,6 +87,7 @@ def _is_sum_right(header: Header, body: bytes) -> bool:
     Source: `DefaultRequestProcessor.checksum`, `UtilAll.crc32`.
     """
     expected = header.number("bodyCrc32", 0)
+    # 0 says that the broker sent none; `UtilAll.crc32` drops the sign bit
     return expected in {0, zlib.crc32(body) & 0x7FFFFFFF}
 
 

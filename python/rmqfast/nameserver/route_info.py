@@ -80,6 +80,7 @@ class RouteInfoManager:
             self._live.check_room(broker.address)
             is_new = self._brokers.put(broker.cluster, broker.broker_name, broker.broker_id, broker.address)
             is_changed = is_new or self._live.is_changed(broker.address, body.data_version)
+            # topics that the body does not name stay, as in 4.9.4
             if broker.broker_id == MASTER_ID and is_changed:
                 self._put_topics(broker.broker_name, body)
             info = BrokerLiveInfo(now, body.data_version, channel, broker.ha_server_address)
@@ -119,6 +120,7 @@ class RouteInfoManager:
             for address, _ in expired:
                 _LOG.warning("broker %s was silent for too long", address)
                 self._forget(address)
+            # a connection of which another broker still speaks stays open
             return [info.channel for _, info in expired if not self._live.on_channel(info.channel)]
 
     def query_data_version(self, address: str, version: DataVersion, now: int) -> tuple[bool, DataVersion | None]:
@@ -221,6 +223,7 @@ class RouteInfoManager:
         for topic in body.topics:
             if not is_name(topic.topic_name, most=MAX_TOPIC_NAME):
                 _LOG.warning("broker %s has a topic whose name is none: %.60r", broker_name, topic.topic_name)
+            # the rest of the body would not fit, either
             elif not self._topics.put(topic.topic_name, queue_data_of(broker_name, topic)):
                 _LOG.warning("no room for topic %s of broker %s", topic.topic_name, broker_name)
                 return
@@ -228,6 +231,7 @@ class RouteInfoManager:
     def _put_filter_servers(self, address: str, filter_servers: tuple[str, ...] | None) -> None:
         if filter_servers:
             self._filter_servers[address] = filter_servers
+        # None: a client so old that it knows none says nothing of them, and they stay
         elif filter_servers is not None:
             self._filter_servers.pop(address, None)
 

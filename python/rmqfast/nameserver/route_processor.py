@@ -14,6 +14,7 @@ from rmqfast.nameserver.kv_config import NAMESPACE_ORDER_TOPIC_CONFIG, KVConfigM
 from rmqfast.nameserver.route_info import RouteInfoManager
 from rmqfast.remoting import Header, Processor, Request, RequestCode, Response, ResponseCode, fastjson
 
+#: Ordinal of 4.9.4: older clients get numbers as keys without quotes.
 _STANDARD_JSON_SINCE = 401
 _FAQ = "\nSee http://rocketmq.apache.org/docs/faq/ for further details."
 

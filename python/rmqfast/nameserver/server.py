@@ -112,12 +112,14 @@ class NameServer:
         """
         if self._server is not None:
             raise ArgumentError("a name server is started once")
+        # 0 turns Netty's idle handler off
         idle = float(self.config.server_channel_max_idle_time_seconds or _NEVER)
         options = ServerOptions(max_idle=idle, tls=server_tls(self.config.tls))
         self._server = RemotingServer(
             self.processors,
             check=self._check,
             closed=self.channel_closed,
+            # only a broker's registration needs more: others would only fill the memory
             max_body=MAX_BODY_BYTES,
             unlimited=[RequestCode.REGISTER_BROKER],
             options=options,

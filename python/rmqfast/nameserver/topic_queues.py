@@ -79,6 +79,7 @@ class TopicQueueTable:
 
         Source: `RouteInfoManager.wipeWritePermOfBrokerByLock`.
         """
+        # it stays so until the broker's data version changes: only then its own permissions count again
         return self._set_perm(broker_name, lambda perm: perm & ~PERM_WRITE)
 
     def add_write_perm(self, broker_name: str) -> int:
@@ -86,6 +87,7 @@ class TopicQueueTable:
 
         Source: `RouteInfoManager.addWritePermOfBrokerByLock`.
         """
+        # exactly 6, as in 4.9.4, whatever it was before
         return self._set_perm(broker_name, lambda _: PERM_READ | PERM_WRITE)
 
     def names(self) -> list[str]:

@@ -72,6 +72,7 @@ class ConsumeSpans:
             self._attributes(context, topic),
             links,
         )
+        # kept with the context, not in the hook: listeners of several threads are within their spans at once
         context.notes[_NOTE] = _Begun(span, attach(set_span_in_context(span, parent)))
 
     def after(self, context: ConsumeContext) -> None:
@@ -93,6 +94,7 @@ class ConsumeSpans:
         """Within what a span stands: one message within its producer's, several have links to theirs."""
         contexts = [context_of(message, self._propagator) for message in messages]
         span_contexts = [get_current_span(each).get_span_context() for each in contexts]
+        # a span has one parent: of several messages it can only have links
         if len(contexts) == 1 and self._operation is Operation.PROCESS:
             return (contexts[0] if span_contexts[0].is_valid else get_current()), []
         return get_current(), [Link(each) for each in span_contexts if each.is_valid]

@@ -64,6 +64,7 @@ class EndTransactionSpans:
 
     def _context_of_own(self, context: EndTransactionContext) -> Context | None:
         half, span = self._half, self._half.span
+        # this thread may send other messages next: the span must not become their parent
         half.span = None
         return None if span is None or half.unique_id != context.message_id else set_span_in_context(span)
 

@@ -29,6 +29,7 @@ Client: TypeAlias = Producer | PushConsumer | ActiveConsumer
 
 _SCHEMA = "https://opentelemetry.io/schemas/1.37.0"
 _lock = threading.Lock()
+#: Weak: a client that the application forgets must not live on for its spans.
 _instrumented: WeakSet[Client] = WeakSet()
 
 

@@ -65,6 +65,7 @@ class PublishSpans:
 
     def _attributes(self, context: SendContext, topic: str) -> dict[str, AttributeValue]:
         messages = context.messages
+        # a batch has the ids of its messages, with commas between
         count = len(context.unique_id.split(","))
         single = messages[0] if len(messages) == 1 else None
         return attributes.with_value(

@@ -37,6 +37,7 @@ class Callbacks:
         self._threads = [threading.Thread(target=self._run, name=name, daemon=True) for name in names]
         for thread in self._threads:
             thread.start()
+        # last: Rust queues ends only once there are threads that take them
         native.expect_takers()
 
     @property
@@ -49,6 +50,7 @@ class Callbacks:
         deadline = time.monotonic() + patience
         for thread in self._threads:
             if thread is not threading.current_thread():
+                # the time is for all threads together: `close` ends though callbacks hang
                 thread.join(max(0.0, deadline - time.monotonic()))
 
     def _run(self) -> None:

@@ -60,6 +60,8 @@ class RemotingClient:
             RemotingProtocolError: What came is no answer.
         """
         wait = self._timeout if timeout is None else timeout
+        # Put back only after an answer: a connection that failed may still bring the answer of this request, which the
+        # next one would take for its own.
         native, self._native = self._native or self._connected(wait), None
         answer = answer_of(native.request(code, dict(ext_fields or {}), body, wait))
         self._native = native

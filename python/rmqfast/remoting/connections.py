@@ -82,6 +82,7 @@ class Connections:
         self._open: set[str] = set()
         self._dispatcher: Dispatcher | None = None
         self._callbacks: Callbacks | None = None
+        # a client that was forgotten, not closed, ends its connections with the object
         self._end = weakref.finalize(self, _end, self._pid, self._native, self._mailbox)
 
     def request(
@@ -166,6 +167,7 @@ class Connections:
         """
         callbacks = self._called_back()
         fields = self._signed(code, ext_fields, body)
+        # a callback that waited for room would wait for ends that only its own thread can handle
         is_patient = waits and not callbacks.is_own_thread
         self._native.submit(address, code, fields, body, timeout, on_done, is_patient)
         self._open.add(address)
@@ -229,6 +231,7 @@ class Connections:
             with self._starting:
                 if self._dispatcher is None:
                     closed = _Closed(self._on_closed, self._open, self._mailbox)
+                    # one worker: the requests of a broker, as NOTIFY_CONSUMER_IDS_CHANGED, are few, and in order
                     self._dispatcher = Dispatcher(self._mailbox, self._processors, closed=closed, workers=1)
         return self._dispatcher
 

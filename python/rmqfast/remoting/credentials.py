@@ -62,6 +62,7 @@ class Credentials:
         fields = {**ext_fields, ACCESS_KEY: self.access_key}
         if self.security_token is not None:
             fields[SECURITY_TOKEN] = self.security_token
+        # a request that is sent again has the old one, which must not be signed
         fields.pop(SIGNATURE, None)
         fields[SIGNATURE] = signature_of(fields, body, self.secret_key.encode("utf-8", "replace")).decode("ascii")
         return fields
@@ -89,6 +90,7 @@ def signature_of(ext_fields: Mapping[str, str], body: bytes, secret_key: bytes, 
     Source: `AclUtils.combineRequestContent`, `AclSigner.calSignature`.
     """
     names = [name for name in ext_fields if name not in {SIGNATURE, without}]
+    # Java's TreeMap sorts by UTF-16 units; for ASCII that is Python's order, and faster
     names.sort(key=None if all(map(str.isascii, names)) else _utf16)
     # of half a surrogate pair Java, too, makes a question mark
     content = "".join([ext_fields[name] for name in names]).encode("utf-8", "replace")

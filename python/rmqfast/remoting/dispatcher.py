@@ -96,6 +96,7 @@ class Dispatcher:
 
     def _answer(self, call: Call) -> None:
         request = _request(call)
+        # its client has given up: an answer would only take the time of requests that are still waited for
         if call.age > self._max_ages.get(request.code, call.age):
             self._refuse(call, request, self._too_old(call))
             return
@@ -125,6 +126,7 @@ class Dispatcher:
             _reply(call, answer)
 
     def _start(self, call: Call, request: Request, later: Later) -> None:
+        # a thread each: a client that does not answer must not hold a worker until its time is up
         thread = threading.Thread(target=self._reply_later, args=(call, request, later), daemon=True)
         try:
             thread.start()

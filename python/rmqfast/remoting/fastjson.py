@@ -162,6 +162,7 @@ class _Writer:
     def _in_order(self, members: Mapping[Any, Any]) -> list[tuple[Any, Any]]:
         if isinstance(members, HashMap) and not self._standard:
             return members.in_order()
+        # fastjson writes queues as keys in the map's own order
         if any(isinstance(key, MessageQueue) for key in members):
             return list(members.items())
         return sorted(members.items(), key=lambda member: _rank(member[0]))
@@ -170,6 +171,7 @@ class _Writer:
         if isinstance(key, MessageQueue):
             return self._queue(key) + ":"
         if isinstance(key, int) and not isinstance(key, bool | Enum):
+            # `{0:"10.0.0.1:10911"}`: no JSON, but what RocketMQ answers to clients before 4.9.4
             return f'"{key}":' if self._standard else f"{key}:"
         if isinstance(key, str | Enum):
             return self._quoted(key if isinstance(key, str) else key.name) + ":"

@@ -50,6 +50,7 @@ def hash_order(keys: Iterable[_K], *, capacity: int = 16, concurrent: bool = Fal
         concurrent: Whether it is a `ConcurrentHashMap`, which grows one entry earlier.
     """
     listed = list(keys)
+    # the table doubles behind its load factor of 0.75; a ConcurrentHashMap already as it reaches it
     while len(listed) + concurrent > capacity * 3 // 4:
         capacity *= 2
     return sorted(listed, key=lambda key: _bucket(key, capacity))
@@ -90,4 +91,5 @@ def _text_hash(text: str) -> int:
 
 def _bucket(key: Any, capacity: int) -> int:
     value = java_hash(key)
+    # `HashMap.hash` folds the upper half in, since only the lower bits choose the bucket
     return (value ^ (value >> 16)) & (capacity - 1)

@@ -69,6 +69,7 @@ class Header:
     def flag(self, name: str, *, default: bool = False) -> bool:
         """Yes or no: `true` in any case is yes, whatever else is there is no."""
         value = self._fields.get(name)
+        # as `Boolean.parseBoolean`: whatever is not "true" is no
         return default if value is None else value.lower() == "true"
 
 

@@ -58,6 +58,7 @@ class LogLimit(logging.Filter):
         """Whether the line is written."""
         if record.levelno >= logging.CRITICAL or getattr(record, "is_count", False):
             return True
+        # by the text before its arguments are put in: a stranger can vary names, not our texts
         now, key = self._clock(), (record.name, record.msg)
         with self._lock:
             text = self._texts.setdefault(key, _Text(TokenBucket(_BURST, 1 / _INTERVAL, now=now)))
@@ -84,5 +85,6 @@ class LogLimit(logging.Filter):
 
 def _later(seconds: float, work: Callable[[], object]) -> None:
     timer = threading.Timer(seconds, work)
+    # the last line of a log must not keep the process alive
     timer.daemon = True
     timer.start()

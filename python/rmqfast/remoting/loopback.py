@@ -20,6 +20,7 @@ def is_loopback(host: str) -> bool:
         address = ipaddress.ip_address(host.strip("[]"))
     except ValueError:
         return False
+    # `::ffff:127.0.0.1` is this machine, too; a listener of IPv6 sees clients of IPv4 so
     mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
     return (mapped or address).is_loopback
 

@@ -45,6 +45,7 @@ def process(processors: Mapping[int, Processor], request: Request) -> Response |
     """The answer of the processor for the request's code; of a code that nobody knows, 3 with RocketMQ's remark."""
     processor = processors.get(request.code)
     if processor is None:
+        # the blank at the start is RocketMQ's
         return Response(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, f" request type {request.code} not supported")
     try:
         return processor(request)
@@ -57,6 +58,7 @@ def process(processors: Mapping[int, Processor], request: Request) -> Response |
 def failed(request: Request, error: Exception) -> Response:
     """The answer where a processor failed, which is logged."""
     _log.error("request %d from %s failed", request.code, request.channel.remote_address, exc_info=error)
+    # as `RemotingHelper.exceptionSimpleDesc`, without a stack frame: strangers need not see our files
     return Response(ResponseCode.SYSTEM_ERROR, f"{type(error).__name__}: {error}")
 
 

@@ -65,6 +65,7 @@ class RemotingServer:
         self._listeners: list[Listener] = []
         self._pid = os.getpid()
         most = self._options.max_frame_size if max_body is None else max_body
+        # before any listener: a connection may have a request as soon as it is accepted
         self.mailbox = Mailbox(capacity, max_body=most, unlimited=list(unlimited))
         self._dispatcher = Dispatcher(
             self.mailbox, processors, check=check, closed=closed, again=again, max_ages=max_ages, workers=workers
@@ -96,6 +97,7 @@ class RemotingServer:
         """Listens no more, ends all connections, waits for the processors that run: three seconds at most."""
         for listener in self._listeners:
             listener.close()
+        # after the listeners: what they have taken is still answered
         self.mailbox.close()
         if os.getpid() == self._pid:
             self._dispatcher.join(_PATIENCE)

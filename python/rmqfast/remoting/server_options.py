@@ -26,6 +26,7 @@ class ServerOptions:
 
     max_frame_size: int = 16 << 20
     max_connections: int = 65_536
+    # a peer that does not read is closed at this much, instead of filling the memory
     max_outgoing: int = 64 << 20
     max_idle: float = 120.0
     max_frame_time: float = 30.0

@@ -51,7 +51,9 @@ def write_text(path: Path, text: str) -> None:
         _write_file(_beside(path, ".tmp"), text.encode(), mode)
         if mode is not None:
             _write_file(_beside(path, ".bak"), path.read_bytes(), mode)
+        # RocketMQ deletes the file first, so that a kill leaves the `.bak` only
         _beside(path, ".tmp").replace(path)
+        # the new name must be on the disk as well, or a loss of power brings the old file back
         _flush_directory(path.parent)
     except OSError as error:
         raise StoreIOError(f"{path}: {error.strerror}") from error

@@ -68,6 +68,7 @@ def server_tls(values: Mapping[str, str]) -> TlsOptions:
     if certificate is None:
         if mode is not None:
             raise ArgumentError("tls.server.certPath: expected a file, or tls.test.mode.enable=true, got none")
+        # no certificate and none to be made: there is no TLS to offer
         return TlsOptions(mode=TlsMode.DISABLED)
     return TlsOptions(
         mode=mode,
@@ -101,6 +102,7 @@ def client_tls(values: Mapping[str, str], *, use_tls: bool = False) -> TlsOption
     Source: `TlsHelper.buildSslContext`, `BrokerStartup`.
     """
     merged = _merged(values)
+    # a cluster whose servers take no plain connections is reached by its own brokers with TLS only
     enforced = server_tls(values).mode is TlsMode.ENFORCING
     if not _flag(merged, "tls.enable", default=use_tls or enforced):
         return None

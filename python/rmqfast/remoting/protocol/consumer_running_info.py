@@ -91,6 +91,7 @@ def _queue_info(item: JsonObject) -> ProcessQueueInfo:
         commit_offset=item.number("commitOffset", 0),
         cached_count=item.number("cachedMsgCount", 0),
         is_locked=item.flag("locked"),
+        # RocketMQ's spelling
         is_dropped=item.flag("droped"),
         last_pull_timestamp=item.number("lastPullTimestamp", 0),
         last_consume_timestamp=item.number("lastConsumeTimestamp", 0),

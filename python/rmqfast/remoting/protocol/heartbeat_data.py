@@ -101,6 +101,7 @@ class HeartbeatData:
         client_id = members.text("clientID")
         if len(client_id) > MAX_CLIENT_ID:
             raise _wrong(f"body.clientID: expected at most {MAX_CLIENT_ID} characters, got {len(client_id)}")
+        # whole and within limits before anything is registered: half a heartbeat would leave half a client
         consumers = tuple(_consumer(item, now) for item in members.objects("consumerDataSet", most=MAX_GROUPS))
         count = sum(len(consumer.subscriptions) for consumer in consumers)
         if count > MAX_SUBSCRIPTIONS_IN_ALL:

@@ -122,6 +122,7 @@ class JsonObject:
         """Yes or no; no where it is not there, unless the default is another. Of numbers only 1 is yes."""
         value = self._value(name)
         if value is None:
+            # fastjson's smart match takes `isUnitMode` for `unitMode`
             value = self._value(f"is_{name}")
         if isinstance(value, bool):
             return value
@@ -250,6 +251,7 @@ class JsonObject:
             return None
         if not isinstance(value, int | float) or (isinstance(value, bool) and limit == LONG):
             self._fail(name, "a whole number", value)
+        # a fraction loses its digits, as in `TypeUtils.castToLong`
         number = int(value)
         if not -limit <= number < limit:
             raise _refusal(f"{self._path}.{name}: expected {-limit} to {limit - 1}, got {str(number)[:40]}")
