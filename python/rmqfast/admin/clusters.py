@@ -138,6 +138,7 @@ class Brokers:
         if not changes or (refused and not force):
             listed = ", ".join(sorted(UPDATABLE))
             raise ArgumentError(f"update_config: expected some of {listed}, got {', '.join(refused) or 'none'}")
+        # small letters, as brokers print flags: what they took is compared below
         texts = {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in changes.items()}
         address, body = self._client.broker_address(broker), properties.dumps(texts).encode()
         self._client.ask(address, RequestCode.UPDATE_BROKER_CONFIG, None, body)

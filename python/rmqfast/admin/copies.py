@@ -37,6 +37,7 @@ def copies_of(client: AdminClient, message: Any, group: str) -> list[CopyFacts]:
         for each in _with_key(client, broker, dead, message.msg_id)
     ]
     delivered = {copy.reconsume_times for copy in retried}
+    # a delayed copy stays in the log, and in the index, after it was delivered
     delayed_only = [copy for copy in delayed if copy.reconsume_times not in delivered]
     return sorted([*delayed_only, *retried, *dead_copies], key=lambda copy: copy.store_timestamp)
 
@@ -57,6 +58,7 @@ def _retry(client: AdminClient, broker: BrokerAddress, message: Any, group: str)
 
 
 def _with_key(client: AdminClient, broker: BrokerAddress, topic: str, unique_key: str) -> list[Any]:
+    # a copy keeps the properties of its message, and so its UNIQ_KEY
     return [each for each in query(client, [broker], topic, unique_key) if each.msg_id == unique_key]
 
 

@@ -75,6 +75,7 @@ class DeadLetters:
         try:
             rows = self._topics.status(DLQ_PREFIX + group)
         except ResponseError as error:
+            # a group gets its topic of dead letters with the first of them
             if error.code != ResponseCode.TOPIC_NOT_EXIST or group not in self._groups.all():
                 raise
             return []
@@ -122,6 +123,7 @@ class DeadLetters:
         while offset < row.max_offset:
             pulled = pull(self._client, address, row.queue, offset, WHOLE, max_messages=PULL_SIZE)
             yield from (each for each in pulled.messages if begin <= each.store_timestamp <= end)
+            # always forward: an answer that stays where it is must not be asked for forever
             offset = max(pulled.next_offset, offset + 1)
 
 

@@ -103,6 +103,7 @@ def _at_member(
         silent = ", ".join(m.client_id for m in candidates if m.subscription is None)
         return Delivery(Way.UNKNOWN, f"{silent} may have got it and does not tell what it wants")
     kept_by = [m for m, own in subscribed if passes_member(own, message)]
+    # whichever of them had the queue: each keeps it
     if len(kept_by) == len(subscribed):
         return Delivery(Way.DELIVERED, f"which wants {expression_of(subscribed[0][1])}")
     if kept_by:

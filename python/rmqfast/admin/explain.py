@@ -90,6 +90,7 @@ class Explainer:
         copies = copies_of(self._client, what, group) if what.msg_id else []
         verdict = verdict_of(message, progress, facts, copies)
         if verdict.outcome is Outcome.UNKNOWN:
+            # only now: traces are a query of all brokers of their topic, and most verdicts need none
             verdict = verdict_of(message, progress, facts, copies, self._traces_of(what.msg_id))
         return Explanation(
             subject=subject,
@@ -144,6 +145,7 @@ class Explainer:
         try:
             return self._client.brokers_of_group(group)
         except ResponseError as error:
+            # the topic of retries comes with the first heartbeat: a group that nobody joined has none
             brokers = [broker for broker in self._client.masters() if group in configs_at(self._client, broker.address)]
             if error.code != ResponseCode.TOPIC_NOT_EXIST or not brokers:
                 raise

@@ -94,6 +94,7 @@ class Groups:
         fields = {"groupName": group, "removeOffset": remove_offsets, "cleanOffset": remove_offsets}
         for broker in self._client.masters(cluster):
             self._client.ask(broker.address, RequestCode.DELETE_SUBSCRIPTIONGROUP, fields)
+        # brokers remove the group alone, as in RocketMQ, where mqadmin asks for these, too
         for topic in (RETRY_PREFIX + group, DLQ_PREFIX + group):
             self._topics.delete(topic, cluster=cluster)
 
@@ -205,6 +206,7 @@ class Groups:
             return sorted(groups)
         all_groups = self._seen_groups()
         online = {group for group in all_groups if self._subscribes(group, topic)}
+        # the topic's name stays where a group has it, too
         return sorted((groups - {topic}) | online | (groups & set(all_groups)))
 
     def _subscribes(self, group: str, topic: str) -> bool:
@@ -214,6 +216,7 @@ class Groups:
             return False  # nobody is online
 
     def _seen_groups(self) -> list[str]:
+        # as mqadmin lists groups: one that nobody ever joined is not among them
         topics = self._topics.all()
         return sorted(topic.removeprefix(RETRY_PREFIX) for topic in topics if topic.startswith(RETRY_PREFIX))
 

@@ -67,10 +67,12 @@ def track_of(client: AdminClient, groups: Groups, message: Any, group: str) -> M
     try:
         members = groups.connections(group)
     except ResponseError as error:
+        # as with mqadmin any other error is UNKNOWN, and the description has it
         is_offline = error.code == ResponseCode.CONSUMER_NOT_ONLINE
         return MessageTrack(group, TrackType.NOT_ONLINE if is_offline else TrackType.UNKNOWN, _described(error))
     except RmqError as error:
         return MessageTrack(group, TrackType.UNKNOWN, str(error))
+    # as with mqadmin, though the offset may have passed the message
     if members.consume_type == ACTIVELY:
         return MessageTrack(group, TrackType.PULL)
     if members.consume_type != PASSIVELY:
@@ -87,6 +89,7 @@ def _track_of_push(
         code = error.code if isinstance(error, ResponseError) else error.response_code
         if code != ResponseCode.CONSUMER_NOT_ONLINE:
             return MessageTrack(group, TrackType.UNKNOWN, _described(error))
+        # 4.9.4 has no such type: its broadcasting groups have no offsets on brokers, and so are NOT_ONLINE
         if members.message_model == BROADCASTING and _is_of_5(client, group):
             description = f"CODE:{BROADCAST_CONSUMPTION} DESC:{BROADCAST}"
             return MessageTrack(group, TrackType.CONSUME_BROADCASTING, description)
@@ -126,6 +129,7 @@ def track_type(
     )
     if not passed:
         return TrackType.NOT_CONSUME_YET
+    # that of now: mqadmin does not know the one that counted when the message was passed
     subscription = members.subscriptions.get(message.topic)
     tags = () if subscription is None else subscription.tags_set
     if tags and message.tags not in tags and SUB_ALL not in tags:

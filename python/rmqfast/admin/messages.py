@@ -22,6 +22,7 @@ from rmqfast.remoting.protocol.subscription_data import SubscriptionData
 #: The group that administrators pull as; every broker has it.
 TOOLS_GROUP = "TOOLS_CONSUMER"
 LATEST = (1 << 63) - 1
+#: `PullSysFlag.FLAG_SUBSCRIPTION`: the filter comes with the pull, as the group has none.
 _SUBSCRIPTION_FLAG = 4
 #: A subscription that filters nothing.
 WHOLE = SubscriptionData(topic="", sub_version=0)
@@ -74,6 +75,7 @@ class Messages:
         Source: `DefaultMQAdminExtImpl.viewMessage`.
         """
         try:
+            # both kinds have 32 digits with IPv4: whether it is the broker's only the broker can say
             place = parse_message_id(message_id)
         except ArgumentError:
             if topic is None:
@@ -113,6 +115,7 @@ class Messages:
             begin_timestamp=begin_timestamp,
             end_timestamp=end_timestamp,
         )
+        # the index has hashes: messages with other keys of the same one come, too
         return [message for message in messages if message.topic == topic and key in (message.keys or "").split(" ")]
 
     def by_unique_key(self, topic: str, unique_key: str) -> Any:
@@ -127,6 +130,7 @@ class Messages:
         messages = [message for message in listed if message.msg_id == unique_key]
         if not messages:
             raise UnknownMessageError(f"no message of the topic {topic} has the id {unique_key}")
+        # a producer that sends once more, as after a timeout, keeps the id
         return min(messages, key=lambda message: message.store_timestamp)
 
     def by_offset(self, queue: MessageQueue, offset: int) -> Any:

@@ -140,6 +140,7 @@ class Offsets:
         """
         committed = {row.queue: row.consumer_offset for row in stats_at(self._client, broker, group, topic)}
         offsets: dict[MessageQueue, int] = {}
+        # a group without any offset here gets one in each queue, as with `resetOffsetByTimestampOld`
         for queue in committed or self._queues_at(broker, topic):
             offset = self._offset_at(broker.address, queue, timestamp)
             if force or offset <= committed.get(queue, 0):

@@ -53,6 +53,7 @@ def _of_copies(copies: Sequence[CopyFacts], group: GroupFacts) -> Verdict:
         return Verdict(
             Outcome.DEAD_LETTER, [f"dead letter: {times}, {place} {since}; the group {group.group} gets it no more"]
         )
+    # each copy counts one more than the one before: the highest is where the message is now
     last = max(copies, key=lambda copy: (copy.reconsume_times, copy.kind is CopyKind.RETRY))
     time = f"{ordinal(last.reconsume_times)} time"
     if last.kind is CopyKind.DELAYED:
@@ -97,6 +98,7 @@ def _passed(message: MessageFacts, queue: QueueFacts, group: GroupFacts, traces:
         verdict = Verdict(Outcome.UNKNOWN, [f"{PASSED_UNKNOWN}, as {doubt}", f"today {_by_today(delivery, queue)}"])
     else:
         verdict = _decided(delivery, queue)
+    # a trace tells that a member processed it, an offset only that it was passed
     if verdict.outcome is Outcome.UNKNOWN:
         verdict = _by_traces(verdict, group, traces)
     return Verdict(verdict.outcome, [*verdict.sentences, *_reservations(queue, group)])

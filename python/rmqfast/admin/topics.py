@@ -134,6 +134,7 @@ class Topics:
 
         Source: `DeleteTopicSubCommand.deleteTopic`.
         """
+        # brokers first: one that still has the topic would register it anew
         for broker in self._client.masters(cluster):
             self._client.ask(broker.address, RequestCode.DELETE_TOPIC_IN_BROKER, {"topic": topic})
         fields = {"topic": topic, "clusterName": cluster}

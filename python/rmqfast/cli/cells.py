@@ -83,6 +83,7 @@ def _is_visible(character: str) -> bool:
 
 def _text_of(body: bytes, most: int | None) -> str:
     try:
+        # incremental: the cut may have left half a character, which is no error
         return one_line(codecs.getincrementaldecoder("utf-8")().decode(body[:most]))
     except UnicodeDecodeError:
         head = body if most is None else body[: most // 5]

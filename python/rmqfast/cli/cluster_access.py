@@ -116,6 +116,7 @@ class Access:
         """What to do about an error of a cluster that is guarded; `None` about all others."""
         text = str(error).lower()
         steps = {
+            # an AclException has code 1, as any failure has: only its words say what it is
             "no accesskey is configured": f"{_ways_to_say('access_key')}; and its secret",
             "no acl config for": f"the access key comes from {self.sources.get('access_key')}",
             "check signature failed": f"the secret key comes from {self.sources.get('secret_key')}",
@@ -149,8 +150,10 @@ def reaches_cluster(command: Callable[..., None]) -> Callable[..., None]:
 
     What a guarded cluster refuses gets the next step as a note, which the root of the command line prints.
     """
+    # typer reads annotations as objects, and `from __future__ import annotations` leaves texts
     own = inspect.signature(command, eval_str=True)
     hints = get_type_hints(AccessOptions, include_extras=True)
+    # keyword only: a command's own arguments may have defaults, or none
     kind = inspect.Parameter.KEYWORD_ONLY
     shared = [inspect.Parameter("context", kind, annotation=typer.Context)]
     shared += [inspect.Parameter(name, kind, default=None, annotation=hints[name]) for name in OPTIONS]
@@ -166,6 +169,7 @@ def reaches_cluster(command: Callable[..., None]) -> Callable[..., None]:
                 error.add_note(step)
             raise
 
+    # `wraps` has copied those of the command, which has no such options
     run.__signature__ = own.replace(parameters=[*parameters, *shared])  # type: ignore[attr-defined]
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in (*parameters, *shared)}
     return run

@@ -82,6 +82,7 @@ def resend(
 def _letters_of(admin: Admin, group: str, most: int | None, start_time: str | None, end_time: str | None) -> list[Any]:
     times = {"begin_timestamp": milliseconds(start_time)}
     end = milliseconds(end_time)
+    # RocketMQ's end is included, --end-time is not, as with `store scan`
     times["end_timestamp"] = None if end is None else end - 1
     bounds = {name: time for name, time in times.items() if time is not None}
     return admin.dead_letters.of_group(group, max_messages=most, **bounds)

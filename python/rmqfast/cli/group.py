@@ -53,6 +53,7 @@ def list_groups(*, access: Access, output: Output = Form.TABLE) -> None:
     with administration(access) as admin:
         prefix = "%RETRY%"
         began = {topic.removeprefix(prefix) for topic in admin.topics.all() if topic.startswith(prefix)}
+        # mqadmin lists those with a topic of retries only, and so none that nobody ever joined
         configured = admin.groups.all().keys() - {group.group_name for group in built_in_groups()}
         groups = sorted(began | configured)
         write(output, LIST_COLUMNS, ([_group_row(admin, group)] for group in groups))

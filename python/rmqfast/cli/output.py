@@ -101,6 +101,7 @@ def chosen_columns(columns: str | None, form: Form) -> Sequence[str]:
 def scan_rows(scan: Scan, limit: int | None) -> Iterator[Sequence[Row]]:
     """Yields the rows of a scan, a batch at a time."""
     remaining = limit
+    # none asked for: the first batch would be read for nothing
     for rows in plain_rows(scan) if remaining != 0 else ():
         yield rows if remaining is None else rows[:remaining]
         if remaining is not None and (remaining := max(0, remaining - len(rows))) == 0:

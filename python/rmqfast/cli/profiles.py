@@ -63,6 +63,7 @@ def load_profile(name: str | None = None) -> Profile:
 
 def profile_file() -> Path:
     """Where profiles are: below `XDG_CONFIG_HOME`, or `~/.config`."""
+    # a relative path counts as none, as the XDG specification has it
     home = os.environ.get("XDG_CONFIG_HOME") or ""
     return (Path(home) if home.startswith("/") else Path.home() / ".config") / "rmqfast.toml"
 
@@ -71,6 +72,7 @@ def _read(file: Path) -> Mapping[str, object]:
     """The profiles of the file, not looked at yet; none where there is no file."""
     try:
         with file.open("rb") as stream:
+            # of the file that is read: its name may lead to another one by now
             mode = os.fstat(stream.fileno()).st_mode
             content = tomllib.load(stream)
     except FileNotFoundError:

@@ -37,6 +37,7 @@ class Screen(Console):
 def console(stream: TextIO | None = None) -> Console:
     """A console for standard output, or another stream; without a terminal no line is cut for one."""
     stream = stream or sys.stdout
+    # rich would cut lines at 80 columns
     width = None if stream.isatty() else 1000
     plain = "NO_COLOR" in os.environ or not stream.isatty()
     return Screen(file=stream, width=width, color_system=None if plain else "auto", highlight=False, markup=False)

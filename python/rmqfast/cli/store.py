@@ -185,6 +185,7 @@ def clean(
 
     With --yes nobody else may own the store. Exit code 1: without --yes, there are files to remove.
     """
+    # by age alone, however full the disk is
     keep = RetentionOptions(file_reserved_hours=reserved_hours, clean_forcibly=False, warning_ratio=100)
     open_store(directory).close()  # a new store is made nowhere
     if not yes:

@@ -67,6 +67,7 @@ def tail_rows(messages: Tail) -> Iterator[Sequence[Row]]:
     """Yields the rows of a tail as they come; what was not read is told on standard error."""
     told_damage, told_retained = 0, 0
     with warnings.catch_warnings():
+        # each place has a line of its own below
         warnings.simplefilter("ignore", DamageWarning)
         for batch in messages:
             damage, retained = messages.damage, messages.retained

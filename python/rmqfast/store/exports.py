@@ -88,10 +88,12 @@ def _format_of(out: str | os.PathLike[str] | TextIO) -> ExportFormat:
 @contextmanager
 def _new_file(path: Path) -> Iterator[TextIO]:
     """A file that takes its name once all of it is written and on the disk."""
+    # a link that leads nowhere does not exist, and `rename` would replace it
     if path.exists() or path.is_symlink():
         raise ArgumentError(f"out: expected a path where nothing is yet, got {path}")
     partial = path.with_name(f"{path.name}.partial")
     try:
+        # "a": another process may be writing it, and opening must not empty it
         with partial.open("a", encoding="utf-8", newline="\n") as file:
             _own(file, partial)
             try:

@@ -63,6 +63,7 @@ def _values(column: Any) -> list[object]:
         import pyarrow as pa
     except ImportError:
         raise MissingExtraError("pyarrow is needed for this: pip install 'rmqfast[arrow]'", name="pyarrow") from None
+    # numbers: Python's datetimes end with the year 9999, and a damaged record may have any time
     if pa.types.is_timestamp(column.type):
         column = column.view(pa.int64())
     if pa.types.is_map(column.type):

@@ -119,6 +119,7 @@ def _place(new: Path, out: Path, old: Path, mode: Mode) -> None:
         if mode == "overwrite" and out.exists():
             out.rename(old)
         new.rename(out)
+    # the new name has to be on the disk, too
     parent = os.open(out.parent, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(parent)
@@ -135,6 +136,7 @@ def _put_back(old: Path, out: Path) -> None:
 def _add(new: Path, out: Path) -> None:
     """Moves files and makes directories, all or none; a file that is there already stays."""
     with ExitStack() as undo:
+        # sorted: a directory comes before what is in it
         for path in sorted(new.rglob("*")):
             target = out / path.relative_to(new)
             if target.exists():

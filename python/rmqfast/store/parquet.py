@@ -161,12 +161,14 @@ def _write(scan: Scan, files: PartitionFiles) -> PieceResult:
 
     rows, size = 0, 0
     for batch in scan.batches():
+        # min_count: the sum of no rows is 0, not null
         rows, size = rows + batch.num_rows, size + pc.sum(batch.column("store_size"), min_count=0).as_py()
         files.write(batch)
     return PieceResult(rows, size, scan.damage)
 
 
 def _threads() -> int:
+    # the cores that this process may use, which in a container are not all
     return min(len(os.sched_getaffinity(0)), MOST_THREADS)
 
 

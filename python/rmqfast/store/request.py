@@ -171,11 +171,13 @@ class ScanRequest:
                 raise ArgumentError(f"{name}: expected 1 to {most}, got {value}")
         if not isinstance(self.topic, str | None):  # a list of them would mean another scan where it is handed on
             raise ArgumentError(f"topic: expected the name of one topic, got {self.topic!r}")
+        # a text is a sequence of its characters, and would be taken for many values
         for name in ("among", "keys", "columns", "queue_ids"):
             value = getattr(self, name)
             if isinstance(value, str | bytes):
                 raise ArgumentError(f"{name}: expected a sequence, got the one value {value!r}")
             if value is not None:
+                # frozen, hashable, and safe from a caller that changes its list
                 object.__setattr__(self, name, tuple(value))
         self._check_columns()
 

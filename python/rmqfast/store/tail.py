@@ -108,6 +108,7 @@ class Tail:
         self._native.close()
 
     def _warn_of_damage(self) -> None:
+        # once: `damage` lists all, and a tail may go on for days
         if self._warned:
             return
         entries, more = self._native.damage

@@ -153,6 +153,7 @@ class WritableStore(MessageStore):
     @property
     def _native(self) -> Store:
         """A reader that knows the files as they are since the last append, or since retention removed some."""
+        # a reader has files open that retention has removed since
         runs = self._appender.cleaned_runs()
         reader = self._reader if runs == self._reader_runs else None
         reader = reader or Store.open(os.fspath(self.path), commit_log_dirs=[], io=self._io)
@@ -218,6 +219,7 @@ class WritableStore(MessageStore):
             reconsume_times,
             prepared_transaction_offset,
             is_due,
+            # the producer's WAIT=false wins, as with a broker
             waits and message.wait_store,
         )
         self._reader = None
