@@ -127,10 +127,7 @@ class AccessValidator:
                 _refuse_first(account, needed)
 
     def reload_if_changed(self) -> bool:
-        """Takes over what the files say now; call it every five seconds. Where they are broken, the old rules stay.
-
-        Returns:
-            Whether there are new rules.
+        """Takes over new rules unless they are broken, and returns whether there were; call it every five seconds.
 
         Source: `AclFileWatchService`, which goes by the time of the last change.
         """
@@ -140,7 +137,7 @@ class AccessValidator:
                 digest = _digest(contents)
                 if digest == self._file_digest:
                     return False
-                self._file_digest = digest  # what is broken is told once
+                self._file_digest = digest  # what is broken is logged once
                 self._rules = rules_of(contents, self._now())
             except ArgumentError as error:
                 _log.error("access control: the rules stay as they were: %s", error)
@@ -149,10 +146,7 @@ class AccessValidator:
         return True
 
     def change(self, change: Change) -> bool:
-        """Rewrites a file and takes over what it says; neither happens where that would be broken.
-
-        Returns:
-            Whether something was.
+        """Rewrites a file and takes over what it says, unless that would be broken; returns whether anything changed.
 
         Raises:
             ArgumentError: The file would be broken, or could not be written.
@@ -208,11 +202,6 @@ def _digest(contents: Mapping[Path, bytes]) -> bytes:
 
 def validator_of(home: str, now: Callable[[], int], *, mode: Mode = "strict") -> AccessValidator:
     """What checks requests by the accounts of a directory.
-
-    Args:
-        home: What `rocketmqHome` says.
-        now: Milliseconds since 1970.
-        mode: `strict`, or `java` for what the broker of 4.9.4 checks and nothing more.
 
     Raises:
         ArgumentError: There is no `rocketmqHome`, or a file in it is not as RocketMQ takes it.

@@ -33,9 +33,6 @@ class SecureDirectory:
     | `client.properties` | for clients of Java: `-Dtls.enable=true -Dtls.config.file=DIR/client.properties` |
     | `rmqfast.toml` | our command line's profiles `default` and `administrator`; `XDG_CONFIG_HOME=DIR` finds it |
 
-    Attributes:
-        path: The directory.
-
     Source: `AclUtils`, `TlsSystemConfig`, `MQAdminStartup`.
     """
 

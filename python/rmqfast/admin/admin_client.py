@@ -18,7 +18,7 @@ from rmqfast.remoting.protocol.topic_route_data import TopicRouteData
 
 T = TypeVar("T")
 
-#: How long an answer is waited for, in seconds, unless the `Admin` is told otherwise: that of mqadmin.
+#: How long an answer is waited for, in seconds, unless the `Admin` gets another one: that of mqadmin.
 TIMEOUT = 5.0
 #: What a broker must compute, or ask a client for, is waited for so many times as long: as with mqadmin.
 SLOW = 3

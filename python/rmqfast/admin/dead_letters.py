@@ -88,9 +88,6 @@ class DeadLetters:
         A copy goes to the group's topic of retries, so that no other group gets it; members see it with its own topic,
         keys and id. The dead letter stays where it is: brokers remove nothing but old files.
 
-        Args:
-            message: One of `dead_letters.of_group`.
-
         Returns:
             Where the copy is, a `SendResult`.
 

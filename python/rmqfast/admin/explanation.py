@@ -31,7 +31,7 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Explanation:
-    """What happened, and what that was told from.
+    """What happened, and the facts that say so.
 
     Attributes:
         subject: What is explained.

@@ -81,10 +81,7 @@ class Groups:
     def delete(self, group: str, *, cluster: str | None = None, remove_offsets: bool = False) -> None:
         """Removes a group from the masters of a cluster, and its topics of retries and of dead letters.
 
-        Args:
-            group: The group.
-            cluster: The cluster; all of them unless given.
-            remove_offsets: Whether its offsets go, too: else a new group of that name goes on where it stopped.
+        Without `remove_offsets` a new group of that name goes on where it stopped.
 
         Raises:
             ResponseError: A broker refuses.
@@ -109,9 +106,7 @@ class Groups:
     def progress(self, group: str, topic: str | None = None) -> ConsumeStats:
         """How far a group is in its queues, of all brokers.
 
-        Args:
-            group: The group.
-            topic: Only this topic; then also for a group that has no topic of retries.
+        With a topic: in this one only, then also for a group that has no topic of retries.
 
         Raises:
             ResponseError: 17, the group has no topic of retries: none of its members was ever seen.
@@ -177,8 +172,7 @@ class Groups:
     def subscription_conflicts(self, group: str | None = None) -> list[SubscriptionConflict]:
         """Topics of which members of one group want different things, so that messages get lost.
 
-        Args:
-            group: The group; all that have a topic of retries unless given.
+        Without a group: of all that have a topic of retries.
 
         Raises:
             ResponseError: 17, the group has no topic of retries: none of its members was ever seen.

@@ -49,13 +49,7 @@ class TrackType(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class MessageTrack:
-    """What became of a message in a group.
-
-    Attributes:
-        group: The group.
-        track_type: What became of it: `CONSUMED` says that an offset passed it, not that anybody processed it.
-        description: Why that cannot be told better.
-    """
+    """What became of a message in a group: `CONSUMED` says that an offset passed it, not that anybody processed it."""
 
     group: str
     track_type: TrackType

@@ -203,11 +203,7 @@ class Messages:
     def track(self, message: Any, group: str | None = None) -> list[MessageTrack]:
         """What became of a message in a group.
 
-        It is what mqadmin says; `explain` tells more.
-
-        Args:
-            message: A message that was stored: with topic, queue, offset and `store_host`.
-            group: The group; each one that consumes the topic unless given.
+        It is what mqadmin says; `explain` tells more. Without a group: each one that consumes the topic.
 
         Raises:
             ResponseError: 17, nobody has the topic.

@@ -34,7 +34,7 @@ class Offsets:
     ) -> dict[MessageQueue, int]:
         """Has a group go on with the messages of a time, on all brokers of a topic.
 
-        Members that are online are told by the broker, and go on there ten seconds later; without members the
+        Members that are online are notified by the broker, and go on there ten seconds later; without members the
         offsets of the broker are set.
 
         Args:
@@ -76,11 +76,7 @@ class Offsets:
     def reset(self, group: str, queue: MessageQueue, offset: int, *, force: bool = False) -> None:
         """Sets where a group goes on in a queue.
 
-        Args:
-            group: The group.
-            queue: The queue.
-            offset: Of the next message that it gets.
-            force: Whether to set it although members are online, which overwrite it within seconds.
+        With `force` also while members are online, which overwrite it within seconds.
 
         Raises:
             ArgumentError: A negative offset.
@@ -102,10 +98,7 @@ class Offsets:
     def clone(self, source: str, target: str, topic: str) -> dict[MessageQueue, int]:
         """Has a group go on in a topic where another one is.
 
-        Args:
-            source: The group whose offsets are copied.
-            target: The group that gets them; nobody of it should be online. Brokers of 5.x must know it.
-            topic: The topic.
+        Nobody of the target should be online. Brokers of 5.x must know it.
 
         Returns:
             What was copied, by queue.

@@ -29,14 +29,7 @@ class Form(StrEnum):
 
 
 def write(form: Form, columns: Sequence[str], chunks: Chunks, *, whole: bool = False) -> None:
-    """Writes rows to standard output.
-
-    Args:
-        form: Table, JSON (an array), JSON lines or CSV.
-        columns: Names of the columns.
-        chunks: Rows, some at a time; each is written before the next is asked for.
-        whole: Whether the columns were asked for, so that a terminal gets all of a body, too.
-    """
+    """Writes rows, each chunk before the next one is asked for; `whole` gives a terminal all of a body, too."""
     if form is Form.TABLE:
         from rmqfast.cli import screen  # what makes no tables starts sooner without rich
 

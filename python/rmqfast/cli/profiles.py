@@ -33,11 +33,7 @@ READ_BY_OTHERS = 0o044
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """What a file says of a cluster.
-
-    Attributes:
-        values: What it says, by key; of files the whole paths.
-    """
+    """What a file says of a cluster."""
 
     name: str
     file: Path

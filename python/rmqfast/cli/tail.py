@@ -64,7 +64,7 @@ def tail(
 
 
 def tail_rows(messages: Tail) -> Iterator[Sequence[Row]]:
-    """Yields the rows of a tail as they come; what was not read is told on standard error."""
+    """Yields the rows of a tail as they come; standard error says what was not read."""
     told_damage, told_retained = 0, 0
     with warnings.catch_warnings():
         # each place has a line of its own below

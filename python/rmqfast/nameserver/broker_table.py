@@ -49,10 +49,7 @@ class BrokerTable:
         return is_new
 
     def remove(self, broker_name: str, broker_id: int) -> bool:
-        """Forgets an id of a broker, the broker with its last one, and the cluster with its last broker.
-
-        Returns:
-            Whether the broker is gone.
+        """Forgets an id, the broker with its last id, the cluster with its last broker; returns if the broker is gone.
 
         Source: `RouteInfoManager.unregisterBroker`, `onChannelDestroy`.
         """

@@ -27,10 +27,7 @@ class TopicQueueTable:
         self._entries = 0
 
     def put(self, topic: str, queue_data: QueueData) -> bool:
-        """Adds what a broker has of a topic, or takes the place of what it had.
-
-        Returns:
-            Whether there was room.
+        """Puts what a broker has of a topic in the place of what it had; returns whether there was room.
 
         Source: `RouteInfoManager.createAndUpdateQueueData`.
         """

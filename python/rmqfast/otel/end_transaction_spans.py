@@ -34,7 +34,7 @@ _OPERATIONS = {
 class EndTransactionSpans:
     """A span for each end of a transaction, below that of its half message; an `EndTransactionHook` and a `SendHook`.
 
-    It begins and ends as the state is known: nobody waits for the broker that is told.
+    It begins and ends as the state is known: nobody waits for the broker's answer.
     """
 
     name = "OpenTelemetry"

@@ -46,7 +46,7 @@ class Callbacks:
         return threading.get_ident() in self._own
 
     def join(self, patience: float) -> None:
-        """Waits until all is told."""
+        """Waits for the callbacks that are due."""
         deadline = time.monotonic() + patience
         for thread in self._threads:
             if thread is not threading.current_thread():
@@ -57,7 +57,7 @@ class Callbacks:
         self._own.add(threading.get_ident())
         while (outcomes := self._native.take(_AT_ONCE, _WAIT)) is not None:
             for on_done, outcome in outcomes:
-                # an answer is told as a value, and what was made of one as it is
+                # an answer becomes a value, what was made of one stays as it is
                 end = answer_of(outcome) if outcome.__class__ is tuple else outcome
                 try:
                     on_done(end)

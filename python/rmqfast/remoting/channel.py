@@ -9,11 +9,7 @@ from rmqfast.remoting.response import Response
 
 
 class Channel(Protocol):
-    """One open connection; equal to itself only.
-
-    Attributes:
-        remote_address: The peer as `ip:port`.
-    """
+    """One open connection; equal to itself only."""
 
     @property
     def remote_address(self) -> str:

@@ -19,12 +19,8 @@ from rmqfast.remoting.tls_options import TlsOptions
 class RemotingClient:
     """Asks a server; threads may share it, one asks at a time.
 
-    After an error of the connection it is opened anew for the next request.
-
-    Args:
-        address: `host:port`.
-        timeout: How long to wait for a connection, an answer, in seconds.
-        tls: TLS; without, the connection is plain.
+    After an error of the connection it is opened anew for the next request. Times are seconds; without `tls` the
+    connection is plain.
 
     Raises:
         ArgumentError: TLS that says nothing of whom to trust.

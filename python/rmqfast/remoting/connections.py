@@ -42,7 +42,7 @@ class Connections:
 
     `request` drives a connection of its own, which later ones use again; the others share one connection of an address,
     over which the peer sends its own requests, too. One try at a time opens a connection; after one in vain, nobody
-    tries for 0.1 to 5 seconds, and whoever needs the address is told at once why the last try was in vain.
+    tries for 0.1 to 5 seconds, and whoever needs the address gets the error of the last try at once.
 
     Args:
         tls: TLS; without, connections are plain.
@@ -96,13 +96,6 @@ class Connections:
     ) -> Response:
         """Asks and waits for the answer, whatever its code.
 
-        Args:
-            address: `host:port`.
-            code: Says what is asked for.
-            ext_fields: The header of the code.
-            body: The bytes behind the header.
-            timeout: How long to wait for the answer, in seconds.
-
         Raises:
             RemotingConnectError: Nobody answers at the address.
             RemotingTimeoutError: No answer in time; what was asked for may have been done.
@@ -147,17 +140,8 @@ class Connections:
         """Asks, and has `on_done` called with the answer or the error: exactly once, on another thread.
 
         Where 65,535 requests wait for their end, or 32 MiB to be written, this waits for `timeout` at most; in a
-        callback it does not wait.
-
-        Args:
-            address: `host:port`.
-            code: Says what is asked for.
-            ext_fields: The header of the code.
-            body: The bytes behind the header.
-            on_done: Takes the answer, whatever its code, or the error; is not called where this raises.
-            timeout: How long to wait for the answer, in seconds.
-            waits: Whether it may wait for room; without, those that wait for their end are not counted. For a
-                connection that is not there it waits in any case.
+        callback it does not wait. Without `waits` requests that wait for their end are not counted; for a connection
+        that is not there it waits in any case. `on_done` is not called where this raises.
 
         Raises:
             RemotingConnectError: Nobody answers at the address.
@@ -201,7 +185,7 @@ class Connections:
         return not self._called_back().is_own_thread
 
     def close(self) -> None:
-        """Ends all connections: whoever waits is told.
+        """Ends all connections: whoever waits gets an error.
 
         Waits for what was sent and is not written, until peers have taken nothing of it for three seconds; a warning
         says how many one-way requests are lost then. Callbacks and processors have three seconds as well.

@@ -32,14 +32,7 @@ _OVERLOAD = "[OVERLOAD]system busy, start flow control for a while"
 class Dispatcher:
     """Threads that take requests out of a mailbox and answer them, until the mailbox is closed.
 
-    Args:
-        mailbox: Where requests are, and connections that ended.
-        processors: By request code.
-        check: Is asked before a processor; raises `ResponseError` for a request that is not allowed.
-        closed: Is notified of connections that ended.
-        again: Takes a request back that a processor has prepared the way for.
-        max_ages: Seconds that a request may wait, by code; one that waited longer is answered with code 2.
-        workers: Threads.
+    Its arguments are those of `RemotingServer`.
 
     Example:
         >>> from rmqfast._native import Mailbox

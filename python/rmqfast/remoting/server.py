@@ -74,9 +74,6 @@ class RemotingServer:
     def listen(self, address: str) -> str:
         """Listens at `host:port`; port 0 is any that is free.
 
-        Returns:
-            Where it listens.
-
         Raises:
             RemotingError: The address cannot be had.
             TlsFileError: A certificate or a key is of no use.

@@ -41,7 +41,7 @@ TLS_KEYS = frozenset(
 def server_tls(values: Mapping[str, str]) -> TlsOptions:
     """How a server takes connections.
 
-    As in RocketMQ a server that is told nothing takes TLS too, with a certificate that it makes itself. Two things
+    As in RocketMQ a server without any setting takes TLS too, with a certificate that it makes itself. Two things
     differ: with a certificate that it is given the mode is `enforcing` unless `tls.server.mode` says otherwise, and the
     certificates of clients are verified unless `tls.server.authClient` is `false`.
 

@@ -143,12 +143,6 @@ class ScanRequest:
     ) -> ScanRequest:
         """The request that keyword arguments ask for.
 
-        Args:
-            topic: One topic, several, or None for all.
-            arguments: The arguments.
-            broker_name: What the column `broker_name` shall say.
-            microseconds: Whether timestamps are microseconds.
-
         Raises:
             ArgumentError: A value out of range.
             TypeError: An argument that there is not.
@@ -195,10 +189,6 @@ class ScanRequest:
 def check_names(arguments: Mapping[str, object], bundle: Any) -> None:
     """Refuses arguments that a bundle of them does not have.
 
-    Args:
-        arguments: Those that were given.
-        bundle: The bundle, a `TypedDict`.
-
     Raises:
         TypeError: There is one, as of any function.
 
@@ -211,9 +201,6 @@ def check_names(arguments: Mapping[str, object], bundle: Any) -> None:
 
 def one_or_several(topic: str | Sequence[str] | None) -> tuple[str | None, Sequence[str] | None]:
     """A topic as `ScanRequest.topic`, several as its `among`.
-
-    Args:
-        topic: One topic, several, or None for all.
 
     Example:
         >>> one_or_several("orders"), one_or_several(["orders", "refunds"])
@@ -231,10 +218,7 @@ def milliseconds(when: None) -> None: ...
 
 
 def milliseconds(when: Time | None) -> int | None:
-    """Milliseconds since 1970 of `when`.
-
-    Args:
-        when: Milliseconds, ISO 8601 text, or a datetime; without a zone UTC is meant.
+    """Milliseconds since 1970 of `when`; without a zone UTC is meant.
 
     Raises:
         ArgumentError: A text that is no time.
@@ -256,11 +240,6 @@ def time_range(
     start: Time | None, end: Time | None, *, names: tuple[str, str] = ("start_time", "end_time")
 ) -> tuple[int | None, int | None]:
     """Both ends of a range of times, as `milliseconds` gives them.
-
-    Args:
-        start: The first time.
-        end: The time behind the last.
-        names: What errors call them.
 
     Raises:
         ArgumentError: A text that is no time, an end before the start.

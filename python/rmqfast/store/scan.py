@@ -100,10 +100,6 @@ def _warn_of_damage(reading: _native.Scan) -> None:
 def imported(module: str, extra: str) -> Any:
     """A library that an extra brings.
 
-    Args:
-        module: Its name.
-        extra: The extra of this package that brings it.
-
     Raises:
         MissingExtraError: It is not installed.
 

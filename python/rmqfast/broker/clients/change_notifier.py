@@ -6,14 +6,14 @@ from threading import Lock
 
 from rmqfast.broker.clients.client_channel import GroupChange
 
-#: Clients of a group that are told of every single change.
+#: Clients of a group that are notified of every single change.
 AT_ONCE = 64
 
 
 class ChangeNotifier:
     """Sends the notices that the registry of consumers decides on.
 
-    Where thousands of clients of one group connect, each of them is a change of which all are told: millions of
+    Where thousands of clients of one group connect, each of them is a change of which all are notified: millions of
     notices, and each one only says that it is time to look. Those of a large group wait for `run_once`, which sends
     the last one.
 
@@ -34,7 +34,7 @@ class ChangeNotifier:
         change.notify()
 
     def run_once(self) -> None:
-        """Sends what waits; to be called a few times a second."""
+        """Sends the backlog; to be called a few times a second."""
         with self._lock:
             delayed, self._delayed = self._delayed, {}
         for change in delayed.values():

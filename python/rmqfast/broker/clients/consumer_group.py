@@ -97,7 +97,7 @@ class SubscriptionChange:
     Attributes:
         updated: Those that are new or newer.
         removed: Topics that are not wanted any more.
-        has_other_topics: Whether topics came or went, of which clients are told; of other tags they are not.
+        has_other_topics: Whether topics came or went, of which clients are notified, unlike other tags.
     """
 
     updated: tuple[SubscriptionData, ...]

@@ -108,10 +108,7 @@ class ConsumerManager:
         return [change for change in changes if change is not None]
 
     def scan(self, now: int) -> list[Channel]:
-        """Removes clients that have been silent for more than 120 seconds; nobody is notified of that.
-
-        Returns:
-            Their connections, to be closed.
+        """Removes clients silent for more than 120 seconds, for their connections to be closed; notifies nobody.
 
         Source: `ConsumerManager.scanNotActiveChannel`.
         """

@@ -75,10 +75,7 @@ class ProducerManager:
                 self._remove_client(group, channel)
 
     def scan(self, now: int) -> list[Channel]:
-        """Removes clients that have been silent for more than 120 seconds.
-
-        Returns:
-            Their connections, to be closed.
+        """Removes clients that have been silent for more than 120 seconds, for their connections to be closed.
 
         Source: `ProducerManager.scanNotActiveChannel`.
         """

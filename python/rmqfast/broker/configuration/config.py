@@ -37,9 +37,6 @@ class BrokerConfig(Mapping[str, str]):
     def __init__(self, values: Mapping[str, str] | None = None) -> None:
         """Takes values by key.
 
-        Args:
-            values: What differs from the defaults.
-
         Raises:
             ArgumentError: A value that is not of its key's kind.
         """

@@ -42,10 +42,7 @@ class Configuration:
         return self._data_version
 
     def update(self, values: Mapping[str, str], *, now: int) -> dict[str, str]:
-        """Takes the values of keys that may change while the broker runs, and passes over the others.
-
-        Returns:
-            What was taken.
+        """Takes the values of keys that may change while the broker runs, and returns them; passes over the others.
 
         Raises:
             ArgumentError: A value that is not of its key's kind; nothing is taken then.

@@ -37,18 +37,8 @@ class ScheduleMessageService:
     """Delivers delayed messages; its owner calls `run_once` again and again, `persist` every 10 seconds.
 
     A level is a queue, and delivered in order: what cannot be delivered now holds up what is behind it. A process that
-    is killed delivers again what it delivered since `persist`, and loses nothing.
-
-    Args:
-        metadata: Keeps how far each level is.
-        live: Where delayed messages are read.
-        deliver: Stores a message as it is: its property DELAY is history and delays it no more.
-        levels: How long each level waits.
-        started: When the service starts, in milliseconds since 1970; its first look is a second later.
-        flush: Waits until what was delivered is on the disk, so that no offset says more than the log holds.
-        batch: At most so many messages of a level in one run.
-        delivered: Called with topic, level and size in bytes of each message that was delivered, for the statistics.
-        time_of_day: Tells of jumps of the time of day.
+    is killed delivers again what it delivered since `persist`, and loses nothing. `persist` flushes what was delivered
+    before the offsets, so that none says more than the log holds.
 
     Raises:
         CorruptError: `delayOffset.json` is there, and neither it nor its backup can be read.

@@ -54,12 +54,7 @@ def retry_target(
 ) -> RetryTarget:
     """Where a message goes that a consumer sends back.
 
-    Args:
-        group: The consumer's group.
-        reconsume_times: How often the message was consumed in vain before.
-        delay_level: What the consumer asks for: 0 leaves it to the broker, less than 0 gives the message up.
-        own_limit: The consumer's own limit of tries.
-        version: Ordinal of the consumer's release.
+    `delay_level` 0 leaves the level to the broker, less than 0 gives the message up.
 
     Example:
         >>> group = SubscriptionGroupConfig(group_name="g")
@@ -87,16 +82,7 @@ def target_of_send(
     """Topic and queue of a message that a client sends; those that it names unless it has tried in vain too often.
 
     The message is delayed as its property DELAY says, in the dead-letter topic too: a real broker forgets that it meant
-    to take the delay away.
-
-    Args:
-        topic: What the client names; only what begins with `%RETRY%` may go elsewhere.
-        queue_id: The queue that it names, or that was chosen for it.
-        find_group: Gives the group.
-        make_topic: Gives the dead-letter topic.
-        reconsume_times: Of the request's header; 0 where it says none.
-        own_limit: `maxReconsumeTimes` of the header.
-        version: Ordinal of the client's release.
+    to take the delay away. Only what begins with `%RETRY%` may go elsewhere.
 
     Raises:
         ResponseError: There is no such group (26), or no dead-letter topic (1).

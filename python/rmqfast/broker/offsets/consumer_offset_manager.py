@@ -81,12 +81,7 @@ class ConsumerOffsetManager:
         """Where a client of the group begins; None where it has to decide that itself.
 
         A group that has committed nothing begins at 0 as long as the queue's first message is there, in memory.
-
-        Args:
-            group: The group.
-            topic: The topic.
-            queue_id: The queue.
-            is_zero_wanted: Whether that rule holds; otherwise a group that has committed nothing decides itself.
+        Unless `is_zero_wanted` it decides itself.
 
         Source: `ConsumerManageProcessor.queryConsumerOffset`.
         """

@@ -45,7 +45,7 @@ class NameServers:
 
     @property
     def all_know(self) -> bool:
-        """Whether each of them was told of all topics, and has answered since."""
+        """Whether each of them got all topics, and has answered since."""
         return all(link.knows_all for link in self._links)
 
     def register(self, topics: dict[str, Any]) -> list[dict[str, str]]:
@@ -154,7 +154,7 @@ class _Link:
     """One of them.
 
     Attributes:
-        knows_all: It was told of all topics, and of all changes since.
+        knows_all: It got all topics, and all changes since.
         is_answering: It answered the last time; at first it is taken to.
     """
 

@@ -20,14 +20,13 @@ from rmqfast.store.config import TopicConfig
 __all__ = ["Registrar"]
 
 _log = logging.getLogger(__name__)
-#: Seconds until a name server that did not answer is told again.
+#: Seconds until a name server that did not answer is asked again.
 _RETRY_INTERVAL = 2.0
 #: Seconds that whoever made a topic waits, so that a client that asks for its route at once finds it.
 _PATIENCE, _PATIENCE_WHILE_ONE_IS_DOWN = 3.0, 0.2
 #: More topics than this nobody waits for: they are of a client that has many groups.
 _WAITED_FOR = 16
-#: Topics of one change that are told in one request: several changes are told together, and a small one is not behind a
-#: large one.
+#: Topics of one change in one request: several changes go together, and a small one is not behind a large one.
 _PIECE = 16
 
 
@@ -45,7 +44,7 @@ class Registrar:
         self._changes: list[_Change] = []
         self._is_stopped = False
         self._versioning = threading.Lock()
-        #: The version with which name servers were told of topics last: they take each only once.
+        #: The version with which name servers got topics last: they take each only once.
         self._last_version: Any = None
         self._thread = threading.Thread(target=self._run, name="rmqfast-register", daemon=True)
 

@@ -24,7 +24,7 @@ SYSTEM_GROUP_PREFIX = "CID_RMQ_SYS_"
 
 
 class SubscriptionGroupManager:
-    """Groups by name; each change is told to the data plane and saved. Any thread may call it."""
+    """Groups by name; each change goes to the data plane and is saved. Any thread may call it."""
 
     def __init__(
         self, metadata: Metadata, config: Callable[[], BrokerConfig], data_plane: DataPlane, *, now: Callable[[], int]

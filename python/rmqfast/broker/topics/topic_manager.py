@@ -199,7 +199,7 @@ class TopicManager:
         self._on_change(None)
 
     def advance(self) -> None:
-        """Gives the topics as they are a version that no name server was told."""
+        """Gives the topics as they are a version that no name server has."""
         with self._lock:
             self._table.data_version = self._table.data_version.next(self._now())
 

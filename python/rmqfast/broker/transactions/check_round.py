@@ -58,11 +58,7 @@ class Step(Enum):
 def next_step(half: StoredMessage, last_operation: int | None, start: int, options: TransactionCheckOptions) -> Step:
     """What is to be done with a half message of which no operation message is known.
 
-    Args:
-        half: The message.
-        last_operation: Born time of the last operation message that was read; None where there are no more.
-        start: When the round began, in milliseconds since 1970.
-        options: When producers are asked.
+    `last_operation` is the born time of the last operation message that was read; None where there are no more.
 
     Source: `TransactionalMessageServiceImpl.check`.
     """

@@ -51,14 +51,6 @@ class ConsumerOffsets(Protocol):
 class TransactionService:
     """Asks producers; its owner calls `run_once` each 60 seconds (`transactionCheckInterval`).
 
-    Args:
-        half: The half messages.
-        offsets: How far half messages and operation messages were looked at.
-        available_channel: A live connection of a producer group, in turn; None where there is none.
-        make_topic: Gives a topic, makes it where there is none.
-        options: When producers are asked.
-        clock: Seconds of a clock that is never set.
-
     Attributes:
         options: When producers are asked; what is set counts from the next run on.
 

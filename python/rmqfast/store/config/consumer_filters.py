@@ -141,11 +141,7 @@ class ConsumerFilterTable(ConfigFile, Mapping[tuple[str, str], ConsumerFilterDat
         )
 
     def cleaned(self, *, now: int, span: int = DAY_MS) -> Self:
-        """What a broker saves of them: those that have not been dead for long.
-
-        Args:
-            now: Milliseconds since 1970.
-            span: Milliseconds after which a dead one is forgotten (`filterDataCleanTimeSpan`).
+        """What a broker saves of them: those that have not been dead for `span` milliseconds.
 
         Source: `ConsumerFilterManager.clean`.
         """

@@ -30,7 +30,7 @@ class SubscriptionGroupConfig(ConfigValue):
         consume_enable: Whether it may consume.
         consume_from_min_enable: Whether it may consume from the first message on.
         consume_broadcast_enable: Whether each of its consumers may get every message.
-        notify_consumer_ids_changed_enable: Whether its consumers are told of each other.
+        notify_consumer_ids_changed_enable: Whether its consumers are notified of each other.
         retry_queue_nums: Queues of its topic `%RETRY%group`.
         retry_max_times: How often a message is tried again before it goes to `%DLQ%group`.
         broker_id: From which broker it consumes; 0 is the master.
