@@ -69,6 +69,7 @@ def by_python(options: Mapping[str, str]) -> str:
     return ""
 
 
+@pytest.mark.spark
 @pytest.mark.parametrize(
     "option", [name for name in SparkOptions.names("store batch") if name not in {"storePath", "path"}]
 )
