@@ -85,10 +85,10 @@ class AclProcessor:
 
     def _change(self, change: Callable[[], Change], failed_code: ResponseCode, failed: str) -> Response:
         try:
-            changed = self._validator.change(change())
+            is_changed = self._validator.change(change())
         except ArgumentError as error:
             raise ResponseError(failed_code, str(error)) from error
-        if not changed:
+        if not is_changed:
             raise ResponseError(failed_code, failed)
         return Response()
 

@@ -104,7 +104,7 @@ def parse_pattern(text: str | None) -> AddressPattern:
     if "," in text:
         return OneOf(frozenset(map(_listed, _parts(text, ","))))
     if "*" in text or "-" in text:
-        return _range_of_ipv6(text) if ":" in text else _range_of_ipv4(text)
+        return _ipv6_range(text) if ":" in text else _ipv4_range(text)
     return OneOf(frozenset([_listed(text)]))
 
 
@@ -118,7 +118,7 @@ def _set(text: str) -> OneOf:
     return OneOf(frozenset(_listed(head + item) for item in _parts(parts[-1][1:-1], ",")))
 
 
-def _range_of_ipv4(text: str) -> AddressPattern:
+def _ipv4_range(text: str) -> AddressPattern:
     parts = _parts(text, ".")
     for index in (1, 2, 3):
         bounds = _bounds(text, parts[index], 255, 10) if index < len(parts) else None
@@ -135,7 +135,7 @@ def _range_of_ipv4(text: str) -> AddressPattern:
     raise _wrong_scope(text)
 
 
-def _range_of_ipv6(text: str) -> AddressPattern:
+def _ipv6_range(text: str) -> AddressPattern:
     _check_places(text)
     parts = _parts(text, ":")
     for index, part in enumerate(parts[1:], start=1):

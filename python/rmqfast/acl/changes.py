@@ -54,12 +54,12 @@ class SetAccount:
     def members(self, members: dict[str, Any]) -> dict[str, Any] | None:
         """The account goes to the end; what the request does not state stays as it was."""
         others, old = _without(members, self.config.access_key)
-        stated = self.config.to_members()
+        fields = self.config.to_members()
         for name in ("defaultTopicPerm", "defaultGroupPerm"):
             # mqadmin sends an empty text for what was not set
-            if stated.get(name) == "":
-                del stated[name]
-        return members | {"accounts": [*others, {**old, **stated}]}
+            if fields.get(name) == "":
+                del fields[name]
+        return members | {"accounts": [*others, {**old, **fields}]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,10 +120,10 @@ def next_version(members: Mapping[str, Any], now: int) -> dict[str, Any]:
 def _without(members: Mapping[str, Any], access_key: str | None) -> tuple[list[Any], Mapping[str, Any]]:
     """The other accounts, and the one with that key."""
     others: list[Any] = []
-    removed: Mapping[str, Any] = {}
+    account: Mapping[str, Any] = {}
     for entry in entries_of(members, "accounts"):
         if AccountConfig.from_members(entry).access_key == access_key:
-            removed = removed or entry
+            account = account or entry
         else:
             others.append(entry)
-    return others, removed
+    return others, account

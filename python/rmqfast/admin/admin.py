@@ -71,10 +71,10 @@ class Admin:
         config: ClientConfig | None = None,
         timeout: float = TIMEOUT,
     ) -> None:
-        changed: dict[str, Any] = {} if name_server is None else {"name_server": name_server}
+        changes: dict[str, Any] = {} if name_server is None else {"name_server": name_server}
         if instance_name != DEFAULT_INSTANCE_NAME:
-            changed["instance_name"] = instance_name
-        config = ClientConfig(**changed) if config is None else replace(config, **changed)
+            changes["instance_name"] = instance_name
+        config = ClientConfig(**changes) if config is None else replace(config, **changes)
         self._client = client = AdminClient(config, timeout)
         self.clusters = Clusters(client)
         self.brokers = Brokers(client)

@@ -134,10 +134,10 @@ class Brokers:
 
         Source: `DefaultMQAdminExtImpl.updateBrokerConfig`.
         """
-        refused = sorted(set(changes) - UPDATABLE)
-        if not changes or (refused and not force):
+        other_keys = sorted(set(changes) - UPDATABLE)
+        if not changes or (other_keys and not force):
             listed = ", ".join(sorted(UPDATABLE))
-            raise ArgumentError(f"update_config: expected some of {listed}, got {', '.join(refused) or 'none'}")
+            raise ArgumentError(f"update_config: expected some of {listed}, got {', '.join(other_keys) or 'none'}")
         # small letters, as brokers print flags: what they took is compared below
         texts = {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in changes.items()}
         address, body = self._client.broker_address(broker), properties.dumps(texts).encode()

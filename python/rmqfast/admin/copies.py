@@ -36,9 +36,9 @@ def copies_of(client: AdminClient, message: Any, group: str) -> list[CopyFacts]:
         for broker in dead_brokers
         for each in _with_key(client, broker, dead, message.msg_id)
     ]
-    delivered = {copy.reconsume_times for copy in retried}
+    retry_counts = {copy.reconsume_times for copy in retried}
     # a delayed copy stays in the log, and in the index, after it was delivered
-    delayed_only = [copy for copy in delayed if copy.reconsume_times not in delivered]
+    delayed_only = [copy for copy in delayed if copy.reconsume_times not in retry_counts]
     return sorted([*delayed_only, *retried, *dead_copies], key=lambda copy: copy.store_timestamp)
 
 

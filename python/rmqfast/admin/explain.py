@@ -104,7 +104,7 @@ class Explainer:
 
     def _explain_group(self, group: str) -> Explanation:
         brokers, members = self._brokers_that_know(group), Members(self._client, group)
-        infos, subscriptions = members.all_say(brokers), self._kept_by(brokers, group)
+        infos, subscriptions = members.infos(brokers), self._subscriptions_at(brokers, group)
         conflicts = conflicts_among(group, infos)
         topics: dict[tuple[str, str], GroupFacts] = {}
         parts = []
@@ -151,7 +151,7 @@ class Explainer:
                 raise
             return brokers
 
-    def _kept_by(self, brokers: Sequence[BrokerAddress], group: str) -> dict[str, SubscriptionData]:
+    def _subscriptions_at(self, brokers: Sequence[BrokerAddress], group: str) -> dict[str, SubscriptionData]:
         """What brokers take a group to want, by topic: of several the newest, as each of them does it."""
         newest: dict[str, SubscriptionData] = {}
         for broker in brokers:
@@ -165,8 +165,8 @@ class Explainer:
     ) -> list[MessageQueue]:
         """The queues in which a group has offsets, and all of a topic that it subscribes to and has none of yet."""
         queues = [row.queue for broker in brokers for row in stats_at(self._client, broker, group)]
-        begun = {queue.topic for queue in queues}
-        for topic in sorted(topic for topic in subscriptions.keys() - begun if not topic.startswith(RETRY_PREFIX)):
+        topics = {queue.topic for queue in queues}
+        for topic in sorted(topic for topic in subscriptions.keys() - topics if not topic.startswith(RETRY_PREFIX)):
             queues += unless(ResponseCode.TOPIC_NOT_EXIST, partial(self._queues, topic), [])
         return sorted(queues)
 

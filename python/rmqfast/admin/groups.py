@@ -177,7 +177,7 @@ class Groups:
         Raises:
             ResponseError: 17, the group has no topic of retries: none of its members was ever seen.
         """
-        groups = self._seen_groups() if group is None else [group]
+        groups = self._groups_with_retries() if group is None else [group]
         return [conflict for each in groups for conflict in self._conflicts_of(each)]
 
     def of_topic(self, topic: str) -> list[str]:
@@ -198,7 +198,7 @@ class Groups:
         }
         if topic not in groups:
             return sorted(groups)
-        all_groups = self._seen_groups()
+        all_groups = self._groups_with_retries()
         online = {group for group in all_groups if self._subscribes(group, topic)}
         # the topic's name stays where a group has it, too
         return sorted((groups - {topic}) | online | (groups & set(all_groups)))
@@ -209,13 +209,13 @@ class Groups:
         except (ResponseError, ClientError):
             return False  # nobody is online
 
-    def _seen_groups(self) -> list[str]:
+    def _groups_with_retries(self) -> list[str]:
         # as mqadmin lists groups: one that nobody ever joined is not among them
         topics = self._topics.all()
         return sorted(topic.removeprefix(RETRY_PREFIX) for topic in topics if topic.startswith(RETRY_PREFIX))
 
     def _conflicts_of(self, group: str) -> list[SubscriptionConflict]:
-        infos = Members(self._client, group).all_say(self._client.brokers_of_group(group))
+        infos = Members(self._client, group).infos(self._client.brokers_of_group(group))
         return conflicts_among(group, infos)
 
     def _put_group(self, address: str, config: SubscriptionGroupConfig) -> None:

@@ -31,7 +31,7 @@ class Members:
         self._answers: dict[str, ConsumerRunningInfo] = {}
         self._silent: dict[tuple[str, str], RemotingError] = {}
 
-    def says(self, address: str, client_id: str) -> ConsumerRunningInfo | RemotingError:
+    def answer(self, address: str, client_id: str) -> ConsumerRunningInfo | RemotingError:
         """What a member says through a broker, or why it does not: not all are connected to all brokers."""
         answer = self._answers.get(client_id) or self._silent.get((address, client_id))
         if answer is not None:
@@ -43,13 +43,13 @@ class Members:
             return error
         return self._answers[client_id]
 
-    def all_say(self, brokers: Iterable[BrokerAddress]) -> Infos:
+    def infos(self, brokers: Iterable[BrokerAddress]) -> Infos:
         """What the members say that brokers know; one that is connected to several of them tells by the first one."""
         infos: dict[str, ConsumerRunningInfo | RemotingError] = {}
         for broker in brokers:
             for client_id in online_at(self._client, broker.address, self._group).client_ids:
                 if not isinstance(infos.get(client_id), ConsumerRunningInfo):
-                    infos[client_id] = self.says(broker.address, client_id)
+                    infos[client_id] = self.answer(broker.address, client_id)
         return infos
 
     def facts(self, address: str, topic: str) -> GroupFacts:
@@ -57,7 +57,7 @@ class Members:
         connections = online_at(self._client, address, self._group)
         return GroupFacts(
             group=self._group,
-            members=[_member_facts(each, topic, self.says(address, each)) for each in connections.client_ids],
+            members=[_member_facts(each, topic, self.answer(address, each)) for each in connections.client_ids],
             subscription=connections.subscriptions.get(topic),
             consume_type=connections.consume_type,
             message_model=connections.message_model,

@@ -84,7 +84,7 @@ def _track_of_push(
         if code != ResponseCode.CONSUMER_NOT_ONLINE:
             return MessageTrack(group, TrackType.UNKNOWN, _described(error))
         # 4.9.4 has no such type: its broadcasting groups have no offsets on brokers, and so are NOT_ONLINE
-        if members.message_model == BROADCASTING and _is_of_5(client, group):
+        if members.message_model == BROADCASTING and _is_version_5(client, group):
             description = f"CODE:{BROADCAST_CONSUMPTION} DESC:{BROADCAST}"
             return MessageTrack(group, TrackType.CONSUME_BROADCASTING, description)
         return MessageTrack(group, TrackType.NOT_ONLINE, _described(error))
@@ -98,7 +98,7 @@ def _master_addresses(client: AdminClient) -> dict[str, str]:
     return {name: broker.addresses[MASTER_ID] for name, broker in brokers.items() if MASTER_ID in broker.addresses}
 
 
-def _is_of_5(client: AdminClient, group: str) -> bool:
+def _is_version_5(client: AdminClient, group: str) -> bool:
     address = client.brokers_of_group(group)[0].address
     connections = client.api.connections
     return (

@@ -57,8 +57,8 @@ def _of_copies(copies: Sequence[CopyFacts], group: GroupFacts) -> Verdict:
     last = max(copies, key=lambda copy: (copy.reconsume_times, copy.kind is CopyKind.RETRY))
     time = f"{ordinal(last.reconsume_times)} time"
     if last.kind is CopyKind.DELAYED:
-        due = "not known" if last.due_timestamp is None else time_text(last.due_timestamp)
-        return Verdict(Outcome.IN_RETRY, [f"in retry, {time}, due at {due}"])
+        due_time = "not known" if last.due_timestamp is None else time_text(last.due_timestamp)
+        return Verdict(Outcome.IN_RETRY, [f"in retry, {time}, due at {due_time}"])
     place = f"{last.queue.topic} queue {last.queue.queue_id} offset {last.queue_offset}"
     if last.consumer_offset is not None and last.queue_offset < last.consumer_offset:
         return Verdict(

@@ -25,8 +25,8 @@ def queue_sentences(queue: QueueFacts, group: GroupFacts) -> list[str]:
     owner = f"owner {owner_text(queue, group)}{assumption}"
     sentences = [f"{offset} of {queue.max_offset}, first {queue.min_offset}, {owner}: {queue.behind} behind"]
     if queue.consumer_offset is not None and queue.consumer_offset < queue.min_offset:
-        expired = queue.min_offset - queue.consumer_offset
-        sentences.append(f"{expired} messages expired before the group had passed them")
+        expired_count = queue.min_offset - queue.consumer_offset
+        sentences.append(f"{expired_count} messages expired before the group had passed them")
     if queue.consumer_offset is not None and queue.consumer_offset > queue.max_offset:
         sentences.append("the offset is behind the end: the next pull sets it right (OFFSET_ILLEGAL)")
     return sentences + _filter_sentences(queue, group)
@@ -51,8 +51,8 @@ def group_sentences(
         behind = sum(queue.behind for queue in topic_queues)
         unowned = [str(queue.queue.queue_id) for queue in topic_queues if queue.owner is None and group.is_online]
         nobodys = f"; nobody is known to have queue {', '.join(unowned)}" if unowned else ""
-        begun = any(queue.consumer_offset is not None for queue in topic_queues)
-        backlog = f"{behind} behind" if begun else f"no offset yet, {behind} messages"
+        has_offset = any(queue.consumer_offset is not None for queue in topic_queues)
+        backlog = f"{behind} behind" if has_offset else f"no offset yet, {behind} messages"
         sentences.append(f"{topic}: {backlog} in {len(topic_queues)} queues{nobodys}")
     return sentences if queues else [*sentences, "it has no offsets"]
 
@@ -63,22 +63,24 @@ def _filter_sentences(queue: QueueFacts, group: GroupFacts) -> list[str]:
         return [f"the group does not subscribe to {queue.queue.topic} now"] if group.is_online else []
     setter = group.setter()
     author = f"set by {setter.client_id} " if setter else ""
-    kept = f"{expression_of(subscription)}, {author}at {time_text(subscription.sub_version)}"
-    sentences = [f"the broker takes the group to want {kept}"]
+    description = f"{expression_of(subscription)}, {author}at {time_text(subscription.sub_version)}"
+    sentences = [f"the broker takes the group to want {description}"]
     if owner is not None and owner.subscription is not None and not group.pulls:
         sentences += _disagreement(owner, owner.subscription, subscription, queue)
     return sentences
 
 
-def _disagreement(owner: MemberFacts, own: SubscriptionData, kept: SubscriptionData, queue: QueueFacts) -> list[str]:
-    if not (own.is_tag_type and kept.is_tag_type) or own.sub_string == kept.sub_string:
+def _disagreement(
+    owner: MemberFacts, own: SubscriptionData, broker_filter: SubscriptionData, queue: QueueFacts
+) -> list[str]:
+    if not (own.is_tag_type and broker_filter.is_tag_type) or own.sub_string == broker_filter.sub_string:
         return []
     sentences = []
-    dropped = [tag for tag in kept.tags_set if not passes_member(own, _with_tag(queue, tag))]
-    if dropped or (not kept.tags_set and own.tags_set):
+    dropped = [tag for tag in broker_filter.tags_set if not passes_member(own, _with_tag(queue, tag))]
+    if dropped or (not broker_filter.tags_set and own.tags_set):
         tags = " and ".join(dropped) or "all other tags"
         sentences.append(f"{owner.client_id} wants {expression_of(own)}: it drops messages with {tags}, which are lost")
-    missed = [tag for tag in own.tags_set if not passes_broker(kept, _with_tag(queue, tag))]
+    missed = [tag for tag in own.tags_set if not passes_broker(broker_filter, _with_tag(queue, tag))]
     if missed:
         sentences.append(f"{owner.client_id} never gets messages with {' and '.join(missed)}: the broker filters them")
     return sentences

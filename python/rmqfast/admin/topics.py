@@ -123,8 +123,8 @@ class Topics:
         addresses = dict(self._client.addresses(route.broker_datas))
         for data in route.queue_datas:
             if broker_names is None or data.broker_name in broker_names:
-                changed = _changed(topic, data, queues=queues, read_queues=read_queues, perm=perm)
-                self._put_topic(addresses[data.broker_name], changed)
+                config = _changed(topic, data, queues=queues, read_queues=read_queues, perm=perm)
+                self._put_topic(addresses[data.broker_name], config)
 
     def delete(self, topic: str, *, cluster: str | None = None) -> None:
         """Removes a topic from the masters of a cluster, and from all name servers.
@@ -179,11 +179,11 @@ class Topics:
         masters = self._client.masters(cluster)
         if broker_names is None:
             return masters
-        chosen = [broker for broker in masters if broker.broker_name in broker_names]
-        unknown = set(broker_names) - {broker.broker_name for broker in chosen}
+        selection = [broker for broker in masters if broker.broker_name in broker_names]
+        unknown = set(broker_names) - {broker.broker_name for broker in selection}
         if unknown:
             raise ResponseError(ResponseCode.SYSTEM_ERROR, f"no master of the name {', '.join(sorted(unknown))}")
-        return chosen
+        return selection
 
     def _put_topic(self, address: str, config: TopicConfig) -> None:
         fields = {

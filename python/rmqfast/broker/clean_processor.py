@@ -58,10 +58,10 @@ class CleanProcessor:
 def _later(request: Request, clean: Callable[[], object]) -> Later:
     def work() -> Response:
         try:
-            removed = clean()
+            report = clean()
         except RmqError as error:
             raise ResponseError(ResponseCode.SYSTEM_ERROR, str(error)) from error
-        _log.info("%s asked to clean (%d): %s", request.channel.remote_address, request.code, removed)
+        _log.info("%s asked to clean (%d): %s", request.channel.remote_address, request.code, report)
         return Response()
 
     return Later(work)

@@ -89,13 +89,13 @@ def _letters_of(admin: Admin, group: str, most: int | None, start_time: str | No
 
 
 def _with_ids(letters: list[Any], group: str, ids: list[str]) -> list[Any]:
-    chosen = [each for each in letters if each.msg_id in ids or each.offset_msg_id in ids]
-    unknown = set(ids) - {name for each in chosen for name in (each.msg_id, each.offset_msg_id)}
+    selection = [each for each in letters if each.msg_id in ids or each.offset_msg_id in ids]
+    unknown = set(ids) - {name for each in selection for name in (each.msg_id, each.offset_msg_id)}
     if unknown:
         names = ", ".join(sorted(unknown))
         step = "`rmqfast group dead-letters` lists them"
         raise UnknownMessageError(f"no dead letter of {group} has the id {names}: {step}")
-    return chosen
+    return selection
 
 
 def _resent(admin: Admin, letters: list[Any]) -> Iterator[list[Row]]:

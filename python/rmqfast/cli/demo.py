@@ -100,7 +100,7 @@ def unpack_brokers_store(directory: Path) -> None:
 def make_store(path: Path, size_mib: int) -> None:
     """Makes up a store of about this size."""
     rows = (size_mib << 20) // RECORD_BYTES
-    written, started = 0, time.monotonic()
+    count, started = 0, time.monotonic()
     stored_at = 0
     options = AppendOptions(file_size=FILE_BYTES, index_slots=INDEX_ENTRIES // 4, index_entries=INDEX_ENTRIES)
     store = open_store(path, mode="a", options=options, clock=lambda: stored_at)
@@ -108,9 +108,9 @@ def make_store(path: Path, size_mib: int) -> None:
         for table in tables(rows, ends_at=datetime.now(UTC)):
             stored_at = table["born_timestamp"][-1].value
             store.append_many(table)
-            written += table.num_rows
+            count += table.num_rows
             if progress:
-                progress(written, rows)
+                progress(count, rows)
     seconds = time.monotonic() - started
     print(f"wrote {path}: {rows:,} messages, {size_mib:,} MiB, in {seconds:.1f} s\n")
 

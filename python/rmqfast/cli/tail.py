@@ -65,16 +65,16 @@ def tail(
 
 def tail_rows(messages: Tail) -> Iterator[Sequence[Row]]:
     """Yields the rows of a tail as they come; standard error says what was not read."""
-    told_damage, told_retained = 0, 0
+    damage_count, retained_count = 0, 0
     with warnings.catch_warnings():
         # each place has a line of its own below
         warnings.simplefilter("ignore", DamageWarning)
         for batch in messages:
             damage, retained = messages.damage, messages.retained
-            for place in damage[told_damage:]:
+            for place in damage[damage_count:]:
                 say(f"damage: {place.file} offset {place.offset}, {place.length} bytes: {place.reason}")
-            for removed in retained[told_retained:]:
-                say(f"retention removed {removed.length} bytes from offset {removed.offset} on before they were read")
-            told_damage, told_retained = len(damage), len(retained)
+            for stretch in retained[retained_count:]:
+                say(f"retention removed {stretch.length} bytes from offset {stretch.offset} on before they were read")
+            damage_count, retained_count = len(damage), len(retained)
             yield batch_rows(batch)
             sys.stdout.flush()

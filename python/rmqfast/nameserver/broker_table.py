@@ -39,10 +39,10 @@ class BrokerTable:
         if broker is None:
             broker = self._brokers[broker_name] = BrokerData(cluster, broker_name)
         # an address with two ids of one name would be its own slave: the old id goes
-        moved = [
+        old_ids = [
             old_id for old_id, old_address in broker.addresses.items() if old_address == address and old_id != broker_id
         ]
-        for old_id in moved:
+        for old_id in old_ids:
             del broker.addresses[old_id]
         is_new = broker_id not in broker.addresses
         broker.addresses[broker_id] = address

@@ -154,8 +154,8 @@ class NamesrvConfig:
     def _set(self, values: Mapping[str, str]) -> None:
         names = {_java_name(name): name for name in _NAMES}
         own = values.keys() - TLS_KEYS
-        parsed = {names[name]: _parsed(name, values[name], getattr(self, names[name])) for name in own}
-        for name, value in parsed.items():
+        new_values = {names[name]: _parsed(name, values[name], getattr(self, names[name])) for name in own}
+        for name, value in new_values.items():
             setattr(self, name, value)
 
 
@@ -210,9 +210,9 @@ class ConfigProcessor:
         values = properties.loads_body(request.body)
         with self._lock:
             # not `configStorePath`: whoever may send a request could have any file written
-            refused = self._config.changed(values).keys() - self._config.CHANGEABLE
-            if refused:
-                remark = f"a request does not change {', '.join(sorted(refused))}"
+            fixed_names = self._config.changed(values).keys() - self._config.CHANGEABLE
+            if fixed_names:
+                remark = f"a request does not change {', '.join(sorted(fixed_names))}"
                 raise ResponseError(ResponseCode.NO_PERMISSION, remark)
             self._update(values)
         return Response()

@@ -116,12 +116,12 @@ class RouteInfoManager:
         Source: `RouteInfoManager.scanNotActiveBroker`.
         """
         with self._lock:
-            expired = self._live.expired(now)
-            for address, _ in expired:
+            silent = self._live.expired(now)
+            for address, _ in silent:
                 _LOG.warning("broker %s was silent for too long", address)
                 self._forget(address)
             # a connection of which another broker still speaks stays open
-            return [info.channel for _, info in expired if not self._live.on_channel(info.channel)]
+            return [info.channel for _, info in silent if not self._live.on_channel(info.channel)]
 
     def query_data_version(self, address: str, version: DataVersion, now: int) -> tuple[bool, DataVersion | None]:
         """Whether a broker's topics changed, and the version that is known; a broker that asks is alive.

@@ -110,10 +110,10 @@ class TopicQueueTable:
     def __len__(self) -> int:
         return len(self._topics)
 
-    def _set_perm(self, broker_name: str, changed: Callable[[int], int]) -> int:
+    def _set_perm(self, broker_name: str, new_perm: Callable[[int], int]) -> int:
         topics = [brokers for brokers in self._topics.values() if broker_name in brokers]
         for brokers in topics:
-            brokers[broker_name] = replace(brokers[broker_name], perm=changed(brokers[broker_name].perm))
+            brokers[broker_name] = replace(brokers[broker_name], perm=new_perm(brokers[broker_name].perm))
         return len(topics)
 
     def _in_order(self) -> list[str]:

@@ -47,7 +47,7 @@ class Consumer(Protocol):
         """What brokers know it as."""
 
 
-class _Begun(NamedTuple):
+class _OpenSpan(NamedTuple):
     span: Span
     token: Token[Context]
 
@@ -73,15 +73,15 @@ class ConsumeSpans:
             links,
         )
         # kept with the context, not in the hook: listeners of several threads are within their spans at once
-        context.notes[_NOTE] = _Begun(span, attach(set_span_in_context(span, parent)))
+        context.notes[_NOTE] = _OpenSpan(span, attach(set_span_in_context(span, parent)))
 
     def after(self, context: ConsumeContext) -> None:
         """They were consumed, or are to come again."""
-        begun: _Begun | None = context.notes.get(_NOTE)
-        if begun is None:
+        open_span: _OpenSpan | None = context.notes.get(_NOTE)
+        if open_span is None:
             return
-        detach(begun.token)
-        span, error = begun.span, context.error
+        detach(open_span.token)
+        span, error = open_span.span, context.error
         if error is not None:
             span.record_exception(error)
         if not context.is_success:

@@ -56,12 +56,12 @@ def server_tls(values: Mapping[str, str]) -> TlsOptions:
 
     Source: `TlsHelper.buildSslContext`.
     """
-    merged = _merged(values)
-    mode = merged.get("tls.server.mode")
+    settings = _merged(values)
+    mode = settings.get("tls.server.mode")
     if mode == TlsMode.DISABLED:
         return TlsOptions(mode=mode)
-    certificate, key = merged.get("tls.server.certPath"), merged.get("tls.server.keyPath")
-    if _makes_its_own(merged):
+    certificate, key = settings.get("tls.server.certPath"), settings.get("tls.server.keyPath")
+    if _makes_its_own(settings):
         if certificate is not None:
             raise ArgumentError("tls.test.mode.enable=true: expected no tls.server.certPath, since it makes its own")
         return TlsOptions(mode=mode)
@@ -74,9 +74,9 @@ def server_tls(values: Mapping[str, str]) -> TlsOptions:
         mode=mode,
         certificate=certificate,
         key=key,
-        client_auth=merged.get("tls.server.need.client.auth", ClientAuth.NONE),
-        verify=_flag(merged, "tls.server.authClient", default=True),
-        trust=merged.get("tls.server.trustCertPath"),
+        client_auth=settings.get("tls.server.need.client.auth", ClientAuth.NONE),
+        verify=_flag(settings, "tls.server.authClient", default=True),
+        trust=settings.get("tls.server.trustCertPath"),
     )
 
 
@@ -101,26 +101,26 @@ def client_tls(values: Mapping[str, str], *, use_tls: bool = False) -> TlsOption
 
     Source: `TlsHelper.buildSslContext`, `BrokerStartup`.
     """
-    merged = _merged(values)
+    settings = _merged(values)
     # a cluster whose servers take no plain connections is reached by its own brokers with TLS only
     enforced = server_tls(values).mode is TlsMode.ENFORCING
-    if not _flag(merged, "tls.enable", default=use_tls or enforced):
+    if not _flag(settings, "tls.enable", default=use_tls or enforced):
         return None
-    is_test = _flag(merged, "tls.test.mode.enable", default=False)
-    verify = _flag(merged, "tls.client.authServer", default=not is_test)
-    trust = merged.get("tls.client.trustCertPath")
+    is_test = _flag(settings, "tls.test.mode.enable", default=False)
+    verify = _flag(settings, "tls.client.authServer", default=not is_test)
+    trust = settings.get("tls.client.trustCertPath")
     if verify and trust is None:
         expected = "expected a file of authorities, or tls.client.authServer=false, or tls.enable=false, got none"
         raise ArgumentError(f"tls.client.trustCertPath: {expected}")
-    certificate, key = merged.get("tls.client.certPath"), merged.get("tls.client.keyPath")
+    certificate, key = settings.get("tls.client.certPath"), settings.get("tls.client.keyPath")
     return TlsOptions(certificate=certificate, key=key, trust=trust, verify=verify)
 
 
 def _merged(values: Mapping[str, str]) -> dict[str, str]:
     """The properties of TLS that are not empty; those of the file win."""
     file = values.get("tls.config.file", "").strip()
-    merged = {**values, **(_read(Path(file)) if file else {})}
-    values = {name: merged[name].strip() for name in TLS_KEYS if merged.get(name, "").strip()}
+    settings = {**values, **(_read(Path(file)) if file else {})}
+    values = {name: settings[name].strip() for name in TLS_KEYS if settings.get(name, "").strip()}
     for name in ("tls.server.keyPassword", "tls.client.keyPassword"):
         if name in values:
             raise ArgumentError(f"{name}: expected none, since keys are read without a password")

@@ -71,12 +71,12 @@ def new_directory(out: Path, mode: Mode) -> Iterator[Path]:
 @contextmanager
 def _parents(out: Path) -> Iterator[None]:
     """Makes the directories above; those that were not there go with an error."""
-    created = [parent for parent in out.parents if not parent.exists()]
+    new_parents = [parent for parent in out.parents if not parent.exists()]
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         yield
     except BaseException:
-        for parent in created:
+        for parent in new_parents:
             with suppress(OSError):
                 parent.rmdir()
         raise

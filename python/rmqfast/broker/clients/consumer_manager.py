@@ -112,16 +112,16 @@ class ConsumerManager:
 
         Source: `ConsumerManager.scanNotActiveChannel`.
         """
-        expired = []
+        channels = []
         with self._lock:
             for group in list(self._groups.values()):
                 # no notice: 4.9.4 lets the others find out by their next rebalance, within 20 seconds
                 for client in [client for client in group.clients.values() if client.is_expired(now)]:
                     self._remove_client(group, client.channel)
-                    expired.append(client.channel)
+                    channels.append(client.channel)
                 if not group.clients:
                     self._end(group)
-        return list(dict.fromkeys(expired))
+        return list(dict.fromkeys(channels))
 
     def group(self, name: str) -> ConsumerGroup | None:
         """A group as it is now; None where it is not online.

@@ -79,13 +79,13 @@ class ProducerManager:
 
         Source: `ProducerManager.scanNotActiveChannel`.
         """
-        expired: list[Channel] = []
+        channels: list[Channel] = []
         with self._lock:
             for group, clients in list(self._groups.items()):
                 for client in [client for client in clients.values() if client.is_expired(now)]:
                     self._remove_client(group, client.channel)
-                    expired.append(client.channel)
-        return list(dict.fromkeys(expired))
+                    channels.append(client.channel)
+        return list(dict.fromkeys(channels))
 
     def clients(self, group: str) -> list[ClientChannel] | None:
         """The clients of a group; None where it is not online.

@@ -51,9 +51,11 @@ class Configuration:
         """
         changes = {key: value for key, value in values.items() if may_change(key)}
         # RocketMQ passes over keys that it does not know in silence; here the log names what is not taken
-        refused = sorted(values.keys() - changes.keys())
-        if refused:
-            _log.warning("configuration: these cannot be changed while the broker runs: %s", ", ".join(refused)[:400])
+        fixed_keys = sorted(values.keys() - changes.keys())
+        if fixed_keys:
+            _log.warning(
+                "configuration: these cannot be changed while the broker runs: %s", ", ".join(fixed_keys)[:400]
+            )
         with self._lock:
             self._current = self._current.replaced(changes)
             self._data_version = self._data_version.next(now)

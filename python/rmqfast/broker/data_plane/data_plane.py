@@ -127,8 +127,8 @@ class NativeDataPlane:
 
     def counters(self) -> list[tuple[str, str, int, int]]:
         """See `DataPlane`."""
-        put, get, ranges = self.native.times()
-        counters = [("STORE_PUT_TIME_MAX", "", 1, put), ("STORE_GET_TIME_MAX", "", 1, get)]
+        put_max, get_max, ranges = self.native.times()
+        counters = [("STORE_PUT_TIME_MAX", "", 1, put_max), ("STORE_GET_TIME_MAX", "", 1, get_max)]
         counters += [("STORE_PUT_TIME", name, count, count) for name, count in ranges]
         for name, key, calls, messages, size in self.native.counters():
             if name in _WITH_SIZE:

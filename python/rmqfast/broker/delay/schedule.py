@@ -125,20 +125,20 @@ class ScheduleMessageService:
 
     def _run_level(self, level: int, now: int) -> int:
         try:
-            delivered, is_more = self._deliver_due(level, now)
+            count, is_more = self._deliver_due(level, now)
         except Exception:  # noqa: BLE001 - whatever it is, the level is tried again, and the others go on
             _log.exception("delay level %d at offset %d", level, self._next[level])
             self._due[level] = now + _AFTER_AN_ERROR
             return 0
         self._due[level] = now if is_more else now + _SOON
-        return delivered
+        return count
 
     def _deliver_due(self, level: int, now: int) -> tuple[int, bool]:
         """Delivers in order until one is not due, cannot be stored, or the batch is full; says whether it is full."""
         low, high = self._live.queue_bounds(SCHEDULE_TOPIC, level - 1)
         # retention may have removed the queue's first files since the last look
         offset = min(max(self._next[level], low), high)
-        end, delivered = min(high, offset + self._batch), 0
+        end, count = min(high, offset + self._batch), 0
         self._jumps[level] = [(jump_end, jump) for jump_end, jump in self._jumps[level] if offset < jump_end]
         while offset < end:
             # the tags code of a delayed message is the time at which it is due
@@ -150,7 +150,7 @@ class ScheduleMessageService:
                 if not self._store(message):
                     break
                 # it is stored: whatever fails from here on, it must not be stored once more
-                delivered += 1
+                count += 1
                 self._next[level] = offset + 1
                 with self._lock:
                     self._table.commit(level, offset + 1)
@@ -158,7 +158,7 @@ class ScheduleMessageService:
             offset += 1
             self._next[level] = offset
         self._next[level] = offset
-        return delivered, offset == end and offset < high
+        return count, offset == end and offset < high
 
     def _count(self, level: int, topic: str, delayed_size: int) -> None:
         """Tells the statistics; where they fail, messages are delivered all the same."""

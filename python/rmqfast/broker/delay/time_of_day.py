@@ -38,9 +38,9 @@ class Jump:
     earliest: int
     noticed: int
 
-    def came_after(self, stored: int) -> bool:
+    def came_after(self, store_timestamp: int) -> bool:
         """Whether the jump came after a message was stored, of those that were there when it was seen."""
-        return not self.earliest <= stored <= self.noticed
+        return not self.earliest <= store_timestamp <= self.noticed
 
 
 class TimeOfDay:
@@ -53,7 +53,7 @@ class TimeOfDay:
         >>> ticks = iter([0, 100])
         >>> clock = TimeOfDay(1_000_000, steady=lambda: next(ticks))
         >>> jump = clock.jump_since_last_call(1_010_100)
-        >>> jump.shift, jump.came_after(stored=1_000_050), jump.came_after(stored=1_010_050)
+        >>> jump.shift, jump.came_after(store_timestamp=1_000_050), jump.came_after(store_timestamp=1_010_050)
         (10000, True, False)
 
     Source: `ScheduleMessageService.DeliverDelayedMessageTimerTask`, which looks at the time of day alone.

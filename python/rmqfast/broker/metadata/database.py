@@ -95,10 +95,10 @@ class Database:
             changes: Rows to put or to remove, each once.
             taken_over: Files of which all rows go first, and what tells them from others; None for one not there.
         """
-        puts, removed = [], []
+        puts, removals = [], []
         for change in changes:
             if change[-1] is None:
-                removed.append(change[:-1])
+                removals.append(change[:-1])
             else:
                 puts.append(change)
 
@@ -109,7 +109,7 @@ class Database:
                 if digest is not None:
                     db.execute(_NOTE, (file, digest))
             db.executemany("INSERT OR REPLACE INTO rows VALUES (?, ?, ?, ?)", puts)
-            db.executemany("DELETE FROM rows WHERE kind = ? AND file = ? AND name = ?", removed)
+            db.executemany("DELETE FROM rows WHERE kind = ? AND file = ? AND name = ?", removals)
 
         self._call(lambda db: _in_transaction(db, work))
 

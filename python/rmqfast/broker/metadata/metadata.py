@@ -77,21 +77,21 @@ class Metadata:
                 return table.of_members(json.loads(text))
         except StoreError as error:
             _log.error("RocketMQ's file is read instead: %s", error)
-        loaded = table.load(self.root)
-        self._take_over(loaded)
-        return loaded
+        content = table.load(self.root)
+        self._take_over(content)
+        return content
 
     def load_with(self, table: type[_Versioned], built_in: Sequence[Any]) -> _Versioned:
         """As `load`; built-in entries that are not there are written with the table's first change, as by RocketMQ."""
-        loaded = self.load(table)
+        content = self.load(table)
         with self._lock:
             self._defaults[table.FILE_NAME] = {
                 ("entry", table.FILE_NAME, name): _json(entry.to_json())
                 for name, entry in table(built_in).items()
-                if name not in loaded
+                if name not in content
             }
-        loaded.add_built_in(built_in)
-        return loaded
+        content.add_built_in(built_in)
+        return content
 
     def put(self, table: type[ConfigFile], name: str, value: Any) -> None:
         """Notes an entry of a table, as `to_json` gives it; None removes it."""

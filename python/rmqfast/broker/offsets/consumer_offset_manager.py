@@ -68,10 +68,10 @@ class ConsumerOffsetManager:
         with self._saving:
             # bounded: whoever commits without end must not keep one save going for ever
             for _ in range(_PIECES):
-                changed = self._data_plane.take_changed_offsets(_PIECE)
-                self._metadata.put_texts(ConsumerOffsetTable, changed)
+                texts = self._data_plane.take_changed_offsets(_PIECE)
+                self._metadata.put_texts(ConsumerOffsetTable, texts)
                 self._metadata.flush()
-                if len(changed) < _PIECE:
+                if len(texts) < _PIECE:
                     break
             if not self._is_kept:
                 self._metadata.write_behind(ConsumerOffsetTable)

@@ -78,9 +78,9 @@ class Registrar:
         self._name_servers.close()
 
     def _run(self) -> None:
-        due = time.monotonic() + self._period()
+        next_time = time.monotonic() + self._period()
         while True:
-            wait = due - time.monotonic() if self._name_servers.all_know else _RETRY_INTERVAL
+            wait = next_time - time.monotonic() if self._name_servers.all_know else _RETRY_INTERVAL
             with self._changed:
                 self._changed.wait_for(lambda: self._changes or self._is_stopped, wait)
                 if self._is_stopped:
@@ -88,11 +88,11 @@ class Registrar:
                 changes = list(self._changes)
             if changes:
                 self._send(changes)
-            elif time.monotonic() < due:
+            elif time.monotonic() < next_time:
                 self._name_servers.retry(self._all_topics())
             else:
                 self._refresh()
-                due = time.monotonic() + self._period()
+                next_time = time.monotonic() + self._period()
 
     def _send(self, changes: Sequence[_Change]) -> None:
         """Tells of the next topics of each change; a change of which they were the last is told."""

@@ -55,12 +55,12 @@ class BrokerStats:
         Source: `StatsItemSet.init`.
         """
         # the second condition: the time of day was set back, and samples must not wait for the old time
-        due = [period for period, due_at in self._due.items() if due_at <= now or due_at > now + period]
-        if not due:
+        periods = [period for period, due_at in self._due.items() if due_at <= now or due_at > now + period]
+        if not periods:
             return
         self._refresh()
         with self._lock:
-            for period in due:
+            for period in periods:
                 self._due[period] = now + period
                 for item in self._items.values():
                     item.sample(period, now=now)

@@ -94,11 +94,11 @@ class StoreStats:
     def _tps_info(self) -> dict[str, str]:
         get_found = [self._tps(lambda totals: totals.get_found, window) for window in _WINDOWS]
         get_miss = [self._tps(lambda totals: totals.get_miss, window) for window in _WINDOWS]
-        put = [self._tps(lambda totals: totals.put_times, window) for window in _WINDOWS]
+        put_tps = [self._tps(lambda totals: totals.put_times, window) for window in _WINDOWS]
         transferred = [self._tps(lambda totals: totals.transferred, window) for window in _WINDOWS]
         total = [(a or 0.0) + (b or 0.0) for a, b in zip(get_found, get_miss, strict=True)]
         rows: dict[str, Sequence[float | None]] = {
-            "putTps": put,
+            "putTps": put_tps,
             "getFoundTps": get_found,
             "getMissTps": get_miss,
             "getTransferedTps": transferred,

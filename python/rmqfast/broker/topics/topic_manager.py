@@ -189,9 +189,9 @@ class TopicManager:
         """
         with self._lock:
             misordered = [topic for topic in self._table.values() if topic.order != (topic.topic_name in names)]
-            changed = [replace(topic, order=not topic.order) for topic in misordered]
-            self._stage(changed)
-        self._settle(changed)
+            configs = [replace(topic, order=not topic.order) for topic in misordered]
+            self._stage(configs)
+        self._settle(configs)
 
     def next_version(self) -> None:
         """Makes name servers take all topics anew, as where what the broker allows has changed."""

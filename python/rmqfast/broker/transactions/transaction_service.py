@@ -163,7 +163,7 @@ class TransactionService:
         if channel is None:
             _log.warning("nobody of producer group %r is there to be asked for a transaction", group)
             return
-        moved = half._replace(
+        copy = half._replace(
             topic=half.properties["REAL_TOPIC"],
             queue_id=int(half.properties["REAL_QID"]),
             queue_offset=place.queue_offset,
@@ -177,7 +177,7 @@ class TransactionService:
         }
         if half.uniq_key is not None:
             header |= {"msgId": half.uniq_key, "transactionId": half.uniq_key}
-        channel.send_oneway(RequestCode.CHECK_TRANSACTION_STATE, header, moved.encode())
+        channel.send_oneway(RequestCode.CHECK_TRANSACTION_STATE, header, copy.encode())
 
     def _consumed(self, topic: str, queue_id: int) -> int:
         offset = self._offsets.offset(CHECK_GROUP, topic, queue_id)
