@@ -27,6 +27,7 @@ pub fn batches<'a>(
 ) -> Result<(Vec<RecordBatch>, Vec<Damage>)> {
     let mut build = Build { builder: BatchBuilder::new(request), batches: Vec::new() };
     for fetched in fetched {
+        // brokers compare tags by their hashes, so some rows may have another tag
         build.append(Part { body: &fetched.body, rows: &fetched.wanted() })?;
     }
     build.finish()

@@ -97,11 +97,13 @@ impl<'a> Message<'a> {
 
     /// The transaction that the message belongs to.
     pub fn transaction_id(&self) -> Option<Cow<'a, str>> {
+        // `PullAPIWrapper.processPullResult` reads it by `Boolean.parseBoolean`, which ignores case
         let is_transaction = self.property(TRANSACTION_PREPARED)?.eq_ignore_ascii_case("true");
         self.text(self.row.uniq_key).filter(|_| is_transaction)
     }
 
     fn text(&self, span: Span) -> Option<Cow<'a, str>> {
+        // as Java's `new String`, which replaces what is no UTF-8
         span.of(self.body).map(String::from_utf8_lossy)
     }
 }

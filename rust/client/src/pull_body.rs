@@ -72,12 +72,14 @@ pub fn messages(body: &[u8], tags: Option<&Tags>) -> Result<Vec<Row>> {
 /// Whether a row has one of `tags`; any has where there are none to be had.
 pub fn has_tag(body: &[u8], row: &Row, tags: Option<&Tags>) -> bool {
     let Some(tags) = tags.filter(|tags| !tags.is_empty()) else { return true };
+    // compared as texts, as Java does: what is no UTF-8 was replaced on both sides
     row.tags.of(body).is_some_and(|tag| tags.contains(lossy(tag).as_ref()))
 }
 
 fn layout_at(body: &[u8], at: usize) -> Result<Layout> {
     match Layout::decode(&body[at..]) {
         Ok(Item::Message(layout)) => Ok(layout),
+        // brokers send what queues list, and none lists the rest of a file
         Ok(Item::Blank(_)) => Err(Error::body(at, "expected a message, got the end of a file")),
         Ok(Item::Unwritten) => Err(Error::body(at, "expected a message, got zeroes")),
         Ok(Item::Partial(total)) => {

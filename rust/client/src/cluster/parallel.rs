@@ -19,6 +19,7 @@ pub fn each<I: Sync, T: Send>(
     interrupt: Interrupt<'_>,
     ask: impl Fn(&I, Interrupt<'_>) -> Result<T> + Sync,
 ) -> Result<Vec<Result<T>>> {
+    // one question is asked by this thread itself, which may interrupt at once
     if let [item] = items {
         let answer = ask(item, interrupt);
         return match answer {
@@ -52,6 +53,7 @@ pub fn each<I: Sync, T: Send>(
                     Ok((at, answer)) => break found[at] = Some(answer),
                     Err(RecvTimeoutError::Disconnected) => return Err(Error::Closed),
                     Err(RecvTimeoutError::Timeout) => {
+                        // the scope waits for its threads, so they have to be stopped before this one leaves
                         interrupt().inspect_err(|_| is_stopped.store(true, Ordering::Relaxed))?;
                     }
                 }

@@ -103,6 +103,7 @@ impl Cluster {
     /// [`Error::Remoting`]: there is no answer.
     pub fn answer(&self, address: &str, ask: Ask<'_>, interrupt: Interrupt<'_>) -> Result<OwnedCommand> {
         let signature = match &self.options.sign {
+            // a signature covers all other fields and the body, so it comes last
             Some(sign) => sign(ask.code, &texts(ask.fields), ask.body).map_err(Error::Argument)?,
             None => Vec::new(),
         };
@@ -125,6 +126,7 @@ impl Cluster {
             let chosen = self.chosen.load(Ordering::Relaxed) % self.options.name_servers.len();
             let address = &self.options.name_servers[chosen];
             match self.ask(address, ask, interrupt) {
+                // whoever gave up has no use for another name server, and this one is not to blame
                 Err(Error::Remoting(rmqfast_remoting::Error::Interrupted)) => {
                     return Err(rmqfast_remoting::Error::Interrupted.into());
                 }
@@ -134,6 +136,7 @@ impl Cluster {
                     let next = chosen + 1;
                     let _ = self.chosen.compare_exchange(chosen, next, Ordering::Relaxed, Ordering::Relaxed);
                 }
+                // as in Java, only one that does not answer makes the client choose another
                 answer => return answer,
             }
         }

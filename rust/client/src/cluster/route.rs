@@ -47,11 +47,13 @@ impl TopicRoute {
         for data in route.member("queueDatas").map_or(&[][..], Json::items) {
             let broker_name =
                 data.member("brokerName").and_then(Json::text).ok_or("queueDatas: expected a brokerName")?;
+            // fastjson, too, leaves a field that is missing at 0
             let number = |name| data.member(name).and_then(Json::number).unwrap_or(0);
             let count = number("readQueueNums");
             if !(0..=MAX_QUEUES).contains(&count) {
                 return Err(format!("readQueueNums: expected 0 to {MAX_QUEUES}, got {count}"));
             }
+            // as Java's consumers: no master and no permission to write are asked for
             let count = if number("perm") & READABLE == 0 { 0 } else { count };
             let queue = |queue_id| Queue { topic: topic.to_owned(), broker_name: broker_name.into(), queue_id };
             queues.extend((0..count as i32).map(queue));
@@ -63,15 +65,18 @@ impl TopicRoute {
             let Some(Json::Object(by_id)) = data.member("brokerAddrs") else { continue };
             let is_master = |key: &Key| match key {
                 Key::Number(id) => *id == MASTER,
+                // name servers write ids as texts for clients from 4.9.4 on, and as bare numbers for older ones
                 Key::Text(id) => id.parse() == Ok(MASTER),
                 Key::Queue { .. } => false,
             };
+            // a slave answers pulls as well, so that a topic can be read while its master is away
             let master = by_id.iter().find(|(key, _)| is_master(key)).or(by_id.first());
             if let Some(address) = master.and_then(|(_, address)| address.text()) {
                 addresses.insert(broker_name.to_owned(), address.to_owned());
             }
         }
         let queues: Vec<Queue> = queues.into_iter().collect();
+        // a broker without a readable queue must not be asked whether it takes an expression
         addresses.retain(|name, _| queues.iter().any(|queue| *queue.broker_name == **name));
         Ok(Self { queues, addresses })
     }

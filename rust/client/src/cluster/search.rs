@@ -25,12 +25,14 @@ pub fn first_offset_at<E>(
     let mut probe = hint.max(low).min((high - 1).max(low));
     let (mut step, mut turns, mut was_older) = (1, 0, None);
     while low < high {
+        // what has expired was older than all that is there
         let is_older = store_time(probe)?.is_none_or(|stored| stored < when);
         if is_older {
             low = probe + 1;
         } else {
             high = probe;
         }
+        // once the answer turned, the place lies between two probes
         turns += i32::from(was_older == Some(!is_older));
         was_older = Some(is_older);
         // from the hint on in steps that double

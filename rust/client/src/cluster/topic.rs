@@ -66,6 +66,7 @@ impl TopicCluster {
         };
         let translate = self.cluster.options().translate.as_deref();
         let route = TopicRoute::of_body(&self.topic, &answer.body, translate)?.map_err(malformed("name server"))?;
+        // a plan without queues would look like a topic without messages
         if route.queues.is_empty() {
             return Err(Error::Client {
                 text: format!("topic {} has no queue that may be read", self.topic),
@@ -134,11 +135,13 @@ impl TopicCluster {
         is_patient: bool,
         interrupt: Interrupt<'_>,
     ) -> Result<()> {
+        // as Java's clients, which have every other type of expression checked
         if subscription.expression_type == "TAG" {
             return Ok(());
         }
         let data = serde_json::json!({
             "classFilterMode": false,
+            // the sets of tags and of their hashes are of no use to SQL92
             "codeSet": [],
             "expressionType": subscription.expression_type,
             "subString": subscription.expression,
@@ -155,6 +158,7 @@ impl TopicCluster {
         })?;
         for ((broker, _), answer) in brokers.into_iter().zip(answers) {
             match answer {
+                // this broker is there and will not change its mind, so patience does not help
                 Err(Error::Response { code, remark, .. }) => {
                     return Err(Error::Client {
                         text: format!("broker {broker} does not filter by sql: CODE: {code}  DESC: {remark}"),
@@ -178,6 +182,7 @@ impl TopicCluster {
         let route = self.known(interrupt)?;
         let answers = each(offsets, interrupt, |(queue, offset), interrupt| {
             let address = address_of(&route, &self.topic, &queue.broker_name)?;
+            // the broker stores any offset that it is told, also one that is less than before
             let fields = [("consumerGroup", Value::Text(group)), ("commitOffset", Value::Number(*offset))];
             let fields = [&fields[..], &of_queue(queue)].concat();
             self.cluster.ask(address, self.cluster.usual(UPDATE_CONSUMER_OFFSET, &fields), interrupt)
@@ -225,6 +230,7 @@ impl TopicCluster {
             self.cluster.ask_name_server(self.cluster.usual(GET_ALL_TOPIC_LIST_FROM_NAMESERVER, &[]), interrupt);
         let topics = answer.ok().and_then(|answer| Json::of_body(&answer.body).ok());
         let topics = topics.as_ref().and_then(|topics| topics.member("topicList")).map_or(&[][..], Json::items);
+        // nobody means a retry or dead-letter topic, `%RETRY%group` and `%DLQ%group`
         let names = topics.iter().filter_map(Json::text).filter(|name| !name.starts_with('%'));
         let hint = match rmqfast_store::Error::unknown("topic", &self.topic, names) {
             rmqfast_store::Error::Unknown { near, .. } if !near.is_empty() => {
@@ -264,11 +270,13 @@ impl TopicCluster {
         group: &str,
         interrupt: Interrupt<'_>,
     ) -> Result<i64> {
+        // an empty queue has no message to look at; the next one will stand at its end
         if bounds.0 >= bounds.1 {
             return Ok(bounds.1);
         }
         let fields = [&of_queue(queue)[..], &[("timestamp", Value::Number(when))]].concat();
         let hint = match self.offset(address, SEARCH_OFFSET_BY_TIMESTAMP, &fields, interrupt) {
+            // without the broker's hint the search takes longer, and comes to the same
             Err(Error::Response { .. }) => bounds.0,
             hint => hint?,
         };
@@ -288,6 +296,7 @@ impl TopicCluster {
             queue,
             offset,
             max_messages: 1,
+            // no heartbeat told the broker what this group wants, so the pull says it
             sys_flag: PullerOptions::SUBSCRIPTION,
             commit_offset: 0,
             suspend_millis: 0,
@@ -303,6 +312,7 @@ impl TopicCluster {
             let (code, remark, address) = (answer.code, answer.remark, address.to_owned());
             return Err(Error::Response { code, remark, address });
         }
+        // an answer without a message says that the offset has expired
         let message = answer.rows.first().and_then(|row| row.message(&answer.body));
         Ok(message.map(|message| message.store_timestamp()))
     }
@@ -323,6 +333,7 @@ fn of_queue(queue: &Queue) -> [(&str, Value<'_>); 2] {
 fn bounds_of(stats: &Json) -> HashMap<(&str, i64), Bounds> {
     let Some(Json::Object(table)) = stats.member("offsetTable") else { return HashMap::new() };
     let bounds = table.iter().filter_map(|(key, offsets)| {
+        // fastjson writes a key that is a `MessageQueue` as an object, which is no JSON
         let Key::Queue { broker_name, queue_id, .. } = key else { return None };
         let number = |name| offsets.member(name).and_then(Json::number).unwrap_or(0);
         Some(((broker_name.as_str(), *queue_id), (number("minOffset"), number("maxOffset"))))
@@ -346,6 +357,7 @@ fn malformed(address: &str) -> impl Fn(String) -> Error {
 fn is_passing(error: &Error) -> bool {
     match error {
         Error::Response { code, .. } => BUSY.contains(code),
+        // `Client`: the broker is not in the route, as while it starts anew
         Error::Remoting(_) | Error::Client { .. } => true,
         _ => false,
     }

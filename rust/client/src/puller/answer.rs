@@ -66,11 +66,13 @@ impl Answer {
             value.ok_or_else(|| format!("answer to a pull: expected a number as {name}, got {:?}", field(name)))
         };
         let read = || {
+            // brokers send records with FOUND only
             let body = if status == PullStatus::Found { body } else { Body::default() };
             let answer = Self {
                 status,
                 code,
                 remark: remark.to_owned(),
+                // these four come with every answer, also where nothing was found: Java's client fails without them
                 next: number("nextBeginOffset")?,
                 bounds: (number("minOffset")?, number("maxOffset")?),
                 suggested_broker_id: number("suggestWhichBrokerId")?,
@@ -89,16 +91,19 @@ impl Answer {
             return Ok(self);
         }
         let is_of_another = |row: &Row| row.message(&self.body).is_some_and(|m| m.topic() != topic.as_bytes());
+        // a record that several queues list says the topic and the offset of the one that it was sent to
         self.counted_from = self.rows.first().is_some_and(is_of_another).then_some(asked);
         let mut least = asked;
         for index in 0..self.rows.len() {
             let offset = self.offset(index);
+            // a message out of this order would be handed out twice, or never
             if offset < least || offset >= self.next {
                 let expected = format!("expected an offset from {least} on and before {}", self.next);
                 return Err(format!("answer to a pull: {expected}, got {offset}"));
             }
             least = offset + 1;
         }
+        // otherwise the same messages would be asked for again and again
         if self.next <= asked {
             return Err(format!("answer to a pull: expected to go on behind {asked}, got {}", self.next));
         }
@@ -125,6 +130,7 @@ impl Answer {
         }
         let kept = (0..self.rows.len()).find(|index| self.offset(*index) >= end).unwrap_or(self.rows.len());
         if let Some(first) = self.rows.get(kept) {
+            // flow control counts the bytes of the body
             self.body.truncate(first.at as usize);
         }
         self.rows.truncate(kept);

@@ -27,6 +27,7 @@ impl Body {
     /// A copy of `bytes`, in memory of the pool where that has any of the size.
     pub fn copied(bytes: &[u8], pool: Option<&Arc<Pool>>) -> Self {
         let range = 0..bytes.len();
+        // not more than four times as large: a few small answers would hold all the memory otherwise
         let buffer = match pool.and_then(|pool| pool.take(bytes.len(), bytes.len().saturating_mul(4))) {
             Some(mut buffer) => {
                 buffer[range.clone()].copy_from_slice(bytes);

@@ -136,6 +136,7 @@ impl Fetched {
     /// Takes in what follows, where neither has messages or both failed; or gives it back.
     pub fn join(&mut self, next: Self) -> Option<Self> {
         let follows = self.epoch == next.epoch && self.next_begin_offset == next.begin_offset;
+        // a broker that is away would fill the list with its failures otherwise
         let is_the_same = self.status == PullStatus::Failed && next.status == PullStatus::Failed;
         if !follows || !(is_the_same || self.is_empty() && next.is_empty()) {
             return Some(next);

@@ -42,6 +42,7 @@ impl Puller {
         let epoch = self.shared.lock().assign(broker, queue, assignment);
         threads[broker].bell.ring();
         drop(threads);
+        // an empty range is at its end already
         self.shared.notify();
         Ok(epoch)
     }
@@ -112,6 +113,7 @@ impl Puller {
             let now = Instant::now();
             if state.is_ready() && !was_ready {
                 was_ready = true;
+                // something is there: from here on the pause to gather more is the limit
                 until = until.min(now + self.shared.options.gather.pause);
             }
             let left = until.saturating_duration_since(now);
@@ -120,6 +122,7 @@ impl Puller {
             }
             // a thread that came to a bad end rings no bell
             let left = left.min(Duration::from_secs(1));
+            // who waits here has handled all that it took: see `is_handled`
             state.takers += 1;
             state = self.shared.ready.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
             state.takers -= 1;
@@ -133,6 +136,7 @@ impl Puller {
             }
         }
         let (items, woken) = state.take(max);
+        // the lock of threads is taken before that of the state, never within it
         drop(state);
         self.ring(&woken);
         Ok(items)
@@ -157,6 +161,7 @@ impl Puller {
     /// Ends the threads and the connections, and waits for that: as long as a try to connect takes, at most.
     pub fn close(&self) {
         self.end();
+        // joined without the lock: who calls the puller meanwhile is to hear at once that it is closed
         let threads: Vec<_> = self.threads().iter_mut().filter_map(|broker| broker.thread.take()).collect();
         for thread in threads {
             // its panic was printed, and nothing is left to be done
@@ -165,6 +170,7 @@ impl Puller {
     }
 
     fn end(&self) {
+        // before the bells: a thread that is woken looks at this
         self.shared.is_closed.store(true, Ordering::Release);
         self.threads().iter().for_each(|broker| broker.bell.ring());
         self.shared.notify();
@@ -184,6 +190,7 @@ impl Puller {
         if self.shared.is_closed() {
             return Err(Error::Closed);
         }
+        // the lock of threads is held since the look at the end, so `close` sees every thread that starts
         let number = self.shared.lock().broker(broker);
         while threads.len() <= number {
             let address = self.shared.lock().address(threads.len());
@@ -227,6 +234,7 @@ impl fmt::Debug for Puller {
 
 impl Drop for Puller {
     fn drop(&mut self) {
+        // not joined: a drop must not wait for a try to connect
         self.end();
     }
 }

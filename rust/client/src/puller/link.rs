@@ -59,6 +59,7 @@ impl Link {
                 Err(error) => self.pause(&error, until, timeout)?,
             }
         }
+        // TLS may still hold what it took
         while let Err(error) = self.transport.flush() {
             self.pause(&error, until, timeout)?;
         }
@@ -83,6 +84,7 @@ impl Link {
                 let (serialize_type, end) = (frame.serialize_type, self.start + length);
                 let body = end - frame.body.len()..end;
                 self.header.clear();
+                // copied, because the inbox may go away with the body
                 self.header.extend_from_slice(frame.header);
                 let body = self.take(body);
                 let frame = Frame { serialize_type, header: &self.header, body: b"" };
@@ -94,6 +96,7 @@ impl Link {
 
     /// The body that stands there, in the buffer that it was read into where it fills that, and goes on behind it.
     fn take(&mut self, body: Range<usize>) -> Body {
+        // a small body must not keep a large buffer for as long as somebody has its messages
         if body.len() < LARGE || body.len() < self.inbox.len() / 2 {
             self.start = body.end;
             return Body::copied(&self.inbox[body], Some(&self.pool));

@@ -79,6 +79,7 @@ impl PullerOptions {
     /// Bit of `sysFlag`: the request has its own expression; otherwise that of the group's heartbeat counts.
     pub const SUBSCRIPTION: i32 = 4;
     /// `sysFlag` of a lite pull consumer.
+    // 16 says that it is a lite pull; no broker makes anything of it
     pub const SYS_FLAG: i32 = Self::SUBSCRIPTION | 16;
 }
 
@@ -90,9 +91,13 @@ impl Default for PullerOptions {
             depth: 8,
             burst: 1,
             gather: Gather::default(),
+            // a broker gives no more at a time unless its `maxTransferCountOnMessageInMemory` is raised
             batch: 32,
+            // `brokerSuspendMaxTimeMillis` and `consumerTimeoutMillisWhenSuspend` of Java's pull consumers: the answer to a pull
+            // that is held must come before its time is over
             suspend: Duration::from_secs(20),
             timeout: Duration::from_secs(30),
+            // `NettyClientConfig.connectTimeoutMillis`
             connect_timeout: Duration::from_secs(3),
             retry: Duration::from_secs(1),
             interval: Duration::ZERO,
@@ -162,6 +167,7 @@ impl Default for Subscription {
 impl Subscription {
     /// Whether the broker leaves messages out.
     pub fn is_filtered(&self) -> bool {
+        // an empty expression is all messages, too (`FilterAPI.buildSubscriptionData`)
         self.expression_type != "TAG" || !matches!(self.expression.as_str(), "" | "*")
     }
 }

@@ -156,6 +156,7 @@ impl PullQueue {
             max_offset: None,
             stride,
             whole: 0,
+            // a guess, until the first answer came
             mean: 1024,
             is_illegal: false,
             was_told_end: false,
@@ -165,6 +166,7 @@ impl PullQueue {
 
     /// What is ready, in hand, and what answers in flight will bring, about; one at the queue's end counts as nothing.
     pub fn expected(&self) -> Volume {
+        // a pull at the end may be held without bringing anything; before the end is known, it may bring a whole batch
         let counts = |stretch: &&Stretch| !stretch.is_done && (!stretch.is_open || self.max_offset.is_none());
         let lengths =
             self.stretches.iter().filter(counts).map(|s| s.end.saturating_sub(s.next).min(self.options.batch));
@@ -217,6 +219,7 @@ impl PullQueue {
     /// * `position` - the first offset that is not done, or the one behind the last.
     pub fn done(&mut self, volume: Volume, position: i64) {
         self.in_hand.subtract(volume);
+        // what was taken later may be done first, and a broker stores any offset that it is told
         self.assignment.commit_offset = self.assignment.commit_offset.max(position);
         self.span = match self.span {
             Some((_, last)) if position <= last => Some((position, last)),
@@ -243,6 +246,7 @@ impl PullQueue {
         let (batch, is_filtered) = (self.options.batch, self.assignment.subscription.is_filtered());
         let stretch = self.stretches.iter_mut().find(|stretch| !stretch.is_asked && !stretch.is_done)?;
         let wanted = stretch.wanted(max_offset, batch, is_filtered);
+        // a pull that the broker holds takes no place of `depth`
         stretch.is_asked = wanted.at_end || has_room;
         stretch.is_asked.then_some(wanted)
     }
@@ -294,6 +298,7 @@ impl PullQueue {
 
     /// Takes the answer to what was asked; gives what can be handed out because of it, in its order.
     pub fn take(&mut self, wanted: Wanted, answer: Answer, at: &Times) -> Vec<Fetched> {
+        // an illegal offset took it away meanwhile
         let Some(index) = self.stretches.iter().position(|stretch| stretch.id == wanted.stretch) else {
             return Vec::new();
         };
@@ -317,12 +322,14 @@ impl PullQueue {
             return Vec::new();
         }
         let is_busy = answer.code == FLOW_CONTROL;
+        // 5.x says so to have clients come back soon, other refusals last longer
         self.not_before = Some(at.now + if is_busy { FLOW_CONTROL_RETRY } else { self.options.retry });
         let answer = Answer { next: wanted.offset, ..answer };
         vec![self.fetched(answer, wanted.offset)]
     }
 
     fn illegal(&mut self, index: usize, answer: Answer) {
+        // the consumer decides where to go on: nothing behind this may be handed out before
         while self.stretches.len() > index + 1 {
             let gone = self.stretches.pop_back().map(|stretch| stretch.there).unwrap_or_default();
             gone.iter().for_each(|fetched| self.waiting.subtract(Volume::of(fetched)));
@@ -340,6 +347,7 @@ impl PullQueue {
             let stretch = &self.stretches[index];
             (stretch.next, stretch.end, stretch.is_open)
         };
+        // answers in flight come in any order, and an older one knows an older end
         self.max_offset = self.max_offset.max(Some(answer.bounds.1));
         if answer.next <= begin {
             return self.stand_still(index, answer, at);
@@ -347,11 +355,13 @@ impl PullQueue {
         if let Some(mean) = (answer.body.len() as i64).checked_div(answer.rows.len() as i64) {
             self.mean = mean.max(1);
         }
+        // an open stretch has no length that an answer could show to be wrong
         if !is_open {
             self.learn(wanted, &answer, planned_end);
         }
         let is_last = index + 1 == self.stretches.len();
         let last = self.assignment.end.unwrap_or(i64::MAX);
+        // what the answer has of the next stretch is cut, as that is asked for already
         let end = if is_last { planned_end.max(answer.next).min(last) } else { planned_end };
         answer.cut(end);
         let next = answer.next;
@@ -374,12 +384,14 @@ impl PullQueue {
     fn stand_still(&mut self, index: usize, answer: Answer, at: &Times) {
         let begin = self.stretches[index].next;
         if answer.status == PullStatus::NoNewMsg {
+            // not the larger of both: a broker that lost its end has a new one
             self.max_offset = Some(begin);
             // a broker that does not hold pulls is not asked all the time
             self.not_before = Some(at.sent + PAUSE).filter(|until| *until > at.now);
         } else {
             self.not_before = Some(at.now + self.options.retry);
         }
+        // the broker may lead back, and the same messages would come twice
         let fetched = self.fetched(Answer { next: begin, ..answer }, begin);
         let there = &mut self.stretches[index].there;
         there.push_back(fetched);
@@ -389,7 +401,9 @@ impl PullQueue {
     fn learn(&mut self, wanted: Wanted, answer: &Answer, end: i64) {
         let reached = answer.next - wanted.offset;
         if self.assignment.subscription.is_filtered() {
+            // how far a filter reaches changes with the messages, so old and new count for half each
             self.stride = (self.stride + reached + 1).clamp(2, 2 * MAX_STRIDE) / 2;
+        // one short answer shows the broker's limit; that it gives more, only many whole ones do
         } else if answer.next < end {
             (self.whole, self.stride) = (0, reached.clamp(1, MAX_STRIDE));
         } else if self.stride < self.options.batch {
@@ -419,6 +433,7 @@ impl PullQueue {
     }
 
     fn fetched(&self, answer: Answer, begin_offset: i64) -> Fetched {
+        // a refusal says nothing of the queue, wherever it leads
         let is_sound = !matches!(answer.status, PullStatus::Failed | PullStatus::OffsetIllegal);
         let is_end = is_sound && self.assignment.end.is_some_and(|end| answer.next >= end);
         let tags = self.assignment.subscription.tags.clone();

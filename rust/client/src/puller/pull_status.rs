@@ -21,6 +21,7 @@ impl PullStatus {
     /// What a response code of `PULL_MESSAGE` means.
     pub fn of_code(code: i32) -> Self {
         match code {
+            // `ResponseCode`: SUCCESS, PULL_NOT_FOUND, PULL_RETRY_IMMEDIATELY, PULL_OFFSET_MOVED
             0 => Self::Found,
             19 => Self::NoNewMsg,
             20 => Self::NoMatchedMsg,

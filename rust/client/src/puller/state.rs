@@ -128,6 +128,7 @@ impl State {
     /// Pulls a queue no more; what is there of it is thrown away, what is in hand of it counts no more.
     pub fn remove(&mut self, queue: &Queue) -> Option<PullQueue> {
         let epoch = self.epochs.remove(queue)?;
+        // so that an answer to what was asked before is no answer any more
         self.forget(epoch);
         self.ready.retain(|item| !matches!(item, Item::Fetched(fetched) if fetched.epoch == epoch));
         let removed = self.queues.remove(&epoch)?;
@@ -140,6 +141,7 @@ impl State {
     pub fn seek(&mut self, queue: &Queue, offset: i64) -> Option<u64> {
         let before = self.pulled(queue)?;
         let (broker, is_paused) = (before.broker, before.is_paused);
+        // 0 is not told: nothing of the new place is done yet
         let assignment = Assignment { start: offset, is_paused, commit_offset: 0, ..before.assignment.clone() };
         Some(self.assign(broker, queue.clone(), assignment))
     }
@@ -147,6 +149,7 @@ impl State {
     /// Asks another broker for a queue from now on; what is there of it stays. Returns false if it is not pulled.
     pub fn move_to(&mut self, broker: usize, queue: &Queue) -> bool {
         let Some(epoch) = self.pulled(queue).map(|queue| queue.epoch) else { return false };
+        // what the old broker still answers must not meet what the new one is asked for
         self.forget(epoch);
         self.queues.entry(epoch).and_modify(|queue| queue.broker = broker);
         true
@@ -200,6 +203,7 @@ impl State {
         let mut expected = Volume::default();
         self.queues.values().for_each(|queue| expected.add(queue.expected()));
         let last_served = self.brokers[broker].last_served;
+        // in turns: a queue with much to give must not starve the others
         let after = self.queues.range(last_served + 1..).chain(self.queues.range(..=last_served));
         let order: Vec<u64> = after.filter(|(_, queue)| queue.broker == broker).map(|(epoch, _)| *epoch).collect();
         let mut requests = Vec::new();
@@ -218,6 +222,7 @@ impl State {
         let has_room = broker.bulk < self.options.depth;
         let before = queue.expected();
         let wanted = match queue.rest(now, has_room) {
+            // no flow control here: what came behind the gap counts already, and waits for this
             Some(wanted) => wanted,
             None if !queue.may_plan(now) || !(has_room || queue.plans_end()) => return None,
             None => {
@@ -242,6 +247,7 @@ impl State {
         expected.subtract(before);
         self.last_opaque = self.last_opaque.checked_add(1).unwrap_or(1);
         broker.last_served = epoch;
+        // a pull at the end may be held for 20 s and must not take the place of one that has something to bring
         broker.bulk += usize::from(!wanted.at_end);
         self.in_flight.insert(self.last_opaque, InFlight { epoch, broker: queue.broker, wanted, sent: now });
         let commits = self.options.commits_offsets && !broker.broker.is_slave;
@@ -287,6 +293,7 @@ impl State {
         self.queues.values_mut().filter(|queue| queue.broker == broker).for_each(PullQueue::forget_asked);
         let BrokerState { bulk, address, .. } = &mut self.brokers[broker];
         *bulk = 0;
+        // a broker that stays away is told of once, with the newest reason
         if matches!(self.ready.back(), Some(Item::Disconnected(last, _)) if last == address) {
             self.ready.pop_back();
         }
@@ -346,6 +353,7 @@ impl State {
             bytes => bytes,
         };
         let is_taken = |item: &&Item| {
+            // the item that fills it is taken, too: one answer may be larger than what is gathered
             let is_left = left > 0;
             left -= if let Item::Fetched(fetched) = item { fetched.bytes() as i64 } else { 0 };
             is_left
@@ -395,6 +403,7 @@ impl State {
     fn with_room(&mut self, epochs: impl IntoIterator<Item = u64>) -> Vec<usize> {
         let mut total = self.held;
         total.add(self.in_hand);
+        // any broker may have waited for the sum of all queues
         if self.is_full && !is_full(total, self.options.in_all, true) {
             return (0..self.brokers.len()).collect();
         }
@@ -418,6 +427,7 @@ impl State {
         self.in_flight.retain(|_, asked| {
             let is_kept = asked.epoch != epoch;
             if !is_kept && !asked.wanted.at_end {
+                // the place is free, though the broker may still answer
                 brokers[asked.broker].bulk -= 1;
             }
             is_kept
@@ -440,6 +450,7 @@ impl State {
 /// time would be asked for otherwise. Something is allowed where there is nothing yet.
 fn is_full(expected: Volume, threshold: Threshold, was_full: bool) -> bool {
     let messages = if was_full { threshold.messages / 2 + 1 } else { threshold.messages };
+    // a message that is larger than the threshold would stop its queue for ever otherwise
     (expected.messages >= messages || expected.bytes >= threshold.bytes) && expected.messages > 0
 }
 

@@ -38,6 +38,7 @@ impl<'a> PullHeader<'a> {
         if self.suspend_millis > 0 {
             flag |= PullerOptions::SUSPEND;
         }
+        // as in Java: 0 is what is not known, and would set the group back
         if self.commit_offset > 0 {
             flag |= PullerOptions::COMMIT_OFFSET;
         }
@@ -72,12 +73,14 @@ pub fn write(request: &Request, options: &PullerOptions, out: &mut Vec<u8>) -> R
         max_messages: request.wanted.max_messages,
         sys_flag: options.sys_flag,
         commit_offset: request.commit_offset,
+        // elsewhere there is something to bring, and an answer that is held would block its stretch
         suspend_millis: if request.wanted.at_end { options.suspend.as_millis() as i64 } else { 0 },
         subscription: &request.subscription,
     };
     let mut fields = header.fields();
     fields.extend(options.ext_fields.iter().map(|(name, value)| (name.as_str(), Value::Text(value))));
     let signature = match &options.sign {
+        // last, as it covers all other fields
         Some(sign) => sign(PULL_MESSAGE, &texts(&fields), b"")?,
         None => Vec::new(),
     };

@@ -115,11 +115,13 @@ impl Worker {
     fn turn(&mut self) -> Result<()> {
         let now = Instant::now();
         self.expire(now);
+        // nothing is asked before the next try: it would be in flight without a connection
         if self.link.is_some() || now >= self.retry_at {
             let (requests, is_idle) = self.shared.requests(self.broker, now);
             if !requests.is_empty() {
                 self.send(&requests)?;
             }
+            // who gathers waits for more, and nothing more comes
             if is_idle {
                 self.shared.ready.notify_all();
             }
@@ -143,6 +145,7 @@ impl Worker {
         let mut out = Vec::with_capacity(512 * requests.len());
         for request in requests {
             if let Err(reason) = wire::write(request, &self.shared.options, &mut out) {
+                // one that cannot be signed must not keep the others from being sent
                 let refused = Answer::failed(-1, format!("signing a pull failed: {reason}"));
                 self.shared.lock().answer(request.opaque, refused, Instant::now());
                 self.shared.notify();
@@ -170,6 +173,7 @@ impl Worker {
         let now = Instant::now();
         let mut timeout = self.shared.lock().deadline(self.broker, now);
         if self.link.is_none() && self.retry_at > now {
+            // without a connection there is nothing to be done for a queue before that
             timeout = Some(timeout.map_or(self.retry_at - now, |timeout| timeout.max(self.retry_at - now)));
         }
         let timeout = timeout.map(|timeout| Timespec {
@@ -197,6 +201,7 @@ impl Worker {
             take(shared, command, body);
         });
         if heard {
+            // an answer, not a connection: a broker that accepts and closes would be tried without a pause
             (self.heard_at, self.failures) = (Instant::now(), 0);
             // who waits for more is not woken by each answer
             if !was_ready || self.shared.lock().is_gathered(usize::MAX) {
@@ -220,11 +225,13 @@ impl Worker {
 }
 
 fn take(shared: &Shared, command: &Command<'_>, body: Body) {
+    // what brokers ask is for clients that sent a heartbeat over this connection
     if !command.is_response() {
         return;
     }
     let asked = shared.lock().asked(command.opaque);
     if let Some((queue, offset)) = asked {
+        // read without the lock, which those who take need
         let answer = Answer::of(command, body, &queue.topic, offset);
         shared.lock().answer(command.opaque, answer, Instant::now());
     }

@@ -119,6 +119,7 @@ impl Progress {
             return self.illegal(answer, now);
         }
         let before = self.next;
+        // a broker that lost its end may lead back, and messages would come twice
         self.next = before.max(answer.next_begin_offset);
         self.is_done = answer.is_end || self.next >= self.range.end;
         if self.next == before && !self.is_done {
@@ -131,6 +132,7 @@ impl Progress {
 
     /// The connection to the broker is lost.
     pub fn lost(&mut self, reason: &str) {
+        // where the queue ends says more than that the connection went as well
         if !self.ends_early() {
             self.trouble = Some(Trouble::Broker(reason.to_owned()));
         }
@@ -155,6 +157,7 @@ impl Progress {
     }
 
     fn illegal(&mut self, answer: &Fetched, now: Duration) -> Verdict {
+        // not expired, so the queue ends before it; a broker that recovers may list the rest yet
         if self.next >= answer.min_offset {
             self.trouble = Some(Trouble::EndsAt(answer.max_offset));
             return Verdict { seek: Some(self.next), is_late: true, ..Verdict::default() };

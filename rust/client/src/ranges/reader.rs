@@ -128,6 +128,7 @@ impl RangeReader {
     /// not answer for as long as the request's patience is.
     pub fn advance(&mut self, wait: Duration) -> Result<Step> {
         if self.ranges.is_empty() {
+            // whoever works on the last batch needs no connection for that
             self.puller.close();
             return Ok(Step::Done);
         }
@@ -142,6 +143,7 @@ impl RangeReader {
         for item in items {
             match item {
                 Item::Fetched(answer) if self.has_rows(&answer)? => fetched.push(*answer),
+                // the address before a move may be heard of for a while
                 Item::Connected(address) if self.is_read_at(&address) => self.is_lost = false,
                 Item::Disconnected(address, reason) if self.is_read_at(&address) => self.lost(&reason),
                 Item::Fetched(_) | Item::Connected(_) | Item::Disconnected(..) | Item::FlowControl(_) => {}
@@ -202,6 +204,7 @@ impl RangeReader {
         if pulled.progress.is_done() {
             self.ranges.remove(queue);
         } else if verdict.is_late {
+            // several pulls in flight hear the same: the first says when, others would put it off
             pulled.asked_again_at.get_or_insert(self.waited + PAUSE);
         } else if verdict.seek.is_some() {
             self.assign(queue)?;
@@ -228,6 +231,7 @@ impl RangeReader {
             self.ranges.iter().filter(|(_, p)| stalled(p)).map(|(queue, _)| queue.clone()).collect();
         for queue in queues {
             let Some(Pulled { progress, .. }) = self.ranges.get_mut(&queue) else { continue };
+            // a broker that is away may come back with all its messages: an error to try again after, no loss
             if !progress.ends_early() {
                 let trouble = progress.trouble().map_or_else(|| "no answer".to_owned(), Trouble::to_string);
                 let (range, next, patience) = (progress.range(), progress.next(), patience.as_secs_f64());
@@ -271,6 +275,7 @@ impl RangeReader {
     }
 
     fn locate(&mut self) -> Result<String> {
+        // of its own, as name servers are asked once or after a failure: no connection waits for that
         let cluster = TopicCluster::new(self.cluster.clone(), &self.request.topic)?;
         cluster.locate(&self.broker_name, &mut self.on_wait)
     }

@@ -19,6 +19,7 @@ pub fn batches(request: &RangeRequest, fetched: &[Fetched], warnings: &mut Vec<S
     }
     let rows: Vec<Vec<Row>> = fetched.iter().map(|fetched| chosen(fetched, &request.scan)).collect();
     let parts = fetched.iter().zip(&rows).map(|(fetched, rows)| Part { body: &fetched.body, rows });
+    // a reader has one broker, so one name is that of all rows
     let broker_name = fetched.first().map(|fetched| fetched.queue.broker_name.to_string());
     let (batches, damage) = batches_of_parts(parts, &ScanRequest { broker_name, ..request.scan.clone() })?;
     if !damage.is_empty() {
@@ -56,6 +57,7 @@ impl Report<'_> {
 
     fn unreadable(&mut self, fetched: &[Fetched], offsets: &[i64]) -> Result<()> {
         let is_unreadable =
+            // damage says where in the broker's log a record is, as scans of a store do
             |row: &Row, body: &[u8]| row.message(body).is_some_and(|m| offsets.contains(&m.physical_offset()));
         let places = places(fetched, is_unreadable);
         let limit = self.request.scan.max_body_bytes;

@@ -24,9 +24,11 @@ pub struct BatchMessage<'a> {
 #[must_use]
 pub fn write_batch_message(message: &BatchMessage<'_>, out: &mut Vec<u8>) -> bool {
     let (body, properties) = (message.body, message.properties.as_bytes());
+    // Java casts to a short: with a length that wraps the broker would read on within the properties
     let Ok(properties_length) = i16::try_from(properties.len()) else { return false };
     let Ok(total) = i32::try_from(FIXED + body.len() + properties.len()) else { return false };
     out.extend_from_slice(&total.to_be_bytes());
+    // the broker passes over magic and CRC, and works out its own
     out.extend_from_slice(&[0; 8]);
     out.extend_from_slice(&message.flag.to_be_bytes());
     out.extend_from_slice(&(body.len() as i32).to_be_bytes());

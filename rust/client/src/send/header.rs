@@ -49,6 +49,7 @@ impl<'a> SendHeader<'a> {
     /// Source: `MQClientAPIImpl.sendMessage`.
     pub fn code(&self) -> i32 {
         match (self.is_batch, self.is_reply) {
+            // a batch has the short names as well
             (true, _) => BATCH_CODE,
             (false, true) => REPLY_CODE,
             (false, false) => CODE,
@@ -72,6 +73,7 @@ impl<'a> SendHeader<'a> {
             ("j", number(self.reconsume_times)),
             ("k", Value::Flag(self.is_unit_mode)),
         ]);
+        // Java writes no field that is null
         fields.extend(self.max_reconsume_times.map(|times| ("l", number(times))));
         fields.push(("m", Value::Flag(self.is_batch)));
         fields

@@ -48,6 +48,7 @@ impl Properties<'_> {
         let delay = (self.delay_level != 0).then(|| self.delay_level.to_string());
         let all = self.in_java_order(delay.as_deref());
         for (index, (name, value)) in in_map_order(all.into_iter()).into_iter().enumerate() {
+            // a broker would take what follows for a property of its own, as a delay
             if !is_storable(name) || !is_storable(value) {
                 return Err(Unstorable { name: name.chars().take(80).collect() });
             }
@@ -71,6 +72,7 @@ impl Properties<'_> {
         let wait = if self.wait_store { "true" } else { "false" };
         let first = [(TAGS, self.tags), (KEYS, self.keys), (WAIT, Some(wait))];
         let mut all = Vec::with_capacity(6 + self.pairs.len() + self.added.len());
+        // Java's `Message` takes an empty tag or key for none
         all.extend(first.into_iter().filter_map(|(name, value)| value.filter(|v| !v.is_empty()).map(|v| (name, v))));
         let fixed = all.len();
         for (name, value) in self.pairs {

@@ -35,6 +35,7 @@ impl UniqueIds {
 
     /// Says when the month began where this process is, and when the next one does.
     pub fn begin_month(&self, start_ms: i64, next_ms: i64) {
+        // in this order: who sees the end of the new month must see its start
         self.month_start.store(start_ms, Ordering::Relaxed);
         self.next_month.store(next_ms, Ordering::Release);
     }
