@@ -40,6 +40,7 @@ pub fn repair(
 ) -> PyResult<Figures> {
     let options = options.into_options().map_err(to_python)?;
     let mut watch = watch(progress);
+    // a recovery reads the whole log: other threads of Python go on meanwhile
     let done = py.detach(|| append::repair(&path, options, &mut watch)).map_err(to_python)?;
     Ok(figures(&done))
 }
@@ -66,6 +67,7 @@ impl Appender {
         let options = AppendOptions { retain, ..options.into_options().map_err(to_python)? };
         let mut watch = watch(progress);
         let inner = py.detach(|| append::Appender::open_watched(&path, options, &mut watch)).map_err(to_python)?;
+        // a fork has the files, but not the threads that flush them
         Ok(Self { inner: inner.into(), process: process::id() })
     }
 
@@ -91,9 +93,11 @@ impl Appender {
         self.check_process()?;
         let born_host = born_host.map(|text| host("born_host", text)).transpose().map_err(to_python)?;
         let sent = Sent { born_host, sys_flag, reconsume_times, prepared_transaction_offset, is_due };
+        // text and bytes are borrowed under the GIL, so that the append needs none of it
         let rows = OneMessage::new(message, sent)?;
         let mut last = None;
         let append = || match waits {
+            // the place is noted for both kinds alike; one that does not wait is not on the disk yet
             true => self.inner.append(&rows, store_timestamp, 0).map(|appended| last = appended.last),
             false => self.inner.append_unsynced(&rows, store_timestamp, |place| last = Some(place)).map(drop),
         };
@@ -109,6 +113,7 @@ impl Appender {
         store_timestamp: Option<i64>,
     ) -> PyResult<Vec<Placed<'py>>> {
         self.check_process()?;
+        // all of them are read before the first is appended: a wrong one leaves nothing of the batch behind
         let rows = PyMessages::many(&messages)?;
         let places = py.detach(|| self.inner.append_batch(&rows, store_timestamp)).map_err(with_status)?;
         Ok(places.into_iter().map(|place| self.placed(py, place)).collect())
@@ -130,6 +135,7 @@ impl Appender {
     #[pyo3(signature = (batches, *, store_timestamp))]
     fn append_arrow(&self, py: Python<'_>, batches: AnyRecordBatch, store_timestamp: Option<i64>) -> PyResult<usize> {
         self.check_process()?;
+        // a stream may be longer than the memory: it is taken batch by batch
         let reader = batches.into_reader()?;
         py.detach(|| self.append_all(reader, store_timestamp)).map_err(with_status)
     }
@@ -245,7 +251,9 @@ impl Appender {
         let mut rows = 0;
         for batch in reader {
             let batch = batch.map_err(|e| Error::invalid("batches", "a stream that can be read", e))?;
+            // the third argument has errors say the row of the whole stream
             rows += self.inner.append(&Columns::new(&batch)?, store_timestamp, rows)?.rows;
+            // restored, so that `to_python` finds and raises what the handler of the signal raised
             Python::attach(|py| py.check_signals().inspect_err(|e| e.clone_ref(py).restore(py)))
                 .map_err(|_| Error::Interrupted)?;
         }
@@ -257,6 +265,7 @@ impl Appender {
 fn with_status(error: Error) -> PyErr {
     let status = PutMessageStatus::of(&error).name();
     Python::attach(|py| {
+        // an object, because an attribute is set before anybody raises it
         let raised = object(py, to_python(error));
         // an interrupt is none of ours, and has no place for it
         let _ = raised.setattr("put_status", status);

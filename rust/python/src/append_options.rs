@@ -50,6 +50,7 @@ impl PyAppendOptions {
             delay_levels: DelayLevels::new(&self.delay_levels)?,
             zone_offset_ms: self.zone_offset_ms,
             file_permission: self.file_permission,
+            // retention has options of its own, which `open` adds; a repair removes nothing
             retain: None,
         })
     }

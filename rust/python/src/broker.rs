@@ -30,6 +30,7 @@ const COUNTED: [&str; 5] = ["STORE_PUT", "TOPIC_PUT", "BROKER_PUT", "GROUP_GET",
 
 /// Why an expression of SQL92 does not compile on a broker of 4.9; `None` where it does.
 #[pyfunction]
+// readers of stores take more than a broker of 4.9 does, whose answers this one gives
 pub fn check_sql92(expression: &str) -> Option<String> {
     Sql92::parse_dialect(expression, Dialect::V4).err().map(|error| error.to_string())
 }
@@ -119,8 +120,10 @@ impl DataPlane {
     /// Answers a call once more, for which what was missing is there by now.
     #[pyo3(signature = (call, target))]
     fn handle_again(&self, py: Python<'_>, call: &Call, target: Option<(String, i32)>) -> PyResult<()> {
+        // a fork has none of the threads that write answers
         self.check_process()?;
         let target = target.as_ref().map(|(topic, queue_id)| (topic.as_str(), *queue_id));
+        // it may append, and then wait for the disk
         py.detach(|| self.inner.handle_again(&call.request, &call.answer, target));
         Ok(())
     }
@@ -128,6 +131,7 @@ impl DataPlane {
     /// Answers pulls that have waited long enough.
     fn check_parked_pulls(&self, py: Python<'_>) -> PyResult<()> {
         self.check_process()?;
+        // it reads the log for each pull that it answers
         py.detach(|| self.inner.check_parked_pulls());
         Ok(())
     }
@@ -186,11 +190,13 @@ impl DataPlane {
         let row = |(group, topic, queues): (String, String, std::collections::BTreeMap<i32, i64>)| {
             (format!("{topic}@{group}"), queues.into_iter().collect())
         };
+        // there may be 300,000 of them; a copy under the GIL would stop every thread of Python
         py.detach(|| self.inner.state().offsets.of(group, topic).into_iter().map(row).collect())
     }
 
     /// At most `limit` of those that changed since they were taken last: `topic@group`, its queues as JSON or `None`.
     fn take_changed_offsets(&self, py: Python<'_>, limit: usize) -> Vec<(String, Option<String>)> {
+        // a limit, so that neither this nor the transaction after it takes long
         let changed = py.detach(|| self.inner.state().offsets.take_changed(limit));
         changed.into_iter().map(|changed| (changed.key, changed.json)).collect()
     }
@@ -216,6 +222,7 @@ impl DataPlane {
     /// Counts a message that the control plane stored, or gave to itself. Names that nobody knows count nothing.
     fn count(&self, name: &str, key: &str, size: u64) {
         let counters = &self.inner.state().counters;
+        // a counter's name lives as long as the process: the known one is given, not the caller's
         if let Some(name) = COUNTED.into_iter().find(|known| *known == name) {
             counters.of(name, key).add(1, size);
         }
@@ -241,6 +248,7 @@ impl DataPlane {
     /// Changes what may change while the broker runs.
     fn set_options(&self, options: PyDataPlaneOptions) -> PyResult<()> {
         let options = options.into_options().map_err(to_python)?;
+        // names and addresses are fixed with the start
         self.inner.state().set_settings(options.settings);
         Ok(())
     }
@@ -249,6 +257,7 @@ impl DataPlane {
     #[getter]
     fn unflushed(&self) -> u64 {
         let state = self.inner.state();
+        // the two are read one after the other, and the disk may be ahead by then
         state.live.log_bounds().1.saturating_sub(state.appender.flushed_to())
     }
 
@@ -295,6 +304,7 @@ impl DataPlane {
 
 impl DataPlane {
     fn check_process(&self) -> PyResult<()> {
+        // in a fork it is silent: whoever inherited the object may close it, and the parent's broker goes on
         if self.process == std::process::id() {
             return Ok(());
         }

@@ -23,6 +23,7 @@ pub fn load_config(py: Python<'_>, path: PathBuf, name: &str) -> PyResult<(Optio
 pub fn config_text<'py>(py: Python<'py>, name: &str, json: &str) -> PyResult<Bound<'py, PyBytes>> {
     let text = py.detach(|| {
         let value = rmqfast_store::format::config::parse(json.as_bytes());
+        // parsed again: the text must be fastjson's, in its order and on its lines
         config_save::text_of(name, value.map_err(|error| Error::invalid("json", "a configuration", error))?)
     });
     Ok(PyBytes::new(py, text.map_err(to_python)?.as_bytes()))

@@ -44,6 +44,7 @@ pub fn to_python(error: Error) -> PyErr {
         }
         Error::Corrupt { .. } => CorruptError::new_err(text),
         Error::Unsupported { .. } => UnsupportedStoreError::new_err(text),
+        // before the general case: a caller catches these apart
         Error::Unknown { what: "column", .. } => UnknownColumnError::new_err(text),
         Error::Unknown { what: "message", .. } => UnknownMessageError::new_err(text),
         Error::Unknown { .. } => UnknownTopicError::new_err(text),
@@ -84,12 +85,14 @@ pub fn remoting(error: rmqfast_remoting::Error) -> PyErr {
 /// `PyErr::value` makes it too, but lets go of the GIL meanwhile, and panics where the interpreter has ended by then.
 #[expect(clippy::disallowed_methods, reason = "what was fetched is made already")]
 pub fn object(py: Python<'_>, error: PyErr) -> Bound<'_, PyBaseException> {
+    // by setting and fetching it: `fetch` makes the object without letting go of the GIL
     error.restore(py);
     PyErr::fetch(py).into_value(py).into_bound(py)
 }
 
 /// Whoever interrupts raises; without a pending exception it was Ctrl-C.
 fn interrupted() -> PyErr {
+    // the exception that the signal's handler raised was restored, and waits here
     Python::attach(PyErr::take).unwrap_or_else(|| PyKeyboardInterrupt::new_err(()))
 }
 
@@ -115,6 +118,7 @@ pub fn client(error: rmqfast_client::Error) -> PyErr {
 /// `ClientError`, which words what a broker says: without the classes of Java, and with what is known to help.
 fn client_error(py: Python<'_>, text: &str, code: i32, next_step: &str) -> PyResult<PyErr> {
     let errors = py.import("rmqfast.errors")?;
+    // one table of advice, which Python's own clients use as well
     let known_step: Option<String> = errors.call_method1("step_after", (text,))?.extract()?;
     let keywords = PyDict::new(py);
     keywords.set_item("response_code", code)?;
@@ -141,6 +145,7 @@ pub fn spark(error: rmqfast_spark::Error) -> PyErr {
 fn io(path: &Path, source: &std::io::Error) -> PyErr {
     let path = path.to_string_lossy().into_owned();
     match (source.kind(), source.raw_os_error()) {
+        // Rust's own NotFound may have no number, and a store that is not there is a class of its own
         (std::io::ErrorKind::NotFound, _) => StoreNotFoundError::new_err((2, "no such file or directory", path)),
         (_, Some(errno)) => StoreIOError::new_err((errno, words(source), path)),
         (_, None) => StoreIOError::new_err(format!("{path}: {source}")),
@@ -149,5 +154,6 @@ fn io(path: &Path, source: &std::io::Error) -> PyErr {
 
 fn words(source: &std::io::Error) -> String {
     let text = source.to_string();
+    // `OSError` shows the number itself
     text.split(" (os error").next().unwrap_or(&text).to_lowercase()
 }

@@ -26,6 +26,7 @@ pub fn export_store<'py>(
     let PySizes(given, zone_offset_ms) = sizes;
     let options = match given {
         Some(given) => given.into_options(),
+        // an export of the same sizes can be opened by the broker that wrote the store
         None => sizes_of(store).map(|sizes| rmqfast_store::store::append::AppendOptions { zone_offset_ms, ..sizes }),
     };
     let options = options.map_err(to_python)?;

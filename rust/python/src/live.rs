@@ -19,6 +19,7 @@ fn of_queue<T: Send>(
     none: T,
     ask: impl FnOnce(&LiveQueue) -> Result<T> + Send,
 ) -> PyResult<T> {
+    // reading a page may wait for the disk
     let asked = py.detach(|| live.queue(topic, queue_id).map_or(Ok(none), |queue| ask(&queue)));
     asked.map_err(to_python)
 }
@@ -40,6 +41,7 @@ pub fn unit(
 
 /// As `Live::record`; its pages are read without the GIL.
 pub fn record<'py>(py: Python<'py>, live: &Live, physical_offset: i64) -> PyResult<Option<Bound<'py, PyBytes>>> {
+    // a client may ask for any number; none of these is in the log
     let offset = u64::try_from(physical_offset).unwrap_or(u64::MAX);
     let record = py.detach(|| live.record(offset).map(|record| record.map(|record| record.to_vec())));
     Ok(record.map_err(to_python)?.map(|record| PyBytes::new(py, &record)))
@@ -65,6 +67,7 @@ pub fn query<'py>(
 ) -> PyResult<PyKeyFound<'py>> {
     let found = py.detach(|| {
         let found = live.query(topic, key, max_messages, begin, end)?;
+        // copied while no lock of Python is held: a page that is not in memory is waited for
         let records: Vec<Vec<u8>> = found.records.iter().map(|record| record.to_vec()).collect();
         Ok((records, found.index_last_update_timestamp, found.index_last_update_phy_offset))
     });

@@ -55,6 +55,7 @@ pub fn get<'py>(
     let limits = limits.map_or_else(|| GetLimits::of_count(max_messages), PyGetLimits::into_limits);
     let got = py.detach(|| store.get_within(place, max_messages, &tags, limits)).map_err(to_python)?;
     let (messages, mut damage) = found(py, store, got.records.iter().map(Vec::as_slice), options)?;
+    // in the order in which it was met: reading came before decompressing
     damage.splice(..0, got.damage.iter().map(from_damage));
     let offsets = (got.next_begin_offset, got.min_offset, got.max_offset);
     Ok((got.status.name(), offsets, got.suggest_pulling_from_slave, messages, damage))
@@ -92,6 +93,7 @@ fn found<'py, 'a>(
     options: RowOptions,
 ) -> PyResult<Rows<'py>> {
     let (messages, damage) = rows(py, records, options)?;
+    // a record knows its offset but not the file that it is in
     let in_log = |d: &rmqfast_store::store::Damage| from_damage(&store.log().damage(d.offset, d.length, &*d.reason));
     Ok((messages, damage.iter().map(in_log).collect()))
 }

@@ -31,6 +31,7 @@ impl PyMessage {
     fn take_pairs(&mut self, py: Python<'_>) -> PyResult<Pairs> {
         let mut pairs = std::mem::take(&mut self.properties);
         if self.delay_level != 0 {
+            // the argument wins, as `setDelayTimeLevel` of Java overwrites the property
             pairs.retain(|(name, _)| &**name != DELAY);
             let level = self.delay_level.to_string();
             pairs.push((PyString::intern(py, DELAY).try_into()?, PyString::new(py, &level).try_into()?));
@@ -112,6 +113,7 @@ impl PyMessages {
         let mut rows = Self { messages: Vec::new(), ends: Vec::new(), pairs: Vec::new() };
         for (row, message) in messages.iter().enumerate() {
             let py = message.py();
+            // the row goes into the error: nobody finds one message of ten thousand otherwise
             let message: PyResult<PyMessage> = message.extract();
             let mut message = message.map_err(|e| PyTypeError::new_err(format!("message {row}: {e}")))?;
             rows.pairs.append(&mut message.take_pairs(py)?);

@@ -8,6 +8,7 @@ pub fn forget_in_forks(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
     let hooks = PyDict::new(py);
     hooks.set_item("after_in_child", wrap_pyfunction!(forget, module)?)?;
+    // `multiprocessing` and PySpark's daemon both fork by `os.fork`, which calls the hooks
     py.import("os")?.call_method("register_at_fork", (), Some(&hooks)).map(drop)
 }
 

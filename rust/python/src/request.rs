@@ -60,6 +60,7 @@ impl PyScanRequest {
             batch_rows: self.batch_rows,
             batch_bytes: self.batch_bytes,
             verify_crc: self.verify_crc,
+            // a scan has `verify_crc`, which tells damage; this one would only make bodies null
             checks_bodies: false,
             max_body_bytes: self.max_body_bytes,
         })

@@ -34,6 +34,7 @@ impl PyRetentionOptions {
             clean_forcibly: self.clean_forcibly,
             ..RetainOptions::default()
         };
+        // here, so that a wrong option is told before anything is opened or removed
         options.checked()
     }
 }
@@ -63,6 +64,7 @@ pub fn plan_clean(
 ) -> PyResult<(Vec<PyRemovable>, u64)> {
     let options = retention.into_options().map_err(to_python)?;
     let now = now.unwrap_or_else(|| Clock::now().wall_ms);
+    // a preview takes no lock: the broker that owns the store may run
     let plan = py.detach(|| retain::preview(&path, &options, now)).map_err(to_python)?;
     let row = |kind: &'static str| move |file: Removable| (kind, file.path, file.bytes);
     let log = plan.log.into_iter().map(row("commit log"));

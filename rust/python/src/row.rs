@@ -57,6 +57,7 @@ fn value<'py>(py: Python<'py>, column: &dyn Array, row: usize) -> PyResult<Bound
         DataType::Binary => PyBytes::new(py, column.as_binary::<i32>().value(row)).into_any(),
         DataType::Int32 => column.as_primitive::<Int32Type>().value(row).into_pyobject(py)?.into_any(),
         DataType::Int64 => column.as_primitive::<Int64Type>().value(row).into_pyobject(py)?.into_any(),
+        // milliseconds, as `ScanRequest::default` asks for: Python's rows have numbers, not times
         DataType::Timestamp(..) => {
             column.as_primitive::<TimestampMillisecondType>().value(row).into_pyobject(py)?.into_any()
         }

@@ -27,6 +27,7 @@ struct State {
 impl Scan {
     /// Wraps a scan that was just started in this thread.
     pub fn new(scan: scan::Scan, schema: SchemaRef) -> Self {
+        // made here: `checker` looks for Ctrl-C in the thread that starts the scan
         let state = State { scan, interrupt: Box::new(Signals::here().checker()) };
         Self { state: Arc::new(Mutex::new(state)), schema, process: std::process::id() }
     }
@@ -49,6 +50,7 @@ impl Scan {
     ) -> PyResult<Bound<'py, PyAny>> {
         self.check_process()?;
         let reader = Reader { state: self.state.clone(), schema: self.schema.clone() };
+        // a stream of its own for each call, but all take from one scan
         let reader = Bound::new(py, PyRecordBatchReader::new(Box::new(reader)))?;
         reader.call_method1("__arrow_c_stream__", (requested_schema,))
     }
@@ -59,6 +61,7 @@ impl Scan {
 
     fn next_batch(&self, py: Python<'_>) -> PyResult<Option<PyRecordBatch>> {
         self.check_process()?;
+        // without the GIL, as the lock is waited for while another thread reads
         let batch = py.detach(|| next(&self.state)).map_err(to_python)?;
         Ok(batch.map(PyRecordBatch::new))
     }
@@ -87,6 +90,7 @@ impl Iterator for Reader {
     fn next(&mut self) -> Option<Self::Item> {
         let batch = next(&self.state);
         if matches!(batch, Err(Error::Interrupted)) {
+            // here Arrow's C interface gets the error, which carries no Python exception
             leave_ctrl_c_to_python();
         }
         batch.map_err(|e| ArrowError::ExternalError(Box::new(e))).transpose()

@@ -26,8 +26,10 @@ impl Signals {
     /// To be called between two reads; an exception that waits to be raised ends the work. Who reads in many short calls
     /// keeps one for all of them: each looks again only after a while.
     pub fn checker(self) -> impl FnMut() -> Result<()> + Send + 'static {
+        // a short call never takes the GIL for this
         let mut last = Instant::now();
         move || {
+            // looked at first: taking the GIL while others compute may cost 5 ms, Python's switch interval
             if last.elapsed() < Self::INTERVAL || self.thread != std::thread::current().id() {
                 return Ok(());
             }
@@ -39,6 +41,7 @@ impl Signals {
 
 /// Runs `f` under the GIL; its exception is raised once the work has ended with [`Error::Interrupted`].
 pub fn attempt(f: impl FnOnce(Python<'_>) -> PyResult<()>) -> Result<()> {
+    // set again, because the error that goes up through Rust has no room for an exception
     Python::attach(|py| f(py).inspect_err(|e| e.clone_ref(py).restore(py))).map_err(|_| Error::Interrupted)
 }
 
@@ -47,6 +50,7 @@ pub fn attempt(f: impl FnOnce(Python<'_>) -> PyResult<()>) -> Result<()> {
 pub fn leave_ctrl_c_to_python() {
     Python::attach(|py| match PyErr::take(py) {
         Some(e) if e.is_instance_of::<PyKeyboardInterrupt>(py) => {
+            // as the signal's own handler would, once the library has returned
             let again = py.import("_thread").and_then(|thread| thread.call_method0("interrupt_main"));
             again.map_or_else(|e| e.restore(py), drop);
         }
@@ -59,6 +63,7 @@ pub fn leave_ctrl_c_to_python() {
 pub fn waiting() -> impl FnMut() -> rmqfast_remoting::Result<()> {
     let mut last: Option<Instant> = None;
     move || {
+        // the first look comes at once: Ctrl-C may have come before this began
         if last.is_some_and(|last| last.elapsed() < Signals::INTERVAL) {
             return Ok(());
         }
@@ -73,6 +78,7 @@ pub fn watch(progress: Option<Py<PyAny>>) -> impl FnMut(u64, u64) -> Result<()> 
     let mut told = 0;
     move |done, total| {
         interrupt()?;
+        // each call takes the GIL; the end is told in any case, so that a bar becomes full
         if let Some(progress) = progress.as_ref().filter(|_| done >= told || done == total) {
             told = done + PROGRESS;
             attempt(|py| progress.call1(py, (done, total)).map(drop))?;

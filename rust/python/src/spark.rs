@@ -228,8 +228,10 @@ fn literal(value: &Bound<'_, PyAny>) -> PyResult<Option<Literal>> {
     let known = if value.is_instance_of::<PyString>() {
         Literal::Text(value.extract()?)
     } else if value.is_instance_of::<PyInt>() && !value.is_instance_of::<PyBool>() {
+        // `bool` is an `int` in Python, but no number for a filter
         value.extract().map_or(Literal::Other, Literal::Number)
     } else {
+        // a tuple, so that a time is not taken for a number; what is unknown leaves the filter to Spark
         value.extract().map_or(Literal::Other, |(micros,): (i64,)| Literal::Micros(micros))
     };
     Ok(Some(known))

@@ -34,6 +34,7 @@ impl Store {
             "mmap" => Io::Mmap,
             other => return Err(to_python(Error::invalid("io", "'pread' or 'mmap'", other))),
         };
+        // it looks at every directory of every queue
         let store = py.detach(|| MessageStore::open(&path, &OpenOptions { commit_log_dirs, io })).map_err(to_python)?;
         Ok(Self { store: Arc::new(store) })
     }
@@ -75,6 +76,7 @@ impl Store {
         const CUT: u64 = 64 << 20;
         let request = Arc::new(request.into_request()?);
         let way = way.map(to_way).transpose()?;
+        // one thread reads in order, for which pieces are of no use
         let cut = (threads > 1).then_some((CUT, threads as u64));
         let plan = py.detach(|| self.planned(&request, way, cut)).map_err(to_python)?;
         Ok(start(plan.sources, request, plan.pieces, threads))
@@ -83,6 +85,7 @@ impl Store {
     fn scan_pieces(&self, py: Python<'_>, request: PyScanRequest, pieces: Vec<PyPiece>) -> PyResult<Scan> {
         let request = Arc::new(request.into_request()?);
         let pieces = pieces.into_iter().map(to_piece).collect::<PyResult<Vec<_>>>()?;
+        // pieces were planned elsewhere; this process opens what they need anew
         let sources = py.detach(|| Plan::sources(&self.store, &request)).map_err(to_python)?;
         Ok(start(sources, request, pieces, 1))
     }

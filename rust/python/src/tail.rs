@@ -47,8 +47,10 @@ impl Tail {
         let interrupt = &mut Signals::here().checker();
         let start = start_of(&range.start)?;
         let mut tail = scan::Tail::new(store, request, start)?;
+        // the log's end, whatever topic is read
         let end = || scan::Tail::new(store, &ScanRequest { topic: None, ..request.clone() }, Start::End);
         let stop = match range.stop {
+            // fixed once, before anything is read: what comes later does not move it
             Some(stop) if stop < 0 => Some(if start == Start::End { tail.position() } else { end()?.position() }),
             stop => stop.map(|stop| stop as u64),
         };
@@ -88,10 +90,12 @@ impl Tail {
         loop {
             let (found, is_over) = {
                 let mut tail = self.tail();
+                // `closed` has a lock of its own, so that another thread can close this while it polls
                 let found = tail.poll(&mut || if *self.closed() { Err(Error::Interrupted) } else { interrupt() });
                 (found, tail.is_over())
             };
             let found = match found {
+                // closed, not Ctrl-C: both end the poll alike
                 Err(Error::Interrupted) if *self.closed() => return Ok(None),
                 other => other?,
             };
@@ -112,6 +116,7 @@ impl Tail {
                 break;
             }
             closed = self.wake.wait_timeout(closed, left.min(ASK_INTERVAL)).unwrap_or_else(PoisonError::into_inner).0;
+            // not held while Ctrl-C is looked for, which waits for the GIL: closing must not wait as long
             drop(closed);
             interrupt()?;
             closed = self.closed();

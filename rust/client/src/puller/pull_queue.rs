@@ -403,8 +403,8 @@ impl PullQueue {
         if self.assignment.subscription.is_filtered() {
             // how far a filter reaches changes with the messages, so old and new count for half each
             self.stride = (self.stride + reached + 1).clamp(2, 2 * MAX_STRIDE) / 2;
-        // one short answer shows the broker's limit; that it gives more, only many whole ones do
         } else if answer.next < end {
+            // one short answer shows the broker's limit; that it gives more, only many whole ones do
             (self.whole, self.stride) = (0, reached.clamp(1, MAX_STRIDE));
         } else if self.stride < self.options.batch {
             self.whole += 1;

@@ -23,14 +23,17 @@ pub fn messages_to_arrow(
     microseconds: bool,
 ) -> PyResult<PyRecordBatch> {
     let request = request(columns, microseconds)?;
+    // as `body` of a view: what does not match its CRC is null
     let checks_bodies = messages.iter().any(|view| view.place().0.verify_crc);
     let request = ScanRequest { max_body_bytes: cap(&messages), checks_bodies, ..whole(request) };
     let runs = runs(&messages);
+    // `Source` holds the bytes, and those of Python never change
     let built = py.detach(|| {
         let parts = runs.iter().map(|(source, rows)| Part { body: source.bytes.as_ref(), rows });
         batches_of_parts(parts, &request)
     });
     let (mut batches, _) = built.map_err(client)?;
+    // the offsets of a text column have 32 bits
     if batches.len() > 1 {
         let got = format!("{} messages of more", messages.len());
         let expected = format!("messages of {} MiB", ScanRequest::MAX_BATCH_BYTES >> 20);
@@ -54,6 +57,7 @@ pub fn fetched_to_arrow(
     let request = ScanRequest { max_body_bytes, checks_bodies, ..request(columns, microseconds)? };
     let built = py.detach(|| {
         let mut out = Vec::new();
+        // the broker's name is one value of a whole batch
         for run in fetched.chunk_by(|a, b| a.get().broker() == b.get().broker()) {
             let broker_name = Some(run[0].get().broker().to_owned());
             let request = ScanRequest { broker_name, ..request.clone() };
@@ -82,6 +86,7 @@ fn cap(messages: &Views<'_>) -> usize {
 
 /// Messages of one answer that stand together.
 fn runs(messages: &Views<'_>) -> Vec<(Arc<Source>, Vec<Row>)> {
+    // an answer's messages mostly follow each other, and one call takes them all
     let runs = messages.chunk_by(|a, b| Arc::ptr_eq(a.place().0, b.place().0));
     runs.map(|run| (run[0].place().0.clone(), run.iter().map(|view| *view.place().1).collect())).collect()
 }
@@ -91,6 +96,7 @@ fn shown(batch: RecordBatch, columns: &[Column], messages: &Views<'_>) -> PyResu
     let mut arrays = batch.columns().to_vec();
     for (array, column) in arrays.iter_mut().zip(columns) {
         let changed: ArrayRef = match column {
+            // messages of several brokers may be together here, and a record does not name its own
             Column::BrokerName => {
                 Arc::new(messages.iter().map(|view| view.place().0.broker_name.as_deref()).collect::<StringArray>())
             }
@@ -109,6 +115,7 @@ fn shown(batch: RecordBatch, columns: &[Column], messages: &Views<'_>) -> PyResu
     let batch = RecordBatch::try_new_with_options(
         batch.schema(),
         arrays,
+        // without any column the batch would not know how many rows it has
         &arrow_array::RecordBatchOptions::new().with_row_count(Some(messages.len())),
     );
     batch.map_err(|error| ArgumentError::new_err(error.to_string()))

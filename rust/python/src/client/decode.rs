@@ -27,6 +27,7 @@ pub fn decode_pull<'py>(
     let tags = tags.map(to_tags);
     let rows = pull_body::messages(&body, tags.as_ref()).map_err(client)?;
     let seen_as = SeenAs { topic: topic.map(Into::into), reconsume_times: None };
+    // all views share the answer's bytes: none is copied before somebody asks for it
     let source = Arc::new(Source { bytes: Bytes::Python(body), broker_name, bounds, max_body_bytes, verify_crc });
     let views = rows.into_iter().map(|row| MessageView::new(source.clone(), row, seen_as.clone()));
     let views: PyResult<Vec<_>> = views.map(|view| Bound::new(py, view)).collect();

@@ -48,6 +48,7 @@ impl Fetched {
     }
 
     fn views<'py>(&self, py: Python<'py>, rows: &[Row], seen_as: SeenAs) -> PyResult<Bound<'py, PyList>> {
+        // shared with the puller's pool: the memory is used again once the last view is gone
         let source = Arc::new(Source {
             bytes: Bytes::Rust(self.inner.body.clone()),
             broker_name: Some(self.broker().to_owned()),
@@ -145,6 +146,7 @@ impl Fetched {
     fn messages<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         Ok(self
             .messages
+            // made once, so that a message is the same object each time
             .get_or_try_init(py, || self.views(py, &self.inner.wanted(), SeenAs::default()).map(Bound::unbind))?
             .bind(py)
             .clone())
@@ -155,6 +157,7 @@ impl Fetched {
     }
 
     fn changed<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        // a CRC reads every byte of every body
         let rows = py.detach(|| pull_body::changed(&self.inner.body)).map_err(client)?;
         self.views(py, &rows, SeenAs::default())
     }

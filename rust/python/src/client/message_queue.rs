@@ -14,6 +14,7 @@ impl FromPyObject<'_, '_> for PulledQueue {
 
     fn extract(queue: Borrowed<'_, '_, PyAny>) -> PyResult<Self> {
         let py = queue.py();
+        // read by attribute: a subclass, or any object like it, will do
         let broker_name = queue.getattr(intern!(py, "broker_name"))?.extract::<PyBackedStr>()?;
         let topic = queue.getattr(intern!(py, "topic"))?.extract()?;
         let queue_id = queue.getattr(intern!(py, "queue_id"))?.extract()?;
@@ -23,6 +24,7 @@ impl FromPyObject<'_, '_> for PulledQueue {
 
 /// The object for a queue.
 pub fn message_queue<'py>(py: Python<'py>, queue: &Queue) -> PyResult<Bound<'py, PyAny>> {
+    // looked up once: an import costs more than the object
     static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
     let class = CLASS.import(py, "rmqfast.message", "MessageQueue")?;
     class.call1((&queue.topic, &*queue.broker_name, queue.queue_id))

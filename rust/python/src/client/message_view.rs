@@ -91,12 +91,14 @@ impl MessageView {
 
     fn message(&self) -> PyResult<Message<'_>> {
         let message = Message::new(self.source.bytes.as_ref(), &self.row);
+        // the row was found in these bytes; only a defect gets here
         message.ok_or_else(|| PyTypeError::new_err("a view of bytes in which it was not found"))
     }
 
     /// `None` where the body does not decompress, or is not what its CRC is of and that is looked at.
     fn body_if_any<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
         let message = self.message()?;
+        // kept, as a listener that asks twice would decompress twice
         let body = self.body.get_or_init(py, || {
             let is_sound = !self.source.verify_crc || message.record().body_crc_matches();
             let body = is_sound.then(|| message.body(self.source.max_body_bytes)).flatten();
@@ -207,6 +209,7 @@ impl MessageView {
 
     #[getter]
     fn properties<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        // a Java client, too, puts the queue's bounds among the properties (`PullAPIWrapper.processPullResult`)
         let properties = self.properties.get_or_try_init(py, || {
             let properties = PyDict::new(py);
             for (name, value) in self.message()?.properties() {
@@ -302,6 +305,7 @@ impl MessageView {
 
     fn property<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Option<Bound<'py, PyString>>> {
         Ok(match (name, self.source.bounds) {
+            // these two come with the answer; the record has none of them
             ("MIN_OFFSET", Some((min, _))) => Some(PyString::new(py, &min.to_string())),
             ("MAX_OFFSET", Some((_, max))) => Some(PyString::new(py, &max.to_string())),
             _ => self.message()?.property(name).map(|value| PyString::new(py, &value)),
@@ -315,6 +319,7 @@ impl MessageView {
             reconsume_times: reconsume_times.or(self.seen_as.reconsume_times),
         };
         let copy = Self::new(self.source.clone(), self.row, seen_as);
+        // a body that was decompressed is not decompressed again
         if let Some(body) = self.body.get(py) {
             // a cell that was just made is empty
             let _ = copy.body.set(py, body.as_ref().map(|body| body.clone_ref(py)));
@@ -328,6 +333,7 @@ impl MessageView {
         let values = PyDict::new(slf.py());
         for name in crate::request::column_names() {
             if name == "body" {
+                // `body` itself would raise for a message that cannot be read, and this must give it
                 values.set_item(name, slf.get().body_if_any(slf.py())?)?;
             } else {
                 values.set_item(name, slf.getattr(name)?)?;
@@ -361,6 +367,7 @@ impl MessageView {
         keywords.set_item("reconsume_times", self.seen_as.reconsume_times)?;
         keywords.set_item("bounds", self.source.bounds)?;
         keywords.set_item("max_body_bytes", self.source.max_body_bytes)?;
+        // a copy on another machine must not take for sound what this one does not
         keywords.set_item("verify_crc", self.source.verify_crc)?;
         Ok((PyTuple::new(py, [self.record(py)?])?, keywords))
     }

@@ -175,11 +175,13 @@ impl Puller {
         let until = Instant::now() + seconds(timeout);
         loop {
             let now = Instant::now();
+            // in short turns: only this thread can look for Ctrl-C, and needs the GIL for it
             let items = py.detach(|| self.inner.take(until.min(now + LOOK), max_items)).map_err(client)?;
             if !items.is_empty() || until <= now || max_items == 0 {
                 let items = items.into_iter().map(|item| to_python(py, item, self.bodies));
                 return PyList::new(py, items.collect::<PyResult<Vec<_>>>()?);
             }
+            // only where nothing came: an exception here would lose what was taken
             py.check_signals()?;
         }
     }
@@ -207,6 +209,7 @@ impl Puller {
     }
 
     fn close(&self, py: Python<'_>) {
+        // the threads and sockets are the parent's; a fork that closes them would break its connections
         if self.process == std::process::id() {
             py.detach(|| self.inner.close());
         }
@@ -224,6 +227,7 @@ pub fn subscription(
     version: i64,
     tags: Option<HashSet<String>>,
 ) -> Subscription {
+    // no tag at all is every message, as in `pull_body::has_tag`
     let tags = tags.filter(|tags| !tags.is_empty()).map(|tags| to_tags(tags).into());
     let (expression, expression_type) = (expression.to_owned(), expression_type.to_owned());
     Subscription { expression, expression_type, version, tags }
@@ -232,8 +236,10 @@ pub fn subscription(
 /// A Python callable without arguments; what it raises is shown as unraisable.
 fn caller(callable: Py<PyAny>) -> Arc<OnReady> {
     Arc::new(move || {
+        // `attach` in a thread of Rust panics once the interpreter ends
         Python::try_attach(|py| {
             if let Err(error) = callable.bind(py).call0() {
+                // nobody waits in this thread for an exception
                 error.write_unraisable(py, Some(callable.bind(py)));
             }
         });
@@ -249,6 +255,7 @@ pub fn seconds(seconds: f64) -> Duration {
 /// A Python callable that signs; it gets code, fields and body, and gives further fields.
 pub fn signer(callable: Py<PyAny>) -> Arc<Sign> {
     Arc::new(move |code, fields, body| {
+        // the puller's thread holds no lock here: Python may call the puller while it signs
         let signed = Python::try_attach(|py| {
             let given = PyDict::new(py);
             fields.iter().try_for_each(|(name, value)| given.set_item(name, value))?;

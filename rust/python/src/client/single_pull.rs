@@ -30,6 +30,7 @@ pub fn pull_fields<'py>(
         queue: &queue.0,
         offset,
         max_messages,
+        // as `pull()` of Java's pull consumer, whose heartbeat does not have the expression
         sys_flag: PullerOptions::SUBSCRIPTION,
         commit_offset: 0,
         suspend_millis,
@@ -56,6 +57,7 @@ pub fn read_pull(
 ) -> Fetched {
     let fields = ext_fields.unwrap_or_default();
     let field = |name: &str| fields.get(name).map(String::as_str);
+    // no pool, as a single pull is rare
     let body = Body::copied(body, None);
     let answer = Answer::read(code, remark.unwrap_or_default(), field, body, &queue.0.topic, offset);
     let tags = tags.filter(|tags| !tags.is_empty()).map(|tags| to_tags(tags).into());

@@ -67,8 +67,10 @@ impl MessageEncoder {
             body,
             sys_flag: sys_flag | compression,
             flag: taken.flag,
+            // one look at the clock for the id and for this, so that they agree
             born_timestamp: taken.born_timestamp.unwrap_or(now_ms),
             is_batch: false,
+            // `MQClientAPIImpl.sendMessage` tells a reply by this property
             is_reply: taken.pairs.iter().any(|(name, value)| &**name == MESSAGE_TYPE && &**value == REPLY),
         })
     }
@@ -146,6 +148,7 @@ fn body_of(common: &Common, py: Python<'_>, body: PyBackedBytes) -> (Body, i32) 
     if body.len() < common.compress_over {
         return (Body::Given(body), 0);
     }
+    // zlib takes longer than to get the GIL back
     let (made, sys_flag) = py.detach(|| send::compressed(&body));
     (Body::Made(made), sys_flag)
 }

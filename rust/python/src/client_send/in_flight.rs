@@ -45,6 +45,7 @@ impl InFlight {
     /// Takes room for one send, if there is some.
     pub fn try_take(&self, size: usize) -> bool {
         let mut state = self.lock();
+        // who waits already is not overtaken
         let takes = state.waiting == 0 && self.has_room(&state, size);
         if takes {
             state.take(size);
@@ -54,6 +55,7 @@ impl InFlight {
 
     /// Takes room for one send; waits for it, and raises where none came free in time.
     pub fn take(&self, py: Python<'_>, size: usize, timeout: f64) -> PyResult<()> {
+        // mostly there is room, and then the GIL is kept
         if self.try_take(size) {
             return Ok(());
         }
@@ -67,6 +69,7 @@ impl InFlight {
         state.count -= 1;
         state.bytes -= size;
         let wakes = state.waiting > 0 && (state.count < MANY || state.count.is_multiple_of(AT_ONCE));
+        // notified without the lock: who wakes takes it at once
         drop(state);
         if wakes {
             self.freed.notify_all();
@@ -93,6 +96,7 @@ impl InFlight {
 
 impl InFlight {
     fn has_room(&self, state: &State, size: usize) -> bool {
+        // a send that is larger than the limit could never go otherwise
         state.count == 0 || (state.count < self.max_count && state.bytes + size <= self.max_bytes)
     }
 
@@ -120,6 +124,7 @@ impl InFlight {
                 self.freed.wait_timeout(state, left.min(SLICE)).unwrap_or_else(PoisonError::into_inner);
             state = woken;
             if slept.timed_out() {
+                // never wait for the GIL with this lock: who holds the GIL may wait for the lock
                 drop(state);
                 let interrupted = Python::attach(|py| py.check_signals()).err();
                 state = self.lock();

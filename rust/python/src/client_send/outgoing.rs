@@ -72,10 +72,12 @@ impl Outgoing {
         Self {
             common,
             topic,
+            // as `MessageBatch` of Java: of a batch's own properties only this one is of use
             texts: Texts::new(format!("WAIT\u{1}{wait_store}"), unique_id),
             body: Body::Made(body),
             sys_flag: 0,
             flag: 0,
+            // of the batch; brokers store it with each of its messages
             born_timestamp: now_ms(),
             is_batch: true,
             is_reply: false,
@@ -121,6 +123,7 @@ impl Outgoing {
     #[getter]
     pub fn body<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         match &self.body {
+            // the object that the application gave, no copy
             Body::Given(bytes) => Ok(bytes.into_pyobject(py)?.cast_into()?),
             Body::Made(bytes) => Ok(PyBytes::new(py, bytes)),
         }

@@ -30,6 +30,7 @@ impl<'py> Sent<'_, 'py> {
     pub fn ended(&self, answer: &OwnedCommand) -> PyResult<Result<Bound<'py, PyAny>, Bound<'py, PyAny>>> {
         let py = self.queue.py();
         let classes = Classes::get(py)?;
+        // a flush or a slave that was too late counts as sent: the message is stored (`SendStatus`)
         let Some(status) = classes.status(answer.code) else {
             let remark = answer.remark.clone().unwrap_or_default();
             let refused = ResponseError::new_err((answer.code, remark, self.address.to_owned()));
@@ -44,6 +45,7 @@ impl<'py> Sent<'_, 'py> {
             );
             return Ok(Err(object(py, RemotingProtocolError::new_err(text)).into_any()));
         };
+        // `processSendResponse`: an empty region is the default one
         let region = match fields.region.filter(|region| !region.is_empty()) {
             None => classes.default_region.bind(py).clone(),
             Some(region) => PyString::new(py, region).into_any(),
@@ -55,6 +57,7 @@ impl<'py> Sent<'_, 'py> {
 
     /// The queue, where a broker that was to choose says which of its own it is.
     fn queue_of(&self, number: i32) -> PyResult<Bound<'py, PyAny>> {
+        // mostly it is the one that was asked for, and no object has to be made
         if number == queue_id(self.queue)? {
             return Ok(self.queue.clone());
         }
@@ -87,6 +90,7 @@ impl<'a> Fields<'a> {
                 "queueOffset" => fields.queue_offset = value.parse().ok(),
                 "transactionId" => fields.transaction_id = Some(value),
                 "MSG_REGION" => fields.region = Some(value),
+                // all but "false" is on, as in `processSendResponse`
                 "TRACE_ON" => fields.is_not_traced = value == "false",
                 _ => {}
             }
@@ -111,6 +115,7 @@ impl Classes {
             let module = py.import("rmqfast.client.producer.send")?;
             Ok(Self {
                 result: module.getattr("SendResult")?.cast_into::<PyType>()?.unbind(),
+                // a named tuple's own constructor is Python code, and takes longer than all the rest
                 new: py.get_type::<PyTuple>().getattr("__new__")?.unbind(),
                 statuses: module
                     .getattr("STATUSES")?

@@ -73,12 +73,14 @@ impl Batches<'_, '_> {
                 pairs.push((name, value));
             }
         }
+        // Java's `MessageBatch.generateFromList` refuses it with these words
         if pairs.iter().any(|(name, _)| *name == "DELAY") {
             return Err(self.wrong("no DELAY: TimeDelayLevel is not supported for batching"));
         }
         let said = Properties {
             tags: self.text("tags", row.tags)?,
             keys: self.text("keys", row.keys)?,
+            // a batch waits as a whole, and says so itself
             wait_store: true,
             delay_level: 0,
             pairs: &pairs,
@@ -87,6 +89,7 @@ impl Batches<'_, '_> {
         };
         let id = self.common.write(self.wrap.py(), said, now_ms(), &mut properties)?;
         let message = BatchMessage { flag, body, properties: &properties };
+        // 22 bytes are the fixed part of a message in a batch
         self.make_room(topic, body.len() + properties.len() + 22)?;
         let Some(open) = &mut self.open else { return Ok(()) };
         if !write_batch_message(&message, &mut open.body) {
@@ -112,6 +115,7 @@ impl Batches<'_, '_> {
             return Ok(());
         }
         self.close();
+        // once for a batch: the namespace is added by Python code
         let wrapped = self.wrap.call1((topic,))?.extract()?;
         self.open = Some(Open { topic: topic.to_owned(), wrapped, body: Vec::new(), ids: String::new(), count: 0 });
         Ok(())
@@ -135,6 +139,7 @@ impl Batches<'_, '_> {
 
 /// Rows with a column `topic`.
 fn with_topic(batch: RecordBatch, topic: Option<&str>) -> PyResult<RecordBatch> {
+    // a column wins over the argument
     let Some(topic) = topic.filter(|_| batch.column_by_name("topic").is_none()) else { return Ok(batch) };
     let mut fields: Vec<_> = batch.schema().fields().iter().cloned().collect();
     fields.push(Arc::new(Field::new("topic", DataType::Utf8, false)));

@@ -49,6 +49,7 @@ impl MessageSender {
         let (py, began) = (message.py(), Instant::now());
         let made = self.made(message, topic)?;
         let outgoing = made.get();
+        // the time runs from before the message was encoded: compressing counts
         let asked = self.with_fields(&made, queue_id(queue)?, |code, fields| {
             let ask = Ask { code, fields, body: outgoing.bytes(), timeout: left(began, timeout) };
             self.connections.get().ask(py, address, ask)
@@ -56,6 +57,7 @@ impl MessageSender {
         let sent = Sent { unique_id: outgoing.texts.unique_id(), queue, address };
         match ended(py, &sent, asked)? {
             Ok(result) => Ok(result),
+            // the request comes back with the error, so that a retry keeps its id and is not compressed again
             Err(error) => Ok((made, error).into_pyobject(py)?.into_any()),
         }
     }
@@ -81,11 +83,13 @@ impl MessageSender {
         if waits {
             in_flight.take(py, size, timeout)?;
         } else if !in_flight.try_take(size) {
+            // an event loop must not wait here; it comes back with what was made
             return Ok(Some(made));
         }
         let room = Room { in_flight: self.in_flight.clone_ref(py), size };
         let left = seconds(timeout).saturating_sub(began.elapsed());
         if left.is_zero() {
+            // encoding or waiting for room took all the time
             room.give_back();
             return Ok(Some(made));
         }
@@ -97,6 +101,7 @@ impl MessageSender {
             self.connections.get().try_submit(&address, ask, Box::new(send))
         });
         match is_sent {
+            // the room is the callback's now, who gives it back
             Ok(true) => Ok(None),
             other => {
                 in_flight.give_back(size);
@@ -147,8 +152,10 @@ impl MessageSender {
     ) -> PyResult<T> {
         let (py, outgoing) = (made.py(), made.get());
         let header = outgoing.header(queue_id);
+        // without ACL no dictionary of Python's is made of the header
         let Some(sign) = &self.sign else { return Ok(call(header.code(), &header.fields())) };
         let fields = outgoing.fields(py, queue_id)?;
+        // a signature covers all other fields, so it comes last
         let more = sign.bind(py).call1((header.code(), &fields, outgoing.body(py)?))?;
         fields.update(more.cast::<PyMapping>()?)?;
         Ok(call(header.code(), &Fields(pairs(&fields)?).values()))
@@ -157,6 +164,7 @@ impl MessageSender {
 
 /// What is left of a time that something may take.
 fn left(began: Instant, timeout: f64) -> Duration {
+    // never nothing: the connection tells a time that is over itself, with its own words
     seconds(timeout).saturating_sub(began.elapsed()).max(Duration::from_millis(1))
 }
 
@@ -220,11 +228,13 @@ impl Callback for AsyncSend {
         let callback = self.callback.into_bound(py);
         match (ended, self.later) {
             (Ok(result), Some(later)) => {
+                // before the callback runs, which may send the next message
                 later.room.give_back();
                 Ok((callback, result))
             }
             (Err(error), Some(later)) => {
                 let left = later.until.saturating_duration_since(Instant::now()).as_secs_f64();
+                // the room stays taken while a driver of sends tries again
                 let go_on = later.resume.bind(py).call1((later.context, self.made, self.queue, callback, left))?;
                 Ok((go_on, error))
             }

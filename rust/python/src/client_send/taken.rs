@@ -29,6 +29,7 @@ impl Taken {
     pub fn of(message: &Bound<'_, PyAny>) -> PyResult<Self> {
         let py = message.py();
         Ok(Self {
+            // borrowed: a body is not copied before the socket takes it
             body: message.getattr(intern!(py, "body"))?.extract()?,
             tags: message.getattr(intern!(py, "tags"))?.extract()?,
             keys: message.getattr(intern!(py, "keys"))?.extract()?,
@@ -48,6 +49,7 @@ pub fn borrowed(pairs: &[(PyBackedStr, PyBackedStr)]) -> Vec<(&str, &str)> {
 
 /// A number among the properties of a message that goes to a retry topic.
 pub fn number_of(pairs: &[(PyBackedStr, PyBackedStr)], topic: &str, name: &str) -> Option<i32> {
+    // `DefaultMQProducerImpl.sendKernelImpl` puts these into the header for retry topics only
     if !topic.starts_with("%RETRY%") {
         return None;
     }

@@ -31,6 +31,7 @@ impl UniqueIds {
     /// An id of a moment.
     pub fn made(&self, py: Python<'_>, now_ms: i64) -> PyResult<String> {
         if self.ids.needs_month(now_ms) {
+            // Java counts from the month's begin in local time, which Python's clock knows; once a month
             let (start, next) = self.month.call1(py, (now_ms,))?.extract(py)?;
             self.ids.begin_month(start, next);
         }

@@ -52,6 +52,7 @@ impl CallbackTable {
     /// A number for a request.
     pub fn add(&self, callback: Box<dyn Callback>) -> u64 {
         let token = self.next.fetch_add(1, Ordering::Relaxed);
+        // before the request goes out: its answer may come at once
         self.lock().insert(token, callback);
         token
     }
@@ -97,6 +98,7 @@ impl CompletedRequests {
 
     fn __next__<'py>(&mut self, py: Python<'py>) -> PyResult<Option<Invocation<'py>>> {
         for Completion { token, outcome } in &mut self.completions {
+            // a request that could not be sent took its callback back
             if let Some(callback) = self.callbacks.remove(token) {
                 return callback.invocation(py, outcome).map(Some);
             }

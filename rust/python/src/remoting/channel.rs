@@ -54,6 +54,7 @@ impl Channel {
         timeout: f64,
     ) -> PyResult<Answered<'py>> {
         let fields = ext_fields.values();
+        // the client answers when it likes; other requests are served meanwhile
         let asked = py.detach(|| self.0.ask(code, &fields, body, seconds(timeout), &mut signals::waiting()));
         answered(py, asked.map_err(remoting)?)
     }

@@ -31,8 +31,10 @@ impl RemotingClient {
     ) -> PyResult<Answered<'py>> {
         let fields = ext_fields.values();
         let asked = py.detach(|| {
+            // locked without the GIL: who holds the lock takes the GIL now and then, to look for Ctrl-C
             let mut client = self.lock();
             let received = client.ask(code, &fields, body, seconds(timeout), &mut signals::waiting())?;
+            // copied, because the buffer belongs to the next caller
             let body = client.body(&received).to_vec();
             Ok(OwnedCommand { body, ..received.head })
         });

@@ -53,6 +53,7 @@ impl Connections {
         let ask = Ask { code, fields: &fields, body, timeout: seconds(timeout) };
         let asked = py.detach(|| self.inner.request_with(address, ask, &mut signals::waiting()));
         let (client, received) = asked.map_err(remoting)?;
+        // from the connection's buffer into Python's memory: one copy; then the connection is free
         let body = PyBytes::new(py, client.body(&received));
         self.inner.give_back(client).map_err(remoting)?;
         answered_with(py, received.head, body)
@@ -115,6 +116,7 @@ impl Connections {
     /// Requests that have ended, as `(on_done, answer or error)`: none after `timeout` seconds, `None` once all is over.
     fn take(&self, py: Python<'_>, max_count: usize, timeout: f64) -> Option<CompletedRequests> {
         let completions = self.inner.completions();
+        // first without letting go of the GIL, which is dear to get back while others send
         let mut taken = completions.take_ready(max_count);
         if taken.is_empty() {
             if !py.detach(|| completions.wait(seconds(timeout))) {
@@ -176,6 +178,7 @@ impl Connections {
 
     /// Asks, if that needs no waiting; otherwise nothing was asked, and `callback` is dropped.
     pub fn try_submit(&self, address: &str, ask: Ask<'_>, callback: Box<dyn Callback>) -> bool {
+        // without takers the answer would lie there, and its sender would wait
         if !self.callbacks.has_takers() {
             return false;
         }

@@ -46,6 +46,7 @@ impl Mailbox {
     fn take<'py>(&self, py: Python<'py>, timeout: f64, takes_large: bool) -> PyResult<Option<Bound<'py, PyAny>>> {
         let timeout = Duration::try_from_secs_f64(timeout).unwrap_or_default();
         match py.detach(|| match takes_large {
+            // one of Python's threads takes these: the others answer small requests meanwhile
             true => self.0.mailbox.take(timeout),
             false => self.0.mailbox.take_small(timeout),
         }) {
@@ -77,6 +78,7 @@ impl Mailbox {
 
 impl Handler for Post {
     fn handle(&self, connection: &Arc<Connection>, request: &Command<'_>, out: &mut Outgoing) {
+        // a one-way request has nobody who would hear that it was refused
         if !self.mailbox.request(request, Answer::to(connection, request)) && !request.is_oneway() {
             let header = Header {
                 code: SYSTEM_BUSY,
@@ -90,6 +92,7 @@ impl Handler for Post {
 
     fn refusal(&self, request: &Command<'_>, body: usize) -> Option<(i32, String)> {
         let most = self.max_body;
+        // looked at with the header, before the body is read into memory
         let is_refused = body > most && !self.unlimited.contains(&request.code);
         is_refused.then(|| (SYSTEM_ERROR, format!("body: expected at most {most} bytes, got {body}")))
     }

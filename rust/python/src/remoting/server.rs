@@ -28,6 +28,7 @@ pub struct PyServerOptions {
 impl PyServerOptions {
     /// As Rust has them.
     pub fn into_options(self) -> PyResult<ServerOptions> {
+        // what is no duration, as infinity, is no limit
         let seconds = |seconds: f64| Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
         Ok(ServerOptions {
             limits: Limits { frame: self.max_frame_size, ..Limits::default() },
@@ -65,6 +66,7 @@ impl RemotingServer {
     #[staticmethod]
     fn bind(py: Python<'_>, address: &str, handler: Service<'_>, options: PyServerOptions) -> PyResult<Self> {
         let (options, handler) = (options.into_options()?, handler.into_handler());
+        // its threads may hand a request to Python before this returns
         py.detach(|| Server::bind(address, options, handler)).map(Self).map_err(remoting)
     }
 
@@ -79,6 +81,7 @@ impl RemotingServer {
     }
 
     fn close(&self, py: Python<'_>) {
+        // it waits for threads that may wait for the GIL
         py.detach(|| self.0.close());
     }
 }

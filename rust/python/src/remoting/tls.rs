@@ -31,6 +31,7 @@ impl PyTlsOptions {
             "enforcing" => TlsMode::Enforcing,
             other => return Err(unknown("mode", "disabled, permissive or enforcing", other)),
         };
+        // nobody's certificate is asked for, so no file of authorities is needed
         let trust = if client_auth == ClientAuth::None { Trust::Anybody } else { trust(self.verify, self.trust)? };
         Ok(ServerTls { mode, key_pair: key_pair(self.certificate, self.key), client_auth, trust })
     }
@@ -45,6 +46,7 @@ impl PyTlsOptions {
 fn trust(verify: bool, file: Option<PathBuf>) -> PyResult<Trust> {
     match (verify, file) {
         (true, Some(file)) => Ok(Trust::File(file)),
+        // to trust everybody by accident is worse than an error
         (true, None) => Err(unknown("trust", "a file of authorities, or verify=False", "None")),
         (false, _) => Ok(Trust::Anybody),
     }
@@ -66,6 +68,7 @@ pub fn make_certificates(
     begin: (i32, u8, u8),
     end: (i32, u8, u8),
 ) -> PyResult<(String, String, String, String)> {
+    // keys are made of random numbers, which may take a while
     let made = py.detach(|| rmqfast_remoting::make_certificates(&names, begin, end)).map_err(remoting)?;
     Ok((made.authority, made.authority_key, made.server, made.server_key))
 }

@@ -42,6 +42,7 @@ impl TopicCluster {
         only: Option<Vec<PulledQueue>>,
         is_patient: bool,
     ) -> PyResult<Bound<'py, PyDict>> {
+        // of the last `look_up`: a batch and the offsets it began with are of one route
         let queues = self.route.queues.clone();
         let queues = match only {
             None => wanted_queues(queues, self.read.queue_ids.as_deref()).map_err(spark)?,

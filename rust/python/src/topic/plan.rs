@@ -24,6 +24,7 @@ pub fn check_topic(py: Python<'_>, read: PyTopicRead<'_>) -> PyResult<()> {
 pub fn plan_topic<'py>(py: Python<'py>, read: PyTopicRead<'py>) -> PyResult<Vec<Bound<'py, PyBytes>>> {
     let read = read.into_read()?;
     let (pieces, warnings) = py.detach(|| read.plan(&mut signals::waiting())).map_err(spark)?;
+    // after the GIL is back: a handler of `logging` is Python code
     log(py, LOGGER, warnings)?;
     Ok(pieces.iter().map(|piece| PyBytes::new(py, &piece.to_bytes())).collect())
 }

@@ -64,6 +64,7 @@ impl RangeReader {
     }
 
     fn next_batch(&mut self, py: Python<'_>) -> PyResult<Option<PyRecordBatch>> {
+        // PySpark's daemon forks its workers, and a thread of the puller does not come along
         if self.process != std::process::id() {
             let text = format!("this reader was opened in process {}, not in its fork; open one here", self.process);
             return Err(ForkError::new_err(text));
@@ -73,6 +74,7 @@ impl RangeReader {
                 return Ok(Some(PyRecordBatch::new(batch)));
             }
             let step = py.detach(|| self.reader.advance(LOOK));
+            // told before an error is raised: they may say why
             log(py, LOGGER, self.reader.take_warnings())?;
             match step.map_err(client)? {
                 Step::Batches(batches) => self.ready.extend(batches),

@@ -141,6 +141,7 @@ impl FromPyObject<'_, '_> for PyTopicOffsets {
     fn extract(offsets: Borrowed<'_, '_, PyAny>) -> PyResult<Self> {
         match offsets.extract::<&str>() {
             Ok("earliest") => return Ok(Self(Offsets::Earliest)),
+            // Python allows these two words only
             Ok(_) => return Ok(Self(Offsets::Latest)),
             Err(_) => {}
         }
@@ -157,6 +158,7 @@ impl FromPyObject<'_, '_> for PyTopicOffsets {
 fn cluster_options(config: &Bound<'_, PyAny>) -> PyResult<ClusterOptions> {
     let py = config.py();
     let tls: Option<PyTlsOptions> = config.getattr(intern!(py, "tls"))?.extract()?;
+    // Python signs: the account does not cross
     let sign = config.call_method0(intern!(py, "signer"))?;
     let translate: Option<Py<PyAny>> = config.getattr(intern!(py, "translate_address"))?.extract()?;
     Ok(ClusterOptions {
@@ -172,6 +174,7 @@ fn cluster_options(config: &Bound<'_, PyAny>) -> PyResult<ClusterOptions> {
 /// A Python callable that maps addresses.
 fn translator(callable: Py<PyAny>) -> Arc<Translate> {
     Arc::new(move |address| {
+        // a thread of Rust asks, maybe while the interpreter ends
         let translated = Python::try_attach(|py| callable.bind(py).call1((address,))?.extract::<String>());
         match translated {
             Some(Ok(address)) => Ok(address),

@@ -7,5 +7,6 @@ pub fn log(py: Python<'_>, logger: &str, warnings: Vec<String>) -> PyResult<()> 
         return Ok(());
     }
     let logger = py.import("logging")?.call_method1("getLogger", (logger,))?;
+    // as an argument: a text may have a `%` of its own
     warnings.into_iter().try_for_each(|text| logger.call_method1("warning", ("%s", text)).map(drop))
 }
