@@ -29,6 +29,7 @@ impl NextEnd {
         let (mut places, mut waiting) = (Vec::new(), Vec::new());
         for (place, (queue, at)) in start.iter().enumerate() {
             let Some((_, _, first, last)) = bounds_of(queue) else { continue };
+            // expired or shorter is told and not decided here: that depends on failOnDataLoss
             if at < first {
                 found.expired.push(queue.clone());
             }
@@ -44,8 +45,10 @@ impl NextEnd {
         found.waiting = waiting.iter().fold(0, |sum, count| sum.saturating_add(*count));
         let shares = most.map_or_else(|| waiting.clone(), |most| allotted(&waiting, most));
         for ((place, begin), share) in places.into_iter().zip(shares).filter(|(_, share)| *share > 0) {
+            // from the first message that is there: the caller has told what is lost before it
             found.end[place].1 = begin + share;
         }
+        // it joins with nothing read: the checkpoint must have its first offset before any message of it is given
         let is_new = |(broker, id, ..): &&QueueBounds| !start.iter().any(|((b, i), _)| (b, i) == (broker, id));
         found.end.extend(queues.iter().filter(is_new).map(|(broker, id, first, _)| ((broker.clone(), *id), *first)));
         found
@@ -59,10 +62,12 @@ pub fn allotted(waiting: &[i64], most: i64) -> Vec<i64> {
     if total <= i128::from(most) {
         return waiting.to_vec();
     }
+    // 128 bits: the product of two counts does not fit into 64
     let share = |count: i64| (i128::from(count) * i128::from(most) / total) as i64;
     let mut shares: Vec<i64> = waiting.iter().map(|count| share(*count)).collect();
     let mut left = most - shares.iter().sum::<i64>();
     for (share, count) in shares.iter_mut().zip(waiting) {
+        // rounding leaves less than one message for each queue
         let more = left.min(count - *share).min(1);
         *share += more;
         left -= more;

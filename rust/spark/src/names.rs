@@ -8,10 +8,12 @@ pub fn close<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<&'
         let lower = candidate.to_lowercase();
         let letters: Vec<char> = lower.chars().collect();
         let ratio = 2.0 * matching(&letters, &name) as f64 / (letters.len() + name.len()).max(1) as f64;
+        // the cutoff of `difflib.get_close_matches`, by which Python's hints are found
         if ratio >= 0.6 {
             scored.push((ratio, lower, candidate));
         }
     }
+    // as `heapq.nlargest` of pairs: of equal likeness the name that sorts last
     scored.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| b.1.cmp(&a.1)));
     scored.into_iter().take(3).map(|(_, _, candidate)| candidate).collect()
 }
@@ -28,6 +30,7 @@ fn matching(a: &[char], b: &[char]) -> usize {
     for i in 0..a.len() {
         for j in 0..b.len() {
             let length = a[i..].iter().zip(&b[j..]).take_while(|(x, y)| x == y).count();
+            // the first of the longest blocks, as `SequenceMatcher.find_longest_match` takes it
             if length > longest {
                 (longest, at) = (length, (i, j));
             }

@@ -60,8 +60,10 @@ impl StoreOffsets {
             let text = options.text(name).unwrap_or_default();
             Offsets::word_or(text, || by_queue_of_store(name, text, options.text("topic"), options.text("brokerName")))
         };
+        // both are read before either is looked at, so that errors come in the order of the options
         let (start, end) = (parse("startingOffsets")?, parse("endingOffsets")?);
         let found = Self { start, end, is_strict: options.flag("failOnDataLoss") };
+        // numbers of queues mean nothing without a topic
         if !found.are_whole() && options.text("topic").is_none() {
             return Err(Error::argument("startingOffsets and endingOffsets need the option topic"));
         }
@@ -91,6 +93,7 @@ impl StoreOffsets {
     /// A queue that the topic does not have; a first offset that has expired.
     pub fn bounds(&self, queues: &Queues) -> Result<(Bounds, Bounds)> {
         let first = bounds("startingOffsets", &self.start, queues, EARLIEST)?;
+        // an end that has expired reads nothing, but a start would leave out messages in silence
         if self.is_strict {
             check_not_expired("startingOffsets", &first, queues)?;
         }
@@ -104,6 +107,7 @@ impl StoreOffsets {
 /// A queue begins behind its bound.
 pub fn check_not_expired(name: &str, bounds: &Bounds, queues: &Queues) -> Result<()> {
     for (id, offset) in bounds {
+        // of a queue that is not there nothing has expired
         let (first, _) = queues.get(id).copied().unwrap_or_default();
         if *offset < first {
             return Err(Error::Corrupt(format!(
@@ -118,6 +122,7 @@ pub fn check_not_expired(name: &str, bounds: &Bounds, queues: &Queues) -> Result
 /// The text that says these bounds.
 pub fn told(topic: &str, bounds: &Bounds) -> String {
     let queues: Map<String, Value> = bounds.iter().map(|(id, offset)| (id.to_string(), json!(offset))).collect();
+    // `*`: a store does not know the name of its broker
     json!({ topic: { "*": queues } }).to_string()
 }
 
@@ -134,6 +139,7 @@ pub(crate) fn by_queue(name: &str, queues: &Map<String, Value>) -> Result<ByQueu
     for (key, value) in queues {
         let (id, offset) = (queue_id(name, key)?, offset(name, key, value)?);
         match found.iter_mut().find(|(other, _)| *other == id) {
+            // "1" and "01" are one queue: the last counts, as in a dictionary of Python
             Some(same) => same.1 = offset,
             None => found.push((id, offset)),
         }
@@ -149,6 +155,7 @@ fn by_queue_of_store(name: &str, text: &str, topic: Option<&str>, broker_name: O
     let by_broker = Value::Object(only(name, "topic", &value, &[topic])?.clone());
     let mut brokers = vec!["*", broker_name.unwrap_or("*")];
     brokers.sort_unstable();
+    // both are `*` where the store is given no name of a broker
     brokers.dedup();
     by_queue(name, only(name, "broker", &by_broker, &brokers)?)
 }
@@ -166,6 +173,7 @@ fn bounds(name: &str, offsets: &Offsets<ByQueue>, queues: &Queues, open: i64) ->
         let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
         return Err(Error::argument(format!("{name}: no queue {unknown}; the topic's queues are {known}")));
     }
+    // without a bound a scan reads to the queue's edge, also what comes later
     let bounded = offsets.into_iter().filter(|(_, offset)| *offset != open);
     let resolved = bounded.filter_map(|(id, offset)| {
         known(id).map(|(id, (first, behind_last))| match offset {
@@ -205,6 +213,7 @@ fn queue_id(name: &str, key: &str) -> Result<i64> {
 }
 
 fn offset(name: &str, key: &str, value: &Value) -> Result<i64> {
+    // -1 and -2 are what Kafka's source of Spark means by them
     value.as_i64().filter(|offset| *offset >= EARLIEST).ok_or_else(|| {
         let got = shown(value);
         Error::argument(format!("{name}: queue {key}: expected an offset, -1 (latest) or -2 (earliest), got {got}"))

@@ -144,6 +144,7 @@ const TABLE: [Row; 53] = [
     row("topic", "topic", STORE | SINK, Form::Topic, None),
     row("topic", "topic", TOPIC, Form::OneTopic, None),
     row("group", "group", TOPIC, Form::Text, Some("rmqfast_spark")),
+    // no default here: `SinkOptions` of Python has them
     row("group", "group", SINK, Form::Text, None),
     row("namespace", "namespace", SINK, Form::Text, None),
     with_alias("subExpression", row("tags", "tags", READ, Form::Text, Some("*"))),
@@ -164,6 +165,7 @@ const TABLE: [Row; 53] = [
     row("failOnDataLoss", "fail_on_data_loss", READ, Form::Flag, Some("true")),
     row("verifyCrc", "verify_crc", READ, Form::Flag, Some("false")),
     row("pullBatchSize", "pull_batch_size", TOPIC, Form::Number(1, 1 << 16), Some("32")),
+    // as `consumerPullTimeoutMillis` of Java's pull consumer
     row("pullTimeoutMs", "pull_timeout_ms", TOPIC, MILLISECONDS, Some("10000")),
     row("pullsUnderWay", "pulls_under_way", TOPIC, Form::Number(1, 1024), Some("16")),
     row("retryTimeoutMs", "retry_timeout_ms", TOPIC, MILLISECONDS, Some("60000")),
@@ -181,6 +183,7 @@ const TABLE: [Row; 53] = [
     row("tlsCheckHost", "tls_check_host", CLUSTER, Form::Flag, None),
     row("maxOffsetsPerTrigger", "max_offsets_per_trigger", TOPIC, COUNT, None),
     row("minOffsetsPerTrigger", "min_offsets_per_trigger", TOPIC, COUNT, None),
+    // 15 minutes, as `maxTriggerDelay` of Kafka's source
     row("maxTriggerDelayMs", "max_trigger_delay_ms", TOPIC, MILLISECONDS, Some("900000")),
     row("commitOffsets", "commit_offsets", TOPIC, Form::Flag, Some("false")),
     row("pushdown", "pushdown", READ, Form::Flag, Some("false")),
@@ -215,6 +218,7 @@ impl Options {
     /// cannot do without.
     pub fn of(kind: Kind, pairs: &[(String, String)]) -> Result<Self> {
         let mut options = Self { kind, values: TABLE.iter().map(|_| None).collect(), given: Vec::new() };
+        // Spark's own map folds case, so no name comes twice but by its alias
         for (given, text) in pairs.iter().filter(|(name, _)| !is_sparks_own(kind, name)) {
             let (index, name) = canonical(kind, given)?;
             if options.given.contains(&index) {
@@ -223,6 +227,7 @@ impl Options {
             options.given.push(index);
             options.values[index] = Some(TABLE[index].form.parse(name, text)?);
         }
+        // before defaults are there: what nobody gave cannot be wrong
         options.check()?;
         for (index, row) in rows(kind).filter(|(_, row)| row.default.is_some()) {
             if options.values[index].is_none() {
@@ -234,6 +239,7 @@ impl Options {
 
     /// Names of options and aliases, as errors list them.
     pub fn names(kind: Kind) -> Vec<&'static str> {
+        // nobody types them, so a hint must not name them
         let listed = rows(kind).filter(|(_, row)| row.of != LOG_RANGE);
         listed.flat_map(|(_, row)| [Some(row.name), row.alias]).flatten().collect()
     }
@@ -293,6 +299,7 @@ impl Options {
     /// Where a stream of a store begins that has no checkpoint: `earliest` or `latest`, unless a time says.
     pub fn begin(&self) -> String {
         let text = self.text("startingOffsets").filter(|_| self.is_given("startingOffsets"));
+        // a stream begins at the latest, as Kafka's does; the table's default is that of a batch
         text.map_or_else(|| "latest".to_owned(), |text| trim(text).to_lowercase())
     }
 
@@ -312,6 +319,7 @@ impl Options {
             start_time: self.number("startingTimestamp"),
             end_time: self.number("endingTimestamp"),
             columns,
+            // Spark's timestamps are microseconds
             time_unit: TimeUnit::Microsecond,
             broker_name: owned("brokerName"),
             verify_crc: self.flag("verifyCrc"),
@@ -340,6 +348,7 @@ impl Options {
                         return Err(Error::argument(format!("option {name}: {text}")));
                     }
                 }
+                // the usual group is shared by all reads, which would overwrite each other's offsets
                 if self.flag("commitOffsets") && !self.is_given("group") {
                     let text = "option commitOffsets: needs the option group, which has no other consumers";
                     return Err(Error::argument(text));
@@ -365,6 +374,7 @@ impl Options {
                 return Err(Error::argument(format!("option {name}: {text}")));
             }
         }
+        // no version of Spark pushes filters to a stream
         if self.kind == Kind::TopicStream && self.flag("pushdown") {
             let text = "option pushdown: Spark pushes no filters to a stream; use tags, sql, keys or queueIds";
             return Err(Error::argument(text));
@@ -380,6 +390,7 @@ impl Options {
 
 /// `pairs` with the text of some options replaced.
 pub fn replaced(pairs: &[(String, String)], with: &[(&str, String)]) -> Pairs {
+    // names come in any case, as Spark compares them
     let is_kept = |given: &str| !with.iter().any(|(name, _)| name.eq_ignore_ascii_case(given));
     let kept = pairs.iter().filter(|(given, _)| is_kept(given)).cloned();
     kept.chain(with.iter().map(|(name, text)| ((*name).to_owned(), text.clone()))).collect()
@@ -402,6 +413,7 @@ fn canonical(kind: Kind, given: &str) -> Result<(usize, &'static str)> {
             return Ok((index, name));
         }
     }
+    // an option of another source is told as such, not as unknown
     let (others, reason) = kind.others();
     if let Some(name) = others.iter().find(|name| name.to_lowercase() == lower) {
         return Err(Error::argument(format!("option {name}: {reason}")));
@@ -436,6 +448,7 @@ impl Form {
             },
             Self::Texts => texts(name, text).map(Value::Texts),
             Self::Ids => {
+                // a JSON array will do, as for other lists
                 let ids = text.trim_matches([' ', '[', ']']).split(',');
                 let ids = ids.map(|word| number(name, word, 0, i32::MAX.into()).map(|id| id as i32));
                 ids.collect::<Result<_>>().map(Value::Ids)

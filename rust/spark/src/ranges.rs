@@ -10,12 +10,15 @@ const FEW_ROWS: i64 = 50_000;
 /// `min_partitions` at least, where there are as many offsets.
 pub fn cut(ranges: &[Range], max_rows: i64, min_partitions: i64) -> Vec<Vec<Range>> {
     let total = ranges.iter().map(rows).fold(0, i64::saturating_add);
+    // rounded down, so that there are as many tasks as asked for, or more
     let most = max_rows.min((total / min_partitions.max(1)).max(1));
+    // small ranges together must not undo `min_partitions`
     let few = FEW_ROWS.min(most);
     let mut tasks: Vec<Vec<Range>> = Vec::new();
     let mut room = 0;
     for piece in ranges.iter().flat_map(|range| equal_pieces(range, most)) {
         let rows = rows(&piece);
+        // one broker, one connection; and a reader takes each queue once
         let fits = |last: &Range| rows <= room && last.0 == piece.0 && last.1 != piece.1;
         match tasks.last_mut() {
             Some(task) if task.last().is_some_and(fits) => {
@@ -35,6 +38,7 @@ fn equal_pieces(range: &Range, most: i64) -> impl Iterator<Item = Range> {
     let (broker, id, start, _) = range.clone();
     let rows = rows(range);
     let count = rows / most + i64::from(rows % most > 0);
+    // of equal size: a short last piece would leave its core idle
     let edge = move |number: i64| start + (i128::from(rows) * i128::from(number) / i128::from(count)) as i64;
     (0..count).map(move |number| (broker.clone(), id, edge(number), edge(number + 1)))
 }

@@ -64,6 +64,7 @@ pub fn columns_of_schema(fields: &[String]) -> Result<Vec<Column>> {
     if fields.is_empty() {
         return Err(Error::argument(format!("schema: expected at least one column of {all}, got none")));
     }
+    // Java and Python hand over texts only: name, type, nullable
     for field in fields.chunks_exact(3) {
         let [name, kind, nullable] = field else { continue };
         let column = column_of(name)?;
@@ -71,6 +72,7 @@ pub fn columns_of_schema(fields: &[String]) -> Result<Vec<Column>> {
         if wanted != kind {
             return Err(Error::argument(format!("schema: column {name}: expected {wanted}, got {kind}")));
         }
+        // Spark would believe NOT NULL, and not look for nulls
         if nullable != "true" {
             let text = format!("schema: column {name}: expected nullable, as every column is, got NOT NULL");
             return Err(Error::argument(text));
@@ -89,6 +91,7 @@ pub fn spark_type(column: Column) -> &'static str {
         | Column::ReconsumeTimes
         | Column::StoreSize
         | Column::BodyCrc => "int",
+        // an instant, shown in the time zone of the session
         Column::BornTimestamp | Column::StoreTimestamp => "timestamp",
         Column::Body => "binary",
         Column::Properties => "map<string,string>",

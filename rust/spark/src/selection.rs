@@ -99,11 +99,13 @@ impl Selection {
         let column = Column::of_name(&filter.column).ok()?;
         let values = &filter.values;
         let first = || values.first()?.as_ref();
+        // in such a queue a record's own topic, queue and offset are another queue's
         let is_light = self.source == Source::Topic && self.topic.as_ref().is_some_and(|t| t.starts_with(LIGHT_QUEUE));
         match (column, filter.kind.as_str()) {
             (_, "not null") => self.takes_not_null(column),
             (_, "null") => self.takes_null(column),
             (Column::Tags, "=" | "in") => self.takes_tags(values),
+            // a store has one name or none, which a scan does not filter by
             (Column::BrokerName, "=" | "in") if self.source == Source::Topic => self.takes_broker_names(values),
             (Column::StoreTimestamp, kind) => self.takes_time(kind, first()?.micros()?),
             (Column::Topic | Column::QueueId | Column::QueueOffset, _) if is_light => None,
@@ -117,7 +119,9 @@ impl Selection {
     fn takes_not_null(&mut self, column: Column) -> Option<()> {
         let is_tagged = column == Column::Tags && (self.has_tags || self.tags.is_some());
         match column {
+            // one name for all rows, or null in all of them
             Column::BrokerName if self.source == Source::Store => self.is_empty |= self.broker_names.is_none(),
+            // a read by tags gives no message without one
             _ if is_tagged || !may_be_null(column) => {}
             _ => return None,
         }
@@ -145,6 +149,7 @@ impl Selection {
     fn takes_tags(&mut self, values: &[Option<Literal>]) -> Option<()> {
         // IN (..., NULL) is never true by the NULL
         let wanted: Vec<&str> = values.iter().flatten().map(Literal::text).collect::<Option<_>>()?;
+        // a tag expression has no "and", so a second condition stays Spark's
         if self.has_tags || self.tags.is_some() || !wanted.iter().all(|tag| is_one_tag(tag)) {
             return None;
         }
@@ -171,6 +176,7 @@ impl Selection {
     }
 
     fn takes_offset(&mut self, kind: &str, value: i64) -> Option<()> {
+        // one bound for all queues cannot narrow bounds of each; the largest numbers would overflow by one
         if self.has_offsets_by_queue || value.checked_abs()? == i64::MAX {
             return None;
         }
@@ -202,6 +208,7 @@ fn left<T: Ord>(mut wanted: Vec<T>, before: Option<&[T]>) -> Vec<T> {
 /// the same where it is whole.
 fn range(kind: &str, low: i64, high: i64) -> Option<Limits> {
     Some(match kind {
+        // between two whole numbers this is empty, as it should be
         "=" => (Some(high), Some(low + 1)),
         ">" => (Some(low + 1), None),
         ">=" => (Some(high), None),

@@ -45,6 +45,7 @@ impl StoreRead {
     }
 
     fn new(options: &Options, columns: Vec<Column>) -> Result<Self> {
+        // a handler of SIGBUS would fight the JVM's own
         if options.text("io") == Some("mmap") {
             let text =
                 "option io: expected pread (a mapped file that somebody truncates would end the JVM), got 'mmap'";
@@ -64,6 +65,7 @@ impl StoreRead {
                 .iter()
                 .map(|d| local(d))
                 .collect::<Result<_>>()?,
+            // tasks inside the JVM begin at once, so no core of a worker counts
             cut: Cut { least: count("minPartitions"), bytes: count("partitionBytes"), worker_cores: None },
             log_range: (log_edge("logStart"), log_edge("logEnd")),
         }
@@ -73,6 +75,7 @@ impl StoreRead {
     /// Bounds that need no look at the store: those that [`resolve`] wrote.
     fn within(mut self, offsets: &StoreOffsets) -> Self {
         let bound = |(known, offsets): (bool, _)| known.then_some(OffsetBound::ByQueue(offsets));
+        // after `resolve` these are numbers; a scan without a bound reads to the edge
         let (start, end) = offsets.named();
         self.request.start_offset = bound((!start.is_empty(), start));
         self.request.end_offset = bound((!end.is_empty(), end));
@@ -89,6 +92,7 @@ impl StoreRead {
         if let Some(tags) = tags {
             request.tags = TagExpression::of(tags.iter().map(String::as_str));
         }
+        // otherwise the bounds of each queue stay, and no filter on offsets was taken
         if !has_offsets_by_queue {
             request.start_offset = offsets.0.map(OffsetBound::Every);
             request.end_offset = offsets.1.map(OffsetBound::Every);
@@ -124,6 +128,7 @@ impl StoreRead {
     /// # Errors
     /// No store there, or none of a kind that is read.
     pub fn open(&self) -> Result<MessageStore> {
+        // a file that is cut off while it is mapped ends the JVM
         let options = OpenOptions { commit_log_dirs: self.commit_log_dirs.clone(), io: Io::Pread };
         Ok(MessageStore::open(&self.path, &options)?)
     }
@@ -151,7 +156,9 @@ impl StoreRead {
         }
         let store = self.open()?;
         let (start, end) = self.log_range;
+        // queues do not tell of what is gone, and a count must not pass over a loss
         let is_whole = (start == u64::MAX || start >= store.log().min_offset()) && self.lost_from(&store) == u64::MAX;
+        // rows of all records are more than those that the queues of a topic list
         if self.only_topic.is_some() || !is_whole {
             return Ok(None);
         }
@@ -162,6 +169,7 @@ impl StoreRead {
         let mut plan = Plan::new(store, &self.request, None)?;
         plan.cut(cut, cores)?;
         let (start, end) = self.log_range;
+        // what came after the read was asked for is not of this read
         let held = plan.pieces.into_iter().map(|piece| Piece { end: piece.end.min(end), ..piece });
         // What was there and is not: a task that finds nothing of its piece says so.
         let [before, behind] = [(start, end.min(store.log().min_offset())), (self.lost_from(store), end)]
@@ -187,6 +195,7 @@ pub fn resolve(pairs: &[(String, String)], columns: Vec<Column>) -> Result<Pairs
     check_agreed(options.texts("columns"), &names)?;
     let read = StoreRead::new(&options, columns)?;
     let store = read.open()?;
+    // only to see that it can be planned: topic, tags and the condition
     Plan::new(&store, &read.request, None)?;
     let offsets = StoreOffsets::of(&options)?;
     let Some(topic) = options.text("topic").filter(|_| !offsets.are_whole()) else { return Ok(pairs.to_vec()) };
@@ -206,6 +215,7 @@ fn local(text: &str) -> Result<PathBuf> {
         }
         None => text.to_owned(),
     };
+    // not `canonicalize`: the link may lead elsewhere on an executor
     std::path::absolute(Path::new(&path)).map_err(|e| rmqfast_store::Error::io(&path, e).into())
 }
 

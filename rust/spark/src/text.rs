@@ -31,6 +31,7 @@ pub fn is_digits(text: &str) -> bool {
 
 /// `repr(text)`.
 pub fn quoted(text: &str) -> String {
+    // Python changes the mark only where that saves the escape
     let mark = if text.contains('\'') && !text.contains('"') { '"' } else { '\'' };
     let mut out = String::from(mark);
     for c in text.chars() {
@@ -61,6 +62,7 @@ pub fn shown(value: &Value) -> String {
         Value::Null => "None".to_owned(),
         Value::Bool(true) => "True".to_owned(),
         Value::Bool(false) => "False".to_owned(),
+        // `1e22` is shown with a sign in Python, and an integer never as a float
         Value::Number(number) if number.is_f64() => float(&number.to_string()),
         Value::Number(number) => number.to_string(),
         Value::String(text) => quoted(text),

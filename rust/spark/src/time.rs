@@ -9,7 +9,9 @@ const DAY: i64 = 86_400_000_000;
 /// # Errors
 /// A text that is no time.
 pub fn milliseconds(text: &str) -> Result<i64> {
+    // a year alone, `2026`, is a number of milliseconds
     let number = if is_digits(text.trim_start_matches('-')) { integer(text) } else { None };
+    // downwards, also before 1970: a time within a millisecond belongs to it
     number.or_else(|| iso(text).map(|micros| micros.div_euclid(1000))).ok_or_else(|| {
         let got = quoted(text);
         Error::argument(format!("time: expected ISO 8601 as 2026-11-21T09:00:00, or milliseconds, got {got}"))
@@ -32,6 +34,7 @@ pub fn check_range(start: Option<i64>, end: Option<i64>, names: (&str, &str)) ->
 /// Microseconds since 1970.
 fn iso(text: &str) -> Option<i64> {
     let bytes = text.as_bytes();
+    // `2026W47` is the shortest
     if bytes.len() < 7 {
         return None;
     }
@@ -55,6 +58,7 @@ fn date_end(text: &[u8]) -> usize {
             let digits_end = 7 + text[7..].iter().take_while(|b| b.is_ascii_digit()).count();
             match digits_end {
                 7 | 8 => digits_end,
+                // so `_find_isoformat_datetime_separator` of Python tells a day of the week from digits of a time
                 even if even % 2 == 0 => 7,
                 _ => 8,
             }
@@ -77,6 +81,7 @@ fn date(text: &[u8]) -> Option<i64> {
         let (day, rest) = number(rest.strip_prefix(separator)?, 2)?;
         rest.is_empty().then(|| of_month(year, month, day)).flatten()?
     };
+    // `datetime` has the years 1 to 9999
     (days_before(1)..days_before(10_000)).contains(&days).then_some(days)
 }
 
@@ -93,6 +98,7 @@ fn of_week(year: i64, week: i64, day: i64) -> Option<i64> {
     // 1970 began with a Thursday; the first week is the one that the year's first Thursday is in
     let weekday = (first + 3).rem_euclid(7);
     let monday = first - weekday + if weekday > 3 { 7 } else { 0 };
+    // a year has 53 weeks if it begins, or ends, with a Thursday
     let has_53 = weekday == 3 || (weekday == 2 && is_leap(year));
     let is_week = (1..=52 + i64::from(has_53)).contains(&week) && (1..=7).contains(&day);
     is_week.then_some(monday + (week - 1) * 7 + day - 1)
@@ -154,6 +160,7 @@ impl Clock {
                 _ => return None,
             };
         }
+        // digits behind microseconds are read and dropped, as Python does
         let digits = rest.len().min(6);
         let (value, rest) = number(rest, digits)?;
         clock.fraction = value * 10_i64.pow(6 - digits as u32);

@@ -37,6 +37,7 @@ pub fn parse(name: &str, text: &str, topic: &str) -> Result<Offsets<ByBroker>> {
 /// Another form or another topic.
 pub fn by_broker(name: &str, members: &Value, topic: &str) -> Result<ByBroker> {
     let brokers = match members {
+        // a second topic would be passed over in silence
         Value::Object(members) if members.len() == 1 && members.contains_key(topic) => &members[topic],
         _ => {
             let got = members.as_object().map_or_else(|| shown(members), sorted_keys);
@@ -71,13 +72,16 @@ pub fn resolve(
     let (usual, by_broker) = match (offsets, edge) {
         (Offsets::Earliest, _) => (EARLIEST, &named),
         (Offsets::Latest, _) => (LATEST, &named),
+        // a queue that appeared since the offsets were noted is read from its first message on
         (Offsets::Named(by_broker), Edge::Start) => (EARLIEST, by_broker),
         (Offsets::Named(by_broker), Edge::End) => (LATEST, by_broker),
     };
+    // a wrong number is an error even in a read that is not strict: nothing is lost, somebody mistyped
     check_known(name, by_broker, queues)?;
     let of_broker = |wanted: &str| by_broker.iter().find(|(broker, _)| broker == wanted);
     let (mut found, mut warnings) = (Vec::new(), Vec::new());
     for (broker, id, first, last) in queues {
+        // a broker's own offsets, where it has any, replace those of `*` as a whole
         let by_queue = of_broker(broker).or_else(|| of_broker("*")).map_or(&[][..], |(_, by_queue)| by_queue);
         let wanted = by_queue.iter().find(|(queue, _)| *queue == i64::from(*id)).map_or(usual, |(_, offset)| *offset);
         let offset = match wanted {

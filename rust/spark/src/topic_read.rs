@@ -96,6 +96,7 @@ impl TopicPiece {
     /// # Errors
     /// Bytes of another release, or none of a piece.
     pub fn of_bytes(bytes: &[u8]) -> Result<Self> {
+        // driver and executors may have different wheels installed
         let text = match bytes.split_first() {
             Some((&PIECE_VERSION, text)) => text,
             Some((version, _)) => {
@@ -135,6 +136,7 @@ impl TopicRead {
         self.check_limits()?;
         let cluster = self.open_cluster()?;
         let queues = self.queues(cluster.route(interrupt)?)?;
+        // patient: a stream may start while a broker is away
         cluster.bounds(&queues, true, interrupt)?;
         let RangeRequest { subscription, puller, .. } = &self.request;
         cluster.check_expression(subscription, &puller.consumer_group, true, interrupt)?;
@@ -154,10 +156,12 @@ impl TopicRead {
     /// # Errors
     /// As [`check`](Self::check); a broker does not answer; an offset that a queue does not have, where the read is strict.
     pub fn plan(&self, interrupt: Interrupt<'_>) -> Result<(Vec<TopicPiece>, Vec<String>)> {
+        // before anybody is asked: these are the caller's mistakes
         self.check_limits()?;
         let cluster = self.open_cluster()?;
         let route = cluster.route(interrupt)?;
         let addresses = route.addresses.clone();
+        // a batch that left a broker out would be short without a word
         let bounds = cluster.bounds(&self.queues(route)?, false, interrupt)?;
         let RangeRequest { subscription, puller, .. } = &self.request;
         cluster.check_expression(subscription, &puller.consumer_group, false, interrupt)?;
@@ -217,10 +221,12 @@ impl TopicRead {
         self.not_before_start_time(cluster, &bounds, &mut start, interrupt)?;
         if let Some(when) = self.request.scan.end_time {
             let sooner = cluster.offsets_at(when, &bounds, &self.request.puller.consumer_group, interrupt)?;
+            // a time narrows offsets and never widens them
             end.iter_mut().zip(sooner).for_each(|(end, sooner)| *end = sooner.min(*end));
         }
         let ranges = bounds.into_iter().zip(start.into_iter().zip(end));
         let ranges = ranges.map(|((queue, _), range)| (queue, self.cut.of(range)));
+        // an empty range would be a task, and a connection, for nothing
         let ranges = ranges.filter(|(_, (start, end))| start < end);
         Ok(ranges.map(|(queue, (start, end))| (queue.broker_name.to_string(), queue.queue_id, start, end)).collect())
     }
@@ -259,6 +265,7 @@ impl TopicRead {
 /// A number that no queue has.
 pub fn wanted_queues(mut queues: Vec<Queue>, ids: Option<&[i32]>) -> Result<Vec<Queue>> {
     let Some(ids) = ids else { return Ok(queues) };
+    // a number that one broker has is enough: brokers may have different numbers of queues
     if let Some(unknown) = ids.iter().find(|id| !queues.iter().any(|queue| queue.queue_id == **id)) {
         let mut known: Vec<i32> = queues.iter().map(|queue| queue.queue_id).collect();
         known.sort_unstable();
