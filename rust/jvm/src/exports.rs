@@ -41,6 +41,7 @@ impl<T: Default> ErrorPolicy<T, Failure> for Thrown {
 
     fn on_panic<'e: 'm, 'm>(env: &mut Env<'e>, none: &mut (), panic: Box<dyn Any + Send>) -> jni::errors::Result<T> {
         let said = panic.downcast_ref::<String>().map(String::as_str);
+        // a panic with arguments has a `String`, one without a `&str`
         let said = said.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no words");
         Self::on_error(env, none, Failure { kind: "RmqError", text: format!("a defect of rmqfast: {said}") })
     }
@@ -60,6 +61,7 @@ extern "system" fn Java_org_rmqfast_spark_Native_row<'a>(
 ) -> Texts<'a> {
     guarded(env, |env| {
         let row = row(&Options::of(Kind::Columnar, &java::pairs(env, &options)?)?)?;
+        // one array of texts: a class of our own would have to be looked up and filled field by field
         let words: Vec<String> = row.iter().flat_map(|c| [c.name().to_owned(), spark_type(*c).to_owned()]).collect();
         Ok(java::string_array(env, &words)?)
     })
@@ -90,6 +92,7 @@ extern "system" fn Java_org_rmqfast_spark_Native_push<'a>(
     filters: TextLists<'a>,
 ) -> JBooleanArray<'a> {
     guarded(env, |env| {
+        // without columns: which of them Spark will want is not known yet
         let mut read = StoreRead::of(&java::pairs(env, &options)?, &[], &[])?;
         let taken = read.take(&java::filters(env, &filters)?);
         let array = JBooleanArray::new(env, taken.len())?;
@@ -110,6 +113,7 @@ extern "system" fn Java_org_rmqfast_spark_Native_listed<'a>(
     guarded(env, |env| {
         let read = StoreRead::of(&java::pairs(env, &options)?, &[], &java::filters(env, &filters)?)?;
         let Some(Listed { messages, min_offset, max_offset }) = read.listed()? else {
+            // null, which Java takes for "look at the messages"
             return Ok(JLongArray::default());
         };
         let [min, max] = [min_offset, max_offset].map(Option::unwrap_or_default);
@@ -150,6 +154,7 @@ extern "system" fn Java_org_rmqfast_spark_Native_open<'a>(
         let mut numbers = [0; 4];
         partition.get_region(env, 0, &mut numbers)?;
         let task = Task::open(read, piece(numbers), limit.unsigned_abs())?;
+        // Java holds it as a number and gives it back with each call
         Ok(Box::into_raw(Box::new(task)) as jlong)
     })
 }
@@ -167,6 +172,7 @@ extern "system" fn Java_org_rmqfast_spark_Native_next<'a>(
         // only one who holds it, gives up its handle before it closes it, and its methods are synchronized.
         let task = unsafe { &mut *(handle as *mut Task) };
         let Some(rows) = task.advance()? else { return Ok(-1) };
+        // Java reads the values from these addresses itself: one call for each batch, not for each value
         addresses.set_region(env, 0, task.addresses())?;
         Ok(rows as jlong)
     })
@@ -209,6 +215,7 @@ fn read(env: &mut Env<'_>, options: &Texts<'_>, columns: &Texts<'_>, filters: &T
 
 fn numbers(piece: &Piece) -> [i64; 4] {
     let way = i64::from(piece.way == Way::Queue);
+    // Java has no unsigned numbers: the same bits come back
     [way, piece.from.cast_signed(), piece.end.cast_signed(), i64::from(piece.verify_crc)]
 }
 

@@ -39,6 +39,7 @@ impl From<rmqfast_spark::Error> for Failure {
     fn from(error: rmqfast_spark::Error) -> Self {
         use rmqfast_spark::Error as Request;
         let kind = match error {
+            // the store's errors have classes of their own
             Request::Store(error) => return error.into(),
             Request::Argument(_) => "ArgumentError",
             Request::Corrupt(_) => "CorruptError",
@@ -74,9 +75,11 @@ impl From<Error> for Failure {
 /// As Python's `OSError` says it.
 fn told_by_system(path: &Path, source: &std::io::Error) -> String {
     let text = source.to_string();
+    // `OSError` shows the number in front, and its words in lower case
     let words = text.split(" (os error").next().unwrap_or(&text).to_lowercase();
     let path = path.to_string_lossy();
     match source.raw_os_error() {
+        // Rust makes some of these itself, without a number
         _ if source.kind() == ErrorKind::NotFound => format!("[Errno 2] no such file or directory: {}", quoted(&path)),
         Some(errno) => format!("[Errno {errno}] {words}: {}", quoted(&path)),
         None => format!("{path}: {source}"),

@@ -13,6 +13,7 @@ pub fn of(mut parts: Vec<Option<String>>) -> Filter {
 }
 
 fn literal(column: &str, text: String) -> Literal {
+    // Java wrote the number; what does not parse is a type that no column has
     let number = |of: fn(i64) -> Literal| text.parse().map_or(Literal::Other, of);
     match Column::of_name(column).map(spark_type) {
         Ok("string") => Literal::Text(text),

@@ -16,6 +16,7 @@ pub fn texts(env: &mut Env<'_>, array: &Texts<'_>) -> Result<Vec<Option<String>>
     let mut texts = Vec::new();
     for index in 0..array.len(env)? {
         let element = array.get_element(env, index)?;
+        // null is a value of its own in a filter: IN (..., NULL)
         texts.push(if element.is_null() { None } else { Some(element.try_to_string(env)?) });
     }
     Ok(texts)
@@ -23,6 +24,7 @@ pub fn texts(env: &mut Env<'_>, array: &Texts<'_>) -> Result<Vec<Option<String>>
 
 /// Texts of a `String[]` that holds no null.
 pub fn words(env: &mut Env<'_>, array: &Texts<'_>) -> Result<Vec<String>> {
+    // options and columns are never null in Spark
     Ok(texts(env, array)?.into_iter().map(Option::unwrap_or_default).collect())
 }
 
@@ -38,6 +40,7 @@ pub fn filters(env: &mut Env<'_>, array: &TextLists<'_>) -> Result<Vec<Filter>> 
     for index in 0..array.len(env)? {
         let parts = array.get_element(env, index)?;
         filters.push(crate::filters::of(texts(env, &parts)?));
+        // a local reference lives until the call returns, and the JVM has room for few
         env.delete_local_ref(parts);
     }
     Ok(filters)
@@ -49,6 +52,7 @@ pub fn string_array<'a>(env: &mut Env<'a>, words: &[String]) -> Result<Texts<'a>
     for (index, word) in words.iter().enumerate() {
         let element = env.new_string(word)?;
         array.set_element(env, index, &element)?;
+        // as in `filters`
         env.delete_local_ref(element);
     }
     Ok(array)

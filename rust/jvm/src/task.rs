@@ -42,6 +42,7 @@ impl Task {
             _ => failure,
         })?;
         let request = Arc::new(read.request.clone());
+        // what is lost is told behind the last batch, with all other damage
         let (held, lost) = held(&store, piece);
         let source = RowSource::new(Plan::sources(&store, &request)?, request.clone(), [held]);
         Ok(Self {
@@ -65,8 +66,10 @@ impl Task {
         if self.rows_left == 0 {
             return Ok(None);
         }
+        // a block may fill several batches, where its bodies grow when they are decompressed
         if self.next_row == self.source.rows().len() {
             let mut patience = PATIENCE;
+            // only Java knows whether the task was killed, and a filter may leave nothing for a long time
             let asked = &mut || {
                 patience -= 1;
                 if patience == 0 { Err(Error::Interrupted) } else { Ok(()) }
@@ -74,6 +77,7 @@ impl Task {
             match self.source.advance(asked) {
                 Ok(true) => self.begin_block(),
                 Ok(false) => return self.end(),
+                // a batch without rows: Java looks at its task and asks again
                 Err(Error::Interrupted) => return Ok(Some(0)),
                 Err(error) => return Err(error.into()),
             }
@@ -83,6 +87,7 @@ impl Task {
         let chunk = Chunk { bytes: self.source.bytes(), rows: &rows[..rows.len().min(most)] };
         let mut damage = Vec::new();
         let filled = self.batch.fill(chunk, &mut damage);
+        // with the damage of the walk, which `end` tells
         self.source.note(damage);
         self.next_row += filled;
         self.rows_left -= filled as u64;
@@ -136,6 +141,7 @@ impl Task {
 fn held(store: &MessageStore, piece: Piece) -> (Piece, Vec<Damage>) {
     let segments = store.log().segments();
     let (first, last) = (segments.start(), segments.end());
+    // clamped, so that a piece that is wholly gone is empty and not backwards
     let from = piece.from.max(first).min(piece.end);
     let end = piece.end.min(last).max(from);
     let reason = format!("the log held this when the read was planned, it now is {first} to {last}");

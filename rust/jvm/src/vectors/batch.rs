@@ -32,6 +32,7 @@ impl Batch {
     /// how many. The bytes of `chunk` must stay in place until the next call.
     pub fn fill(&mut self, chunk: Chunk<'_>, damage: &mut Vec<Damage>) -> usize {
         let rows = match &mut self.bodies {
+            // bodies first: they alone may end the batch before the block does
             Some(bodies) => {
                 bodies.clear();
                 bodies.extend(chunk, damage)
@@ -45,6 +46,7 @@ impl Batch {
                 (Slot::Plain(vector), _) => {
                     vector.clear();
                     vector.extend(chunk);
+                    // in the order of the schema, which is all that Java knows of the addresses
                     vector.seal(&mut self.addresses);
                 }
                 (Slot::Body, Some(bodies)) => bodies.seal(&mut self.addresses),

@@ -33,6 +33,7 @@ impl Bodies {
                 Some(message) => self.views.push_stored(message.body()),
                 None => self.views.push_null(),
             }
+            // after the row and not before it, so that a batch always has one
             if self.views.side.len() >= SIDE {
                 return taken + 1;
             }
@@ -47,9 +48,11 @@ impl Bodies {
         match kind.and_then(|kind| decompress_into(kind, message.body(), self.cap, &mut self.views.side)) {
             Ok(_) => self.views.push_side(start),
             Err(malformed) => {
+                // a part of the body may have come out before it broke
                 self.views.side.truncate(start);
                 self.views.push_null();
                 let offset = message.physical_offset().cast_unsigned();
+                // the record itself is sound, so no bytes of the log are damaged
                 damage.push(Damage { offset, length: 0, reason: malformed.to_string(), file: Default::default() });
             }
         }

@@ -22,6 +22,7 @@ impl Vector for Map {
         let mut pairs = Vec::new();
         for row in chunk.rows {
             self.starts.push(self.names.len() as i32);
+            // of a repeated name the last value counts, as in Java's map
             let ascii = distinct(chunk.bytes, row, &mut pairs);
             for (name, value) in &pairs {
                 self.names.push_span(chunk.bytes, *name, ascii);
@@ -30,6 +31,7 @@ impl Vector for Map {
         }
     }
     fn seal(&mut self, addresses: &mut Vec<i64>) {
+        // one start more than rows, so that the last row has an end as well
         self.starts.push(self.names.len() as i32);
         addresses.push(self.starts.as_ptr() as i64);
         self.names.seal(addresses);

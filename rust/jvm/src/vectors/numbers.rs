@@ -20,6 +20,7 @@ impl<T: Default + Send, F: Fn(Message<'_>) -> T + Send> Vector for Numbers<T, F>
         self.values.clear();
     }
     fn extend(&mut self, chunk: Chunk<'_>) {
+        // a row was found in this block, so there is always a message
         let number = |row: &rmqfast_store::scan::row::Row| row.message(chunk.bytes).map(&self.get).unwrap_or_default();
         self.values.extend(chunk.rows.iter().map(number));
     }

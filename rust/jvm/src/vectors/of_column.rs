@@ -9,10 +9,13 @@ use rmqfast_store::scan::{Column, ScanRequest};
 
 /// The vector of `column`; the body has its own.
 pub fn vector(column: Column, request: &ScanRequest) -> Option<Box<dyn Vector>> {
+    // saturating, as a record may say any time; Spark's timestamps are microseconds
     let micros = |milliseconds: i64| milliseconds.saturating_mul(1000);
     Some(match column {
+        // it decides how many rows a batch has: see `Batch::fill`
         Column::Body => return None,
         Column::Topic => Box::new(Runs::new(|m| m.topic(), |bytes, out| out.extend_from_slice(&lossy(bytes)))),
+        // mostly one producer, one broker and one topic follow each other
         Column::BornHost => Box::new(Runs::new(|m| m.born_host(), write_host)),
         Column::StoreHost => Box::new(Runs::new(|m| m.store_host(), write_host)),
         Column::BrokerName => Box::new(Constant::new(request.broker_name.clone())),

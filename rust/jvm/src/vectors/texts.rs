@@ -37,12 +37,14 @@ impl Runs {
 impl Vector for Runs {
     fn clear(&mut self) {
         self.views.clear();
+        // its text was in the side buffer, which is empty now
         self.run = None;
     }
     fn extend(&mut self, chunk: Chunk<'_>) {
         for row in chunk.rows {
             let stored = row.message(chunk.bytes).map(self.get).unwrap_or_default();
             let view = match self.run {
+                // compared as stored: writing a host as text takes longer
                 Some(view) if same(stored, &self.stored) => view,
                 _ => self.start(stored),
             };
@@ -129,6 +131,7 @@ impl Vector for Ids {
     fn extend(&mut self, chunk: Chunk<'_>) {
         for row in chunk.rows {
             match row.message(chunk.bytes) {
+                // a message of an old or foreign client has no such property, and is known by its place
                 Some(_) if self.unique && row.uniq_key.len > 0 => {
                     self.views.push_span(chunk.bytes, row.uniq_key, row.ascii);
                 }

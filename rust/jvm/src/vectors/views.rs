@@ -25,6 +25,7 @@ impl Views {
         self.addresses.clear();
         self.lengths.clear();
         self.side.clear();
+        // the task lives on, and one huge body must not hold its memory until the end
         self.side.shrink_to(KEPT);
     }
 
@@ -50,6 +51,7 @@ impl Views {
     /// Text as it stands where it is UTF-8, else with U+FFFD for what is not.
     #[inline]
     pub(super) fn push_text(&mut self, bytes: &[u8]) {
+        // Spark takes the bytes for UTF-8 without a look at them
         if bytes.is_ascii() || std::str::from_utf8(bytes).is_ok() {
             return self.push_stored(bytes);
         }
@@ -76,6 +78,7 @@ impl Views {
     }
 
     pub(super) fn side_view(&self, start: usize) -> View {
+        // below 0, which no address is
         View(-1 - start as i64, (self.side.len() - start) as i32)
     }
 
