@@ -39,6 +39,7 @@ def __getattr__(name: str) -> Any:
     try:
         from rmqfast.spark.source import RocketMQDataSource
     except ImportError as error:
+        # PySpark 3.5 lacks `pyspark.sql.datasource`; anything else that is missing is a package
         if not (error.name or "").startswith("pyspark."):
             text = f"the data source needs {error.name}: pip install 'rmqfast[spark]'"
             raise MissingExtraError(text, name=error.name) from None

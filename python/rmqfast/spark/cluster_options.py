@@ -31,6 +31,7 @@ class ClusterOptions:
 
     name_server: str
     access_key: str | None = None
+    # not shown: Spark logs plans, and an error may show the options
     secret_key: str | None = field(default=None, repr=False)
     security_token: str | None = field(default=None, repr=False)
     tls: bool | None = None
@@ -60,6 +61,7 @@ class ClusterOptions:
 
     def _tls_options(self) -> TlsOptions | None:
         given = (self.tls_trust, self.tls_certificate, self.tls_key)
+        # an explicit false wins over files that are named
         if self.tls is False or (self.tls is None and given == (None, None, None)):
             return None
         try:
@@ -70,6 +72,7 @@ class ClusterOptions:
                 verify=self.tls_verify,
                 check_host=self.tls_check_host,
             )
+            # now, in the driver: without authorities every task would fail
             options.check_trust()
         except ArgumentError as error:
             raise ArgumentError(f"option tls (with tlsTrust, tlsCertificate, tlsKey, tlsVerify): {error}") from error

@@ -51,6 +51,7 @@ def columnar_frame(spark: SparkSession, read: StoreRead, engine: Literal["auto",
 
     Source: `TableProvider.getTable`.
     """
+    # before the JVM is asked, so that what is wrong with the read is the same error for every engine
     range_now = _range_now(read)
     why = unable = _not_expressible(read)
     frame = None
@@ -59,12 +60,14 @@ def columnar_frame(spark: SparkSession, read: StoreRead, engine: Literal["auto",
             frame = _loaded(spark, read, range_now)
         except Exception as error:  # Spark's own class differs by version and by who talks to it
             refused = plain_error(error)
+            # a plain RmqError is JNI's or a defect's: Python can read all the same
             if refused is not None and type(refused) is not errors.RmqError:
                 raise refused from error
             why = _why_not(error)
     if frame is not None:
         _LOG.info("engine columnar: rows become columns inside the JVM")
     elif engine == "columnar" or (unable is None and "no data source" not in str(why)):
+        # a session without the jar is no reason to warn where nobody asked for it
         _LOG.warning("engine arrow, as rocketmq-columnar cannot be used here: %s", why)
     else:
         _LOG.info("engine arrow: %s", why)
@@ -86,12 +89,14 @@ def plain_error(error: BaseException) -> errors.RmqError | None:
     said = _SAID.search(str(error))
     if said is None:
         return None
+    # a newer jar may name a class that this package does not have
     kind: type[errors.RmqError] = getattr(errors, said[1], errors.RmqError)
     return kind(said[2])
 
 
 def _range_now(read: StoreRead) -> tuple[int, int]:
     """The stretch of the log that the read takes; the JVM cuts it. What is wrong with the read is raised here."""
+    # one piece as long as the log: only its ends are wanted
     pieces = plan_partitions(replace(read, partition_bytes=1 << 62, min_partitions=None))
     return (pieces[0].start, pieces[-1].end) if pieces else (0, 0)
 
@@ -103,6 +108,7 @@ def _not_expressible(read: StoreRead) -> str | None:
         return "it reads by pread only, a map that is cut off would end the JVM"
     if read.damage is not None:
         return "an accumulator takes damage from Python's workers only"
+    # the option has offsets below a topic's name, and a read of all topics has none
     by_queue = isinstance(request.start_offset, Mapping) or isinstance(request.end_offset, Mapping)
     if by_queue and request.topic is None:
         return "offsets by queue need a topic"
@@ -115,10 +121,12 @@ def _loaded(spark: SparkSession, read: StoreRead, range_now: tuple[int, int]) ->
     frame = spark.read.format("rocketmq-columnar").options(**_options(read, range_now)).load()
     request = read.request
     frame.schema  # noqa: B018  # now, not at the first action: Spark Connect looks for a source when it is asked for a schema
+    # one number for all queues is no option of the source, but a filter that it takes exactly
     if isinstance(request.start_offset, int):
         frame = frame.where(f.col("queue_offset") >= request.start_offset)
     if isinstance(request.end_offset, int):
         frame = frame.where(f.col("queue_offset") < request.end_offset)
+    # an empty list has no text, and as an option it would mean "all"
     if request.keys == () or request.queue_ids == ():
         frame = frame.where("false")
     return frame if request.columns is None else frame.select(*request.columns)
@@ -148,6 +156,7 @@ def _text(value: Any) -> str | None:
         return "true" if value else "false"
     if isinstance(value, Sequence) and not isinstance(value, str):
         are_numbers = all(isinstance(each, int) for each in value)
+        # JSON, as a key may hold a comma
         value = None if not value else ",".join(map(str, value)) if are_numbers else json.dumps(list(value))
     return None if value is None or not str(value).strip() else str(value)
 
@@ -158,6 +167,7 @@ def _by_queue(read: StoreRead, bound: int | Mapping[int, int] | None) -> str | N
         return None
     with read.open() as store:
         queues = store.topics().get(read.request.topic or "", {})
+    # -1 and -2 mean "latest" and "earliest" there, so no offset below 0 may cross
     known = {str(queue_id): max(offset, 0) for queue_id, offset in bound.items() if queue_id in queues}
     return json.dumps({read.request.topic: {"*": known}}) if known else None
 

@@ -20,6 +20,7 @@ _DONE = 1  # what makes PySpark's loop end the worker
 
 def main() -> None:
     """Runs the daemon until Spark closes its standard input."""
+    # PySpark's own, which the manager finds by this name after each fork
     work = daemon.worker
 
     def worker(sock: socket.socket, authenticated: bool) -> int:  # noqa: FBT001  # as PySpark calls it
@@ -32,8 +33,10 @@ def main() -> None:
 def _is_needed(sock: socket.socket) -> bool:
     """Waits for the first byte of a task, or for the end of the socket."""
     try:
+        # only looked at: the byte belongs to the task
         return bool(sock.recv(1, socket.MSG_PEEK))
     except ConnectionError:
+        # Spark was killed, or reset the socket instead of closing it
         return False
 
 

@@ -23,6 +23,7 @@ class _Places(AccumulatorParam[frozenset[Damage]]):
         return frozenset()
 
     def addInPlace(self, value1: frozenset[Damage], value2: frozenset[Damage]) -> frozenset[Damage]:  # noqa: N802
+        # the driver holds all of it, and a store may be broken everywhere
         return value1 if len(value1) >= _MOST_KEPT else value1 | value2
 
 

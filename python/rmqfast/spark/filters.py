@@ -41,6 +41,7 @@ def narrowed_store(read: StoreRead, filters: Iterable[Filter]) -> NarrowedStore:
     """
     request = read.request
     start, end = request.start_offset, request.end_offset
+    # a filter on offsets cannot narrow a bound of each queue: it stays Spark's
     by_queue = isinstance(start, Mapping) or isinstance(end, Mapping)
     selection = Selection(
         "store",
@@ -56,9 +57,11 @@ def narrowed_store(read: StoreRead, filters: Iterable[Filter]) -> NarrowedStore:
     rest = rest_of(selection, filters)
     changes: dict[str, Any] = {"start_time": selection.times[0], "end_time": selection.times[1]}
     changes["queue_ids"] = selection.queue_ids
+    # otherwise the mapping would be replaced by None
     if not by_queue:
         changes |= {"start_offset": selection.offsets[0], "end_offset": selection.offsets[1]}
     if selection.tags is not None:
+        # no tag among them has a `|`: such a filter was not taken
         changes["tags"] = " || ".join(selection.tags)
     narrowed = replace(read, request=replace(request, **changes), only_topic=selection.only_topic)
     return NarrowedStore(narrowed, rest, selection.is_empty)

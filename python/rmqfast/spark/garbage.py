@@ -30,7 +30,9 @@ def freeze_imports_once() -> None:
     from pyspark import TaskContext
 
     global _is_frozen  # noqa: PLW0603  # once in a process
+    # not in a driver, whose objects are the user's
     if not _is_frozen and TaskContext.get() is not None:
         _is_frozen = True
+        # first, as what is garbage now would be kept for ever
         gc.collect()
         gc.freeze()

@@ -73,6 +73,7 @@ def ingest(
         arguments["min_partitions"] = _tasks(spark, path, arguments.get("commit_log_dirs", ()))
     # whole days by arithmetic: a cast to date would ask for the time zone of the session
     day = f.date_from_unix_date(f.floor(f.unix_millis("store_timestamp") / f.lit(DAY_MS)).cast("int"))
+    # a read for each topic: a scan of one topic may follow its queues and pass over the rest of the log
     frame = _united([read_store(spark, path, topic, **arguments) for topic in topics or (None,)])
 
     def write(counted: DataFrame) -> None:
@@ -126,6 +127,7 @@ def _damage(spark: SparkSession, on_damage: str) -> Accumulator[frozenset[Damage
     """What takes the damage that does not end the job."""
     from rmqfast.spark.damage import damage_accumulator
 
+    # with "fail" the job ends by an error, which lists the places itself
     return damage_accumulator(spark) if on_damage == "warn" else None
 
 
@@ -137,6 +139,7 @@ def _counted(
 
     seen = Observation("rmqfast")
     size = f.sum(f.col("store_size").cast("long"))
+    # counted on the way to the sink: a second action would read the store again
     counted = frame.observe(seen, f.count(f.lit(1)).alias("rows"), f.coalesce(size, f.lit(0)).alias("bytes"))
     started = time.monotonic()
     with _watched(spark, progress), _plain_errors():
@@ -152,6 +155,7 @@ def _plain_errors() -> Iterator[None]:
     try:
         yield
     except AnalysisException as error:
+        # its first line says what is wrong; the plan behind it is of no use here
         raise ArgumentError(str(error).partition("\n")[0]) from error
     except Exception as error:  # of the JVM's exceptions py4j shows some as its own class, PySpark some as its own
         told = plain_error(error)
@@ -159,6 +163,7 @@ def _plain_errors() -> Iterator[None]:
             raise told from error
         if not isinstance(error, PySparkException):
             raise
+        # a worker's traceback is text by now: its last line names the class
         said = re.search(r"^rmqfast\.errors\.(\w+): (.*)", str(error), re.MULTILINE)
         if said is None:
             raise
@@ -179,6 +184,7 @@ def _watched(spark: SparkSession, progress: Progress | None) -> Iterator[None]:
         yield
         return
     over = threading.Event()
+    # a daemon: a progress callback that hangs must not keep the program
     watcher = threading.Thread(target=_watch, args=(spark, progress, over), name="rmqfast-progress", daemon=True)
     watcher.start()
     try:
@@ -193,7 +199,9 @@ def _watch(spark: SparkSession, progress: Progress, over: threading.Event) -> No
     stages: dict[int, tuple[int, int]] = {}
     is_over = False
     while not is_over:
+        # once more after the end, so that the last call says that all is done
         is_over = over.wait(POLL_SECONDS)
+        # a stage that has ended is no longer active, but its tasks still count
         for stage in {*stages, *tracker.getActiveStageIds()}:
             info = tracker.getStageInfo(stage)
             if info is not None:

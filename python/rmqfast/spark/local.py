@@ -19,6 +19,7 @@ __all__ = ["check_pyspark", "session"]
 
 Settings = dict[str, bool | float | int | str | None]
 QUIET = Path(__file__).with_name("log4j2-quiet.properties")
+# loopback only: a session of a command must not be open to the network
 LOCAL: Settings = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
@@ -27,6 +28,7 @@ LOCAL: Settings = {
 SETTINGS: Settings = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
+    # so that the same store gives the same text on every machine
     "spark.sql.session.timeZone": "UTC",
 }
 
@@ -56,6 +58,7 @@ def session(name: str, *, master: str = "local[*]") -> Iterator[SparkSession]:
     settings = SETTINGS | (LOCAL if master.startswith("local") else {})
     builder = configure(SparkSession.Builder().appName(name).master(master).config(map=settings))
     spark = builder.getOrCreate()
+    # what goes wrong comes back as an exception, which the command shows
     spark.sparkContext.setLogLevel("FATAL")
     # Ctrl-C reaches py4j amid a call; it logs that with a traceback, to the root logger, before it raises it
     logging.disable(logging.CRITICAL)
@@ -74,6 +77,7 @@ def check_pyspark() -> None:
 
 def _prepare_environment() -> None:
     """What a JVM and its workers take from the environment; what the user has set stays."""
+    # Spark warns of a host name that resolves to a loopback address before it reads any setting
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     # Spark logs before a session exists that could be told not to.
     os.environ.setdefault("SPARK_SUBMIT_OPTS", f"-Dlog4j2.configurationFile={QUIET.as_uri()}")

@@ -56,6 +56,7 @@ def map_store(
 
     Source: `DataFrame.mapInArrow`.
     """
+    # never columnar: the function is Python's, so the rows would cross for nothing
     read = store_read(path, topic, **arguments)
     partitions = plan_partitions(read, cores(spark))
     mapped: DataFrame = task_numbers(spark, partitions).mapInArrow(_over(function, read, partitions), schema)

@@ -107,4 +107,5 @@ def names_a_cluster(options: Mapping[str, str]) -> bool:
         (True, False)
     """
     names = {name.lower() for name in options}
+    # with both, the store's options refuse `nameServer` and say why
     return "nameserver" in names and not names & {"storepath", "path"}

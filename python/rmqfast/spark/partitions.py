@@ -159,6 +159,7 @@ def plan_partitions(read: StoreRead, cores: int | None = None) -> list[Partition
 
 def _local(path: str | os.PathLike[str]) -> str:
     text = os.fspath(path)
+    # `file:/x`, `file:///x`: Spark writes either
     if text.startswith("file:"):
         text = "/" + text.removeprefix("file:").lstrip("/")
     elif "://" in text:
@@ -172,5 +173,6 @@ def _check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
 
 
 def _check_range(name: str, value: object, most: int) -> None:
+    # True is an int in Python, and would be 1 partition
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
         raise ArgumentError(f"{name}: expected 1 to {most}, got {value!r}")

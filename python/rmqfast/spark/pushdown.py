@@ -23,6 +23,7 @@ def gets_filters(*, is_wanted: bool) -> bool:
 
     Source: `data_source_pushdown_filters` of PySpark 4.1 and newer.
     """
+    # PySpark starts a process of its own to push filters: only there the setting is known to be on
     if not is_wanted or _WORKER in sys.orig_argv:
         return is_wanted
     # a reader that takes filters fails the query where the configuration is off, and here nobody says whether it is

@@ -43,6 +43,7 @@ def rest_of(selection: Selection, filters: Iterable[Filter]) -> list[Filter]:
     Source: `DataSourceReader.pushFilters`.
     """
     all_of_them = list(filters)
+    # by exact class, and of whole columns: a subclass or a field of a struct may mean something else
     asked = [f for f in all_of_them if type(f) in _KINDS and len(getattr(f, "attribute", ())) == 1]
     is_taken = selection.take([(_KINDS[type(f)], f.attribute[0], _values(f)) for f in asked])  # type: ignore[attr-defined]
     taken = {id(f) for f, is_gone in zip(asked, is_taken, strict=True) if is_gone}

@@ -76,6 +76,7 @@ def read_store(
         if frame is not None:
             return frame
     partitions = plan_partitions(read, cores(spark))
+    # only numbers go through Spark; the partitions are pickled with the function
     numbers, schema = task_numbers(spark, partitions), row_schema(read.request.columns)
     if engine == "pandas":
         made: DataFrame = numbers.mapInPandas(_in_pandas(read, partitions), schema)
@@ -118,6 +119,7 @@ def task_numbers(spark: SparkSession, partitions: Sequence[object]) -> DataFrame
 
     Source: `RangeExec` splits n numbers into n slices of one; a local table is cut by the default parallelism instead.
     """
+    # Spark refuses 0 slices; a range of none has one task without a number
     numbers: DataFrame = spark.range(0, len(partitions), 1, max(len(partitions), 1))
     return numbers
 

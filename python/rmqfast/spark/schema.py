@@ -31,6 +31,7 @@ def row_schema(columns: Sequence[str] | None = None) -> StructType:
     from pyspark.sql.types import StructField, StructType
 
     types = _spark_types()
+    # all nullable: PySpark 4.2 compares a batch's schema with this one, field by field
     return StructType([StructField(name, types[kind]) for name, kind in spark_row(columns)])
 
 

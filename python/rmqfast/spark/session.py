@@ -34,9 +34,11 @@ def configure(builder: SparkSession.Builder) -> SparkSession.Builder:
 
     Source: `docs/spark.md`.
     """
+    # workers must find this package, and another Python may not have it
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     jar = jar_path()
     if jar is not None:
+        # a builder tells its options nowhere else, and `spark.jars` must not replace the user's
         before = str(getattr(builder, "_options", {}).get("spark.jars", ""))
         jars = [name for name in before.split(",") if name and name != str(jar)]
         builder = builder.config("spark.jars", ",".join([*jars, str(jar)]))

@@ -81,6 +81,7 @@ class RocketMQDataSource(DataSource):
             from rmqfast.spark.live.topic_reader import topic_reader
 
             return topic_reader(self.options, columns_of(schema))
+        # anew: offsets mean what the store has now, at the action
         read = self._options.read(agreed(self._options.columns, columns_of(schema)))
         return (_FilteringStoreReader if gets_filters(is_wanted=self._options.values["pushdown"]) else _StoreReader)(
             read
@@ -125,6 +126,7 @@ class _StoreReader(DataSourceReader):
 class _FilteringStoreReader(_StoreReader):
     def pushFilters(self, filters: list[Filter]) -> Iterator[Filter]:  # noqa: N802  # Spark's name
         """Takes the filters that a scan does exactly."""
+        # PySpark 4.0 has no classes of filters to import
         from rmqfast.spark.filters import narrowed_store
 
         self._read, rest, self._is_empty = narrowed_store(self._read, filters)

@@ -78,15 +78,18 @@ class StoreStreamReader(DataSourceStreamReader, AvailableNow):
     def latestOffset(self, start: dict[str, Any] | None = None, limit: Any = None) -> dict[str, int]:  # noqa: N802
         """How far the next batch goes: behind the last message that is wholly there, or as many bytes as allowed."""
         with self._read.open() as store:
+            # opened for each trigger, so that new files are seen
             end = self._latest = _position(store, "end") if self._target is None else self._target
             if start is None:
                 return {_POSITION: end}
             at = _offset(start)
+            # positions of another log would give rows of anywhere
             if end < at:
                 raise ArgumentError(
                     f"the log of {self._read.path} ends at {end}, before the checkpoint's offset {at}: it is another "
                     "store, or one that was cut off; give this stream a checkpointLocation of its own"
                 )
+            # a trigger that wants all there is wins over the option
             if self._most is not None and not is_unlimited(limit) and end - at > self._most:
                 end = _behind(store, at, self._most, end)
         return {_POSITION: end}
@@ -112,6 +115,7 @@ class StoreStreamReader(DataSourceStreamReader, AvailableNow):
         cut = self._read.partition_bytes or PARTITION_BYTES
         with self._read.open() as store:
             edges = [first, *_records_between(store, first, last, cut), last]
+        # no consume queue may list these records yet: only their CRC says that they are whole
         return [InputPartition(Partition("log", at, until, verify_crc=True)) for at, until in pairwise(edges)]
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
@@ -122,6 +126,7 @@ class StoreStreamReader(DataSourceStreamReader, AvailableNow):
 
 def _offset(members: Any) -> int:
     offset = members.get(_POSITION) if isinstance(members, dict) else None
+    # a checkpoint of a topic's stream has offsets of queues
     if len(members) != 1 or isinstance(offset, bool) or not isinstance(offset, int):
         raise ArgumentError(
             f'checkpoint: expected {{"{_POSITION}": 123}}, got {members!r}; '
@@ -147,6 +152,7 @@ def _behind(store: MessageStore, start: int, most: int, end: int) -> int:
     found = start
     with store.tail(start=start, stop=end, columns=["queue_offset"], batch_rows=_STEP) as tail:
         for _ in tail:
+            # a batch has one step at least, however little is allowed: the stream would stand still
             if found > start and tail.position - start > most:
                 return found
             found = tail.position
@@ -159,5 +165,6 @@ def _records_between(store: MessageStore, first: int, last: int, cut: int) -> li
     """Where a stretch of the log can be cut: places at which a record begins."""
     if last - first <= cut:
         return []
+    # all topics: pieces of a plan by queue would end at that topic's records
     pieces, _, _ = store.plan(ScanRequest(), cut_bytes=cut)
     return [start for _, start, _, _ in pieces if first < start < last]

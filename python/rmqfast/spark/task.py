@@ -40,11 +40,13 @@ def read_partition(read: StoreRead, partition: Partition) -> Iterator[pa.RecordB
     read_directories_once()
     freeze_imports_once()
     with _opened(read) as store:
+        # told behind the last row, with all other damage: what is there is handed out
         held, lost = _held(store, partition)
         scan = store.scan_pieces(read.request, [held])
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DamageWarning)  # told below, with all places
             for batch in scan.batches():
+                # a filter on the topic of a read of all topics: the scan takes what no queue lists as well
                 yield batch if read.only_topic is None else _of_topic(batch, read.only_topic)
     _tell(read, partition, [*lost, *scan.damage])
 
@@ -79,6 +81,7 @@ def _opened(read: StoreRead) -> MessageStore:
 
 def _held(store: MessageStore, partition: Partition) -> tuple[Partition, list[Damage]]:
     """The part of a partition that the log still holds: a broker deletes its oldest files while a job waits."""
+    # one piece as long as the log: only its ends are wanted
     files, _, _ = store.plan(ScanRequest(), cut_bytes=1 << 62)
     first, end = (files[0][1], files[-1][2]) if files else (0, 0)
     start = min(max(partition.start, first), partition.end)

@@ -30,12 +30,14 @@ def read_directories_once() -> None:
 
     Source: as above.
     """
+    # newer ones read a directory again when they next need it
     if sys.version_info < (3, 12):
         zipimport.zipimporter.invalidate_caches = _read_if_changed  # type: ignore[method-assign]
 
 
 def _read_if_changed(self: zipimport.zipimporter) -> None:
     now = _stamp(self.archive)
+    # a package within the zip has an importer of its own, with a directory of its own
     if now is None or _stamps.get(f"{self.archive}\0{self.prefix}") != now:
         _read_again(self)
         if now is not None:

@@ -72,6 +72,7 @@ class LiveOptions(ClusterOptions):
 
         Source: `DataSource.options` of PySpark.
         """
+        # one table of options, in Rust, for this source and the JVM's
         values = SparkOptions(kind, dict(options)).values
         return cls(**{name: value for name, value in values.items() if value is not None})
 
@@ -99,6 +100,7 @@ class LiveOptions(ClusterOptions):
             columns=None if columns is None else tuple(columns),
             start_time=self.start_time,
             end_time=self.end_time,
+            # Spark's timestamps are microseconds
             microseconds=True,
             verify_crc=self.verify_crc,
             on_damage="fail" if self.fail_on_data_loss else "warn",
@@ -107,6 +109,7 @@ class LiveOptions(ClusterOptions):
             timeout=self.pull_timeout_ms / 1000,
             patience=self.retry_timeout_ms / 1000,
             max_body_bytes=self.max_body_bytes,
+            # `SubscriptionData` of Java, too, has the time as its version
             sub_version=int(time.time() * 1000),
         )
         return TopicRead(

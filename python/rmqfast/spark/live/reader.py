@@ -108,7 +108,9 @@ def read_topic(
         min_partitions=min_partitions,
         max_rows=max_rows_per_partition,
     )
+    # in the driver and now: a task that is tried again must read the same offsets
     pieces = plan_topic(read)
+    # only numbers go through Spark; the pieces are pickled with the function
     numbers = task_numbers(spark, pieces)
     if engine == "pandas":
         made: DataFrame = numbers.mapInPandas(_in_pandas(read, pieces), schema)

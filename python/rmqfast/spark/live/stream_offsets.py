@@ -32,6 +32,7 @@ def offsets_json(topic: str, offsets: Offsets) -> dict[str, dict[str, dict[str, 
         {'orders': {'b': {'0': 5, '1': 7}}}
     """
     by_broker: dict[str, dict[str, int]] = {}
+    # Spark takes two texts that differ in order for two offsets, and runs an empty batch
     for queue in sorted(offsets):
         by_broker.setdefault(queue.broker_name, {})[str(queue.queue_id)] = offsets[queue]
     return {topic: by_broker}
@@ -68,6 +69,7 @@ def next_end(start: Offsets, bounds: Mapping[MessageQueue, Bounds], most: int | 
 
     Source: `KafkaMicroBatchStream.latestOffset`.
     """
+    # the native function knows no topic: these bring it back
     queues = {(queue.broker_name, queue.queue_id): queue for queue in (*start, *bounds)}
     at = [((queue.broker_name, queue.queue_id), offset) for queue, offset in start.items()]
     between = [(queue.broker_name, queue.queue_id, *ends) for queue, ends in bounds.items()]
@@ -95,6 +97,7 @@ def checkpoint_offsets(members: Any, topic: str) -> dict[MessageQueue, int]:
         {MessageQueue(topic='orders', broker_name='b', queue_id=0): 5}
     """
     try:
+        # the form of `startingOffsets`, so that a user may copy it from there
         by_broker = _native.parse_topic_offsets("checkpoint", json.dumps(members), topic)
     except ArgumentError as error:
         raise ArgumentError(f"{error}; give this stream a checkpointLocation of its own") from None

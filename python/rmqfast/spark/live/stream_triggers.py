@@ -22,6 +22,7 @@ def default_limit(limits: StreamLimits) -> Any:
     """
     from pyspark.sql.streaming import datasource
 
+    # Spark is told one of them; `TopicStream.end` holds both
     if limits.most is not None:
         return datasource.ReadMaxRows(limits.most)
     return datasource.ReadAllAvailable() if limits.least is None else datasource.ReadMinRows(limits.least)
@@ -42,4 +43,5 @@ def is_unlimited(limit: Any) -> bool:
 
     Source: `ReadAllAvailable` of PySpark.
     """
+    # by name: PySpark before 4.2 has no such class to compare with
     return type(limit).__name__ == "ReadAllAvailable"

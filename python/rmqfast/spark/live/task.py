@@ -34,10 +34,13 @@ def read_topic_piece(read: TopicRead, piece: bytes) -> Iterator[pa.RecordBatch]:
 
     Source: `DefaultLitePullConsumerImpl.PullTaskImpl`.
     """
+    # both before the first batch: they pay off from the second task of a worker on
     read_directories_once()
     freeze_imports_once()
+    # opened here, in the worker: a connection cannot be pickled
     reader = RangeReader.of_piece(read.request, piece)
     began = time.monotonic()
+    # it closes the reader also where Spark takes no more, as with LIMIT
     yield from batches_of(reader)
     seconds = time.monotonic() - began
     _LOG.info("%s: %d rows, %d bytes of records, %.3f s", reader.name, reader.rows, reader.size, seconds)

@@ -57,6 +57,7 @@ def narrowed_topic(read: TopicRead, filters: Iterable[Filter]) -> NarrowedTopic:
         topic=request.topic,
         has_tags=request.tags not in {"", "*"},
         broker_names=None if cut.broker_names is None else sorted(cut.broker_names),
+        # not the read's own `queue_ids`: one of those that no broker has is an error
         queue_ids=None if cut.queue_ids is None else sorted(cut.queue_ids),
         offsets=(cut.start, cut.end),
         times=(request.start_time, request.end_time),

@@ -33,6 +33,7 @@ def checked_schema(options: Mapping[str, str]) -> StructType:
     """
     found = LiveOptions.of(options)
     schema = row_schema(found.columns)
+    # no offsets yet: a stream with a checkpoint has no use for them
     check_topic(found.read(found.columns))
     return schema
 
@@ -49,6 +50,7 @@ def topic_reader(options: Mapping[str, str], columns: Sequence[str]) -> TopicRea
     """
     found = LiveOptions.of(options)
     read = found.read(agreed(found.columns, columns))
+    # two classes: Spark fails a query whose reader has `pushFilters` while the setting is off
     return (_FilteringTopicReader if gets_filters(is_wanted=found.pushdown) else TopicReader)(read)
 
 
@@ -67,6 +69,7 @@ class TopicReader(DataSourceReader):
 
     def partitions(self) -> list[InputPartition]:
         """A task each."""
+        # an empty list, which Spark makes one partition of None of
         return [] if self._is_empty else [InputPartition(piece) for piece in plan_topic(self._read)]
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:

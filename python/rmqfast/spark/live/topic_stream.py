@@ -62,11 +62,13 @@ class TopicStream:
         self._target: dict[MessageQueue, Bounds] | None = None
         self._last_batch = self._clock()
         self._shorter_since: dict[MessageQueue, float] = {}
+        # a loss that is passed over is found again by each trigger, and told once
         self._told: set[tuple[MessageQueue, int]] = set()
         self.latest: Offsets = {}
 
     def __getstate__(self) -> dict[str, Any]:
         """Without connections: a task has its own."""
+        # PySpark pickles the reader, and with it this, to each task
         return {**self.__dict__, "_cluster": None}
 
     def initial(self) -> Offsets:
@@ -75,6 +77,7 @@ class TopicStream:
         Raises:
             RmqError: As `rmqfast._native.plan_topic`.
         """
+        # a queue that is missing here would begin at its first message later, not where the option says
         bounds = self._bounds(is_patient=False)
         return self._brokers().initial(bounds)
 
@@ -95,12 +98,14 @@ class TopicStream:
         """
         # where Spark does not say where the stream was, no queue may be missing
         bounds = self._bounds(is_patient=start is not None) if self._target is None else self._target
+        # kept from before for brokers that are away: the progress of a query shows the lag of all queues
         self.latest |= {queue: last for queue, (_, last) in bounds.items()}
         if start is None:
             return {queue: last for queue, (_, last) in bounds.items()}
         found = next_end(start, bounds, self._limits.most if is_limited else None)
         self._check(start, found, bounds)
         end = self._cut_back(start, found.end, found.shorter, bounds)
+        # only while no queue is new: a queue that was found must reach the checkpoint at once
         if is_limited and self._waits(found.waiting, is_same=end.keys() == start.keys()):
             return start
         if end != start:
@@ -119,6 +124,7 @@ class TopicStream:
             for queue in sorted(end)
             if queue in start and start[queue] < end[queue]
         ]
+        # from the offsets alone: Spark may plan a batch more than once, and must get the same tasks
         return cut_ranges(ranges, self._addresses, self._read.max_rows, self._read.min_partitions or 1)
 
     def commit(self, end: Offsets) -> None:
@@ -151,6 +157,7 @@ class TopicStream:
                 raise
             _LOG.warning("topic %s: its route is not to be had now: %s", self._read.request.topic, error)
             return {}
+        # a broker that is away keeps its last address: its tasks wait there
         self._addresses |= addresses
         return cluster.bounds(only, is_patient=is_patient)
 
@@ -175,6 +182,7 @@ class TopicStream:
                     f"the queue ends at {last}, before offset {start[queue]}: its broker lost "
                     "its last messages, or the topic was made anew",
                 )
+                # back to where the queue ends: new messages of a topic that was made anew are read
                 end = {**end, queue: last}
         return end
 
@@ -188,6 +196,7 @@ class TopicStream:
 
     def _waits(self, waiting: int, *, is_same: bool) -> bool:
         least = self._limits.least
+        # Trigger.AvailableNow would never end if it waited for more
         if least is None or self._target is not None or not is_same or waiting >= least:
             return False
         return self._clock() - self._last_batch < self._limits.delay

@@ -49,6 +49,7 @@ class TopicStreamReader(DataSourceStreamReader, AvailableNow):
     """
 
     def __init__(self, options: LiveOptions, columns: Sequence[str]) -> None:
+        # as Kafka's source: a stream without a checkpoint begins at the end, a batch at the beginning
         read = options.read(agreed(options.columns, columns), default_start="latest")
         self._read, self._topic = read, options.topic
         self._limits = StreamLimits(
@@ -57,6 +58,7 @@ class TopicStreamReader(DataSourceStreamReader, AvailableNow):
             delay=options.max_trigger_delay_ms / 1000,
         )
         self._stream = TopicStream(read, self._limits, options.group if options.commit_offsets else None)
+        # where the stream is, for PySpark before 4.2, which does not say it
         self._seen: dict[MessageQueue, int] | None = None
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
@@ -71,6 +73,7 @@ class TopicStreamReader(DataSourceStreamReader, AvailableNow):
         if start is None and self._limits != StreamLimits(delay=self._limits.delay):
             _LOG.warning("maxOffsetsPerTrigger and minOffsetsPerTrigger need PySpark 4.2: a batch takes all there is")
         is_told = start is not None
+        # PySpark from 4.2 on tells; it chooses that by the number of parameters, which defaults do not change
         at = self._offsets(start) if is_told else self._seen
         return self._json(self._stream.end(at, is_limited=is_told and not is_unlimited(limit)))
 
@@ -89,6 +92,7 @@ class TopicStreamReader(DataSourceStreamReader, AvailableNow):
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
         """A task each."""
         first, last = self._offsets(start), self._offsets(end)
+        # a restart from a checkpoint asks for the tasks of the last batch first
         self._seen = last
         return [InputPartition(piece) for piece in self._stream.pieces(first, last)]
 

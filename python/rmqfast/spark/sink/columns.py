@@ -52,12 +52,14 @@ def sink_columns(schema: StructType, topic: str | None) -> Sequence[str]:
     """
     for name, count in Counter(schema.fieldNames()).items():
         _check_name(name)
+        # Spark allows it, but nobody could say which of both is meant
         if count > 1:
             raise ArgumentError(f"schema: column {name}: expected once, got {count} of that name")
     for column in schema.fields:
         wanted, got = SINK_COLUMNS.get(column.name, ()), column.dataType.simpleString()
         if wanted and got not in wanted:
             raise ArgumentError(f"schema: column {column.name}: expected {' or '.join(wanted)}, got {got}")
+    # what a read gives besides is left out, so that a topic can be copied
     named = [name for name in schema.fieldNames() if name in SINK_COLUMNS]
     if "body" not in named:
         got = ", ".join(schema.fieldNames()) or "none"
@@ -68,6 +70,7 @@ def sink_columns(schema: StructType, topic: str | None) -> Sequence[str]:
 
 
 def _check_name(name: str) -> None:
+    # a typing mistake must not lose a column in silence
     if name in SINK_COLUMNS or name in COLUMNS:
         return
     near = difflib.get_close_matches(name.lower(), SINK_COLUMNS, n=3)

@@ -36,6 +36,7 @@ class Lanes(Generic[T]):
     def __init__(self, count: int, work: Callable[[T], None]) -> None:
         self.stopping = threading.Event()
         self._work, self._failure = work, _Failure()
+        # bounded: rows must not pile up in memory while a broker is slow
         self._queues: list[queue.Queue[T | None]] = [queue.Queue(_WAITING) for _ in range(count)]
         self._threads: list[threading.Thread | None] = [None] * count
 
@@ -47,10 +48,12 @@ class Lanes(Generic[T]):
         """
         self._failure.check()
         lane %= len(self._queues)
+        # a partition with one queue needs one thread
         if self._threads[lane] is None:
             thread = threading.Thread(target=self._run, args=(lane,), name=f"rmqfast-sink-{lane}", daemon=True)
             self._threads[lane] = thread
             thread.start()
+        # cannot wait for ever: a lane that failed goes on taking and drops what it takes
         self._queues[lane].put(item)
 
     def finish(self) -> None:
@@ -70,6 +73,7 @@ class Lanes(Generic[T]):
     def _end(self) -> None:
         for thread, waiting in zip(self._threads, self._queues, strict=True):
             if thread is not None:
+                # behind all other work, which is done before the thread ends
                 waiting.put(None)
         for thread in self._threads:
             if thread is not None:
@@ -97,6 +101,7 @@ class _Failure:
 
     def set(self, error: Exception) -> None:
         with self._lock:
+            # what comes after the first failure mostly follows from it
             self._error = self._error or error
 
     def check(self) -> None:

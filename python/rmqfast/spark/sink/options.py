@@ -54,6 +54,7 @@ class SinkOptions(ClusterOptions):
         if not self.name_server.strip():  # the environment of executors, where clients look next, is another one
             raise ArgumentError("option nameServer: expected host:port of a name server, got none")
         try:
+            # made and dropped: it checks addresses, the account and TLS
             self.client_config()
             check_producer_group(self.group)
             if self.topic is not None:
@@ -75,6 +76,7 @@ class SinkOptions(ClusterOptions):
         """
         values = SparkOptions("sink", dict(options)).values
         given = {name: value for name, value in values.items() if value is not None}
+        # a missing one is refused below, with the other checks
         return cls(**{"name_server": ""} | given)
 
     def client_config(self, namespace: str = "") -> ClientConfig:

@@ -28,6 +28,7 @@ class QueueChoice:
 
     def __init__(self, routes: _Routes) -> None:
         self._routes = routes
+        # tasks begin at once, and would all begin with the same queue
         self._turn = random.getrandbits(16)
         self._known: dict[tuple[str, str | None, int | None], Sequence[MessageQueue]] = {}
 
@@ -53,6 +54,7 @@ class QueueChoice:
             ClientError: As `first`.
         """
         left = [queue for queue in self.of(target, is_new=True) if queue.broker_name not in refused_by]
+        # another broker first, as `TopicPublishInfo.selectOneMessageQueue` with the name of the last one
         others = [queue for queue in left if queue.broker_name != last.broker_name]
         self._turn += 1
         chosen = others or left
@@ -78,6 +80,7 @@ def _matching(target: Target, queues: Sequence[MessageQueue]) -> Sequence[Messag
     wanted = f"queue_id {target.queue_id}, broker_name {target.broker_name}"
     if not found:
         raise ClientError(f"topic {target.topic} has no such queue that may be written to: {wanted}; {_listed(queues)}")
+    # each broker numbers its queues from 0 on
     if target.queue_id is not None and len(found) > 1:
         brokers = ", ".join(sorted(queue.broker_name for queue in found))
         raise ClientError(f"topic {target.topic}, {wanted}: expected a broker_name, as several have it: {brokers}")

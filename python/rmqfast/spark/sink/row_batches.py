@@ -38,8 +38,10 @@ def _array(name: str, values: list[Any]) -> pa.Array:
     if name == "body":  # texts are stored as what they are in UTF-8
         return pa.array([value.encode() if isinstance(value, str) else value for value in values], pa.binary())
     if name == "properties":
+        # pyarrow takes pairs for a map, and a dictionary for a struct
         pairs = (None if value is None else list(value.items()) for value in values)
         return pa.array(pairs, pa.map_(pa.string(), pa.string()))
     if name == "keys" and any(isinstance(value, list) for value in values):
         return pa.array(values, pa.list_(pa.string()))
+    # null in a whole batch has no type that Arrow could guess
     return pa.array(values, pa.int64() if name in {"queue_id", "delay_level", "flag"} else pa.string())

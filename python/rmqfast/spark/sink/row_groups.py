@@ -57,16 +57,19 @@ def groups_of(batch: pa.RecordBatch, first: int, topic: str | None) -> Iterator[
     """
     rows = _sent(batch)
     count = batch.num_rows
+    # the usual case: no value of a row is looked at in Python
     if not {"topic", "broker_name", "queue_id", "delay_level"} & set(batch.schema.names):
         yield RowGroup(Target(topic), rows, range(first, first + count))
         return
     topics = [topic] * count if topic is not None else _values(batch, "topic")
+    # null is "at once", and must not be a group of its own
     levels = (level or 0 for level in _values(batch, "delay_level"))
     targets = zip(topics, _values(batch, "broker_name"), _values(batch, "queue_id"), levels, strict=True)
     indexes: dict[tuple[Any, ...], list[int]] = {}
     for index, target in enumerate(targets):
         indexes.setdefault(target, []).append(index)
     for values, found in indexes.items():
+        # all of one target: nothing has to be copied
         taken = rows if len(found) == count else rows.take(_indexes(found))
         yield RowGroup(Target(*values), taken, [first + index for index in found])
 
@@ -98,6 +101,7 @@ def _sent(batch: pa.RecordBatch) -> pa.RecordBatch:
     import pyarrow as pa
 
     names = [name for name in _SENT if name in batch.schema.names]
+    # RocketMQ has one property KEYS, with spaces between
     columns = [_joined(batch.column(name)) if name == "keys" else batch.column(name) for name in names]
     return pa.RecordBatch.from_arrays(columns, names=names)
 

@@ -79,6 +79,7 @@ class Sender:
             for request in self._requests(group):
                 part = group.part(request.first, request.rows)
                 queue = self._first_queue(part)
+                # a queue keeps its lane, so that its rows go in their order
                 lane = self._lane_of.setdefault(queue, len(self._lane_of))
                 self._lanes.put(lane, _Parcel(request, part, queue))
         self._rows += batch.num_rows
@@ -109,6 +110,7 @@ class Sender:
         try:
             return self._producer.requests(group.rows, topic, batch_size=batch_size or self._options.batch_size)
         except RmqError as error:
+            # only after a failure: one by one, to find the row that is wrong
             for index in range(group.rows.num_rows):
                 try:
                     self._producer.requests(group.rows.slice(index, 1), topic)
@@ -145,6 +147,7 @@ class Sender:
             try:
                 return self._choice.first(group.target)
             except RmqError as error:
+                # a topic that is not there at first is the user's mistake
                 if getattr(error, "response_code", -1) not in passing:
                     raise self._failed(group, str(error), error) from error
                 # a name server that comes back knows no topic before brokers have registered with it
@@ -169,14 +172,17 @@ class Sender:
             try:
                 result = self._producer.send(parcel.request, parcel.queue, timeout)
             except (RemotingError, ClientError) as error:
+                # the broker's limit may be less than the option, and it does not say what it is
                 if _is_too_large(error) and parcel.request.rows > 1:
                     self._send_halves(parcel)
                     return
+                # the request may be stored though its answer was lost: it goes again with the same ids
                 if _passes(error):
                     self._wait(parcel.group, error, pause, end)
                     self.written.tried_again()
                     pause = min(2 * pause, _LONGEST_PAUSE)
                 else:
+                    # a broker that refuses is not asked again; another one may have the permission
                     refused_by.add(parcel.queue.broker_name)
                 self._choose_again(parcel, refused_by, error)
             else:
@@ -189,6 +195,7 @@ class Sender:
             seconds = self._options.retry_timeout_ms / 1000
             raise self._failed(group, f"tried for {seconds:g} s (retryTimeoutMs): {error}", error) from error
         _LOG.debug("partition %d, %s: tries again in %.2f s: %s", self._partition, group.target, pause, error)
+        # the pause ends at once where another lane has failed
         if self._lanes.stopping.wait(pause):
             raise self._failed(group, f"the task ends: {error}", error) from error
 
@@ -204,6 +211,7 @@ class Sender:
 
     def _send_halves(self, parcel: _Parcel) -> None:
         """Sends in smaller parts what a broker refuses whole, down to the row that is too large."""
+        # rounded up, so that there are two parts and no third of one row
         half = -(-parcel.request.rows // 2)
         for request in self._requests(parcel.group, half):
             self._send(_Parcel(request, parcel.group.part(request.first, request.rows), parcel.queue))

@@ -57,6 +57,7 @@ def send_partition(options: SinkOptions, columns: Sequence[str], batches: Iterab
     Source: `DefaultMQProducer.send`.
     """
     filled = _filled(columns, batches)
+    # a partition without rows opens no connection
     first = next(filled, None)
     if first is None:
         return Written()
@@ -73,6 +74,7 @@ def send_partition(options: SinkOptions, columns: Sequence[str], batches: Iterab
             sender.stop()
     seconds = time.monotonic() - began
     _LOG.info("partition %d, attempt %d: %s to %s, %.2f s", partition, attempt, written, options.topic, seconds)
+    # FLUSH_DISK_TIMEOUT and the like: stored, so no error, but somebody should know
     if written.less_safe:
         _LOG.warning("partition %d: %d requests are stored less safely than asked for", partition, written.less_safe)
     return written

@@ -133,12 +133,14 @@ def _tell_aborted(options: SinkOptions, messages: Sequence[Sent | None], which: 
 
 
 def _sum(messages: Sequence[Sent | None]) -> Written:
+    # a task that failed has None in place of its message
     return total([Written(), *(message.written for message in messages if message is not None)])
 
 
 def _log_to_stderr() -> None:
     """In the Python process that Spark starts to commit, nobody but Spark 4.1's own log can have configured logging."""
     root = logging.getLogger()
+    # whoever configured logging decides
     if root.handlers or _LOG.handlers:
         return
     handler = logging.StreamHandler(sys.stderr)

@@ -31,6 +31,7 @@ class Written:
     batches: int = 0
     retries: int = 0
     less_safe: int = 0
+    # lanes count at the same time
     _lock: Any = field(default_factory=threading.Lock, repr=False, compare=False)
 
     def add(self, rows: int, size: int, *, is_safe: bool = True) -> None:
@@ -56,6 +57,7 @@ class Written:
         return f"{self.rows} rows, {self.bytes} bytes in {self.batches} requests{more}"
 
     def __reduce__(self) -> tuple[Any, ...]:
+        # a lock cannot be pickled, and a task sends this to the driver
         return Written, self.counts()
 
 
