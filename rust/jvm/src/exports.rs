@@ -61,7 +61,6 @@ extern "system" fn Java_org_rmqfast_spark_Native_row<'a>(
 ) -> Texts<'a> {
     guarded(env, |env| {
         let row = row(&Options::of(Kind::Columnar, &java::pairs(env, &options)?)?)?;
-        // one array of texts: a class of our own would have to be looked up and filled field by field
         let words: Vec<String> = row.iter().flat_map(|c| [c.name().to_owned(), spark_type(*c).to_owned()]).collect();
         Ok(java::string_array(env, &words)?)
     })

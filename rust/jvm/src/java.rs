@@ -52,7 +52,6 @@ pub fn string_array<'a>(env: &mut Env<'a>, words: &[String]) -> Result<Texts<'a>
     for (index, word) in words.iter().enumerate() {
         let element = env.new_string(word)?;
         array.set_element(env, index, &element)?;
-        // as in `filters`
         env.delete_local_ref(element);
     }
     Ok(array)

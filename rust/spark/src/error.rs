@@ -46,7 +46,6 @@ impl fmt::Display for Error {
             Self::Argument(text) | Self::Corrupt(text) | Self::DataLoss(text) | Self::UnknownColumn(text) => {
                 f.write_str(text)
             }
-            // with its own words: the class is what tells them apart
             Self::Store(error) => error.fmt(f),
             Self::Client(error) => error.fmt(f),
         }

@@ -60,7 +60,6 @@ impl StoreOffsets {
             let text = options.text(name).unwrap_or_default();
             Offsets::word_or(text, || by_queue_of_store(name, text, options.text("topic"), options.text("brokerName")))
         };
-        // both are read before either is looked at, so that errors come in the order of the options
         let (start, end) = (parse("startingOffsets")?, parse("endingOffsets")?);
         let found = Self { start, end, is_strict: options.flag("failOnDataLoss") };
         // numbers of queues mean nothing without a topic

@@ -64,7 +64,6 @@ pub fn columns_of_schema(fields: &[String]) -> Result<Vec<Column>> {
     if fields.is_empty() {
         return Err(Error::argument(format!("schema: expected at least one column of {all}, got none")));
     }
-    // Java and Python hand over texts only: name, type, nullable
     for field in fields.chunks_exact(3) {
         let [name, kind, nullable] = field else { continue };
         let column = column_of(name)?;
