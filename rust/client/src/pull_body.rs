@@ -24,7 +24,7 @@ pub fn rows(body: &[u8]) -> Result<Vec<Row>> {
     each_row(body, |_| true)
 }
 
-/// Where the messages are whose stored body is not the one that the CRC beside it is of.
+/// The messages whose stored body does not match its CRC.
 ///
 /// # Errors
 /// As [`rows`].
@@ -34,7 +34,7 @@ pub fn changed(body: &[u8]) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// As [`rows`], those that `look` wants, who sees each while it is in the processor's cache.
+/// As [`rows`], but only those that `look` wants; it sees each row while that is in the processor's cache.
 fn each_row(body: &[u8], mut look: impl FnMut(&mut Row) -> bool) -> Result<Vec<Row>> {
     if body.len() > MAX_LEN {
         return Err(Error::body(0, format!("expected at most {MAX_LEN} bytes, got {}", body.len())));
@@ -69,7 +69,7 @@ pub fn messages(body: &[u8], tags: Option<&Tags>) -> Result<Vec<Row>> {
     })
 }
 
-/// Whether a row has one of `tags`; any has where there are none to be had.
+/// Whether a row has one of `tags`; without tags every row does.
 pub fn has_tag(body: &[u8], row: &Row, tags: Option<&Tags>) -> bool {
     let Some(tags) = tags.filter(|tags| !tags.is_empty()) else { return true };
     // compared as texts, as Java does: what is no UTF-8 was replaced on both sides

@@ -22,7 +22,7 @@ impl From<Error> for Failure {
     }
 }
 
-/// What a call fails with, or panics with, becomes a Java exception, and the value what Java never sees.
+/// Turns a failure or a panic of a call into a Java exception; the value that goes back with it Java never sees.
 struct Thrown;
 
 impl<T: Default> ErrorPolicy<T, Failure> for Thrown {

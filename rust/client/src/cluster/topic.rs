@@ -23,7 +23,7 @@ const GET_ALL_TOPIC_LIST_FROM_NAMESERVER: i32 = 206;
 
 const NO_PERMISSION: i32 = 16;
 const TOPIC_NOT_EXIST: i32 = 17;
-/// What a broker says that starts, ends, or has too much to do: `SYSTEM_BUSY`, `SERVICE_NOT_AVAILABLE`, `TOPIC_NOT_EXIST`.
+/// The codes of a broker that starts, stops, or has too much to do: `SYSTEM_BUSY`, `SERVICE_NOT_AVAILABLE`, `TOPIC_NOT_EXIST`.
 const BUSY: [i32; 3] = [2, 14, TOPIC_NOT_EXIST];
 const CLIENT_ID: &str = "rmqfast-spark";
 /// A broker counts all its queues for the answer.
@@ -348,12 +348,12 @@ fn address_of<'a>(route: &'a TopicRoute, topic: &str, broker_name: &str) -> Resu
     })
 }
 
-/// An answer that is none, as Java's broker words what it cannot read.
+/// The error for an answer that cannot be read; 1 is `SYSTEM_ERROR`.
 fn malformed(address: &str) -> impl Fn(String) -> Error {
     move |remark| Error::Response { code: 1, remark, address: address.to_owned() }
 }
 
-/// Whether it may pass by itself.
+/// Whether the failure may be over in a while.
 fn is_passing(error: &Error) -> bool {
     match error {
         Error::Response { code, .. } => BUSY.contains(code),

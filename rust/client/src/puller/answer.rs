@@ -35,7 +35,7 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// An answer that is none.
+    /// What stands for an answer that did not come or cannot be used.
     pub fn failed(code: i32, remark: impl Into<String>) -> Self {
         let (status, remark) = (PullStatus::Failed, remark.into());
         let (body, rows) = (Body::default(), Vec::new());

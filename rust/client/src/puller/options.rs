@@ -15,10 +15,10 @@ pub struct PullerOptions {
     pub tls: Option<ClientTls>,
     /// The group in whose name it is pulled.
     pub consumer_group: String,
-    /// Requests to a broker that may be without an answer, beside one for each queue whose end is reached.
+    /// Requests in flight to a broker at most; those at the end of a queue do not count.
     pub depth: usize,
-    /// Places of `depth` that must be free before they are filled, with one write: the broker, too, then reads several
-    /// requests at a time. At most `depth`.
+    /// So many of the `depth` requests must be answered before new ones are sent, in one write: the broker, too, then reads
+    /// several requests at a time. At most `depth`.
     pub burst: usize,
     /// What a taker waits for.
     pub gather: Gather,

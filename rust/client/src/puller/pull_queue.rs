@@ -41,7 +41,7 @@ pub struct PullQueue {
     pub broker: usize,
     /// Whether it is not to be asked now.
     pub is_paused: bool,
-    /// Whether it was not asked for because too much of it is there, and is not before there is room.
+    /// Whether flow control stops it: too much of it is there, and nothing is asked before there is room.
     pub is_full: bool,
     /// When it may be asked again.
     pub not_before: Option<Instant>,
@@ -102,13 +102,13 @@ impl Volume {
     }
 }
 
-/// Offsets that one request at a time is after.
+/// Offsets of a queue that are asked for by one request at a time.
 #[derive(Debug)]
 struct Stretch {
     id: u64,
     next: i64,
     end: i64,
-    /// Whether its length is what the broker makes of it.
+    /// Whether it ends where the answer does, as no length could be guessed.
     is_open: bool,
     is_asked: bool,
     is_done: bool,

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Of so many times that a queue is asked for no more, one is handed out.
+/// Of so many flow controls one is handed out, the first of them at once.
 ///
 /// Source: `DefaultMQPushConsumerImpl.pullMessage`, its `queueFlowControlTimes++ % 1000`.
 const FLOW_CONTROL_TOLD: u64 = 1000;

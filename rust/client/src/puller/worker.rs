@@ -69,7 +69,7 @@ impl Shared {
     }
 }
 
-/// Has a thread look at the state.
+/// Wakes a broker's thread, which then looks at the state.
 #[derive(Debug)]
 pub struct Bell(UnixStream);
 

@@ -48,7 +48,7 @@ pub struct RangeReader {
     address: Option<String>,
     is_open: bool,
     ranges: HashMap<Queue, Pulled>,
-    /// How long was waited for the broker. What others make of a batch meanwhile is not the broker's time.
+    /// How long `advance` has waited for the broker; the time between two calls does not count.
     waited: Duration,
     is_lost: bool,
     next_look: Duration,

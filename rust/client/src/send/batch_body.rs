@@ -20,7 +20,7 @@ pub struct BatchMessage<'a> {
     pub properties: &'a str,
 }
 
-/// Appends a message to the body of a batch; `false` where its properties or all of it are longer than their lengths can tell.
+/// Appends a message to the body of a batch; `false` where the properties or the message are too long for their length field.
 #[must_use]
 pub fn write_batch_message(message: &BatchMessage<'_>, out: &mut Vec<u8>) -> bool {
     let (body, properties) = (message.body, message.properties.as_bytes());

@@ -17,7 +17,7 @@ pub struct SendHeader<'a> {
     pub producer_group: &'a str,
     /// The topic.
     pub topic: &'a str,
-    /// What a topic is made after that is not there.
+    /// The topic after whose settings a broker makes one that is missing, as `TBW102`.
     pub default_topic: &'a str,
     /// How many queues it gets.
     pub default_topic_queue_nums: i32,

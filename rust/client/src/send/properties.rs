@@ -18,7 +18,7 @@ pub struct Properties<'a> {
     pub wait_store: bool,
     /// 0 for none.
     pub delay_level: i32,
-    /// The application's own; what stands above wins over those of its name.
+    /// The application's own; a field above wins over a pair of its name.
     pub pairs: &'a [(&'a str, &'a str)],
     /// The producer's own; they win.
     pub added: &'a [(&'a str, &'a str)],
@@ -26,7 +26,7 @@ pub struct Properties<'a> {
     pub unique_id: Option<&'a str>,
 }
 
-/// A name or a value that would end before its time.
+/// A property whose name or value contains a separator of the property string.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unstorable {
     /// The name of the property.

@@ -2,7 +2,7 @@
 use rmqfast_store::scan::row::Span;
 use rmqfast_store::scan::text::lossy;
 
-/// A buffer that a batch of huge values left behind is given back above this.
+/// Bytes of a buffer that are kept for the next batch; what a batch of huge values took beyond this is given back.
 const KEPT: usize = 8 << 20;
 const NULL: i32 = -1;
 

@@ -11,7 +11,7 @@ use rmqfast_client::puller::{self, Item};
 use rmqfast_store::scan::row::Row;
 use std::sync::Arc;
 
-/// What is taken for a body.
+/// How bodies are read: how large they may be, and whether they are compared with their CRC.
 #[derive(Clone, Copy)]
 pub struct Bodies {
     pub max_bytes: usize,
@@ -42,7 +42,7 @@ impl Fetched {
         &self.inner.queue.broker_name
     }
 
-    /// What is taken for a body.
+    /// How bodies are read.
     pub fn bodies(&self) -> Bodies {
         self.bodies
     }

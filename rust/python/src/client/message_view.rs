@@ -36,7 +36,7 @@ pub struct Source {
     /// First offset of the queue and the one behind its last, as the answer says.
     pub bounds: Option<(i64, i64)>,
     pub max_body_bytes: usize,
-    /// Whether a body that is not what its CRC is of is none.
+    /// Whether a body that does not match its CRC counts as no body.
     pub verify_crc: bool,
 }
 
@@ -95,7 +95,7 @@ impl MessageView {
         message.ok_or_else(|| PyTypeError::new_err("a view of bytes in which it was not found"))
     }
 
-    /// `None` where the body does not decompress, or is not what its CRC is of and that is looked at.
+    /// `None` where the body does not decompress, or does not match its CRC if `verify_crc` is set.
     fn body_if_any<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
         let message = self.message()?;
         // kept, as a listener that asks twice would decompress twice

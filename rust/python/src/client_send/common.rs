@@ -8,7 +8,7 @@ use rmqfast_client::send::Properties;
 pub struct Common {
     /// The producer's group.
     pub group: String,
-    /// What a topic is made after that is not there.
+    /// The topic after whose settings a broker makes one that is missing, as `TBW102`.
     pub default_topic: String,
     /// How many queues it gets.
     pub default_topic_queue_nums: i32,

@@ -5,10 +5,10 @@ use pyo3::prelude::*;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long whoever waits does not look for Ctrl-C.
+/// Between two looks for Ctrl-C.
 const SLICE: Duration = Duration::from_millis(100);
 
-/// While so many are on their way, whoever waits is woken for some places at once: each time costs more than a send does.
+/// From `MANY` sends in flight on, waiting threads are woken for `AT_ONCE` free places together: waking costs more than a send.
 const MANY: usize = 64;
 const AT_ONCE: usize = 16;
 

@@ -162,13 +162,13 @@ impl MessageSender {
     }
 }
 
-/// What is left of a time that something may take.
+/// What is left of `timeout` seconds that began at `began`.
 fn left(began: Instant, timeout: f64) -> Duration {
     // never nothing: the connection tells a time that is over itself, with its own words
     seconds(timeout).saturating_sub(began.elapsed()).max(Duration::from_millis(1))
 }
 
-/// The `SendResult`, or the error that a driver of sends may try again after; what is none of a connection's is raised.
+/// The `SendResult`, or the error of a connection, after which a send may be tried again; other errors are raised.
 fn ended<'py>(
     py: Python<'py>,
     sent: &Sent<'_, 'py>,

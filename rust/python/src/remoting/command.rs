@@ -44,7 +44,7 @@ pub fn dict<'py>(py: Python<'py>, fields: &OwnedFields) -> PyResult<Bound<'py, P
     Ok(dict)
 }
 
-/// A time that something may take.
+/// A timeout of so many seconds.
 pub fn seconds(timeout: f64) -> Duration {
     // never nothing: a socket refuses a timeout of zero
     Duration::try_from_secs_f64(timeout).unwrap_or_default().clamp(Duration::from_millis(1), LONGEST)

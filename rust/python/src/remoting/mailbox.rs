@@ -20,7 +20,7 @@ pub struct Mailbox(pub Arc<Post>);
 /// The mailbox as a server's handler.
 pub struct Post {
     mailbox: Arc<rmqfast_remoting::Mailbox>,
-    /// Bytes of a body, but of these requests.
+    /// Bytes of a body at most, except in requests with the codes of `unlimited`.
     max_body: usize,
     unlimited: Vec<i32>,
 }
