@@ -22,7 +22,7 @@ _LOG = logging.getLogger("rmqfast.spark")
 
 
 def read_topic_piece(read: TopicRead, piece: bytes) -> Iterator[pa.RecordBatch]:
-    """Yields the batches of one piece; whoever asks, and however often, gets the same rows.
+    """Yields the batches of one piece; a task that is tried again gets the same rows.
 
     Args:
         read: What is read.

@@ -93,7 +93,7 @@ class Lanes(Generic[T]):
 
 
 class _Failure:
-    """The first one."""
+    """What the first piece of work failed with that did."""
 
     def __init__(self) -> None:
         self._error: Exception | None = None

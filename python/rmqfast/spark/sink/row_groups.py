@@ -37,7 +37,7 @@ class RowGroup(NamedTuple):
     numbers: Sequence[int]
 
     def part(self, first: int, count: int) -> RowGroup:
-        """Some of them."""
+        """So many rows from `first` on, as a group of the same target."""
         return RowGroup(self.target, self.rows.slice(first, count), self.numbers[first : first + count])
 
 

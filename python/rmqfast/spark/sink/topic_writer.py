@@ -29,7 +29,7 @@ _LOG = logging.getLogger("rmqfast.spark")
 
 
 def topic_writer(options: dict[str, str], schema: StructType, *, overwrite: bool) -> DataSourceArrowWriter:
-    """The writer of `DataFrame.write`, once all is known to be such as can be sent.
+    """The writer of `DataFrame.write`, once options, columns and the topic are checked.
 
     Args:
         options: Those of `SinkOptions`.
@@ -138,7 +138,7 @@ def _sum(messages: Sequence[Sent | None]) -> Written:
 
 
 def _log_to_stderr() -> None:
-    """In the Python process that Spark starts to commit, nobody but Spark 4.1's own log can have configured logging."""
+    """Spark commits in a Python process of its own, where nobody but Spark 4.1 configures logging: so this does."""
     root = logging.getLogger()
     # whoever configured logging decides
     if root.handlers or _LOG.handlers:
