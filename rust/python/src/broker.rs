@@ -30,8 +30,8 @@ const COUNTED: [&str; 5] = ["STORE_PUT", "TOPIC_PUT", "BROKER_PUT", "GROUP_GET",
 
 /// Why an expression of SQL92 does not compile on a broker of 4.9; `None` where it does.
 #[pyfunction]
-// readers of stores take more than a broker of 4.9 does, whose answers this one gives
 pub fn check_sql92(expression: &str) -> Option<String> {
+    // readers of stores take more than a broker of 4.9 does, whose answers this one gives
     Sql92::parse_dialect(expression, Dialect::V4).err().map(|error| error.to_string())
 }
 

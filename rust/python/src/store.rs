@@ -34,7 +34,7 @@ impl Store {
             "mmap" => Io::Mmap,
             other => return Err(to_python(Error::invalid("io", "'pread' or 'mmap'", other))),
         };
-        // it looks at every directory of every queue
+        // opening lists files, and a disk may be slow
         let store = py.detach(|| MessageStore::open(&path, &OpenOptions { commit_log_dirs, io })).map_err(to_python)?;
         Ok(Self { store: Arc::new(store) })
     }

@@ -24,7 +24,7 @@ impl FromPyObject<'_, '_> for PulledQueue {
 
 /// The object for a queue.
 pub fn message_queue<'py>(py: Python<'py>, queue: &Queue) -> PyResult<Bound<'py, PyAny>> {
-    // looked up once: an import costs more than the object
+    // looked up once, as each answer asks for it
     static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
     let class = CLASS.import(py, "rmqfast.message", "MessageQueue")?;
     class.call1((&queue.topic, &*queue.broker_name, queue.queue_id))

@@ -28,7 +28,7 @@ impl Common {
         let mut added = said.added.to_vec();
         added.extend(self.instance_id.as_deref().map(|id| ("INSTANCE_ID", id)));
         let given = said.given_id().map(str::to_owned);
-        // an id that the application chose stays, as in Java, so that a retry of its own can be told from a new message
+        // as `MessageClientIDSetter.setUniqID`, which leaves an id that is there
         let made = if given.is_none() { Some(self.ids.get().made(py, now_ms)?) } else { None };
         let properties = Properties { added: &added, unique_id: made.as_deref(), ..said };
         properties.write(out).map_err(|e| ArgumentError::new_err(e.to_string()))?;

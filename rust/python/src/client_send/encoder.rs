@@ -148,7 +148,7 @@ fn body_of(common: &Common, py: Python<'_>, body: PyBackedBytes) -> (Body, i32) 
     if body.len() < common.compress_over {
         return (Body::Given(body), 0);
     }
-    // zlib takes longer than to get the GIL back
+    // this may take a while, and needs no GIL
     let (made, sys_flag) = py.detach(|| send::compressed(&body));
     (Body::Made(made), sys_flag)
 }

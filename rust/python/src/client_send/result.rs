@@ -115,7 +115,7 @@ impl Classes {
             let module = py.import("rmqfast.client.producer.send")?;
             Ok(Self {
                 result: module.getattr("SendResult")?.cast_into::<PyType>()?.unbind(),
-                // a named tuple's own constructor is Python code, and takes longer than all the rest
+                // a named tuple's own constructor is Python code, and this is not
                 new: py.get_type::<PyTuple>().getattr("__new__")?.unbind(),
                 statuses: module
                     .getattr("STATUSES")?

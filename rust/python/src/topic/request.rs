@@ -141,7 +141,7 @@ impl FromPyObject<'_, '_> for PyTopicOffsets {
     fn extract(offsets: Borrowed<'_, '_, PyAny>) -> PyResult<Self> {
         match offsets.extract::<&str>() {
             Ok("earliest") => return Ok(Self(Offsets::Earliest)),
-            // Python allows these two words only
+            // `TopicOffsets` of Python has these two words only
             Ok(_) => return Ok(Self(Offsets::Latest)),
             Err(_) => {}
         }
