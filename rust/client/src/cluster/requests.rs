@@ -9,8 +9,8 @@ use rmqfast_remoting::{
 };
 use std::fmt;
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// Maps a broker's address in a route to the one that is reachable from here.
@@ -50,6 +50,7 @@ pub struct Cluster {
     connections: Connections,
     /// The name server that gets the next request: the same one, until it does not answer.
     chosen: AtomicUsize,
+    warnings: Mutex<Vec<String>>,
 }
 
 impl Cluster {
@@ -71,7 +72,8 @@ impl Cluster {
         // clients spread over the name servers
         let chance = RandomState::new().build_hasher().finish() as usize;
         let chosen = AtomicUsize::new(chance % options.name_servers.len());
-        Ok(Self { connections: Connections::new(connections, handler, completions), chosen, options })
+        let connections = Connections::new(connections, handler, completions);
+        Ok(Self { connections, chosen, options, warnings: Mutex::default() })
     }
 
     /// How the cluster is reached.
@@ -123,7 +125,7 @@ impl Cluster {
     pub fn ask_name_server(&self, ask: Ask<'_>, interrupt: Interrupt<'_>) -> Result<OwnedCommand> {
         let mut failures = Vec::new();
         for _ in &self.options.name_servers {
-            let chosen = self.chosen.load(Ordering::Relaxed) % self.options.name_servers.len();
+            let chosen = self.chosen.load(Ordering::Relaxed);
             let address = &self.options.name_servers[chosen];
             match self.ask(address, ask, interrupt) {
                 // whoever gave up has no use for another name server, and this one is not to blame
@@ -132,9 +134,7 @@ impl Cluster {
                 }
                 Err(Error::Remoting(error)) => {
                     failures.push(failure(address, &error));
-                    // unless another thread did
-                    let next = chosen + 1;
-                    let _ = self.chosen.compare_exchange(chosen, next, Ordering::Relaxed, Ordering::Relaxed);
+                    self.choose_after(chosen);
                 }
                 // as in Java, only one that does not answer makes the client choose another
                 answer => return answer,
@@ -147,9 +147,29 @@ impl Cluster {
         })
     }
 
+    /// What is worth a warning since the last call.
+    pub fn take_warnings(&self) -> Vec<String> {
+        std::mem::take(&mut self.warnings.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Notes what is worth a warning.
+    pub fn warn(&self, text: String) {
+        self.warnings.lock().unwrap_or_else(PoisonError::into_inner).push(text);
+    }
+
     /// Ends the connections, and whoever waits for an answer.
     pub fn close(&self) {
         self.connections.close();
+    }
+
+    /// Chooses the name server behind one that did not answer, unless another thread did.
+    fn choose_after(&self, failed: usize) {
+        let servers = &self.options.name_servers;
+        let next = (failed + 1) % servers.len();
+        let is_chosen = self.chosen.compare_exchange(failed, next, Ordering::Relaxed, Ordering::Relaxed).is_ok();
+        if is_chosen && servers.len() > 1 {
+            self.warn(format!("name server {} does not answer: {} is asked", servers[failed], servers[next]));
+        }
     }
 }
 
@@ -175,5 +195,30 @@ fn failure(address: &str, error: &rmqfast_remoting::Error) -> String {
     match error {
         rmqfast_remoting::Error::Connect { .. } => error.to_string(),
         _ => format!("connect to <{address}> failed: {error}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rmqfast_waiting::HeldPort;
+
+    #[test]
+    fn each_name_server_is_asked_once_wherever_the_turn_begins() {
+        let nobody: Vec<HeldPort> = (0..3).map(|_| HeldPort::new()).collect();
+        let name_servers: Vec<String> = nobody.iter().map(|port| port.address.clone()).collect();
+        let (connect_timeout, timeout) = (Duration::from_secs(1), Duration::from_secs(1));
+        for first in 0..name_servers.len() {
+            let (name_servers, tls, sign, translate) = (name_servers.clone(), None, None, None);
+            let options = ClusterOptions { name_servers, tls, sign, translate, connect_timeout, timeout };
+            let cluster = Cluster::new(options).expect("there are name servers");
+            cluster.chosen.store(first, Ordering::Relaxed);
+            let error = cluster.ask_name_server(cluster.usual(105, &[]), &mut rmqfast_remoting::never);
+            let text = error.expect_err("nobody answers").to_string();
+            for address in &cluster.options.name_servers {
+                assert_eq!(text.matches(address.as_str()).count(), 1, "{text}");
+            }
+            assert_eq!(cluster.take_warnings().len(), 3);
+        }
     }
 }

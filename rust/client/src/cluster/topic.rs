@@ -39,7 +39,6 @@ pub struct TopicCluster {
     topic: String,
     /// The last one that was looked up.
     route: Mutex<Option<TopicRoute>>,
-    warnings: Mutex<Vec<String>>,
 }
 
 impl TopicCluster {
@@ -48,8 +47,7 @@ impl TopicCluster {
     /// # Errors
     /// As [`Cluster::new`].
     pub fn new(options: ClusterOptions, topic: &str) -> Result<Self> {
-        let (topic, route, warnings) = (topic.to_owned(), Mutex::default(), Mutex::default());
-        Ok(Self { cluster: Cluster::new(options)?, topic, route, warnings })
+        Ok(Self { cluster: Cluster::new(options)?, topic: topic.to_owned(), route: Mutex::default() })
     }
 
     /// Where the topic is now.
@@ -95,7 +93,8 @@ impl TopicCluster {
             match answer {
                 Ok(of_broker) => bounds.extend(of_broker),
                 Err(error) if is_patient && is_passing(&error) => {
-                    self.warn(format!("broker {broker} does not answer, its queues stay where they are: {error}"));
+                    self.cluster
+                        .warn(format!("broker {broker} does not answer, its queues stay where they are: {error}"));
                 }
                 Err(error) => return Err(unasked(&route, broker, error)),
             }
@@ -191,7 +190,7 @@ impl TopicCluster {
             if let Err(error) = answer {
                 let Queue { broker_name, queue_id, .. } = queue;
                 let place = format!("queue {queue_id} at {broker_name}");
-                self.warn(format!("group {group}: the offset {offset} of {place} is not stored: {error}"));
+                self.cluster.warn(format!("group {group}: the offset {offset} of {place} is not stored: {error}"));
             }
         }
         Ok(())
@@ -208,7 +207,7 @@ impl TopicCluster {
 
     /// What is worth a warning since the last call.
     pub fn take_warnings(&self) -> Vec<String> {
-        std::mem::take(&mut self.warnings.lock().unwrap_or_else(PoisonError::into_inner))
+        self.cluster.take_warnings()
     }
 
     /// Ends the connections.
@@ -219,10 +218,6 @@ impl TopicCluster {
     fn known(&self, interrupt: Interrupt<'_>) -> Result<TopicRoute> {
         let known = self.route.lock().unwrap_or_else(PoisonError::into_inner).clone();
         known.map_or_else(|| self.route(interrupt), Ok)
-    }
-
-    fn warn(&self, text: String) {
-        self.warnings.lock().unwrap_or_else(PoisonError::into_inner).push(text);
     }
 
     fn unknown(&self, interrupt: Interrupt<'_>) -> Error {

@@ -277,7 +277,9 @@ impl RangeReader {
     fn locate(&mut self) -> Result<String> {
         // of its own, as name servers are asked once or after a failure: no connection waits for that
         let cluster = TopicCluster::new(self.cluster.clone(), &self.request.topic)?;
-        cluster.locate(&self.broker_name, &mut self.on_wait)
+        let address = cluster.locate(&self.broker_name, &mut self.on_wait);
+        self.warnings.extend(cluster.take_warnings());
+        address
     }
 
     fn open(&mut self, address: String) -> Result<()> {

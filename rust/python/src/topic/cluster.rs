@@ -32,6 +32,7 @@ impl TopicCluster {
 
     fn look_up(&mut self, py: Python<'_>) -> PyResult<BTreeMap<String, String>> {
         self.route = py.detach(|| self.cluster.route(&mut signals::waiting())).map_err(client)?;
+        log(py, LOGGER, self.cluster.take_warnings())?;
         Ok(self.route.addresses.clone())
     }
 
