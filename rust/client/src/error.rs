@@ -52,10 +52,12 @@ pub enum Error {
         next_step: &'static str,
     },
     /// The cluster does not do what it was asked for.
-    #[error("{text}\n{next_step}")]
+    #[error("{text}{remark}\n{next_step}")]
     Client {
         /// Who does not do what.
         text: String,
+        /// What the broker says of it, or a connection; it stands behind the text, empty for nothing.
+        remark: String,
         /// The response code, or one of `ClientErrorCode`; -1 for none.
         code: i32,
         /// What to do, unless what the broker says is known to have a better answer.
@@ -64,8 +66,8 @@ pub enum Error {
 }
 
 impl Error {
-    pub(crate) fn client(text: String, next_step: &'static str) -> Self {
-        Self::Client { text, code: -1, next_step }
+    pub(crate) fn client(text: String, remark: impl ToString, next_step: &'static str) -> Self {
+        Self::Client { text, remark: remark.to_string(), code: -1, next_step }
     }
 
     pub(crate) fn body(at: usize, reason: impl Into<String>) -> Self {

@@ -109,22 +109,22 @@ pub fn client(error: rmqfast_client::Error) -> PyErr {
         rmqfast_client::Error::Response { code, remark, address } => ResponseError::new_err((code, remark, address)),
         rmqfast_client::Error::UnknownTopic(_) => UnknownTopicError::new_err(text),
         rmqfast_client::Error::DataLoss { .. } => DataLossError::new_err(text),
-        rmqfast_client::Error::Client { text, code, next_step } => {
-            Python::attach(|py| client_error(py, &text, code, next_step).unwrap_or_else(|error| error))
+        rmqfast_client::Error::Client { text, remark, code, next_step } => {
+            Python::attach(|py| client_error(py, &text, &remark, code, next_step).unwrap_or_else(|error| error))
         }
     }
 }
 
-/// `ClientError`, which words what a broker says: without the classes of Java, and with what is known to help.
-fn client_error(py: Python<'_>, text: &str, code: i32, next_step: &str) -> PyResult<PyErr> {
+/// `ClientError`, with a broker's remark as Python words it: without the classes of Java, and with what is known to help.
+fn client_error(py: Python<'_>, text: &str, remark: &str, code: i32, next_step: &str) -> PyResult<PyErr> {
     let errors = py.import("rmqfast.errors")?;
     // one table of advice, which Python's own clients use as well
-    let known_step: Option<String> = errors.call_method1("step_after", (text,))?.extract()?;
+    let known_step: Option<String> = errors.call_method1("step_after", (remark,))?.extract()?;
     let keywords = PyDict::new(py);
     keywords.set_item("response_code", code)?;
     keywords.set_item("next_step", known_step.as_deref().unwrap_or(next_step))?;
-    let text = errors.call_method1("plain_remark", (text,))?;
-    Ok(PyErr::from_value(errors.call_method("ClientError", (text,), Some(&keywords))?))
+    let remark: String = errors.call_method1("plain_remark", (remark,))?.extract()?;
+    Ok(PyErr::from_value(errors.call_method("ClientError", (format!("{text}{remark}"),), Some(&keywords))?))
 }
 
 /// The Python exception for a read request of Spark that cannot be.

@@ -1,13 +1,12 @@
 //! What a job must know of a topic before it reads it: where its queues are, where they begin and end, and since when.
 //!
-//! A [`Cluster`] asks name servers and brokers; a [`TopicCluster`] knows which of them hold a topic, and asks all at once.
+//! `Cluster` asks name servers and brokers; a [`TopicCluster`] knows which of them hold a topic, and asks all at once.
 mod parallel;
 mod requests;
 mod route;
 mod search;
 mod topic;
 
-pub use requests::{Cluster, ClusterOptions, Translate};
+pub use requests::{ClusterOptions, Translate};
 pub use route::TopicRoute;
-pub use search::first_offset_at;
 pub use topic::{Bounds, TopicCluster};

@@ -62,6 +62,7 @@ impl Cluster {
         if options.name_servers.is_empty() {
             return Err(Error::Client {
                 text: "No name server address, please set it.".into(),
+                remark: String::new(),
                 code: NO_NAME_SERVER,
                 next_step: "give name_server=\"host:9876\", or set NAMESRV_ADDR in the environment",
             });
@@ -141,7 +142,8 @@ impl Cluster {
             }
         }
         Err(Error::Client {
-            text: format!("no name server answers: {}", failures.join("; ")),
+            text: "no name server answers: ".into(),
+            remark: failures.join("; "),
             code: NO_ANSWER,
             next_step: "see that one runs there, and that nameServer is its host:port as the driver and executors reach it",
         })

@@ -1,8 +1,6 @@
 //! Where a topic's queues are.
 //!
 //! Source: `TopicRouteData`, `MQClientInstance.topicRouteData2TopicSubscribeInfo`, `findBrokerAddressInSubscribe`.
-use super::requests::Translate;
-use crate::error::Result;
 use crate::puller::Queue;
 use rmqfast_remoting::{Json, Key};
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,19 +25,10 @@ impl TopicRoute {
     /// The route that a name server's answer says.
     ///
     /// # Errors
-    /// What is wrong with the text of the answer; or what `translate` says.
-    pub fn of_body(topic: &str, body: &[u8], translate: Option<&Translate>) -> Result<Result<Self, String>> {
-        let read = Json::of_body(body).map_err(|error| error.to_string()).and_then(|route| Self::read(topic, &route));
-        let mut route = match read {
-            Ok(route) => route,
-            Err(problem) => return Ok(Err(format!("body: {problem}"))),
-        };
-        if let Some(translate) = translate {
-            for address in route.addresses.values_mut() {
-                *address = translate(address)?;
-            }
-        }
-        Ok(Ok(route))
+    /// What is wrong with the text of the answer.
+    pub fn of_body(topic: &str, body: &[u8]) -> Result<Self, String> {
+        let route = Json::of_body(body).map_err(|error| error.to_string()).and_then(|route| Self::read(topic, &route));
+        route.map_err(|problem| format!("body: {problem}"))
     }
 
     fn read(topic: &str, route: &Json) -> Result<Self, String> {
@@ -87,7 +76,7 @@ mod tests {
     use super::*;
 
     fn route(body: &str) -> Result<TopicRoute, String> {
-        TopicRoute::of_body("orders", body.as_bytes(), None).expect("nothing to translate")
+        TopicRoute::of_body("orders", body.as_bytes())
     }
 
     #[test]

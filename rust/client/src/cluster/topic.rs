@@ -62,12 +62,18 @@ impl TopicCluster {
             Err(Error::Response { code: TOPIC_NOT_EXIST, .. }) => return Err(self.unknown(interrupt)),
             answer => answer?,
         };
-        let translate = self.cluster.options().translate.as_deref();
-        let route = TopicRoute::of_body(&self.topic, &answer.body, translate)?.map_err(malformed("name server"))?;
+        let route = TopicRoute::of_body(&self.topic, &answer.body);
+        let mut route = route.map_err(|problem| malformed("name server", problem))?;
+        if let Some(translate) = &self.cluster.options().translate {
+            for address in route.addresses.values_mut() {
+                *address = translate(address)?;
+            }
+        }
         // a plan without queues would look like a topic without messages
         if route.queues.is_empty() {
             return Err(Error::Client {
                 text: format!("topic {} has no queue that may be read", self.topic),
+                remark: String::new(),
                 code: NO_PERMISSION,
                 next_step: "its permission (perm) must have the bit 4, and readQueueNums be more than 0",
             });
@@ -84,7 +90,7 @@ impl TopicCluster {
         let mut by_broker: BTreeMap<&str, Vec<&Queue>> = BTreeMap::new();
         queues.iter().for_each(|queue| by_broker.entry(&queue.broker_name).or_default().push(queue));
         let brokers: Vec<(&str, Vec<&Queue>)> = by_broker.into_iter().collect();
-        let route = self.known(interrupt)?;
+        let route = self.last_route(interrupt)?;
         let answers = each(&brokers, interrupt, |(broker, queues), interrupt| {
             self.bounds_at(address_of(&route, &self.topic, broker)?, queues, interrupt)
         })?;
@@ -113,7 +119,7 @@ impl TopicCluster {
         group: &str,
         interrupt: Interrupt<'_>,
     ) -> Result<Vec<i64>> {
-        let route = self.known(interrupt)?;
+        let route = self.last_route(interrupt)?;
         let answers = each(queues, interrupt, |(queue, bounds), interrupt| {
             let address = address_of(&route, &self.topic, &queue.broker_name)?;
             self.offset_at(address, queue, when, *bounds, group, interrupt)
@@ -149,7 +155,7 @@ impl TopicCluster {
             "topic": self.topic,
         });
         let body = serde_json::json!({ "clientId": CLIENT_ID, "group": group, "subscriptionData": data }).to_string();
-        let route = self.known(interrupt)?;
+        let route = self.last_route(interrupt)?;
         let brokers: Vec<(&String, &String)> = route.addresses.iter().collect();
         let answers = each(&brokers, interrupt, |(_, address), interrupt| {
             let check = Ask { body: body.as_bytes(), ..self.cluster.usual(CHECK_CLIENT_CONFIG, &[]) };
@@ -158,9 +164,10 @@ impl TopicCluster {
         for ((broker, _), answer) in brokers.into_iter().zip(answers) {
             match answer {
                 // this broker is there and will not change its mind, so patience does not help
-                Err(Error::Response { code, remark, .. }) => {
+                Err(error @ Error::Response { code, .. }) => {
                     return Err(Error::Client {
-                        text: format!("broker {broker} does not filter by sql: CODE: {code}  DESC: {remark}"),
+                        text: format!("broker {broker} does not filter by sql: "),
+                        remark: error.to_string(),
                         code,
                         next_step: "correct the expression, or set enablePropertyFilter=true in its broker.conf; or read all \
                                     messages and filter by properties['...'] in Spark",
@@ -178,7 +185,7 @@ impl TopicCluster {
     /// # Errors
     /// Those of `interrupt`.
     pub fn commit(&self, group: &str, offsets: &[(Queue, i64)], interrupt: Interrupt<'_>) -> Result<()> {
-        let route = self.known(interrupt)?;
+        let route = self.last_route(interrupt)?;
         let answers = each(offsets, interrupt, |(queue, offset), interrupt| {
             let address = address_of(&route, &self.topic, &queue.broker_name)?;
             // the broker stores any offset that it is told, also one that is less than before
@@ -215,9 +222,13 @@ impl TopicCluster {
         self.cluster.close();
     }
 
-    fn known(&self, interrupt: Interrupt<'_>) -> Result<TopicRoute> {
-        let known = self.route.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        known.map_or_else(|| self.route(interrupt), Ok)
+    /// The route of the last look-up; looked up where there was none.
+    ///
+    /// # Errors
+    /// As [`route`](Self::route).
+    pub fn last_route(&self, interrupt: Interrupt<'_>) -> Result<TopicRoute> {
+        let last = self.route.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        last.map_or_else(|| self.route(interrupt), Ok)
     }
 
     fn unknown(&self, interrupt: Interrupt<'_>) -> Error {
@@ -240,11 +251,11 @@ impl TopicCluster {
         let fields = [("topic", Value::Text(&self.topic))];
         let usual = self.cluster.usual(GET_TOPIC_STATS_INFO, &fields);
         let answer = self.cluster.ask(address, Ask { timeout: SLOW * usual.timeout, ..usual }, interrupt)?;
-        let stats = Json::of_body(&answer.body).map_err(|error| malformed(address)(format!("body: {error}")))?;
-        let told = bounds_of(&stats);
+        let stats = Json::of_body(&answer.body).map_err(|error| malformed(address, format!("body: {error}")))?;
+        let by_queue = bounds_of(&stats);
         let bounds = queues.iter().map(|queue| {
-            // brokers tell of the queues that are written to, and of a topic that shrinks more may be read
-            let bounds = match told.get(&(&*queue.broker_name, i64::from(queue.queue_id))) {
+            // brokers list the queues that are written to, and of a topic that shrinks more may be read
+            let bounds = match by_queue.get(&(&*queue.broker_name, i64::from(queue.queue_id))) {
                 Some(bounds) => *bounds,
                 None => (
                     self.offset(address, GET_MIN_OFFSET, &of_queue(queue), interrupt)?,
@@ -316,7 +327,7 @@ impl TopicCluster {
         let answer = self.cluster.ask(address, self.cluster.usual(code, fields), interrupt)?;
         let offset = answer.fields.get("offset");
         let number = offset.and_then(|offset| offset.parse().ok());
-        number.ok_or_else(|| malformed(address)(format!("offset: expected a whole number, got {offset:?}")))
+        number.ok_or_else(|| malformed(address, format!("offset: expected a whole number, got {offset:?}")))
     }
 }
 
@@ -339,13 +350,13 @@ fn bounds_of(stats: &Json) -> HashMap<(&str, i64), Bounds> {
 fn address_of<'a>(route: &'a TopicRoute, topic: &str, broker_name: &str) -> Result<&'a str> {
     route.addresses.get(broker_name).map(String::as_str).ok_or_else(|| {
         let text = format!("broker {broker_name} is not in the route of topic {topic}");
-        Error::client(text, "is it running, and registered at this name server?")
+        Error::client(text, "", "is it running, and registered at this name server?")
     })
 }
 
 /// The error for an answer that cannot be read; 1 is `SYSTEM_ERROR`.
-fn malformed(address: &str) -> impl Fn(String) -> Error {
-    move |remark| Error::Response { code: 1, remark, address: address.to_owned() }
+fn malformed(address: &str, remark: String) -> Error {
+    Error::Response { code: 1, remark, address: address.to_owned() }
 }
 
 /// Whether the failure may be over in a while.
@@ -366,7 +377,8 @@ fn unasked(route: &TopicRoute, broker_name: &str, error: Error) -> Error {
     };
     let address = route.addresses.get(broker_name).map(String::as_str).unwrap_or_default();
     Error::Client {
-        text: format!("broker {broker_name} at {address} cannot be asked: {error}"),
+        text: format!("broker {broker_name} at {address} cannot be asked: "),
+        remark: error.to_string(),
         code,
         next_step: "see that it runs and that the driver and the executors reach that address, and that the account \
                     (accessKey, secretKey) may read the topic and use the group",

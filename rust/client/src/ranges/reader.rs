@@ -190,9 +190,9 @@ impl RangeReader {
         let Some(pulled) = self.ranges.get_mut(queue) else { return Ok(()) };
         let range = pulled.progress.range();
         if let Some(refusal) = verdict.refusal {
-            let text = format!("{range}: broker {} refuses: {refusal}", self.address.as_deref().unwrap_or_default());
+            let text = format!("{range}: broker {} refuses: ", self.address.as_deref().unwrap_or_default());
             let next_step = "what the account, the group and the topic may is configured at the broker";
-            return Err(Error::client(text, next_step));
+            return Err(Error::client(text, refusal, next_step));
         }
         if let Some(loss) = verdict.loss {
             let text = format!("{range}: messages are lost: {loss}");
@@ -236,12 +236,9 @@ impl RangeReader {
                 let trouble = progress.trouble().map_or_else(|| "no answer".to_owned(), Trouble::to_string);
                 let (range, next, patience) = (progress.range(), progress.next(), patience.as_secs_f64());
                 let address = self.address.as_deref().unwrap_or_default();
-                let text =
-                    format!("{range}: nothing came for {patience} s from broker {address} at offset {next}: {trouble}");
-                return Err(Error::client(
-                    text,
-                    "see that the broker runs, and that this machine reaches that address",
-                ));
+                let text = format!("{range}: nothing came for {patience} s from broker {address} at offset {next}: ");
+                let next_step = "see that the broker runs, and that this machine reaches that address";
+                return Err(Error::client(text, trouble, next_step));
             }
             let verdict = progress.give_up();
             self.act(&queue, verdict)?;

@@ -6,7 +6,7 @@ use crate::error::{client, spark};
 use crate::signals;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use rmqfast_client::cluster::{self, Bounds, TopicRoute};
+use rmqfast_client::cluster::{self, Bounds};
 use rmqfast_client::puller::Queue;
 use rmqfast_spark::topic_read::{TopicRead, wanted_queues};
 use std::collections::BTreeMap;
@@ -14,11 +14,10 @@ use std::collections::BTreeMap;
 const LOGGER: &str = "rmqfast.spark";
 
 /// The brokers of a topic.
-#[pyclass(module = "rmqfast._native._rmqfast")]
+#[pyclass(frozen, module = "rmqfast._native._rmqfast")]
 pub struct TopicCluster {
     read: TopicRead,
     cluster: cluster::TopicCluster,
-    route: TopicRoute,
 }
 
 #[pymethods]
@@ -27,13 +26,13 @@ impl TopicCluster {
     fn new(read: PyTopicRead<'_>) -> PyResult<Self> {
         let read = read.into_read()?;
         let cluster = read.open_cluster().map_err(spark)?;
-        Ok(Self { read, cluster, route: TopicRoute::default() })
+        Ok(Self { read, cluster })
     }
 
-    fn look_up(&mut self, py: Python<'_>) -> PyResult<BTreeMap<String, String>> {
-        self.route = py.detach(|| self.cluster.route(&mut signals::waiting())).map_err(client)?;
+    fn look_up(&self, py: Python<'_>) -> PyResult<BTreeMap<String, String>> {
+        let route = py.detach(|| self.cluster.route(&mut signals::waiting())).map_err(client)?;
         log(py, LOGGER, self.cluster.take_warnings())?;
-        Ok(self.route.addresses.clone())
+        Ok(route.addresses)
     }
 
     #[pyo3(signature = (only=None, *, is_patient=false))]
@@ -44,7 +43,7 @@ impl TopicCluster {
         is_patient: bool,
     ) -> PyResult<Bound<'py, PyDict>> {
         // of the last `look_up`: a batch and the offsets it began with are of one route
-        let queues = self.route.queues.clone();
+        let queues = py.detach(|| self.cluster.last_route(&mut signals::waiting())).map_err(client)?.queues;
         let queues = match only {
             None => wanted_queues(queues, self.read.queue_ids.as_deref()).map_err(spark)?,
             Some(only) => only.into_iter().map(|queue| queue.0).filter(|queue| queues.contains(queue)).collect(),
