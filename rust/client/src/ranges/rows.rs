@@ -6,6 +6,7 @@ use crate::puller::Fetched;
 use arrow_array::RecordBatch;
 use rmqfast_store::scan::ScanRequest;
 use rmqfast_store::scan::row::Row;
+use std::borrow::Cow;
 
 /// Batches of what was pulled, with the columns and the messages that `request` asks for, in the order of `fetched`; what is
 /// wrong with bodies goes to `warnings`, where that is no error.
@@ -14,10 +15,10 @@ use rmqfast_store::scan::row::Row;
 /// [`Error::Corrupt`]: a body does not decompress, or does not match its CRC, and the request is strict.
 pub fn batches(request: &RangeRequest, fetched: &[Fetched], warnings: &mut Vec<String>) -> Result<Vec<RecordBatch>> {
     let mut report = Report { request, warnings };
-    if request.scan.verify_crc {
-        report.changed(fetched)?;
-    }
-    let rows: Vec<Vec<Row>> = fetched.iter().map(|fetched| chosen(fetched, &request.scan)).collect();
+    // a CRC takes as long as all the rest of a row: it is computed here, and once more only where one differs
+    let drops_changed = request.scan.verify_crc && report.changed(fetched)?;
+    let rows: Vec<Cow<'_, [Row]>> =
+        fetched.iter().map(|fetched| chosen(fetched, &request.scan, drops_changed)).collect();
     let parts = fetched.iter().zip(&rows).map(|(fetched, rows)| Part { body: &fetched.body, rows });
     // a reader has one broker, so one name is that of all rows
     let broker_name = fetched.first().map(|fetched| fetched.queue.broker_name.to_string());
@@ -29,15 +30,20 @@ pub fn batches(request: &RangeRequest, fetched: &[Fetched], warnings: &mut Vec<S
     Ok(batches)
 }
 
-fn chosen(fetched: &Fetched, scan: &ScanRequest) -> Vec<Row> {
+fn chosen<'a>(fetched: &'a Fetched, scan: &ScanRequest, drops_changed: bool) -> Cow<'a, [Row]> {
+    let rows = fetched.wanted();
+    let has_filter = scan.start_time.is_some() || scan.end_time.is_some() || scan.filters_properties();
+    if !has_filter && !drops_changed {
+        return rows;
+    }
     let body = &fetched.body[..];
     let is_chosen = |row: &Row| {
         let Some(message) = row.message(body) else { return false };
         scan.times_match(message.store_timestamp())
             && scan.keys_match(row.uniq_key.of(body), row.keys.of(body))
-            && (!scan.verify_crc || message.body_crc_matches())
+            && (!drops_changed || message.body_crc_matches())
     };
-    fetched.wanted().iter().filter(|row| is_chosen(row)).copied().collect()
+    rows.iter().filter(|row| is_chosen(row)).copied().collect()
 }
 
 /// Says what is wrong with bodies.
@@ -47,17 +53,19 @@ struct Report<'a> {
 }
 
 impl Report<'_> {
-    /// All that was pulled is looked at, whatever the request's other filters leave of it.
-    fn changed(&mut self, fetched: &[Fetched]) -> Result<()> {
+    /// Whether some body is not the stored one. All that was pulled is looked at, whatever the request's other filters leave.
+    fn changed(&mut self, fetched: &[Fetched]) -> Result<bool> {
         let is_changed = |row: &Row, body: &[u8]| row.message(body).is_some_and(|message| !message.body_crc_matches());
         let places = places(fetched, is_changed);
-        let text = format!("{} bodies do not match their CRC", places.len());
-        if places.is_empty() { Ok(()) } else { self.damage(&text, &places, "leaves them out") }
+        if !places.is_empty() {
+            self.damage(&format!("{} bodies do not match their CRC", places.len()), &places, "leaves them out")?;
+        }
+        Ok(!places.is_empty())
     }
 
     fn unreadable(&mut self, fetched: &[Fetched], offsets: &[i64]) -> Result<()> {
+        // damage says where in the broker's log a record is, as scans of a store do
         let is_unreadable =
-            // damage says where in the broker's log a record is, as scans of a store do
             |row: &Row, body: &[u8]| row.message(body).is_some_and(|m| offsets.contains(&m.physical_offset()));
         let places = places(fetched, is_unreadable);
         let limit = self.request.scan.max_body_bytes;
@@ -77,10 +85,10 @@ impl Report<'_> {
 
 fn places(fetched: &[Fetched], has: impl Fn(&Row, &[u8]) -> bool) -> Vec<String> {
     let rows = fetched.iter().flat_map(|fetched| fetched.rows.iter().map(move |row| (fetched, row)));
-    let found = rows.filter(|(fetched, row)| has(row, &fetched.body));
+    let damaged = rows.filter(|(fetched, row)| has(row, &fetched.body));
     let place = |(fetched, row): (&Fetched, &Row)| {
         let offset = row.message(&fetched.body).map_or(0, |message| message.queue_offset());
         format!("broker {}, queue {}, offset {offset}", fetched.queue.broker_name, fetched.queue.queue_id)
     };
-    found.map(place).collect()
+    damaged.map(place).collect()
 }
