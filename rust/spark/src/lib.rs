@@ -14,13 +14,13 @@ pub mod names;
 pub mod offsets;
 pub mod options;
 pub mod pieces;
-pub mod ranges;
 pub mod schema;
 pub mod selection;
 pub mod store_read;
 pub mod text;
 pub mod time;
 pub mod topic_offsets;
+pub mod topic_piece;
 pub mod topic_read;
 
 pub use error::{Error, Result};

@@ -2,12 +2,12 @@
 //! wherever they are read.
 use crate::error::{Error, Result};
 use crate::offsets::Offsets;
-use crate::ranges::{self, Range};
 use crate::selection::Limits;
 use crate::topic_offsets::{ByBroker, Edge, QueueBounds, resolve};
+use crate::topic_piece::{Range, TopicPiece};
 use rmqfast_client::cluster::{Bounds, ClusterOptions, TopicCluster, TopicRoute};
 use rmqfast_client::puller::Queue;
-use rmqfast_client::ranges::{QueueRange, RangeRequest};
+use rmqfast_client::ranges::RangeRequest;
 use rmqfast_remoting::Interrupt;
 
 /// What a read of a topic asks for.
@@ -58,71 +58,8 @@ impl RangeCut {
 /// An offset of each queue.
 pub type QueueOffsets = Vec<(Queue, i64)>;
 
-/// A task's share of a read: ranges of queues of one broker that no other task reads.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TopicPiece {
-    /// Where the broker was when this was planned.
-    pub address: Option<String>,
-    /// The ranges, of different queues.
-    pub ranges: Vec<Range>,
-}
-
 /// Pieces of a read, at most.
 const MOST_PIECES: i64 = 1_000_000;
-/// The first byte of a piece: a worker of another release says so, instead of reading something else.
-const PIECE_VERSION: u8 = 1;
-
-impl TopicPiece {
-    /// Cuts ranges as [`ranges::cut`] does; `address_of` says where brokers are.
-    pub fn cut(
-        ranges: &[Range],
-        max_rows: i64,
-        min_pieces: i64,
-        address_of: impl Fn(&str) -> Option<String>,
-    ) -> Vec<Self> {
-        let pieces = ranges::cut(ranges, max_rows, min_pieces).into_iter();
-        pieces.map(|ranges| Self { address: ranges.first().and_then(|(name, ..)| address_of(name)), ranges }).collect()
-    }
-
-    /// The piece as bytes, which driver and tasks carry unread.
-    pub fn to_bytes(&self) -> Vec<u8> {
-        let mut bytes = vec![PIECE_VERSION];
-        bytes.extend_from_slice(serde_json::json!([self.address, self.ranges]).to_string().as_bytes());
-        bytes
-    }
-
-    /// The piece that bytes are.
-    ///
-    /// # Errors
-    /// Bytes of another release, or none of a piece.
-    pub fn of_bytes(bytes: &[u8]) -> Result<Self> {
-        // driver and executors may have different wheels installed
-        let text = match bytes.split_first() {
-            Some((&PIECE_VERSION, text)) => text,
-            Some((version, _)) => {
-                let text = format!(
-                    "piece: expected version {PIECE_VERSION}, got {version}; driver and executors need one release"
-                );
-                return Err(Error::argument(text));
-            }
-            None => return Err(Error::argument("piece: expected bytes, got none")),
-        };
-        let (address, ranges) =
-            serde_json::from_slice(text).map_err(|error| Error::argument(format!("piece: {error}")))?;
-        Ok(Self { address, ranges })
-    }
-
-    /// The ranges as the reader of them takes them.
-    pub fn queue_ranges(&self, topic: &str) -> Vec<QueueRange> {
-        let range = |(broker_name, queue_id, start, end): &Range| QueueRange {
-            queue: Queue { topic: topic.to_owned(), broker_name: broker_name.as_str().into(), queue_id: *queue_id },
-            start: *start,
-            end: *end,
-        };
-        self.ranges.iter().map(range).collect()
-    }
-}
-
 impl TopicRead {
     /// Looks whether the read can be: not at offsets, which a stream with a checkpoint has no use for. A broker that does not
     /// answer now may do so later.
@@ -172,21 +109,6 @@ impl TopicRead {
         Ok((pieces, warnings))
     }
 
-    fn check_limits(&self) -> Result<()> {
-        let Self { min_pieces, max_rows, .. } = self;
-        if !(1..=MOST_PIECES).contains(min_pieces) {
-            return Err(Error::argument(format!("min_partitions: expected 1 to {MOST_PIECES}, got {min_pieces}")));
-        }
-        if *max_rows < 1 {
-            return Err(Error::argument(format!("max_rows: expected 1 or more, got {max_rows}")));
-        }
-        Ok(())
-    }
-
-    fn queues(&self, route: TopicRoute) -> Result<Vec<Queue>> {
-        wanted_queues(route.queues, self.queue_ids.as_deref())
-    }
-
     /// Where a stream without a checkpoint begins, in queues of `cluster`. Returns besides what is worth a warning.
     ///
     /// # Errors
@@ -203,6 +125,21 @@ impl TopicRead {
         self.not_before_start_time(cluster, &bounds, &mut start, interrupt)?;
         warnings.extend(cluster.take_warnings());
         Ok((bounds.into_iter().map(|(queue, _)| queue).zip(start).collect(), warnings))
+    }
+
+    fn check_limits(&self) -> Result<()> {
+        let Self { min_pieces, max_rows, .. } = self;
+        if !(1..=MOST_PIECES).contains(min_pieces) {
+            return Err(Error::argument(format!("min_partitions: expected 1 to {MOST_PIECES}, got {min_pieces}")));
+        }
+        if *max_rows < 1 {
+            return Err(Error::argument(format!("max_rows: expected 1 or more, got {max_rows}")));
+        }
+        Ok(())
+    }
+
+    fn queues(&self, route: TopicRoute) -> Result<Vec<Queue>> {
+        wanted_queues(route.queues, self.queue_ids.as_deref())
     }
 
     fn ranges(
@@ -276,25 +213,4 @@ pub fn wanted_queues(mut queues: Vec<Queue>, ids: Option<&[i32]>) -> Result<Vec<
     }
     queues.retain(|queue| ids.contains(&queue.queue_id));
     Ok(queues)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_piece_comes_back_from_its_bytes_and_one_of_another_release_is_refused() {
-        let ranges = vec![("broker-a".to_owned(), 0, 5, 1 << 40), ("broker-a".to_owned(), 3, 0, 1)];
-        for address in [Some("10.0.0.1:10911".to_owned()), None] {
-            let piece = TopicPiece { address, ranges: ranges.clone() };
-            let mut bytes = piece.to_bytes();
-            assert_eq!(TopicPiece::of_bytes(&bytes).expect("a piece"), piece);
-            bytes[0] = 2;
-            let error = TopicPiece::of_bytes(&bytes).expect_err("another release").to_string();
-            assert!(error.starts_with("piece: expected version 1, got 2"), "{error}");
-        }
-        for bytes in [&b""[..], b"\x01", b"\x01[null]"] {
-            assert!(TopicPiece::of_bytes(bytes).is_err());
-        }
-    }
 }

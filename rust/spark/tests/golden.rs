@@ -3,8 +3,8 @@
 use flate2::read::GzDecoder;
 use rmqfast_spark::offsets::{Bounds, Queues, StoreOffsets};
 use rmqfast_spark::options::{Kind, Options, Value};
-use rmqfast_spark::ranges::{Range, cut};
 use rmqfast_spark::topic_offsets::{self, Edge, QueueBounds};
+use rmqfast_spark::topic_piece::{Range, cut};
 use rmqfast_spark::{Error, Result};
 use serde_json::{Map, Value as Json, json};
 use std::fs::File;

@@ -5,8 +5,7 @@ use crate::error::spark;
 use crate::signals;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use rmqfast_spark::ranges::{self, Range};
-use rmqfast_spark::topic_read::TopicPiece;
+use rmqfast_spark::topic_piece::{Range, TopicPiece};
 use std::collections::HashMap;
 
 const LOGGER: &str = "rmqfast.spark";
@@ -44,7 +43,7 @@ pub fn cut_ranges(
 
 /// The address and the ranges of a piece.
 #[pyfunction]
-pub fn read_piece(piece: &[u8]) -> PyResult<(Option<String>, Vec<ranges::Range>)> {
+pub fn read_piece(piece: &[u8]) -> PyResult<(Option<String>, Vec<Range>)> {
     let TopicPiece { address, ranges } = TopicPiece::of_bytes(piece).map_err(spark)?;
     Ok((address, ranges))
 }

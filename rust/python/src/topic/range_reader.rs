@@ -8,7 +8,7 @@ use arrow_array::RecordBatch;
 use pyo3::prelude::*;
 use pyo3_arrow::PyRecordBatch;
 use rmqfast_client::ranges::{self, QueueRange, Step};
-use rmqfast_spark::topic_read::TopicPiece;
+use rmqfast_spark::topic_piece::TopicPiece;
 use std::collections::VecDeque;
 use std::time::Duration;
 
@@ -74,7 +74,7 @@ impl RangeReader {
                 return Ok(Some(PyRecordBatch::new(batch)));
             }
             let step = py.detach(|| self.reader.advance(LOOK));
-            // told before an error is raised: they may say why
+            // logged before an error is raised: they may say why
             log(py, LOGGER, self.reader.take_warnings())?;
             match step.map_err(client)? {
                 Step::Batches(batches) => self.ready.extend(batches),

@@ -1,0 +1,146 @@
+//! A task's share of a read of a topic, and how ranges of queues become such pieces.
+use crate::error::{Error, Result};
+use rmqfast_client::puller::Queue;
+use rmqfast_client::ranges::QueueRange;
+
+/// A task's share of a read: ranges of queues of one broker that no other task reads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TopicPiece {
+    /// Where the broker was when this was planned.
+    pub address: Option<String>,
+    /// The ranges, of different queues.
+    pub ranges: Vec<Range>,
+}
+
+/// Offsets of a queue: broker, number, the first, the one behind the last.
+pub type Range = (String, i32, i64, i64);
+
+/// The first byte of a piece: a worker of another release says so, instead of reading something else.
+const PIECE_VERSION: u8 = 1;
+
+/// Ranges of a broker that have less than this together become one task, which takes longer to begin than to read them.
+const FEW_ROWS: i64 = 50_000;
+
+impl TopicPiece {
+    /// Cuts ranges as [`cut`] does; `address_of` says where brokers are.
+    pub fn cut(
+        ranges: &[Range],
+        max_rows: i64,
+        min_pieces: i64,
+        address_of: impl Fn(&str) -> Option<String>,
+    ) -> Vec<Self> {
+        let pieces = cut(ranges, max_rows, min_pieces).into_iter();
+        pieces.map(|ranges| Self { address: ranges.first().and_then(|(name, ..)| address_of(name)), ranges }).collect()
+    }
+
+    /// The piece as bytes, which driver and tasks carry unread.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = vec![PIECE_VERSION];
+        bytes.extend_from_slice(serde_json::json!([self.address, self.ranges]).to_string().as_bytes());
+        bytes
+    }
+
+    /// The piece that bytes are.
+    ///
+    /// # Errors
+    /// Bytes of another release, or none of a piece.
+    pub fn of_bytes(bytes: &[u8]) -> Result<Self> {
+        // driver and executors may have different wheels installed
+        let text = match bytes.split_first() {
+            Some((&PIECE_VERSION, text)) => text,
+            Some((version, _)) => {
+                let text = format!(
+                    "piece: expected version {PIECE_VERSION}, got {version}; driver and executors need one release"
+                );
+                return Err(Error::argument(text));
+            }
+            None => return Err(Error::argument("piece: expected bytes, got none")),
+        };
+        let (address, ranges) =
+            serde_json::from_slice(text).map_err(|error| Error::argument(format!("piece: {error}")))?;
+        Ok(Self { address, ranges })
+    }
+
+    /// The ranges as the reader of them takes them.
+    pub fn queue_ranges(&self, topic: &str) -> Vec<QueueRange> {
+        let range = |(broker_name, queue_id, start, end): &Range| QueueRange {
+            queue: Queue { topic: topic.to_owned(), broker_name: broker_name.as_str().into(), queue_id: *queue_id },
+            start: *start,
+            end: *end,
+        };
+        self.ranges.iter().map(range).collect()
+    }
+}
+
+/// Cuts large ranges, and puts small ones of a broker together: a task has `max_rows` offsets at most, and there are
+/// `min_partitions` at least, where there are as many offsets.
+pub fn cut(ranges: &[Range], max_rows: i64, min_partitions: i64) -> Vec<Vec<Range>> {
+    let total = ranges.iter().map(rows).fold(0, i64::saturating_add);
+    // rounded down, so that there are as many tasks as asked for, or more
+    let most = max_rows.min((total / min_partitions.max(1)).max(1));
+    // small ranges together must not undo `min_partitions`
+    let few = FEW_ROWS.min(most);
+    let mut tasks: Vec<Vec<Range>> = Vec::new();
+    let mut room = 0;
+    for piece in ranges.iter().flat_map(|range| equal_pieces(range, most)) {
+        let rows = rows(&piece);
+        // one broker, one connection; and a reader takes each queue once
+        let fits = |last: &Range| rows <= room && last.0 == piece.0 && last.1 != piece.1;
+        match tasks.last_mut() {
+            Some(task) if task.last().is_some_and(fits) => {
+                room -= rows;
+                task.push(piece);
+            }
+            _ => {
+                room = few - rows;
+                tasks.push(vec![piece]);
+            }
+        }
+    }
+    tasks
+}
+
+fn equal_pieces(range: &Range, most: i64) -> impl Iterator<Item = Range> {
+    let (broker, id, start, _) = range.clone();
+    let rows = rows(range);
+    let count = rows / most + i64::from(rows % most > 0);
+    // of equal size: a short last piece would leave its core idle
+    let edge = move |number: i64| start + (i128::from(rows) * i128::from(number) / i128::from(count)) as i64;
+    (0..count).map(move |number| (broker.clone(), id, edge(number), edge(number + 1)))
+}
+
+fn rows((_, _, start, end): &Range) -> i64 {
+    end.saturating_sub(*start).max(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn large_ranges_are_cut_and_small_ones_put_together() {
+        let of = |id, rows| ("b".to_owned(), id, 0, rows);
+        let places = |tasks: Vec<Vec<Range>>| -> Vec<Vec<_>> {
+            tasks.into_iter().map(|task| task.into_iter().map(|(_, id, from, end)| (id, from, end)).collect()).collect()
+        };
+        assert_eq!(places(cut(&[of(0, 10), of(1, 4)], 8, 1)), [vec![(0, 0, 5)], vec![(0, 5, 10)], vec![(1, 0, 4)]]);
+        assert_eq!(places(cut(&[of(0, 10), of(1, 4)], 100, 1)), [vec![(0, 0, 10), (1, 0, 4)]]);
+        assert!(cut(&[of(0, 0)], 8, 1).is_empty());
+    }
+
+    #[test]
+    fn a_piece_comes_back_from_its_bytes_and_one_of_another_release_is_refused() {
+        let ranges = vec![("broker-a".to_owned(), 0, 5, 1 << 40), ("broker-a".to_owned(), 3, 0, 1)];
+        for address in [Some("10.0.0.1:10911".to_owned()), None] {
+            let piece = TopicPiece { address, ranges: ranges.clone() };
+            let mut bytes = piece.to_bytes();
+            assert_eq!(TopicPiece::of_bytes(&bytes).expect("a piece"), piece);
+            bytes[0] = 2;
+            let error = TopicPiece::of_bytes(&bytes).expect_err("another release").to_string();
+            assert!(error.starts_with("piece: expected version 1, got 2"), "{error}");
+        }
+        for bytes in [&b""[..], b"\x01", b"\x01[null]"] {
+            assert!(TopicPiece::of_bytes(bytes).is_err());
+        }
+    }
+}
