@@ -41,7 +41,6 @@ pub type PyPiece = (String, u64, u64, bool);
 impl PyScanRequest {
     /// The request that the store crate takes.
     pub fn into_request(self) -> PyResult<ScanRequest> {
-        let columns = self.columns.map(|names| names.iter().map(|n| Column::of_name(n)).collect::<Result<_, _>>());
         Ok(ScanRequest {
             topic: self.topic,
             among: self.among,
@@ -54,8 +53,8 @@ impl PyScanRequest {
             end_offset: self.end_offset.map(PyOffsetBound::into_bound),
             start_time: self.start_time,
             end_time: self.end_time,
-            columns: columns.transpose().map_err(to_python)?.unwrap_or_else(|| Column::ALL.to_vec()),
-            time_unit: if self.microseconds { TimeUnit::Microsecond } else { TimeUnit::Millisecond },
+            columns: columns(self.columns)?,
+            time_unit: time_unit(self.microseconds),
             broker_name: self.broker_name,
             batch_rows: self.batch_rows,
             batch_bytes: self.batch_bytes,
@@ -74,6 +73,17 @@ impl PyOffsetBound {
             Self::ByQueue(offsets) => OffsetBound::ByQueue(offsets),
         }
     }
+}
+
+/// The columns of these names; all of them unless some are named.
+pub fn columns(names: Option<Vec<String>>) -> PyResult<Vec<Column>> {
+    let Some(names) = names else { return Ok(Column::ALL.to_vec()) };
+    names.iter().map(|name| Column::of_name(name)).collect::<Result<_, _>>().map_err(to_python)
+}
+
+/// The unit of timestamps.
+pub fn time_unit(microseconds: bool) -> TimeUnit {
+    if microseconds { TimeUnit::Microsecond } else { TimeUnit::Millisecond }
 }
 
 /// Names of the row's columns.

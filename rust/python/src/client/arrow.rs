@@ -1,14 +1,15 @@
 //! Messages of clients as Arrow batches.
 use super::fetched::Fetched;
 use super::message_view::{MessageView, Source};
-use crate::error::{ArgumentError, client, to_python};
+use crate::error::{ArgumentError, client};
+use crate::request::{columns, time_unit};
 use arrow_array::{ArrayRef, Int32Array, RecordBatch, StringArray};
 use pyo3::prelude::*;
 use pyo3_arrow::PyRecordBatch;
 use rmqfast_client::fetched::{Part, batches, batches_of_parts};
 use rmqfast_store::scan::column::schema;
 use rmqfast_store::scan::row::Row;
-use rmqfast_store::scan::{Column, ScanRequest, TimeUnit};
+use rmqfast_store::scan::{Column, ScanRequest};
 use std::sync::Arc;
 
 type Views<'py> = Vec<PyRef<'py, MessageView>>;
@@ -68,11 +69,8 @@ pub fn fetched_to_arrow(
     Ok(built.map_err(client)?.into_iter().map(PyRecordBatch::new).collect())
 }
 
-fn request(columns: Option<Vec<String>>, microseconds: bool) -> PyResult<ScanRequest> {
-    let columns = columns.map(|names| names.iter().map(|name| Column::of_name(name)).collect::<Result<_, _>>());
-    let columns = columns.transpose().map_err(to_python)?.unwrap_or_else(|| Column::ALL.to_vec());
-    let time_unit = if microseconds { TimeUnit::Microsecond } else { TimeUnit::Millisecond };
-    Ok(ScanRequest { columns, time_unit, ..ScanRequest::default() })
+fn request(names: Option<Vec<String>>, microseconds: bool) -> PyResult<ScanRequest> {
+    Ok(ScanRequest { columns: columns(names)?, time_unit: time_unit(microseconds), ..ScanRequest::default() })
 }
 
 fn whole(request: ScanRequest) -> ScanRequest {

@@ -2,7 +2,8 @@
 use super::decode::to_tags;
 use super::fetched::{Bodies, Fetched, to_python};
 use super::message_queue::PulledQueue;
-use crate::error::{ForkError, client};
+use crate::error::client;
+use crate::process::check_opened_here;
 use crate::remoting::tls::PyTlsOptions;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
@@ -27,11 +28,7 @@ pub struct Puller {
 
 impl Puller {
     fn check_process(&self) -> PyResult<()> {
-        if self.process == std::process::id() {
-            return Ok(());
-        }
-        let text = format!("this puller was opened in process {}, not in its fork; open one here", self.process);
-        Err(ForkError::new_err(text))
+        check_opened_here(self.process, "puller")
     }
 }
 

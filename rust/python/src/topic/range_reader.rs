@@ -2,7 +2,8 @@
 use super::request::PyRangeRequest;
 use super::warnings::log;
 use crate::client::message_queue::PulledQueue;
-use crate::error::{ForkError, client, spark};
+use crate::error::{client, spark};
+use crate::process::check_opened_here;
 use crate::signals;
 use arrow_array::RecordBatch;
 use pyo3::prelude::*;
@@ -65,10 +66,7 @@ impl RangeReader {
 
     fn next_batch(&mut self, py: Python<'_>) -> PyResult<Option<PyRecordBatch>> {
         // PySpark's daemon forks its workers, and a thread of the puller does not come along
-        if self.process != std::process::id() {
-            let text = format!("this reader was opened in process {}, not in its fork; open one here", self.process);
-            return Err(ForkError::new_err(text));
-        }
+        check_opened_here(self.process, "reader")?;
         loop {
             if let Some(batch) = self.ready.pop_front() {
                 return Ok(Some(PyRecordBatch::new(batch)));

@@ -1,7 +1,7 @@
 //! `RangeRequest`, `TopicRead` and `ClientConfig` of Python, read attribute by attribute.
 use crate::client::puller::{seconds, signer, subscription};
-use crate::error::to_python;
 use crate::remoting::tls::PyTlsOptions;
+use crate::request::{columns, time_unit};
 use pyo3::intern;
 use pyo3::prelude::*;
 use rmqfast_client::Error;
@@ -11,7 +11,7 @@ use rmqfast_client::ranges::RangeRequest;
 use rmqfast_spark::offsets::Offsets;
 use rmqfast_spark::topic_offsets::ByBroker;
 use rmqfast_spark::topic_read::{RangeCut, TopicRead};
-use rmqfast_store::scan::{Column, ScanRequest, TimeUnit};
+use rmqfast_store::scan::ScanRequest;
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -54,15 +54,13 @@ impl PyRangeRequest<'_> {
     /// The request, and how its cluster is reached.
     pub fn into_request(self) -> PyResult<(RangeRequest, ClusterOptions)> {
         let cluster = cluster_options(&self.config)?;
-        let columns =
-            self.columns.map(|names| names.iter().map(|name| Column::of_name(name)).collect::<Result<_, _>>());
         let PySubscription { sub_string, expression_type, sub_version } = self.subscription;
         let scan = ScanRequest {
             keys: self.keys,
             start_time: self.start_time,
             end_time: self.end_time,
-            columns: columns.transpose().map_err(to_python)?.unwrap_or_else(|| Column::ALL.to_vec()),
-            time_unit: if self.microseconds { TimeUnit::Microsecond } else { TimeUnit::Millisecond },
+            columns: columns(self.columns)?,
+            time_unit: time_unit(self.microseconds),
             verify_crc: self.verify_crc,
             max_body_bytes: self.max_body_bytes,
             ..ScanRequest::default()
