@@ -60,9 +60,9 @@ class ClusterOptions:
         )
 
     def _tls_options(self) -> TlsOptions | None:
-        given = (self.tls_trust, self.tls_certificate, self.tls_key)
+        files = (self.tls_trust, self.tls_certificate, self.tls_key)
         # an explicit false wins over files that are named
-        if self.tls is False or (self.tls is None and given == (None, None, None)):
+        if self.tls is False or (self.tls is None and files == (None, None, None)):
             return None
         try:
             options = TlsOptions(

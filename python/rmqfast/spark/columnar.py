@@ -134,7 +134,7 @@ def _loaded(spark: SparkSession, read: StoreRead, range_now: tuple[int, int]) ->
 
 def _options(read: StoreRead, range_now: tuple[int, int]) -> dict[str, str]:
     request = read.request
-    given: dict[str, Any] = {
+    values: dict[str, Any] = {
         "storePath": read.path,
         "failOnDataLoss": read.on_damage == "fail",
         "columns": None,  # Spark selects them
@@ -144,9 +144,9 @@ def _options(read: StoreRead, range_now: tuple[int, int]) -> dict[str, str]:
         "logEnd": range_now[1],
     }
     for name, argument in SparkOptions.arguments("store batch"):
-        if name not in given:
-            given[name] = getattr(request, argument, getattr(read, argument, None))
-    texts = ((name, _text(value)) for name, value in given.items())
+        if name not in values:
+            values[name] = getattr(request, argument, getattr(read, argument, None))
+    texts = ((name, _text(value)) for name, value in values.items())
     return {name: text for name, text in texts if text is not None}
 
 
@@ -168,8 +168,8 @@ def _by_queue(read: StoreRead, bound: int | Mapping[int, int] | None) -> str | N
     with read.open() as store:
         queues = store.topics().get(read.request.topic or "", {})
     # -1 and -2 mean "latest" and "earliest" there, so no offset below 0 may cross
-    known = {str(queue_id): max(offset, 0) for queue_id, offset in bound.items() if queue_id in queues}
-    return json.dumps({read.request.topic: {"*": known}}) if known else None
+    offsets = {str(queue_id): max(offset, 0) for queue_id, offset in bound.items() if queue_id in queues}
+    return json.dumps({read.request.topic: {"*": offsets}}) if offsets else None
 
 
 def _why_not(error: Exception) -> str:

@@ -158,17 +158,17 @@ def _plain_errors() -> Iterator[None]:
         # its first line says what is wrong; the plan behind it is of no use here
         raise ArgumentError(str(error).partition("\n")[0]) from error
     except Exception as error:  # of the JVM's exceptions py4j shows some as its own class, PySpark some as its own
-        told = plain_error(error)
-        if told is not None:
-            raise told from error
+        plain = plain_error(error)
+        if plain is not None:
+            raise plain from error
         if not isinstance(error, PySparkException):
             raise
         # a worker's traceback is text by now: its last line names the class
-        said = re.search(r"^rmqfast\.errors\.(\w+): (.*)", str(error), re.MULTILINE)
-        if said is None:
+        last_line = re.search(r"^rmqfast\.errors\.(\w+): (.*)", str(error), re.MULTILINE)
+        if last_line is None:
             raise
-        kind = CorruptError if said[1] == "CorruptError" else StoreError
-        raise kind(said[2]) from error
+        kind = CorruptError if last_line[1] == "CorruptError" else StoreError
+        raise kind(last_line[2]) from error
 
 
 def _united(frames: Sequence[DataFrame]) -> DataFrame:

@@ -91,12 +91,12 @@ class SourceOptions:
 
         Source: as `SourceOptions`.
         """
-        given = {name: value for name, value in self.values.items() if value is not None}
-        of_request = {name: given[name] for name in given.keys() & _OF_REQUEST}
+        values = {name: value for name, value in self.values.items() if value is not None}
+        of_request = {name: values[name] for name in values.keys() & _OF_REQUEST}
         request = ScanRequest(**of_request | bounds | {"columns": columns, "microseconds": True})
-        on_damage: Any = "fail" if given["fail_on_data_loss"] else "warn"
-        of_read = {name: given[name] for name in given.keys() & _OF_READ}
-        return StoreRead(path=given["store_path"], request=request, on_damage=on_damage, **of_read)
+        on_damage: Any = "fail" if values["fail_on_data_loss"] else "warn"
+        of_read = {name: values[name] for name in values.keys() & _OF_READ}
+        return StoreRead(path=values["store_path"], request=request, on_damage=on_damage, **of_read)
 
 
 def names_a_cluster(options: Mapping[str, str]) -> bool:

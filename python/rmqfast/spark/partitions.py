@@ -105,10 +105,10 @@ class StoreRead:
         Source: as `StoreRead`.
         """
         check_names(arguments, StoreReadArguments)
-        given: dict[str, Any] = dict(arguments)
-        own = {name: given.pop(name) for name in _OWN & given.keys()}
-        broker_name = given.pop("broker_name", None)
-        request = ScanRequest.of(topic, cast("ScanArguments", given), broker_name=broker_name, microseconds=True)
+        values: dict[str, Any] = dict(arguments)
+        own = {name: values.pop(name) for name in _OWN & values.keys()}
+        broker_name = values.pop("broker_name", None)
+        request = ScanRequest.of(topic, cast("ScanArguments", values), broker_name=broker_name, microseconds=True)
         return cls(path=os.fspath(path), request=request, **own)
 
     def __post_init__(self) -> None:

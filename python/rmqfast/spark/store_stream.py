@@ -45,9 +45,9 @@ def store_stream_reader(options: Mapping[str, str], columns: Sequence[str]) -> S
         RmqError: As `SourceOptions.of` raises, an option that a stream has no use for, or other columns than the option
             `columns` says.
     """
-    found = SourceOptions.of(options, "store stream")
+    source_options = SourceOptions.of(options, "store stream")
     begin = SparkOptions("store stream", dict(options)).begin
-    return StoreStreamReader(found, agreed(found.columns, columns), begin)
+    return StoreStreamReader(source_options, agreed(source_options.columns, columns), begin)
 
 
 class StoreStreamReader(DataSourceStreamReader, AvailableNow):
@@ -149,15 +149,15 @@ def _position_of_time(store: MessageStore, when: int) -> int:
 
 def _behind(store: MessageStore, start: int, most: int, end: int) -> int:
     """A place behind a message, so many bytes from `start` on; one step further where messages are larger."""
-    found = start
+    place = start
     with store.tail(start=start, stop=end, columns=["queue_offset"], batch_rows=_STEP) as tail:
         for _ in tail:
             # a batch has one step at least, however little is allowed: the stream would stand still
-            if found > start and tail.position - start > most:
-                return found
-            found = tail.position
-            if found - start >= most:
-                return found
+            if place > start and tail.position - start > most:
+                return place
+            place = tail.position
+            if place - start >= most:
+                return place
     return end
 
 

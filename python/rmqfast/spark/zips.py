@@ -46,7 +46,7 @@ def _read_if_changed(self: zipimport.zipimporter) -> None:
 
 def _stamp(path: str) -> Stamp | None:
     try:
-        found = os.stat(path)  # noqa: PTH116  # once for each importer and task
+        status = os.stat(path)  # noqa: PTH116  # once for each importer and task
     except OSError:
         return None
-    return found.st_mtime_ns, found.st_size
+    return status.st_mtime_ns, status.st_size

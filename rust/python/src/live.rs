@@ -65,13 +65,13 @@ pub fn query<'py>(
     max_messages: usize,
     (begin, end): (i64, i64),
 ) -> PyResult<PyKeyFound<'py>> {
-    let found = py.detach(|| {
-        let found = live.query(topic, key, max_messages, begin, end)?;
+    let hits = py.detach(|| {
+        let hits = live.query(topic, key, max_messages, begin, end)?;
         // copied while no lock of Python is held: a page that is not in memory is waited for
-        let records: Vec<Vec<u8>> = found.records.iter().map(|record| record.to_vec()).collect();
-        Ok((records, found.index_last_update_timestamp, found.index_last_update_phy_offset))
+        let records: Vec<Vec<u8>> = hits.records.iter().map(|record| record.to_vec()).collect();
+        Ok((records, hits.index_last_update_timestamp, hits.index_last_update_phy_offset))
     });
-    let (records, timestamp, phy_offset) = found.map_err(to_python)?;
+    let (records, timestamp, phy_offset) = hits.map_err(to_python)?;
     Ok((records.iter().map(|record| PyBytes::new(py, record)).collect(), timestamp, phy_offset))
 }
 

@@ -75,12 +75,12 @@ pub fn waiting() -> impl FnMut() -> rmqfast_remoting::Result<()> {
 /// What long work is told of: it looks for Ctrl-C, and calls `progress` with bytes done and bytes in all.
 pub fn watch(progress: Option<Py<PyAny>>) -> impl FnMut(u64, u64) -> Result<()> {
     let mut interrupt = Signals::here().checker();
-    let mut told = 0;
+    let mut next_call_at = 0;
     move |done, total| {
         interrupt()?;
-        // each call takes the GIL; the end is told in any case, so that a bar becomes full
-        if let Some(progress) = progress.as_ref().filter(|_| done >= told || done == total) {
-            told = done + PROGRESS;
+        // each call takes the GIL; the end is reported in any case, so that a bar becomes full
+        if let Some(progress) = progress.as_ref().filter(|_| done >= next_call_at || done == total) {
+            next_call_at = done + PROGRESS;
             attempt(|py| progress.call1(py, (done, total)).map(drop))?;
         }
         Ok(())

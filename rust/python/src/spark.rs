@@ -225,7 +225,7 @@ fn literal(value: &Bound<'_, PyAny>) -> PyResult<Option<Literal>> {
     if value.is_none() {
         return Ok(None);
     }
-    let known = if value.is_instance_of::<PyString>() {
+    let literal = if value.is_instance_of::<PyString>() {
         Literal::Text(value.extract()?)
     } else if value.is_instance_of::<PyInt>() && !value.is_instance_of::<PyBool>() {
         // `bool` is an `int` in Python, but no number for a filter
@@ -234,5 +234,5 @@ fn literal(value: &Bound<'_, PyAny>) -> PyResult<Option<Literal>> {
         // a tuple, so that a time is not taken for a number; what is unknown leaves the filter to Spark
         value.extract().map_or(Literal::Other, |(micros,): (i64,)| Literal::Micros(micros))
     };
-    Ok(Some(known))
+    Ok(Some(literal))
 }

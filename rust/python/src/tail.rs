@@ -88,19 +88,19 @@ impl Tail {
     /// The next batch; `None` at the end, once closed, and where nothing came if that is not to be waited for.
     fn next(&self, wait: bool, interrupt: &mut dyn FnMut() -> Result<()>) -> Result<Option<RecordBatch>> {
         loop {
-            let (found, is_over) = {
+            let (batch, is_over) = {
                 let mut tail = self.tail();
                 // `closed` has a lock of its own, so that another thread can close this while it polls
-                let found = tail.poll(&mut || if *self.closed() { Err(Error::Interrupted) } else { interrupt() });
-                (found, tail.is_over())
+                let batch = tail.poll(&mut || if *self.closed() { Err(Error::Interrupted) } else { interrupt() });
+                (batch, tail.is_over())
             };
-            let found = match found {
+            let batch = match batch {
                 // closed, not Ctrl-C: both end the poll alike
                 Err(Error::Interrupted) if *self.closed() => return Ok(None),
                 other => other?,
             };
-            if found.is_some() || is_over || !wait {
-                return Ok(found);
+            if batch.is_some() || is_over || !wait {
+                return Ok(batch);
             }
             self.pause(interrupt)?;
         }

@@ -61,12 +61,12 @@ impl StoreOffsets {
             Offsets::word_or(text, || by_queue_of_store(name, text, options.text("topic"), options.text("brokerName")))
         };
         let (start, end) = (parse("startingOffsets")?, parse("endingOffsets")?);
-        let found = Self { start, end, is_strict: options.flag("failOnDataLoss") };
+        let both = Self { start, end, is_strict: options.flag("failOnDataLoss") };
         // numbers of queues mean nothing without a topic
-        if !found.are_whole() && options.text("topic").is_none() {
+        if !both.are_whole() && options.text("topic").is_none() {
             return Err(Error::argument("startingOffsets and endingOffsets need the option topic"));
         }
-        Ok(found)
+        Ok(both)
     }
 
     /// Whether they bound nothing, so that nobody has to look where queues begin and end.
@@ -134,16 +134,16 @@ pub(crate) fn json_of(name: &str, text: &str) -> Result<Value> {
 
 /// The offsets that a JSON object has by queue.
 pub(crate) fn by_queue(name: &str, queues: &Map<String, Value>) -> Result<ByQueue> {
-    let mut found = ByQueue::new();
+    let mut by_queue = ByQueue::new();
     for (key, value) in queues {
         let (id, offset) = (queue_id(name, key)?, offset(name, key, value)?);
-        match found.iter_mut().find(|(other, _)| *other == id) {
+        match by_queue.iter_mut().find(|(other, _)| *other == id) {
             // "1" and "01" are one queue: the last counts, as in a dictionary of Python
             Some(same) => same.1 = offset,
-            None => found.push((id, offset)),
+            None => by_queue.push((id, offset)),
         }
     }
-    Ok(found)
+    Ok(by_queue)
 }
 
 fn by_queue_of_store(name: &str, text: &str, topic: Option<&str>, broker_name: Option<&str>) -> Result<ByQueue> {
@@ -166,16 +166,16 @@ fn bounds(name: &str, offsets: &Offsets<ByQueue>, queues: &Queues, open: i64) ->
         Offsets::Latest => every(LATEST),
         Offsets::Named(offsets) => offsets.clone(),
     };
-    let known = |id: i64| i32::try_from(id).ok().and_then(|id| queues.get_key_value(&id));
-    if let Some((unknown, _)) = offsets.iter().find(|(id, _)| known(*id).is_none()) {
-        let known: Vec<String> = queues.keys().map(i32::to_string).collect();
-        let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-        return Err(Error::argument(format!("{name}: no queue {unknown}; the topic's queues are {known}")));
+    let queue_of = |id: i64| i32::try_from(id).ok().and_then(|id| queues.get_key_value(&id));
+    if let Some((unknown, _)) = offsets.iter().find(|(id, _)| queue_of(*id).is_none()) {
+        let ids: Vec<String> = queues.keys().map(i32::to_string).collect();
+        let ids = if ids.is_empty() { "none".to_owned() } else { ids.join(", ") };
+        return Err(Error::argument(format!("{name}: no queue {unknown}; the topic's queues are {ids}")));
     }
     // without a bound a scan reads to the queue's edge, also what comes later
     let bounded = offsets.into_iter().filter(|(_, offset)| *offset != open);
     let resolved = bounded.filter_map(|(id, offset)| {
-        known(id).map(|(id, (first, behind_last))| match offset {
+        queue_of(id).map(|(id, (first, behind_last))| match offset {
             EARLIEST => (*id, *first),
             LATEST => (*id, *behind_last),
             _ => (*id, offset),
@@ -186,9 +186,9 @@ fn bounds(name: &str, offsets: &Offsets<ByQueue>, queues: &Queues, open: i64) ->
 
 /// The one member of a JSON object; it must be one of `allowed`.
 fn only<'a>(name: &str, what: &str, value: &'a Value, allowed: &[&str]) -> Result<&'a Map<String, Value>> {
-    let wanted: Vec<String> = allowed.iter().map(|word| quoted(word)).collect();
+    let names: Vec<String> = allowed.iter().map(|word| quoted(word)).collect();
     let refuse =
-        |got: String| Error::argument(format!("{name}: expected one {what}, {}, got {got}", wanted.join(" or ")));
+        |got: String| Error::argument(format!("{name}: expected one {what}, {}, got {got}", names.join(" or ")));
     let Value::Object(object) = value else { return Err(refuse(shown(value))) };
     match (object.len(), allowed.iter().find_map(|word| object.get(*word))) {
         (1, Some(Value::Object(member))) => Ok(member),

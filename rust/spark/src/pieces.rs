@@ -25,25 +25,25 @@ impl Cut {
     /// # Errors
     /// As `plan`.
     pub fn pieces(self, plan: impl Fn(u64) -> Result<Vec<Piece>>) -> Result<Vec<Piece>> {
-        let plan = |bytes| plan(bytes).map(|found| found.into_iter().filter(|p| p.from < p.end).collect::<Vec<_>>());
+        let plan = |bytes| plan(bytes).map(|pieces| pieces.into_iter().filter(|p| p.from < p.end).collect::<Vec<_>>());
         let mut bytes = self.bytes.unwrap_or(PIECE_BYTES);
-        let mut found = plan(bytes)?;
+        let mut pieces = plan(bytes)?;
         // a size that somebody asked for is kept
         if let (Some(cores), None) = (self.worker_cores, self.bytes) {
-            let times = (found.len() as u64).div_ceil(TASKS_PER_CORE * cores.max(1)).min(LARGEST);
+            let times = (pieces.len() as u64).div_ceil(TASKS_PER_CORE * cores.max(1)).min(LARGEST);
             if times > 1 {
-                found = plan(times * bytes)?;
+                pieces = plan(times * bytes)?;
             }
         }
         let least = self.least.unwrap_or(1);
         // a small store would be halved many times in vain before its first cut
-        bytes = bytes.min(found.iter().map(|piece| piece.end - piece.from).sum());
-        while (found.len() as u64) < least && bytes > 1 {
+        bytes = bytes.min(pieces.iter().map(|piece| piece.end - piece.from).sum());
+        while (pieces.len() as u64) < least && bytes > 1 {
             // pieces end at files and records, so one step may not be enough; each step halves at least
-            let scaled = u128::from(bytes) * found.len() as u128 / u128::from(least);
+            let scaled = u128::from(bytes) * pieces.len() as u128 / u128::from(least);
             bytes = (bytes / 2).min(scaled as u64).max(1);
-            found = plan(bytes)?;
+            pieces = plan(bytes)?;
         }
-        Ok(found)
+        Ok(pieces)
     }
 }

@@ -21,16 +21,16 @@ pub fn row(options: &Options) -> Result<Vec<Column>> {
 /// # Errors
 /// A name that the row does not have, or one twice.
 pub fn columns_of<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<Vec<Column>> {
-    let mut found: Vec<Column> = Vec::new();
+    let mut columns: Vec<Column> = Vec::new();
     for name in names {
         let column = column_of(name)?;
-        if found.contains(&column) {
+        if columns.contains(&column) {
             let twice = quoted(name);
             return Err(Error::argument(format!("columns: expected each once, got [{twice}] more often")));
         }
-        found.push(column);
+        columns.push(column);
     }
-    Ok(found)
+    Ok(columns)
 }
 
 /// The column of that name.
@@ -67,9 +67,9 @@ pub fn columns_of_schema(fields: &[String]) -> Result<Vec<Column>> {
     for field in fields.chunks_exact(3) {
         let [name, kind, nullable] = field else { continue };
         let column = column_of(name)?;
-        let wanted = spark_type(column);
-        if wanted != kind {
-            return Err(Error::argument(format!("schema: column {name}: expected {wanted}, got {kind}")));
+        let expected = spark_type(column);
+        if expected != kind {
+            return Err(Error::argument(format!("schema: column {name}: expected {expected}, got {kind}")));
         }
         // Spark would believe NOT NULL, and not look for nulls
         if nullable != "true" {

@@ -148,22 +148,22 @@ impl Selection {
 
     fn takes_tags(&mut self, values: &[Option<Literal>]) -> Option<()> {
         // IN (..., NULL) is never true by the NULL
-        let wanted: Vec<&str> = values.iter().flatten().map(Literal::text).collect::<Option<_>>()?;
+        let tags: Vec<&str> = values.iter().flatten().map(Literal::text).collect::<Option<_>>()?;
         // a tag expression has no "and", so a second condition stays Spark's
-        if self.has_tags || self.tags.is_some() || !wanted.iter().all(|tag| is_one_tag(tag)) {
+        if self.has_tags || self.tags.is_some() || !tags.iter().all(|tag| is_one_tag(tag)) {
             return None;
         }
-        if wanted.is_empty() {
+        if tags.is_empty() {
             self.is_empty = true;
         } else {
-            self.tags = Some(wanted.into_iter().map(str::to_owned).collect());
+            self.tags = Some(tags.into_iter().map(str::to_owned).collect());
         }
         Some(())
     }
 
     fn takes_broker_names(&mut self, values: &[Option<Literal>]) -> Option<()> {
-        let wanted = values.iter().flatten().map(|name| name.text().map(str::to_owned)).collect::<Option<_>>()?;
-        self.broker_names = Some(left(wanted, self.broker_names.as_deref()));
+        let names = values.iter().flatten().map(|name| name.text().map(str::to_owned)).collect::<Option<_>>()?;
+        self.broker_names = Some(left(names, self.broker_names.as_deref()));
         self.is_empty |= self.broker_names.as_ref().is_some_and(Vec::is_empty);
         Some(())
     }

@@ -41,19 +41,19 @@ pub fn by_broker(name: &str, members: &Value, topic: &str) -> Result<ByBroker> {
         Value::Object(members) if members.len() == 1 && members.contains_key(topic) => &members[topic],
         _ => {
             let got = members.as_object().map_or_else(|| shown(members), sorted_keys);
-            let wanted = quoted(topic);
-            return Err(Error::argument(format!("{name}: expected one topic, {wanted}, as {FORM}, got {got}")));
+            let expected = quoted(topic);
+            return Err(Error::argument(format!("{name}: expected one topic, {expected}, as {FORM}, got {got}")));
         }
     };
-    let found: Option<Vec<_>> = brokers
+    let by_broker: Option<Vec<_>> = brokers
         .as_object()
         .and_then(|brokers| brokers.iter().map(|(broker, queues)| Some((broker, queues.as_object()?))).collect());
-    let Some(found) = found else {
+    let Some(by_broker) = by_broker else {
         let got = shown(brokers);
         let text = format!("{name}: expected brokers with offsets by queue below the topic, got {got}");
         return Err(Error::argument(text));
     };
-    found.into_iter().map(|(broker, queues)| Ok((broker.clone(), by_queue(name, queues)?))).collect()
+    by_broker.into_iter().map(|(broker, queues)| Ok((broker.clone(), by_queue(name, queues)?))).collect()
 }
 
 /// The offset of each queue, in their order; one that is not named begins at its first message, or ends behind its last.
@@ -79,15 +79,15 @@ pub fn resolve(
     // a wrong number is an error even in a read that is not strict: nothing is lost, somebody mistyped
     check_known(name, by_broker, queues)?;
     let of_broker = |wanted: &str| by_broker.iter().find(|(broker, _)| broker == wanted);
-    let (mut found, mut warnings) = (Vec::new(), Vec::new());
+    let (mut resolved, mut warnings) = (Vec::new(), Vec::new());
     for (broker, id, first, last) in queues {
         // a broker's own offsets, where it has any, replace those of `*` as a whole
         let by_queue = of_broker(broker).or_else(|| of_broker("*")).map_or(&[][..], |(_, by_queue)| by_queue);
-        let wanted = by_queue.iter().find(|(queue, _)| *queue == i64::from(*id)).map_or(usual, |(_, offset)| *offset);
-        let offset = match wanted {
+        let named = by_queue.iter().find(|(queue, _)| *queue == i64::from(*id)).map_or(usual, |(_, offset)| *offset);
+        let offset = match named {
             EARLIEST => *first,
             LATEST => *last,
-            _ => wanted,
+            _ => named,
         };
         if !(*first..=*last).contains(&offset) {
             let what = if offset < *first { "has expired" } else { "is not there yet" };
@@ -98,9 +98,9 @@ pub fn resolve(
             }
             warnings.push(text);
         }
-        found.push(offset.min(*last).max(*first));
+        resolved.push(offset.min(*last).max(*first));
     }
-    Ok((found, warnings))
+    Ok((resolved, warnings))
 }
 
 fn check_known(name: &str, offsets: &ByBroker, queues: &[QueueBounds]) -> Result<()> {

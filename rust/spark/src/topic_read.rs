@@ -9,6 +9,7 @@ use rmqfast_client::cluster::{Bounds, ClusterOptions, TopicCluster, TopicRoute};
 use rmqfast_client::puller::Queue;
 use rmqfast_client::ranges::RangeRequest;
 use rmqfast_remoting::Interrupt;
+use std::collections::BTreeSet;
 
 /// What a read of a topic asks for.
 #[derive(Clone, Debug)]
@@ -204,11 +205,9 @@ pub fn wanted_queues(mut queues: Vec<Queue>, ids: Option<&[i32]>) -> Result<Vec<
     let Some(ids) = ids else { return Ok(queues) };
     // a number that one broker has is enough: brokers may have different numbers of queues
     if let Some(unknown) = ids.iter().find(|id| !queues.iter().any(|queue| queue.queue_id == **id)) {
-        let mut known: Vec<i32> = queues.iter().map(|queue| queue.queue_id).collect();
-        known.sort_unstable();
-        known.dedup();
-        let known: Vec<String> = known.iter().map(i32::to_string).collect();
-        let text = format!("queue_ids: no queue {unknown}; the topic's queues are {}", known.join(", "));
+        let of_topic: BTreeSet<i32> = queues.iter().map(|queue| queue.queue_id).collect();
+        let of_topic: Vec<String> = of_topic.iter().map(i32::to_string).collect();
+        let text = format!("queue_ids: no queue {unknown}; the topic's queues are {}", of_topic.join(", "));
         return Err(Error::argument(text));
     }
     queues.retain(|queue| ids.contains(&queue.queue_id));

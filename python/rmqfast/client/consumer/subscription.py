@@ -129,12 +129,13 @@ def conflicts_of(group: str, members: Mapping[str, Mapping[str, SubscriptionData
         >>> conflicts_of("g", {"c1": {"t": a}, "c2": {"t": a}})
         []
     """
-    topics = sorted({topic for wanted in members.values() for topic in wanted if not topic.startswith(RETRY_PREFIX)})
+    subscribed = {topic for subscriptions in members.values() for topic in subscriptions}
+    topics = sorted(topic for topic in subscribed if not topic.startswith(RETRY_PREFIX))
     conflicts = []
     for topic in topics:
-        wanted = {client_id: members[client_id].get(topic) for client_id in sorted(members)}
-        if len({meaning_of(subscription) for subscription in wanted.values()}) > 1:
-            expressions = {client_id: expression_of(subscription) for client_id, subscription in wanted.items()}
+        by_client = {client_id: members[client_id].get(topic) for client_id in sorted(members)}
+        if len({meaning_of(subscription) for subscription in by_client.values()}) > 1:
+            expressions = {client_id: expression_of(subscription) for client_id, subscription in by_client.items()}
             conflicts.append(SubscriptionConflict(group, topic, expressions))
     return conflicts
 

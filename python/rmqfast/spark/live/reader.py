@@ -84,10 +84,10 @@ def read_topic(
     if engine not in _ENGINES:
         raise ArgumentError(f"engine: expected {', '.join(map(repr, _ENGINES))}, got {engine!r}")
     check_names(arguments, ReadArguments)
-    given: dict[str, Any] = dict(arguments)
-    columns, queue_ids = given.pop("columns", None), given.pop("queue_ids", None)
+    values: dict[str, Any] = dict(arguments)
+    columns, queue_ids = values.pop("columns", None), values.pop("queue_ids", None)
     schema = row_schema(columns)
-    given["start_time"], given["end_time"] = time_range(given.get("start_time"), given.get("end_time"))
+    values["start_time"], values["end_time"] = time_range(values.get("start_time"), values.get("end_time"))
     request = RangeRequest(
         config=_config(name_server, config),
         topic=topic,
@@ -98,7 +98,7 @@ def read_topic(
         batch=pull_batch_size,
         patience=retry_timeout,
         sub_version=int(time.time() * 1000),
-        **given,
+        **values,
     )
     read = TopicRead(
         request=request,

@@ -31,10 +31,10 @@ def checked_schema(options: Mapping[str, str]) -> StructType:
     Raises:
         RmqError: As `LiveOptions.of` and `rmqfast._native.check_topic` raise.
     """
-    found = LiveOptions.of(options)
-    schema = row_schema(found.columns)
+    live = LiveOptions.of(options)
+    schema = row_schema(live.columns)
     # no offsets yet: a stream with a checkpoint has no use for them
-    check_topic(found.read(found.columns))
+    check_topic(live.read(live.columns))
     return schema
 
 
@@ -48,10 +48,10 @@ def topic_reader(options: Mapping[str, str], columns: Sequence[str]) -> TopicRea
     Raises:
         RmqError: As `LiveOptions.of` raises, or other columns than the option `columns` says.
     """
-    found = LiveOptions.of(options)
-    read = found.read(agreed(found.columns, columns))
+    live = LiveOptions.of(options)
+    read = live.read(agreed(live.columns, columns))
     # two classes: Spark fails a query whose reader has `pushFilters` while the setting is off
-    return (_FilteringTopicReader if gets_filters(is_wanted=found.pushdown) else TopicReader)(read)
+    return (_FilteringTopicReader if gets_filters(is_wanted=live.pushdown) else TopicReader)(read)
 
 
 class TopicReader(DataSourceReader):

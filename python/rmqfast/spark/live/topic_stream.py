@@ -102,16 +102,16 @@ class TopicStream:
         self.latest |= {queue: last for queue, (_, last) in bounds.items()}
         if start is None:
             return {queue: last for queue, (_, last) in bounds.items()}
-        found = next_end(start, bounds, self._limits.most if is_limited else None)
-        self._check(start, found, bounds)
-        end = self._cut_back(start, found.end, found.shorter, bounds)
+        following = next_end(start, bounds, self._limits.most if is_limited else None)
+        self._check(start, following, bounds)
+        end = self._cut_back(start, following.end, following.shorter, bounds)
         # only while no queue is new: a queue that was found must reach the checkpoint at once
-        if is_limited and self._waits(found.waiting, is_same=end.keys() == start.keys()):
+        if is_limited and self._waits(following.waiting, is_same=end.keys() == start.keys()):
             return start
         if end != start:
             self._last_batch = self._clock()
             taken = sum(end[queue] - start[queue] for queue in start if end[queue] > start[queue])
-            _LOG.info("topic %s: a batch of %d offsets, %d wait", self._read.request.topic, taken, found.waiting)
+            _LOG.info("topic %s: a batch of %d offsets, %d wait", self._read.request.topic, taken, following.waiting)
         return end
 
     def pieces(self, start: Offsets, end: Offsets) -> list[bytes]:
@@ -161,8 +161,8 @@ class TopicStream:
         self._addresses |= addresses
         return cluster.bounds(only, is_patient=is_patient)
 
-    def _check(self, start: Offsets, found: NextEnd, bounds: Mapping[MessageQueue, Bounds]) -> None:
-        for queue in found.expired:
+    def _check(self, start: Offsets, following: NextEnd, bounds: Mapping[MessageQueue, Bounds]) -> None:
+        for queue in following.expired:
             self._lost(
                 queue, start[queue], f"offset {start[queue]} has expired, the queue begins at {bounds[queue][0]}"
             )

@@ -34,8 +34,8 @@ def topic_stream_reader(options: Mapping[str, str], columns: Sequence[str]) -> T
         RmqError: As `LiveOptions.of` raises, an option that a stream has no use for, or other columns than the option
             `columns` says.
     """
-    found = LiveOptions.of(options, "topic stream")
-    return TopicStreamReader(found, columns)
+    live = LiveOptions.of(options, "topic stream")
+    return TopicStreamReader(live, columns)
 
 
 class TopicStreamReader(DataSourceStreamReader, AvailableNow):

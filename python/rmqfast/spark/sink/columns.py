@@ -56,9 +56,9 @@ def sink_columns(schema: StructType, topic: str | None) -> Sequence[str]:
         if count > 1:
             raise ArgumentError(f"schema: column {name}: expected once, got {count} of that name")
     for column in schema.fields:
-        wanted, got = SINK_COLUMNS.get(column.name, ()), column.dataType.simpleString()
-        if wanted and got not in wanted:
-            raise ArgumentError(f"schema: column {column.name}: expected {' or '.join(wanted)}, got {got}")
+        types, got = SINK_COLUMNS.get(column.name, ()), column.dataType.simpleString()
+        if types and got not in types:
+            raise ArgumentError(f"schema: column {column.name}: expected {' or '.join(types)}, got {got}")
     # what a read gives besides is left out, so that a topic can be copied
     named = [name for name in schema.fieldNames() if name in SINK_COLUMNS]
     if "body" not in named:

@@ -75,9 +75,9 @@ class SinkOptions(ClusterOptions):
         Source: `DataSource.options` of PySpark.
         """
         values = SparkOptions("sink", dict(options)).values
-        given = {name: value for name, value in values.items() if value is not None}
+        set_values = {name: value for name, value in values.items() if value is not None}
         # a missing one is refused below, with the other checks
-        return cls(**{"name_server": ""} | given)
+        return cls(**{"name_server": ""} | set_values)
 
     def client_config(self, namespace: str = "") -> ClientConfig:
         """What the producers of tasks are given; their namespace, unless told otherwise, is the option's."""

@@ -65,26 +65,28 @@ class QueueChoice:
         if not target.topic:
             raise ClientError("expected a topic, got null")
         key = target.topic, target.broker_name, target.queue_id
-        found = self._known.get(key)
-        if found is None or is_new:
-            found = self._known[key] = _matching(target, self._routes.queues(target.topic, is_new=is_new))
-        return found
+        queues = self._known.get(key)
+        if queues is None or is_new:
+            queues = self._known[key] = _matching(target, self._routes.queues(target.topic, is_new=is_new))
+        return queues
 
 
 def _matching(target: Target, queues: Sequence[MessageQueue]) -> Sequence[MessageQueue]:
-    found = [
+    matching = [
         queue
         for queue in queues
         if target.broker_name in {None, queue.broker_name} and target.queue_id in {None, queue.queue_id}
     ]
-    wanted = f"queue_id {target.queue_id}, broker_name {target.broker_name}"
-    if not found:
-        raise ClientError(f"topic {target.topic} has no such queue that may be written to: {wanted}; {_listed(queues)}")
+    asked_for = f"queue_id {target.queue_id}, broker_name {target.broker_name}"
+    if not matching:
+        raise ClientError(
+            f"topic {target.topic} has no such queue that may be written to: {asked_for}; {_listed(queues)}"
+        )
     # each broker numbers its queues from 0 on
-    if target.queue_id is not None and len(found) > 1:
-        brokers = ", ".join(sorted(queue.broker_name for queue in found))
-        raise ClientError(f"topic {target.topic}, {wanted}: expected a broker_name, as several have it: {brokers}")
-    return found
+    if target.queue_id is not None and len(matching) > 1:
+        brokers = ", ".join(sorted(queue.broker_name for queue in matching))
+        raise ClientError(f"topic {target.topic}, {asked_for}: expected a broker_name, as several have it: {brokers}")
+    return matching
 
 
 def _listed(queues: Sequence[MessageQueue]) -> str:

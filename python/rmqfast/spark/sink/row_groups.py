@@ -68,10 +68,10 @@ def groups_of(batch: pa.RecordBatch, first: int, topic: str | None) -> Iterator[
     indexes: dict[tuple[Any, ...], list[int]] = {}
     for index, target in enumerate(targets):
         indexes.setdefault(target, []).append(index)
-    for values, found in indexes.items():
+    for values, places in indexes.items():
         # all of one target: nothing has to be copied
-        taken = rows if len(found) == count else rows.take(_indexes(found))
-        yield RowGroup(Target(*values), taken, [first + index for index in found])
+        taken = rows if len(places) == count else rows.take(_indexes(places))
+        yield RowGroup(Target(*values), taken, [first + index for index in places])
 
 
 def row_text(group: RowGroup, index: int) -> str:
@@ -125,10 +125,10 @@ def _values(batch: pa.RecordBatch, name: str) -> list[Any]:
     return batch.column(name).to_pylist() if name in batch.schema.names else [None] * batch.num_rows
 
 
-def _indexes(found: list[int]) -> pa.Array:
+def _indexes(places: list[int]) -> pa.Array:
     import pyarrow as pa
 
-    return pa.array(found, pa.int32())
+    return pa.array(places, pa.int32())
 
 
 def _short(value: Any) -> str:

@@ -40,9 +40,9 @@ def topic_writer(options: dict[str, str], schema: StructType, *, overwrite: bool
         ArgumentError: An option or a column that cannot be.
         ClientError: The topic is not there.
     """
-    known, columns = _checked(options, schema, overwrite=overwrite)
-    check_topic(known, columns)
-    return _TopicWriter(known, columns)
+    sink, columns = _checked(options, schema, overwrite=overwrite)
+    check_topic(sink, columns)
+    return _TopicWriter(sink, columns)
 
 
 def stream_writer(options: dict[str, str], schema: StructType, *, overwrite: bool) -> DataSourceStreamWriter:
@@ -56,8 +56,8 @@ def stream_writer(options: dict[str, str], schema: StructType, *, overwrite: boo
     Raises:
         ArgumentError: An option or a column that cannot be.
     """
-    known, columns = _checked(options, schema, overwrite=overwrite)
-    return _StreamWriter(known, columns)
+    sink, columns = _checked(options, schema, overwrite=overwrite)
+    return _StreamWriter(sink, columns)
 
 
 @dataclass
@@ -117,8 +117,8 @@ else:
 def _checked(options: dict[str, str], schema: StructType, *, overwrite: bool) -> tuple[SinkOptions, Sequence[str]]:
     if overwrite:
         raise ArgumentError("mode: expected append, got overwrite or complete: what a topic holds stays")
-    known = SinkOptions.of(options)
-    return known, sink_columns(schema, known.topic)
+    sink = SinkOptions.of(options)
+    return sink, sink_columns(schema, sink.topic)
 
 
 def _tell(options: SinkOptions, messages: Sequence[Sent | None], which: str) -> None:
@@ -128,8 +128,8 @@ def _tell(options: SinkOptions, messages: Sequence[Sent | None], which: str) -> 
 
 def _tell_aborted(options: SinkOptions, messages: Sequence[Sent | None], which: str) -> None:
     _log_to_stderr()
-    told = "the job failed; its tasks that ended well sent"
-    _LOG.warning("%stopic %s: %s %s, which stay", which, options.topic or "of each row", told, _sum(messages))
+    what = "the job failed; its tasks that ended well sent"
+    _LOG.warning("%stopic %s: %s %s, which stay", which, options.topic or "of each row", what, _sum(messages))
 
 
 def _sum(messages: Sequence[Sent | None]) -> Written:

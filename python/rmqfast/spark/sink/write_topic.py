@@ -58,13 +58,13 @@ def write_topic(frame: DataFrame, name_server: str, topic: str | None = None, **
         raise ArgumentError(
             "expected a DataFrame that is no stream; call write_topic in foreachBatch, or use writeStream"
         )
-    known = SinkOptions(name_server=name_server, topic=topic, **options)
-    columns = sink_columns(frame.schema, known.topic)
-    check_topic(known, columns)
+    sink = SinkOptions(name_server=name_server, topic=topic, **options)
+    columns = sink_columns(frame.schema, sink.topic)
+    check_topic(sink, columns)
     # only what is sent crosses to Python: `mapInArrow` prunes nothing by itself
-    counted = frame.select(*columns).mapInArrow(_sending(known, columns), ", ".join(f"{c} bigint" for c in _COUNTS))
+    counted = frame.select(*columns).mapInArrow(_sending(sink, columns), ", ".join(f"{c} bigint" for c in _COUNTS))
     written = total([Written(), *(Written(*row) for row in counted.collect())])
-    _LOG.info("topic %s: %s", known.topic or "of each row", written)
+    _LOG.info("topic %s: %s", sink.topic or "of each row", written)
     return written
 
 

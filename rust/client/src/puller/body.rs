@@ -74,8 +74,8 @@ impl Pool {
 
     fn take(&self, len: usize, most: usize) -> Option<Vec<u8>> {
         let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
-        let found = free.iter().position(|buffer| (len..=most).contains(&buffer.len()))?;
-        Some(free.swap_remove(found))
+        let place = free.iter().position(|buffer| (len..=most).contains(&buffer.len()))?;
+        Some(free.swap_remove(place))
     }
 
     /// Takes a buffer that nobody uses any more.

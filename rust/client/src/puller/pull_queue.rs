@@ -262,9 +262,9 @@ impl PullQueue {
             return None;
         }
         let last = self.assignment.end.unwrap_or(i64::MAX);
-        let known = self.max_offset.filter(|max| *max > self.frontier);
-        let end = known.map_or(last, |max| (self.frontier + self.stride).min(max).min(last));
-        let (id, is_open) = (self.next_stretch, known.is_none());
+        let known_end = self.max_offset.filter(|max| *max > self.frontier);
+        let end = known_end.map_or(last, |max| (self.frontier + self.stride).min(max).min(last));
+        let (id, is_open) = (self.next_stretch, known_end.is_none());
         self.next_stretch += 1;
         let (next, there) = (self.frontier, VecDeque::new());
         let stretch = Stretch { id, next, end, is_open, is_asked: true, is_done: false, there };

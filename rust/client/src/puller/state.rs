@@ -373,10 +373,10 @@ impl State {
 
     /// Whether as much as is gathered can be taken, in `max` items or fewer, or all that there will be for now.
     pub fn is_gathered(&self, max: usize) -> bool {
-        let wanted = self.options.gather.bytes;
+        let enough = self.options.gather.bytes;
         let ready = || self.queues.values().map(|queue| queue.ready.bytes).sum::<i64>();
         let is_idle = || self.brokers.iter().all(|broker| broker.is_idle);
-        wanted == 0 || is_idle() || self.ready.len() >= max || ready() >= wanted
+        enough == 0 || is_idle() || self.ready.len() >= max || ready() >= enough
     }
 
     /// Whether no request is in flight, nothing can be taken, and whoever takes waits for more: all that came is handled.

@@ -114,9 +114,9 @@ mod tests {
     fn arguments_win_over_properties_of_their_name_and_an_empty_tag_is_none() {
         let pairs = [("TAGS", "not this"), ("DELAY", "9"), ("WAIT", "false"), ("KEYS", "k"), ("a", "1")];
         let sent = Properties { tags: Some("t"), keys: Some(""), delay_level: 2, pairs: &pairs, ..plain() };
-        let mut found: Vec<_> = written(sent).split(';').map(str::to_owned).collect();
-        found.sort();
-        assert_eq!(found, ["DELAY=2", "KEYS=k", "TAGS=t", "WAIT=true", "a=1"]);
+        let mut stored: Vec<_> = written(sent).split(';').map(str::to_owned).collect();
+        stored.sort();
+        assert_eq!(stored, ["DELAY=2", "KEYS=k", "TAGS=t", "WAIT=true", "a=1"]);
         assert_eq!(Properties { pairs: &[("UNIQ_KEY", "mine")], ..plain() }.given_id(), Some("mine"));
     }
 

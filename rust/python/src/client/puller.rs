@@ -254,9 +254,9 @@ pub fn signer(callable: Py<PyAny>) -> Arc<Sign> {
     Arc::new(move |code, fields, body| {
         // the puller's thread holds no lock here: Python may call the puller while it signs
         let signed = Python::try_attach(|py| {
-            let given = PyDict::new(py);
-            fields.iter().try_for_each(|(name, value)| given.set_item(name, value))?;
-            callable.bind(py).call1((code, given, PyBytes::new(py, body)))?.extract::<HashMap<String, String>>()
+            let by_name = PyDict::new(py);
+            fields.iter().try_for_each(|(name, value)| by_name.set_item(name, value))?;
+            callable.bind(py).call1((code, by_name, PyBytes::new(py, body)))?.extract::<HashMap<String, String>>()
         });
         match signed {
             Some(Ok(fields)) => Ok(fields.into_iter().collect()),

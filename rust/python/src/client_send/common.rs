@@ -27,11 +27,11 @@ impl Common {
     pub fn write(&self, py: Python<'_>, said: Properties<'_>, now_ms: i64, out: &mut String) -> PyResult<String> {
         let mut added = said.added.to_vec();
         added.extend(self.instance_id.as_deref().map(|id| ("INSTANCE_ID", id)));
-        let given = said.given_id().map(str::to_owned);
+        let own_id = said.given_id().map(str::to_owned);
         // as `MessageClientIDSetter.setUniqID`, which leaves an id that is there
-        let made = if given.is_none() { Some(self.ids.get().made(py, now_ms)?) } else { None };
+        let made = if own_id.is_none() { Some(self.ids.get().made(py, now_ms)?) } else { None };
         let properties = Properties { added: &added, unique_id: made.as_deref(), ..said };
         properties.write(out).map_err(|e| ArgumentError::new_err(e.to_string()))?;
-        Ok(made.or(given).unwrap_or_default())
+        Ok(made.or(own_id).unwrap_or_default())
     }
 }
