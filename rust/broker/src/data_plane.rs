@@ -2,13 +2,13 @@
 //!
 //! Source: `BrokerController.registerProcessor`.
 use crate::broker_state::BrokerState;
-use crate::code::{request, response};
 use crate::offset_requests;
 use crate::options::BrokerOptions;
 use crate::parked_pulls::Message;
 use crate::pull::{self, Look, Pulling};
 use crate::reply::{HandOver, Reply};
 use crate::send::{self, Prepared, Sending};
+use rmqfast_remoting::code::{request, response};
 use rmqfast_remoting::{Answer, Command, Connection, Error, Handler, Mailbox, Outgoing, OwnedCommand};
 use rmqfast_store::store::append::{Appender, Flush};
 use rmqfast_store::store::serve::{Arrival, ArrivalListener};

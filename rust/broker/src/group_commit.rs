@@ -1,9 +1,9 @@
 //! Holds back the answers to sends until the disk has the messages (`SYNC_FLUSH`): one thread waits for all of them together.
 //!
 //! Source: `CommitLog.submitFlushRequest`, `GroupCommitService`.
-use crate::code::response;
 use crate::options::BrokerOptions;
 use crate::reply::Reply;
+use rmqfast_remoting::code::response;
 use rmqfast_remoting::{Answer, Header, Value};
 use rmqfast_store::format::host::Host;
 use rmqfast_store::format::message_id::OffsetMessageId;

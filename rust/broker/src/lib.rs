@@ -5,7 +5,6 @@
 //! cannot be answered yet; [`Tables`] is what the control plane writes.
 pub mod batch_body;
 mod broker_state;
-mod code;
 mod counters;
 mod data_plane;
 mod group_commit;
@@ -27,11 +26,11 @@ mod skipped_messages;
 mod subscription;
 mod tables;
 
-pub use code::{request, response};
 pub use counters::Counters;
 pub use data_plane::DataPlane;
 pub use offsets::Offsets;
 pub use options::{BrokerOptions, EARLY_PULL_WAIT, Settings};
+pub use rmqfast_remoting::code::{request, response};
 pub use skipped_messages::SkippedMessage;
 pub use subscription::Subscription;
 pub use tables::{Group, Tables, Topic};

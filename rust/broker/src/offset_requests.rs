@@ -2,10 +2,10 @@
 //!
 //! Source: `ConsumerManageProcessor.queryConsumerOffset`, `updateConsumerOffset`, `AdminBrokerProcessor.getMaxOffset`, `getMinOffset`.
 use crate::broker_state::BrokerState;
-use crate::code::{request, response};
 use crate::names;
 use crate::reply::Reply;
 use crate::send_header::{missing_field, number};
+use rmqfast_remoting::code::{request, response};
 use rmqfast_remoting::{Command, Connection, Outgoing, Value};
 use std::time::Instant;
 

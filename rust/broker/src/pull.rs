@@ -2,13 +2,13 @@
 //!
 //! Source: `PullMessageProcessor.processRequest`.
 use crate::broker_state::BrokerState;
-use crate::code::{perm, response};
 use crate::parked_pulls::{Message, ParkedPull};
 use crate::pull_header::PullHeader;
 use crate::pull_status::code_of;
 use crate::reply::{HandOver, Reply};
 use crate::subscription::Subscription;
 use crate::tables::Subscribed;
+use rmqfast_remoting::code::{perm, response};
 use rmqfast_remoting::{Command, Connection, Outgoing, SerializeType, Value};
 use rmqfast_store::Result as StoreResult;
 use rmqfast_store::store::get::GetMessageStatus;

@@ -1,7 +1,7 @@
 //! Maps what a store says of a pull to the response code that clients know.
 //!
 //! Source: `PullMessageProcessor.processRequest`.
-use crate::code::response;
+use rmqfast_remoting::code::response;
 use rmqfast_store::store::get::GetMessageStatus;
 
 /// The code for a status.

@@ -1,5 +1,5 @@
 //! The answer to one request, in the making.
-use crate::code::response;
+use rmqfast_remoting::code::response;
 use rmqfast_remoting::{Body, Command, Header, Outgoing, SerializeType, Value};
 use rmqfast_store::store::serve::Places;
 

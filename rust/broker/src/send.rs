@@ -3,7 +3,6 @@
 //! Source: `SendMessageProcessor.asyncSendMessage`, `asyncSendBatchMessage`, `handlePutMessageResult`, `AbstractSendMessageProcessor.msgCheck`.
 use crate::batch_body;
 use crate::broker_state::BrokerState;
-use crate::code::{perm, request, response};
 use crate::counters::Counter;
 use crate::group_commit::SendReceipt;
 use crate::parsed_send::{
@@ -12,6 +11,7 @@ use crate::parsed_send::{
 use crate::reply::{HandOver, Reply};
 use crate::send_header::SendHeader;
 use crate::tables::Topic;
+use rmqfast_remoting::code::{perm, request, response};
 use rmqfast_remoting::{Answer, Command, Connection, Outgoing};
 use rmqfast_store::Error;
 use rmqfast_store::format::host::Host;

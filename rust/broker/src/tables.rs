@@ -1,6 +1,6 @@
 //! What the control plane registers for the data plane: topics, groups, and what consumers that are online subscribe to.
-use crate::code::perm;
 use crate::subscription::Subscription;
+use rmqfast_remoting::code::perm;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -12,7 +12,7 @@ pub struct Topic {
     pub read_queues: i32,
     /// `writeQueueNums`.
     pub write_queues: i32,
-    /// Bits of [`perm`](crate::code::perm).
+    /// Bits of [`perm`](rmqfast_remoting::code::perm).
     pub perm: i32,
     /// `topicFilterType` is `MULTI_TAG`.
     pub is_multi_tag: bool,

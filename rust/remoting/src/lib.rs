@@ -8,6 +8,7 @@ mod address;
 mod binary_header;
 mod certificates;
 mod client;
+pub mod code;
 mod codec;
 mod command;
 mod completions;

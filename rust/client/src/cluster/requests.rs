@@ -3,6 +3,7 @@
 //! Source: `MQClientAPIImpl`, `NettyRemotingClient.getAndCreateNameserverChannel`, `ClientErrorCode`.
 use crate::error::{Error, Result};
 use crate::puller::{Sign, texts};
+use rmqfast_remoting::code::response;
 use rmqfast_remoting::{
     Ask, ClientTls, Command, Completions, Connection, Connections, ConnectionsOptions, Handler, Interrupt, Outgoing,
     OwnedCommand, Value,
@@ -93,7 +94,7 @@ impl Cluster {
     /// [`Error::Response`]: it answers with an error. [`Error::Remoting`]: it does not answer.
     pub fn ask(&self, address: &str, ask: Ask<'_>, interrupt: Interrupt<'_>) -> Result<OwnedCommand> {
         let answer = self.answer(address, ask, interrupt)?;
-        if answer.code == 0 {
+        if answer.code == response::SUCCESS {
             return Ok(answer);
         }
         let (code, remark, address) = (answer.code, answer.remark.unwrap_or_default(), address.to_owned());
@@ -203,6 +204,7 @@ fn failure(address: &str, error: &rmqfast_remoting::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rmqfast_remoting::code::request;
     use rmqfast_waiting::HeldPort;
 
     #[test]
@@ -215,7 +217,8 @@ mod tests {
             let options = ClusterOptions { name_servers, tls, sign, translate, connect_timeout, timeout };
             let cluster = Cluster::new(options).expect("there are name servers");
             cluster.chosen.store(first, Ordering::Relaxed);
-            let error = cluster.ask_name_server(cluster.usual(105, &[]), &mut rmqfast_remoting::never);
+            let error = cluster
+                .ask_name_server(cluster.usual(request::GET_ROUTEINFO_BY_TOPIC, &[]), &mut rmqfast_remoting::never);
             let text = error.expect_err("nobody answers").to_string();
             for address in &cluster.options.name_servers {
                 assert_eq!(text.matches(address.as_str()).count(), 1, "{text}");

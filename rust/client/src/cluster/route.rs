@@ -2,11 +2,10 @@
 //!
 //! Source: `TopicRouteData`, `MQClientInstance.topicRouteData2TopicSubscribeInfo`, `findBrokerAddressInSubscribe`.
 use crate::puller::Queue;
+use rmqfast_remoting::code::perm;
 use rmqfast_remoting::{Json, Key};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Bit of `perm`: consumers may read.
-const READABLE: i64 = 4;
 /// Queues that a broker may have of a topic; a route that says more is not believed.
 const MAX_QUEUES: i64 = 65_536;
 /// The id of a master; all others are slaves.
@@ -43,7 +42,7 @@ impl TopicRoute {
                 return Err(format!("readQueueNums: expected 0 to {MAX_QUEUES}, got {count}"));
             }
             // as Java's consumers: no master and no permission to write are asked for
-            let count = if number("perm") & READABLE == 0 { 0 } else { count };
+            let count = if number("perm") & i64::from(perm::READ) == 0 { 0 } else { count };
             let queue = |queue_id| Queue { topic: topic.to_owned(), broker_name: broker_name.into(), queue_id };
             queues.extend((0..count as i32).map(queue));
         }

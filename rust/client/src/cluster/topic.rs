@@ -7,24 +7,13 @@ use super::route::TopicRoute;
 use super::search::first_offset_at;
 use crate::error::{Error, Result};
 use crate::puller::{Answer, Body, PullHeader, PullStatus, PullerOptions, Queue, Subscription};
+use rmqfast_remoting::code::{request, response};
 use rmqfast_remoting::{Ask, Interrupt, Json, Key, OwnedCommand, Value};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, PoisonError};
 
-const PULL_MESSAGE: i32 = 11;
-const UPDATE_CONSUMER_OFFSET: i32 = 15;
-const SEARCH_OFFSET_BY_TIMESTAMP: i32 = 29;
-const GET_MAX_OFFSET: i32 = 30;
-const GET_MIN_OFFSET: i32 = 31;
-const CHECK_CLIENT_CONFIG: i32 = 46;
-const GET_ROUTEINFO_BY_TOPIC: i32 = 105;
-const GET_TOPIC_STATS_INFO: i32 = 202;
-const GET_ALL_TOPIC_LIST_FROM_NAMESERVER: i32 = 206;
-
-const NO_PERMISSION: i32 = 16;
-const TOPIC_NOT_EXIST: i32 = 17;
-/// The codes of a broker that starts, stops, or has too much to do: `SYSTEM_BUSY`, `SERVICE_NOT_AVAILABLE`, `TOPIC_NOT_EXIST`.
-const BUSY: [i32; 3] = [2, 14, TOPIC_NOT_EXIST];
+/// The codes of a broker that starts, stops, or has too much to do.
+const BUSY: [i32; 3] = [response::SYSTEM_BUSY, response::SERVICE_NOT_AVAILABLE, response::TOPIC_NOT_EXIST];
 const CLIENT_ID: &str = "rmqfast-spark";
 /// A broker counts all its queues for the answer.
 const SLOW: u32 = 5;
@@ -57,11 +46,12 @@ impl TopicCluster {
     /// queue that may be read.
     pub fn route(&self, interrupt: Interrupt<'_>) -> Result<TopicRoute> {
         let fields = [("topic", Value::Text(&self.topic))];
-        let answer = match self.cluster.ask_name_server(self.cluster.usual(GET_ROUTEINFO_BY_TOPIC, &fields), interrupt)
-        {
-            Err(Error::Response { code: TOPIC_NOT_EXIST, .. }) => return Err(self.unknown(interrupt)),
-            answer => answer?,
-        };
+        let answer =
+            match self.cluster.ask_name_server(self.cluster.usual(request::GET_ROUTEINFO_BY_TOPIC, &fields), interrupt)
+            {
+                Err(Error::Response { code: response::TOPIC_NOT_EXIST, .. }) => return Err(self.unknown(interrupt)),
+                answer => answer?,
+            };
         let route = TopicRoute::of_body(&self.topic, &answer.body);
         let mut route = route.map_err(|problem| malformed("name server", problem))?;
         if let Some(translate) = &self.cluster.options().translate {
@@ -74,7 +64,7 @@ impl TopicCluster {
             return Err(Error::Client {
                 text: format!("topic {} has no queue that may be read", self.topic),
                 remark: String::new(),
-                code: NO_PERMISSION,
+                code: response::NO_PERMISSION,
                 next_step: "its permission (perm) must have the bit 4, and readQueueNums be more than 0",
             });
         }
@@ -158,7 +148,7 @@ impl TopicCluster {
         let route = self.last_route(interrupt)?;
         let brokers: Vec<(&String, &String)> = route.addresses.iter().collect();
         let answers = each(&brokers, interrupt, |(_, address), interrupt| {
-            let check = Ask { body: body.as_bytes(), ..self.cluster.usual(CHECK_CLIENT_CONFIG, &[]) };
+            let check = Ask { body: body.as_bytes(), ..self.cluster.usual(request::CHECK_CLIENT_CONFIG, &[]) };
             self.cluster.ask(address, check, interrupt)
         })?;
         for ((broker, _), answer) in brokers.into_iter().zip(answers) {
@@ -191,7 +181,7 @@ impl TopicCluster {
             // the broker stores any offset that it is told, also one that is less than before
             let fields = [("consumerGroup", Value::Text(group)), ("commitOffset", Value::Number(*offset))];
             let fields = [&fields[..], &of_queue(queue)].concat();
-            self.cluster.ask(address, self.cluster.usual(UPDATE_CONSUMER_OFFSET, &fields), interrupt)
+            self.cluster.ask(address, self.cluster.usual(request::UPDATE_CONSUMER_OFFSET, &fields), interrupt)
         })?;
         for ((queue, offset), answer) in offsets.iter().zip(answers) {
             if let Err(error) = answer {
@@ -232,8 +222,9 @@ impl TopicCluster {
     }
 
     fn unknown(&self, interrupt: Interrupt<'_>) -> Error {
-        let answer =
-            self.cluster.ask_name_server(self.cluster.usual(GET_ALL_TOPIC_LIST_FROM_NAMESERVER, &[]), interrupt);
+        let answer = self
+            .cluster
+            .ask_name_server(self.cluster.usual(request::GET_ALL_TOPIC_LIST_FROM_NAMESERVER, &[]), interrupt);
         let topics = answer.ok().and_then(|answer| Json::of_body(&answer.body).ok());
         let topics = topics.as_ref().and_then(|topics| topics.member("topicList")).map_or(&[][..], Json::items);
         // nobody means a retry or dead-letter topic, `%RETRY%group` and `%DLQ%group`
@@ -249,7 +240,7 @@ impl TopicCluster {
 
     fn bounds_at(&self, address: &str, queues: &[&Queue], interrupt: Interrupt<'_>) -> Result<Vec<(Queue, Bounds)>> {
         let fields = [("topic", Value::Text(&self.topic))];
-        let usual = self.cluster.usual(GET_TOPIC_STATS_INFO, &fields);
+        let usual = self.cluster.usual(request::GET_TOPIC_STATS_INFO, &fields);
         let answer = self.cluster.ask(address, Ask { timeout: SLOW * usual.timeout, ..usual }, interrupt)?;
         let stats = Json::of_body(&answer.body).map_err(|error| malformed(address, format!("body: {error}")))?;
         let by_queue = bounds_of(&stats);
@@ -258,8 +249,8 @@ impl TopicCluster {
             let bounds = match by_queue.get(&(&*queue.broker_name, i64::from(queue.queue_id))) {
                 Some(bounds) => *bounds,
                 None => (
-                    self.offset(address, GET_MIN_OFFSET, &of_queue(queue), interrupt)?,
-                    self.offset(address, GET_MAX_OFFSET, &of_queue(queue), interrupt)?,
+                    self.offset(address, request::GET_MIN_OFFSET, &of_queue(queue), interrupt)?,
+                    self.offset(address, request::GET_MAX_OFFSET, &of_queue(queue), interrupt)?,
                 ),
             };
             Ok(((*queue).clone(), bounds))
@@ -281,7 +272,7 @@ impl TopicCluster {
             return Ok(bounds.1);
         }
         let fields = [&of_queue(queue)[..], &[("timestamp", Value::Number(when))]].concat();
-        let hint = match self.offset(address, SEARCH_OFFSET_BY_TIMESTAMP, &fields, interrupt) {
+        let hint = match self.offset(address, request::SEARCH_OFFSET_BY_TIMESTAMP, &fields, interrupt) {
             // without the broker's hint the search takes longer, and comes to the same
             Err(Error::Response { .. }) => bounds.0,
             hint => hint?,
@@ -310,7 +301,7 @@ impl TopicCluster {
         };
         let fields = header.fields();
         let OwnedCommand { code, remark, fields, body, .. } =
-            self.cluster.answer(address, self.cluster.usual(PULL_MESSAGE, &fields), interrupt)?;
+            self.cluster.answer(address, self.cluster.usual(request::PULL_MESSAGE, &fields), interrupt)?;
         let body = Body::copied(&body, None);
         let remark = remark.unwrap_or_default();
         let answer = Answer::read(code, &remark, |name| fields.get(name), body, &queue.topic, offset);
@@ -356,7 +347,7 @@ fn address_of<'a>(route: &'a TopicRoute, topic: &str, broker_name: &str) -> Resu
 
 /// The error for an answer that cannot be read; 1 is `SYSTEM_ERROR`.
 fn malformed(address: &str, remark: String) -> Error {
-    Error::Response { code: 1, remark, address: address.to_owned() }
+    Error::Response { code: response::SYSTEM_ERROR, remark, address: address.to_owned() }
 }
 
 /// Whether the failure may be over in a while.

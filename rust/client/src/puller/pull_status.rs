@@ -1,4 +1,5 @@
 //! How the answer to a pull is meant.
+use rmqfast_remoting::code::response;
 
 /// How an answer is meant.
 ///
@@ -22,10 +23,10 @@ impl PullStatus {
     pub fn of_code(code: i32) -> Self {
         match code {
             // `ResponseCode`: SUCCESS, PULL_NOT_FOUND, PULL_RETRY_IMMEDIATELY, PULL_OFFSET_MOVED
-            0 => Self::Found,
-            19 => Self::NoNewMsg,
-            20 => Self::NoMatchedMsg,
-            21 => Self::OffsetIllegal,
+            response::SUCCESS => Self::Found,
+            response::PULL_NOT_FOUND => Self::NoNewMsg,
+            response::PULL_RETRY_IMMEDIATELY => Self::NoMatchedMsg,
+            response::PULL_OFFSET_MOVED => Self::OffsetIllegal,
             _ => Self::Failed,
         }
     }

@@ -4,10 +4,8 @@
 use super::fetched::Queue;
 use super::options::{PullerOptions, Subscription};
 use super::state::Request;
+use rmqfast_remoting::code::request::PULL_MESSAGE;
 use rmqfast_remoting::{Header, Value};
-
-/// `RequestCode.PULL_MESSAGE`.
-const PULL_MESSAGE: i32 = 11;
 
 /// What a pull asks for.
 #[derive(Clone, Copy, Debug)]

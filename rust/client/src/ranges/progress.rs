@@ -13,12 +13,17 @@
 //! Source: `PullMessageProcessor.processRequest`, `DefaultMessageStore.getMessage`, `PullStatus`.
 use super::range::QueueRange;
 use crate::puller::{Fetched, PullStatus};
+use rmqfast_remoting::code::response;
 use std::fmt;
 use std::time::Duration;
 
-/// Refusals that no time will change: what the account, the topic or the group may, and how the broker is configured
-/// (`NO_PERMISSION`, `SUBSCRIPTION_PARSE_FAILED`, `SUBSCRIPTION_GROUP_NOT_EXIST`, `FILTER_DATA_NOT_EXIST`).
-const FINAL_CODES: [i32; 4] = [16, 23, 26, 27];
+/// Refusals that no time will change: what the account, the topic or the group may, and how the broker is configured.
+const FINAL_CODES: [i32; 4] = [
+    response::NO_PERMISSION,
+    response::SUBSCRIPTION_PARSE_FAILED,
+    response::SUBSCRIPTION_GROUP_NOT_EXIST,
+    response::FILTER_DATA_NOT_EXIST,
+];
 /// The same among those that all have the code 1.
 const FINAL_REMARKS: [&str; 3] = ["AclException", "is illegal, topic", "filter message by SQL92"];
 

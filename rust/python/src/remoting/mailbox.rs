@@ -3,14 +3,12 @@ use super::call::Call;
 use super::channel::Channel;
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
+use rmqfast_remoting::code::response;
 use rmqfast_remoting::{Answer, Command, Connection, Error, Event, Handler, Header, Outgoing};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// `RemotingSysResponseCode.SYSTEM_ERROR`.
-const SYSTEM_ERROR: i32 = 1;
-/// `RemotingSysResponseCode.SYSTEM_BUSY`, and what Java says with it.
-const SYSTEM_BUSY: i32 = 2;
+/// What Java says with `SYSTEM_BUSY`.
 const OVERLOAD: &str = "[OVERLOAD]system busy, start flow control for a while";
 
 /// Requests that Python answers, and connections that ended.
@@ -81,7 +79,7 @@ impl Handler for Post {
         // a one-way request has nobody who would hear that it was refused
         if !self.mailbox.request(request, Answer::to(connection, request)) && !request.is_oneway() {
             let header = Header {
-                code: SYSTEM_BUSY,
+                code: response::SYSTEM_BUSY,
                 remark: Some(OVERLOAD),
                 opaque: request.opaque,
                 ..Header::response(request.serialize_type)
@@ -94,7 +92,7 @@ impl Handler for Post {
         let most = self.max_body;
         // looked at with the header, before the body is read into memory
         let is_refused = body > most && !self.unlimited.contains(&request.code);
-        is_refused.then(|| (SYSTEM_ERROR, format!("body: expected at most {most} bytes, got {body}")))
+        is_refused.then(|| (response::SYSTEM_ERROR, format!("body: expected at most {most} bytes, got {body}")))
     }
 
     fn closed(&self, connection: &Arc<Connection>, reason: Option<&Error>) {

@@ -1,6 +1,6 @@
-//! The codes that the data plane knows.
+//! The codes of requests and responses that Rust knows, and the bits of a permission.
 //!
-//! Source: `RequestCode`, `ResponseCode`.
+//! Source: `RequestCode`, `ResponseCode`, `PermName`.
 #![allow(missing_docs, reason = "the names are RocketMQ's")]
 
 /// Requests.
@@ -9,8 +9,13 @@ pub mod request {
     pub const PULL_MESSAGE: i32 = 11;
     pub const QUERY_CONSUMER_OFFSET: i32 = 14;
     pub const UPDATE_CONSUMER_OFFSET: i32 = 15;
+    pub const SEARCH_OFFSET_BY_TIMESTAMP: i32 = 29;
     pub const GET_MAX_OFFSET: i32 = 30;
     pub const GET_MIN_OFFSET: i32 = 31;
+    pub const CHECK_CLIENT_CONFIG: i32 = 46;
+    pub const GET_ROUTEINFO_BY_TOPIC: i32 = 105;
+    pub const GET_TOPIC_STATS_INFO: i32 = 202;
+    pub const GET_ALL_TOPIC_LIST_FROM_NAMESERVER: i32 = 206;
     pub const SEND_MESSAGE_V2: i32 = 310;
     pub const SEND_BATCH_MESSAGE: i32 = 320;
     pub const LITE_PULL_MESSAGE: i32 = 361;
