@@ -50,6 +50,8 @@ from rmqfast._native._rmqfast import (
     read_pull,
     repair,
     save_config,
+    sign_fields,
+    signature_of,
     spark_row,
 )
 
@@ -103,5 +105,7 @@ __all__ = [
     "read_pull",
     "repair",
     "save_config",
+    "sign_fields",
+    "signature_of",
     "spark_row",
 ]

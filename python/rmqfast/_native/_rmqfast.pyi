@@ -68,6 +68,8 @@ __all__ = [
     "read_pull",
     "repair",
     "save_config",
+    "sign_fields",
+    "signature_of",
     "spark_row",
 ]
 
@@ -268,6 +270,10 @@ def read_fastjson(body: bytes) -> Any:
         RemotingProtocolError: It is none; says at which character.
     """
 
+def sign_fields(
+    access_key: str, secret_key: str, security_token: str | None, ext_fields: Mapping[str, str], body: bytes
+) -> dict[str, str]: ...
+def signature_of(ext_fields: Mapping[str, str], body: bytes, secret_key: bytes, without: str) -> bytes: ...
 def check_sql92(expression: str) -> str | None: ...
 def load_config(path: str, name: str) -> tuple[str | None, list[str]]: ...
 def make_certificates(

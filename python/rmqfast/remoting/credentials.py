@@ -8,11 +8,11 @@ Source: `AclClientRPCHook`, `AclSigner`, `AclUtils.combineRequestContent`, `Stre
 
 from __future__ import annotations
 
-import binascii
-import hmac
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
+
+from rmqfast import _native
 
 ACCESS_KEY = "AccessKey"
 SIGNATURE = "Signature"
@@ -59,13 +59,7 @@ class Credentials:
 
         Source: `AclClientRPCHook.doBeforeRequest`.
         """
-        fields = {**ext_fields, ACCESS_KEY: self.access_key}
-        if self.security_token is not None:
-            fields[SECURITY_TOKEN] = self.security_token
-        # a request that is sent again has the old one, which must not be signed
-        fields.pop(SIGNATURE, None)
-        fields[SIGNATURE] = signature_of(fields, body, self.secret_key.encode("utf-8", "replace")).decode("ascii")
-        return fields
+        return {**ext_fields, **self.sign(0, ext_fields, body)}
 
     def sign(self, code: int, ext_fields: Mapping[str, str], body: bytes) -> dict[str, str]:  # noqa: ARG002
         """The further fields of a request, as `rmqfast.remoting.Connections` asks for them.
@@ -76,8 +70,7 @@ class Credentials:
 
         Source: `AclClientRPCHook.doBeforeRequest`.
         """
-        signed = self.signed(ext_fields, body)
-        return {name: signed[name] for name in (ACCESS_KEY, SECURITY_TOKEN, SIGNATURE) if name in signed}
+        return _native.sign_fields(self.access_key, self.secret_key, self.security_token, ext_fields, body)
 
 
 def signature_of(ext_fields: Mapping[str, str], body: bytes, secret_key: bytes, *, without: str = SIGNATURE) -> bytes:
@@ -89,14 +82,4 @@ def signature_of(ext_fields: Mapping[str, str], body: bytes, secret_key: bytes, 
 
     Source: `AclUtils.combineRequestContent`, `AclSigner.calSignature`.
     """
-    names = [name for name in ext_fields if name not in {SIGNATURE, without}]
-    # Java's TreeMap sorts by UTF-16 units; for ASCII that is Python's order, and faster
-    names.sort(key=None if all(map(str.isascii, names)) else _utf16)
-    # of half a surrogate pair Java, too, makes a question mark
-    content = "".join([ext_fields[name] for name in names]).encode("utf-8", "replace")
-    return binascii.b2a_base64(hmac.digest(secret_key, content + body, "sha1"), newline=False)
-
-
-def _utf16(name: str) -> bytes:
-    """What Java sorts texts by; it differs from the order of code points above U+FFFF."""
-    return name.encode("utf-16-be", "surrogatepass")
+    return _native.signature_of(ext_fields, body, secret_key, without)

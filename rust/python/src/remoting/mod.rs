@@ -8,4 +8,5 @@ pub mod connections;
 pub mod fastjson;
 pub mod mailbox;
 pub mod server;
+pub mod signature;
 pub mod tls;
