@@ -58,7 +58,9 @@ __all__ = [
     "make_certificates",
     "messages_to_arrow",
     "milliseconds",
+    "namespace_of_endpoint",
     "next_end",
+    "parse_name_servers",
     "parse_topic_offsets",
     "plan_clean",
     "plan_topic",
@@ -172,6 +174,7 @@ class SparkOptions:
     @property
     def values(self) -> dict[str, Any]:
         """Each argument with its value; None where there is none."""
+    def check_cluster(self) -> None: ...
     @property
     def begin(self) -> str: ...
     def are_offsets_whole(self) -> bool: ...
@@ -262,6 +265,8 @@ def read_piece(piece: bytes) -> tuple[str | None, list[tuple[str, int, int, int]
     """
 
 def spark_row(columns: Sequence[str] | None) -> list[tuple[str, str]]: ...
+def namespace_of_endpoint(text: str) -> str | None: ...
+def parse_name_servers(text: str) -> list[str]: ...
 def parse_topic_offsets(name: str, text: str, topic: str) -> Any: ...
 def read_fastjson(body: bytes) -> Any:
     """The value that a body says in RocketMQ's JSON.

@@ -34,6 +34,8 @@ fn _rmqfast(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<spark::SparkOptions>()?;
     module.add_class::<spark::Selection>()?;
     module.add_function(wrap_pyfunction!(spark::milliseconds, module)?)?;
+    module.add_function(wrap_pyfunction!(spark::namespace_of_endpoint, module)?)?;
+    module.add_function(wrap_pyfunction!(spark::parse_name_servers, module)?)?;
     module.add_function(wrap_pyfunction!(spark::check_not_expired, module)?)?;
     module.add_function(wrap_pyfunction!(spark::parse_topic_offsets, module)?)?;
     module.add_function(wrap_pyfunction!(spark::spark_row, module)?)?;

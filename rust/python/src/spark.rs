@@ -3,11 +3,12 @@ use crate::error::spark;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyInt, PyString};
 use rmqfast_spark::admission::{NextEnd, Queue};
+use rmqfast_spark::cluster_options::cluster_options;
 use rmqfast_spark::offsets::{Bounds, Offsets, Queues, StoreOffsets};
 use rmqfast_spark::options::{Kind, Options, Value};
 use rmqfast_spark::selection::{self, Filter, Limits, Literal, Source};
 use rmqfast_spark::topic_offsets::{self, QueueBounds};
-use rmqfast_spark::{schema, time};
+use rmqfast_spark::{name_servers, schema, time};
 
 const EARLIEST: &str = "earliest";
 const LATEST: &str = "latest";
@@ -46,6 +47,11 @@ impl SparkOptions {
         Ok(values)
     }
 
+    /// Refuses options by which no cluster can be reached.
+    fn check_cluster(&self) -> PyResult<()> {
+        cluster_options(&self.options).map(drop).map_err(spark)
+    }
+
     #[getter]
     fn begin(&self) -> String {
         self.options.begin()
@@ -68,6 +74,18 @@ fn to_object<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>>
         Value::Texts(texts) => Ok(pyo3::types::PyTuple::new(py, texts)?.into_any()),
         Value::Ids(ids) => Ok(pyo3::types::PyTuple::new(py, ids)?.into_any()),
     }
+}
+
+/// The addresses of name servers in a text.
+#[pyfunction]
+pub fn parse_name_servers(text: &str) -> PyResult<Vec<String>> {
+    name_servers::name_servers(text).map_err(spark)
+}
+
+/// The namespace that an endpoint names.
+#[pyfunction]
+pub fn namespace_of_endpoint(text: &str) -> Option<&str> {
+    name_servers::namespace_of_endpoint(text)
 }
 
 /// Milliseconds since 1970 of a text.

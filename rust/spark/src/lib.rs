@@ -9,7 +9,9 @@
 //! One meaning for each text: the data source of PySpark and that of the JVM both stand on this crate. It has no socket and
 //! no clock of its own; only [`store_read`] opens a store, and only [`topic_read`] asks a cluster.
 pub mod admission;
+pub mod cluster_options;
 pub mod error;
+pub mod name_servers;
 pub mod names;
 pub mod offsets;
 pub mod options;

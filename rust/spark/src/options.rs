@@ -237,6 +237,11 @@ impl Options {
         Ok(options)
     }
 
+    /// Who reads them.
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
     /// Names of options and aliases, as errors list them.
     pub fn names(kind: Kind) -> Vec<&'static str> {
         // nobody types them, so a hint must not name them
@@ -270,6 +275,11 @@ impl Options {
     /// Whether an option is true.
     pub fn flag(&self, name: &str) -> bool {
         self.get(name) == Some(&Value::Flag(true))
+    }
+
+    /// Whether an option is true; `default` where it was not given and the table has no default.
+    pub fn flag_or(&self, name: &str, default: bool) -> bool {
+        if self.get(name).is_some() { self.flag(name) } else { default }
     }
 
     /// The number, or the time in milliseconds, of an option.

@@ -7,19 +7,16 @@ from __future__ import annotations
 
 import logging
 import random
-import re
 import threading
 from collections.abc import Mapping, Sequence
 from enum import IntEnum
 from typing import Protocol
 
-from rmqfast.errors import ArgumentError, ClientError, RemotingConnectError, RemotingError
+from rmqfast import _native
+from rmqfast.errors import ClientError, RemotingConnectError, RemotingError
 from rmqfast.remoting import Response
 
 _log = logging.getLogger(__name__)
-
-_ADDRESS = re.compile(r"(\[[0-9a-fA-F:.%]+\]|[^\s:/\[\]]+):([0-9]{1,5})")
-_ENDPOINT = re.compile(r"http://(MQ_INST_\w+_\w+)\..*")
 
 
 class CanRequest(Protocol):
@@ -118,12 +115,7 @@ def parse_name_servers(text: str) -> tuple[str, ...]:
 
     Source: `RemotingUtil.string2SocketAddress`, `NameServerAddressUtils.getNameSrvAddrFromNamesrvEndpoint`.
     """
-    addresses = [part.strip().removeprefix("http://") for part in text.split(";") if part.strip()]
-    for address in addresses:
-        match = _ADDRESS.fullmatch(address)
-        if match is None or not 0 < int(match[2]) < 65_536:
-            raise ArgumentError(f"name_server: expected host:port, several separated by ';', got {address!r}")
-    return tuple(dict.fromkeys(addresses))
+    return tuple(_native.parse_name_servers(text))
 
 
 def namespace_of_endpoint(text: str) -> str | None:
@@ -135,8 +127,7 @@ def namespace_of_endpoint(text: str) -> str | None:
 
     Source: `NameServerAddressUtils.parseInstanceIdFromEndpoint`.
     """
-    match = _ENDPOINT.fullmatch(text.strip())
-    return None if match is None else match[1]
+    return _native.namespace_of_endpoint(text)
 
 
 class ClientErrorCode(IntEnum):

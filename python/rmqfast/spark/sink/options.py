@@ -74,10 +74,10 @@ class SinkOptions(ClusterOptions):
 
         Source: `DataSource.options` of PySpark.
         """
-        values = SparkOptions("sink", dict(options)).values
-        set_values = {name: value for name, value in values.items() if value is not None}
-        # a missing one is refused below, with the other checks
-        return cls(**{"name_server": ""} | set_values)
+        read = SparkOptions("sink", dict(options))
+        # before the object is made, which cannot do without a name server
+        read.check_cluster()
+        return cls(**{name: value for name, value in read.values.items() if value is not None})
 
     def client_config(self, namespace: str = "") -> ClientConfig:
         """What the producers of tasks are given; their namespace, unless told otherwise, is the option's."""

@@ -1,0 +1,60 @@
+"""Options of a cluster as texts, which Rust checks for every source, mean what they mean as arguments."""
+
+from __future__ import annotations
+
+import pytest
+
+from rmqfast._native import SparkOptions
+from rmqfast.errors import ArgumentError
+from rmqfast.spark.live.options import LiveOptions
+from rmqfast.spark.sink.options import SinkOptions
+
+NEEDED = {"nameServer": "10.0.0.1:9876", "topic": "orders"}
+TLS = {"tlsTrust": "ca.pem", "tlsCertificate": "me.pem", "tlsKey": "me.key"}
+GIVEN: list[dict[str, str]] = [
+    {},
+    {"nameServer": " 10.0.0.1:9876 ; http://MQ_INST_1_x.host:80;"},
+    *(
+        {"nameServer": text}
+        for text in ("a", "a:0", "a:65536", "a:1,b:1", "a:1;b", "é\x1f:1", "::1:1", "[::1]:1", "'\"")
+    ),
+    {"accessKey": "me"},
+    {"secretKey": "hidden"},
+    {"accessKey": "me", "secretKey": "hidden"},
+    {"securityToken": "hidden"},
+    {"tls": "true"},
+    {"tls": "true", "tlsVerify": "false"},
+    {"tlsVerify": "false"},
+    TLS,
+    *({name: text} for name, text in TLS.items()),
+    {"tlsKey": "me.key", "tls": "false"},
+]
+
+
+def from_texts(texts: dict[str, str], kind: str) -> str:
+    try:
+        SinkOptions.of(texts) if kind == "sink" else LiveOptions.of(texts, kind)
+    except ArgumentError as error:
+        return str(error)
+    return "allowed"
+
+
+def from_arguments(texts: dict[str, str], kind: str) -> str:
+    values = {name: value for name, value in SparkOptions(kind, texts).values.items() if value is not None}
+    try:
+        SinkOptions(**values) if kind == "sink" else LiveOptions(**values).read(None)
+    except ArgumentError as error:
+        return str(error)
+    return "allowed"
+
+
+@pytest.mark.parametrize("kind", ["sink", "topic batch", "topic stream"])
+@pytest.mark.parametrize("given", GIVEN, ids=str)
+def test_texts_are_refused_as_arguments_are(given: dict[str, str], kind: str) -> None:
+    assert from_texts(NEEDED | given, kind) == from_arguments(NEEDED | given, kind)
+
+
+def test_what_cannot_be_is_refused_and_the_rest_is_not() -> None:
+    outcomes = {from_texts(NEEDED | given, "sink") == "allowed" for given in GIVEN}
+    assert outcomes == {True, False}
+    assert from_texts(NEEDED | TLS, "topic batch") == "allowed"
