@@ -1,63 +1,175 @@
-//! How far the next batch of a stream goes: decisions from values alone.
+//! How far the next batch of a topic's stream goes: decisions from values alone, the time being one of them.
 //!
 //! A queue that is found while the stream runs first joins the offsets where it begins, and gives messages from the next batch
 //! on: so each batch is a pair of offsets, and whoever runs it again reads the same.
-use crate::topic_offsets::QueueBounds;
+//!
+//! Source: `KafkaMicroBatchStream` of Spark.
+use crate::error::{Error, Result};
+use crate::stream::{Limits, Log};
+use rmqfast_client::cluster::Bounds;
+use rmqfast_client::puller::Queue;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
-/// A queue of a topic: broker and number.
-pub type Queue = (String, i32);
+/// An offset of each queue.
+pub type StreamOffsets = BTreeMap<Queue, i64>;
+/// The first offset of each queue, and the one behind its last.
+pub type StreamBounds = BTreeMap<Queue, Bounds>;
+
+/// What a stream remembers from batch to batch.
+#[derive(Debug)]
+pub struct Admission {
+    topic: String,
+    patience: Duration,
+    is_strict: bool,
+    last_batch: Duration,
+    shorter_since: BTreeMap<Queue, Duration>,
+    /// A loss that is passed over is found again by each trigger, and told once.
+    told: BTreeSet<(Queue, i64)>,
+}
+
+impl Admission {
+    /// Of a stream that begins at the time 0. A queue may end before it for as long as `patience`; a loss is an error if it
+    /// `is_strict`.
+    pub fn new(topic: &str, patience: Duration, is_strict: bool) -> Self {
+        Self {
+            topic: topic.to_owned(),
+            patience,
+            is_strict,
+            last_batch: Duration::ZERO,
+            shorter_since: BTreeMap::new(),
+            told: BTreeSet::new(),
+        }
+    }
+
+    /// How far the batch goes that begins at `start`; to `start` where it waits for more messages.
+    ///
+    /// # Errors
+    /// Retention overtook the stream, or a queue ends before it, and the stream is strict.
+    pub fn end(
+        &mut self,
+        start: &StreamOffsets,
+        bounds: &StreamBounds,
+        limits: Limits,
+        now: Duration,
+        log: &mut Log,
+    ) -> Result<StreamOffsets> {
+        let NextEnd { mut end, waiting, expired, shorter } = NextEnd::of(start, bounds, limits.most);
+        for Gap { queue, offset, edge } in expired {
+            let what = format!("offset {offset} has expired, the queue begins at {edge}");
+            self.lose(&queue, offset, &what, log)?;
+        }
+        self.cut_back(&shorter, &mut end, now, log)?;
+        // only while no queue is new: a queue that was found must reach the checkpoint at once
+        if end.keys().eq(start.keys()) && self.waits(waiting, limits, now) {
+            return Ok(start.clone());
+        }
+        if end != *start {
+            self.last_batch = now;
+            let taken = start.iter().map(|(queue, from)| end[queue].saturating_sub(*from).max(0));
+            let taken = taken.fold(0, i64::saturating_add);
+            log.info(format!("topic {}: a batch of {taken} offsets, {waiting} wait", self.topic));
+        }
+        Ok(end)
+    }
+
+    /// A queue may end before the stream's offset while its broker lists anew what it has; but not for ever.
+    fn cut_back(&mut self, shorter: &[Gap], end: &mut StreamOffsets, now: Duration, log: &mut Log) -> Result<()> {
+        let since = |queue: &Queue| self.shorter_since.get(queue).copied().unwrap_or(now);
+        self.shorter_since = shorter.iter().map(|gap| (gap.queue.clone(), since(&gap.queue))).collect();
+        for Gap { queue, offset, edge } in shorter {
+            if now.saturating_sub(self.shorter_since[queue]) > self.patience {
+                let what = format!(
+                    "the queue ends at {edge}, before offset {offset}: its broker lost its last messages, \
+                     or the topic was made anew"
+                );
+                self.lose(queue, *offset, &what, log)?;
+                // back to where the queue ends: new messages of a topic that was made anew are read
+                end.insert(queue.clone(), *edge);
+            }
+        }
+        Ok(())
+    }
+
+    fn lose(&mut self, queue: &Queue, offset: i64, what: &str, log: &mut Log) -> Result<()> {
+        let Queue { topic, broker_name, queue_id } = queue;
+        let text = format!("topic {topic}, broker {broker_name}, queue {queue_id}: messages are lost: {what}");
+        if self.is_strict {
+            return Err(Error::DataLoss(format!("{text}\nfailOnDataLoss=false goes on with what is there")));
+        }
+        if self.told.insert((queue.clone(), offset)) {
+            log.warn([text]);
+        }
+        Ok(())
+    }
+
+    fn waits(&self, waiting: i64, limits: Limits, now: Duration) -> bool {
+        limits.least.is_some_and(|least| waiting < least) && now.saturating_sub(self.last_batch) < limits.delay
+    }
+}
+
+/// A queue that does not have the stream's offset, and the nearest that it has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Gap {
+    /// The queue.
+    pub queue: Queue,
+    /// Where the stream is.
+    pub offset: i64,
+    /// Where the queue begins, or ends.
+    pub edge: i64,
+}
 
 /// How far a batch goes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NextEnd {
     /// The offset of each queue.
-    pub end: Vec<(Queue, i64)>,
+    pub end: StreamOffsets,
     /// Messages that wait in all queues, before the batch.
     pub waiting: i64,
     /// Queues whose next messages retention has deleted.
-    pub expired: Vec<Queue>,
+    pub expired: Vec<Gap>,
     /// Queues that end before the stream's offset.
-    pub shorter: Vec<Queue>,
+    pub shorter: Vec<Gap>,
 }
 
 impl NextEnd {
-    /// How far the batch goes that begins at `start` and takes `most` messages. A queue that is missing in `queues`, as its
+    /// How far the batch goes that begins at `start` and takes `most` messages. A queue that is missing in `bounds`, as its
     /// broker is away, stays where it is.
-    pub fn of(start: &[(Queue, i64)], queues: &[QueueBounds], most: Option<i64>) -> Self {
-        let bounds_of = |queue: &Queue| queues.iter().find(|(broker, id, ..)| (broker, *id) == (&queue.0, queue.1));
-        let mut found = Self { end: start.to_vec(), ..Self::default() };
-        let (mut places, mut waiting) = (Vec::new(), Vec::new());
-        for (place, (queue, at)) in start.iter().enumerate() {
-            let Some((_, _, first, last)) = bounds_of(queue) else { continue };
+    pub fn of(start: &StreamOffsets, bounds: &StreamBounds, most: Option<i64>) -> Self {
+        let mut found = Self { end: start.clone(), ..Self::default() };
+        let (mut begins, mut waiting) = (Vec::new(), Vec::new());
+        for (queue, at) in start {
+            let Some((first, last)) = bounds.get(queue) else { continue };
             // expired or shorter is told and not decided here: that depends on failOnDataLoss
             if at < first {
-                found.expired.push(queue.clone());
+                found.expired.push(Gap { queue: queue.clone(), offset: *at, edge: *first });
             }
             if last < at {
-                found.shorter.push(queue.clone());
+                found.shorter.push(Gap { queue: queue.clone(), offset: *at, edge: *last });
             }
             // what has expired is none of what waits
             let begin = *at.max(first);
-            places.push((place, begin));
+            begins.push((queue, begin));
             waiting.push(last.saturating_sub(begin).max(0));
         }
         // a broker may say any number
         found.waiting = waiting.iter().fold(0, |sum, count| sum.saturating_add(*count));
         let shares = most.map_or_else(|| waiting.clone(), |most| allotted(&waiting, most));
-        for ((place, begin), share) in places.into_iter().zip(shares).filter(|(_, share)| *share > 0) {
+        for ((queue, begin), share) in begins.into_iter().zip(shares).filter(|(_, share)| *share > 0) {
             // from the first message that is there: the caller has told what is lost before it
-            found.end[place].1 = begin + share;
+            found.end.insert(queue.clone(), begin + share);
         }
-        // it joins with nothing read: the checkpoint must have its first offset before any message of it is given
-        let is_new = |(broker, id, ..): &&QueueBounds| !start.iter().any(|((b, i), _)| (b, i) == (broker, id));
-        found.end.extend(queues.iter().filter(is_new).map(|(broker, id, first, _)| ((broker.clone(), *id), *first)));
+        for (queue, (first, _)) in bounds {
+            // a new one joins with nothing read: the checkpoint must have its first offset before any message of it is given
+            found.end.entry(queue.clone()).or_insert(*first);
+        }
         found
     }
 }
 
 /// Shares `most` messages out among queues, in proportion to what waits in each: none gets more than that, and together they
 /// get `most`, or all there is. What is left over by rounding goes to the queues in their order.
-pub fn allotted(waiting: &[i64], most: i64) -> Vec<i64> {
+fn allotted(waiting: &[i64], most: i64) -> Vec<i64> {
     let total: i128 = waiting.iter().copied().map(i128::from).sum();
     if total <= i128::from(most) {
         return waiting.to_vec();
@@ -78,9 +190,26 @@ pub fn allotted(waiting: &[i64], most: i64) -> Vec<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::stream::Level;
+    use proptest::prelude::*;
 
-    fn queue(id: i32) -> Queue {
-        ("b".to_owned(), id)
+    const PATIENCE: Duration = Duration::from_secs(60);
+    const UNLIMITED: Limits = Limits { most: None, least: None, delay: Duration::ZERO };
+
+    fn queue(queue_id: i32) -> Queue {
+        Queue { topic: "orders".into(), broker_name: "b".into(), queue_id }
+    }
+
+    fn offsets(queues: &[(i32, i64)]) -> StreamOffsets {
+        queues.iter().map(|(id, offset)| (queue(*id), *offset)).collect()
+    }
+
+    fn bounds(queues: &[(i32, Bounds)]) -> StreamBounds {
+        queues.iter().map(|(id, bounds)| (queue(*id), *bounds)).collect()
+    }
+
+    fn gap(id: i32, offset: i64, edge: i64) -> Gap {
+        Gap { queue: queue(id), offset, edge }
     }
 
     #[test]
@@ -90,19 +219,117 @@ mod tests {
         assert_eq!(allotted(&[1 << 62, 1 << 61], 3), [2, 1]);
     }
 
+    proptest! {
+        #[test]
+        fn a_batch_gets_as_many_as_allowed_or_all(
+            waiting in proptest::collection::vec(0i64..=1 << 40, 0..12), most in 1i64..=1 << 41
+        ) {
+            let queues: Vec<_> = (0..).zip(&waiting).map(|(id, count)| (id, (0, *count))).collect();
+            let start: Vec<_> = queues.iter().map(|(id, _)| (*id, 0)).collect();
+            let found = NextEnd::of(&offsets(&start), &bounds(&queues), Some(most));
+            let total: i64 = waiting.iter().sum();
+            prop_assert_eq!(found.waiting, total);
+            prop_assert!(found.end.values().zip(&waiting).all(|(end, count)| (0..=*count).contains(end)));
+            prop_assert_eq!((found.end.len(), found.end.values().sum::<i64>()), (waiting.len(), most.min(total)));
+        }
+    }
+
     #[test]
     fn queues_that_are_away_stay_and_new_ones_join_where_they_begin() {
-        let bounds = [("b".to_owned(), 0, 0, 9), ("b".to_owned(), 2, 3, 30)];
-        let found = NextEnd::of(&[(queue(0), 5), (queue(1), 7)], &bounds, None);
-        assert_eq!(found.end, [(queue(0), 9), (queue(1), 7), (queue(2), 3)]);
+        let found = NextEnd::of(&offsets(&[(0, 5), (1, 7)]), &bounds(&[(0, (0, 9)), (2, (3, 30))]), None);
+        assert_eq!(found.end, offsets(&[(0, 9), (1, 7), (2, 3)]));
         assert_eq!((found.waiting, found.expired, found.shorter), (4, vec![], vec![]));
     }
 
     #[test]
     fn what_expired_and_what_is_gone_is_told() {
-        let bounds = [("b".to_owned(), 0, 20, 30), ("b".to_owned(), 1, 0, 60)];
-        let found = NextEnd::of(&[(queue(0), 5), (queue(1), 70)], &bounds, Some(4));
-        assert_eq!(found.end, [(queue(0), 24), (queue(1), 70)]);
-        assert_eq!((found.waiting, found.expired, found.shorter), (10, vec![queue(0)], vec![queue(1)]));
+        let found = NextEnd::of(&offsets(&[(0, 5), (1, 70)]), &bounds(&[(0, (20, 30)), (1, (0, 60))]), Some(4));
+        assert_eq!(found.end, offsets(&[(0, 24), (1, 70)]));
+        assert_eq!((found.waiting, found.expired, found.shorter), (10, vec![gap(0, 5, 20)], vec![gap(1, 70, 60)]));
+    }
+
+    #[test]
+    fn a_batch_is_told_with_what_it_takes_and_what_waits() {
+        let (mut admission, mut log) = (Admission::new("orders", PATIENCE, true), Log::default());
+        let (start, there) = (offsets(&[(0, 0), (1, 5)]), bounds(&[(0, (0, 8)), (1, (0, 5))]));
+        let limits = Limits { most: Some(3), ..UNLIMITED };
+        let end = admission.end(&start, &there, limits, Duration::ZERO, &mut log).expect("an end");
+        assert_eq!(end, offsets(&[(0, 3), (1, 5)]));
+        assert_eq!(log.take(), [(Level::Info, "topic orders: a batch of 3 offsets, 8 wait".to_owned())]);
+        let nothing = bounds(&[(0, (0, 3)), (1, (0, 5))]);
+        assert_eq!(admission.end(&end, &nothing, limits, Duration::ZERO, &mut log).expect("an end"), end);
+        assert_eq!(log.take(), []);
+    }
+
+    #[test]
+    fn too_few_messages_wait_for_more_or_for_the_delay() {
+        let (mut admission, mut log) = (Admission::new("orders", PATIENCE, true), Log::default());
+        let limits = Limits { least: Some(10), delay: Duration::from_secs(900), ..UNLIMITED };
+        let mut end = |from, last, limits, now| {
+            let there = bounds(&[(0, (0, last))]);
+            let end = admission.end(&offsets(&[(0, from)]), &there, limits, Duration::from_secs(now), &mut log);
+            end.expect("an end")[&queue(0)]
+        };
+        assert_eq!(end(0, 9, limits, 0), 0);
+        // Trigger.AvailableNow would never end if it waited for more
+        assert_eq!(end(0, 9, UNLIMITED, 0), 9);
+        assert_eq!(end(0, 10, limits, 5), 10);
+        // the time counts from the last batch
+        assert_eq!(end(10, 12, limits, 904), 10);
+        assert_eq!(end(10, 12, limits, 905), 12);
+    }
+
+    #[test]
+    fn a_queue_that_was_found_does_not_wait() {
+        let (mut admission, mut log) = (Admission::new("orders", PATIENCE, true), Log::default());
+        let limits = Limits { least: Some(10), delay: Duration::from_secs(900), ..UNLIMITED };
+        let there = bounds(&[(0, (0, 2)), (1, (0, 0))]);
+        let end = admission.end(&offsets(&[(0, 0)]), &there, limits, Duration::ZERO, &mut log).expect("an end");
+        assert_eq!(end, offsets(&[(0, 2), (1, 0)]));
+    }
+
+    #[test]
+    fn what_expired_is_an_error_or_told_once() {
+        let (start, there) = (offsets(&[(0, 7)]), bounds(&[(0, (20, 40))]));
+        let lost = "topic orders, broker b, queue 0: messages are lost: offset 7 has expired, the queue begins at 20";
+        let (mut strict, mut log) = (Admission::new("orders", PATIENCE, true), Log::default());
+        let error = strict.end(&start, &there, UNLIMITED, Duration::ZERO, &mut log).expect_err("a loss");
+        assert!(
+            matches!(&error, Error::DataLoss(text) if
+            *text == format!("{lost}\nfailOnDataLoss=false goes on with what is there")),
+            "{error}"
+        );
+        let mut careless = Admission::new("orders", PATIENCE, false);
+        let limits = Limits { most: Some(5), ..UNLIMITED };
+        for _ in 0..2 {
+            let end = careless.end(&start, &there, limits, Duration::ZERO, &mut log).expect("an end");
+            assert_eq!(end, offsets(&[(0, 25)]));
+        }
+        let warnings = log.take().into_iter().filter(|(level, _)| *level == Level::Warning);
+        assert_eq!(warnings.collect::<Vec<_>>(), [(Level::Warning, lost.to_owned())]);
+    }
+
+    #[test]
+    fn a_queue_that_ends_before_the_stream_is_waited_for_and_then_a_loss() {
+        let (start, short) = (offsets(&[(0, 50), (1, 1)]), bounds(&[(0, (0, 30)), (1, (0, 1))]));
+        let whole = bounds(&[(0, (0, 50)), (1, (0, 1))]);
+        for is_strict in [true, false] {
+            let (mut admission, mut log) = (Admission::new("orders", PATIENCE, is_strict), Log::default());
+            let mut end = |there, now| admission.end(&start, there, UNLIMITED, Duration::from_secs(now), &mut log);
+            assert_eq!(end(&short, 1).expect("an end"), start);
+            // it was whole in between: the time counts anew
+            for (there, now) in [(&whole, 60), (&short, 70), (&short, 130)] {
+                assert_eq!(end(there, now).expect("an end"), start);
+            }
+            match end(&short, 131) {
+                Ok(end) => assert_eq!((end, is_strict), (offsets(&[(0, 30), (1, 1)]), false)),
+                Err(error) => {
+                    assert!(is_strict);
+                    let expected = "the queue ends at 30, before offset 50: its broker lost its last messages, or the \
+                                    topic was made anew\nfailOnDataLoss=false";
+                    assert!(error.to_string().contains(expected), "{error}");
+                }
+            }
+        }
     }
 }

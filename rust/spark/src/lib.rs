@@ -7,10 +7,13 @@
 //! ```
 //!
 //! One meaning for each text: the data source of PySpark and that of the JVM both stand on this crate. It has no socket and
-//! no clock of its own; only [`store_read`] opens a store, and only [`topic_read`] asks a cluster.
+//! no clock of its own; only [`store_read`] opens a store, [`topic_read`] and [`topic_stream`] ask a cluster, and a [`stream`]
+//! has a clock.
 pub mod admission;
+pub mod checkpoint;
 pub mod cluster_options;
 pub mod error;
+pub mod lag;
 pub mod name_servers;
 pub mod names;
 pub mod offsets;
@@ -19,11 +22,13 @@ pub mod pieces;
 pub mod schema;
 pub mod selection;
 pub mod store_read;
+pub mod stream;
 pub mod text;
 pub mod time;
 pub mod topic_offsets;
 pub mod topic_piece;
 pub mod topic_read;
+pub mod topic_stream;
 
 pub use error::{Error, Result};
 pub use options::{Kind, Options, Pairs};

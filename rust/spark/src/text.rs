@@ -51,6 +51,27 @@ pub fn quoted(text: &str) -> String {
     out
 }
 
+/// `json.dumps(text)`.
+pub fn json_quoted(text: &str) -> String {
+    let mut out = String::from('"');
+    for c in text.chars() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            '\x08' => out.push_str("\\b"),
+            '\x0c' => out.push_str("\\f"),
+            ' '..='~' => out.push(c),
+            // what is beyond 16 bits is two escapes
+            c => c.encode_utf16(&mut [0; 2]).iter().for_each(|unit| out.push_str(&format!("\\u{unit:04x}"))),
+        }
+    }
+    out.push('"');
+    out
+}
+
 /// `repr` of a list of texts.
 pub fn quoted_list<'a>(texts: impl IntoIterator<Item = &'a str>) -> String {
     format!("[{}]", texts.into_iter().map(quoted).collect::<Vec<_>>().join(", "))

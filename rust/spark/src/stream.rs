@@ -1,0 +1,99 @@
+//! What the driver of a stream decides, for Spark's JVM and for PySpark alike. Offsets go in and out as the texts of a
+//! checkpoint.
+use crate::error::Result;
+use rmqfast_remoting::Interrupt;
+use std::time::Duration;
+
+/// A stream as its driver sees it: where it begins, how far its next batch goes, which tasks read that.
+///
+/// Source: `MicroBatchStream` of Spark, and what `SupportsTriggerAvailableNow` and `ReportsSourceMetrics` add to it.
+pub trait Stream: Send {
+    /// Where a stream without a checkpoint begins.
+    ///
+    /// # Errors
+    /// Nobody can be asked, or an offset that there is not.
+    fn initial(&mut self, interrupt: Interrupt<'_>) -> Result<String>;
+
+    /// From now on no batch goes beyond what there is now.
+    ///
+    /// # Errors
+    /// Nobody can be asked.
+    fn aim(&mut self, interrupt: Interrupt<'_>) -> Result<()>;
+
+    /// How far the batch goes that begins at `start`; to `start` where there is nothing to read yet, and to the end where Spark
+    /// does not say a start. Limits hold where the trigger `is_limited`.
+    ///
+    /// # Errors
+    /// The checkpoint of another stream; what is lost, where that is not passed over; nobody can be asked for too long.
+    fn latest(&mut self, start: Option<&str>, is_limited: bool, interrupt: Interrupt<'_>) -> Result<String>;
+
+    /// The last end that is known, for the progress of the query.
+    fn report(&self) -> Option<String>;
+
+    /// The tasks of a batch, as bytes that carry a version. Spark may ask more than once: the same offsets are the same tasks.
+    ///
+    /// # Errors
+    /// The checkpoint of another stream; nobody can be asked.
+    fn pieces(&mut self, start: &str, end: &str, interrupt: Interrupt<'_>) -> Result<Vec<Vec<u8>>>;
+
+    /// Spark has stored all before `end`.
+    ///
+    /// # Errors
+    /// The checkpoint of another stream; those of `interrupt`.
+    fn commit(&mut self, end: &str, interrupt: Interrupt<'_>) -> Result<()>;
+
+    /// How far a query that read as far as `consumed` is behind, by name.
+    ///
+    /// # Errors
+    /// The checkpoint of another stream.
+    fn metrics(&self, consumed: Option<&str>) -> Result<Vec<(String, String)>>;
+
+    /// What is worth a line in the log since the last call.
+    fn take_log(&mut self) -> Vec<(Level, String)>;
+
+    /// Closes connections. A stream that is closed is not asked any more.
+    fn close(&mut self);
+}
+
+/// How much a batch of a topic takes; of a topic without limits it takes all there is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Limits {
+    /// Messages at most.
+    pub most: Option<i64>,
+    /// Messages at least; fewer wait for more of them.
+    pub least: Option<i64>,
+    /// For how long at most.
+    pub delay: Duration,
+}
+
+/// How loud a line of the log is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Level {
+    /// What happens.
+    Info,
+    /// What should not happen.
+    Warning,
+}
+
+/// Lines for whoever has a log.
+#[derive(Debug, Default)]
+pub struct Log {
+    lines: Vec<(Level, String)>,
+}
+
+impl Log {
+    /// Notes what happens.
+    pub fn info(&mut self, text: String) {
+        self.lines.push((Level::Info, text));
+    }
+
+    /// Notes what should not happen.
+    pub fn warn(&mut self, texts: impl IntoIterator<Item = String>) {
+        self.lines.extend(texts.into_iter().map(|text| (Level::Warning, text)));
+    }
+
+    /// The lines since the last call.
+    pub fn take(&mut self) -> Vec<(Level, String)> {
+        std::mem::take(&mut self.lines)
+    }
+}
