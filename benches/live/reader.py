@@ -5,9 +5,10 @@ from __future__ import annotations
 import arrow_rows
 from data import TOPIC
 from peer import Answer, serve, timed
-from rmqfast._native import TopicCluster, plan_topic, read_piece
+from rmqfast._native import plan_topic, read_piece
 from rmqfast.client.instance import ClientConfig
 from rmqfast.client.ranges import QueueRange, RangePull, RangeRequest
+from rmqfast.message import MessageQueue
 from rmqfast.spark.live.topic_read import TopicRead
 
 GROUP = "bench_reader"
@@ -28,11 +29,10 @@ def pull(name_server: str, batch: str, columns: str) -> Answer:
 
 def whole_queues(request: RangeRequest) -> tuple[list[QueueRange], str]:
     """The topic's queues on its only broker from end to end, and where that is."""
-    cluster = TopicCluster(TopicRead(request=request))
-    (address,) = cluster.look_up().values()
-    ranges = [QueueRange(queue, first, last) for queue, (first, last) in cluster.bounds().items()]
-    cluster.close()
-    return ranges, address
+    pieces = [read_piece(piece) for piece in plan_topic(TopicRead(request=request, max_rows=1 << 62))]
+    (address,) = {address for address, _ in pieces if address is not None}
+    queues = [queue for _, ranges in pieces for queue in ranges]
+    return [QueueRange(MessageQueue(TOPIC, name, number), first, end) for name, number, first, end in queues], address
 
 
 def plan(name_server: str, topic: str, since: str = "") -> Answer:

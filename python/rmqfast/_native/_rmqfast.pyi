@@ -41,9 +41,9 @@ __all__ = [
     "Scan",
     "Selection",
     "SparkOptions",
+    "SparkStream",
     "Store",
     "Tail",
-    "TopicCluster",
     "UniqueIds",
     "check_agreed",
     "check_not_expired",
@@ -51,7 +51,6 @@ __all__ = [
     "check_topic",
     "columns_of_schema",
     "config_text",
-    "cut_ranges",
     "decode_pull",
     "fetched_to_arrow",
     "load_config",
@@ -59,7 +58,6 @@ __all__ = [
     "messages_to_arrow",
     "milliseconds",
     "namespace_of_endpoint",
-    "next_end",
     "parse_name_servers",
     "parse_topic_offsets",
     "plan_clean",
@@ -220,9 +218,6 @@ def milliseconds(text: str) -> int: ...
 def check_agreed(wanted: Sequence[str] | None, columns: Sequence[str]) -> None: ...
 def check_not_expired(name: str, bounds: Mapping[int, int], queues: Mapping[int, tuple[int, int]]) -> None: ...
 def columns_of_schema(fields: list[tuple[str, str, bool]]) -> list[str]: ...
-def next_end(
-    start: list[tuple[tuple[str, int], int]], queues: list[tuple[str, int, int, int]], most: int | None
-) -> tuple[list[tuple[tuple[str, int], int]], int, list[tuple[str, int]], list[tuple[str, int]]]: ...
 def check_topic(read: TopicRead) -> None:
     """Looks whether a read can be: not at offsets, which a stream with a checkpoint has no use for.
 
@@ -241,20 +236,6 @@ def plan_topic(read: TopicRead) -> list[bytes]:
         ClientError: A broker does not answer, or refuses.
 
     Source: `RocketMQSource.getOffsetRanges`.
-    """
-
-def cut_ranges(
-    ranges: list[tuple[str, int, int, int]], addresses: dict[str, str], max_rows: int, min_partitions: int
-) -> list[bytes]:
-    """Cuts large ranges of queues into pieces, and puts small ones of a broker together.
-
-    Args:
-        ranges: Broker, queue, the first offset and the one behind the last; one of each queue.
-        addresses: Where brokers are, by name.
-        max_rows: Offsets of a piece at most.
-        min_partitions: Pieces at least, where there are as many offsets.
-
-    Source: `KafkaOffsetRangeCalculator` of Spark.
     """
 
 def read_piece(piece: bytes) -> tuple[str | None, list[tuple[str, int, int, int]]]:
@@ -790,44 +771,68 @@ class RangeReader:
     def close(self) -> None: ...
 
 @final
-class TopicCluster:
-    """The brokers of a topic, as the driver of a stream asks them: all at once, each about all its queues.
+class SparkStream:
+    """A stream as its driver asks it. Offsets are the texts of a checkpoint, which Spark's JVM has in common with this.
 
-    Source: `DefaultMQAdminExtImpl.examineTopicStats`, `MQAdminImpl`.
+    Source: `MicroBatchStream` of Spark.
     """
 
-    def __new__(cls, read: TopicRead) -> TopicCluster: ...
-    def look_up(self) -> dict[str, str]:
-        """Looks up where the topic is now. Returns its brokers' addresses by name.
-
-        Raises:
-            UnknownTopicError: Nobody knows it.
-            ClientError: No name server answers, or nobody may read the topic.
-        """
-
-    def bounds(
-        self, only: Sequence[MessageQueue] | None = None, *, is_patient: bool = False
-    ) -> dict[MessageQueue, tuple[int, int]]:
-        """Where queues of the last `look_up` begin and end: those of the read, or those of `only`.
+    @staticmethod
+    def of_topic(
+        read: TopicRead,
+        *,
+        most: int | None = None,
+        least: int | None = None,
+        delay: float = 900.0,
+        commit_group: str | None = None,
+    ) -> SparkStream:
+        """A stream of a topic; the end of `read` is not looked at. Nobody is asked yet.
 
         Args:
-            only: Queues.
-            is_patient: Whether a broker that does not answer now is passed over, and so are its queues.
-
-        Raises:
-            ArgumentError: A queue that no broker has.
-            ClientError: A broker does not answer, or refuses.
+            read: What is read.
+            most: Messages of a batch at most.
+            least: Messages of a batch at least; fewer wait for more of them.
+            delay: For how many seconds at most.
+            commit_group: The group for which offsets are stored; None for none.
         """
 
-    def initial(self, bounds: dict[MessageQueue, tuple[int, int]]) -> dict[MessageQueue, int]:
-        """Where a stream without a checkpoint begins in these queues.
+    def initial(self) -> str:
+        """Where a stream without a checkpoint begins.
 
         Raises:
             RmqError: As `plan_topic`.
         """
 
-    def commit(self, group: str, offsets: dict[MessageQueue, int]) -> None:
-        """Stores offsets of a group at the brokers, so that tools see how far it is; what fails is logged."""
+    def aim(self) -> None:
+        """From now on no batch goes beyond what there is now."""
+
+    def latest(self, start: str | None, *, is_limited: bool) -> str:
+        """How far the batch goes that begins at `start`; as far as that, where there is nothing to read yet.
+
+        Args:
+            start: Where the stream is; None where Spark does not say, which goes to the end.
+            is_limited: Whether the limits hold.
+
+        Raises:
+            ArgumentError: The checkpoint of another stream.
+            DataLossError: Retention overtook the stream, or a queue ends before it, unless `on_damage` is "warn".
+            ClientError: No name server answers for longer than the request's patience.
+        """
+
+    def report(self) -> str | None:
+        """The last end that is known."""
+
+    def pieces(self, start: str, end: str) -> list[bytes]:
+        """The tasks of a batch."""
+
+    def commit(self, end: str) -> None:
+        """Spark has stored all before `end`: a group's offsets follow, where that is wanted; what fails is logged."""
+
+    def metrics(self, consumed: str | None) -> dict[str, str]:
+        """How far a query that read as far as `consumed` is behind, by name.
+
+        Source: `KafkaMicroBatchStream.metrics` of Spark.
+        """
 
     def close(self) -> None: ...
 

@@ -22,6 +22,7 @@ mod scan;
 mod signals;
 mod spark;
 mod store;
+mod stream;
 mod tail;
 mod topic;
 
@@ -39,12 +40,10 @@ fn _rmqfast(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(spark::check_not_expired, module)?)?;
     module.add_function(wrap_pyfunction!(spark::parse_topic_offsets, module)?)?;
     module.add_function(wrap_pyfunction!(spark::spark_row, module)?)?;
-    module.add_function(wrap_pyfunction!(spark::next_end, module)?)?;
     module.add_function(wrap_pyfunction!(topic::plan::check_topic, module)?)?;
     module.add_function(wrap_pyfunction!(topic::plan::plan_topic, module)?)?;
-    module.add_function(wrap_pyfunction!(topic::plan::cut_ranges, module)?)?;
     module.add_function(wrap_pyfunction!(topic::plan::read_piece, module)?)?;
-    module.add_class::<topic::cluster::TopicCluster>()?;
+    module.add_class::<stream::SparkStream>()?;
     module.add_class::<topic::range_reader::RangeReader>()?;
     module.add_function(wrap_pyfunction!(spark::columns_of_schema, module)?)?;
     module.add_function(wrap_pyfunction!(spark::check_agreed, module)?)?;

@@ -3,12 +3,10 @@ use crate::error::spark;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyInt, PyString};
 use rmqfast_spark::cluster_options::cluster_options;
-use rmqfast_client::puller;
-use rmqfast_spark::admission::{Gap, NextEnd};
 use rmqfast_spark::offsets::{Bounds, Offsets, Queues, StoreOffsets};
 use rmqfast_spark::options::{Kind, Options, Value};
 use rmqfast_spark::selection::{self, Filter, Limits, Literal, Source};
-use rmqfast_spark::topic_offsets::{self, QueueBounds};
+use rmqfast_spark::topic_offsets;
 use rmqfast_spark::{name_servers, schema, time};
 
 const EARLIEST: &str = "earliest";
@@ -118,27 +116,6 @@ pub fn parse_topic_offsets<'py>(py: Python<'py>, name: &str, text: &str, topic: 
     }
     Ok(brokers.into_any())
 }
-
-/// The offset of each queue, messages that wait, queues that have expired, and those that are shorter.
-type PyNextEnd = (Vec<(Queue, i64)>, i64, Vec<Queue>, Vec<Queue>);
-
-/// How far a batch goes.
-#[pyfunction]
-pub fn next_end(start: Vec<(Queue, i64)>, queues: Vec<QueueBounds>, most: Option<i64>) -> PyNextEnd {
-    let queue = |(broker_name, queue_id): Queue| puller::Queue {
-        topic: String::new(),
-        broker_name: broker_name.into(),
-        queue_id,
-    };
-    let place = |puller::Queue { broker_name, queue_id, .. }: puller::Queue| (broker_name.to_string(), queue_id);
-    let places = |gaps: Vec<Gap>| gaps.into_iter().map(|gap| place(gap.queue)).collect();
-    let start = start.into_iter().map(|(at, offset)| (queue(at), offset)).collect();
-    let bounds = queues.into_iter().map(|(broker, id, first, last)| (queue((broker, id)), (first, last))).collect();
-    let NextEnd { end, waiting, expired, shorter } = NextEnd::of(&start, &bounds, most);
-    (end.into_iter().map(|(queue, offset)| (place(queue), offset)).collect(), waiting, places(expired), places(shorter))
-}
-
-type Queue = (String, i32);
 
 /// Name and Spark type of columns; of all, unless some are named.
 #[pyfunction]

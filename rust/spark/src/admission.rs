@@ -110,32 +110,29 @@ impl Admission {
 
 /// A queue that does not have the stream's offset, and the nearest that it has.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Gap {
-    /// The queue.
-    pub queue: Queue,
-    /// Where the stream is.
-    pub offset: i64,
-    /// Where the queue begins, or ends.
-    pub edge: i64,
+struct Gap {
+    queue: Queue,
+    offset: i64,
+    edge: i64,
 }
 
 /// How far a batch goes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct NextEnd {
+struct NextEnd {
     /// The offset of each queue.
-    pub end: StreamOffsets,
+    end: StreamOffsets,
     /// Messages that wait in all queues, before the batch.
-    pub waiting: i64,
+    waiting: i64,
     /// Queues whose next messages retention has deleted.
-    pub expired: Vec<Gap>,
+    expired: Vec<Gap>,
     /// Queues that end before the stream's offset.
-    pub shorter: Vec<Gap>,
+    shorter: Vec<Gap>,
 }
 
 impl NextEnd {
     /// How far the batch goes that begins at `start` and takes `most` messages. A queue that is missing in `bounds`, as its
     /// broker is away, stays where it is.
-    pub fn of(start: &StreamOffsets, bounds: &StreamBounds, most: Option<i64>) -> Self {
+    fn of(start: &StreamOffsets, bounds: &StreamBounds, most: Option<i64>) -> Self {
         let mut found = Self { end: start.clone(), ..Self::default() };
         let (mut begins, mut waiting) = (Vec::new(), Vec::new());
         for (queue, at) in start {

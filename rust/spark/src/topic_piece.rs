@@ -116,6 +116,8 @@ fn rows((_, _, start, end): &Range) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
 
     #[test]
     fn large_ranges_are_cut_and_small_ones_put_together() {
@@ -126,6 +128,41 @@ mod tests {
         assert_eq!(places(cut(&[of(0, 10), of(1, 4)], 8, 1)), [vec![(0, 0, 5)], vec![(0, 5, 10)], vec![(1, 0, 4)]]);
         assert_eq!(places(cut(&[of(0, 10), of(1, 4)], 100, 1)), [vec![(0, 0, 10), (1, 0, 4)]]);
         assert!(cut(&[of(0, 0)], 8, 1).is_empty());
+    }
+
+    proptest! {
+        #[test]
+        fn pieces_have_each_offset_once_and_a_queue_of_one_broker_once(
+            queues in proptest::collection::btree_map(("[ab]", 0..6), (0i64..10, 1i64..=200_000), 0..8),
+            max_rows in 1000i64..=300_000, min_pieces in 1i64..=20
+        ) {
+            let address = |broker: &str| (broker == "a").then(|| "10.0.0.1:10911".to_owned());
+            let ranges: Vec<Range> =
+                queues.into_iter().map(|((broker, id), (from, count))| (broker, id, from, from + count)).collect();
+            let pieces = TopicPiece::cut(&ranges, max_rows, min_pieces, address);
+            let total: i64 = ranges.iter().map(rows).sum();
+            prop_assert!(pieces.len() as i64 >= min_pieces.min(total));
+            let mut parts: BTreeMap<(&str, i32), Vec<(i64, i64)>> = BTreeMap::new();
+            for TopicPiece { address: at, ranges } in &pieces {
+                let (broker, ..) = ranges.first().expect("a range");
+                prop_assert_eq!(at, &address(broker));
+                prop_assert!(ranges.iter().all(|(other, ..)| other == broker));
+                let ids: std::collections::BTreeSet<i32> = ranges.iter().map(|(_, id, ..)| *id).collect();
+                prop_assert_eq!(ids.len(), ranges.len());
+                prop_assert!(ranges.iter().map(rows).sum::<i64>() <= max_rows);
+                for (broker, id, from, end) in ranges {
+                    parts.entry((broker, *id)).or_default().push((*from, *end));
+                }
+            }
+            prop_assert_eq!(parts.len(), ranges.len());
+            for (broker, id, from, end) in &ranges {
+                let own = &parts[&(broker.as_str(), *id)];
+                // one follows the other, from the first offset to the last
+                let edges: Vec<i64> = own.iter().map(|(from, _)| *from).chain([*end]).collect();
+                let expected: Vec<i64> = [*from].into_iter().chain(own.iter().map(|(_, end)| *end)).collect();
+                prop_assert_eq!(edges, expected);
+            }
+        }
     }
 
     #[test]

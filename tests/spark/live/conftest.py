@@ -19,6 +19,7 @@ collect_ignore: list[str] = []
 if importlib.util.find_spec("pyspark.sql.datasource") is None:
     collect_ignore += ["test_live_source.py", "test_live_errors.py", "test_live_security.py"]
     collect_ignore += ["test_topic_stream.py", "test_store_stream.py", "test_stream_errors.py", "test_stream_kills.py"]
+    collect_ignore += ["test_stream_reader.py"]
 if not has_filters():
     collect_ignore += ["test_live_pushdown.py"]
 

@@ -7,7 +7,7 @@ import importlib
 
 import pytest
 
-MODULES = ["options", "stream_offsets", "topic_filter"]
+MODULES = ["options", "topic_filter"]
 NAMES = [f"live.{module}" for module in MODULES]
 
 

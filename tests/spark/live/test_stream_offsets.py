@@ -1,26 +1,24 @@
-"""What the driver of a stream decides, on a broker in this process; no Spark is needed for that."""
+"""What the driver of a topic's stream decides, on a broker in this process; no Spark is needed for that.
+
+What it decides of values alone, and of the time, is tested beside `rust/spark/src/admission.rs`.
+"""
 
 from __future__ import annotations
 
-import pickle
-import time
-from collections.abc import Callable, Iterator
+import logging
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from rmqfast._native import read_piece
+from rmqfast._native import SparkStream, read_piece
 from rmqfast.errors import ArgumentError, DataLossError
-from rmqfast.message import MessageQueue
-from rmqfast.spark.live.stream_offsets import checkpoint_offsets, offsets_json
 from rmqfast.spark.live.topic_read import TopicRead
-from rmqfast.spark.live.topic_stream import StreamLimits, TopicStream
 from tests.client.ranges.clusters import RestartableCluster, request
 from tests.waiting import PATIENCE, until
 
 COUNT = 3000
-QUEUE = MessageQueue("orders", "broker-a", 0)
 
 
 @pytest.fixture
@@ -32,82 +30,107 @@ def cluster(tmp_path: Path) -> Iterator[RestartableCluster]:
         yield started
 
 
-class Clock:
-    """A clock that stands still."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 def stream(
-    cluster: RestartableCluster,
-    limits: StreamLimits | None = None,
-    clock: Callable[[], float] = time.monotonic,
-    **changes: Any,
-) -> TopicStream:
+    cluster: RestartableCluster, *, most: int | None = None, least: int | None = None, **changes: Any
+) -> SparkStream:
     read = TopicRead(request=request(cluster.name_server, **{"patience": PATIENCE, **changes}), start="earliest")
-    return TopicStream(read, limits or StreamLimits(), clock=clock)
+    return SparkStream.of_topic(read, most=most, least=least)
 
 
-def test_a_batch_takes_what_there_is_or_as_much_as_allowed(cluster: RestartableCluster) -> None:
-    of = stream(cluster, StreamLimits(most=1000))
+def at(offset: int) -> str:
+    """The queue's offset as a checkpoint has it."""
+    return f'{{"orders": {{"broker-a": {{"0": {offset}}}}}}}'
+
+
+def test_a_batch_takes_what_there_is_or_as_much_as_allowed(
+    cluster: RestartableCluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    of = stream(cluster, most=1000)
+    assert of.report() is None
     start = of.initial()
-    assert start == {QUEUE: 0}
-    assert of.end(start, is_limited=True) == {QUEUE: 1000}
-    assert of.end(start, is_limited=False) == {QUEUE: COUNT}
-    assert of.latest == {QUEUE: COUNT}
-    (piece,) = of.pieces({QUEUE: 5}, {QUEUE: 1000})
+    assert start == at(0)
+    with caplog.at_level(logging.INFO, logger="rmqfast.spark"):
+        assert of.latest(start, is_limited=True) == at(1000)
+    (record,) = caplog.records
+    assert (record.levelname, record.getMessage()) == ("INFO", f"topic orders: a batch of 1000 offsets, {COUNT} wait")
+    assert of.latest(start, is_limited=False) == at(COUNT)
+    assert of.latest(None, is_limited=False) == at(COUNT)
+    assert of.report() == at(COUNT)
+    (piece,) = of.pieces(at(5), at(1000))
     assert read_piece(piece) == (cluster.broker, [("broker-a", 0, 5, 1000)])
-    assert of.pieces({QUEUE: 5}, {QUEUE: 5}) == []
-    of.stop()
+    assert of.pieces(at(5), at(1000)) == [piece]
+    assert of.pieces(at(5), at(5)) == []
+    of.close()
+
+
+def test_a_query_is_told_how_far_it_is_behind(cluster: RestartableCluster) -> None:
+    of = stream(cluster)
+    assert of.metrics(at(7)) == {}
+    of.latest(at(0), is_limited=True)
+    assert of.metrics(None) == {}
+    told = of.metrics(at(7))
+    assert float(told.pop("maxSecondsBehindLatest")) >= 0
+    behind = str(COUNT - 7)
+    assert told == {
+        "minOffsetsBehindLatest": behind,
+        "maxOffsetsBehindLatest": behind,
+        "avgOffsetsBehindLatest": f"{behind}.0",
+        "behind.broker-a.0": behind,
+    }
+    assert of.metrics(at(COUNT))["maxSecondsBehindLatest"] == "0.000"
+    of.close()
 
 
 def test_a_trigger_for_what_is_available_now_goes_no_further(cluster: RestartableCluster) -> None:
-    of = stream(cluster)
+    of = stream(cluster, least=2 * COUNT)
     start = of.initial()
     of.aim()
     cluster.fill("orders", 10)
-    assert of.end(start, is_limited=True) == {QUEUE: COUNT}
-    assert of.end({QUEUE: COUNT}, is_limited=True) == {QUEUE: COUNT}
-    of.stop()
+    assert of.latest(start, is_limited=True) == at(COUNT)
+    assert of.latest(at(COUNT), is_limited=True) == at(COUNT)
+    of.close()
 
 
-def test_too_few_messages_wait_for_more_or_for_the_delay(cluster: RestartableCluster) -> None:
-    clock = Clock()
-    of = stream(cluster, StreamLimits(least=COUNT + 5, delay=900), clock)
-    assert of.end({QUEUE: 0}, is_limited=True) == {QUEUE: 0}
-    assert of.end({QUEUE: 0}, is_limited=False) == {QUEUE: COUNT}
+def test_too_few_messages_wait_for_more(cluster: RestartableCluster) -> None:
+    of = stream(cluster, least=COUNT + 5)
+    assert of.latest(at(0), is_limited=True) == at(0)
+    assert of.latest(at(0), is_limited=False) == at(COUNT)
     cluster.fill("orders", 5)
-    assert of.end({QUEUE: 0}, is_limited=True) == {QUEUE: COUNT + 5}
-    clock.now = 899.0
-    assert of.end({QUEUE: COUNT}, is_limited=True) == {QUEUE: COUNT}
-    clock.now = 900.0
-    assert of.end({QUEUE: COUNT}, is_limited=True) == {QUEUE: COUNT + 5}
-    of.stop()
+    assert of.latest(at(0), is_limited=True) == at(COUNT + 5)
+    of.close()
 
 
-def test_a_cluster_that_is_away_leaves_a_stream_where_it_is(cluster: RestartableCluster) -> None:
+def test_a_queue_that_is_new_is_read_from_its_beginning_where_spark_did_not_say_where_the_stream_was(
+    cluster: RestartableCluster,
+) -> None:
     of = stream(cluster)
-    assert of.end({QUEUE: 100}, is_limited=True) == {QUEUE: COUNT}
+    (piece,) = of.pieces('{"orders": {}}', at(9))
+    assert read_piece(piece) == (cluster.broker, [("broker-a", 0, 0, 9)])
+    of.close()
+
+
+def test_a_cluster_that_is_away_leaves_a_stream_where_it_is(
+    cluster: RestartableCluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    of = stream(cluster)
+    assert of.latest(at(100), is_limited=True) == at(COUNT)
     cluster.stop()
-    assert of.end({QUEUE: 100}, is_limited=True) == {QUEUE: 100}
-    (piece,) = of.pieces({QUEUE: 100}, {QUEUE: 200})
+    assert of.latest(at(100), is_limited=True) == at(100)
+    assert "topic orders: its route is not to be had now: no name server answers" in caplog.text
+    (piece,) = of.pieces(at(100), at(200))
     assert read_piece(piece)[0] == cluster.broker
     cluster.start()
-    until(lambda: of.end({QUEUE: 100}, is_limited=True) == {QUEUE: COUNT})  # nobody tries an address again at once
-    of.stop()
+    until(lambda: of.latest(at(100), is_limited=True) == at(COUNT))  # nobody tries an address again at once
+    of.close()
 
 
 def test_a_broker_that_is_away_leaves_a_stream_where_it_is(cluster: RestartableCluster) -> None:
     of = stream(cluster)
-    assert of.end({QUEUE: 100}, is_limited=True) == {QUEUE: COUNT}
+    assert of.latest(at(100), is_limited=True) == at(COUNT)
     assert cluster.running is not None
     cluster.running.brokers[0].stop()  # the name server forgets the topic
-    assert of.end({QUEUE: 100}, is_limited=True) == {QUEUE: 100}
-    of.stop()
+    assert of.latest(at(100), is_limited=True) == at(100)
+    of.close()
 
 
 def test_retention_that_overtakes_a_stream_fails_or_is_told_once(
@@ -116,44 +139,42 @@ def test_retention_that_overtakes_a_stream_fails_or_is_told_once(
     cluster.expire()
     of = stream(cluster)
     with pytest.raises(DataLossError, match=r"broker-a, queue 0: .* offset 7 has expired, .*\nfailOnDataLoss=f"):
-        of.end({QUEUE: 7}, is_limited=True)
-    of.stop()
-    careless = stream(cluster, StreamLimits(most=10), on_damage="warn")
-    found = careless.end({QUEUE: 7}, is_limited=True)
-    assert found == careless.end({QUEUE: 7}, is_limited=True)
-    assert found[QUEUE] > 17
+        of.latest(at(7), is_limited=True)
+    of.close()
+    careless = stream(cluster, most=10, on_damage="warn")
+    found = careless.latest(at(7), is_limited=True)
+    assert found == careless.latest(at(7), is_limited=True)
+    assert found not in {at(offset) for offset in range(18)}
     assert caplog.text.count("has expired") == 1
-    careless.stop()
+    careless.close()
 
 
-def test_a_queue_that_ends_before_the_stream_is_waited_for_and_then_a_loss(cluster: RestartableCluster) -> None:
-    start = {QUEUE: COUNT + 50}
-    for on_damage in ("fail", "warn"):
-        clock = Clock()
-        of = stream(cluster, clock=clock, on_damage=on_damage)
-        for clock.now in (1.0, 1.0 + PATIENCE):
-            assert of.end(start, is_limited=True) == start
-        clock.now += 1
-        if on_damage == "fail":
-            with pytest.raises(DataLossError, match=f"ends at {COUNT}, before offset {COUNT + 50}: its broker lost"):
-                of.end(start, is_limited=True)
-        else:
-            assert of.end(start, is_limited=True) == {QUEUE: COUNT}
-        of.stop()
-
-
-def test_a_stream_goes_to_tasks_without_its_connections(cluster: RestartableCluster) -> None:
+def test_a_queue_that_ends_before_the_stream_is_waited_for(cluster: RestartableCluster) -> None:
     of = stream(cluster)
-    of.initial()
-    copy = pickle.loads(pickle.dumps(of))  # noqa: S301
-    of.stop()
-    assert copy.initial() == {QUEUE: 0}
-    copy.stop()
+    assert of.latest(at(COUNT + 50), is_limited=True) == at(COUNT + 50)
+    of.close()
 
 
-def test_offsets_of_a_checkpoint_are_those_of_its_topic() -> None:
-    assert checkpoint_offsets(offsets_json("orders", {QUEUE: 7}), "orders") == {QUEUE: 7}
-    others: tuple[Any, ...] = ({"bills": {}}, {"log": 7}, [], {"orders": {"b": {"x": 1}}})
-    for other in others:
+def test_a_group_without_a_broker_has_no_offsets_and_the_stream_goes_on(
+    cluster: RestartableCluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    read = TopicRead(request=request(cluster.name_server))
+    of = SparkStream.of_topic(read, commit_group="lake")
+    of.commit(at(7))
+    assert caplog.text == ""
+    of.commit('{"orders": {"broker-b": {"0": 7}}}')
+    assert "group lake: the offset 7 of queue 0 at broker-b is not stored: broker broker-b is not in" in caplog.text
+    of.close()
+    cluster.stop()
+    away = SparkStream.of_topic(read, commit_group="lake")
+    away.commit(at(7))
+    assert "group lake: no offset is stored: no name server answers" in caplog.text
+    away.close()
+
+
+def test_offsets_of_a_checkpoint_are_those_of_its_topic(cluster: RestartableCluster) -> None:
+    of = stream(cluster)
+    for other in ('{"bills": {}}', '{"log": 7}', "[]", '{"orders": {"b": {"x": 1}}}'):
         with pytest.raises(ArgumentError, match=r"checkpoint: .*; give this stream a checkpointLocation of its own"):
-            checkpoint_offsets(other, "orders")
+            of.latest(other, is_limited=True)
+    of.close()

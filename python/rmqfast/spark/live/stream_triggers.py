@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from rmqfast.spark.live.topic_stream import StreamLimits
-
-__all__ = ["AvailableNow", "bytes_limit", "default_limit", "is_unlimited"]
+__all__ = ["AvailableNow", "bytes_limit", "is_unlimited", "offsets_limit"]
 
 try:
     from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow as AvailableNow
@@ -15,17 +12,17 @@ except ImportError:  # before 4.2: Spark takes all there is in one batch
     AvailableNow = object  # type: ignore[misc,assignment]
 
 
-def default_limit(limits: StreamLimits) -> Any:
-    """What a batch is limited to as PySpark has it; it has no limit of both kinds.
+def offsets_limit(most: int | None, least: int | None) -> Any:
+    """What a batch is limited to in messages as PySpark has it; it has no limit of both kinds.
 
     Source: `ReadLimit` of PySpark.
     """
     from pyspark.sql.streaming import datasource
 
-    # Spark is told one of them; `TopicStream.end` holds both
-    if limits.most is not None:
-        return datasource.ReadMaxRows(limits.most)
-    return datasource.ReadAllAvailable() if limits.least is None else datasource.ReadMinRows(limits.least)
+    # Spark is told one of them; the stream holds both
+    if most is not None:
+        return datasource.ReadMaxRows(most)
+    return datasource.ReadAllAvailable() if least is None else datasource.ReadMinRows(least)
 
 
 def bytes_limit(most: int | None) -> Any:

@@ -6,7 +6,6 @@ use crate::signals;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use rmqfast_spark::topic_piece::{Range, TopicPiece};
-use std::collections::HashMap;
 
 const LOGGER: &str = "rmqfast.spark";
 
@@ -26,19 +25,6 @@ pub fn plan_topic<'py>(py: Python<'py>, read: PyTopicRead<'py>) -> PyResult<Vec<
     // after the GIL is back: a handler of `logging` is Python code
     log(py, LOGGER, warnings)?;
     Ok(pieces.iter().map(|piece| PyBytes::new(py, &piece.to_bytes())).collect())
-}
-
-/// Ranges of queues as pieces.
-#[pyfunction]
-pub fn cut_ranges(
-    py: Python<'_>,
-    ranges: Vec<Range>,
-    addresses: HashMap<String, String>,
-    max_rows: i64,
-    min_partitions: i64,
-) -> Vec<Bound<'_, PyBytes>> {
-    let pieces = TopicPiece::cut(&ranges, max_rows, min_partitions, |broker_name| addresses.get(broker_name).cloned());
-    pieces.iter().map(|piece| PyBytes::new(py, &piece.to_bytes())).collect()
 }
 
 /// The address and the ranges of a piece.

@@ -1,12 +1,24 @@
-//! Warnings of a read, in Python's log.
+//! Lines of a read, in Python's log.
 use pyo3::prelude::*;
+use rmqfast_spark::stream::Level;
 
 /// Logs each text as a warning of that logger.
 pub fn log(py: Python<'_>, logger: &str, warnings: Vec<String>) -> PyResult<()> {
-    if warnings.is_empty() {
+    log_lines(py, logger, warnings.into_iter().map(|text| (Level::Warning, text)).collect())
+}
+
+/// Logs each text at its level.
+pub fn log_lines(py: Python<'_>, logger: &str, lines: Vec<(Level, String)>) -> PyResult<()> {
+    if lines.is_empty() {
         return Ok(());
     }
     let logger = py.import("logging")?.call_method1("getLogger", (logger,))?;
-    // as an argument: a text may have a `%` of its own
-    warnings.into_iter().try_for_each(|text| logger.call_method1("warning", ("%s", text)).map(drop))
+    lines.into_iter().try_for_each(|(level, text)| {
+        let method = match level {
+            Level::Info => "info",
+            Level::Warning => "warning",
+        };
+        // as an argument: a text may have a `%` of its own
+        logger.call_method1(method, ("%s", text)).map(drop)
+    })
 }

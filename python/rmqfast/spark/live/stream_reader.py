@@ -1,0 +1,116 @@
+"""The stream reader of PySpark; what a stream decides is Rust."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Protocol
+
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+
+from rmqfast._native import SparkStream
+from rmqfast.spark.live.stream_triggers import AvailableNow, is_unlimited
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["StreamReader", "StreamSource"]
+
+_LOG = logging.getLogger("rmqfast.spark")
+
+
+class StreamSource(Protocol):
+    """What a stream reads. It is pickled to the workers."""
+
+    def open(self) -> SparkStream:
+        """The stream as its driver asks it."""
+
+    def default_limit(self) -> Any:
+        """What the options say of a batch's size, as PySpark has it."""
+
+    def unheard_limits(self) -> str | None:
+        """Names of the limits that are set, for a warning where PySpark does not tell whether they hold."""
+
+    def read(self, piece: bytes) -> Iterator[pa.RecordBatch]:
+        """The batches of a task."""
+
+
+class StreamReader(DataSourceStreamReader, AvailableNow):
+    """Offsets are dicts here, and the texts of them in Rust.
+
+    Args:
+        source: What is read.
+
+    Source: `DataSourceStreamReader` of PySpark.
+    """
+
+    def __init__(self, source: StreamSource) -> None:
+        self._source = source
+        self._native: SparkStream | None = None
+        # where the stream is, for PySpark before 4.2, which does not say it
+        self._at: str | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without connections: PySpark pickles the reader to each task, which has its own."""
+        return {**self.__dict__, "_native": None}
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802
+        """Where a stream without a checkpoint begins."""
+        return self._offset(self._stream().initial())
+
+    def latestOffset(self, start: dict[str, Any] | None = None, limit: Any = None) -> dict[str, Any]:  # noqa: N802
+        """How far the next batch goes.
+
+        PySpark before 4.2 does not say where the stream is, nor whether the trigger wants all there is: it gets all.
+        """
+        names = self._source.unheard_limits()
+        if start is None and names is not None:
+            _LOG.warning("%s need PySpark 4.2: a batch takes all there is", names)
+        # PySpark from 4.2 on tells; it chooses that by the number of parameters, which defaults do not change
+        at = self._at if start is None else json.dumps(start)
+        return self._offset(self._stream().latest(at, is_limited=start is not None and not is_unlimited(limit)))
+
+    def getDefaultReadLimit(self) -> Any:  # noqa: N802
+        """What the options say of a batch's size."""
+        return self._source.default_limit()
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        """The stream ends with what there is now."""
+        self._stream().aim()
+
+    def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802
+        """Where the stream's source ends, as far as is known, for the progress of the query."""
+        text = self._stream().report()
+        return None if text is None else json.loads(text)
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
+        """A task each."""
+        # a restart from a checkpoint asks for the tasks of the last batch first
+        self._at = json.dumps(end)
+        return [InputPartition(piece) for piece in self._stream().pieces(json.dumps(start), self._at)]
+
+    def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
+        """Batches of one partition; where there is none, it is None or has None."""
+        if partition is not None and partition.value is not None:
+            yield from self._source.read(partition.value)
+
+    def commit(self, end: dict[str, Any]) -> None:
+        """Spark will not ask for what is before `end` any more."""
+        self._stream().commit(json.dumps(end))
+
+    def stop(self) -> None:
+        """The query ended."""
+        native, self._native = self._native, None
+        if native is not None:
+            native.close()
+
+    def _stream(self) -> SparkStream:
+        if self._native is None:
+            self._native = self._source.open()
+        return self._native
+
+    def _offset(self, text: str) -> dict[str, Any]:
+        self._at = text
+        offset: dict[str, Any] = json.loads(text)
+        return offset

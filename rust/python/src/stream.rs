@@ -1,0 +1,94 @@
+//! A stream, as its driver asks it again and again: without the GIL, and until Ctrl-C.
+use crate::client::puller::seconds;
+use crate::error::spark;
+use crate::signals;
+use crate::topic::request::PyTopicRead;
+use crate::topic::warnings::log_lines;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use rmqfast_spark::Result;
+use rmqfast_spark::stream::{Limits, Stream};
+use rmqfast_spark::topic_stream::TopicStream;
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+const LOGGER: &str = "rmqfast.spark";
+
+/// A stream of a topic or of a store.
+#[pyclass(frozen, module = "rmqfast._native._rmqfast")]
+pub struct SparkStream {
+    stream: Mutex<Box<dyn Stream>>,
+}
+
+impl SparkStream {
+    fn new(stream: impl Stream + 'static) -> Self {
+        Self { stream: Mutex::new(Box::new(stream)) }
+    }
+
+    fn ask<T: Send>(&self, py: Python<'_>, question: impl FnOnce(&mut dyn Stream) -> Result<T> + Send) -> PyResult<T> {
+        let (answer, lines) = py.detach(|| {
+            let mut stream = self.stream.lock().unwrap_or_else(PoisonError::into_inner);
+            let answer = question(&mut **stream);
+            (answer, stream.take_log())
+        });
+        // first: an exception that waits to be raised is taken here, and logging is Python code
+        let answer = answer.map_err(spark);
+        // before an error is raised: they may say why
+        log_lines(py, LOGGER, lines)?;
+        answer
+    }
+}
+
+#[pymethods]
+impl SparkStream {
+    #[staticmethod]
+    #[pyo3(signature = (read, *, most=None, least=None, delay=900.0, commit_group=None))]
+    fn of_topic(
+        read: PyTopicRead<'_>,
+        most: Option<i64>,
+        least: Option<i64>,
+        delay: f64,
+        commit_group: Option<String>,
+    ) -> PyResult<Self> {
+        let limits = Limits { most, least, delay: seconds(delay) };
+        Ok(Self::new(TopicStream::new(read.into_read()?, limits, commit_group).map_err(spark)?))
+    }
+
+    fn initial(&self, py: Python<'_>) -> PyResult<String> {
+        self.ask(py, |stream| stream.initial(&mut signals::waiting()))
+    }
+
+    fn aim(&self, py: Python<'_>) -> PyResult<()> {
+        self.ask(py, |stream| stream.aim(&mut signals::waiting()))
+    }
+
+    #[pyo3(signature = (start, *, is_limited))]
+    fn latest(&self, py: Python<'_>, start: Option<&str>, is_limited: bool) -> PyResult<String> {
+        self.ask(py, |stream| stream.latest(start, is_limited, &mut signals::waiting()))
+    }
+
+    fn report(&self, py: Python<'_>) -> PyResult<Option<String>> {
+        self.ask(py, |stream| Ok(stream.report()))
+    }
+
+    fn pieces<'py>(&self, py: Python<'py>, start: &str, end: &str) -> PyResult<Vec<Bound<'py, PyBytes>>> {
+        let pieces = self.ask(py, |stream| stream.pieces(start, end, &mut signals::waiting()))?;
+        Ok(pieces.iter().map(|piece| PyBytes::new(py, piece)).collect())
+    }
+
+    fn commit(&self, py: Python<'_>, end: &str) -> PyResult<()> {
+        self.ask(py, |stream| stream.commit(end, &mut signals::waiting()))
+    }
+
+    #[pyo3(signature = (consumed))]
+    fn metrics(&self, py: Python<'_>, consumed: Option<&str>) -> PyResult<BTreeMap<String, String>> {
+        Ok(self.ask(py, |stream| stream.metrics(consumed))?.into_iter().collect())
+    }
+
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        self.ask(py, |stream| {
+            stream.close();
+            Ok(())
+        })
+    }
+}

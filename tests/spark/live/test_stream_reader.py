@@ -1,0 +1,68 @@
+"""The stream reader as PySpark has it: dicts, pickled to tasks, by old and new calls; no Spark is needed for that."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from rmqfast.spark.live.stream_reader import StreamReader
+from rmqfast.spark.live.topic_stream_reader import topic_stream_reader
+from tests.client.ranges.clusters import RestartableCluster
+from tests.spark.in_process import column, rows_in
+
+COUNT = 300
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RestartableCluster]:
+    """A broker with a queue of `orders`."""
+    with RestartableCluster(tmp_path_factory.mktemp("stream") / "store") as started:
+        started.create("orders")
+        started.fill("orders", COUNT)
+        yield started
+
+
+def reader(cluster: RestartableCluster, **options: str) -> StreamReader:
+    given = {"nameServer": cluster.name_server, "topic": "orders", "startingOffsets": "earliest"}
+    return topic_stream_reader(given | options, ["queue_offset"])
+
+
+def at(offset: int) -> dict[str, Any]:
+    return {"orders": {"broker-a": {"0": offset}}}
+
+
+def test_a_reader_goes_to_tasks_without_its_connections(cluster: RestartableCluster) -> None:
+    of = reader(cluster)
+    assert of.initialOffset() == at(0)
+    copy = pickle.loads(pickle.dumps(of))  # noqa: S301
+    (partition,) = of.partitions(at(5), at(COUNT))
+    of.stop()
+    assert column(rows_in(copy.read(partition)), "queue_offset") == list(range(5, COUNT))
+    assert list(copy.read(None)) == []
+    assert copy.initialOffset() == at(0)
+    copy.stop()
+
+
+def test_offsets_have_the_text_that_a_checkpoint_has(cluster: RestartableCluster) -> None:
+    of = reader(cluster)
+    assert of.reportLatestOffset() is None
+    # PySpark stores it so
+    assert json.dumps(of.latestOffset(at(7), None)) == f'{{"orders": {{"broker-a": {{"0": {COUNT}}}}}}}'
+    assert of.reportLatestOffset() == at(COUNT)
+    of.commit(at(COUNT))
+    of.stop()
+
+
+def test_pyspark_that_does_not_say_where_the_stream_is_gets_all_there_is(
+    cluster: RestartableCluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    of = reader(cluster, maxOffsetsPerTrigger="10")
+    assert of.latestOffset(at(7), None) == at(17)
+    assert caplog.text == ""
+    assert of.latestOffset() == at(COUNT)
+    assert "maxOffsetsPerTrigger and minOffsetsPerTrigger need PySpark 4.2" in caplog.text
+    of.stop()
