@@ -114,6 +114,13 @@ impl Fetched {
         Some(offset(first).zip(offset(last)).unwrap_or((self.begin_offset, self.next_begin_offset - 1)))
     }
 
+    /// Queue offset of one of its messages; the one that was asked for where the record says another queue's.
+    pub fn offset(&self, index: usize) -> i64 {
+        let row = self.rows.get(index);
+        let offset = row.and_then(|row| i64_at(&self.body, row.at as usize + QUEUE_OFFSET_AT));
+        offset.filter(|at| (self.begin_offset..self.next_begin_offset).contains(at)).unwrap_or(self.begin_offset)
+    }
+
     /// The rows that the client wants.
     pub fn wanted(&self) -> Cow<'_, [Row]> {
         let tags = self.tags.as_deref();

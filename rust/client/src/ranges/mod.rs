@@ -1,4 +1,4 @@
-//! Reads fixed ranges of queues as Arrow batches, for jobs without a consumer group: each read of a range gives the same
+//! Reads fixed ranges of queues, for jobs without a consumer group: each read of a range gives the same
 //! messages, or says which are lost.
 //!
 //! [`Progress`] decides what an answer means for a range, without a socket or a clock; a [`RangeReader`] pulls.
@@ -9,4 +9,4 @@ mod rows;
 
 pub use progress::{Progress, Trouble, Verdict};
 pub use range::{QueueRange, RangeRequest};
-pub use reader::{OnWait, RangeReader, Step};
+pub use reader::{Counts, OnWait, RangeReader, Step};

@@ -4,7 +4,8 @@
 //!  answer                        unfiltered                     with a filter
 //!  ───────────────────────────────────────────────────────────────────────────────────────────────────────────────
 //!  messages, next offset         as many as offsets, or a loss  the broker left out what it left out
-//!  nothing new, before the end   the queue ends too early: it is asked until patience ends, then that is a loss
+//!  nothing new, before the end   the queue ends too early: it is asked until patience ends, then that is a loss; of a range
+//!                                without end it is how things are
 //!  illegal, below the first      expired: a loss, goes on at the first that is there
 //!  illegal, above the last       the queue ends too early, as above
 //!  refused                       asked again until patience ends; at once an error where that will not change
@@ -101,9 +102,11 @@ impl Progress {
         self.trouble.as_ref()
     }
 
-    /// For how long nothing came.
+    /// For how long nothing came, where something should have.
     pub fn stalled(&self, now: Duration) -> Duration {
-        now.saturating_sub(self.moved_at)
+        // a broker may hold a pull for longer than patience lasts
+        let is_held = self.range.is_endless() && self.trouble.is_none();
+        if is_held { Duration::ZERO } else { now.saturating_sub(self.moved_at) }
     }
 
     /// Whether it waits for a queue that ends before the range does, not for a broker that does not answer.
@@ -127,7 +130,8 @@ impl Progress {
         // a broker that lost its end may lead back, and messages would come twice
         self.next = before.max(answer.next_begin_offset);
         self.is_done = answer.is_end || self.next >= self.range.end;
-        if self.next == before && !self.is_done {
+        // at the end of an endless range there is nothing yet, as its broker says each time that it held a pull for long enough
+        if self.next == before && !self.is_done && !self.range.is_endless() {
             self.trouble = Some(Trouble::EndsAt(answer.max_offset));
             return Verdict::default();
         }
@@ -282,6 +286,19 @@ mod tests {
         assert!(progress.ends_early() && progress.next() == 10);
         assert_eq!(progress.take(&found(10, 20, 10), SECOND), rows());
         assert!(!progress.ends_early());
+    }
+
+    #[test]
+    fn a_range_without_end_waits_for_messages_and_never_loses_patience() {
+        let range = QueueRange { end: QueueRange::ENDLESS, ..progress(false).range };
+        let mut endless = Progress::new(range, false);
+        let nothing = answer(PullStatus::NoNewMsg, 10, 10, (0, 10), 0);
+        assert_eq!(endless.take(&nothing, 90 * SECOND), Verdict::default());
+        assert_eq!((endless.trouble(), endless.stalled(900 * SECOND)), (None, Duration::ZERO));
+        // the queue was cut off, or made anew
+        let verdict = endless.take(&answer(PullStatus::OffsetIllegal, 10, 5, (0, 5), 0), 91 * SECOND);
+        assert!(verdict.is_late && endless.ends_early());
+        assert_eq!(endless.stalled(100 * SECOND), 10 * SECOND);
     }
 
     #[test]

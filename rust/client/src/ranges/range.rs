@@ -16,10 +16,21 @@ pub struct QueueRange {
     pub end: i64,
 }
 
+impl QueueRange {
+    /// The end of a range that has none.
+    pub const ENDLESS: i64 = i64::MAX;
+
+    /// Whether it goes on for ever: messages are waited for.
+    pub fn is_endless(&self) -> bool {
+        self.end == Self::ENDLESS
+    }
+}
+
 impl fmt::Display for QueueRange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { queue: Queue { topic, broker_name, queue_id }, start, end } = self;
-        write!(f, "{topic}, broker {broker_name}, queue {queue_id}, offsets {start} to {end}")
+        write!(f, "{topic}, broker {broker_name}, queue {queue_id}, offsets {start} ")?;
+        if self.is_endless() { f.write_str("on") } else { write!(f, "to {end}") }
     }
 }
 

@@ -1,4 +1,4 @@
-//! Pulls ranges of one broker's queues into Arrow batches, many pulls in flight at once.
+//! Pulls ranges of one broker's queues, many pulls in flight at once.
 //!
 //! Source: `DefaultLitePullConsumerImpl.PullTaskImpl`, `PullAPIWrapper.pullKernelImpl`.
 use super::progress::{Progress, Trouble, Verdict};
@@ -28,12 +28,25 @@ pub type OnWait = dyn FnMut() -> rmqfast_remoting::Result<()> + Send + Sync;
 /// What [`RangeReader::advance`] came to.
 #[derive(Debug)]
 pub enum Step {
-    /// Batches, of at least a row each.
-    Batches(Vec<RecordBatch>),
+    /// Answers, with the messages that are handed out as their rows, of at least one each.
+    Answers(Vec<Fetched>),
     /// Nothing came yet.
     Waiting,
     /// All ranges are read.
     Done,
+}
+
+/// What a reader has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Messages that were handed out.
+    pub rows: u64,
+    /// Bytes of records that were pulled.
+    pub bytes: u64,
+    /// Answers with messages.
+    pub pulls: u64,
+    /// How long it waited for answers.
+    pub waited: Duration,
 }
 
 /// Reads ranges of queues of one broker; a queue once at most. The messages of a queue come in their order, those of several
@@ -53,8 +66,7 @@ pub struct RangeReader {
     is_lost: bool,
     next_look: Duration,
     warnings: Vec<String>,
-    rows: u64,
-    bytes: u64,
+    counts: Counts,
 }
 
 struct Pulled {
@@ -95,14 +107,8 @@ impl RangeReader {
             return Err(Error::Argument("ranges: expected one of each queue at most".into()));
         }
         ranges.retain(|_, pulled| !pulled.progress.is_done());
-        let options = PullerOptions {
-            // a broker looks every five seconds only whether it has held a pull for long enough
-            suspend: Duration::ZERO,
-            gather: GATHER,
-            // the broker, too, reads several requests at a time
-            burst: (request.puller.depth / 2).max(1),
-            ..request.puller.clone()
-        };
+        let is_endless = ranges.values().any(|pulled| pulled.progress.range().is_endless());
+        let options = if is_endless { waiting(&request.puller) } else { gathering(&request.puller) };
         Ok(Self {
             puller: Puller::new(options, None),
             request,
@@ -116,8 +122,7 @@ impl RangeReader {
             is_lost: false,
             next_look: Duration::ZERO,
             warnings: Vec::new(),
-            rows: 0,
-            bytes: 0,
+            counts: Counts::default(),
         })
     }
 
@@ -149,12 +154,29 @@ impl RangeReader {
                 Item::Fetched(_) | Item::Connected(_) | Item::Disconnected(..) | Item::FlowControl(_) => {}
             }
         }
-        let batches = rows::batches(&self.request, &fetched, &mut self.warnings)?;
-        self.bytes += fetched.iter().map(|answer| answer.bytes() as u64).sum::<u64>();
-        self.rows += batches.iter().map(|batch| batch.num_rows() as u64).sum::<u64>();
+        self.counts.pulls += fetched.len() as u64;
+        self.counts.bytes += fetched.iter().map(|answer| answer.bytes() as u64).sum::<u64>();
+        rows::choose(&self.request, &mut fetched, &mut self.warnings)?;
+        self.counts.rows += fetched.iter().map(|answer| answer.rows.len() as u64).sum::<u64>();
         self.ask_again()?;
         self.look_after()?;
-        Ok(if batches.is_empty() { Step::Waiting } else { Step::Batches(batches) })
+        Ok(if fetched.is_empty() { Step::Waiting } else { Step::Answers(fetched) })
+    }
+
+    /// Answers of [`advance`](Self::advance) as Arrow batches.
+    ///
+    /// # Errors
+    /// As [`unreadable`](Self::unreadable).
+    pub fn batches(&mut self, answers: &[Fetched]) -> Result<Vec<RecordBatch>> {
+        rows::batches(&self.request, answers, &mut self.warnings)
+    }
+
+    /// Tells of bodies that do not decompress, by the physical offsets of their messages.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`]: there is one, and the request is strict.
+    pub fn unreadable(&mut self, answers: &[Fetched], offsets: &[i64]) -> Result<()> {
+        rows::unreadable(&self.request, answers, offsets, &mut self.warnings)
     }
 
     /// What is worth a warning since the last call.
@@ -162,9 +184,14 @@ impl RangeReader {
         std::mem::take(&mut self.warnings)
     }
 
-    /// Messages that were handed out, and bytes of records that were pulled.
-    pub fn counts(&self) -> (u64, u64) {
-        (self.rows, self.bytes)
+    /// Where each queue goes on behind what was handed out, of ranges that are not at their end.
+    pub fn next_offsets(&self) -> impl Iterator<Item = (&Queue, i64)> {
+        self.ranges.iter().map(|(queue, pulled)| (queue, pulled.progress.next()))
+    }
+
+    /// What came so far.
+    pub fn counts(&self) -> Counts {
+        Counts { waited: self.waited, ..self.counts }
     }
 
     /// Ends the connection.
@@ -289,7 +316,7 @@ impl RangeReader {
         let (Some(pulled), Some(address)) = (self.ranges.get_mut(queue), &self.address) else { return Ok(()) };
         let assignment = Assignment {
             start: pulled.progress.next(),
-            end: Some(pulled.progress.range().end),
+            end: Some(pulled.progress.range()).filter(|range| !range.is_endless()).map(|range| range.end),
             subscription: self.request.subscription.clone(),
             ..Assignment::default()
         };
@@ -298,6 +325,25 @@ impl RangeReader {
         pulled.asked_again_at = None;
         Ok(())
     }
+}
+
+/// How ranges are pulled whose messages are there: much at a time.
+fn gathering(options: &PullerOptions) -> PullerOptions {
+    PullerOptions {
+        // a broker looks every five seconds only whether it has held a pull for long enough
+        suspend: Duration::ZERO,
+        gather: GATHER,
+        // the broker, too, reads several requests at a time
+        burst: (options.depth / 2).max(1),
+        ..options.clone()
+    }
+}
+
+/// How ranges without end are pulled: a message is handed out when it is there, and the broker holds pulls that find none.
+fn waiting(options: &PullerOptions) -> PullerOptions {
+    let usual = PullerOptions::default();
+    // the time that a pull is held comes on top of that which an answer may take
+    PullerOptions { suspend: usual.suspend, timeout: usual.suspend + options.timeout, ..options.clone() }
 }
 
 impl fmt::Debug for RangeReader {

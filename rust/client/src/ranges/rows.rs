@@ -1,4 +1,4 @@
-//! Which of the pulled messages are handed out, and as what: brokers filter by tags and SQL92, neither by time nor by key.
+//! Which of the pulled messages are handed out: brokers filter by tags and SQL92, neither by time nor by key.
 use super::range::RangeRequest;
 use crate::error::{Error, Result};
 use crate::fetched::{Part, batches_of_parts};
@@ -8,26 +8,51 @@ use rmqfast_store::scan::ScanRequest;
 use rmqfast_store::scan::row::Row;
 use std::borrow::Cow;
 
-/// Batches of what was pulled, with the columns and the messages that `request` asks for, in the order of `fetched`; what is
-/// wrong with bodies goes to `warnings`, where that is no error.
+/// Leaves the messages that `request` asks for in each answer, and no answer without any; what is wrong with bodies goes to
+/// `warnings`, where that is no error.
 ///
 /// # Errors
-/// [`Error::Corrupt`]: a body does not decompress, or does not match its CRC, and the request is strict.
-pub fn batches(request: &RangeRequest, fetched: &[Fetched], warnings: &mut Vec<String>) -> Result<Vec<RecordBatch>> {
-    let mut report = Report { request, warnings };
+/// [`Error::Corrupt`]: a body does not match its CRC, and the request is strict.
+pub fn choose(request: &RangeRequest, fetched: &mut Vec<Fetched>, warnings: &mut Vec<String>) -> Result<()> {
     // a CRC takes as long as all the rest of a row: it is computed here, and once more only where one differs
-    let drops_changed = request.scan.verify_crc && report.changed(fetched)?;
-    let rows: Vec<Cow<'_, [Row]>> =
-        fetched.iter().map(|fetched| chosen(fetched, &request.scan, drops_changed)).collect();
-    let parts = fetched.iter().zip(&rows).map(|(fetched, rows)| Part { body: &fetched.body, rows });
-    // a reader has one broker, so one name is that of all rows
-    let broker_name = fetched.first().map(|fetched| fetched.queue.broker_name.to_string());
-    let (batches, damage) = batches_of_parts(parts, &ScanRequest { broker_name, ..request.scan.clone() })?;
-    if !damage.is_empty() {
-        let offsets: Vec<i64> = damage.iter().map(|damage| damage.offset.cast_signed()).collect();
-        report.unreadable(fetched, &offsets)?;
+    let drops_changed = request.scan.verify_crc && Report { request, warnings }.changed(fetched)?;
+    for answer in fetched.iter_mut() {
+        if let Cow::Owned(rows) = chosen(answer, &request.scan, drops_changed) {
+            answer.rows = rows;
+        }
     }
+    fetched.retain(|answer| !answer.rows.is_empty());
+    Ok(())
+}
+
+/// Batches of the messages that were chosen, in the order of `answers`.
+///
+/// # Errors
+/// As [`unreadable`].
+pub fn batches(request: &RangeRequest, answers: &[Fetched], warnings: &mut Vec<String>) -> Result<Vec<RecordBatch>> {
+    let parts = answers.iter().map(|answer| Part { body: &answer.body, rows: &answer.rows });
+    // a reader has one broker, so one name is that of all rows
+    let broker_name = answers.first().map(|answer| answer.queue.broker_name.to_string());
+    let (batches, damage) = batches_of_parts(parts, &ScanRequest { broker_name, ..request.scan.clone() })?;
+    let offsets: Vec<i64> = damage.iter().map(|damage| damage.offset.cast_signed()).collect();
+    unreadable(request, answers, &offsets, warnings)?;
     Ok(batches)
+}
+
+/// Tells of bodies that do not decompress, by the physical offsets of their messages.
+///
+/// # Errors
+/// [`Error::Corrupt`]: there is one, and the request is strict.
+pub fn unreadable(
+    request: &RangeRequest,
+    answers: &[Fetched],
+    offsets: &[i64],
+    warnings: &mut Vec<String>,
+) -> Result<()> {
+    if offsets.is_empty() {
+        return Ok(());
+    }
+    Report { request, warnings }.unreadable(answers, offsets)
 }
 
 fn chosen<'a>(fetched: &'a Fetched, scan: &ScanRequest, drops_changed: bool) -> Cow<'a, [Row]> {

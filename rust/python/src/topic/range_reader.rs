@@ -45,6 +45,16 @@ impl RangeReader {
         let reader = ranges::RangeReader::new(request, ranges, address, cluster, Box::new(signals::waiting()));
         Ok(Self { reader: reader.map_err(client)?, ready: VecDeque::new(), name, process: std::process::id() })
     }
+
+    /// Whether all is read.
+    fn read_on(&mut self) -> rmqfast_client::Result<bool> {
+        match self.reader.advance(LOOK)? {
+            Step::Answers(answers) => self.ready.extend(self.reader.batches(&answers)?),
+            Step::Waiting => {}
+            Step::Done => return Ok(true),
+        }
+        Ok(false)
+    }
 }
 
 #[pymethods]
@@ -71,14 +81,13 @@ impl RangeReader {
             if let Some(batch) = self.ready.pop_front() {
                 return Ok(Some(PyRecordBatch::new(batch)));
             }
-            let step = py.detach(|| self.reader.advance(LOOK));
+            let read = py.detach(|| self.read_on());
             // logged before an error is raised: they may say why
             log(py, LOGGER, self.reader.take_warnings())?;
-            match step.map_err(client)? {
-                Step::Batches(batches) => self.ready.extend(batches),
-                Step::Waiting => py.check_signals()?,
-                Step::Done => return Ok(None),
+            if read.map_err(client)? {
+                return Ok(None);
             }
+            py.check_signals()?;
         }
     }
 
@@ -89,12 +98,12 @@ impl RangeReader {
 
     #[getter]
     fn rows(&self) -> u64 {
-        self.reader.counts().0
+        self.reader.counts().rows
     }
 
     #[getter]
     fn size(&self) -> u64 {
-        self.reader.counts().1
+        self.reader.counts().bytes
     }
 
     fn close(&self, py: Python<'_>) {
