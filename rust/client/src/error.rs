@@ -27,6 +27,9 @@ pub enum Error {
     /// An argument that cannot be.
     #[error("{0}")]
     Argument(String),
+    /// An expression that does not parse.
+    #[error("{0}")]
+    Expression(String),
     /// A body that is of no use.
     #[error("{0}")]
     Corrupt(String),
@@ -52,7 +55,7 @@ pub enum Error {
         next_step: &'static str,
     },
     /// The cluster does not do what it was asked for.
-    #[error("{text}{remark}\n{next_step}")]
+    #[error("{text}{remark}{}", step(next_step))]
     Client {
         /// Who does not do what.
         text: String,
@@ -63,6 +66,11 @@ pub enum Error {
         /// What to do, unless what the broker says is known to have a better answer.
         next_step: &'static str,
     },
+}
+
+/// A line of its own for what to do, where there is anything.
+fn step(next_step: &str) -> String {
+    if next_step.is_empty() { String::new() } else { format!("\n{next_step}") }
 }
 
 impl Error {

@@ -8,6 +8,7 @@ pub mod cluster;
 mod error;
 pub mod fetched;
 mod message;
+pub mod names;
 pub mod pull_body;
 pub mod puller;
 pub mod ranges;

@@ -1,12 +1,15 @@
 //! How a puller asks, and how much it may hold.
+use crate::error::{Error, Result};
 use crate::pull_body::Tags;
 use rmqfast_remoting::ClientTls;
+use rmqfast_store::filter::{Sql92, TagExpression};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// Adds header fields to a request, as a signature, given its code, the fields that it has, and its body.
-pub type Sign = dyn Fn(i32, &[(String, String)], &[u8]) -> Result<Vec<(String, String)>, String> + Send + Sync;
+pub type Sign =
+    dyn Fn(i32, &[(String, String)], &[u8]) -> std::result::Result<Vec<(String, String)>, String> + Send + Sync;
 
 /// What all pulls of a puller have in common.
 #[derive(Clone)]
@@ -165,6 +168,34 @@ impl Default for Subscription {
 }
 
 impl Subscription {
+    /// Messages with one of the tags of an expression, as `A || B`; all of them for `*`.
+    ///
+    /// # Errors
+    /// [`Error::Expression`]: there is no tag between the `||`. RocketMQ takes blanks for tags that no message has.
+    pub fn by_tags(expression: &str) -> Result<Self> {
+        if matches!(expression, "" | "*") {
+            return Ok(Self::default());
+        }
+        let tags: Tags = TagExpression::parse(expression)
+            .map(|parsed| parsed.tags().iter().map(|tag| tag.clone().into_bytes()).collect())
+            .unwrap_or_default();
+        if tags.is_empty() {
+            let text = format!("subString split error: expected tags between ||, got '{expression}'");
+            return Err(Error::Expression(text));
+        }
+        Ok(Self { expression: expression.to_owned(), tags: Some(tags.into()), ..Self::default() })
+    }
+
+    /// Messages whose properties match an SQL92 expression.
+    ///
+    /// # Errors
+    /// [`Error::Store`]: it does not parse.
+    pub fn by_sql(expression: &str, version: i64) -> Result<Self> {
+        Sql92::parse(expression)?;
+        let (expression, expression_type) = (expression.to_owned(), "SQL92".to_owned());
+        Ok(Self { expression, expression_type, version, tags: None })
+    }
+
     /// Whether the broker leaves messages out.
     pub fn is_filtered(&self) -> bool {
         // an empty expression is all messages, too (`FilterAPI.buildSubscriptionData`)
