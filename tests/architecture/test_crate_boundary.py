@@ -36,7 +36,12 @@ def test_only_the_binding_names_pyo3() -> None:
 def test_the_ways_into_python_and_into_the_jvm_know_nothing_of_each_other() -> None:
     crates = dependencies()
     assert {name for name, uses in crates.items() if "jni" in uses} == {"rmqfast-jvm"}
-    assert {d for d in crates["rmqfast-jvm"] if d.startswith("rmqfast")} == {"rmqfast-spark", "rmqfast-store"}
+    assert {d for d in crates["rmqfast-jvm"] if d.startswith("rmqfast")} == {
+        "rmqfast-client",
+        "rmqfast-remoting",
+        "rmqfast-spark",
+        "rmqfast-store",
+    }
 
 
 def test_a_read_request_of_spark_stands_on_the_store_and_the_client() -> None:

@@ -1,6 +1,7 @@
 //! What the driver of a stream decides, for Spark's JVM and for PySpark alike. Offsets go in and out as the texts of a
 //! checkpoint.
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::options::Options;
 use rmqfast_remoting::Interrupt;
 use std::time::Duration;
 
@@ -36,6 +37,22 @@ pub trait Stream: Send {
     /// The checkpoint of another stream; nobody can be asked.
     fn pieces(&mut self, start: &str, end: &str, interrupt: Interrupt<'_>) -> Result<Vec<Vec<u8>>>;
 
+    /// Tasks without an end for Real-Time Mode, `most` of them where there are no more brokers.
+    ///
+    /// # Errors
+    /// As [`pieces`](Self::pieces); a stream that has no such tasks.
+    fn endless_pieces(&mut self, _start: &str, _most: usize, _interrupt: Interrupt<'_>) -> Result<Vec<Vec<u8>>> {
+        Err(Error::argument("Real-Time Mode: expected a topic of a live cluster, got a store directory"))
+    }
+
+    /// The offsets of all queues, of which each task says its own.
+    ///
+    /// # Errors
+    /// The offsets of another stream.
+    fn merged(&self, offsets: &[String]) -> Result<String> {
+        offsets.last().cloned().ok_or_else(|| Error::argument("offsets: expected those of a task, got none"))
+    }
+
     /// Spark has stored all before `end`.
     ///
     /// # Errors
@@ -64,6 +81,18 @@ pub struct Limits {
     pub least: Option<i64>,
     /// For how long at most.
     pub delay: Duration,
+}
+
+impl Limits {
+    /// Those that options ask for.
+    pub fn of(options: &Options) -> Self {
+        let delay = options.number("maxTriggerDelayMs").unwrap_or_default().unsigned_abs();
+        Self {
+            most: options.number("maxOffsetsPerTrigger"),
+            least: options.number("minOffsetsPerTrigger"),
+            delay: Duration::from_millis(delay),
+        }
+    }
 }
 
 /// How loud a line of the log is.

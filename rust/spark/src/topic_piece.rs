@@ -2,6 +2,7 @@
 use crate::error::{Error, Result};
 use rmqfast_client::puller::Queue;
 use rmqfast_client::ranges::QueueRange;
+use std::collections::BTreeMap;
 
 /// A task's share of a read: ranges of queues of one broker that no other task reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,6 +31,27 @@ impl TopicPiece {
         address_of: impl Fn(&str) -> Option<String>,
     ) -> Vec<Self> {
         let pieces = cut(ranges, max_rows, min_pieces).into_iter();
+        pieces.map(|ranges| Self { address: ranges.first().and_then(|(name, ..)| address_of(name)), ranges }).collect()
+    }
+
+    /// Pieces without an end of queues that begin at these offsets, `most` of them where there are no more brokers.
+    pub fn endless(
+        queues: Vec<(String, i32, i64)>,
+        most: usize,
+        address_of: impl Fn(&str) -> Option<String>,
+    ) -> Vec<Self> {
+        let mut by_broker: BTreeMap<String, Vec<Range>> = BTreeMap::new();
+        let total = queues.len();
+        for (broker, id, start) in queues {
+            let range = (broker.clone(), id, start, QueueRange::ENDLESS);
+            by_broker.entry(broker).or_default().push(range);
+        }
+        let pieces = by_broker.into_values().flat_map(|ranges| {
+            // all tasks run at once, each on a core of its own: a broker gets its share of them, and one at least
+            let tasks = (most * ranges.len() / total).clamp(1, ranges.len());
+            let size = ranges.len().div_ceil(tasks);
+            ranges.chunks(size).map(<[Range]>::to_vec).collect::<Vec<_>>()
+        });
         pieces.map(|ranges| Self { address: ranges.first().and_then(|(name, ..)| address_of(name)), ranges }).collect()
     }
 

@@ -1,15 +1,22 @@
 //! A read of a topic: its offsets are fixed once, and cut into pieces. Together they give each message once, whenever and
 //! wherever they are read.
+use crate::cluster_options::cluster_options;
 use crate::error::{Error, Result};
 use crate::offsets::Offsets;
-use crate::selection::Limits;
-use crate::topic_offsets::{ByBroker, Edge, QueueBounds, resolve};
+use crate::options::{Kind, Options};
+use crate::schema::{check_agreed, columns_of};
+use crate::selection::{Filter, Limits, Selection, Source};
+use crate::topic_offsets::{ByBroker, Edge, QueueBounds, parse, resolve};
 use crate::topic_piece::{Range, TopicPiece};
 use rmqfast_client::cluster::{Bounds, ClusterOptions, TopicCluster, TopicRoute};
-use rmqfast_client::puller::Queue;
+use rmqfast_client::names::{check_group, check_topic};
+use rmqfast_client::puller::{PullerOptions, Queue, Subscription};
 use rmqfast_client::ranges::RangeRequest;
 use rmqfast_remoting::Interrupt;
+use rmqfast_store::filter::TagExpression;
+use rmqfast_store::scan::{Listed, ScanRequest};
 use std::collections::BTreeSet;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// What a read of a topic asks for.
 #[derive(Clone, Debug)]
@@ -30,6 +37,8 @@ pub struct TopicRead {
     pub max_rows: i64,
     /// What filters leave of it.
     pub cut: RangeCut,
+    /// No message can pass the filters.
+    pub is_empty: bool,
 }
 
 /// What filters leave of the queues of a topic; unlike offsets that a user names, there need not be any of these.
@@ -61,7 +70,124 @@ pub type QueueOffsets = Vec<(Queue, i64)>;
 
 /// Pieces of a read, at most.
 const MOST_PIECES: i64 = 1_000_000;
+
 impl TopicRead {
+    /// The read that the options of a batch or a stream ask for, of columns by name.
+    ///
+    /// # Errors
+    /// As [`Options::of`]; other columns than the option `columns` says; a name that topics or groups may not have; an
+    /// expression that does not parse.
+    pub fn of(kind: Kind, pairs: &[(String, String)], columns: &[String]) -> Result<Self> {
+        let options = Options::of(kind, pairs)?;
+        let columns: Vec<&str> = columns.iter().map(String::as_str).collect();
+        // none: which of them Spark will want is not known yet
+        if !columns.is_empty() {
+            check_agreed(options.texts("columns"), &columns)?;
+        }
+        let cluster = cluster_options(&options)?;
+        let number = |name| options.number(name).unwrap_or_default();
+        let milliseconds = |name| Duration::from_millis(number(name).unsigned_abs());
+        let (topic, group) = (options.text("topic").unwrap_or_default(), options.text("group").unwrap_or_default());
+        check_topic(topic)?;
+        check_group(group)?;
+        let mut subscription = Subscription::by_tags(options.text("tags").unwrap_or("*"))?;
+        if let Some(expression) = options.text("sql") {
+            // `SubscriptionData` of Java, too, has the time as its version
+            let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+            subscription = Subscription::by_sql(expression, now.as_millis() as i64)?;
+        }
+        let request = RangeRequest {
+            topic: topic.to_owned(),
+            puller: PullerOptions {
+                tls: cluster.tls.clone(),
+                consumer_group: group.to_owned(),
+                depth: number("pullsUnderWay") as usize,
+                batch: number("pullBatchSize"),
+                timeout: milliseconds("pullTimeoutMs"),
+                connect_timeout: cluster.connect_timeout,
+                sign: cluster.sign.clone(),
+                ..PullerOptions::default()
+            },
+            subscription: subscription.into(),
+            scan: ScanRequest {
+                // brokers do these
+                topic: None,
+                tags: TagExpression::all(),
+                sql: None,
+                queue_ids: None,
+                ..options.scan_request(columns_of(columns)?)?
+            },
+            patience: milliseconds("retryTimeoutMs"),
+            is_strict: options.flag("failOnDataLoss"),
+        };
+        // a time is looked for in all there is
+        let is_of_time = options.number("startingTimestamp").is_some();
+        let usual = if kind == Kind::TopicStream && !is_of_time { "latest" } else { "earliest" };
+        let offsets = |name, usual| parse(name, options.text(name).unwrap_or(usual), topic);
+        Ok(Self {
+            start: offsets("startingOffsets", usual)?,
+            end: offsets("endingOffsets", "latest")?,
+            queue_ids: options.ids("queueIds").map(<[i32]>::to_vec),
+            min_pieces: options.number("minPartitions").unwrap_or(1),
+            max_rows: number("maxRowsPerPartition"),
+            cut: RangeCut::default(),
+            is_empty: false,
+            cluster,
+            request,
+        })
+    }
+
+    /// Narrows the read; tells which filters were taken.
+    pub fn take(&mut self, filters: &[Filter]) -> Vec<bool> {
+        let mut selection = Selection {
+            source: Source::Topic,
+            topic: Some(self.request.topic.clone()),
+            has_tags: self.request.subscription.is_filtered(),
+            broker_names: self.cut.broker_names.take(),
+            // not the read's own `queue_ids`: one of those that no broker has is an error
+            queue_ids: self.cut.queue_ids.take(),
+            offsets: self.cut.offsets,
+            times: (self.request.scan.start_time, self.request.scan.end_time),
+            is_empty: self.is_empty,
+            ..Selection::default()
+        };
+        let taken = selection.take(filters);
+        let Selection { broker_names, queue_ids, offsets, times, tags, is_empty, .. } = selection;
+        (self.cut, self.is_empty) = (RangeCut { broker_names, queue_ids, offsets }, is_empty);
+        (self.request.scan.start_time, self.request.scan.end_time) = times;
+        // tags that a filter names are single ones, so they parse
+        if let Some(subscription) = tags.and_then(|tags| Subscription::by_tags(&tags.join(" || ")).ok()) {
+            self.request.subscription = subscription.into();
+        }
+        taken
+    }
+
+    /// What the bounds of the queues alone tell of the read; `None` where its messages must be looked at.
+    ///
+    /// # Errors
+    /// As [`plan`](Self::plan).
+    pub fn listed(&self, interrupt: Interrupt<'_>) -> Result<Option<Listed>> {
+        let scan = &self.request.scan;
+        let has_filter = self.request.subscription.is_filtered() || scan.keys.is_some() || scan.verify_crc;
+        // stored times need not rise with offsets: between two bounds some may lie outside
+        if has_filter || scan.start_time.is_some() || scan.end_time.is_some() {
+            return Ok(None);
+        }
+        let mut listed = Listed::default();
+        if self.is_empty {
+            return Ok(Some(listed));
+        }
+        let cluster = self.open_cluster()?;
+        let bounds = cluster.bounds(&self.queues(cluster.route(interrupt)?)?, false, interrupt)?;
+        // what a read would warn of it warns of when it is planned
+        for (_, _, start, end) in self.ranges(&cluster, bounds, &mut Vec::new(), interrupt)? {
+            listed.messages += end - start;
+            listed.min_offset = Some(listed.min_offset.map_or(start, |least| least.min(start)));
+            listed.max_offset = listed.max_offset.max(Some(end - 1));
+        }
+        Ok(Some(listed))
+    }
+
     /// Looks whether the read can be: not at offsets, which a stream with a checkpoint has no use for. A broker that does not
     /// answer now may do so later.
     ///
@@ -96,6 +222,9 @@ impl TopicRead {
     pub fn plan(&self, interrupt: Interrupt<'_>) -> Result<(Vec<TopicPiece>, Vec<String>)> {
         // before anybody is asked: these are the caller's mistakes
         self.check_limits()?;
+        if self.is_empty {
+            return Ok((Vec::new(), Vec::new()));
+        }
         let cluster = self.open_cluster()?;
         let route = cluster.route(interrupt)?;
         let addresses = route.addresses.clone();

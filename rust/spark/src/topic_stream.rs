@@ -151,6 +151,27 @@ impl Stream for TopicStream {
         Ok(pieces.iter().map(TopicPiece::to_bytes).collect())
     }
 
+    fn endless_pieces(&mut self, start: &str, most: usize, interrupt: Interrupt<'_>) -> Result<Vec<Vec<u8>>> {
+        let mut start = self.offsets(start)?;
+        let bounds = self.bounds(true, interrupt)?;
+        let now = self.now();
+        self.lag.see(&bounds, now);
+        for (queue, (first, _)) in bounds {
+            start.entry(queue).or_insert(first);
+        }
+        let queues = start.iter().map(|(queue, at)| (queue.broker_name.to_string(), queue.queue_id, *at)).collect();
+        let pieces = TopicPiece::endless(queues, most, |broker| self.addresses.get(broker).cloned());
+        Ok(pieces.iter().map(TopicPiece::to_bytes).collect())
+    }
+
+    fn merged(&self, offsets: &[String]) -> Result<String> {
+        let mut all = StreamOffsets::new();
+        for text in offsets {
+            all.extend(self.offsets(text)?);
+        }
+        Ok(self.text(&all))
+    }
+
     fn commit(&mut self, end: &str, interrupt: Interrupt<'_>) -> Result<()> {
         let offsets: Vec<_> = self.offsets(end)?.into_iter().collect();
         let Some(group) = self.commit_group.as_ref().filter(|_| !offsets.is_empty()) else { return Ok(()) };

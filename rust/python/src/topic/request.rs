@@ -126,6 +126,7 @@ impl PyTopicRead<'_> {
                 queue_ids: queue_ids.map(|ids| ids.into_iter().collect()),
                 offsets: (start, end),
             },
+            is_empty: false,
         })
     }
 }

@@ -1,0 +1,159 @@
+//! A read or a stream of a store or of a topic, whichever its options name: one face for both.
+use crate::error::{Error, Result};
+use crate::options::{Kind, Options, Pairs};
+use crate::schema::columns_of;
+use crate::selection::Filter;
+use crate::store_piece;
+use crate::store_read::{self, StoreRead};
+use crate::stream::{Limits, Stream};
+use crate::topic_read::TopicRead;
+use crate::topic_stream::TopicStream;
+use rmqfast_remoting::Interrupt;
+use rmqfast_store::scan::{Column, Listed, ScanRequest};
+use std::fmt;
+
+/// What is read.
+#[derive(Debug)]
+pub enum Read {
+    /// A store directory.
+    Store(Box<StoreRead>),
+    /// A topic of a cluster.
+    Topic(Box<TopicRead>),
+}
+
+/// Whether options are those of a live cluster, not of a store directory.
+pub fn names_a_cluster(pairs: &[(String, String)]) -> bool {
+    let has = |names: &[&str]| pairs.iter().any(|(given, _)| names.iter().any(|name| name.eq_ignore_ascii_case(given)));
+    // with both, the store's options refuse `nameServer` and say why
+    has(&["nameServer"]) && !has(&["storePath", "path"])
+}
+
+/// The kind of a batch read with such options.
+pub fn batch_kind(pairs: &[(String, String)]) -> Kind {
+    if names_a_cluster(pairs) { Kind::TopicBatch } else { Kind::Columnar }
+}
+
+/// Options with what they mean for the store as it now is; see [`store_read::resolve`]. Those of a topic stay as they are: its
+/// offsets are fixed when its tasks are planned. Also checks what would otherwise fail at the first action. Returns besides
+/// what is worth a warning.
+///
+/// # Errors
+/// As [`store_read::resolve`] and [`TopicRead::check`].
+pub fn resolve(
+    pairs: &[(String, String)],
+    columns: Vec<Column>,
+    interrupt: Interrupt<'_>,
+) -> Result<(Pairs, Vec<String>)> {
+    if !names_a_cluster(pairs) {
+        return Ok((store_read::resolve(pairs, columns)?, Vec::new()));
+    }
+    let names: Vec<String> = columns.iter().map(|column| column.name().to_owned()).collect();
+    let warnings = TopicRead::of(Kind::TopicBatch, pairs, &names)?.check(interrupt)?;
+    Ok((pairs.to_vec(), warnings))
+}
+
+/// The stream that options ask for, of columns by name.
+///
+/// # Errors
+/// As [`TopicRead::of`], or an option that a stream has no use for.
+pub fn open_stream(pairs: &[(String, String)], columns: &[String]) -> Result<Box<dyn Stream>> {
+    if !names_a_cluster(pairs) {
+        let text = "rocketmq-columnar: expected the option nameServer; a store directory is a stream of rocketmq";
+        return Err(Error::argument(text));
+    }
+    let options = Options::of(Kind::TopicStream, pairs)?;
+    let commit_group = options.text("group").filter(|_| options.flag("commitOffsets")).map(str::to_owned);
+    let read = TopicRead::of(Kind::TopicStream, pairs, columns)?;
+    Ok(Box::new(TopicStream::new(read, Limits::of(&options), commit_group)?))
+}
+
+/// Names the place, the messages and the filters; never an account.
+impl fmt::Display for Read {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Store(read) => write!(f, "store {}", read.path.display())?,
+            Self::Topic(read) => {
+                write!(f, "topic {} at {}", read.request.topic, read.cluster.name_servers.join(";"))?;
+                let subscription = &read.request.subscription;
+                if subscription.is_filtered() {
+                    write!(f, ", {} {}", subscription.expression_type, subscription.expression)?;
+                }
+            }
+        }
+        let scan = self.scan();
+        if let Some(topic) = &scan.topic {
+            write!(f, ", topic {topic}")?;
+        }
+        if !scan.tags.is_all() {
+            write!(f, ", tags {}", scan.tags.tags().join(" || "))?;
+        }
+        for (name, values) in
+            [("keys", &scan.keys), ("keysPrefix", &scan.keys_prefix.clone().map(|prefix| vec![prefix]))]
+        {
+            if let Some(values) = values {
+                write!(f, ", {name} {}", values.join(", "))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Read {
+    fn scan(&self) -> &ScanRequest {
+        match self {
+            Self::Store(read) => &read.request,
+            Self::Topic(read) => &read.request.scan,
+        }
+    }
+
+    /// The read that resolved options ask for, of columns by name, narrowed by filters that were taken.
+    ///
+    /// # Errors
+    /// As [`StoreRead::of`] and [`TopicRead::of`].
+    pub fn of(pairs: &[(String, String)], columns: &[String], filters: &[Filter]) -> Result<Self> {
+        if !names_a_cluster(pairs) {
+            return Ok(Self::Store(Box::new(StoreRead::of(pairs, columns, filters)?)));
+        }
+        let mut read = TopicRead::of(Kind::TopicBatch, pairs, &[])?;
+        // Spark wants fewer columns than the option `columns` says, which was checked
+        read.request.scan.columns = columns_of(columns.iter().map(String::as_str))?;
+        read.take(filters);
+        Ok(Self::Topic(Box::new(read)))
+    }
+
+    /// Narrows the read; tells which filters were taken.
+    pub fn take(&mut self, filters: &[Filter]) -> Vec<bool> {
+        match self {
+            Self::Store(read) => read.take(filters),
+            Self::Topic(read) => read.take(filters),
+        }
+    }
+
+    /// What is told without a look at messages; `None` where that takes one.
+    ///
+    /// # Errors
+    /// As [`StoreRead::listed`] and [`TopicRead::listed`].
+    pub fn listed(&self, interrupt: Interrupt<'_>) -> Result<Option<Listed>> {
+        match self {
+            Self::Store(read) => read.listed(),
+            Self::Topic(read) => read.listed(interrupt),
+        }
+    }
+
+    /// The pieces that tasks read, as bytes; `cores` will read them. Returns besides what is worth a warning.
+    ///
+    /// # Errors
+    /// As [`StoreRead::partitions`] and [`TopicRead::plan`].
+    pub fn pieces(&self, cores: u64, interrupt: Interrupt<'_>) -> Result<(Vec<Vec<u8>>, Vec<String>)> {
+        match self {
+            Self::Store(read) => {
+                let pieces = read.partitions(cores)?;
+                Ok((pieces.iter().map(store_piece::to_bytes).collect(), Vec::new()))
+            }
+            Self::Topic(read) => {
+                let (pieces, warnings) = read.plan(interrupt)?;
+                Ok((pieces.iter().map(crate::topic_piece::TopicPiece::to_bytes).collect(), warnings))
+            }
+        }
+    }
+}
