@@ -4,17 +4,21 @@
 use crate::failure::{Failure, Result};
 use crate::java;
 use crate::java::{TextLists, Texts};
+use crate::open::open;
 use crate::task::Task;
 use jni::errors::{Error, ErrorPolicy};
-use jni::objects::{JBooleanArray, JClass, JLongArray, JString};
+use jni::objects::{JBooleanArray, JByteArray, JClass, JLongArray, JObjectArray, JString};
 use jni::strings::JNIString;
-use jni::sys::{jint, jlong};
+use jni::sys::{jboolean, jint, jlong};
 use jni::{Env, EnvUnowned, jni_str};
+use rmqfast_remoting::Interrupt;
+use rmqfast_spark::Options;
+use rmqfast_spark::read::{Read, batch_kind, open_stream, resolve};
 use rmqfast_spark::schema::{columns_of_schema, row, spark_type};
-use rmqfast_spark::store_read::{StoreRead, resolve};
-use rmqfast_spark::{Kind, Options};
-use rmqfast_store::scan::{Listed, Piece, Way};
+use rmqfast_spark::stream::Stream;
+use rmqfast_store::scan::Listed;
 use std::any::Any;
+use std::time::Duration;
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
@@ -60,7 +64,8 @@ extern "system" fn Java_org_rmqfast_spark_Native_row<'a>(
     options: Texts<'a>,
 ) -> Texts<'a> {
     guarded(env, |env| {
-        let row = row(&Options::of(Kind::Columnar, &java::pairs(env, &options)?)?)?;
+        let pairs = java::pairs(env, &options)?;
+        let row = row(&Options::of(batch_kind(&pairs), &pairs)?)?;
         let words: Vec<String> = row.iter().flat_map(|c| [c.name().to_owned(), spark_type(*c).to_owned()]).collect();
         Ok(java::string_array(env, &words)?)
     })
@@ -77,12 +82,14 @@ extern "system" fn Java_org_rmqfast_spark_Native_resolve<'a>(
     guarded(env, |env| {
         let pairs = java::pairs(env, &options)?;
         let columns = columns_of_schema(&java::words(env, &fields)?)?;
-        let words: Vec<String> = resolve(&pairs, columns)?.into_iter().flat_map(|(name, text)| [name, text]).collect();
+        let (resolved, warnings) = resolve(&pairs, columns, &mut || java::interrupted(env))?;
+        java::warn(env, &warnings)?;
+        let words: Vec<String> = resolved.into_iter().flat_map(|(name, text)| [name, text]).collect();
         Ok(java::string_array(env, &words)?)
     })
 }
 
-/// Which filters the scan does itself.
+/// Which filters the read does itself.
 #[unsafe(no_mangle)]
 extern "system" fn Java_org_rmqfast_spark_Native_push<'a>(
     env: EnvUnowned<'a>,
@@ -92,7 +99,7 @@ extern "system" fn Java_org_rmqfast_spark_Native_push<'a>(
 ) -> JBooleanArray<'a> {
     guarded(env, |env| {
         // without columns: which of them Spark will want is not known yet
-        let mut read = StoreRead::of(&java::pairs(env, &options)?, &[], &[])?;
+        let mut read = Read::of(&java::pairs(env, &options)?, &[], &[])?;
         let taken = read.take(&java::filters(env, &filters)?);
         let array = JBooleanArray::new(env, taken.len())?;
         array.set_region(env, 0, &taken)?;
@@ -100,8 +107,8 @@ extern "system" fn Java_org_rmqfast_spark_Native_push<'a>(
     })
 }
 
-/// What the consume queues alone tell: messages, 1 if there are any, the least queue offset, the largest. Null where they
-/// do not.
+/// What is told without a look at messages: how many, 1 if there are any, the least queue offset, the largest. Null where it
+/// takes a look.
 #[unsafe(no_mangle)]
 extern "system" fn Java_org_rmqfast_spark_Native_listed<'a>(
     env: EnvUnowned<'a>,
@@ -110,8 +117,8 @@ extern "system" fn Java_org_rmqfast_spark_Native_listed<'a>(
     filters: TextLists<'a>,
 ) -> JLongArray<'a> {
     guarded(env, |env| {
-        let read = StoreRead::of(&java::pairs(env, &options)?, &[], &java::filters(env, &filters)?)?;
-        let Some(Listed { messages, min_offset, max_offset }) = read.listed()? else {
+        let read = Read::of(&java::pairs(env, &options)?, &[], &java::filters(env, &filters)?)?;
+        let Some(Listed { messages, min_offset, max_offset }) = read.listed(&mut || java::interrupted(env))? else {
             // null, which Java takes for "look at the messages"
             return Ok(JLongArray::default());
         };
@@ -120,7 +127,21 @@ extern "system" fn Java_org_rmqfast_spark_Native_listed<'a>(
     })
 }
 
-/// Partitions: for each way (1 by queue), first byte, the byte behind the last, 1 to check every body.
+/// What a query reads, in words for a person.
+#[unsafe(no_mangle)]
+extern "system" fn Java_org_rmqfast_spark_Native_describe<'a>(
+    env: EnvUnowned<'a>,
+    _: JClass<'a>,
+    options: Texts<'a>,
+    filters: TextLists<'a>,
+) -> JString<'a> {
+    guarded(env, |env| {
+        let read = Read::of(&java::pairs(env, &options)?, &[], &java::filters(env, &filters)?)?;
+        Ok(env.new_string(read.to_string())?)
+    })
+}
+
+/// Pieces, as bytes that `open` takes.
 #[unsafe(no_mangle)]
 extern "system" fn Java_org_rmqfast_spark_Native_plan<'a>(
     env: EnvUnowned<'a>,
@@ -129,15 +150,16 @@ extern "system" fn Java_org_rmqfast_spark_Native_plan<'a>(
     columns: Texts<'a>,
     filters: TextLists<'a>,
     cores: jint,
-) -> JLongArray<'a> {
+) -> JObjectArray<'a, JByteArray<'a>> {
     guarded(env, |env| {
-        let pieces = read(env, &options, &columns, &filters)?.partitions(cores.unsigned_abs().into())?;
-        let numbers: Vec<i64> = pieces.iter().flat_map(numbers).collect();
-        longs(env, &numbers)
+        let read = read(env, &options, &columns, &filters)?;
+        let (pieces, warnings) = read.pieces(cores.unsigned_abs().into(), &mut || java::interrupted(env))?;
+        java::warn(env, &warnings)?;
+        Ok(java::byte_arrays(env, &pieces)?)
     })
 }
 
-/// Begins to read a partition of `plan`; the handle is valid until `close`.
+/// Begins to read a piece of `plan`; the handle is valid until `close`.
 #[unsafe(no_mangle)]
 extern "system" fn Java_org_rmqfast_spark_Native_open<'a>(
     env: EnvUnowned<'a>,
@@ -145,49 +167,70 @@ extern "system" fn Java_org_rmqfast_spark_Native_open<'a>(
     options: Texts<'a>,
     columns: Texts<'a>,
     filters: TextLists<'a>,
-    partition: JLongArray<'a>,
+    piece: JByteArray<'a>,
     limit: jlong,
 ) -> jlong {
     guarded(env, |env| {
         let read = read(env, &options, &columns, &filters)?;
-        let mut numbers = [0; 4];
-        partition.get_region(env, 0, &mut numbers)?;
-        let task = Task::open(read, piece(numbers), limit.unsigned_abs())?;
-        // Java holds it as a number and gives it back with each call
+        let piece = env.convert_byte_array(piece)?;
+        let task: Box<dyn Task> = open(read, &piece, limit.unsigned_abs())?;
+        // boxed once more, as Java holds one number and gives it back with each call
         Ok(Box::into_raw(Box::new(task)) as jlong)
     })
 }
 
-/// Fills the next batch and writes the addresses of its arrays; rows, or -1 at the end.
+/// Fills the next batch and writes the addresses of its arrays; rows, or -1 at the end. Waits for messages for `wait`
+/// milliseconds at most.
 #[unsafe(no_mangle)]
 extern "system" fn Java_org_rmqfast_spark_Native_next<'a>(
     env: EnvUnowned<'a>,
     _: JClass<'a>,
     handle: jlong,
     addresses: JLongArray<'a>,
+    wait: jlong,
 ) -> jlong {
     guarded(env, |env| {
-        // SAFETY: Java gives a handle of `open` that it has not closed, from one thread at a time: `StoreReader`, the
+        // SAFETY: Java gives a handle of `open` that it has not closed, from one thread at a time: `VectorReader`, the
         // only one who holds it, gives up its handle before it closes it, and its methods are synchronized.
-        let task = unsafe { &mut *(handle as *mut Task) };
-        let Some(rows) = task.advance()? else { return Ok(-1) };
+        let task = unsafe { &mut *(handle as *mut Box<dyn Task>) };
+        let step = task.advance(Duration::from_millis(wait.unsigned_abs()));
+        // before an error is thrown: they may say why
+        java::warn(env, task.take_warning().as_slice())?;
+        let Some(rows) = step? else { return Ok(-1) };
         // Java reads the values from these addresses itself: one call for each batch, not for each value
         addresses.set_region(env, 0, task.addresses())?;
         Ok(rows as jlong)
     })
 }
 
-/// What the log shall say of a partition that was read to its end; null as a rule.
+/// Rows, bytes, pulls and milliseconds of waiting so far.
 #[unsafe(no_mangle)]
-extern "system" fn Java_org_rmqfast_spark_Native_warning<'a>(
+extern "system" fn Java_org_rmqfast_spark_Native_counts<'a>(
     env: EnvUnowned<'a>,
     _: JClass<'a>,
     handle: jlong,
+) -> JLongArray<'a> {
+    guarded(env, |env| {
+        // SAFETY: as in `next`.
+        let task = unsafe { &*(handle as *const Box<dyn Task>) };
+        let counts = task.counts();
+        let waited = counts.waited.as_millis() as i64;
+        longs(env, &[counts.rows.cast_signed(), counts.bytes.cast_signed(), counts.pulls.cast_signed(), waited])
+    })
+}
+
+/// Where each queue goes on once the first `rows` of the batch are done, as offsets of a checkpoint.
+#[unsafe(no_mangle)]
+extern "system" fn Java_org_rmqfast_spark_Native_position<'a>(
+    env: EnvUnowned<'a>,
+    _: JClass<'a>,
+    handle: jlong,
+    rows: jint,
 ) -> JString<'a> {
     guarded(env, |env| {
         // SAFETY: as in `next`.
-        let task = unsafe { &mut *(handle as *mut Task) };
-        Ok(task.take_warning().map(|text| env.new_string(text)).transpose()?.unwrap_or_default())
+        let task = unsafe { &*(handle as *const Box<dyn Task>) };
+        Ok(env.new_string(task.position(rows.unsigned_abs() as usize)?)?)
     })
 }
 
@@ -196,9 +239,193 @@ extern "system" fn Java_org_rmqfast_spark_Native_warning<'a>(
 extern "system" fn Java_org_rmqfast_spark_Native_close<'a>(env: EnvUnowned<'a>, _: JClass<'a>, handle: jlong) {
     guarded(env, |_| {
         // SAFETY: as in `next`; the box is the one that `open` gave away, and Java closes it once.
-        drop(unsafe { Box::from_raw(handle as *mut Task) });
+        drop(unsafe { Box::from_raw(handle as *mut Box<dyn Task>) });
         Ok(())
     });
+}
+
+/// Begins a stream; the handle is valid until `streamClose`.
+#[unsafe(no_mangle)]
+extern "system" fn Java_org_rmqfast_spark_Native_streamOpen<'a>(
+    env: EnvUnowned<'a>,
+    _: JClass<'a>,
+    options: Texts<'a>,
+    columns: Texts<'a>,
+) -> jlong {
+    guarded(env, |env| {
+        let stream: Box<dyn Stream> = open_stream(&java::pairs(env, &options)?, &java::words(env, &columns)?)?;
+        // boxed once more, as Java holds one number and gives it back with each call
+        Ok(Box::into_raw(Box::new(stream)) as jlong)
+    })
+}
+
+/// Where a stream without a checkpoint begins.
+#[unsafe(no_mangle)]
+extern "system" fn Java_org_rmqfast_spark_Native_streamInitial<'a>(
+    env: EnvUnowned<'a>,
+    _: JClass<'a>,
+    handle: jlong,
+) -> JString<'a> {
+    asked(env, handle, |stream, _, interrupt| stream.initial(interrupt), text)
+}
+
+/// From now on no batch goes beyond what there is now.
+#[unsafe(no_mangle)]
+extern "system" fn Java_org_rmqfast_spark_Native_streamAim<'a>(env: EnvUnowned<'a>, _: JClass<'a>, handle: jlong) {
+    asked(env, handle, |stream, _, interrupt| stream.aim(interrupt), |_, ()| Ok(()));
+}
+
+/// How far the batch goes that begins at `start`.
+#[unsafe(no_mangle)]
+extern "system" fn Java_org_rmqfast_spark_Native_streamLatest<'a>(
+    env: EnvUnowned<'a>,
+    _: JClass<'a>,
+    handle: jlong,
+    start: JString<'a>,
+    is_limited: jboolean,
+) -> JString<'a> {
+    let latest = |stream: &mut dyn Stream, texts: &[String], interrupt: Interrupt<'_>| {
+        stream.latest(texts.first().map(String::as_str), is_limited, interrupt)
+    };
+    asked_of(env, handle, &[start], latest, text)
+}
+
+/// The last end that is known, or null.
+#[unsafe(no_mangle)]
+extern "system" fn Java_org_rmqfast_spark_Native_streamReport<'a>(
+    env: EnvUnowned<'a>,
+    _: JClass<'a>,
+    handle: jlong,
+) -> JString<'a> {
+    let optional = |env: &mut Env<'a>, report: Option<String>| match report {
+        Some(report) => text(env, report),
+        None => Ok(JString::null()),
+    };
+    asked(env, handle, |stream, _, _| Ok(stream.report()), optional)
+}
+
+/// The pieces of a batch.
+#[unsafe(no_mangle)]
+extern "system" fn Java_org_rmqfast_spark_Native_streamPieces<'a>(
+    env: EnvUnowned<'a>,
+    _: JClass<'a>,
+    handle: jlong,
+    start: JString<'a>,
+    end: JString<'a>,
+) -> JObjectArray<'a, JByteArray<'a>> {
+    let pieces = |stream: &mut dyn Stream, texts: &[String], interrupt: Interrupt<'_>| match texts {
+        [start, end] => stream.pieces(start, end, interrupt),
+        _ => Ok(Vec::new()),
+    };
+    asked_of(env, handle, &[start, end], pieces, |env, pieces| java::byte_arrays(env, &pieces))
+}
+
+/// Pieces without an end, `most` of them where there are no more brokers.
+#[unsafe(no_mangle)]
+extern "system" fn Java_org_rmqfast_spark_Native_streamEndlessPieces<'a>(
+    env: EnvUnowned<'a>,
+    _: JClass<'a>,
+    handle: jlong,
+    start: JString<'a>,
+    most: jint,
+) -> JObjectArray<'a, JByteArray<'a>> {
+    let pieces = |stream: &mut dyn Stream, texts: &[String], interrupt: Interrupt<'_>| {
+        stream.endless_pieces(&texts.concat(), most.unsigned_abs() as usize, interrupt)
+    };
+    asked_of(env, handle, &[start], pieces, |env, pieces| java::byte_arrays(env, &pieces))
+}
+
+/// The offsets of all queues, of which each task said its own.
+#[unsafe(no_mangle)]
+extern "system" fn Java_org_rmqfast_spark_Native_streamMerged<'a>(
+    env: EnvUnowned<'a>,
+    _: JClass<'a>,
+    handle: jlong,
+    offsets: Texts<'a>,
+) -> JString<'a> {
+    guarded(env, |env| {
+        let offsets = java::words(env, &offsets)?;
+        // SAFETY: as in `asked_of`.
+        let stream = unsafe { &*(handle as *const Box<dyn Stream>) };
+        Ok(text(env, stream.merged(&offsets)?)?)
+    })
+}
+
+/// Spark has stored all before `end`.
+#[unsafe(no_mangle)]
+extern "system" fn Java_org_rmqfast_spark_Native_streamCommit<'a>(
+    env: EnvUnowned<'a>,
+    _: JClass<'a>,
+    handle: jlong,
+    end: JString<'a>,
+) {
+    let commit =
+        |stream: &mut dyn Stream, texts: &[String], interrupt: Interrupt<'_>| stream.commit(&texts.concat(), interrupt);
+    asked_of(env, handle, &[end], commit, |_, ()| Ok(()));
+}
+
+/// How far a query that read as far as `consumed` is behind: names and values that take turns.
+#[unsafe(no_mangle)]
+extern "system" fn Java_org_rmqfast_spark_Native_streamMetrics<'a>(
+    env: EnvUnowned<'a>,
+    _: JClass<'a>,
+    handle: jlong,
+    consumed: JString<'a>,
+) -> Texts<'a> {
+    let metrics =
+        |stream: &mut dyn Stream, texts: &[String], _: Interrupt<'_>| stream.metrics(texts.first().map(String::as_str));
+    asked_of(env, handle, &[consumed], metrics, |env, metrics| {
+        let words: Vec<String> = metrics.into_iter().flat_map(|(name, value)| [name, value]).collect();
+        java::string_array(env, &words)
+    })
+}
+
+/// Frees what `streamOpen` gave.
+#[unsafe(no_mangle)]
+extern "system" fn Java_org_rmqfast_spark_Native_streamClose<'a>(env: EnvUnowned<'a>, _: JClass<'a>, handle: jlong) {
+    guarded(env, |_| {
+        // SAFETY: as in `asked_of`; the box is the one that `streamOpen` gave away, and Java closes it once.
+        let mut stream = unsafe { Box::from_raw(handle as *mut Box<dyn Stream>) };
+        stream.close();
+        Ok(())
+    });
+}
+
+/// Asks a stream without a text.
+fn asked<'a, T, R: Default>(
+    env: EnvUnowned<'a>,
+    handle: jlong,
+    ask: impl FnOnce(&mut dyn Stream, &[String], Interrupt<'_>) -> rmqfast_spark::Result<T>,
+    give: impl FnOnce(&mut Env<'a>, T) -> jni::errors::Result<R>,
+) -> R {
+    asked_of(env, handle, &[], ask, give)
+}
+
+/// Asks a stream, which writes its log; `texts` are those that are not null. An interrupt of the thread ends the wait.
+fn asked_of<'a, T, R: Default>(
+    env: EnvUnowned<'a>,
+    handle: jlong,
+    texts: &[JString<'a>],
+    ask: impl FnOnce(&mut dyn Stream, &[String], Interrupt<'_>) -> rmqfast_spark::Result<T>,
+    give: impl FnOnce(&mut Env<'a>, T) -> jni::errors::Result<R>,
+) -> R {
+    guarded(env, |env| {
+        let mut said = Vec::new();
+        for text in texts.iter().filter(|text| !text.is_null()) {
+            said.push(text.try_to_string(env)?);
+        }
+        // SAFETY: Java gives a handle of `streamOpen` that it has not closed, from one thread at a time: `SourceStream`, the
+        // only one who holds it, has synchronized methods and gives it up before it closes it.
+        let stream = unsafe { &mut *(handle as *mut Box<dyn Stream>) };
+        let answer = ask(&mut **stream, &said, &mut || java::interrupted(env));
+        // before an error is thrown: it may say why
+        java::log(env, &stream.take_log())?;
+        Ok(give(env, answer?)?)
+    })
+}
+
+fn text<'a>(env: &mut Env<'a>, text: String) -> jni::errors::Result<JString<'a>> {
+    env.new_string(text)
 }
 
 fn longs<'a>(env: &mut Env<'a>, numbers: &[i64]) -> Result<JLongArray<'a>> {
@@ -207,18 +434,7 @@ fn longs<'a>(env: &mut Env<'a>, numbers: &[i64]) -> Result<JLongArray<'a>> {
     Ok(array)
 }
 
-fn read(env: &mut Env<'_>, options: &Texts<'_>, columns: &Texts<'_>, filters: &TextLists<'_>) -> Result<StoreRead> {
+fn read(env: &mut Env<'_>, options: &Texts<'_>, columns: &Texts<'_>, filters: &TextLists<'_>) -> Result<Read> {
     let pairs = java::pairs(env, options)?;
-    Ok(StoreRead::of(&pairs, &java::words(env, columns)?, &java::filters(env, filters)?)?)
-}
-
-fn numbers(piece: &Piece) -> [i64; 4] {
-    let way = i64::from(piece.way == Way::Queue);
-    // Java has no unsigned numbers: the same bits come back
-    [way, piece.from.cast_signed(), piece.end.cast_signed(), i64::from(piece.verify_crc)]
-}
-
-fn piece([way, from, end, verify_crc]: [i64; 4]) -> Piece {
-    let way = if way == 1 { Way::Queue } else { Way::Log };
-    Piece { way, from: from.cast_unsigned(), end: end.cast_unsigned(), verify_crc: verify_crc == 1 }
+    Ok(Read::of(&pairs, &java::words(env, columns)?, &java::filters(env, filters)?)?)
 }

@@ -45,7 +45,25 @@ impl From<rmqfast_spark::Error> for Failure {
             Request::Corrupt(_) => "CorruptError",
             Request::DataLoss(_) => "DataLossError",
             Request::UnknownColumn(_) => "UnknownColumnError",
-            Request::Client(_) => "ClientError",
+            Request::Client(error) => return error.into(),
+        };
+        Self { kind, text: error.to_string() }
+    }
+}
+
+impl From<rmqfast_client::Error> for Failure {
+    fn from(error: rmqfast_client::Error) -> Self {
+        use rmqfast_client::Error as Client;
+        let kind = match error {
+            Client::Store(error) => return error.into(),
+            Client::Argument(_) => "ArgumentError",
+            Client::Expression(_) => "ExpressionError",
+            Client::Corrupt(_) => "CorruptError",
+            Client::UnknownTopic(_) => "UnknownTopicError",
+            Client::DataLoss { .. } => "DataLossError",
+            Client::Response { .. } => "ResponseError",
+            Client::Remoting(_) | Client::Body { .. } | Client::Closed => "RemotingError",
+            Client::Client { .. } => "ClientError",
         };
         Self { kind, text: error.to_string() }
     }

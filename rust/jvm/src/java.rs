@@ -1,9 +1,10 @@
 //! Java's arrays of text as Rust's, and back.
-use jni::Env;
 use jni::errors::Result;
-use jni::objects::{JObjectArray, JString};
+use jni::objects::{JByteArray, JClass, JObjectArray, JString, JValue};
+use jni::{Env, jni_sig, jni_str};
 use rmqfast_spark::Pairs;
 use rmqfast_spark::selection::Filter;
+use rmqfast_spark::stream::Level;
 
 /// A `String[]`.
 pub type Texts<'a> = JObjectArray<'a, JString<'a>>;
@@ -55,4 +56,52 @@ pub fn string_array<'a>(env: &mut Env<'a>, words: &[String]) -> Result<Texts<'a>
         env.delete_local_ref(element);
     }
     Ok(array)
+}
+
+/// A `byte[][]`.
+pub fn byte_arrays<'a>(env: &mut Env<'a>, all: &[Vec<u8>]) -> Result<JObjectArray<'a, JByteArray<'a>>> {
+    let array = JObjectArray::<JByteArray<'a>>::new(env, all.len(), JByteArray::null())?;
+    for (index, bytes) in all.iter().enumerate() {
+        let element = env.byte_array_from_slice(bytes)?;
+        array.set_element(env, index, &element)?;
+        env.delete_local_ref(element);
+    }
+    Ok(array)
+}
+
+/// Warnings in the log of Spark.
+pub fn warn(env: &mut Env<'_>, warnings: &[String]) -> Result<()> {
+    let lines: Vec<_> = warnings.iter().map(|text| (Level::Warning, text.clone())).collect();
+    log(env, &lines)
+}
+
+/// Lines in the log of Spark.
+pub fn log(env: &mut Env<'_>, lines: &[(Level, String)]) -> Result<()> {
+    for (level, text) in lines {
+        let text = env.new_string(text)?;
+        let class = native_class(env)?;
+        let arguments = [JValue::Bool(*level == Level::Warning), JValue::Object(&text)];
+        env.call_static_method(&class, jni_str!("log"), jni_sig!("(ZLjava/lang/String;)V"), &arguments)?;
+        env.delete_local_ref(text);
+        env.delete_local_ref(class);
+    }
+    Ok(())
+}
+
+/// An error once the thread was interrupted: Rust waits where Java's interrupts do not reach.
+pub fn interrupted(env: &mut Env<'_>) -> rmqfast_remoting::Result<()> {
+    let mut look = || -> Result<bool> {
+        let class = native_class(env)?;
+        let is_interrupted = env.call_static_method(&class, jni_str!("isInterrupted"), jni_sig!("()Z"), &[])?.z();
+        // a wait asks again and again within one call
+        env.delete_local_ref(class);
+        is_interrupted
+    };
+    // who cannot be asked was not interrupted
+    if look().unwrap_or(false) { Err(rmqfast_remoting::Error::Interrupted) } else { Ok(()) }
+}
+
+/// Found by the loader of the class whose method was called.
+fn native_class<'a>(env: &mut Env<'a>) -> Result<JClass<'a>> {
+    env.find_class(jni_str!("org/rmqfast/spark/Native"))
 }

@@ -1,152 +1,33 @@
-//! What a task does with its partition: scan, fill batches, tell of damage.
-use crate::failure::{Failure, Result};
-use crate::vectors::Batch;
-use rmqfast_spark::store_read::StoreRead;
-use rmqfast_store::Error;
-use rmqfast_store::scan::columns::Chunk;
-use rmqfast_store::scan::row::Row;
-use rmqfast_store::scan::{Piece, Plan, RowSource};
-use rmqfast_store::store::{Damage, MessageStore};
-use std::sync::Arc;
+//! What a task does with its piece: it fills batch after batch.
+use crate::failure::Result;
+use rmqfast_client::ranges;
+use std::time::Duration;
 
-/// Bytes of a block, and so of a batch, about.
-const BLOCK: usize = 1 << 20;
-/// Blocks without a row for us after which the caller gets a word in, to see whether the task was killed.
-const PATIENCE: u32 = 16;
-const MOST_LISTED: usize = 20;
-
-/// One partition being read.
-pub struct Task {
-    read: StoreRead,
-    piece: Piece,
-    source: RowSource,
-    batch: Batch,
-    /// Rows of the block that are left for the next batches.
-    next_row: usize,
-    rows_left: u64,
-    lost: Vec<Damage>,
-    warning: Option<String>,
-}
-
-impl Task {
-    /// Opens the store for `piece`, one of [`StoreRead::partitions`], and gives `limit` rows at most.
+/// A piece being read.
+pub trait Task: Send {
+    /// Fills the next batch: its rows, or `None` at the end. Without a row it gives the caller a word, to see whether the task
+    /// was killed; that takes as long as `wait` where messages are waited for. What [`addresses`](Self::addresses) gave before
+    /// is void.
     ///
     /// # Errors
-    /// No store at the path that the driver saw one at.
-    pub fn open(read: StoreRead, piece: Piece, limit: u64) -> Result<Self> {
-        let store = read.open().map_err(Failure::from).map_err(|failure| match failure.kind {
-            "StoreNotFoundError" => Failure {
-                text: format!("{}; the store must be at the same path on every executor", failure.text),
-                ..failure
-            },
-            _ => failure,
-        })?;
-        let request = Arc::new(read.request.clone());
-        // what is lost is told behind the last batch, with all other damage
-        let (held, lost) = held(&store, piece);
-        let source = RowSource::new(Plan::sources(&store, &request)?, request.clone(), [held]);
-        Ok(Self {
-            batch: Batch::new(&request),
-            source: source.with_block_len(BLOCK),
-            read,
-            piece,
-            next_row: 0,
-            rows_left: limit,
-            lost,
-            warning: None,
-        })
-    }
+    /// Messages that are lost or unreadable, where that shall end the task; a broker that does not answer.
+    fn advance(&mut self, wait: Duration) -> Result<Option<usize>>;
 
-    /// Fills the next batch: its rows, which may be none, or `None` at the end. What [`addresses`](Self::addresses) gave
-    /// before is void.
+    /// Where the arrays of the batch are: see [`Batch::addresses`](crate::vectors::Batch::addresses).
+    fn addresses(&self) -> &[i64];
+
+    /// Where each queue goes on, as offsets of a checkpoint, once the first `rows` of the batch are done.
     ///
     /// # Errors
-    /// Damage, behind the partition's last batch, if it shall end the task.
-    pub fn advance(&mut self) -> Result<Option<usize>> {
-        if self.rows_left == 0 {
-            return Ok(None);
-        }
-        // a block may fill several batches, where its bodies grow when they are decompressed
-        if self.next_row == self.source.rows().len() {
-            let mut patience = PATIENCE;
-            // only Java knows whether the task was killed, and a filter may leave nothing for a long time
-            let asked = &mut || {
-                patience -= 1;
-                if patience == 0 { Err(Error::Interrupted) } else { Ok(()) }
-            };
-            match self.source.advance(asked) {
-                Ok(true) => self.begin_block(),
-                Ok(false) => return self.end(),
-                // a batch without rows: Java looks at its task and asks again
-                Err(Error::Interrupted) => return Ok(Some(0)),
-                Err(error) => return Err(error.into()),
-            }
-        }
-        let most = usize::try_from(self.rows_left).unwrap_or(usize::MAX);
-        let rows = &self.source.rows()[self.next_row..];
-        let chunk = Chunk { bytes: self.source.bytes(), rows: &rows[..rows.len().min(most)] };
-        let mut damage = Vec::new();
-        let filled = self.batch.fill(chunk, &mut damage);
-        // with the damage of the walk, which `end` tells
-        self.source.note(damage);
-        self.next_row += filled;
-        self.rows_left -= filled as u64;
-        Ok(Some(filled))
-    }
+    /// A store, which is not read without an end.
+    fn position(&self, rows: usize) -> Result<String>;
 
-    /// Where the arrays of the batch are: see [`Batch::addresses`].
-    pub fn addresses(&self) -> &[i64] {
-        self.batch.addresses()
-    }
+    /// What shall be logged since the last call.
+    fn take_warning(&mut self) -> Option<String>;
 
-    /// What shall be logged of a partition that was read to its end, once.
-    pub fn take_warning(&mut self) -> Option<String> {
-        self.warning.take()
-    }
-
-    fn begin_block(&mut self) {
-        self.next_row = 0;
-        if let Some(topic) = &self.read.only_topic {
-            let is_of_topic =
-                |row: &Row, bytes: &[u8]| row.message(bytes).is_some_and(|m| m.topic() == topic.as_bytes());
-            self.source.retain(is_of_topic);
-        }
-    }
-
-    fn end(&mut self) -> Result<Option<usize>> {
-        self.rows_left = 0;
-        let log = self.source.take_damage();
-        let damage: Vec<&Damage> = self.lost.iter().chain(log.entries()).collect();
-        if damage.is_empty() {
-            return Ok(None);
-        }
-        let mut places: Vec<String> = damage.iter().take(MOST_LISTED).map(ToString::to_string).collect();
-        let all = damage.len() as u64 + log.more();
-        if all > places.len() as u64 {
-            places.push(format!("and {} more", all - places.len() as u64));
-        }
-        let (from, end) = (self.piece.from, self.piece.end);
-        let at = format!("store {}, commit log {from} to {end}", self.read.path.display());
-        let text = format!("{at}: {all} damaged places: {}", places.join("; "));
-        if self.read.fail_on_damage {
-            let advice = "on_damage=\"warn\" (failOnDataLoss=false) reads what is left";
-            return Err(Failure::corrupt(format!("{text}; {advice}")));
-        }
-        self.warning = Some(text);
-        Ok(None)
-    }
+    /// What was read so far.
+    fn counts(&self) -> Counts;
 }
 
-/// The part of a piece that the log still holds: a broker deletes its oldest files while a job waits.
-fn held(store: &MessageStore, piece: Piece) -> (Piece, Vec<Damage>) {
-    let segments = store.log().segments();
-    let (first, last) = (segments.start(), segments.end());
-    // clamped, so that a piece that is wholly gone is empty and not backwards
-    let from = piece.from.max(first).min(piece.end);
-    let end = piece.end.min(last).max(from);
-    let reason = format!("the log held this when the read was planned, it now is {first} to {last}");
-    let lost = [(piece.from, from - piece.from), (end, piece.end - end)].into_iter().filter(|(_, length)| *length > 0);
-    let file = store.root();
-    let damage = lost.map(|(offset, length)| Damage { offset, length, reason: reason.clone(), file: file.into() });
-    (Piece { from, end, ..piece }, damage.collect())
-}
+/// What a task has read.
+pub type Counts = ranges::Counts;

@@ -31,29 +31,50 @@ impl Batch {
     /// Fills the batch anew from the first rows of `chunk`, all of them unless decompressed bodies grow too large; returns
     /// how many. The bytes of `chunk` must stay in place until the next call.
     pub fn fill(&mut self, chunk: Chunk<'_>, damage: &mut Vec<Damage>) -> usize {
-        let rows = match &mut self.bodies {
-            // bodies first: they alone may end the batch before the block does
-            Some(bodies) => {
-                bodies.clear();
-                bodies.extend(chunk, damage)
+        self.clear();
+        let rows = self.extend(chunk, damage);
+        self.seal();
+        rows
+    }
+
+    /// Forgets its rows, keeps its memory.
+    pub fn clear(&mut self) {
+        self.addresses.clear();
+        for slot in &mut self.slots {
+            match slot {
+                Slot::Plain(vector) => vector.clear(),
+                Slot::Body => self.bodies.iter_mut().for_each(Bodies::clear),
             }
+        }
+    }
+
+    /// Appends the first rows of `chunk`, all of them unless decompressed bodies grow too large; returns how many. The bytes of
+    /// `chunk` must stay in place until the batch is cleared.
+    pub fn extend(&mut self, chunk: Chunk<'_>, damage: &mut Vec<Damage>) -> usize {
+        let rows = match &mut self.bodies {
+            // bodies first: they alone may end the batch before the chunk does
+            Some(bodies) => bodies.extend(chunk, damage),
             None => chunk.rows.len(),
         };
         let chunk = Chunk { bytes: chunk.bytes, rows: &chunk.rows[..rows] };
-        self.addresses.clear();
         for slot in &mut self.slots {
+            if let Slot::Plain(vector) = slot {
+                vector.extend(chunk);
+            }
+        }
+        rows
+    }
+
+    /// Makes the addresses; nothing can be appended any more.
+    pub fn seal(&mut self) {
+        for slot in &mut self.slots {
+            // in the order of the schema, which is all that Java knows of the addresses
             match (slot, &mut self.bodies) {
-                (Slot::Plain(vector), _) => {
-                    vector.clear();
-                    vector.extend(chunk);
-                    // in the order of the schema, which is all that Java knows of the addresses
-                    vector.seal(&mut self.addresses);
-                }
+                (Slot::Plain(vector), _) => vector.seal(&mut self.addresses),
                 (Slot::Body, Some(bodies)) => bodies.seal(&mut self.addresses),
                 (Slot::Body, None) => {}
             }
         }
-        rows
     }
 
     /// Where the arrays are, column after column: numbers have one (values), texts two (addresses, lengths), the map five

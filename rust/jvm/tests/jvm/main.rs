@@ -1,3 +1,3 @@
 //! What the columnar source calls, without a JVM.
 mod places_of_unsafe;
-mod task;
+mod store_task;

@@ -6,9 +6,13 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
 import java.util.Locale;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /** The functions of rust/jvm. Each throws {@link StoreException}. */
 final class Native {
+    private static final Logger LOG = LoggerFactory.getLogger("rmqfast.spark");
+
     static {
         load();
     }
@@ -27,20 +31,73 @@ final class Native {
     /** What the queues alone tell, or null: messages, 1 if there are any, least and largest queue offset. */
     static native long[] listed(String[] options, String[][] filters);
 
-    /** Four numbers for each partition, as {@link #open} takes them; so many cores will read. */
-    static native long[] plan(String[] options, String[] columns, String[][] filters, int cores);
+    /** What a query reads, in words for a person. */
+    static native String describe(String[] options, String[][] filters);
 
-    /** Begins to read a partition. */
-    static native long open(String[] options, String[] columns, String[][] filters, long[] partition, long limit);
+    /** Pieces, as {@link #open} takes them; so many cores will read. */
+    static native byte[][] plan(String[] options, String[] columns, String[][] filters, int cores);
 
-    /** Fills the next batch and writes where its arrays are; rows, or -1 at the end. */
-    static native long next(long handle, long[] addresses);
+    /** Begins to read a piece. */
+    static native long open(String[] options, String[] columns, String[][] filters, byte[] piece, long limit);
 
-    /** What shall be logged of a partition that was read to its end, or null. */
-    static native String warning(long handle);
+    /** Fills the next batch and writes where its arrays are; rows, 0 where none came within the wait, or -1 at the end. */
+    static native long next(long handle, long[] addresses, long waitMillis);
+
+    /** Rows, bytes, pulls and milliseconds of waiting so far. */
+    static native long[] counts(long handle);
+
+    /** Where each queue goes on once so many rows of the batch are done, as offsets of a checkpoint. */
+    static native String position(long handle, int rows);
 
     /** Frees what {@link #open} gave, once. */
     static native void close(long handle);
+
+    /** Begins a stream. */
+    static native long streamOpen(String[] options, String[] columns);
+
+    /** Where a stream without a checkpoint begins. */
+    static native String streamInitial(long handle);
+
+    /** From now on no batch goes beyond what there is now. */
+    static native void streamAim(long handle);
+
+    /** How far the batch goes that begins at {@code start}; without a start, to the end. */
+    static native String streamLatest(long handle, String start, boolean isLimited);
+
+    /** The last end that is known, or null. */
+    static native String streamReport(long handle);
+
+    /** The pieces of a batch. */
+    static native byte[][] streamPieces(long handle, String start, String end);
+
+    /** Pieces without an end, so many where there are no more brokers. */
+    static native byte[][] streamEndlessPieces(long handle, String start, int most);
+
+    /** The offsets of all queues, of which each task said its own. */
+    static native String streamMerged(long handle, String[] offsets);
+
+    /** All before {@code end} is stored. */
+    static native void streamCommit(long handle, String end);
+
+    /** How far behind a query is that read as far as {@code consumed}: names and values, in turns. */
+    static native String[] streamMetrics(long handle, String consumed);
+
+    /** Frees what {@link #streamOpen} gave, once. */
+    static native void streamClose(long handle);
+
+    /** Called from Rust. */
+    static void log(boolean isWarning, String text) {
+        if (isWarning) {
+            LOG.warn(text);
+        } else {
+            LOG.info(text);
+        }
+    }
+
+    /** Called from Rust, while it waits. */
+    static boolean isInterrupted() {
+        return Thread.currentThread().isInterrupted();
+    }
 
     /** A file of its own for each class loader: the JVM loads a file for one of them only. */
     private static void load() {

@@ -10,7 +10,7 @@ import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
-/** The data source rocketmq-columnar: a store directory as columns that Rust fills, inside the JVM. */
+/** The data source rocketmq-columnar: a store directory or a live topic as columns that Rust fills, inside the JVM. */
 public final class RocketMQColumnar implements TableProvider, DataSourceRegister {
     @Override
     public String shortName() {
@@ -35,7 +35,7 @@ public final class RocketMQColumnar implements TableProvider, DataSourceRegister
 
     @Override
     public Table getTable(StructType schema, Transform[] partitioning, Map<String, String> options) {
-        StoreTable table = new StoreTable(schema, Texts.pairs(options));
+        SourceTable table = new SourceTable(schema, Texts.pairs(options));
         table.resolve();    // what is not there is said now, not by the first action
         return table;
     }

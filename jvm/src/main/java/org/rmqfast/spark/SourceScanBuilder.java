@@ -13,7 +13,7 @@ import org.apache.spark.sql.sources.Filter;
 import org.apache.spark.sql.types.StructType;
 
 /** Takes columns, filters and a limit from Spark; Rust says which filters. */
-final class StoreScanBuilder
+final class SourceScanBuilder
         implements SupportsPushDownFilters, SupportsPushDownRequiredColumns, SupportsPushDownLimit,
                 SupportsPushDownAggregates {
     private final String[] options;
@@ -21,9 +21,9 @@ final class StoreScanBuilder
     private Filter[] pushed = new Filter[0];
     private String[][] filters = new String[0][];
     private long limit = Long.MAX_VALUE;
-    private StoreAnswer answer;
+    private ListedScan answer;
 
-    StoreScanBuilder(StructType schema, String[] options) {
+    SourceScanBuilder(StructType schema, String[] options) {
         this.schema = schema;
         this.options = options;
     }
@@ -75,11 +75,11 @@ final class StoreScanBuilder
     @Override
     public boolean pushAggregation(Aggregation aggregation) {
         AggregateFunc[] asked = aggregation.aggregateExpressions();
-        if (aggregation.groupByExpressions().length > 0 || !StoreAnswer.canTell(asked)) {
+        if (aggregation.groupByExpressions().length > 0 || !ListedScan.canTell(asked)) {
             return false;
         }
         long[] listed = Native.listed(options, filters);
-        answer = listed == null ? null : new StoreAnswer(asked, listed);
+        answer = listed == null ? null : new ListedScan(asked, listed);
         return answer != null;
     }
 
@@ -88,6 +88,6 @@ final class StoreScanBuilder
         if (answer != null) {
             return answer;
         }
-        return new StoreScan(schema, options, pushed, filters, limit);
+        return new SourceScan(schema, options, pushed, filters, limit);
     }
 }

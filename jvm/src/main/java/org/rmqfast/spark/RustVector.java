@@ -21,37 +21,37 @@ import org.apache.spark.unsafe.types.UTF8String;
  * A column in memory that Rust owns. Numbers: one array. Text and bytes: an array of addresses and one of lengths, -1 for
  * null. A map: where each row's pairs begin, then the vectors of its names and its values.
  */
-final class StoreVector extends ColumnVector {
+final class RustVector extends ColumnVector {
     private final boolean isView;
-    private final StoreVector names;
-    private final StoreVector values;
+    private final RustVector names;
+    private final RustVector values;
     private long first;
     private long lengths;
 
-    private StoreVector(DataType type) {
+    private RustVector(DataType type) {
         super(type);
         boolean isMap = type instanceof MapType;
         isView = type instanceof StringType || type instanceof BinaryType;
         if (!isMap && !isView && !(type instanceof IntegerType || type instanceof LongType || type instanceof TimestampType)) {
             throw new StoreException("ArgumentError: no vector of type " + type.catalogString());
         }
-        names = isMap ? new StoreVector(DataTypes.StringType) : null;
-        values = isMap ? new StoreVector(DataTypes.StringType) : null;
+        names = isMap ? new RustVector(DataTypes.StringType) : null;
+        values = isMap ? new RustVector(DataTypes.StringType) : null;
     }
 
-    static StoreVector[] of(StructType schema) {
+    static RustVector[] of(StructType schema) {
         StructField[] fields = schema.fields();
-        StoreVector[] vectors = new StoreVector[fields.length];
+        RustVector[] vectors = new RustVector[fields.length];
         for (int i = 0; i < vectors.length; i++) {
-            vectors[i] = new StoreVector(fields[i].dataType());
+            vectors[i] = new RustVector(fields[i].dataType());
         }
         return vectors;
     }
 
     /** How many addresses these vectors take. */
-    static int addresses(StoreVector[] vectors) {
+    static int addresses(RustVector[] vectors) {
         int count = 0;
-        for (StoreVector vector : vectors) {
+        for (RustVector vector : vectors) {
             count += vector.names != null ? 5 : vector.isView ? 2 : 1;
         }
         return count;

@@ -1,5 +1,6 @@
 //! Tasks over logs that were written for them: what they give, what bounds their memory, and what ends them.
 use rmqfast_jvm::failure::Failure;
+use rmqfast_jvm::store_task::StoreTask;
 use rmqfast_jvm::task::Task;
 use rmqfast_spark::Pairs;
 use rmqfast_spark::store_read::StoreRead;
@@ -9,6 +10,7 @@ use rmqfast_store::format::message::NewMessage;
 use rmqfast_store::scan::Column;
 use std::fs::{self, OpenOptions};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// A store of one file, 4 MiB, filled with messages of `body`.
 fn store(directory: &Path, body: &[u8], sys_flag: i32) -> (PathBuf, u64) {
@@ -50,15 +52,15 @@ fn read(directory: &Path, more: &[(&str, &str)]) -> StoreRead {
     StoreRead::of(&pairs, &columns, &[]).expect("a read")
 }
 
-fn task(directory: &Path, more: &[(&str, &str)], limit: u64) -> Task {
+fn task(directory: &Path, more: &[(&str, &str)], limit: u64) -> StoreTask {
     let pieces = read(directory, more).partitions(1).expect("a plan");
     assert_eq!(pieces.len(), 1);
-    Task::open(read(directory, more), pieces[0], limit).expect("opens")
+    StoreTask::open(read(directory, more), pieces[0], limit).expect("opens")
 }
 
 /// Rows of each batch.
-fn batches(task: &mut Task) -> Result<Vec<usize>, Failure> {
-    std::iter::from_fn(|| task.advance().transpose()).collect()
+fn batches(task: &mut StoreTask) -> Result<Vec<usize>, Failure> {
+    std::iter::from_fn(|| task.advance(Duration::ZERO).transpose()).collect()
 }
 
 #[test]
@@ -76,7 +78,7 @@ fn a_limit_ends_the_task_with_its_row() {
     store(directory.path(), b"body", 0);
     let mut task = task(directory.path(), &[], 7);
     assert_eq!(batches(&mut task).expect("reads"), [7]);
-    assert_eq!(task.advance().expect("is over"), None);
+    assert_eq!(task.advance(Duration::ZERO).expect("is over"), None);
 }
 
 #[test]
@@ -85,8 +87,8 @@ fn a_file_that_is_truncated_while_it_is_read_ends_the_task() {
     let (file, rows) = store(directory.path(), &[b'x'; 1000], 0);
     let mut strict = task(directory.path(), &[], u64::MAX);
     let mut lenient = task(directory.path(), &[("failOnDataLoss", "false")], u64::MAX);
-    let first = strict.advance().expect("reads").expect("rows");
-    assert_eq!(lenient.advance().expect("reads"), Some(first));
+    let first = strict.advance(Duration::ZERO).expect("reads").expect("rows");
+    assert_eq!(lenient.advance(Duration::ZERO).expect("reads"), Some(first));
     OpenOptions::new().write(true).open(&file).expect("opens").set_len(1_500_000).expect("truncates");
     let failure = batches(&mut strict).expect_err("the rest is gone");
     assert_eq!(failure.kind, "CorruptError");

@@ -12,12 +12,12 @@ import org.apache.spark.sql.connector.read.LocalScan;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructType;
 
-/** One row that the consume queues alone tell: counts of messages, extremes of queue offsets. */
-final class StoreAnswer implements LocalScan {
+/** One row that the queues alone tell: counts of messages, extremes of queue offsets. */
+final class ListedScan implements LocalScan {
     private final AggregateFunc[] asked;
     private final long[] listed;
 
-    StoreAnswer(AggregateFunc[] asked, long[] listed) {
+    ListedScan(AggregateFunc[] asked, long[] listed) {
         this.asked = asked;
         this.listed = listed;
     }
@@ -64,6 +64,6 @@ final class StoreAnswer implements LocalScan {
 
     @Override
     public String description() {
-        return "rocketmq-columnar, told by consume queues: " + java.util.Arrays.toString(asked);
+        return "rocketmq-columnar, told by queues: " + java.util.Arrays.toString(asked);
     }
 }

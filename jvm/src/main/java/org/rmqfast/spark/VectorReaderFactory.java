@@ -8,7 +8,7 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
 
 /** Goes to the executors: what all tasks share. */
-final class StoreReaderFactory implements PartitionReaderFactory {
+final class VectorReaderFactory implements PartitionReaderFactory {
     private static final long serialVersionUID = 1;
 
     private final StructType schema;
@@ -16,7 +16,7 @@ final class StoreReaderFactory implements PartitionReaderFactory {
     private final String[][] filters;
     private final long limit;
 
-    StoreReaderFactory(StructType schema, String[] options, String[][] filters, long limit) {
+    VectorReaderFactory(StructType schema, String[] options, String[][] filters, long limit) {
         this.schema = schema;
         this.options = options;
         this.filters = filters;
@@ -30,12 +30,17 @@ final class StoreReaderFactory implements PartitionReaderFactory {
 
     @Override
     public PartitionReader<ColumnarBatch> createColumnarReader(InputPartition partition) {
-        long[] numbers = ((StorePartition) partition).numbers;
-        return new StoreReader(schema, Native.open(options, schema.fieldNames(), filters, numbers, limit));
+        return reader(partition);
     }
 
+    /** Asked for in Real-Time Mode alone. */
     @Override
     public PartitionReader<InternalRow> createReader(InputPartition partition) {
-        throw new UnsupportedOperationException("rocketmq-columnar reads columns only");
+        return new RealTimeReader(reader(partition));
+    }
+
+    private VectorReader reader(InputPartition partition) {
+        byte[] piece = ((Piece) partition).bytes;
+        return new VectorReader(schema, Native.open(options, schema.fieldNames(), filters, piece, limit));
     }
 }

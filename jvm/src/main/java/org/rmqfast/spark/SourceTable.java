@@ -1,6 +1,6 @@
 package org.rmqfast.spark;
 
-import java.util.Collections;
+import java.util.EnumSet;
 import java.util.Set;
 import org.apache.spark.sql.connector.catalog.SupportsRead;
 import org.apache.spark.sql.connector.catalog.TableCapability;
@@ -9,12 +9,12 @@ import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
-/** A store; what is read of it is fixed when Spark plans an action. */
-final class StoreTable implements SupportsRead {
+/** A store or a topic; what is read of it is fixed when Spark plans an action. */
+final class SourceTable implements SupportsRead {
     private final StructType schema;
     private final String[] options;
 
-    StoreTable(StructType schema, String[] options) {
+    SourceTable(StructType schema, String[] options) {
         this.schema = schema;
         this.options = options;
     }
@@ -32,12 +32,12 @@ final class StoreTable implements SupportsRead {
 
     @Override
     public Set<TableCapability> capabilities() {
-        return Collections.singleton(TableCapability.BATCH_READ);
+        return EnumSet.of(TableCapability.BATCH_READ, TableCapability.MICRO_BATCH_READ);
     }
 
     @Override
     public ScanBuilder newScanBuilder(CaseInsensitiveStringMap ignored) {
-        return new StoreScanBuilder(schema, resolve());
+        return new SourceScanBuilder(schema, resolve());
     }
 
     /** The options with offsets as the store now stands. */

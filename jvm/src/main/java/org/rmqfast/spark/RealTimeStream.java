@@ -1,0 +1,39 @@
+package org.rmqfast.spark;
+
+import org.apache.spark.SparkContext;
+import org.apache.spark.sql.connector.read.InputPartition;
+import org.apache.spark.sql.connector.read.PartitionReaderFactory;
+import org.apache.spark.sql.connector.read.streaming.Offset;
+import org.apache.spark.sql.connector.read.streaming.PartitionOffset;
+import org.apache.spark.sql.connector.read.streaming.SupportsRealTimeMode;
+
+/** A stream that Real-Time Mode can read as well. Spark has its interface from 4.1 on: before, nobody loads this class. */
+final class RealTimeStream extends SourceStream implements SupportsRealTimeMode {
+    private final Runnable prepared;
+
+    RealTimeStream(String[] options, String[] columns, PartitionReaderFactory factory, Runnable prepared) {
+        super(options, columns, factory);
+        this.prepared = prepared;
+    }
+
+    @Override
+    public void prepareForRealTimeMode() {
+        prepared.run();
+    }
+
+    @Override
+    public InputPartition[] planInputPartitions(Offset start) {
+        // all tasks run at once, a core for each
+        int cores = SparkContext.getOrCreate().defaultParallelism();
+        return Piece.of(asked(() -> Native.streamEndlessPieces(handle(), start.json(), cores)));
+    }
+
+    @Override
+    public Offset mergeOffsets(PartitionOffset[] offsets) {
+        String[] texts = new String[offsets.length];
+        for (int i = 0; i < texts.length; i++) {
+            texts[i] = ((RealTimeReader.Position) offsets[i]).json();
+        }
+        return new StreamOffset(asked(() -> Native.streamMerged(handle(), texts)));
+    }
+}

@@ -1,0 +1,85 @@
+package org.rmqfast.spark;
+
+import org.apache.spark.sql.connector.metric.CustomMetric;
+import org.apache.spark.sql.connector.metric.CustomSumMetric;
+import org.apache.spark.sql.connector.metric.CustomTaskMetric;
+
+/** What the SQL tab shows of a read. Spark makes each metric anew by its class, so each has one. */
+final class SourceMetrics {
+    private static final String ROWS = "rmqfastRows";
+    private static final String BYTES = "rmqfastBytes";
+    private static final String PULLS = "rmqfastPulls";
+    private static final String WAITED = "rmqfastWaited";
+    /** In the order of {@link Native#counts}. */
+    private static final String[] NAMES = {ROWS, BYTES, PULLS, WAITED};
+
+    static final int COUNT = NAMES.length;
+
+    private SourceMetrics() {}
+
+    static CustomMetric[] supported() {
+        return new CustomMetric[] {new Rows(), new Bytes(), new Pulls(), new Waited()};
+    }
+
+    static CustomTaskMetric[] values(long[] counts) {
+        CustomTaskMetric[] values = new CustomTaskMetric[COUNT];
+        for (int i = 0; i < COUNT; i++) {
+            values[i] = new Value(NAMES[i], counts[i]);
+        }
+        return values;
+    }
+
+    /** Messages that were handed to Spark. */
+    public static final class Rows extends CustomSumMetric {
+        @Override
+        public String name() {
+            return ROWS;
+        }
+
+        @Override
+        public String description() {
+            return "messages read";
+        }
+    }
+
+    /** Bytes of their records, those that a filter left out among them. */
+    public static final class Bytes extends CustomSumMetric {
+        @Override
+        public String name() {
+            return BYTES;
+        }
+
+        @Override
+        public String description() {
+            return "bytes of records read";
+        }
+    }
+
+    /** Answers of brokers that had messages. */
+    public static final class Pulls extends CustomSumMetric {
+        @Override
+        public String name() {
+            return PULLS;
+        }
+
+        @Override
+        public String description() {
+            return "pulls answered";
+        }
+    }
+
+    /** How long tasks waited for brokers. */
+    public static final class Waited extends CustomSumMetric {
+        @Override
+        public String name() {
+            return WAITED;
+        }
+
+        @Override
+        public String description() {
+            return "milliseconds waited for brokers";
+        }
+    }
+
+    private record Value(String name, long value) implements CustomTaskMetric {}
+}

@@ -1,0 +1,89 @@
+package org.rmqfast.spark;
+
+import java.util.Arrays;
+import org.apache.spark.SparkContext;
+import org.apache.spark.sql.connector.metric.CustomMetric;
+import org.apache.spark.sql.connector.read.Batch;
+import org.apache.spark.sql.connector.read.InputPartition;
+import org.apache.spark.sql.connector.read.PartitionReaderFactory;
+import org.apache.spark.sql.connector.read.Scan;
+import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
+import org.apache.spark.sql.sources.Filter;
+import org.apache.spark.sql.types.StructType;
+
+/** What is read, and its pieces, which Rust plans. */
+final class SourceScan implements Scan, Batch {
+    private static final boolean HAS_REAL_TIME_MODE = has("SupportsRealTimeMode");
+
+    private final StructType schema;
+    private final String[] options;
+    private final Filter[] pushed;
+    private final String[][] filters;
+    private final long limit;
+    private boolean isRealTime;
+
+    SourceScan(StructType schema, String[] options, Filter[] pushed, String[][] filters, long limit) {
+        this.schema = schema;
+        this.options = options;
+        this.pushed = pushed;
+        this.filters = filters;
+        this.limit = limit;
+    }
+
+    @Override
+    public StructType readSchema() {
+        return schema;
+    }
+
+    @Override
+    public String description() {
+        return "rocketmq-columnar " + Native.describe(options, filters) + " ["
+                + String.join(", ", schema.fieldNames()) + "] PushedFilters: " + Arrays.toString(pushed) + (limit == Long.MAX_VALUE ? "" : " PushedLimit: " + limit);
+    }
+
+    @Override
+    public Batch toBatch() {
+        return this;
+    }
+
+    @Override
+    public MicroBatchStream toMicroBatchStream(String checkpointLocation) {
+        String[] columns = schema.fieldNames();
+        if (HAS_REAL_TIME_MODE) {
+            return new RealTimeStream(options, columns, createReaderFactory(), () -> isRealTime = true);
+        }
+        return new SourceStream(options, columns, createReaderFactory());
+    }
+
+    /** Not left to the partitions: Spark would plan each query twice. Real-Time Mode takes rows only. */
+    @Override
+    public ColumnarSupportMode columnarSupportMode() {
+        return isRealTime ? ColumnarSupportMode.UNSUPPORTED : ColumnarSupportMode.SUPPORTED;
+    }
+
+    @Override
+    public CustomMetric[] supportedCustomMetrics() {
+        return SourceMetrics.supported();
+    }
+
+    @Override
+    public InputPartition[] planInputPartitions() {
+        int cores = SparkContext.getOrCreate().defaultParallelism();
+        return Piece.of(Native.plan(options, schema.fieldNames(), filters, cores));
+    }
+
+    @Override
+    public PartitionReaderFactory createReaderFactory() {
+        return new VectorReaderFactory(schema, options, filters, limit);
+    }
+
+    /** Whether this Spark has such an interface of streams. */
+    private static boolean has(String name) {
+        try {
+            Class.forName("org.apache.spark.sql.connector.read.streaming." + name);
+            return true;
+        } catch (ClassNotFoundException e) {
+            return false;
+        }
+    }
+}

@@ -1,0 +1,131 @@
+package org.rmqfast.spark;
+
+import java.io.UncheckedIOException;
+import java.nio.channels.ClosedByInterruptException;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import java.util.Optional;
+import java.util.function.Supplier;
+import org.apache.spark.sql.connector.read.InputPartition;
+import org.apache.spark.sql.connector.read.PartitionReaderFactory;
+import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
+import org.apache.spark.sql.connector.read.streaming.Offset;
+import org.apache.spark.sql.connector.read.streaming.ReadAllAvailable;
+import org.apache.spark.sql.connector.read.streaming.ReadLimit;
+import org.apache.spark.sql.connector.read.streaming.ReportsSourceMetrics;
+import org.apache.spark.sql.connector.read.streaming.SupportsTriggerAvailableNow;
+
+/** A stream as its driver sees it; what a batch takes Rust decides. Alone holds the handle, gives it up once. */
+class SourceStream implements MicroBatchStream, SupportsTriggerAvailableNow, ReportsSourceMetrics {
+    /** What the options say, which Rust has read: anything but all that there is. */
+    private static final class AsOptionsSay implements ReadLimit {}
+
+    private final PartitionReaderFactory factory;
+    private long handle;
+
+    SourceStream(String[] options, String[] columns, PartitionReaderFactory factory) {
+        this.factory = factory;
+        handle = Native.streamOpen(options, columns);
+    }
+
+    @Override
+    public final Offset initialOffset() {
+        return new StreamOffset(asked(() -> Native.streamInitial(handle())));
+    }
+
+    @Override
+    public final Offset deserializeOffset(String json) {
+        return new StreamOffset(json);
+    }
+
+    @Override
+    public final ReadLimit getDefaultReadLimit() {
+        return new AsOptionsSay();
+    }
+
+    @Override
+    public final void prepareForTriggerAvailableNow() {
+        asked(() -> {
+            Native.streamAim(handle());
+            return null;
+        });
+    }
+
+    /** Spark asks with a limit, as this stream has limits. */
+    @Override
+    public final Offset latestOffset() {
+        return latestOffset(null, ReadLimit.allAvailable());
+    }
+
+    @Override
+    public final Offset latestOffset(Offset start, ReadLimit limit) {
+        boolean isLimited = !(limit instanceof ReadAllAvailable);
+        return new StreamOffset(asked(() -> Native.streamLatest(handle(), StreamOffset.text(start), isLimited)));
+    }
+
+    @Override
+    public final Offset reportLatestOffset() {
+        // Spark asks for a last progress, while another thread stops the stream
+        String latest = asked(() -> handle == 0 ? null : Native.streamReport(handle));
+        return latest == null ? null : new StreamOffset(latest);
+    }
+
+    @Override
+    public final InputPartition[] planInputPartitions(Offset start, Offset end) {
+        return Piece.of(asked(() -> Native.streamPieces(handle(), start.json(), end.json())));
+    }
+
+    @Override
+    public final PartitionReaderFactory createReaderFactory() {
+        return factory;
+    }
+
+    @Override
+    public final void commit(Offset end) {
+        asked(() -> {
+            Native.streamCommit(handle(), end.json());
+            return null;
+        });
+    }
+
+    @Override
+    public final Map<String, String> metrics(Optional<Offset> latestConsumedOffset) {
+        String consumed = latestConsumedOffset.map(Offset::json).orElse(null);
+        String[] pairs = asked(() -> handle == 0 ? new String[0] : Native.streamMetrics(handle, consumed));
+        Map<String, String> metrics = new LinkedHashMap<>();
+        for (int i = 0; i < pairs.length; i += 2) {
+            metrics.put(pairs[i], pairs[i + 1]);
+        }
+        return metrics;
+    }
+
+    @Override
+    public final synchronized void stop() {
+        long given = handle;
+        handle = 0;
+        if (given != 0) {
+            Native.streamClose(given);
+        }
+    }
+
+    final long handle() {
+        if (handle == 0) {
+            throw new IllegalStateException("the stream is stopped");
+        }
+        return handle;
+    }
+
+    /** One question at a time; an interrupt ends it as Spark expects of a stream that is stopped. */
+    final synchronized <T> T asked(Supplier<T> question) {
+        try {
+            return question.get();
+        } catch (StoreException e) {
+            if (Thread.currentThread().isInterrupted()) {
+                ClosedByInterruptException interrupted = new ClosedByInterruptException();
+                interrupted.initCause(e);
+                throw new UncheckedIOException(interrupted);
+            }
+            throw e;
+        }
+    }
+}

@@ -1,0 +1,19 @@
+//! Opens the piece of a task, whichever it is of.
+use crate::failure::Result;
+use crate::store_task::StoreTask;
+use crate::task::Task;
+use crate::topic_task::TopicTask;
+use rmqfast_spark::read::Read;
+use rmqfast_spark::store_piece;
+use rmqfast_spark::topic_piece::TopicPiece;
+
+/// Opens a piece of a read, and gives `limit` rows at most.
+///
+/// # Errors
+/// Bytes that are no piece; as [`StoreTask::open`] and [`TopicTask::open`].
+pub fn open(read: Read, piece: &[u8], limit: u64) -> Result<Box<dyn Task>> {
+    Ok(match read {
+        Read::Store(read) => Box::new(StoreTask::open(*read, store_piece::of_bytes(piece)?, limit)?),
+        Read::Topic(read) => Box::new(TopicTask::open(*read, &TopicPiece::of_bytes(piece)?, limit)?),
+    })
+}

@@ -1,0 +1,123 @@
+//! What a task does with its piece of a topic: pull, fill batches, tell of losses.
+use crate::failure::Result;
+use crate::task::{Counts, Task};
+use crate::vectors::Batch;
+use rmqfast_client::puller::Fetched;
+use rmqfast_client::ranges::{RangeReader, Step};
+use rmqfast_spark::admission::StreamOffsets;
+use rmqfast_spark::checkpoint::topic_text;
+use rmqfast_spark::topic_piece::TopicPiece;
+use rmqfast_spark::topic_read::TopicRead;
+use rmqfast_store::scan::ScanRequest;
+use rmqfast_store::scan::columns::Chunk;
+use std::time::Duration;
+
+/// A piece of a topic being read.
+pub struct TopicTask {
+    reader: RangeReader,
+    batch: Batch,
+    /// What the vectors point into: held until the batch is filled anew.
+    answers: Vec<Fetched>,
+    /// The first answer, and the first of its rows, that are left for the next batch.
+    next: (usize, usize),
+    rows_left: u64,
+    /// Rows of the batch.
+    filled: usize,
+    topic: String,
+}
+
+impl TopicTask {
+    /// Nobody is asked yet.
+    ///
+    /// # Errors
+    /// A piece of queues of several brokers.
+    pub fn open(read: TopicRead, piece: &TopicPiece, limit: u64) -> Result<Self> {
+        let topic = read.request.topic.clone();
+        let ranges = piece.queue_ranges(&topic);
+        // a piece has one broker, whose name is that of all rows
+        let broker_name = ranges.first().map(|range| range.queue.broker_name.to_string());
+        let batch = Batch::new(&ScanRequest { broker_name, ..read.request.scan.clone() });
+        let on_wait = Box::new(rmqfast_remoting::never);
+        let reader = RangeReader::new(read.request, ranges, piece.address.clone(), read.cluster, on_wait)
+            .map_err(rmqfast_spark::Error::from)?;
+        Ok(Self { reader, batch, answers: Vec::new(), next: (0, 0), rows_left: limit, filled: 0, topic })
+    }
+
+    /// Rows of the answers that are left for the next batches.
+    fn left(&self) -> usize {
+        let rows: usize = self.answers.iter().skip(self.next.0).map(|answer| answer.rows.len()).sum();
+        rows - self.next.1
+    }
+
+    /// Fills the batch from the answers; returns its rows.
+    fn fill(&mut self) -> Result<usize> {
+        let mut damage = Vec::new();
+        let mut rows = 0;
+        self.batch.clear();
+        while let Some(answer) = self.answers.get(self.next.0) {
+            let left = &answer.rows[self.next.1..];
+            let most = usize::try_from(self.rows_left).unwrap_or(usize::MAX).min(left.len());
+            let taken = self.batch.extend(Chunk { bytes: &answer.body, rows: &left[..most] }, &mut damage);
+            rows += taken;
+            self.rows_left -= taken as u64;
+            self.next = if taken == left.len() { (self.next.0 + 1, 0) } else { (self.next.0, self.next.1 + taken) };
+            // full, or all that is wanted
+            if taken < left.len() {
+                break;
+            }
+        }
+        self.batch.seal();
+        let offsets: Vec<i64> = damage.iter().map(|damage| damage.offset.cast_signed()).collect();
+        self.reader.unreadable(&self.answers, &offsets).map_err(rmqfast_spark::Error::from)?;
+        self.filled = rows;
+        Ok(rows)
+    }
+}
+
+impl Task for TopicTask {
+    fn advance(&mut self, wait: Duration) -> Result<Option<usize>> {
+        if self.rows_left == 0 {
+            return Ok(None);
+        }
+        if self.next.0 >= self.answers.len() {
+            // their memory is used again for what comes
+            self.answers.clear();
+            (self.next, self.filled) = ((0, 0), 0);
+            match self.reader.advance(wait).map_err(rmqfast_spark::Error::from)? {
+                Step::Answers(answers) => self.answers = answers,
+                Step::Waiting => return Ok(Some(0)),
+                Step::Done => return Ok(None),
+            }
+        }
+        self.fill().map(Some)
+    }
+
+    fn addresses(&self) -> &[i64] {
+        self.batch.addresses()
+    }
+
+    fn position(&self, rows: usize) -> Result<String> {
+        let mut offsets: StreamOffsets = self.reader.next_offsets().map(|(queue, at)| (queue.clone(), at)).collect();
+        // from the last row on: the first one of a queue that is not done stays
+        let mut behind = self.filled.saturating_sub(rows) + self.left();
+        'answers: for answer in self.answers.iter().rev() {
+            for index in (0..answer.rows.len()).rev() {
+                if behind == 0 {
+                    break 'answers;
+                }
+                behind -= 1;
+                offsets.insert((*answer.queue).clone(), answer.offset(index));
+            }
+        }
+        Ok(topic_text(&self.topic, &offsets))
+    }
+
+    fn take_warning(&mut self) -> Option<String> {
+        let warnings = self.reader.take_warnings();
+        if warnings.is_empty() { None } else { Some(warnings.join("\n")) }
+    }
+
+    fn counts(&self) -> Counts {
+        self.reader.counts()
+    }
+}
