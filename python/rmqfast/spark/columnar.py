@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-__all__ = ["columnar_frame", "jar_path", "plain_error"]
+__all__ = ["columnar_frame", "frame_or_none", "jar_path", "option_text", "plain_error"]
 
 _LOG = logging.getLogger("rmqfast.spark")
 _JAR = Path(__file__).with_name("jars") / "rmqfast-columnar.jar"
@@ -53,11 +53,28 @@ def columnar_frame(spark: SparkSession, read: StoreRead, engine: Literal["auto",
     """
     # before the JVM is asked, so that what is wrong with the read is the same error for every engine
     range_now = _range_now(read)
-    why = unable = _not_expressible(read)
-    frame = None
+    return frame_or_none(engine, _not_expressible(read), lambda: _loaded(spark, read, range_now))
+
+
+def frame_or_none(
+    engine: Literal["auto", "columnar"], unable: str | None, load: Callable[[], DataFrame]
+) -> DataFrame | None:
+    """What `load` gives, or None where the columnar source cannot be used; the log says which, and why.
+
+    Args:
+        engine: With "columnar" it is worth a warning that it cannot.
+        unable: Why this read is not for it; None where it is.
+        load: Asks Spark for the frame.
+
+    Raises:
+        RmqError: As the source says.
+
+    Source: `TableProvider.getTable`.
+    """
+    why, frame = unable, None
     if unable is None:
         try:
-            frame = _loaded(spark, read, range_now)
+            frame = load()
         except Exception as error:  # Spark's own class differs by version and by who talks to it
             refused = plain_error(error)
             # a plain RmqError is JNI's or a defect's: Python can read all the same
@@ -146,12 +163,19 @@ def _options(read: StoreRead, range_now: tuple[int, int]) -> dict[str, str]:
     for name, argument in SparkOptions.arguments("store batch"):
         if name not in values:
             values[name] = getattr(request, argument, getattr(read, argument, None))
-    texts = ((name, _text(value)) for name, value in values.items())
+    texts = ((name, option_text(value)) for name, value in values.items())
     return {name: text for name, text in texts if text is not None}
 
 
-def _text(value: Any) -> str | None:
-    """An option's text for an argument's value; `None` where it says nothing."""
+def option_text(value: Any) -> str | None:
+    """An option's text for an argument's value; None where it says nothing.
+
+    Example:
+        >>> option_text(True), option_text((1, 2)), option_text(["a,b"]), option_text(())
+        ('true', '1,2', '["a,b"]', None)
+
+    Source: none.
+    """
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, Sequence) and not isinstance(value, str):

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["Engine", "EngineArguments", "cores", "read_store", "store_read", "task_numbers"]
+__all__ = ["Engine", "EngineArguments", "check_engine", "cores", "read_store", "store_read", "task_numbers"]
 
 Engine = Literal["auto", "columnar", "arrow", "pandas"]
 _ENGINES = ("auto", "columnar", "arrow", "pandas")
@@ -68,8 +68,7 @@ def read_store(
 
     Source: `MessageStore.scan`, whose arguments these are.
     """
-    if engine not in _ENGINES:
-        raise ArgumentError(f"engine: expected {', '.join(map(repr, _ENGINES))}, got {engine!r}")
+    check_engine(engine)
     read = store_read(path, topic, **arguments)
     if engine in {"auto", "columnar"}:
         frame = columnar_frame(spark, read, "auto" if engine == "auto" else "columnar")
@@ -83,6 +82,18 @@ def read_store(
     else:
         made = numbers.mapInArrow(partial(read_numbered, read, partitions), schema)
     return made
+
+
+def check_engine(engine: str) -> None:
+    """Refuses an engine that there is not.
+
+    Raises:
+        ArgumentError: It is none of "auto", "columnar", "arrow", "pandas".
+
+    Source: none.
+    """
+    if engine not in _ENGINES:
+        raise ArgumentError(f"engine: expected {', '.join(map(repr, _ENGINES))}, got {engine!r}")
 
 
 def store_read(path: str | os.PathLike[str], topic: str | None, **arguments: Unpack[StoreReadArguments]) -> StoreRead:

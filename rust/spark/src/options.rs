@@ -20,6 +20,8 @@ pub enum Kind {
     Columnar,
     /// A batch read of a topic.
     TopicBatch,
+    /// A batch read of a topic inside the JVM: its options may also say which pieces were planned.
+    ColumnarTopic,
     /// A stream of a topic.
     TopicStream,
     /// What sends rows to a topic.
@@ -52,6 +54,7 @@ impl Kind {
             Self::StoreBatch | Self::StoreStream => row.of & STORE != 0,
             Self::Columnar => row.of & (STORE | LOG_RANGE) != 0,
             Self::TopicBatch | Self::TopicStream => row.of & TOPIC != 0,
+            Self::ColumnarTopic => row.of & (TOPIC | PLANNED) != 0,
             Self::Sink => row.of & SINK != 0,
         }
     }
@@ -63,7 +66,7 @@ impl Kind {
                 &["nameServer", "group", "pullBatchSize", "pullTimeoutMs", "maxRowsPerPartition"],
                 "is a live cluster's; this source reads a store directory, storePath",
             ),
-            Self::TopicBatch | Self::TopicStream => (
+            Self::TopicBatch | Self::TopicStream | Self::ColumnarTopic => (
                 &["storePath", "path", "partitionBytes", "brokerName", "commitLogDirs", "io"],
                 "is of a store directory; this read has nameServer, a live cluster",
             ),
@@ -123,6 +126,8 @@ const SINK: u8 = 4;
 const CLUSTER: u8 = TOPIC | SINK;
 /// Where the read begins and ends in the commit log: what the log held when `read_store` was called. Nobody types these.
 const LOG_RANGE: u8 = 8;
+/// What `read_topic` planned when it was called. Nobody types it.
+const PLANNED: u8 = 16;
 
 const MOST: i64 = 1 << 62;
 const DAY_MS: i64 = 86_400_000;
@@ -138,7 +143,7 @@ const fn with_alias(alias: &'static str, row: Row) -> Row {
     Row { alias: Some(alias), ..row }
 }
 
-const TABLE: [Row; 53] = [
+const TABLE: [Row; 54] = [
     with_alias("path", row("storePath", "store_path", STORE, Form::Text, None)),
     row("nameServer", "name_server", CLUSTER, Form::Text, None),
     row("topic", "topic", STORE | SINK, Form::Topic, None),
@@ -196,6 +201,7 @@ const TABLE: [Row; 53] = [
     row("inFlight", "in_flight", SINK, Form::Number(1, 64), None),
     row("logStart", "log_start", LOG_RANGE, Form::Number(0, i64::MAX), None),
     row("logEnd", "log_end", LOG_RANGE, Form::Number(0, i64::MAX), None),
+    row("pieces", "pieces", PLANNED, Form::Text, None),
 ];
 /// What Spark gives to every sink of a stream.
 const SPARKS_OWN: [&str; 2] = ["checkpointlocation", "queryname"];
@@ -245,7 +251,7 @@ impl Options {
     /// Names of options and aliases, as errors list them.
     pub fn names(kind: Kind) -> Vec<&'static str> {
         // nobody types them, so a hint must not name them
-        let listed = rows(kind).filter(|(_, row)| row.of != LOG_RANGE);
+        let listed = rows(kind).filter(|(_, row)| row.of & (LOG_RANGE | PLANNED) == 0);
         listed.flat_map(|(_, row)| [Some(row.name), row.alias]).flatten().collect()
     }
 
@@ -351,7 +357,7 @@ impl Options {
                 }
                 self.check_times()
             }
-            Kind::TopicBatch | Kind::TopicStream => {
+            Kind::TopicBatch | Kind::TopicStream | Kind::ColumnarTopic => {
                 for name in ["nameServer", "topic"] {
                     if self.text(name).is_none() {
                         let text = "a live cluster is read by topic; expected one, got none";

@@ -6,6 +6,7 @@ use crate::selection::Filter;
 use crate::store_piece;
 use crate::store_read::{self, StoreRead};
 use crate::stream::{Limits, Stream};
+use crate::topic_piece::TopicPiece;
 use crate::topic_read::TopicRead;
 use crate::topic_stream::TopicStream;
 use rmqfast_remoting::Interrupt;
@@ -30,7 +31,7 @@ pub fn names_a_cluster(pairs: &[(String, String)]) -> bool {
 
 /// The kind of a batch read with such options.
 pub fn batch_kind(pairs: &[(String, String)]) -> Kind {
-    if names_a_cluster(pairs) { Kind::TopicBatch } else { Kind::Columnar }
+    if names_a_cluster(pairs) { Kind::ColumnarTopic } else { Kind::Columnar }
 }
 
 /// Options with what they mean for the store as it now is; see [`store_read::resolve`]. Those of a topic stay as they are: its
@@ -48,7 +49,9 @@ pub fn resolve(
         return Ok((store_read::resolve(pairs, columns)?, Vec::new()));
     }
     let names: Vec<String> = columns.iter().map(|column| column.name().to_owned()).collect();
-    let warnings = TopicRead::of(Kind::TopicBatch, pairs, &names)?.check(interrupt)?;
+    let read = TopicRead::of(Kind::ColumnarTopic, pairs, &names)?;
+    // whoever planned it has looked
+    let warnings = if read.planned.is_some() { Vec::new() } else { read.check(interrupt)? };
     Ok((pairs.to_vec(), warnings))
 }
 
@@ -114,7 +117,7 @@ impl Read {
         if !names_a_cluster(pairs) {
             return Ok(Self::Store(Box::new(StoreRead::of(pairs, columns, filters)?)));
         }
-        let mut read = TopicRead::of(Kind::TopicBatch, pairs, &[])?;
+        let mut read = TopicRead::of(Kind::ColumnarTopic, pairs, &[])?;
         // Spark wants fewer columns than the option `columns` says, which was checked
         read.request.scan.columns = columns_of(columns.iter().map(String::as_str))?;
         read.take(filters);
@@ -152,7 +155,7 @@ impl Read {
             }
             Self::Topic(read) => {
                 let (pieces, warnings) = read.plan(interrupt)?;
-                Ok((pieces.iter().map(crate::topic_piece::TopicPiece::to_bytes).collect(), warnings))
+                Ok((pieces.iter().map(TopicPiece::to_bytes).collect(), warnings))
             }
         }
     }

@@ -83,6 +83,16 @@ impl TopicPiece {
         Ok(Self { address, ranges })
     }
 
+    /// Pieces that were planned before, as the JSON of an option.
+    ///
+    /// # Errors
+    /// No such text.
+    pub fn of_option(text: &str) -> Result<Vec<Self>> {
+        let pieces: Vec<(Option<String>, Vec<Range>)> =
+            serde_json::from_str(text).map_err(|error| Error::argument(format!("option pieces: {error}")))?;
+        Ok(pieces.into_iter().map(|(address, ranges)| Self { address, ranges }).collect())
+    }
+
     /// The ranges as the reader of them takes them.
     pub fn queue_ranges(&self, topic: &str) -> Vec<QueueRange> {
         let range = |(broker_name, queue_id, start, end): &Range| QueueRange {

@@ -39,6 +39,8 @@ pub struct TopicRead {
     pub cut: RangeCut,
     /// No message can pass the filters.
     pub is_empty: bool,
+    /// What was planned before, where it was.
+    pub planned: Option<Vec<TopicPiece>>,
 }
 
 /// What filters leave of the queues of a topic; unlike offsets that a user names, there need not be any of these.
@@ -53,10 +55,19 @@ pub struct RangeCut {
 }
 
 impl RangeCut {
-    fn has(&self, queue: &Queue) -> bool {
-        let is_its_broker = |names: &Vec<String>| names.iter().any(|name| **name == *queue.broker_name);
+    fn has(&self, broker_name: &str, queue_id: i32) -> bool {
+        let is_its_broker = |names: &Vec<String>| names.iter().any(|name| name == broker_name);
         self.broker_names.as_ref().is_none_or(is_its_broker)
-            && self.queue_ids.as_ref().is_none_or(|ids| ids.contains(&queue.queue_id))
+            && self.queue_ids.as_ref().is_none_or(|ids| ids.contains(&queue_id))
+    }
+
+    fn left_of(&self, piece: &TopicPiece) -> TopicPiece {
+        let kept = piece.ranges.iter().filter(|(broker_name, id, ..)| self.has(broker_name, *id));
+        let ranges = kept.map(|(broker_name, id, start, end)| {
+            let (start, end) = self.of((*start, *end));
+            (broker_name.clone(), *id, start, end)
+        });
+        TopicPiece { address: piece.address.clone(), ranges: ranges.filter(|(_, _, start, end)| start < end).collect() }
     }
 
     fn of(&self, (start, end): Bounds) -> Bounds {
@@ -132,6 +143,7 @@ impl TopicRead {
             max_rows: number("maxRowsPerPartition"),
             cut: RangeCut::default(),
             is_empty: false,
+            planned: options.text("pieces").map(TopicPiece::of_option).transpose()?,
             cluster,
             request,
         })
@@ -177,10 +189,16 @@ impl TopicRead {
         if self.is_empty {
             return Ok(Some(listed));
         }
-        let cluster = self.open_cluster()?;
-        let bounds = cluster.bounds(&self.queues(cluster.route(interrupt)?)?, false, interrupt)?;
-        // what a read would warn of it warns of when it is planned
-        for (_, _, start, end) in self.ranges(&cluster, bounds, &mut Vec::new(), interrupt)? {
+        let ranges = match &self.planned {
+            Some(planned) => planned.iter().flat_map(|piece| self.cut.left_of(piece).ranges).collect(),
+            None => {
+                let cluster = self.open_cluster()?;
+                let bounds = cluster.bounds(&self.queues(cluster.route(interrupt)?)?, false, interrupt)?;
+                // what a read would warn of it warns of when it is planned
+                self.ranges(&cluster, bounds, &mut Vec::new(), interrupt)?
+            }
+        };
+        for (_, _, start, end) in ranges {
             listed.messages += end - start;
             listed.min_offset = Some(listed.min_offset.map_or(start, |least| least.min(start)));
             listed.max_offset = listed.max_offset.max(Some(end - 1));
@@ -224,6 +242,10 @@ impl TopicRead {
         self.check_limits()?;
         if self.is_empty {
             return Ok((Vec::new(), Vec::new()));
+        }
+        if let Some(planned) = &self.planned {
+            let pieces = planned.iter().map(|piece| self.cut.left_of(piece));
+            return Ok((pieces.filter(|piece| !piece.ranges.is_empty()).collect(), Vec::new()));
         }
         let cluster = self.open_cluster()?;
         let route = cluster.route(interrupt)?;
@@ -283,7 +305,7 @@ impl TopicRead {
         let (end, ahead) = self.resolve("endingOffsets", &self.end, Edge::End, &bounds)?;
         warnings.extend(expired.into_iter().chain(ahead));
         // after the offsets were looked at in all queues: one that there is not is an error, whatever filters leave of it
-        let kept = bounds.into_iter().zip(start.into_iter().zip(end)).filter(|((queue, _), _)| self.cut.has(queue));
+        let kept = bounds.into_iter().zip(start.into_iter().zip(end)).filter(|((queue, _), _)| self.cut.has(&queue.broker_name, queue.queue_id));
         let (bounds, (mut start, mut end)): (Vec<_>, (Vec<_>, Vec<_>)) = kept.unzip();
         self.not_before_start_time(cluster, &bounds, &mut start, interrupt)?;
         if let Some(when) = self.request.scan.end_time {

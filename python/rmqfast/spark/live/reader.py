@@ -1,4 +1,4 @@
-"""A topic of a live cluster as a DataFrame, by `mapInArrow` or `mapInPandas`: every PySpark from 3.5 on."""
+"""A topic of a live cluster as a DataFrame: inside the JVM where the jar is, else by `mapInArrow` or `mapInPandas`."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack
 from rmqfast._native import plan_topic
 from rmqfast.client.instance import ClientConfig
 from rmqfast.client.ranges import RangeRequest
-from rmqfast.errors import ArgumentError
+from rmqfast.spark.live.columnar_topic import columnar_topic_frame
 from rmqfast.spark.live.options import GROUP
 from rmqfast.spark.live.task import read_numbered_topic, read_topic_piece
 from rmqfast.spark.live.topic_read import MAX_ROWS, TopicOffsets, TopicRead
-from rmqfast.spark.reader import task_numbers
+from rmqfast.spark.reader import Engine, check_engine, task_numbers
 from rmqfast.spark.schema import row_schema
 from rmqfast.store import ReadArguments, time_range
 from rmqfast.store.request import check_names
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
 __all__ = ["read_topic"]
 
-_ENGINES = ("arrow", "pandas")
-
 
 def read_topic(
     spark: SparkSession,
@@ -35,7 +33,7 @@ def read_topic(
     *,
     start_offset: TopicOffsets = "earliest",
     end_offset: TopicOffsets = "latest",
-    engine: Literal["arrow", "pandas"] = "arrow",
+    engine: Engine = "auto",
     min_partitions: int | None = None,
     max_rows_per_partition: int = MAX_ROWS,
     on_damage: Literal["fail", "warn"] = "fail",
@@ -54,7 +52,8 @@ def read_topic(
         start_offset: "earliest", "latest", or offsets by broker and queue, where -2 is earliest and -1 is latest; the
             broker "*" is each that is not named. A queue that is not named begins at its first message.
         end_offset: The same, not included; a queue that is not named ends behind its last message of now.
-        engine: "arrow" (mapInArrow), "pandas" (mapInPandas, half as fast as that).
+        engine: "columnar" (inside the JVM), "arrow" (mapInArrow), "pandas" (mapInPandas, half as fast as that).
+            "auto" is columnar where `configure` added its jar, else arrow; the log says which.
         min_partitions: At least so many partitions, where there are as many messages.
         max_rows_per_partition: Offsets of a partition at most.
         on_damage: "fail" ends the job when messages are not there any more, "warn" logs that to `rmqfast`.
@@ -81,8 +80,7 @@ def read_topic(
 
     Source: `RocketMqUtils.createRDD` of rocketmq-spark.
     """
-    if engine not in _ENGINES:
-        raise ArgumentError(f"engine: expected {', '.join(map(repr, _ENGINES))}, got {engine!r}")
+    check_engine(engine)
     check_names(arguments, ReadArguments)
     values: dict[str, Any] = dict(arguments)
     columns, queue_ids = values.pop("columns", None), values.pop("queue_ids", None)
@@ -110,6 +108,10 @@ def read_topic(
     )
     # in the driver and now: a task that is tried again must read the same offsets
     pieces = plan_topic(read)
+    if engine in {"auto", "columnar"}:
+        frame = columnar_topic_frame(spark, read, pieces, "auto" if engine == "auto" else "columnar")
+        if frame is not None:
+            return frame
     # only numbers go through Spark; the pieces are pickled with the function
     numbers = task_numbers(spark, pieces)
     if engine == "pandas":

@@ -127,6 +127,7 @@ impl PyTopicRead<'_> {
                 offsets: (start, end),
             },
             is_empty: false,
+            planned: None,
         })
     }
 }
