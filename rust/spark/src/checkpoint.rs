@@ -3,12 +3,14 @@
 use crate::admission::StreamOffsets;
 use crate::error::{Error, Result};
 use crate::offsets::FORM;
-use crate::text::{json_quoted, quoted};
+use crate::text::{json_quoted, quoted, shown};
 use crate::topic_offsets::by_broker;
 use rmqfast_client::puller::Queue;
 use serde_json::Value;
 use std::fmt::Write;
 
+/// What offsets of a store look like.
+const POSITION: &str = r#"{"log": 123}"#;
 const NEXT_STEP: &str = "give this stream a checkpointLocation of its own";
 
 /// The text of a topic's offsets: brokers in their order, and queues by number.
@@ -46,6 +48,22 @@ pub fn topic_offsets(topic: &str, text: &str) -> Result<StreamOffsets> {
         }
     }
     Ok(offsets)
+}
+
+/// The text of a position in the log of a store.
+pub fn store_text(position: u64) -> String {
+    format!("{{\"log\": {position}}}")
+}
+
+/// The position that a text says.
+///
+/// # Errors
+/// It is the offset of another source.
+pub fn store_position(text: &str) -> Result<u64> {
+    let value = json(text, POSITION)?;
+    let only = value.as_object().filter(|members| members.len() == 1);
+    let position = only.and_then(|members| members.get("log")).and_then(Value::as_u64);
+    position.ok_or_else(|| foreign(Error::argument(format!("checkpoint: expected {POSITION}, got {}", shown(&value)))))
 }
 
 fn json(text: &str, form: &str) -> Result<Value> {
@@ -108,6 +126,24 @@ mod tests {
             let error = topic_offsets("orders", text).expect_err(text).to_string();
             assert!(error.starts_with("checkpoint: "), "{error}");
             assert!(error.ends_with(&format!("{got}; give this stream a checkpointLocation of its own")), "{error}");
+        }
+    }
+    #[test]
+    fn a_position_has_the_text_of_python_and_those_of_others_are_refused() {
+        assert_eq!(store_text(1 << 40), r#"{"log": 1099511627776}"#);
+        assert_eq!(store_position(r#" {"log":1099511627776}"#).expect("a position"), 1 << 40);
+        for (text, got) in [
+            (r#"{"orders": {"b": {"0": 7}}}"#, "{'orders': {'b': {'0': 7}}}"),
+            (r#"{"log": 7, "more": 8}"#, "{'log': 7, 'more': 8}"),
+            (r#"{"log": true}"#, "{'log': True}"),
+            (r#"{"log": -1}"#, "{'log': -1}"),
+            (r#"{"log": 1.5}"#, "{'log': 1.5}"),
+            ("[7]", "[7]"),
+            ("latest", "'latest'"),
+        ] {
+            let error = store_position(text).expect_err(text).to_string();
+            let expected = r#"checkpoint: expected {"log": 123}, got "#;
+            assert_eq!(error, format!("{expected}{got}; give this stream a checkpointLocation of its own"));
         }
     }
 }

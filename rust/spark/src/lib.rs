@@ -7,8 +7,8 @@
 //! ```
 //!
 //! One meaning for each text: the data source of PySpark and that of the JVM both stand on this crate. It has no socket and
-//! no clock of its own; only [`store_read`] opens a store, [`topic_read`] and [`topic_stream`] ask a cluster, and a [`stream`]
-//! has a clock.
+//! no clock of its own; only [`store_read`] opens a store, only [`topic_read`] and [`topic_stream`] ask a cluster, and only the
+//! latter has a clock.
 pub mod admission;
 pub mod checkpoint;
 pub mod cluster_options;
@@ -18,12 +18,14 @@ pub mod name_servers;
 pub mod names;
 pub mod offsets;
 pub mod options;
+pub mod piece_bytes;
 pub mod pieces;
 pub mod read;
 pub mod schema;
 pub mod selection;
 pub mod store_piece;
 pub mod store_read;
+pub mod store_stream;
 pub mod stream;
 pub mod text;
 pub mod time;

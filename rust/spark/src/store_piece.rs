@@ -1,32 +1,44 @@
-//! A task's share of a read of a store, as bytes that driver and tasks carry unread.
-use crate::error::{Error, Result};
+//! A task's share of a read of a store, as bytes.
+use crate::error::Result;
+use crate::piece_bytes::{self, malformed};
 use rmqfast_store::scan::{Piece, Way};
 
-/// The first byte: an executor of another release says so, instead of reading something else.
-const VERSION: u8 = 1;
-
-/// The piece as bytes.
+/// The piece as bytes, which driver and tasks carry unread.
 pub fn to_bytes(piece: &Piece) -> Vec<u8> {
-    let mut bytes = vec![VERSION];
     let Piece { way, from, end, verify_crc } = piece;
-    bytes.extend_from_slice(serde_json::json!([*way == Way::Queue, from, end, verify_crc]).to_string().as_bytes());
-    bytes
+    let is_by_queue = *way == Way::Queue;
+    piece_bytes::to_bytes(&serde_json::json!([is_by_queue, from, end, verify_crc]))
 }
 
 /// The piece that bytes are.
 ///
 /// # Errors
-/// Bytes of another release, or none of a piece.
+/// Bytes of another release, or none of a piece of a store.
 pub fn of_bytes(bytes: &[u8]) -> Result<Piece> {
-    let text = match bytes.split_first() {
-        Some((&VERSION, text)) => text,
-        first => {
-            let got = first.map_or_else(|| "none".to_owned(), |(version, _)| version.to_string());
-            let text = format!("piece: expected version {VERSION}, got {got}; driver and executors need one release");
-            return Err(Error::argument(text));
+    let (is_by_queue, from, end, verify_crc) =
+        serde_json::from_value(piece_bytes::of_bytes(bytes)?).map_err(malformed)?;
+    Ok(Piece { way: if is_by_queue { Way::Queue } else { Way::Log }, from, end, verify_crc })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::topic_piece::TopicPiece;
+
+    #[test]
+    fn a_piece_comes_back_from_its_bytes_and_one_of_another_release_is_refused() {
+        for way in [Way::Log, Way::Queue] {
+            let piece = Piece { way, from: 5, end: u64::MAX, verify_crc: true };
+            let mut bytes = to_bytes(&piece);
+            assert_eq!(of_bytes(&bytes).expect("a piece"), piece);
+            bytes[0] = 2;
+            let error = of_bytes(&bytes).expect_err("another release").to_string();
+            assert!(error.starts_with("piece: expected version 1, got 2"), "{error}");
         }
-    };
-    let (is_queue, from, end, verify_crc) =
-        serde_json::from_slice(text).map_err(|error| Error::argument(format!("piece: {error}")))?;
-    Ok(Piece { way: if is_queue { Way::Queue } else { Way::Log }, from, end, verify_crc })
+        let of_topic = TopicPiece { address: None, ranges: vec![("broker-a".to_owned(), 0, 5, 9)] }.to_bytes();
+        for bytes in [&b""[..], b"\x01", b"\x01[null]", b"\x01[false,-1,1,false]", &of_topic] {
+            let error = of_bytes(bytes).expect_err("no piece of a store").to_string();
+            assert!(error.starts_with("piece: "), "{error}");
+        }
+    }
 }

@@ -2,7 +2,7 @@
 use crate::error::{Error, Result};
 use crate::offsets::{StoreOffsets, told};
 use crate::options::{Kind, Options, Pairs, replaced};
-use crate::pieces::Cut;
+use crate::pieces::{Cut, PIECE_BYTES};
 use crate::schema::{check_agreed, columns_of};
 use crate::selection::{Filter, Selection};
 use crate::text::quoted;
@@ -45,31 +45,34 @@ impl StoreRead {
     }
 
     fn new(options: &Options, columns: Vec<Column>) -> Result<Self> {
-        // a handler of SIGBUS would fight the JVM's own
-        if options.text("io") == Some("mmap") {
-            let text =
-                "option io: expected pread (a mapped file that somebody truncates would end the JVM), got 'mmap'";
-            return Err(Error::argument(text));
-        }
+        check_io(options)?;
+        Ok(Self::unbounded(options, columns)?.within(&StoreOffsets::of(options)?))
+    }
+
+    /// The read that options ask for, of all offsets: that of a stream, whose pieces are stretches of the log.
+    ///
+    /// # Errors
+    /// An expression that does not parse, a path that is none.
+    pub fn unbounded(options: &Options, columns: Vec<Column>) -> Result<Self> {
         let log_edge = |name| options.number(name).map_or(u64::MAX, i64::cast_unsigned);
         let count = |name| options.number(name).map(i64::cast_unsigned);
+        let directories = options.texts("commitLogDirs").unwrap_or(&[]).iter().map(|d| local(d));
         Ok(Self {
             path: local(options.text("storePath").unwrap_or_default())?,
             request: options.scan_request(columns)?,
             fail_on_damage: options.flag("failOnDataLoss"),
             only_topic: None,
             is_empty: false,
-            commit_log_dirs: options
-                .texts("commitLogDirs")
-                .unwrap_or(&[])
-                .iter()
-                .map(|d| local(d))
-                .collect::<Result<_>>()?,
+            commit_log_dirs: directories.collect::<Result<_>>()?,
             // tasks inside the JVM begin at once, so no core of a worker counts
             cut: Cut { least: count("minPartitions"), bytes: count("partitionBytes"), worker_cores: None },
             log_range: (log_edge("logStart"), log_edge("logEnd")),
-        }
-        .within(&StoreOffsets::of(options)?))
+        })
+    }
+
+    /// Bytes of the log that a piece reads, about.
+    pub fn piece_bytes(&self) -> u64 {
+        self.cut.bytes.unwrap_or(PIECE_BYTES)
     }
 
     /// Bounds that need no look at the store: those that [`resolve`] wrote.
@@ -202,6 +205,19 @@ pub fn resolve(pairs: &[(String, String)], columns: Vec<Column>) -> Result<Pairs
     let queues = store.topics()?.remove(topic).unwrap_or_default().into_iter().collect();
     let (first, last) = offsets.bounds(&queues)?;
     Ok(replaced(pairs, &[("startingOffsets", told(topic, &first)), ("endingOffsets", told(topic, &last))]))
+}
+
+/// Refuses what would end a JVM.
+///
+/// # Errors
+/// Files shall be mapped.
+pub fn check_io(options: &Options) -> Result<()> {
+    // a handler of SIGBUS would fight the JVM's own
+    if options.text("io") == Some("mmap") {
+        let text = "option io: expected pread (a mapped file that somebody truncates would end the JVM), got 'mmap'";
+        return Err(Error::argument(text));
+    }
+    Ok(())
 }
 
 /// A directory that every executor sees; executors have other working directories, links stay as they are.

@@ -1,5 +1,6 @@
 //! A task's share of a read of a topic, and how ranges of queues become such pieces.
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::piece_bytes::{self, malformed};
 use rmqfast_client::puller::Queue;
 use rmqfast_client::ranges::QueueRange;
 use std::collections::BTreeMap;
@@ -15,9 +16,6 @@ pub struct TopicPiece {
 
 /// Offsets of a queue: broker, number, the first, the one behind the last.
 pub type Range = (String, i32, i64, i64);
-
-/// The first byte of a piece: a worker of another release says so, instead of reading something else.
-const PIECE_VERSION: u8 = 1;
 
 /// Ranges of a broker that have less than this together become one task, which takes longer to begin than to read them.
 const FEW_ROWS: i64 = 50_000;
@@ -57,29 +55,15 @@ impl TopicPiece {
 
     /// The piece as bytes, which driver and tasks carry unread.
     pub fn to_bytes(&self) -> Vec<u8> {
-        let mut bytes = vec![PIECE_VERSION];
-        bytes.extend_from_slice(serde_json::json!([self.address, self.ranges]).to_string().as_bytes());
-        bytes
+        piece_bytes::to_bytes(&serde_json::json!([self.address, self.ranges]))
     }
 
     /// The piece that bytes are.
     ///
     /// # Errors
-    /// Bytes of another release, or none of a piece.
+    /// Bytes of another release, or none of a piece of a topic.
     pub fn of_bytes(bytes: &[u8]) -> Result<Self> {
-        // driver and executors may have different wheels installed
-        let text = match bytes.split_first() {
-            Some((&PIECE_VERSION, text)) => text,
-            Some((version, _)) => {
-                let text = format!(
-                    "piece: expected version {PIECE_VERSION}, got {version}; driver and executors need one release"
-                );
-                return Err(Error::argument(text));
-            }
-            None => return Err(Error::argument("piece: expected bytes, got none")),
-        };
-        let (address, ranges) =
-            serde_json::from_slice(text).map_err(|error| Error::argument(format!("piece: {error}")))?;
+        let (address, ranges) = serde_json::from_value(piece_bytes::of_bytes(bytes)?).map_err(malformed)?;
         Ok(Self { address, ranges })
     }
 
