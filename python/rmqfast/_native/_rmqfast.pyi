@@ -66,6 +66,7 @@ __all__ = [
     "read_fastjson",
     "read_piece",
     "read_pull",
+    "read_store_piece",
     "repair",
     "save_config",
     "sign_fields",
@@ -240,6 +241,13 @@ def plan_topic(read: TopicRead) -> list[bytes]:
 
 def read_piece(piece: bytes) -> tuple[str | None, list[tuple[str, int, int, int]]]:
     """The address and the ranges of a piece.
+
+    Raises:
+        ArgumentError: Bytes of another release.
+    """
+
+def read_store_piece(piece: bytes) -> tuple[str, int, int, bool]:
+    """The way, both ends and whether bodies are checked, of a piece of a store.
 
     Raises:
         ArgumentError: Bytes of another release.
@@ -796,6 +804,14 @@ class SparkStream:
             commit_group: The group for which offsets are stored; None for none.
         """
 
+    @staticmethod
+    def of_store(options: dict[str, str]) -> SparkStream:
+        """The stream of a store that options ask for; the store is opened for each question.
+
+        Raises:
+            ArgumentError: As `SparkOptions` of a "store stream" raises.
+        """
+
     def initial(self) -> str:
         """Where a stream without a checkpoint begins.
 
@@ -816,7 +832,8 @@ class SparkStream:
         Raises:
             ArgumentError: The checkpoint of another stream.
             DataLossError: Retention overtook the stream, or a queue ends before it, unless `on_damage` is "warn".
-            ClientError: No name server answers for longer than the request's patience.
+            ClientError: Nobody answers, before anybody did.
+            StoreError: The store cannot be read.
         """
 
     def report(self) -> str | None:

@@ -44,6 +44,7 @@ fn _rmqfast(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(topic::plan::plan_topic, module)?)?;
     module.add_function(wrap_pyfunction!(topic::plan::read_piece, module)?)?;
     module.add_class::<stream::SparkStream>()?;
+    module.add_function(wrap_pyfunction!(stream::read_store_piece, module)?)?;
     module.add_class::<topic::range_reader::RangeReader>()?;
     module.add_function(wrap_pyfunction!(spark::columns_of_schema, module)?)?;
     module.add_function(wrap_pyfunction!(spark::check_agreed, module)?)?;

@@ -4,7 +4,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyInt, PyString};
 use rmqfast_spark::cluster_options::cluster_options;
 use rmqfast_spark::offsets::{Bounds, Offsets, Queues, StoreOffsets};
-use rmqfast_spark::options::{Kind, Options, Value};
+use rmqfast_spark::options::{Kind, Options, Pairs, Value};
 use rmqfast_spark::selection::{self, Filter, Limits, Literal, Source};
 use rmqfast_spark::topic_offsets;
 use rmqfast_spark::{name_servers, schema, time};
@@ -22,8 +22,7 @@ pub struct SparkOptions {
 impl SparkOptions {
     #[new]
     fn new(kind: &str, options: &Bound<'_, PyDict>) -> PyResult<Self> {
-        let pairs = options.iter().map(|(name, text)| Ok((name.extract()?, text.extract()?)));
-        let options = Options::of(Kind::of_name(kind).map_err(spark)?, &pairs.collect::<PyResult<Vec<_>>>()?);
+        let options = Options::of(Kind::of_name(kind).map_err(spark)?, &pairs(options)?);
         Ok(Self { options: options.map_err(spark)? })
     }
 
@@ -63,6 +62,11 @@ impl SparkOptions {
     fn offset_bounds(&self, queues: Queues) -> PyResult<(Bounds, Bounds)> {
         StoreOffsets::of(&self.options).and_then(|offsets| offsets.bounds(&queues)).map_err(spark)
     }
+}
+
+/// Name and text of each option.
+pub fn pairs(options: &Bound<'_, PyDict>) -> PyResult<Pairs> {
+    options.iter().map(|(name, text)| Ok((name.extract()?, text.extract()?))).collect()
 }
 
 fn to_object<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>> {

@@ -1,14 +1,17 @@
 //! A stream, as its driver asks it again and again: without the GIL, and until Ctrl-C.
 use crate::client::puller::seconds;
 use crate::error::spark;
+use crate::request::{PyPiece, from_piece};
 use crate::signals;
+use crate::spark::pairs;
 use crate::topic::request::PyTopicRead;
 use crate::topic::warnings::log_lines;
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
-use rmqfast_spark::Result;
+use pyo3::types::{PyBytes, PyDict};
+use rmqfast_spark::store_stream::StoreStream;
 use rmqfast_spark::stream::{Limits, Stream};
 use rmqfast_spark::topic_stream::TopicStream;
+use rmqfast_spark::{Kind, Options, Result, store_piece};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
@@ -54,6 +57,12 @@ impl SparkStream {
         Ok(Self::new(TopicStream::new(read.into_read()?, limits, commit_group).map_err(spark)?))
     }
 
+    #[staticmethod]
+    fn of_store(options: &Bound<'_, PyDict>) -> PyResult<Self> {
+        let options = Options::of(Kind::StoreStream, &pairs(options)?).map_err(spark)?;
+        Ok(Self::new(StoreStream::of(&options).map_err(spark)?))
+    }
+
     fn initial(&self, py: Python<'_>) -> PyResult<String> {
         self.ask(py, |stream| stream.initial(&mut signals::waiting()))
     }
@@ -91,4 +100,10 @@ impl SparkStream {
             Ok(())
         })
     }
+}
+
+/// The piece of a store that bytes are.
+#[pyfunction]
+pub fn read_store_piece(piece: &[u8]) -> PyResult<PyPiece> {
+    Ok(from_piece(&store_piece::of_bytes(piece).map_err(spark)?))
 }

@@ -11,7 +11,9 @@ import pytest
 
 from rmqfast.spark.live.stream_reader import StreamReader
 from rmqfast.spark.live.topic_stream_reader import topic_stream_reader
+from rmqfast.spark.store_stream import store_stream_reader
 from tests.client.ranges.clusters import RestartableCluster
+from tests.golden_stores import PathOf
 from tests.spark.in_process import column, rows_in
 
 COUNT = 300
@@ -66,3 +68,29 @@ def test_pyspark_that_does_not_say_where_the_stream_is_gets_all_there_is(
     assert of.latestOffset() == at(COUNT)
     assert "maxOffsetsPerTrigger and minOffsetsPerTrigger need PySpark 4.2" in caplog.text
     of.stop()
+
+
+@pytest.mark.parametrize("io", ["pread", "mmap"])
+def test_the_stream_of_a_store_reads_each_record_once(
+    golden_store: PathOf, io: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    options = {"storePath": str(golden_store("basic-4.9.4")), "startingOffsets": "earliest", "io": io}
+    of = store_stream_reader(
+        options | {"partitionBytes": "100000", "maxBytesPerTrigger": "500000"}, ["physical_offset"]
+    )
+    start = of.initialOffset()
+    assert start == {"log": 0}
+    some = of.latestOffset(start, None)
+    assert 0 < some["log"] <= 500_000
+    assert caplog.text == ""
+    end = of.latestOffset()
+    assert "maxBytesPerTrigger needs PySpark 4.2" in caplog.text
+    assert of.reportLatestOffset() == end
+    partitions = [*of.partitions(start, some), *of.partitions(some, end)]
+    assert len(partitions) > 5
+    of.commit(end)
+    of.stop()
+    copy = pickle.loads(pickle.dumps(of))  # noqa: S301
+    offsets = column(rows_in(batch for part in partitions for batch in copy.read(part)), "physical_offset")
+    assert len(offsets) == 2779
+    assert offsets == sorted(set(offsets))

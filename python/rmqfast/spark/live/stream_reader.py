@@ -30,7 +30,7 @@ class StreamSource(Protocol):
         """What the options say of a batch's size, as PySpark has it."""
 
     def unheard_limits(self) -> str | None:
-        """Names of the limits that are set, for a warning where PySpark does not tell whether they hold."""
+        """The limits that are set, and "need", for a warning where PySpark does not tell whether they hold."""
 
     def read(self, piece: bytes) -> Iterator[pa.RecordBatch]:
         """The batches of a task."""
@@ -64,9 +64,9 @@ class StreamReader(DataSourceStreamReader, AvailableNow):
 
         PySpark before 4.2 does not say where the stream is, nor whether the trigger wants all there is: it gets all.
         """
-        names = self._source.unheard_limits()
-        if start is None and names is not None:
-            _LOG.warning("%s need PySpark 4.2: a batch takes all there is", names)
+        limits = self._source.unheard_limits()
+        if start is None and limits is not None:
+            _LOG.warning("%s PySpark 4.2: a batch takes all there is", limits)
         # PySpark from 4.2 on tells; it chooses that by the number of parameters, which defaults do not change
         at = self._at if start is None else json.dumps(start)
         return self._offset(self._stream().latest(at, is_limited=start is not None and not is_unlimited(limit)))

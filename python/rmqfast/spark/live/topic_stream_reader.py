@@ -64,7 +64,7 @@ class _TopicSource:
 
     def unheard_limits(self) -> str | None:
         is_set = self.most is not None or self.least is not None
-        return "maxOffsetsPerTrigger and minOffsetsPerTrigger" if is_set else None
+        return "maxOffsetsPerTrigger and minOffsetsPerTrigger need" if is_set else None
 
     def read(self, piece: bytes) -> Iterator[pa.RecordBatch]:
         return read_topic_piece(self.read_of, piece)
