@@ -13,8 +13,11 @@ from typing import Any
 import pytest
 
 from rmqfast._native import SparkStream, read_piece
+from rmqfast.client.instance import ClientConfig
 from rmqfast.errors import ArgumentError, DataLossError
 from rmqfast.spark.live.topic_read import TopicRead
+from tests.client.instance.gate import Gate
+from tests.client.pull.waiters import check_ends_by_ctrl_c
 from tests.client.ranges.clusters import RestartableCluster, request
 from tests.waiting import PATIENCE, until
 
@@ -131,6 +134,33 @@ def test_a_broker_that_is_away_leaves_a_stream_where_it_is(cluster: RestartableC
     cluster.running.brokers[0].stop()  # the name server forgets the topic
     assert of.latest(at(100), is_limited=True) == at(100)
     of.close()
+
+
+@pytest.mark.parametrize("silent", ["name server", "broker"])
+def test_ctrl_c_ends_a_question_that_nobody_answers(
+    cluster: RestartableCluster, silent: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    gate = Gate(cluster.name_server if silent == "name server" else cluster.broker)
+    if silent == "name server":
+        config = ClientConfig(name_server=gate.address, request_timeout=PATIENCE)
+    else:
+        through = gate.address
+        config = ClientConfig(
+            name_server=cluster.name_server, request_timeout=PATIENCE, translate_address=lambda _: through
+        )
+    of = stream(cluster, config=config)
+    assert of.latest(at(100), is_limited=True) == at(COUNT)
+    gate.shut()
+
+    def wait() -> None:
+        of.latest(at(100), is_limited=True)
+
+    check_ends_by_ctrl_c(wait)
+    assert caplog.text == ""  # nobody was away
+    gate.open()
+    assert of.latest(at(100), is_limited=True) == at(COUNT)
+    of.close()
+    gate.close()
 
 
 def test_retention_that_overtakes_a_stream_fails_or_is_told_once(
