@@ -1,10 +1,11 @@
 //! A read or a stream of a store or of a topic, whichever its options name: one face for both.
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::options::{Kind, Options, Pairs};
-use crate::schema::columns_of;
+use crate::schema::{check_agreed, columns_of};
 use crate::selection::Filter;
 use crate::store_piece;
 use crate::store_read::{self, StoreRead};
+use crate::store_stream::StoreStream;
 use crate::stream::{Limits, Stream};
 use crate::topic_piece::TopicPiece;
 use crate::topic_read::TopicRead;
@@ -58,11 +59,14 @@ pub fn resolve(
 /// The stream that options ask for, of columns by name.
 ///
 /// # Errors
-/// As [`TopicRead::of`], or an option that a stream has no use for.
+/// As [`TopicRead::of`] and [`StoreStream::of`], an option that a stream has no use for, or other columns than the option
+/// `columns` says.
 pub fn open_stream(pairs: &[(String, String)], columns: &[String]) -> Result<Box<dyn Stream>> {
     if !names_a_cluster(pairs) {
-        let text = "rocketmq-columnar: expected the option nameServer; a store directory is a stream of rocketmq";
-        return Err(Error::argument(text));
+        let options = Options::of(Kind::StoreStream, pairs)?;
+        let columns: Vec<&str> = columns.iter().map(String::as_str).collect();
+        check_agreed(options.texts("columns"), &columns)?;
+        return Ok(Box::new(StoreStream::of(&options)?));
     }
     let options = Options::of(Kind::TopicStream, pairs)?;
     let commit_group = options.text("group").filter(|_| options.flag("commitOffsets")).map(str::to_owned);

@@ -1,5 +1,5 @@
 //! A task's share of a read of a topic, and how ranges of queues become such pieces.
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::piece_bytes::{self, malformed};
 use rmqfast_client::puller::Queue;
 use rmqfast_client::ranges::QueueRange;

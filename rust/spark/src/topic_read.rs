@@ -305,7 +305,10 @@ impl TopicRead {
         let (end, ahead) = self.resolve("endingOffsets", &self.end, Edge::End, &bounds)?;
         warnings.extend(expired.into_iter().chain(ahead));
         // after the offsets were looked at in all queues: one that there is not is an error, whatever filters leave of it
-        let kept = bounds.into_iter().zip(start.into_iter().zip(end)).filter(|((queue, _), _)| self.cut.has(&queue.broker_name, queue.queue_id));
+        let kept = bounds
+            .into_iter()
+            .zip(start.into_iter().zip(end))
+            .filter(|((queue, _), _)| self.cut.has(&queue.broker_name, queue.queue_id));
         let (bounds, (mut start, mut end)): (Vec<_>, (Vec<_>, Vec<_>)) = kept.unzip();
         self.not_before_start_time(cluster, &bounds, &mut start, interrupt)?;
         if let Some(when) = self.request.scan.end_time {

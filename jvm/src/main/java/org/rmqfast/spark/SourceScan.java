@@ -17,14 +17,17 @@ final class SourceScan implements Scan, Batch {
 
     private final StructType schema;
     private final String[] options;
+    private final String[] asGiven;
     private final Filter[] pushed;
     private final String[][] filters;
     private final long limit;
     private boolean isRealTime;
 
-    SourceScan(StructType schema, String[] options, Filter[] pushed, String[][] filters, long limit) {
+    /** Of a batch with options that were resolved; a stream begins where those {@code asGiven} say. */
+    SourceScan(StructType schema, String[] options, String[] asGiven, Filter[] pushed, String[][] filters, long limit) {
         this.schema = schema;
         this.options = options;
+        this.asGiven = asGiven;
         this.pushed = pushed;
         this.filters = filters;
         this.limit = limit;
@@ -49,10 +52,11 @@ final class SourceScan implements Scan, Batch {
     @Override
     public MicroBatchStream toMicroBatchStream(String checkpointLocation) {
         String[] columns = schema.fieldNames();
+        PartitionReaderFactory factory = new VectorReaderFactory(schema, asGiven, filters, limit);
         if (HAS_REAL_TIME_MODE) {
-            return new RealTimeStream(options, columns, createReaderFactory(), () -> isRealTime = true);
+            return new RealTimeStream(asGiven, columns, factory, () -> isRealTime = true);
         }
-        return new SourceStream(options, columns, createReaderFactory());
+        return new SourceStream(asGiven, columns, factory);
     }
 
     /** Not left to the partitions: Spark would plan each query twice. Real-Time Mode takes rows only. */

@@ -17,15 +17,17 @@ final class SourceScanBuilder
         implements SupportsPushDownFilters, SupportsPushDownRequiredColumns, SupportsPushDownLimit,
                 SupportsPushDownAggregates {
     private final String[] options;
+    private final String[] asGiven;
     private StructType schema;
     private Filter[] pushed = new Filter[0];
     private String[][] filters = new String[0][];
     private long limit = Long.MAX_VALUE;
     private ListedScan answer;
 
-    SourceScanBuilder(StructType schema, String[] options) {
+    SourceScanBuilder(StructType schema, String[] options, String[] asGiven) {
         this.schema = schema;
         this.options = options;
+        this.asGiven = asGiven;
     }
 
     @Override
@@ -88,6 +90,6 @@ final class SourceScanBuilder
         if (answer != null) {
             return answer;
         }
-        return new SourceScan(schema, options, pushed, filters, limit);
+        return new SourceScan(schema, options, asGiven, pushed, filters, limit);
     }
 }

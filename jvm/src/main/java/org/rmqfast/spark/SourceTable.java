@@ -37,7 +37,7 @@ final class SourceTable implements SupportsRead {
 
     @Override
     public ScanBuilder newScanBuilder(CaseInsensitiveStringMap ignored) {
-        return new SourceScanBuilder(schema, resolve());
+        return new SourceScanBuilder(schema, resolve(), options);
     }
 
     /** The options with offsets as the store now stands. */
