@@ -36,37 +36,8 @@ DamageWarning                   a scan or look-up passed over bytes that it coul
 
 from __future__ import annotations
 
-import re
-
 #: `ClientErrorCode.REQUEST_TIMEOUT_EXCEPTION`.
 _REQUEST_TIMEOUT = 10006
-
-
-#: What brokers append to many remarks: a page that is not there any more.
-_FAQ_LINK = re.compile(r"\s*See https?://rocketmq\.apache\.org/\S+ for further details\.?")
-#: Where in a broker's code an exception was raised: `, org.apache.rocketmq.acl.Plain.validate(Plain.java:683)`.
-_JAVA_FRAME = re.compile(r",?\s*(?:at )?(?:[\w$]+\.)+[\w$<>]+\([\w$]+\.java:\d+\)")
-#: The class of an exception before its message, and any class with its package.
-_JAVA_EXCEPTION = re.compile(r"(?:[a-z][\w$]*\.){2,}[A-Z][\w$]*(?:Exception|Error): ")
-_JAVA_CLASS = re.compile(r"(?:[a-z][\w$]*\.){2,}(?=[A-Z])")
-#: Characters of a remark that is left as it is: no broker of RocketMQ says as much.
-_LONG_REMARK = 10_000
-#: What to do about what a peer says, by a part of its remark.
-_STEPS = {
-    "for the topic: %RETRY%": "no member of that group was ever online: see that its name is right",
-    "for the topic: %DLQ%": "that group has no dead letters: see that its name is right",
-    "No topic route info in name server": "create the topic, or see that its brokers use this name server",
-    "not exist, apply first please": "create the topic, or set autoCreateTopicEnable=true in broker.conf",
-    "subscription group not exist": "create the group, or set autoCreateSubscriptionGroup=true in broker.conf",
-    "consumer's group info not exist": "the broker waits for a heartbeat of the group: that passes by itself",
-    "No accessKey is configured": "an account is asked for: give access_key and secret_key",
-    "No acl config for": "the broker knows no such access_key: see its plain_acl.yml",
-    "Check signature failed": "the secret_key is not that of the account: see the broker's plain_acl.yml",
-    "Need admin permission": "take an account with admin: true, or have it set in plain_acl.yml",
-    "filter message by SQL92": "set enablePropertyFilter=true in its broker.conf; or read all messages and filter by "
-    "properties['...']",
-    "No default permission": "take another account, or have the right added in plain_acl.yml",
-}
 
 
 def plain_remark(remark: str) -> str:
@@ -81,11 +52,9 @@ def plain_remark(remark: str) -> str:
         >>> plain_remark("the topic is not there\nSee http://rocketmq.apache.org/docs/faq/ for further details.")
         'the topic is not there'
     """
-    if len(remark) > _LONG_REMARK:
-        return remark
-    for noise in (_FAQ_LINK, _JAVA_FRAME, _JAVA_EXCEPTION, _JAVA_CLASS):
-        remark = noise.sub("", remark)
-    return remark.strip()
+    from rmqfast import _native  # the extension imports this module
+
+    return _native.plain_remark(remark)
 
 
 def step_after(remark: str) -> str | None:
@@ -98,7 +67,9 @@ def step_after(remark: str) -> str | None:
         >>> step_after("topic[t] not exist, apply first please!")
         'create the topic, or set autoCreateTopicEnable=true in broker.conf'
     """
-    return next((step for part, step in _STEPS.items() if part in remark), None)
+    from rmqfast import _native
+
+    return _native.step_after(remark)
 
 
 class RmqError(Exception):

@@ -42,6 +42,7 @@ from rmqfast._native._rmqfast import (
     namespace_of_endpoint,
     parse_name_servers,
     parse_topic_offsets,
+    plain_remark,
     plan_clean,
     plan_topic,
     pull_fields,
@@ -54,6 +55,7 @@ from rmqfast._native._rmqfast import (
     sign_fields,
     signature_of,
     spark_row,
+    step_after,
 )
 
 __all__ = [
@@ -98,6 +100,7 @@ __all__ = [
     "namespace_of_endpoint",
     "parse_name_servers",
     "parse_topic_offsets",
+    "plain_remark",
     "plan_clean",
     "plan_topic",
     "pull_fields",
@@ -110,4 +113,5 @@ __all__ = [
     "sign_fields",
     "signature_of",
     "spark_row",
+    "step_after",
 ]

@@ -1,4 +1,5 @@
 //! What can go wrong with what a broker answers.
+use crate::remark::{plain_remark, step_after};
 use rmqfast_store::format::malformed::Malformed;
 
 /// The result of this crate.
@@ -34,7 +35,7 @@ pub enum Error {
     #[error("{0}")]
     Corrupt(String),
     /// A name server or a broker answered with an error.
-    #[error("CODE: {code}  DESC: {remark}")]
+    #[error("{}{}{}", answer(code, &plain_remark(remark)), by(address), step(step_after(remark).unwrap_or_default()))]
     Response {
         /// The response code.
         code: i32,
@@ -55,7 +56,7 @@ pub enum Error {
         next_step: &'static str,
     },
     /// The cluster does not do what it was asked for.
-    #[error("{text}{remark}{}", step(next_step))]
+    #[error("{text}{}{}", plain_remark(remark), step(step_after(remark).unwrap_or(next_step)))]
     Client {
         /// Who does not do what.
         text: String,
@@ -68,6 +69,14 @@ pub enum Error {
     },
 }
 
+fn answer(code: &i32, remark: &str) -> String {
+    format!("CODE: {code}  DESC: {remark}")
+}
+
+fn by(address: &str) -> String {
+    if address.is_empty() { String::new() } else { format!(" BROKER: {address}") }
+}
+
 /// A line of its own for what to do, where there is anything.
 fn step(next_step: &str) -> String {
     if next_step.is_empty() { String::new() } else { format!("\n{next_step}") }
@@ -76,6 +85,14 @@ fn step(next_step: &str) -> String {
 impl Error {
     pub(crate) fn client(text: String, remark: impl ToString, next_step: &'static str) -> Self {
         Self::Client { text, remark: remark.to_string(), code: -1, next_step }
+    }
+
+    /// What stands behind the words of who passes the error on, who names the broker and says what to do.
+    pub(crate) fn remark(&self) -> String {
+        match self {
+            Self::Response { code, remark, .. } => answer(code, remark),
+            error => error.to_string(),
+        }
     }
 
     pub(crate) fn body(at: usize, reason: impl Into<String>) -> Self {

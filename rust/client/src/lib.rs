@@ -3,7 +3,7 @@
 //! Read in this order: a [`pull_body`] is what a broker answers to a pull, a [`Message`] one record of it with the values
 //! of the row. A [`puller`] has many pulls in flight; [`fetched`] makes columns of what came; [`ranges`] reads fixed ranges of
 //! queues, and [`cluster`] asks name servers and brokers what a job must know of a topic; [`send`] is what a producer makes of
-//! a message.
+//! a message, and [`remark`] what people read of a peer's remarks.
 pub mod cluster;
 mod error;
 pub mod fetched;
@@ -12,6 +12,7 @@ pub mod names;
 pub mod pull_body;
 pub mod puller;
 pub mod ranges;
+pub mod remark;
 pub mod send;
 
 pub use error::{Error, Result};

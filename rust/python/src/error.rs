@@ -110,22 +110,28 @@ pub fn client(error: rmqfast_client::Error) -> PyErr {
         rmqfast_client::Error::Response { code, remark, address } => ResponseError::new_err((code, remark, address)),
         rmqfast_client::Error::UnknownTopic(_) => UnknownTopicError::new_err(text),
         rmqfast_client::Error::DataLoss { .. } => DataLossError::new_err(text),
-        rmqfast_client::Error::Client { text, remark, code, next_step } => {
-            Python::attach(|py| client_error(py, &text, &remark, code, next_step).unwrap_or_else(|error| error))
+        rmqfast_client::Error::Client { code, .. } => {
+            Python::attach(|py| client_error(py, text, code).unwrap_or_else(|error| error))
         }
     }
 }
 
-/// `ClientError`, with a broker's remark as Python words it: without the classes of Java, and with what is known to help.
-fn client_error(py: Python<'_>, text: &str, remark: &str, code: i32, next_step: &str) -> PyResult<PyErr> {
-    let errors = py.import("rmqfast.errors")?;
-    // one table of advice, which Python's own clients use as well
-    let known_step: Option<String> = errors.call_method1("step_after", (remark,))?.extract()?;
+/// What a peer says, for people.
+#[pyfunction]
+pub fn plain_remark(remark: &str) -> std::borrow::Cow<'_, str> {
+    rmqfast_client::remark::plain_remark(remark)
+}
+
+/// What to do next about what a peer says.
+#[pyfunction]
+pub fn step_after(remark: &str) -> Option<&'static str> {
+    rmqfast_client::remark::step_after(remark)
+}
+
+fn client_error(py: Python<'_>, text: String, code: i32) -> PyResult<PyErr> {
     let keywords = PyDict::new(py);
     keywords.set_item("response_code", code)?;
-    keywords.set_item("next_step", known_step.as_deref().unwrap_or(next_step))?;
-    let remark: String = errors.call_method1("plain_remark", (remark,))?.extract()?;
-    Ok(PyErr::from_value(errors.call_method("ClientError", (format!("{text}{remark}"),), Some(&keywords))?))
+    Ok(PyErr::from_value(py.import("rmqfast.errors")?.call_method("ClientError", (text,), Some(&keywords))?))
 }
 
 /// The Python exception for a read request of Spark that cannot be.

@@ -34,6 +34,8 @@ fn _rmqfast(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<tail::Tail>()?;
     module.add_class::<spark::SparkOptions>()?;
     module.add_class::<spark::Selection>()?;
+    module.add_function(wrap_pyfunction!(error::plain_remark, module)?)?;
+    module.add_function(wrap_pyfunction!(error::step_after, module)?)?;
     module.add_function(wrap_pyfunction!(spark::milliseconds, module)?)?;
     module.add_function(wrap_pyfunction!(spark::namespace_of_endpoint, module)?)?;
     module.add_function(wrap_pyfunction!(spark::parse_name_servers, module)?)?;

@@ -157,7 +157,7 @@ impl TopicCluster {
                 Err(error @ Error::Response { code, .. }) => {
                     return Err(Error::Client {
                         text: format!("broker {broker} does not filter by sql: "),
-                        remark: error.to_string(),
+                        remark: error.remark(),
                         code,
                         next_step: "correct the expression, or set enablePropertyFilter=true in its broker.conf; or read all \
                                     messages and filter by properties['...'] in Spark",
@@ -369,7 +369,7 @@ fn unasked(route: &TopicRoute, broker_name: &str, error: Error) -> Error {
     let address = route.addresses.get(broker_name).map(String::as_str).unwrap_or_default();
     Error::Client {
         text: format!("broker {broker_name} at {address} cannot be asked: "),
-        remark: error.to_string(),
+        remark: error.remark(),
         code,
         next_step: "see that it runs and that the driver and the executors reach that address, and that the account \
                     (accessKey, secretKey) may read the topic and use the group",
