@@ -338,6 +338,26 @@ def test_damage_is_an_error_of_this_package_where_it_reads_for_the_user(
         read_all(spark, golden_store("damaged-4.9.4"), None, engine="columnar")
 
 
+@pytest.mark.parametrize(
+    "told",
+    [
+        errors.ClientError("broker b at h:1 cannot be asked: CODE: 1  DESC: no", next_step="see that it runs"),
+        errors.ResponseError(1, "Check signature failed", "10.0.0.1:10911"),
+        errors.ResponseError(17, "no"),
+        errors.CorruptError("3 damaged places"),
+    ],
+)
+@pytest.mark.parametrize("before", ["", "Job aborted: Lost task 0.0 in stage 1.0 (TID 1): "])
+@pytest.mark.parametrize(
+    "behind", ["", "\n\tat org.rmqfast.spark.Native.next(Native Method)\n", "\n\nJVM stacktrace:\n"]
+)
+def test_an_error_of_the_jvm_keeps_its_class_and_all_its_lines(told: errors.RmqError, before: str, behind: str) -> None:
+    plain = plain_error(
+        RuntimeError(f"{before}org.rmqfast.spark.StoreException: {type(told).__name__}: {told}{behind}")
+    )
+    assert (type(plain), str(plain)) == (type(told), str(told))
+
+
 @pytest.mark.parametrize("engine", ["auto", "columnar"])
 def test_the_log_says_that_it_is_columnar(
     spark: SparkSession, golden_store: PathOf, caplog: pytest.LogCaptureFixture, engine: Literal["auto", "columnar"]

@@ -22,7 +22,9 @@ __all__ = ["columnar_frame", "frame_or_none", "jar_path", "option_text", "plain_
 
 _LOG = logging.getLogger("rmqfast.spark")
 _JAR = Path(__file__).with_name("jars") / "rmqfast-columnar.jar"
-_SAID = re.compile(r"org\.rmqfast\.spark\.StoreException: (\w+): (.*)")
+#: As far as the frames of Java, or the end: what to do stands on a line of its own.
+_SAID = re.compile(r"org\.rmqfast\.spark\.StoreException: (\w+): (.*?)(?=\n\s+at |\n\s*\n|\Z)", re.DOTALL)
+_ANSWER = re.compile(r"CODE: (-?\d+)  DESC: (.*?)(?: BROKER: (\S+))?(?:\n.*)?", re.DOTALL)
 
 
 def jar_path() -> Path | None:
@@ -108,7 +110,11 @@ def plain_error(error: BaseException) -> errors.RmqError | None:
         return None
     # a newer jar may name a class that this package does not have
     kind: type[errors.RmqError] = getattr(errors, said[1], errors.RmqError)
-    return kind(said[2])
+    answer = _ANSWER.fullmatch(said[2])
+    # made of its parts, unlike the others
+    if kind is errors.ResponseError and answer is not None:
+        return errors.ResponseError(int(answer[1]), answer[2], answer[3])
+    return kind(said[2]) if kind is not errors.ResponseError else errors.RmqError(said[2])
 
 
 def _range_now(read: StoreRead) -> tuple[int, int]:
