@@ -62,8 +62,28 @@ impl From<rmqfast_client::Error> for Failure {
             Client::UnknownTopic(_) => "UnknownTopicError",
             Client::DataLoss { .. } => "DataLossError",
             Client::Response { .. } => "ResponseError",
-            Client::Remoting(_) | Client::Body { .. } | Client::Closed => "RemotingError",
+            Client::Remoting(error) => return error.into(),
+            Client::Body { .. } => "RemotingProtocolError",
+            Client::Closed => "ChannelClosedError",
             Client::Client { .. } => "ClientError",
+        };
+        Self { kind, text: error.to_string() }
+    }
+}
+
+impl From<rmqfast_remoting::Error> for Failure {
+    fn from(error: rmqfast_remoting::Error) -> Self {
+        use rmqfast_remoting::Error as Remoting;
+        let kind = match error {
+            Remoting::Malformed { .. } | Remoting::TooLarge { .. } => "RemotingProtocolError",
+            Remoting::Connect { .. } => "RemotingConnectError",
+            Remoting::Closed { .. } | Remoting::OnewayLost { .. } => "ChannelClosedError",
+            Remoting::Timeout { .. } => "RemotingTimeoutError",
+            Remoting::TlsFile { .. } => "TlsFileError",
+            Remoting::Tls { .. } => "TlsError",
+            Remoting::TooManyRequests { .. } => "TooManyRequestsError",
+            Remoting::Forked => "ForkError",
+            Remoting::Io { .. } | Remoting::Interrupted => "RemotingError",
         };
         Self { kind, text: error.to_string() }
     }
