@@ -105,7 +105,9 @@ impl TopicRead {
         if let Some(expression) = options.text("sql") {
             // `SubscriptionData` of Java, too, has the time as its version
             let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-            subscription = Subscription::by_sql(expression, now.as_millis() as i64)?;
+            let by_sql = Subscription::by_sql(expression, now.as_millis() as i64)?;
+            // a broker takes one expression: the tags are left to whoever pulls
+            subscription = Subscription { tags: subscription.tags, ..by_sql };
         }
         let request = RangeRequest {
             topic: topic.to_owned(),
