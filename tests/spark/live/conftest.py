@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.spark.conftest import has_filters
+from tests.spark.engines import ENGINES
 
 from . import topics
 
@@ -17,11 +18,16 @@ MESSAGES = 1200
 
 collect_ignore: list[str] = []
 if importlib.util.find_spec("pyspark.sql.datasource") is None:
-    collect_ignore += ["test_live_source.py", "test_live_errors.py", "test_live_security.py"]
-    collect_ignore += ["test_topic_stream.py", "test_store_stream.py", "test_stream_errors.py", "test_stream_kills.py"]
-    collect_ignore += ["test_stream_reader.py"]
+    collect_ignore += ["test_store_stream.py", "test_stream_reader.py"]
 if not has_filters():
     collect_ignore += ["test_live_pushdown.py"]
+
+
+@pytest.fixture(params=ENGINES)
+def engine(request: pytest.FixtureRequest) -> str:
+    """Each data source of this PySpark by name."""
+    name: str = request.param
+    return name
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ import rmqfast
 from rmqfast.broker.ports import ReservedPorts
 from rmqfast.errors import RmqError
 from tests.spark import cluster as spark_cluster
+from tests.spark.engines import PYTHON
 from tests.spark.live.streams import Place
 from tests.spark.live.topics import CONFIG
 
@@ -64,9 +65,9 @@ class Server:
 class Driver:
     """The stream's driver in a process of its own."""
 
-    def __init__(self, directory: Path, master: str, options: dict[str, str]) -> None:
+    def __init__(self, engine: str, directory: Path, master: str, options: dict[str, str]) -> None:
         self._directory = directory
-        self._command = [sys.executable, "-m", "tests.spark.live.stream_driver", str(directory), master]
+        self._command = [sys.executable, "-m", "tests.spark.live.stream_driver", engine, str(directory), master]
         self._command.append(json.dumps(options))
         self._process: subprocess.Popen[str] | None = None
         self.application = ""
@@ -97,7 +98,9 @@ class Driver:
 class Play:
     """Everything, with a producer that goes on while things are killed."""
 
-    def __init__(self, directory: Path, seed: int) -> None:
+    def __init__(self, engine: str, directory: Path, seed: int) -> None:
+        # tasks of the JVM's source have no process of their own
+        self._kinds = ("task", "executor", "driver", "broker") if engine == PYTHON else ("executor", "driver", "broker")
         self.directory, self._chance = directory, random.Random(seed)
         self.server = Server(directory)
         with rmqfast.Admin(name_server=self.server.name_server) as admin:
@@ -106,7 +109,7 @@ class Play:
         self._spark = spark_cluster.Cluster(directory / "spark")
         options = {"nameServer": self.server.name_server, "topic": "orders", "startingOffsets": "earliest"}
         options |= {"maxOffsetsPerTrigger": "2000", "minPartitions": "2"}
-        self.driver = Driver(directory, self._spark.master, options)
+        self.driver = Driver(engine, directory, self._spark.master, options)
         self._is_over = threading.Event()
         self._producer = threading.Thread(target=self._produce, daemon=True)
         self.kills: list[str] = []
@@ -126,7 +129,7 @@ class Play:
     def kill_something(self) -> None:
         """Waits for a moment, kills what chance says, and has it come back."""
         time.sleep(self._chance.uniform(0.5, 4))  # noqa: TID251 - when something is killed is chance, and no matter
-        kind = self._chance.choice(("task", "executor", "driver", "broker"))
+        kind = self._chance.choice(self._kinds)
         self.kills.append(kind)
         if kind == "broker":
             self.server.kill()

@@ -1,6 +1,6 @@
 """A driver in a process of its own: the executors of a cluster write a topic into Parquet; it says how many they are.
 
-usage: python -m tests.spark.live.parquet_driver MASTER NAME_SERVER TOPIC DIRECTORY
+usage: python -m tests.spark.live.parquet_driver ENGINE MASTER NAME_SERVER TOPIC DIRECTORY
 """
 
 from __future__ import annotations
@@ -10,23 +10,25 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from rmqfast.spark import RocketMQDataSource, configure
+import rmqfast.spark
 from tests.spark.cluster import ALONE, SHARED, executors
+from tests.spark.engines import PYTHON
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def main(master: str, name_server: str, topic: str, directory: str) -> None:
+def main(engine: str, master: str, name_server: str, topic: str, directory: str) -> None:
     """Runs the job."""
     from pyspark.sql import SparkSession
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
     builder = SparkSession.Builder().master(master).appName("topic into Parquet").config(map=ALONE | SHARED)
-    spark: SparkSession = configure(builder).getOrCreate()
+    spark: SparkSession = rmqfast.spark.configure(builder).getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
-    spark.dataSource.register(RocketMQDataSource)
-    frame = spark.read.format("rocketmq").option("nameServer", name_server).option("topic", topic).load()
+    if engine == PYTHON:
+        spark.dataSource.register(rmqfast.spark.RocketMQDataSource)
+    frame = spark.read.format(engine).option("nameServer", name_server).option("topic", topic).load()
     frame.write.parquet(directory)
     answer = {"executors": len(executors(str(spark.sparkContext.applicationId)))}
     spark.stop()

@@ -8,8 +8,9 @@ import sys
 import threading
 from typing import TYPE_CHECKING
 
-from rmqfast.spark import RocketMQDataSource, configure
+import rmqfast.spark
 from tests.spark.cluster import ALONE, Settings
+from tests.spark.engines import PYTHON
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -23,16 +24,17 @@ SETTINGS: Settings = {
 }
 
 
-def main(directory: str, master: str, options: dict[str, str]) -> None:
+def main(engine: str, directory: str, master: str, options: dict[str, str]) -> None:
     """Runs the stream; says `running` once it does, and `ended` once it has stored all there is."""
     from pyspark.sql import SparkSession
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
     builder = SparkSession.Builder().master(master).config(map=SETTINGS)
-    spark: SparkSession = configure(builder).getOrCreate()
+    spark: SparkSession = rmqfast.spark.configure(builder).getOrCreate()
     spark.sparkContext.setLogLevel("FATAL")
-    spark.dataSource.register(RocketMQDataSource)
-    frame = spark.readStream.format("rocketmq").options(**options).load()
+    if engine == PYTHON:
+        spark.dataSource.register(rmqfast.spark.RocketMQDataSource)
+    frame = spark.readStream.format(engine).options(**options).load()
     writer = frame.writeStream.format("parquet").option("checkpointLocation", f"{directory}/checkpoint")
     query = writer.trigger(processingTime="100 milliseconds").start(f"{directory}/out")
     print("running", spark.sparkContext.applicationId, flush=True)  # noqa: T201
@@ -47,4 +49,4 @@ def main(directory: str, master: str, options: dict[str, str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], json.loads(sys.argv[3]))
+    main(sys.argv[1], sys.argv[2], sys.argv[3], json.loads(sys.argv[4]))

@@ -6,6 +6,8 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tests.waiting import until
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
@@ -13,10 +15,10 @@ if TYPE_CHECKING:
 Place = tuple[str, int, int]
 
 
-def stream(spark: SparkSession, name_server: str, topic: str = "orders", **options: str) -> DataFrame:
-    """A stream of a topic from its beginning."""
+def stream(spark: SparkSession, engine: str, name_server: str, topic: str = "orders", **options: str) -> DataFrame:
+    """A stream of a topic from its beginning, by one of `engines`."""
     given = {"nameServer": name_server, "topic": topic, "startingOffsets": "earliest"} | options
-    return spark.readStream.format("rocketmq").options(**given).load()
+    return spark.readStream.format(engine).options(**given).load()
 
 
 def write(frame: DataFrame, directory: Path, **trigger: Any) -> StreamingQuery:
@@ -29,6 +31,14 @@ def ended(query: StreamingQuery, seconds: float = 120) -> StreamingQuery:
     """Waits for the end of a query."""
     assert query.awaitTermination(int(seconds)), query.status
     return query
+
+
+def failure(query: StreamingQuery) -> str:
+    """What ends a query."""
+    until(lambda: not query.isActive)
+    error = query.exception()
+    assert error is not None
+    return str(error)
 
 
 def places(spark: SparkSession, directory: Path) -> Counter[Place]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Literal
@@ -12,6 +13,8 @@ from rmqfast.spark import read_store, read_topic
 from rmqfast.spark.live.options import LiveOptions
 from rmqfast.spark.reader import store_read
 from rmqfast.store import COLUMNS
+from tests.spark.conftest import Rows as RowsOf
+from tests.spark.engines import JVM, PYTHON
 from tests.spark.in_process import partition_rows, topic_rows
 from tests.spark.live import topics
 from tests.spark.live.conftest import LiveCluster
@@ -22,7 +25,13 @@ if TYPE_CHECKING:
 Rows = list[dict[str, Any]]
 PLACE = ("broker_name", "queue_id", "queue_offset")
 OPTIONS = {"tags": "subExpression", "sql": "sql", "keys": "keys", "queue_ids": "queueIds"}
-OPTIONS |= {"columns": "columns", "verify_crc": "verifyCrc"}
+OPTIONS |= {
+    "columns": "columns",
+    "verify_crc": "verifyCrc",
+    "start_time": "startingTimestamp",
+    "end_time": "endingTimestamp",
+}
+OPTIONS |= {"start_offset": "startingOffsets", "end_offset": "endingOffsets", "on_damage": "failOnDataLoss"}
 BOTH: dict[str, dict[str, Any]] = {
     "all": {},
     "tag": {"tags": "paid || refunded"},
@@ -41,8 +50,27 @@ def rows_of(frame: DataFrame) -> Rows:
     return by_place(row.asDict() for row in frame.collect())
 
 
-def text_of(value: Any) -> str:
-    return str(value) if isinstance(value, str | bool) else ",".join(map(str, value))
+def options_of(arguments: dict[str, Any]) -> dict[str, str]:
+    """The options that mean what arguments of `read_topic` mean."""
+    return {OPTIONS[name]: text_of(name, value) for name, value in arguments.items()}
+
+
+def text_of(name: str, value: Any) -> str:
+    if name == "on_damage":
+        return str(value == "fail")
+    if isinstance(value, dict):
+        return json.dumps({"orders": value})
+    return str(value) if isinstance(value, str | int) else ",".join(map(str, value))
+
+
+def topic_frame(
+    spark: SparkSession, engine: str, name_server: str, topic: str = "orders", **arguments: Any
+) -> DataFrame:
+    """What `read_topic` gives, or the JVM's source by the options of the same meaning."""
+    if engine == PYTHON:
+        return read_topic(spark, name_server, topic, **arguments)
+    options = {"nameServer": name_server, "topic": topic} | options_of(arguments)
+    return spark.read.format(engine).options(**options).load()
 
 
 def by_place(rows: Iterable[dict[str, Any]]) -> Rows:
@@ -70,12 +98,22 @@ def stored_rows(cluster: LiveCluster, **arguments: Any) -> Rows:
 def test_options_choose_from_a_cluster_what_arguments_choose_from_its_stores(
     live_cluster: LiveCluster, arguments: dict[str, Any]
 ) -> None:
-    options = {OPTIONS[name]: text_of(value) for name, value in arguments.items()}
+    options = options_of(arguments)
     read = LiveOptions.of({"nameServer": live_cluster.name_server, "topic": "orders"} | options)
     rows = topic_rows(read.read(read.columns))
     assert len(rows) > 50
     assert by_place(rows) == stored_rows(live_cluster, **arguments)
     assert list(rows[0]) == list(arguments.get("columns", COLUMNS))
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("arguments", BOTH.values(), ids=BOTH)
+def test_the_jvm_chooses_the_same(
+    spark: SparkSession, live_cluster: LiveCluster, rows_of: RowsOf, arguments: dict[str, Any]
+) -> None:
+    frame = topic_frame(spark, JVM, live_cluster.name_server, **arguments)
+    assert frame.columns == list(arguments.get("columns", COLUMNS))
+    assert by_place(rows_of(frame)) == stored_rows(live_cluster, **arguments)
 
 
 @pytest.mark.spark
@@ -93,12 +131,12 @@ def test_a_store_and_its_broker_give_the_same_rows(
 
 
 @pytest.mark.spark
-def test_times_are_exact_and_half_open(spark: SparkSession, live_cluster: LiveCluster) -> None:
+def test_times_are_exact_and_half_open(spark: SparkSession, engine: str, live_cluster: LiveCluster) -> None:
     times = sorted(row["store_timestamp"] for row in stored_rows(live_cluster, columns=[*PLACE, "store_timestamp"]))
     bounds = {"start_time": times[300], "end_time": times[900]}
     wanted = [row["store_timestamp"] for row in stored_rows(live_cluster, **bounds)]
     assert wanted == [time for time in wanted if times[300] <= time < times[900]]
-    frame = read_topic(spark, live_cluster.name_server, "orders", **bounds)
+    frame = topic_frame(spark, engine, live_cluster.name_server, **bounds)
     found = frame.selectExpr(*PLACE, "unix_millis(store_timestamp) AS store_timestamp")
     assert [row["store_timestamp"] for row in rows_of(found)] == wanted
     assert wanted

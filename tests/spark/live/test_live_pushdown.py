@@ -30,9 +30,10 @@ from rmqfast.spark.live.topic_read import RangeCut, TopicRead
 from tests.spark.in_process import Row, topic_rows
 from tests.spark.live.conftest import MESSAGES, LiveCluster
 from tests.spark.live.test_equal_rows import by_place, rows_of, stored
+from tests.spark.live.test_live_source import load
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 EACH = MESSAGES // 8
 COLUMNS = ("broker_name", "queue_id", "queue_offset", "tags", "store_timestamp")
@@ -176,11 +177,6 @@ def test_offsets_of_an_option_are_checked_though_a_filter_leaves_them_out(live_c
         plan_topic(taken.read)
 
 
-def load(spark: SparkSession, cluster: LiveCluster, **options: str) -> DataFrame:
-    given = {"nameServer": cluster.name_server, "topic": "orders"} | options
-    return spark.read.format("rocketmq").options(**given).load()
-
-
 @pytest.mark.spark
 @pytest.mark.parametrize(
     ("condition", "filters"),
@@ -189,10 +185,15 @@ def load(spark: SparkSession, cluster: LiveCluster, **options: str) -> DataFrame
         ("queue_offset < 9 AND length(body) > 50", 1),
     ],
 )
-def test_a_filter_that_is_taken_is_gone_from_the_plan(
-    spark: SparkSession, live_cluster: LiveCluster, capsys: pytest.CaptureFixture[str], condition: str, filters: int
+def test_a_filter_that_is_taken_is_gone_from_the_plan(  # noqa: PLR0917
+    spark: SparkSession,
+    engine: str,
+    live_cluster: LiveCluster,
+    capsys: pytest.CaptureFixture[str],
+    condition: str,
+    filters: int,
 ) -> None:
-    frame = load(spark, live_cluster, pushdown="true").where(condition)
+    frame = load(spark, engine, live_cluster, pushdown="true").where(condition)
     frame.explain()
     assert capsys.readouterr().out.count("Filter (") == filters
     assert rows_of(frame) == rows_of(stored(spark, live_cluster).where(condition))

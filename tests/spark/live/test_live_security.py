@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,14 +13,20 @@ from rmqfast.client.instance import ClientConfig
 from rmqfast.remoting import TlsOptions
 from tests.broker.certificates import make_authority
 from tests.client.ranges.test_range_pull import ACCOUNTS, BAD, GOOD
+from tests.spark.engines import said
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+REFUSED = (
+    r"ResponseError: CODE: 1  DESC: Check signature failed for accessKey=reader01 BROKER: \S+\n"
+    r"the secret_key is not that of the account: see the broker's plain_acl\.yml"
+)
+
 pytestmark = [pytest.mark.spark, pytest.mark.newest]
 
 
-def test_accounts_and_certificates_are_options(spark: SparkSession, tmp_path: Path) -> None:
+def test_accounts_and_certificates_are_options(spark: SparkSession, engine: str, tmp_path: Path) -> None:
     authority = make_authority(tmp_path / "certificates")
     pair = authority.server()
     (tmp_path / "conf").mkdir()
@@ -42,9 +49,10 @@ def test_accounts_and_certificates_are_options(spark: SparkSession, tmp_path: Pa
                 producer.send(Message("orders", b"secret"))
         options = {"nameServer": cluster.name_server, "topic": "orders", "accessKey": "reader01", "secretKey": GOOD}
         options |= {"tls": "true", "tlsTrust": str(authority.certificate)}
-        assert spark.read.format("rocketmq").options(**options).load().count() == 5
+        assert spark.read.format(engine).options(**options).load().count() == 5
         with pytest.raises(Exception, match=r"CODE: 1  DESC: Check signature failed") as caught:
-            spark.read.format("rocketmq").options(**options | {"secretKey": BAD}).load()
+            spark.read.format(engine).options(**options | {"secretKey": BAD}).load()
         assert BAD not in str(caught.value)
+        assert re.fullmatch(REFUSED, said(caught.value)), said(caught.value)
         with pytest.raises(Exception, match="no name server answers"):
-            spark.read.format("rocketmq").options(**options | {"tls": "false"}).load()
+            spark.read.format(engine).options(**options | {"tls": "false"}).load()

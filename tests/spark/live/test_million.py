@@ -24,6 +24,7 @@ from tests.effort import effort
 from tests.interop.dump_store import TIME, messages
 from tests.interop.rocketmq import RocketMQ
 from tests.spark.cluster import Cluster
+from tests.spark.engines import ENGINES
 
 pytestmark = [
     pytest.mark.spark,
@@ -82,14 +83,14 @@ def rows(numbers: range) -> pa.Table:
     )
 
 
-def into_parquet(name_server: str, directory: Path) -> Path:
+def into_parquet(engine: str, name_server: str, directory: Path) -> Path:
     """Where two executors have written the topic."""
-    (directory / "spark").mkdir()
+    (directory / "spark").mkdir(parents=True)
     out = directory / "out"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(PACKAGE), str(ROOT)])}
     with Cluster(directory / "spark") as cluster:
         command = [sys.executable, "-m", "tests.spark.live.parquet_driver"]
-        command += [cluster.master, name_server, "orders", str(out)]
+        command += [engine, cluster.master, name_server, "orders", str(out)]
         done = subprocess.run(
             command, capture_output=True, text=True, check=False, timeout=1200, cwd=ROOT, env=environment
         )
@@ -140,7 +141,7 @@ def test_each_message_of_two_brokers_is_one_row_as_their_stores_have_it(tmp_path
     """A million with RMQFAST_FULL=1, or as RMQFAST_MESSAGES says."""
     with two_brokers(tmp_path) as brokers:
         send(brokers[0].name_server)
-        out = into_parquet(brokers[0].name_server, tmp_path)
+        outs = [into_parquet(engine, brokers[0].name_server, tmp_path / engine) for engine in ENGINES]
     total = 0
     for broker in brokers:
         name = broker.directory.name
@@ -150,7 +151,9 @@ def test_each_message_of_two_brokers_is_one_row_as_their_stores_have_it(tmp_path
             count = len(wanted["queue_offset"])
             assert count > MESSAGES // 20
             assert np.array_equal(wanted["queue_offset"], np.arange(count))
-            assert list(differences(normal(written_rows(out, name, queue_id)), wanted)) == []
+            for out in outs:
+                assert list(differences(normal(written_rows(out, name, queue_id)), wanted)) == [], out
             total += count
-    ids = pq.read_table(out, columns=["msg_id"])["msg_id"]
-    assert (len(ids), pc.count_distinct(ids).as_py()) == (total, MESSAGES)
+    for out in outs:
+        ids = pq.read_table(out, columns=["msg_id"])["msg_id"]
+        assert (len(ids), pc.count_distinct(ids).as_py()) == (total, MESSAGES), out

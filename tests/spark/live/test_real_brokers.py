@@ -12,10 +12,10 @@ import rmqfast
 from rmqfast import Message
 from rmqfast.client.instance import ClientConfig
 from rmqfast.client.ranges import QueueRange, RangePull, RangeRequest
-from rmqfast.spark import read_store, read_topic
+from rmqfast.spark import read_store
 from tests.interop.rocketmq import RocketMQ
 from tests.spark.live.streams import each_once, ended, places, stream, write
-from tests.spark.live.test_equal_rows import rows_of
+from tests.spark.live.test_equal_rows import rows_of, topic_frame
 from tests.waiting import until
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def ends(real: RocketMQ) -> dict[tuple[str, int], int]:
         return {(row.broker_name, row.queue_id): row.max_offset for row in admin.topics.status("orders")}
 
 
-def test_rows_are_those_of_the_store_column_by_column(spark: SparkSession, real: RocketMQ) -> None:
+def test_rows_are_those_of_the_store_column_by_column(spark: SparkSession, engine: str, real: RocketMQ) -> None:
     times = sorted(row[0] for row in stored(spark, real).selectExpr("unix_millis(store_timestamp)").collect())
     chosen: tuple[dict[str, Any], ...] = (
         {},
@@ -75,7 +75,7 @@ def test_rows_are_those_of_the_store_column_by_column(spark: SparkSession, real:
     for arguments in chosen:
         wanted = rows_of(stored(spark, real, **arguments))
         assert len(wanted) > 100
-        assert rows_of(read_topic(spark, real.name_server, "orders", **arguments)) == wanted, arguments
+        assert rows_of(topic_frame(spark, engine, real.name_server, **arguments)) == wanted, arguments
 
 
 def test_a_broker_that_is_killed_amid_a_range_gives_the_rest_when_it_is_back(real: RocketMQ) -> None:
@@ -94,9 +94,9 @@ def test_a_broker_that_is_killed_amid_a_range_gives_the_rest_when_it_is_back(rea
 
 
 def test_a_stream_stores_each_message_once_though_its_broker_is_killed(
-    spark: SparkSession, real: RocketMQ, tmp_path: Path
+    spark: SparkSession, engine: str, real: RocketMQ, tmp_path: Path
 ) -> None:
-    frame = stream(spark, real.name_server, maxOffsetsPerTrigger="3000", retryTimeoutMs="300000")
+    frame = stream(spark, engine, real.name_server, maxOffsetsPerTrigger="3000", retryTimeoutMs="300000")
     query = write(frame, tmp_path, processingTime="100 milliseconds")
     try:
         until(lambda: query.recentProgress, patience=300)

@@ -1,6 +1,9 @@
-"""What a stream cannot do is refused when its reader is made, and the checkpoint of another; no Spark is needed."""
+"""What a stream cannot do is refused when its reader is made, and the checkpoint of another."""
 
 from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -8,22 +11,40 @@ from rmqfast.errors import ArgumentError
 from rmqfast.spark.live.topic_stream_reader import topic_stream_reader
 from rmqfast.spark.store_stream import store_stream_reader
 from rmqfast.store import COLUMNS
+from tests.spark.engines import JVM, said
+from tests.spark.live.conftest import LiveCluster
+from tests.spark.live.streams import failure, stream, write
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 LIVE = {"nameServer": "127.0.0.1:1", "topic": "orders"}
 STORE = {"storePath": "/data/store", "topic": "orders"}
 
 
-@pytest.mark.parametrize(
-    ("options", "text"),
-    [
-        ({"endingOffsets": "earliest"}, "option endingOffsets: a stream has no end"),
-        ({"endingTimestamp": "2030-01-01"}, "option endingTimestamp: a stream has no end"),
-        ({"pushdown": "true"}, "option pushdown: Spark pushes no filters to a stream"),
-    ],
-)
+OF_TOPIC = [
+    ({"endingOffsets": "earliest"}, "option endingOffsets: a stream has no end"),
+    ({"endingTimestamp": "2030-01-01"}, "option endingTimestamp: a stream has no end"),
+    ({"pushdown": "true"}, "option pushdown: Spark pushes no filters to a stream"),
+]
+
+
+@pytest.mark.parametrize(("options", "text"), OF_TOPIC)
 def test_what_the_stream_of_a_topic_cannot_do_is_refused(options: dict[str, str], text: str) -> None:
     with pytest.raises(ArgumentError, match=text):
         topic_stream_reader(LIVE | options, COLUMNS)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(("options", "text"), OF_TOPIC)
+def test_the_jvm_refuses_the_same_in_the_same_words(
+    spark: SparkSession, live_cluster: LiveCluster, tmp_path: Path, options: dict[str, str], text: str
+) -> None:
+    query = write(stream(spark, JVM, live_cluster.name_server, **options), tmp_path)
+    assert text in failure(query)
+    with pytest.raises(ArgumentError) as caught:
+        topic_stream_reader(LIVE | options, COLUMNS)
+    assert said(caught.value) in failure(query)
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,8 @@ KILLS = effort("RMQFAST_KILLS", 6, 50)
 pytestmark = [pytest.mark.spark, pytest.mark.long, pytest.mark.newest, pytest.mark.timeout(1800 + 90 * KILLS)]
 
 
-def test_each_message_is_stored_once_whatever_is_killed(tmp_path: Path) -> None:
-    with Play(tmp_path, seed=KILLS) as play:
+def test_each_message_is_stored_once_whatever_is_killed(engine: str, tmp_path: Path) -> None:
+    with Play(engine, tmp_path, seed=KILLS) as play:
         for _ in range(KILLS):
             play.kill_something()
         wanted = each_once(play.ends())
