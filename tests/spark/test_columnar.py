@@ -103,8 +103,8 @@ def test_only_the_columns_that_a_query_uses_are_read(
 ) -> None:
     frame = load(spark, golden_store("basic-4.9.4"), topic="fx_q1")
     checked = load(spark, golden_store("basic-4.9.4"), topic="fx_q1", verifyCrc="true")
-    assert "rocketmq-columnar [] " in plan(checked.groupBy().count(), capsys)
-    assert "rocketmq-columnar [tags, body] " in plan(frame.selectExpr("length(body)", "tags"), capsys)
+    assert " [] PushedFilters" in plan(checked.groupBy().count(), capsys)
+    assert "[tags, body] PushedFilters" in plan(frame.selectExpr("length(body)", "tags"), capsys)
     assert checked.count() == 1259
 
 

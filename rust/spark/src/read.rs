@@ -4,7 +4,7 @@ use crate::options::{Kind, Options, Pairs};
 use crate::schema::{check_agreed, columns_of};
 use crate::selection::Filter;
 use crate::store_piece;
-use crate::store_read::{self, StoreRead};
+use crate::store_read::{self, StoreRead, check_io};
 use crate::store_stream::StoreStream;
 use crate::stream::{Limits, Stream};
 use crate::topic_piece::TopicPiece;
@@ -64,6 +64,7 @@ pub fn resolve(
 pub fn open_stream(pairs: &[(String, String)], columns: &[String]) -> Result<Box<dyn Stream>> {
     if !names_a_cluster(pairs) {
         let options = Options::of(Kind::StoreStream, pairs)?;
+        check_io(&options)?;
         let columns: Vec<&str> = columns.iter().map(String::as_str).collect();
         check_agreed(options.texts("columns"), &columns)?;
         return Ok(Box::new(StoreStream::of(&options)?));

@@ -9,6 +9,7 @@ import pytest
 
 from rmqfast.spark import read_store
 from tests.golden_stores import PathOf
+from tests.spark.engines import ENGINES
 from tests.spark.live import topics
 from tests.spark.live.streams import ended, write
 
@@ -18,9 +19,15 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 
-def stream(spark: SparkSession, path: Path, **options: str) -> DataFrame:
+@pytest.fixture(params=ENGINES)
+def engine(request: pytest.FixtureRequest) -> str:
+    """The data source that reads."""
+    return str(request.param)
+
+
+def stream(spark: SparkSession, engine: str, path: Path, **options: str) -> DataFrame:
     given = {"storePath": str(path), "startingOffsets": "earliest"} | options
-    return spark.readStream.format("rocketmq").options(**given).load()
+    return spark.readStream.format(engine).options(**given).load()
 
 
 def ordered(frame: DataFrame) -> list[dict[str, object]]:
@@ -28,31 +35,46 @@ def ordered(frame: DataFrame) -> list[dict[str, object]]:
 
 
 def test_a_store_that_nobody_writes_to_gives_what_a_batch_gives(
-    spark: SparkSession, golden_store: PathOf, tmp_path: Path
+    spark: SparkSession, engine: str, golden_store: PathOf, tmp_path: Path
 ) -> None:
     path = golden_store("basic-4.9.4")
     for name, options in {"all": {}, "some": {"topic": "fx_q1", "tags": "TagA", "partitionBytes": "100000"}}.items():
-        ended(write(stream(spark, path, **options), tmp_path / name))
+        ended(write(stream(spark, engine, path, **options), tmp_path / name))
         wanted = read_store(spark, path, options.get("topic"), tags=options.get("tags", "*"))
         assert ordered(spark.read.parquet(str(tmp_path / name / "out"))) == ordered(wanted)
 
 
-def test_a_live_store_is_followed_from_checkpoint_to_checkpoint(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_live_store_is_followed_from_checkpoint_to_checkpoint(
+    spark: SparkSession, engine: str, tmp_path: Path
+) -> None:
     with topics.cluster_in(tmp_path / "store", brokers=1) as cluster:
         topics.create(cluster, "orders")
         for _ in range(3):
             topics.send(cluster, 400)
-            ended(write(stream(spark, tmp_path / "store", topic="orders"), tmp_path))
+            ended(write(stream(spark, engine, tmp_path / "store", topic="orders"), tmp_path))
     found = spark.read.parquet(str(tmp_path / "out"))
     assert found.count() == 1200
     assert ordered(found) == ordered(read_store(spark, tmp_path / "store", "orders"))
 
 
 @pytest.mark.newest
-def test_a_batch_has_no_more_bytes_than_allowed(spark: SparkSession, golden_store: PathOf, tmp_path: Path) -> None:
-    frame = stream(spark, golden_store("basic-4.9.4"), maxBytesPerTrigger="500000")
+def test_a_batch_has_no_more_bytes_than_allowed(
+    spark: SparkSession, engine: str, golden_store: PathOf, tmp_path: Path
+) -> None:
+    frame = stream(spark, engine, golden_store("basic-4.9.4"), maxBytesPerTrigger="500000")
     query = ended(write(frame, tmp_path))
     sizes = [progress["numInputRows"] for progress in query.recentProgress if progress["numInputRows"]]
     assert (len(sizes) > 2, sum(sizes)) == (True, 2779)
     found = spark.read.parquet(str(tmp_path / "out"))
     assert ordered(found) == ordered(read_store(spark, golden_store("basic-4.9.4"), None))
+
+
+def test_a_store_begins_at_its_end_unless_told_otherwise(spark: SparkSession, engine: str, tmp_path: Path) -> None:
+    with topics.cluster_in(tmp_path / "store", brokers=1) as cluster:
+        topics.create(cluster, "orders")
+        topics.send(cluster, 40)
+        frame = stream(spark, engine, tmp_path / "store", topic="orders", startingOffsets="latest")
+        ended(write(frame, tmp_path))
+        topics.send(cluster, 7, first=40)
+        ended(write(frame, tmp_path))
+    assert spark.read.parquet(str(tmp_path / "out")).count() == 7
