@@ -1,0 +1,123 @@
+"""Real-Time Mode of Spark 4.1 and newer: rows come while a batch lasts; its checkpoint is that of any stream."""
+
+from __future__ import annotations
+
+import functools
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyspark
+import pytest
+
+from tests.spark.engines import JVM
+from tests.spark.live import topics
+from tests.spark.live.streams import Place, each_once, ended, stream
+from tests.spark.live.test_live_columnar import pullers
+from tests.spark.live.test_topic_stream import ends
+from tests.waiting import until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.long,
+    pytest.mark.newest,
+    pytest.mark.skipif(pyspark.__version__ < "4.3", reason="PySpark has the trigger from 4.3 on"),
+]
+#: Long enough that all a test waits for comes before a batch ends.
+LONG = "600 seconds"
+
+
+@pytest.fixture(autouse=True)
+def settings(spark: SparkSession) -> Iterator[None]:
+    """Batches may be short."""
+    name = "spark.sql.streaming.realTimeMode.minBatchDuration"
+    spark.conf.set(name, "1s")
+    yield
+    spark.conf.unset(name)
+
+
+def append(path: str, row: Any) -> None:
+    """A sink of its own in Python's workers: a line a row."""
+    with Path(path).open("a", encoding="utf-8") as lines:
+        lines.write(json.dumps([row.broker_name, row.queue_id, row.queue_offset]) + "\n")
+
+
+def begin(spark: SparkSession, name_server: str, directory: Path, **trigger: Any) -> StreamingQuery:
+    """Each row is a line, whatever the trigger is."""
+    frame = stream(spark, JVM, name_server).select("broker_name", "queue_id", "queue_offset")
+    writer: Any = frame.writeStream.foreach(functools.partial(append, str(directory / "lines")))
+    writer = writer.outputMode("update").option("checkpointLocation", str(directory / "checkpoint"))
+    query: StreamingQuery = writer.trigger(**trigger).start()
+    return query
+
+
+def lines(directory: Path) -> list[Place]:
+    path = directory / "lines"
+    return [tuple(json.loads(line)) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def test_rows_come_within_a_batch_and_nothing_pulls_behind_its_end(spark: SparkSession, tmp_path: Path) -> None:
+    with topics.cluster_in(tmp_path / "cluster", brokers=2) as cluster:
+        topics.create(cluster, "orders", queues=2)
+        query = begin(spark, cluster.name_server, tmp_path, realTime=LONG)
+        try:
+            until(lambda: pullers(spark) > 0 or query.exception())
+            topics.fill(cluster, 5000, "orders")
+            wanted = set(each_once(ends(cluster.name_server)))
+            # PySpark hands rows to Python's workers in bulk: the last ones when the batch ends
+            until(lambda: len(lines(tmp_path)) > 1000 or query.exception())
+            assert query.exception() is None
+            assert set(lines(tmp_path)) <= wanted
+            assert query.lastProgress is None
+        finally:
+            query.stop()
+        until(lambda: pullers(spark) == 0)
+
+
+def test_a_checkpoint_goes_on_as_a_stream_of_batches_and_back(spark: SparkSession, tmp_path: Path) -> None:
+    with topics.cluster_in(tmp_path / "cluster", brokers=1) as cluster:
+        topics.create(cluster, "orders", queues=2)
+
+        def fresh() -> set[Place]:
+            """The rows of new messages."""
+            before = each_once(ends(cluster.name_server))
+            topics.fill(cluster, 100, "orders")
+            return set(each_once(ends(cluster.name_server)) - before)
+
+        def in_real_time() -> list[Place]:
+            """The rows of a query whose batches have all there is."""
+            (tmp_path / "lines").unlink(missing_ok=True)
+            query = begin(spark, cluster.name_server, tmp_path, realTime="2 seconds")
+            try:
+                until(lambda: committed(query, tmp_path) == ends(cluster.name_server) or query.exception())
+                assert query.exception() is None
+            finally:
+                query.stop()
+            return lines(tmp_path)
+
+        wanted = fresh()
+        assert sorted(in_real_time()) == sorted(wanted)
+        wanted = fresh()
+        (tmp_path / "lines").unlink()
+        ended(begin(spark, cluster.name_server, tmp_path, availableNow=True))
+        assert sorted(lines(tmp_path)) == sorted(wanted)
+        wanted = fresh()
+        assert sorted(in_real_time()) == sorted(wanted)
+
+
+def committed(query: StreamingQuery, directory: Path) -> dict[tuple[str, int], int]:
+    """Where the next query goes on."""
+    progress = query.lastProgress
+    # written behind the batch, while the next one runs
+    if progress is None or not (directory / "checkpoint" / "commits" / str(progress["batchId"])).exists():
+        return {}
+    text = progress["sources"][0]["endOffset"]
+    offsets = json.loads(text) if isinstance(text, str) else text
+    queues = (offsets or {}).get("orders", {})
+    return {(name, int(queue)): offset for name, by_queue in queues.items() for queue, offset in by_queue.items()}
