@@ -1,10 +1,12 @@
 //! What a producer makes of a message: its id, its properties as one string, the header of its request, a batch of many.
+mod batch;
 mod batch_body;
 mod body;
 mod header;
 mod properties;
 mod unique_id;
 
+pub use batch::{Batch, BatchOptions, BatchRow, Unsendable};
 pub use batch_body::{BatchMessage, write_batch_message};
 pub use body::{COMPRESS_LEVEL, compressed};
 pub use header::{BATCH_CODE, CODE, REPLY_CODE, SendHeader};

@@ -6,6 +6,7 @@ use rmqfast_store::format::properties::{DELAY, KEYS, NAME_END, PROPERTY_END, TAG
 use std::fmt;
 
 const WAIT: &str = "WAIT";
+const INSTANCE_ID: &str = "INSTANCE_ID";
 
 /// What becomes properties.
 #[derive(Clone, Copy, Debug)]
@@ -60,6 +61,26 @@ impl Properties<'_> {
             out.push_str(value);
         }
         Ok(())
+    }
+
+    /// As [`write`](Self::write), with the producer's instance, and with the id that is made unless the application chose one.
+    /// Returns the id.
+    ///
+    /// # Errors
+    /// [`Unstorable`].
+    pub fn write_with_id(
+        &self,
+        instance_id: Option<&str>,
+        make_id: impl FnOnce() -> String,
+        out: &mut String,
+    ) -> Result<String, Unstorable> {
+        let mut added = self.added.to_vec();
+        added.extend(instance_id.map(|id| (INSTANCE_ID, id)));
+        // as `MessageClientIDSetter.setUniqID`, which leaves an id that is there
+        let own_id = self.given_id();
+        let made = own_id.is_none().then(make_id);
+        Properties { added: &added, unique_id: made.as_deref(), ..*self }.write(out)?;
+        Ok(made.or(own_id.map(str::to_owned)).unwrap_or_default())
     }
 
     /// The id that the application chose.

@@ -25,13 +25,10 @@ pub struct Common {
 impl Common {
     /// Writes properties, with those of the producer's own and an id.
     pub fn write(&self, py: Python<'_>, said: Properties<'_>, now_ms: i64, out: &mut String) -> PyResult<String> {
-        let mut added = said.added.to_vec();
-        added.extend(self.instance_id.as_deref().map(|id| ("INSTANCE_ID", id)));
-        let own_id = said.given_id().map(str::to_owned);
-        // as `MessageClientIDSetter.setUniqID`, which leaves an id that is there
-        let made = if own_id.is_none() { Some(self.ids.get().made(py, now_ms)?) } else { None };
-        let properties = Properties { added: &added, unique_id: made.as_deref(), ..said };
-        properties.write(out).map_err(|e| ArgumentError::new_err(e.to_string()))?;
-        Ok(made.or(own_id).unwrap_or_default())
+        let ids = self.ids.get();
+        ids.begin_month(py, now_ms)?;
+        let make_id = || ids.core().next(now_ms).to_string();
+        let written = said.write_with_id(self.instance_id.as_deref(), make_id, out);
+        written.map_err(|e| ArgumentError::new_err(e.to_string()))
     }
 }

@@ -8,7 +8,7 @@ use arrow_schema::{DataType, Field, Schema};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
 use pyo3_arrow::input::AnyRecordBatch;
-use rmqfast_client::send::{BatchMessage, Properties, write_batch_message};
+use rmqfast_client::send::{Batch, BatchOptions, BatchRow, Unsendable};
 use rmqfast_store::store::append::{Columns, Row, Rows};
 use std::sync::Arc;
 
@@ -57,84 +57,56 @@ struct Batches<'a, 'py> {
 struct Open {
     topic: String,
     wrapped: PyBackedStr,
-    body: Vec<u8>,
-    ids: String,
-    count: usize,
+    batch: Batch,
 }
 
 impl Batches<'_, '_> {
     fn add(&mut self, columns: &Columns, row: &Row<'_>) -> PyResult<()> {
-        let topic = self.text("topic", row.topic)?.ok_or_else(|| self.wrong("a topic"))?;
-        let body = row.body.filter(|body| !body.is_empty()).ok_or_else(|| self.wrong("a body of one byte or more"))?;
-        let flag = i32::try_from(row.flag).map_err(|_| self.wrong("a flag of 32 bits"))?;
-        let (mut properties, mut pairs) = (String::with_capacity(128), Vec::new());
-        for (name, value) in row.pairs.clone().map(|index| columns.pair(index)) {
-            if let (Some(name), Some(value)) = (self.text("properties", Some(name))?, self.text("properties", value)?) {
-                pairs.push((name, value));
-            }
-        }
-        // Java's `MessageBatch.generateFromList` refuses it with these words
-        if pairs.iter().any(|(name, _)| *name == "DELAY") {
-            return Err(self.wrong("no DELAY: TimeDelayLevel is not supported for batching"));
-        }
-        let said = Properties {
-            tags: self.text("tags", row.tags)?,
-            keys: self.text("keys", row.keys)?,
-            // a batch waits as a whole, and says so itself
-            wait_store: true,
-            delay_level: 0,
-            pairs: &pairs,
-            added: &[],
-            unique_id: None,
+        let topic = row.topic.map(std::str::from_utf8).transpose().map_err(|_| self.wrong("UTF-8 in topic"))?;
+        let topic = topic.ok_or_else(|| self.wrong("a topic"))?;
+        let pairs: Vec<_> = row.pairs.clone().map(|index| columns.pair(index)).collect();
+        let row = BatchRow { body: row.body, tags: row.tags, keys: row.keys, pairs: &pairs, flag: row.flag };
+        let (ids, now_ms) = (self.common.ids.get(), now_ms());
+        ids.begin_month(self.wrap.py(), now_ms)?;
+        let options = BatchOptions {
+            most_bytes: self.most.bytes,
+            most_rows: self.most.count,
+            instance_id: self.common.instance_id.as_deref(),
+            ids: ids.core(),
         };
-        let id = self.common.write(self.wrap.py(), said, now_ms(), &mut properties)?;
-        let message = BatchMessage { flag, body, properties: &properties };
-        // 22 bytes are the fixed part of a message in a batch
-        self.make_room(topic, body.len() + properties.len() + 22)?;
-        let Some(open) = &mut self.open else { return Ok(()) };
-        if !write_batch_message(&message, &mut open.body) {
-            return Err(self.wrong("properties of 32767 bytes at most"));
+        loop {
+            if self.open.as_ref().is_none_or(|open| open.topic != topic) {
+                self.close();
+                // once for a batch: the namespace is added by Python code
+                let wrapped = self.wrap.call1((topic,))?.extract()?;
+                self.open = Some(Open { topic: topic.to_owned(), wrapped, batch: Batch::default() });
+            }
+            let Some(open) = &mut self.open else { return Ok(()) };
+            let added = open.batch.add(&row, &options, now_ms).map_err(|unsendable| match unsendable {
+                Unsendable::Expected(what) => wrong(self.row, &what),
+                Unsendable::Unstorable(_) => ArgumentError::new_err(unsendable.to_string()),
+            })?;
+            if added {
+                return Ok(());
+            }
+            self.close();
         }
-        if open.count > 0 {
-            open.ids.push(',');
-        }
-        open.ids.push_str(&id);
-        open.count += 1;
-        Ok(())
-    }
-
-    /// Opens a batch that has room for a message.
-    fn make_room(&mut self, topic: &str, bytes: usize) -> PyResult<()> {
-        let Most { bytes: most_bytes, count: most_count } = self.most;
-        if bytes > most_bytes {
-            return Err(self.wrong(&format!("{most_bytes} bytes at most, with properties; it has {bytes}")));
-        }
-        let fits =
-            |open: &Open| open.topic == topic && open.count < most_count && open.body.len() + bytes <= most_bytes;
-        if self.open.as_ref().is_some_and(fits) {
-            return Ok(());
-        }
-        self.close();
-        // once for a batch: the namespace is added by Python code
-        let wrapped = self.wrap.call1((topic,))?.extract()?;
-        self.open = Some(Open { topic: topic.to_owned(), wrapped, body: Vec::new(), ids: String::new(), count: 0 });
-        Ok(())
     }
 
     fn close(&mut self) {
-        let done =
-            self.open.take().map(|open| Outgoing::batch(self.common.clone(), open.wrapped, open.body, &open.ids, true));
+        let done = self.open.take().filter(|open| open.batch.rows > 0).map(|Open { wrapped, batch, .. }| {
+            Outgoing::batch(self.common.clone(), wrapped, batch.body, &batch.ids, true)
+        });
         self.done.extend(done);
     }
 
-    fn text<'a>(&self, what: &str, bytes: Option<&'a [u8]>) -> PyResult<Option<&'a str>> {
-        let text = bytes.map(std::str::from_utf8).transpose();
-        text.map_err(|_| self.wrong(&format!("UTF-8 in {what}")))
-    }
-
     fn wrong(&self, expected: &str) -> PyErr {
-        ArgumentError::new_err(format!("row {}: expected {expected}", self.row))
+        wrong(self.row, expected)
     }
+}
+
+fn wrong(row: usize, expected: &str) -> PyErr {
+    ArgumentError::new_err(format!("row {row}: expected {expected}"))
 }
 
 /// Rows with a column `topic`.

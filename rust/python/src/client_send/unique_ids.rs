@@ -1,5 +1,4 @@
 //! The ids of messages.
-use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use rmqfast_client::send;
 use std::net::IpAddr;
@@ -23,21 +22,26 @@ impl UniqueIds {
     /// The next id, of this moment unless a time is given.
     #[pyo3(signature = (now_ms=None))]
     fn next(&self, py: Python<'_>, now_ms: Option<i64>) -> PyResult<String> {
-        self.made(py, now_ms.unwrap_or_else(self::now_ms))
+        let now_ms = now_ms.unwrap_or_else(self::now_ms);
+        self.begin_month(py, now_ms)?;
+        Ok(self.ids.next(now_ms).to_string())
     }
 }
 
 impl UniqueIds {
-    /// An id of a moment.
-    pub fn made(&self, py: Python<'_>, now_ms: i64) -> PyResult<String> {
+    /// Makes sure that the month of a time is known, before ids are made.
+    pub fn begin_month(&self, py: Python<'_>, now_ms: i64) -> PyResult<()> {
         if self.ids.needs_month(now_ms) {
             // Java counts from the month's begin in local time, which Python's clock knows; once a month
             let (start, next) = self.month.call1(py, (now_ms,))?.extract(py)?;
             self.ids.begin_month(start, next);
         }
-        let mut id = Vec::with_capacity(56);
-        self.ids.next(now_ms).write(&mut id);
-        String::from_utf8(id).map_err(|e| PyTypeError::new_err(e.to_string()))
+        Ok(())
+    }
+
+    /// What makes them.
+    pub fn core(&self) -> &send::UniqueIds {
+        &self.ids
     }
 }
 

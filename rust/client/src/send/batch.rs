@@ -1,0 +1,179 @@
+//! Rows as the body of a batch, one after the other until it is full.
+//!
+//! Source: `MessageBatch.generateFromList`.
+use super::batch_body::{BatchMessage, write_batch_message};
+use super::properties::{Properties, Unstorable};
+use super::unique_id::UniqueIds;
+use rmqfast_store::format::properties::DELAY;
+use std::fmt;
+
+/// The fixed part of a message in a batch.
+const FIXED: usize = 22;
+
+/// A row: what becomes a message. Texts are bytes, as whoever made a column of texts may have filled it with anything.
+#[derive(Clone, Copy, Debug)]
+pub struct BatchRow<'a> {
+    /// Its body.
+    pub body: Option<&'a [u8]>,
+    /// The tag.
+    pub tags: Option<&'a [u8]>,
+    /// The keys, separated by spaces.
+    pub keys: Option<&'a [u8]>,
+    /// Properties; without a value they are left out.
+    pub pairs: &'a [(&'a [u8], Option<&'a [u8]>)],
+    /// The user's 32 bits.
+    pub flag: i64,
+}
+
+/// What all rows of a batch have in common.
+#[derive(Clone, Copy, Debug)]
+pub struct BatchOptions<'a> {
+    /// Bytes of a body at most.
+    pub most_bytes: usize,
+    /// Rows at most.
+    pub most_rows: usize,
+    /// The instance that messages name, where the producer has one.
+    pub instance_id: Option<&'a str>,
+    /// Makes ids; the month is known.
+    pub ids: &'a UniqueIds,
+}
+
+/// A batch that takes more rows.
+#[derive(Clone, Debug, Default)]
+pub struct Batch {
+    /// The body.
+    pub body: Vec<u8>,
+    /// Ids of all messages, with commas between.
+    pub ids: String,
+    /// How many there are.
+    pub rows: usize,
+}
+
+/// Why a row cannot be sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unsendable {
+    /// What was expected in its place.
+    Expected(String),
+    /// A property that cannot be stored.
+    Unstorable(Unstorable),
+}
+
+impl fmt::Display for Unsendable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Expected(what) => write!(f, "expected {what}"),
+            Self::Unstorable(property) => property.fmt(f),
+        }
+    }
+}
+
+impl Batch {
+    /// Adds a row; `false` where it must go into the next batch, which takes it if it can be sent at all.
+    ///
+    /// # Errors
+    /// The row cannot be sent.
+    pub fn add(&mut self, row: &BatchRow<'_>, options: &BatchOptions<'_>, now_ms: i64) -> Result<bool, Unsendable> {
+        // before the message is made, which would be for nothing
+        if self.rows >= options.most_rows {
+            return Ok(false);
+        }
+        let body = row.body.filter(|body| !body.is_empty()).ok_or_else(|| expected("a body of one byte or more"))?;
+        let flag = i32::try_from(row.flag).map_err(|_| expected("a flag of 32 bits"))?;
+        let mut pairs = Vec::with_capacity(row.pairs.len());
+        for (name, value) in row.pairs {
+            if let (name, Some(value)) = (text("properties", name)?, value) {
+                pairs.push((name, text("properties", value)?));
+            }
+        }
+        // with these words Java refuses it
+        if pairs.iter().any(|(name, _)| *name == DELAY) {
+            return Err(expected("no DELAY: TimeDelayLevel is not supported for batching"));
+        }
+        let said = Properties {
+            tags: row.tags.map(|tags| text("tags", tags)).transpose()?,
+            keys: row.keys.map(|keys| text("keys", keys)).transpose()?,
+            // a batch waits as a whole, and says so itself
+            wait_store: true,
+            delay_level: 0,
+            pairs: &pairs,
+            added: &[],
+            unique_id: None,
+        };
+        let mut properties = String::with_capacity(128);
+        let make_id = || options.ids.next(now_ms).to_string();
+        let id = said.write_with_id(options.instance_id, make_id, &mut properties).map_err(Unsendable::Unstorable)?;
+        let (size, most_bytes) = (FIXED + body.len() + properties.len(), options.most_bytes);
+        if size > most_bytes {
+            return Err(expected(format!("{most_bytes} bytes at most, with properties; it has {size}")));
+        }
+        if self.rows > 0 && self.body.len() + size > most_bytes {
+            return Ok(false);
+        }
+        if !write_batch_message(&BatchMessage { flag, body, properties: &properties }, &mut self.body) {
+            return Err(expected("properties of 32767 bytes at most"));
+        }
+        if self.rows > 0 {
+            self.ids.push(',');
+        }
+        self.ids.push_str(&id);
+        self.rows += 1;
+        Ok(true)
+    }
+}
+
+fn expected(what: impl Into<String>) -> Unsendable {
+    Unsendable::Expected(what.into())
+}
+
+fn text<'a>(what: &str, bytes: &'a [u8]) -> Result<&'a str, Unsendable> {
+    std::str::from_utf8(bytes).map_err(|_| expected(format!("UTF-8 in {what}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ROW: BatchRow<'_> = BatchRow { body: Some(b"body"), tags: None, keys: None, pairs: &[], flag: 0 };
+
+    fn ids() -> UniqueIds {
+        let ids = UniqueIds::new([10, 0, 0, 1].into(), 1, 1);
+        ids.begin_month(0, i64::MAX);
+        ids
+    }
+
+    fn refused(row: BatchRow<'_>) -> String {
+        let (ids, mut batch) = (ids(), Batch::default());
+        let options = BatchOptions { most_bytes: 40_000, most_rows: 2, instance_id: None, ids: &ids };
+        batch.add(&row, &options, 0).expect_err("refused").to_string()
+    }
+
+    #[test]
+    fn a_batch_is_full_by_rows_or_by_bytes() {
+        let (ids, mut batch) = (ids(), Batch::default());
+        let options = BatchOptions { most_bytes: 200, most_rows: 2, instance_id: Some("ns"), ids: &ids };
+        assert_eq!(batch.add(&ROW, &options, 0), Ok(true));
+        assert!(String::from_utf8_lossy(&batch.body).contains("INSTANCE_ID\u{1}ns"));
+        // the second one would be too much
+        let large = [b'x'; 60];
+        assert_eq!(batch.add(&BatchRow { body: Some(&large), ..ROW }, &options, 0), Ok(false));
+        let given = [(&b"UNIQ_KEY"[..], Some(&b"mine"[..]))];
+        let options = BatchOptions { most_bytes: 2000, ..options };
+        assert_eq!(batch.add(&BatchRow { pairs: &given, ..ROW }, &options, 0), Ok(true));
+        assert_eq!(batch.add(&ROW, &options, 0), Ok(false));
+        assert_eq!((batch.rows, batch.ids.split(',').nth(1)), (2, Some("mine")));
+    }
+
+    #[test]
+    fn a_row_that_cannot_be_sent_says_what_was_expected() {
+        let long = [b'x'; 33_000];
+        let (delay, forged) = ([(&b"DELAY"[..], Some(&b"3"[..]))], [(&b"a"[..], Some(&b"x\x02y"[..]))]);
+        assert_eq!(refused(BatchRow { body: Some(b""), ..ROW }), "expected a body of one byte or more");
+        assert_eq!(refused(BatchRow { flag: 1 << 40, ..ROW }), "expected a flag of 32 bits");
+        assert_eq!(refused(BatchRow { tags: Some(b"\xff"), ..ROW }), "expected UTF-8 in tags");
+        assert!(refused(BatchRow { pairs: &delay, ..ROW }).starts_with("expected no DELAY: "));
+        assert!(refused(BatchRow { pairs: &forged, ..ROW }).starts_with("the property \"a\" has a character"));
+        assert_eq!(refused(BatchRow { tags: Some(&long), ..ROW }), "expected properties of 32767 bytes at most");
+        let two = [b'x'; 40_000];
+        assert!(refused(BatchRow { body: Some(&two), ..ROW }).starts_with("expected 40000 bytes at most, with "));
+    }
+}
