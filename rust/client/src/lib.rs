@@ -17,3 +17,4 @@ pub mod send;
 
 pub use error::{Error, Result};
 pub use message::Message;
+pub use remark::{plain_remark, step_after};

@@ -2,11 +2,13 @@
 //!
 //! `Cluster` asks name servers and brokers; a [`TopicCluster`] knows which of them hold a topic, and asks all at once.
 mod parallel;
+mod publish;
 mod requests;
 mod route;
 mod search;
 mod topic;
 
-pub use requests::{ClusterOptions, Translate};
+pub use publish::{DEFAULT_QUEUES, DEFAULT_TOPIC, NO_ANSWER, NO_ROUTE, PublishRoute};
+pub use requests::{Cluster, ClusterOptions, Translate};
 pub use route::TopicRoute;
 pub use topic::{Bounds, TopicCluster};

@@ -7,9 +7,9 @@ use rmqfast_remoting::{Json, Key};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Queues that a broker may have of a topic; a route that says more is not believed.
-const MAX_QUEUES: i64 = 65_536;
+pub(super) const MAX_QUEUES: i64 = 65_536;
 /// The id of a master; all others are slaves.
-const MASTER: i128 = 0;
+pub(super) const MASTER: i128 = 0;
 
 /// The readable queues of a topic.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -51,14 +51,8 @@ impl TopicRoute {
             let broker_name =
                 data.member("brokerName").and_then(Json::text).ok_or("brokerDatas: expected a brokerName")?;
             let Some(Json::Object(by_id)) = data.member("brokerAddrs") else { continue };
-            let is_master = |key: &Key| match key {
-                Key::Number(id) => *id == MASTER,
-                // name servers write ids as texts for clients from 4.9.4 on, and as bare numbers for older ones
-                Key::Text(id) => id.parse() == Ok(MASTER),
-                Key::Queue { .. } => false,
-            };
             // a slave answers pulls as well, so that a topic can be read while its master is away
-            let master = by_id.iter().find(|(key, _)| is_master(key)).or(by_id.first());
+            let master = by_id.iter().find(|(key, _)| id_of(key) == Some(MASTER)).or(by_id.first());
             if let Some(address) = master.and_then(|(_, address)| address.text()) {
                 addresses.insert(broker_name.to_owned(), address.to_owned());
             }
@@ -67,6 +61,16 @@ impl TopicRoute {
         // a broker without a readable queue must not be asked whether it takes an expression
         addresses.retain(|name, _| queues.iter().any(|queue| *queue.broker_name == **name));
         Ok(Self { queues, addresses })
+    }
+}
+
+/// The id of a broker.
+pub(super) fn id_of(key: &Key) -> Option<i128> {
+    match key {
+        Key::Number(id) => Some(*id),
+        // name servers write ids as texts for clients from 4.9.4 on, and as bare numbers for older ones
+        Key::Text(id) => id.parse().ok(),
+        Key::Queue { .. } => None,
     }
 }
 
