@@ -46,6 +46,7 @@ impl From<rmqfast_spark::Error> for Failure {
             Request::DataLoss(_) => "DataLossError",
             Request::UnknownColumn(_) => "UnknownColumnError",
             Request::Client(error) => return error.into(),
+            Request::Send { .. } => "ClientError",
         };
         Self { kind, text: error.to_string() }
     }

@@ -145,6 +145,7 @@ pub fn spark(error: rmqfast_spark::Error) -> PyErr {
         E::UnknownColumn(_) => UnknownColumnError::new_err(text),
         E::Store(error) => to_python(error),
         E::Client(error) => client(error),
+        E::Send { code, .. } => Python::attach(|py| client_error(py, text, code).unwrap_or_else(|error| error)),
     }
 }
 

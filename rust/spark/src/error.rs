@@ -2,7 +2,7 @@
 use std::fmt;
 
 /// What this crate returns.
-pub type Result<T> = std::result::Result<T, Error>;
+pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Each maps to one class of `rmqfast.errors`; all say what, where, expected, got.
 #[derive(Debug)]
@@ -19,6 +19,13 @@ pub enum Error {
     Store(rmqfast_store::Error),
     /// What a cluster says, or that it says nothing.
     Client(rmqfast_client::Error),
+    /// Rows that cannot be sent.
+    Send {
+        /// Which, and why.
+        text: String,
+        /// The response code, or one of `ClientErrorCode`; -1 for none.
+        code: i32,
+    },
 }
 
 impl Error {
@@ -43,9 +50,11 @@ impl From<rmqfast_client::Error> for Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Argument(text) | Self::Corrupt(text) | Self::DataLoss(text) | Self::UnknownColumn(text) => {
-                f.write_str(text)
-            }
+            Self::Argument(text)
+            | Self::Corrupt(text)
+            | Self::DataLoss(text)
+            | Self::UnknownColumn(text)
+            | Self::Send { text, .. } => f.write_str(text),
             Self::Store(error) => error.fmt(f),
             Self::Client(error) => error.fmt(f),
         }

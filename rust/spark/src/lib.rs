@@ -7,8 +7,8 @@
 //! ```
 //!
 //! One meaning for each text: the data source of PySpark and that of the JVM both stand on this crate. It has no socket and
-//! no clock of its own; only [`store_read`] opens a store, only [`topic_read`] and [`topic_stream`] ask a cluster, and only the
-//! latter has a clock.
+//! no clock of its own; only [`store_read`] opens a store, only [`topic_read`], [`topic_stream`] and the [`sink`] ask a cluster, and
+//! only the last two have a clock.
 pub mod admission;
 pub mod checkpoint;
 pub mod cluster_options;
@@ -23,6 +23,7 @@ pub mod pieces;
 pub mod read;
 pub mod schema;
 pub mod selection;
+pub mod sink;
 pub mod store_piece;
 pub mod store_read;
 pub mod store_stream;

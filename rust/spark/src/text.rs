@@ -72,6 +72,25 @@ pub fn json_quoted(text: &str) -> String {
     out
 }
 
+/// `repr(bytes)`.
+pub fn quoted_bytes(bytes: &[u8]) -> String {
+    let mark = if bytes.contains(&b'\'') && !bytes.contains(&b'"') { '"' } else { '\'' };
+    let mut out = format!("b{mark}");
+    for byte in bytes {
+        match byte {
+            b'\\' => out.push_str("\\\\"),
+            b'\n' => out.push_str("\\n"),
+            b'\r' => out.push_str("\\r"),
+            b'\t' => out.push_str("\\t"),
+            _ if char::from(*byte) == mark => out.extend(['\\', mark]),
+            b' '..=b'~' => out.push(char::from(*byte)),
+            _ => out.push_str(&format!("\\x{byte:02x}")),
+        }
+    }
+    out.push(mark);
+    out
+}
+
 /// `repr` of a list of texts.
 pub fn quoted_list<'a>(texts: impl IntoIterator<Item = &'a str>) -> String {
     format!("[{}]", texts.into_iter().map(quoted).collect::<Vec<_>>().join(", "))
@@ -128,6 +147,8 @@ mod tests {
     fn texts_are_shown_as_python_shows_them() {
         let expected = ["'a'", "\"it's\"", "'\\'\"'", "'\\\\'", "'\\t\\x00\\xa0\\u200b'", "'é\u{301}'"];
         assert_eq!(["a", "it's", "'\"", "\\", "\t\0\u{a0}\u{200b}", "é\u{301}"].map(quoted), expected);
+        let bytes = [&b"a"[..], b"it's", b"'\"", b"\\", b"\t\0\xff"].map(quoted_bytes);
+        assert_eq!(bytes, ["b'a'", "b\"it's\"", "b'\\'\"'", "b'\\\\'", "b'\\t\\x00\\xff'"]);
         let value = serde_json::from_str(r#"{"a": [1, 1e22, 1e-7, 0.5, -0.0, true, null, "it's"]}"#).expect("JSON");
         assert_eq!(shown(&value), r#"{'a': [1, 1e+22, 1e-07, 0.5, -0.0, True, None, "it's"]}"#);
     }

@@ -139,7 +139,7 @@ fn class(error: &Error) -> &'static str {
         Error::Corrupt(_) => "CorruptError",
         Error::DataLoss(_) => "DataLossError",
         Error::UnknownColumn(_) => "UnknownColumnError",
-        Error::Client(_) => "ClientError",
+        Error::Client(_) | Error::Send { .. } => "ClientError",
         Error::Store(_) => "StoreError",
     }
 }

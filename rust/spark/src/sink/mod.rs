@@ -1,0 +1,27 @@
+//! Rows of a DataFrame as messages of a topic: what a task sends, each row at least once.
+//!
+//! ```text
+//! blocks of rows ──► RowBatches ──► parcels ──► lanes ──► brokers
+//!                     by target      │            ▲ again, where one can take it later
+//!                                    └─ QueueChoice
+//! ```
+//!
+//! Options, columns, rows, batches and the choice of a queue are values; only [`TopicWriter`] and [`check_topic`] ask a cluster.
+mod columns;
+mod failure;
+mod handover;
+mod lanes;
+mod options;
+mod queue_choice;
+mod row;
+mod row_batches;
+mod row_text;
+mod sender;
+mod topic_writer;
+mod written;
+
+pub use columns::{SinkColumn, sink_columns};
+pub use options::SinkOptions;
+pub use sender::check_topic;
+pub use topic_writer::{Month, TopicWriter, unique_ids};
+pub use written::Written;

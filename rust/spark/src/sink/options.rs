@@ -1,0 +1,91 @@
+//! The options of a sink as values.
+use crate::cluster_options::cluster_options;
+use crate::error::{Error, Result};
+use crate::name_servers::namespace_of_endpoint;
+use crate::options::{Kind, Options};
+use rmqfast_client::cluster::ClusterOptions;
+use rmqfast_client::names::{check_producer_group, check_sendable_topic, wrap};
+use std::time::Duration;
+
+/// How rows are sent; each number is that of the data source `rocketmq` unless it is given.
+///
+/// Source: `RocketMQConfig` of rocketmq-spark, whose names are kept; `DefaultMQProducer`.
+#[derive(Clone, Debug)]
+pub struct SinkOptions {
+    /// How the cluster is reached.
+    pub cluster: ClusterOptions,
+    /// Where all rows go, whatever their column `topic` says.
+    pub topic: Option<String>,
+    /// The producer group, with its namespace.
+    pub group: String,
+    /// Stands before topics; empty for none.
+    pub namespace: String,
+    /// Rows of a request at most.
+    pub batch_size: usize,
+    /// Bytes of a request at most; brokers have a limit of their own, 4 MiB unless told otherwise.
+    pub max_message_size: usize,
+    /// How long an answer is waited for.
+    pub send_timeout: Duration,
+    /// How long a request is tried again while no broker can take it.
+    pub retry_timeout: Duration,
+    /// Requests of a task on their way at once.
+    pub in_flight: usize,
+}
+
+impl SinkOptions {
+    /// Reads options, and checks in the driver what would otherwise fail in every task.
+    ///
+    /// # Errors
+    /// An option that cannot be, no name server, half of an account, a name that is not allowed, TLS without anybody to trust.
+    pub fn of(pairs: &[(String, String)]) -> Result<Self> {
+        let options = Options::of(Kind::Sink, pairs)?;
+        let cluster = cluster_options(&options)?;
+        let named = |text| Error::argument(format!("option group or topic: {text}"));
+        let (group, topic) = (options.text("group").unwrap_or("rmqfast_spark"), options.text("topic"));
+        check_producer_group(group).map_err(named)?;
+        topic.map_or(Ok(()), check_sendable_topic).map_err(named)?;
+        let endpoint = options.text("nameServer").and_then(namespace_of_endpoint);
+        let namespace = options.text("namespace").or(endpoint).unwrap_or_default();
+        let number = |name, usual| options.number(name).unwrap_or(usual).unsigned_abs();
+        Ok(Self {
+            group: wrap(namespace, group),
+            topic: topic.map(str::to_owned),
+            namespace: namespace.to_owned(),
+            batch_size: number("batchSize", 256) as usize,
+            max_message_size: number("maxMessageSize", 4 << 20) as usize,
+            send_timeout: Duration::from_millis(number("sendTimeoutMs", 3000)),
+            retry_timeout: Duration::from_millis(number("retryTimeoutMs", 60_000)),
+            in_flight: number("inFlight", 4) as usize,
+            cluster,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(more: &[(&str, &str)]) -> Result<SinkOptions> {
+        let texts = [&[("nameServer", "http://MQ_INST_1_x.host:80")], more].concat();
+        let texts: Vec<_> = texts.into_iter().map(|(name, text)| (name.to_owned(), text.to_owned())).collect();
+        SinkOptions::of(&texts)
+    }
+
+    #[test]
+    fn numbers_are_the_usual_ones_unless_they_are_given() {
+        let options = of(&[("checkpointLocation", "/c")]).expect("usual");
+        assert_eq!((options.batch_size, options.max_message_size, options.in_flight), (256, 4 << 20, 4));
+        assert_eq!((options.send_timeout.as_secs(), options.retry_timeout.as_secs()), (3, 60));
+        assert_eq!((options.group.as_str(), &options.topic), ("MQ_INST_1_x%rmqfast_spark", &None));
+        let options = of(&[("namespace", "ns"), ("retryTimeoutMs", "0"), ("topic", "orders")]).expect("given");
+        assert_eq!((options.namespace.as_str(), options.retry_timeout.as_millis()), ("ns", 0));
+    }
+
+    #[test]
+    fn names_that_are_not_allowed_are_refused() {
+        let text = of(&[("topic", "a b")]).expect_err("refused").to_string();
+        let prefix = "option group or topic: The specified topic[a b] contains illegal characters";
+        assert!(text.starts_with(prefix), "{text}");
+        assert!(of(&[("group", "DEFAULT_PRODUCER")]).is_err());
+    }
+}

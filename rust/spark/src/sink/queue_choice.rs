@@ -1,0 +1,114 @@
+//! Which queue rows go to: the one that they name, or one after the other.
+use super::row_batches::Target;
+use rmqfast_client::puller::Queue;
+use std::collections::{BTreeMap, HashSet};
+
+/// Chooses queues in turn.
+///
+/// Source: `TopicPublishInfo.selectOneMessageQueue`.
+#[derive(Clone, Copy, Debug)]
+pub struct QueueChoice {
+    turn: usize,
+}
+
+impl QueueChoice {
+    /// Begins anywhere: tasks begin at once, and would all begin with the same queue.
+    pub fn new(turn: usize) -> Self {
+        Self { turn }
+    }
+
+    /// The next of `queues`.
+    pub fn next<'a>(&mut self, queues: &'a [Queue]) -> Option<&'a Queue> {
+        self.turn = self.turn.wrapping_add(1);
+        queues.get(self.turn % queues.len().max(1))
+    }
+
+    /// Where to try next what could not be sent to `last`; none where all brokers refused it.
+    pub fn again(&mut self, queues: Vec<Queue>, last: &Queue, refused_by: &HashSet<String>) -> Option<Queue> {
+        let left: Vec<Queue> = queues.into_iter().filter(|queue| !refused_by.contains(&*queue.broker_name)).collect();
+        // another broker first, as `selectOneMessageQueue` with the name of the last one
+        let others: Vec<Queue> = left.iter().filter(|queue| queue.broker_name != last.broker_name).cloned().collect();
+        self.next(if others.is_empty() { &left } else { &others }).cloned()
+    }
+}
+
+/// Those of a topic's queues that a target leaves to choose from.
+///
+/// # Errors
+/// The topic has no such queue, or several brokers have it.
+pub fn matching(target: &Target, queues: &[Queue]) -> Result<Vec<Queue>, String> {
+    let topic = target.topic.as_deref().unwrap_or_default();
+    let is_broker = |queue: &Queue| target.broker_name.as_deref().is_none_or(|name| name == &*queue.broker_name);
+    let is_queue = |queue: &Queue| target.queue_id.is_none_or(|id| id == i64::from(queue.queue_id));
+    let matching: Vec<Queue> = queues.iter().filter(|queue| is_broker(queue) && is_queue(queue)).cloned().collect();
+    let queue_id = target.queue_id.map_or_else(|| "None".to_owned(), |id| id.to_string());
+    let asked_for = format!("queue_id {queue_id}, broker_name {}", target.broker_name.as_deref().unwrap_or("None"));
+    if matching.is_empty() {
+        let listed = listed(queues);
+        return Err(format!("topic {topic} has no such queue that may be written to: {asked_for}; {listed}"));
+    }
+    // each broker numbers its queues from 0 on
+    if target.queue_id.is_some() && matching.len() > 1 {
+        let mut brokers: Vec<&str> = matching.iter().map(|queue| &*queue.broker_name).collect();
+        brokers.sort_unstable();
+        let brokers = brokers.join(", ");
+        return Err(format!("topic {topic}, {asked_for}: expected a broker_name, as several have it: {brokers}"));
+    }
+    Ok(matching)
+}
+
+fn listed(queues: &[Queue]) -> String {
+    let mut by_broker: BTreeMap<&str, (i32, i32)> = BTreeMap::new();
+    for Queue { broker_name, queue_id, .. } in queues {
+        let (least, most) = by_broker.entry(broker_name).or_insert((*queue_id, *queue_id));
+        (*least, *most) = ((*least).min(*queue_id), (*most).max(*queue_id));
+    }
+    let told: Vec<_> =
+        by_broker.into_iter().map(|(name, (least, most))| format!("{name} has {least} to {most}")).collect();
+    told.join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn queues() -> Vec<Queue> {
+        let places = ["a", "b"].into_iter().flat_map(|broker| (0..2).map(move |id| (broker, id)));
+        places.map(|(broker, queue_id)| Queue { topic: "t".into(), broker_name: broker.into(), queue_id }).collect()
+    }
+
+    fn target(broker_name: Option<&str>, queue_id: Option<i64>) -> Target {
+        Target { topic: Some("t".into()), broker_name: broker_name.map(str::to_owned), queue_id, delay_level: 0 }
+    }
+
+    #[test]
+    fn queues_come_in_turn() {
+        let (queues, mut choice) = (queues(), QueueChoice::new(usize::MAX - 2));
+        let chosen: Vec<_> = (0..8).filter_map(|_| choice.next(&queues).cloned()).collect();
+        assert_eq!(chosen[..4].iter().collect::<HashSet<_>>().len(), 4);
+        assert_eq!(chosen[..4], chosen[4..]);
+    }
+
+    #[test]
+    fn what_a_broker_did_not_take_goes_to_another_one_if_it_may() {
+        let (queues, mut choice) = (queues(), QueueChoice::new(7));
+        let refused = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<HashSet<_>>();
+        let last = queues[0].clone();
+        let found: HashSet<_> = (0..20).map(|_| choice.again(queues.clone(), &last, &refused(&[]))).collect();
+        assert_eq!(found, queues[2..].iter().cloned().map(Some).collect());
+        let only = matching(&target(Some("a"), Some(0)), &queues).expect("there");
+        assert_eq!(choice.again(only.clone(), &last, &refused(&[])), Some(last.clone()));
+        assert_eq!(choice.again(only, &last, &refused(&["a"])), None);
+        assert_eq!(choice.again(queues, &last, &refused(&["a", "b"])), None);
+    }
+
+    #[test]
+    fn a_target_that_is_not_there_is_refused() {
+        let text = matching(&target(None, Some(1)), &queues()).expect_err("two have it");
+        assert_eq!(text, "topic t, queue_id 1, broker_name None: expected a broker_name, as several have it: a, b");
+        let text = matching(&target(Some("a"), Some(2)), &queues()).expect_err("none has it");
+        let words =
+            "topic t has no such queue that may be written to: queue_id 2, broker_name a; a has 0 to 1; b has 0 to 1";
+        assert_eq!(text, words);
+    }
+}

@@ -1,0 +1,210 @@
+//! A row as it comes from Spark: field after field in one piece of memory.
+//!
+//! ```text
+//! text or bytes  int32 length, bytes          array  int32 count, texts
+//! number         int32 length = 8, int64      map    int32 count, name and value in turns
+//! ```
+//!
+//! A length or a count of -1 is null. Numbers have the order of this machine's bytes: rows never leave it.
+use super::columns::SinkColumn;
+use rmqfast_client::send::BatchRow;
+
+/// A name, and its value.
+pub type Property<'a> = (&'a [u8], Option<&'a [u8]>);
+
+/// A row.
+#[derive(Clone, Debug, Default)]
+pub struct Row<'a> {
+    /// The body.
+    pub body: Option<&'a [u8]>,
+    /// The tag.
+    pub tags: Option<&'a [u8]>,
+    /// Keys, with spaces between; nulls among them are left out.
+    pub keys: Option<Keys<'a>>,
+    /// Names and values.
+    pub properties: Option<Vec<Property<'a>>>,
+    /// Where it goes.
+    pub topic: Option<&'a [u8]>,
+    /// The broker that it goes to.
+    pub broker_name: Option<&'a [u8]>,
+    /// The queue that it goes to.
+    pub queue_id: Option<i64>,
+    /// When it is delivered.
+    pub delay_level: Option<i64>,
+    /// The user's 32 bits.
+    pub flag: Option<i64>,
+}
+
+/// Keys of a row.
+#[derive(Clone, Debug)]
+pub enum Keys<'a> {
+    /// One text.
+    Text(&'a [u8]),
+    /// Of an array.
+    Joined(Vec<u8>),
+}
+
+impl Keys<'_> {
+    /// All as one text.
+    pub fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Text(text) => text,
+            Self::Joined(text) => text,
+        }
+    }
+}
+
+impl<'a> Row<'a> {
+    /// The row at the beginning of `bytes`, and how many of them it has; `None` for what is no row of these columns.
+    pub fn read(columns: &[SinkColumn], bytes: &'a [u8]) -> Option<(Self, usize)> {
+        let mut fields = Fields { bytes, at: 0 };
+        let mut row = Self::default();
+        for column in columns {
+            match column {
+                SinkColumn::Body => row.body = fields.bytes()?,
+                SinkColumn::Tags => row.tags = fields.bytes()?,
+                SinkColumn::Keys => row.keys = fields.bytes()?.map(Keys::Text),
+                SinkColumn::KeyList => row.keys = fields.joined()?.map(Keys::Joined),
+                SinkColumn::Properties => row.properties = fields.pairs()?,
+                SinkColumn::Topic => row.topic = fields.bytes()?,
+                SinkColumn::BrokerName => row.broker_name = fields.bytes()?,
+                SinkColumn::QueueId => row.queue_id = fields.number()?,
+                SinkColumn::DelayLevel => row.delay_level = fields.number()?,
+                SinkColumn::Flag => row.flag = fields.number()?,
+            }
+        }
+        Some((row, fields.at))
+    }
+
+    /// What becomes a message.
+    pub fn message(&self) -> BatchRow<'_> {
+        BatchRow {
+            body: self.body,
+            tags: self.tags,
+            keys: self.keys.as_ref().map(Keys::bytes),
+            pairs: self.properties.as_deref().unwrap_or_default(),
+            flag: self.flag.unwrap_or(0),
+        }
+    }
+}
+
+struct Fields<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Fields<'a> {
+    fn take(&mut self, length: usize) -> Option<&'a [u8]> {
+        let end = self.at.checked_add(length)?;
+        let taken = self.bytes.get(self.at..end)?;
+        self.at = end;
+        Some(taken)
+    }
+
+    /// A length or a count; `None` inside for null.
+    fn count(&mut self) -> Option<Option<usize>> {
+        let head = i32::from_ne_bytes(*self.take(4)?.first_chunk()?);
+        if head == -1 { Some(None) } else { Some(Some(usize::try_from(head).ok()?)) }
+    }
+
+    fn bytes(&mut self) -> Option<Option<&'a [u8]>> {
+        match self.count()? {
+            None => Some(None),
+            Some(length) => self.take(length).map(Some),
+        }
+    }
+
+    fn number(&mut self) -> Option<Option<i64>> {
+        let field = self.bytes()?;
+        field.map(|bytes| Some(i64::from_ne_bytes(*bytes.first_chunk()?))).map_or(Some(None), |number| number.map(Some))
+    }
+
+    fn joined(&mut self) -> Option<Option<Vec<u8>>> {
+        let Some(count) = self.count()? else { return Some(None) };
+        let mut joined: Option<Vec<u8>> = None;
+        for _ in 0..count {
+            match (self.bytes()?, &mut joined) {
+                (None, _) => {}
+                (Some(key), None) => joined = Some(key.to_vec()),
+                // RocketMQ has one property KEYS, with spaces between
+                (Some(key), Some(keys)) => {
+                    keys.push(b' ');
+                    keys.extend_from_slice(key);
+                }
+            }
+        }
+        Some(Some(joined.unwrap_or_default()))
+    }
+
+    fn pairs(&mut self) -> Option<Option<Vec<Property<'a>>>> {
+        let Some(count) = self.count()? else { return Some(None) };
+        let mut pairs = Vec::new();
+        for _ in 0..count {
+            // no map of Spark has null for a name
+            pairs.push((self.bytes()?.unwrap_or_default(), self.bytes()?));
+        }
+        Some(Some(pairs))
+    }
+}
+
+#[cfg(test)]
+pub mod tests {
+    use super::*;
+
+    /// Fields as Java writes them.
+    #[derive(Default)]
+    pub struct RowBytes(pub Vec<u8>);
+
+    impl RowBytes {
+        pub fn head(mut self, head: i32) -> Self {
+            self.0.extend_from_slice(&head.to_ne_bytes());
+            self
+        }
+
+        pub fn text(self, text: &str) -> Self {
+            let mut with_head = self.head(text.len() as i32);
+            with_head.0.extend_from_slice(text.as_bytes());
+            with_head
+        }
+
+        pub fn number(self, number: i64) -> Self {
+            let mut with_head = self.head(8);
+            with_head.0.extend_from_slice(&number.to_ne_bytes());
+            with_head
+        }
+
+        pub fn null(self) -> Self {
+            self.head(-1)
+        }
+    }
+
+    const ALL: [SinkColumn; 5] =
+        [SinkColumn::Body, SinkColumn::KeyList, SinkColumn::Properties, SinkColumn::QueueId, SinkColumn::Flag];
+
+    #[test]
+    fn a_row_is_read_as_it_was_written() {
+        let keys = RowBytes::default().text("body").head(3).text("k1").null().text("k2");
+        let row = keys.head(2).text("a").text("1").text("b").null().number(-5).null();
+        let (read, length) = Row::read(&ALL, &row.0).expect("a row");
+        assert_eq!((read.body, length), (Some(&b"body"[..]), row.0.len()));
+        assert_eq!(read.keys.as_ref().map(Keys::bytes), Some(&b"k1 k2"[..]));
+        assert_eq!(read.properties, Some(vec![(&b"a"[..], Some(&b"1"[..])), (&b"b"[..], None)]));
+        assert_eq!((read.queue_id, read.flag), (Some(-5), None));
+        let nulls = RowBytes::default().null().null().null().null().null();
+        let (read, _) = Row::read(&ALL, &nulls.0).expect("nulls");
+        assert!(read.body.is_none() && read.keys.is_none() && read.properties.is_none());
+    }
+
+    #[test]
+    fn what_is_no_row_is_none() {
+        let row = RowBytes::default().text("body").head(0).head(0).number(1).number(1);
+        assert!(Row::read(&ALL, &row.0).is_some());
+        for length in 0..row.0.len() {
+            assert!(Row::read(&ALL, &row.0[..length]).is_none(), "{length}");
+        }
+        for wrong in [-2, i32::MAX] {
+            assert!(Row::read(&ALL[..1], &RowBytes::default().head(wrong).0).is_none());
+            assert!(Row::read(&ALL[2..3], &RowBytes::default().head(wrong).0).is_none());
+        }
+    }
+}

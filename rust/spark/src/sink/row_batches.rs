@@ -1,0 +1,308 @@
+//! Rows by where they go and when, as requests: each is sent in the order of its rows.
+use super::columns::SinkColumn;
+use super::options::SinkOptions;
+use super::row::{Keys, Row};
+use rmqfast_client::send::{Batch, BatchOptions, Properties, UniqueIds, compressed};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// A body of so many bytes or more is compressed where it is sent by itself, as `compressMsgBodyOverHowmuch`.
+const COMPRESS_OVER: usize = 4096;
+
+/// Where rows go, and when; what is none is the sink's to choose.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Target {
+    /// The topic, without a namespace.
+    pub topic: Option<String>,
+    /// The broker.
+    pub broker_name: Option<String>,
+    /// The queue.
+    pub queue_id: Option<i64>,
+    /// 0 for at once.
+    pub delay_level: i64,
+}
+
+/// Where a row stands.
+#[derive(Clone, Debug)]
+pub struct RowPlace {
+    /// The rows that came together.
+    pub block: Arc<Vec<u8>>,
+    /// Its first byte.
+    pub at: usize,
+    /// Its number in the partition, from 0 on.
+    pub number: u64,
+}
+
+/// A request, but for its queue.
+#[derive(Clone, Debug, Default)]
+pub struct Request {
+    /// The body.
+    pub body: Vec<u8>,
+    /// The property string.
+    pub properties: String,
+    /// Compression.
+    pub sys_flag: i32,
+    /// The user's 32 bits.
+    pub flag: i32,
+    /// Milliseconds.
+    pub born_timestamp: i64,
+    /// Whether the body is a batch.
+    pub is_batch: bool,
+}
+
+/// Rows of one target, and the request that they are.
+#[derive(Clone, Debug)]
+pub struct Parcel {
+    /// Where they go.
+    pub target: Arc<Target>,
+    /// The rows, for errors, and for smaller requests of them.
+    pub rows: Vec<RowPlace>,
+    /// What is sent.
+    pub request: Request,
+}
+
+/// A row that cannot be sent.
+#[derive(Clone, Debug)]
+pub struct WrongRow {
+    /// Where it would have gone.
+    pub target: Arc<Target>,
+    /// Which it is.
+    pub place: RowPlace,
+    /// What was expected.
+    pub text: String,
+}
+
+/// Makes requests of rows; they may wait until there are enough of a target.
+pub struct RowBatches<'a> {
+    options: &'a SinkOptions,
+    batch_options: BatchOptions<'a>,
+    has_targets: bool,
+    /// By the bytes of a target, a place in `open`.
+    places: HashMap<Vec<u8>, usize>,
+    open: Vec<Open>,
+    key: Vec<u8>,
+}
+
+struct Open {
+    target: Arc<Target>,
+    batch: Batch,
+    rows: Vec<RowPlace>,
+}
+
+impl<'a> RowBatches<'a> {
+    /// None yet; at most `batch_size` rows become one request.
+    pub fn new(options: &'a SinkOptions, columns: &[SinkColumn], batch_size: usize, ids: &'a UniqueIds) -> Self {
+        let of_target = |column: &SinkColumn| {
+            use SinkColumn::{BrokerName, DelayLevel, QueueId, Topic};
+            matches!(column, Topic | BrokerName | QueueId | DelayLevel)
+        };
+        let batch_options = BatchOptions {
+            most_bytes: options.max_message_size,
+            most_rows: batch_size.max(1),
+            instance_id: Some(options.namespace.as_str()).filter(|namespace| !namespace.is_empty()),
+            ids,
+        };
+        let has_targets = columns.iter().any(of_target);
+        Self { options, batch_options, has_targets, places: HashMap::new(), open: Vec::new(), key: Vec::new() }
+    }
+
+    /// Adds a row; gives a request that is full, or that of a row that is sent by itself.
+    ///
+    /// # Errors
+    /// The row cannot be sent.
+    pub fn add(&mut self, row: &Row<'_>, place: RowPlace, now_ms: i64) -> Result<Option<Parcel>, WrongRow> {
+        let index = self.index_of(row);
+        let (open, batch_options) = (&mut self.open[index], &self.batch_options);
+        let target = open.target.clone();
+        let wrong = |place, text: String| WrongRow { target: target.clone(), place, text };
+        if target.delay_level != 0 {
+            // brokers take what is delivered later singly
+            let request = delayed(row, target.delay_level, batch_options, now_ms);
+            let request = request.map_err(|text| wrong(place.clone(), text))?;
+            return Ok(Some(Parcel { target, rows: vec![place], request }));
+        }
+        let message = row.message();
+        let add = |open: &mut Open| {
+            let added = open.batch.add(&message, batch_options, now_ms);
+            added.map_err(|unsendable| wrong(place.clone(), unsendable.to_string()))
+        };
+        let full = if add(open)? { None } else { open.take(now_ms) };
+        if full.is_some() {
+            add(open)?;
+        }
+        open.rows.push(place);
+        Ok(full)
+    }
+
+    /// The requests of all rows that wait, by the first row of each target.
+    pub fn flush(&mut self, now_ms: i64) -> Vec<Parcel> {
+        self.places.clear();
+        self.open.drain(..).filter_map(|mut open| open.take(now_ms)).collect()
+    }
+
+    fn index_of(&mut self, row: &Row<'_>) -> usize {
+        self.key.clear();
+        if self.has_targets {
+            for text in [row.topic, row.broker_name] {
+                self.key.extend_from_slice(&text.map_or(-1, |text| text.len() as i64).to_ne_bytes());
+                self.key.extend_from_slice(text.unwrap_or_default());
+            }
+            self.key.push(row.queue_id.is_some().into());
+            self.key.extend_from_slice(&row.queue_id.unwrap_or(0).to_ne_bytes());
+            // null is "at once", and must not be a target of its own
+            self.key.extend_from_slice(&row.delay_level.unwrap_or(0).to_ne_bytes());
+        }
+        if let Some(index) = self.places.get(&self.key) {
+            return *index;
+        }
+        let text = |bytes: Option<&[u8]>| bytes.map(|bytes| String::from_utf8_lossy(bytes).into_owned());
+        let target = Target {
+            topic: self.options.topic.clone().or_else(|| text(row.topic)),
+            broker_name: text(row.broker_name),
+            queue_id: row.queue_id,
+            delay_level: row.delay_level.unwrap_or(0),
+        };
+        self.places.insert(self.key.clone(), self.open.len());
+        self.open.push(Open { target: target.into(), batch: Batch::default(), rows: Vec::new() });
+        self.open.len() - 1
+    }
+}
+
+impl Open {
+    /// The request of the rows so far, if there are any; then it is empty.
+    fn take(&mut self, now_ms: i64) -> Option<Parcel> {
+        let Batch { body, rows, .. } = std::mem::take(&mut self.batch);
+        // the next one will be of about this size
+        self.batch.body = Vec::with_capacity(body.len());
+        (rows > 0).then(|| Parcel {
+            target: self.target.clone(),
+            rows: std::mem::take(&mut self.rows),
+            request: Request {
+                body,
+                // as `MessageBatch` of Java: of a batch's own properties only this one is of use
+                properties: "WAIT\u{1}true".into(),
+                born_timestamp: now_ms,
+                is_batch: true,
+                ..Request::default()
+            },
+        })
+    }
+}
+
+/// The request of a row that is delivered later.
+fn delayed(row: &Row<'_>, level: i64, options: &BatchOptions<'_>, now_ms: i64) -> Result<Request, String> {
+    let text = |what: &str, bytes| std::str::from_utf8(bytes).map_err(|_| format!("expected UTF-8 in {what}"));
+    let delay_level = i32::try_from(level).ok().filter(|level| *level > 0);
+    let delay_level =
+        delay_level.ok_or_else(|| format!("expected a delay_level of 1 or more, 0 or null for none, got {level}"))?;
+    // these are the words of `Validators.checkMessage`
+    let body = row.body.ok_or("the message body is null")?;
+    if body.is_empty() {
+        return Err("the message body length is zero".into());
+    }
+    if body.len() > options.most_bytes {
+        return Err(format!("the message body size over max value, MAX: {}", options.most_bytes));
+    }
+    let flag = i32::try_from(row.flag.unwrap_or(0)).map_err(|_| "expected a flag of 32 bits")?;
+    let mut pairs = Vec::new();
+    for (name, value) in row.properties.as_deref().unwrap_or_default() {
+        if let Some(value) = value {
+            pairs.push((text("properties", name)?, text("properties", value)?));
+        }
+    }
+    let said = Properties {
+        tags: row.tags.map(|tags| text("tags", tags)).transpose()?,
+        keys: row.keys.as_ref().map(|keys| text("keys", Keys::bytes(keys))).transpose()?,
+        wait_store: true,
+        delay_level,
+        pairs: &pairs,
+        added: &[],
+        unique_id: None,
+    };
+    let mut properties = String::new();
+    let make_id = || options.ids.next(now_ms).to_string();
+    said.write_with_id(options.instance_id, make_id, &mut properties).map_err(|error| error.to_string())?;
+    let (body, sys_flag) = if body.len() < COMPRESS_OVER { (body.to_vec(), 0) } else { compressed(body) };
+    Ok(Request { body, properties, sys_flag, flag, born_timestamp: now_ms, is_batch: false })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sink::row::tests::RowBytes;
+
+    const COLUMNS: [SinkColumn; 3] = [SinkColumn::Body, SinkColumn::QueueId, SinkColumn::DelayLevel];
+
+    fn options() -> SinkOptions {
+        let texts = [("nameServer", "a:1"), ("topic", "orders"), ("maxMessageSize", "2000")];
+        SinkOptions::of(&texts.map(|(name, text)| (name.to_owned(), text.to_owned()))).expect("options")
+    }
+
+    fn ids() -> UniqueIds {
+        let ids = UniqueIds::new([10, 0, 0, 1].into(), 1, 1);
+        ids.begin_month(0, i64::MAX);
+        ids
+    }
+
+    fn block(rows: &[(&str, Option<i64>, Option<i64>)]) -> (Arc<Vec<u8>>, Vec<usize>) {
+        let (mut bytes, mut places) = (RowBytes::default(), Vec::new());
+        for (body, queue_id, delay_level) in rows {
+            places.push(bytes.0.len());
+            bytes = bytes.text(body);
+            for number in [queue_id, delay_level] {
+                bytes = match number {
+                    Some(number) => bytes.number(*number),
+                    None => bytes.null(),
+                };
+            }
+        }
+        (bytes.0.into(), places)
+    }
+
+    /// The parcels as target's queue, delay, and numbers of rows; or what is wrong.
+    fn sent(batch_size: usize, rows: &[(&str, Option<i64>, Option<i64>)]) -> Result<Vec<String>, String> {
+        let (options, ids, (block, places)) = (options(), ids(), block(rows));
+        let mut batches = RowBatches::new(&options, &COLUMNS, batch_size, &ids);
+        let mut parcels = Vec::new();
+        for (number, at) in (100..).zip(places) {
+            let (row, _) = Row::read(&COLUMNS, &block[at..]).expect("a row");
+            let place = RowPlace { block: block.clone(), at, number };
+            let added =
+                batches.add(&row, place, 5).map_err(|wrong| format!("{}: {}", wrong.place.number, wrong.text))?;
+            parcels.extend(added);
+        }
+        parcels.extend(batches.flush(5));
+        let told = parcels.iter().map(|Parcel { target, rows, .. }| {
+            let numbers: Vec<_> = rows.iter().map(|row| row.number).collect();
+            format!("{:?} {} {numbers:?}", target.queue_id, target.delay_level)
+        });
+        Ok(told.collect())
+    }
+
+    #[test]
+    fn rows_of_a_target_are_together_and_in_order() {
+        let rows = [("a", Some(1), None), ("b", None, Some(0)), ("c", Some(1), Some(0)), ("d", Some(1), None)];
+        assert_eq!(sent(256, &rows).expect("sent"), ["Some(1) 0 [100, 102, 103]", "None 0 [101]"]);
+        assert_eq!(sent(2, &rows).expect("sent"), ["Some(1) 0 [100, 102]", "Some(1) 0 [103]", "None 0 [101]"]);
+        let later = [("a", None, None), ("b", None, Some(2)), ("c", None, Some(2))];
+        assert_eq!(sent(256, &later).expect("sent"), ["None 2 [101]", "None 2 [102]", "None 0 [100]"]);
+    }
+
+    #[test]
+    fn bytes_fill_a_request_as_well() {
+        let large = "x".repeat(900);
+        let rows = [(large.as_str(), None, None); 3];
+        assert_eq!(sent(256, &rows).expect("sent"), ["None 0 [100, 101]", "None 0 [102]"]);
+        let wrong = sent(256, &[("a", None, None), (&"x".repeat(2000), None, None)]).expect_err("too large");
+        assert!(wrong.starts_with("101: expected 2000 bytes at most, with properties; it has 2"), "{wrong}");
+    }
+
+    #[test]
+    fn a_row_that_is_wrong_is_told_with_its_number() {
+        let of = |row| sent(256, &[("a", None, None), row]).expect_err("wrong");
+        assert_eq!(of(("", None, None)), "101: expected a body of one byte or more");
+        assert_eq!(of(("", None, Some(1))), "101: the message body length is zero");
+        let negative = "101: expected a delay_level of 1 or more, 0 or null for none, got -1";
+        assert_eq!(of(("a", None, Some(-1))), negative);
+    }
+}

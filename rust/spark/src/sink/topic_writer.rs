@@ -1,0 +1,218 @@
+//! Sends the rows of a partition: whoever has them hands over blocks, and never waits for long.
+use super::columns::SinkColumn;
+use super::failure::Failure;
+use super::handover::{ClosedAtEnd, Handover, Pushed};
+use super::lanes::{Lanes, Running};
+use super::options::SinkOptions;
+use super::row::Row;
+use super::row_batches::{Parcel, RowBatches, RowPlace, WrongRow};
+use super::sender::{Sender, now_ms};
+use super::written::Written;
+use crate::error::{Error, Result};
+use rmqfast_client::Error as ClientError;
+use rmqfast_client::puller::Queue;
+use rmqfast_client::send::UniqueIds;
+use std::collections::HashMap;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::net::{IpAddr, Ipv4Addr, UdpSocket};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, OnceLock};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// Blocks that wait to be looked at.
+const WAITING: usize = 2;
+/// Rows of rare targets wait for others of theirs until so many bytes have come: they keep their blocks in memory.
+const FLUSHED_AT: usize = 4 << 20;
+
+/// When a month began where this process is, and when the next one does; milliseconds.
+pub type Month = (i64, i64);
+
+/// Sends the rows of a partition; dropped, it sends no more.
+pub struct TopicWriter {
+    sender: Arc<Sender>,
+    inbox: Arc<Handover<Vec<u8>>>,
+    thread: Option<JoinHandle<()>>,
+    end: Receiver<Result<Written, Failure>>,
+    /// A block that found no room yet.
+    waiting: Option<Vec<u8>>,
+}
+
+impl TopicWriter {
+    /// Begins; nobody is asked yet. `columns` are those of each row, `partition` is for errors.
+    ///
+    /// # Errors
+    /// There is no name server.
+    pub fn new(options: SinkOptions, columns: Vec<SinkColumn>, partition: i32, month: Month) -> Result<Self> {
+        let ids = unique_ids(&options, month);
+        let sender = Arc::new(Sender::new(options, columns, partition, ids)?);
+        let inbox = Arc::new(Handover::new(WAITING));
+        let (at_end, end) = sync_channel(1);
+        let (of_thread, blocks) = (sender.clone(), inbox.clone());
+        let thread = std::thread::Builder::new().name("rmqfast-sink".into());
+        let thread = thread.spawn(move || send_blocks(&of_thread, &blocks, &at_end));
+        let thread = thread.map_err(|error| failed(format!("a thread cannot be started: {error}")))?;
+        Ok(Self { sender, inbox, thread: Some(thread), end, waiting: None })
+    }
+
+    /// Hands rows over, one behind the other; waits so long. `false`: they wait for [`push_waiting`](Self::push_waiting).
+    ///
+    /// # Errors
+    /// A row that cannot be sent, of this block or one before.
+    pub fn push(&mut self, block: Vec<u8>, wait: Duration) -> Result<bool> {
+        self.waiting = Some(block);
+        self.push_waiting(wait)
+    }
+
+    /// Hands over what found no room before: whether there is some now.
+    ///
+    /// # Errors
+    /// As [`push`](Self::push).
+    pub fn push_waiting(&mut self, wait: Duration) -> Result<bool> {
+        let Some(block) = self.waiting.take() else { return Ok(true) };
+        match self.inbox.push(block, wait) {
+            Pushed::Done => Ok(true),
+            Pushed::Full(block) => {
+                self.waiting = Some(block);
+                Ok(false)
+            }
+            // its thread has ended, which it does by itself where something failed
+            Pushed::Closed => match self.end.recv() {
+                Ok(Err(failure)) => Err(failure.into()),
+                _ => Err(defect()),
+            },
+        }
+    }
+
+    /// Waits so long until all is stored; `None` where it is not yet. Nothing may be pushed any more.
+    ///
+    /// # Errors
+    /// As [`push`](Self::push).
+    pub fn finish(&mut self, wait: Duration) -> Result<Option<Written>> {
+        self.inbox.close();
+        match self.end.recv_timeout(wait) {
+            Ok(end) => Ok(Some(end?)),
+            Err(RecvTimeoutError::Timeout) => Ok(None),
+            Err(RecvTimeoutError::Disconnected) => Err(defect()),
+        }
+    }
+}
+
+impl Drop for TopicWriter {
+    fn drop(&mut self) {
+        self.sender.stop.set();
+        self.inbox.close();
+        // soon: what waits for a broker looks ten times a second whether to go on
+        if let Some(thread) = self.thread.take() {
+            // a panic was told as a failure already
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Makes the ids of this process; they count from the begin of a month.
+pub fn unique_ids(options: &SinkOptions, (start, next): Month) -> &'static UniqueIds {
+    static IDS: OnceLock<UniqueIds> = OnceLock::new();
+    let ids = IDS.get_or_init(|| {
+        // Java has the hash of a class loader here, which tells processes apart as well
+        let hash = RandomState::new().build_hasher().finish() as i32;
+        UniqueIds::new(local_address(&options.cluster.name_servers), std::process::id(), hash)
+    });
+    if ids.needs_month(now_ms()) {
+        ids.begin_month(start, next);
+    }
+    ids
+}
+
+/// The address by which this machine reaches a name server.
+fn local_address(name_servers: &[String]) -> IpAddr {
+    let address = name_servers.iter().find_map(|server| {
+        // no packet is sent: the system only chooses an interface
+        let bound = UdpSocket::bind("0.0.0.0:0").or_else(|_| UdpSocket::bind("[::]:0")).ok()?;
+        bound.connect(server).ok()?;
+        Some(bound.local_addr().ok()?.ip())
+    });
+    address.unwrap_or(Ipv4Addr::LOCALHOST.into())
+}
+
+fn send_blocks(sender: &Sender, blocks: &Handover<Vec<u8>>, at_end: &SyncSender<Result<Written, Failure>>) {
+    let _end = ClosedAtEnd(blocks);
+    let lanes = Lanes::new(sender.options.in_flight);
+    let work = |(parcel, queue): (Parcel, Queue)| sender.send(&parcel, &queue);
+    let sent = std::thread::scope(|scope| {
+        let running = lanes.run(scope, &sender.stop, &work);
+        let mut feed = Feed { sender, lanes: running, lane_of: HashMap::new() };
+        let sent = feed.send_all(blocks);
+        // before the lanes are waited for: what they still have is of no use
+        if let Err(failure) = &sent {
+            sender.stop.fail(failure.clone());
+        }
+        sent.and_then(|()| feed.lanes.finish())
+    });
+    // nobody listens where the task was killed
+    let _ = at_end.send(sent.map(|()| sender.written()));
+}
+
+/// Gives the lanes what they send.
+struct Feed<'scope, 'env, F> {
+    sender: &'env Sender,
+    lanes: Running<'scope, 'env, (Parcel, Queue), F>,
+    lane_of: HashMap<Queue, usize>,
+}
+
+impl<'env, F: Fn((Parcel, Queue)) -> Result<(), Failure> + Sync> Feed<'_, 'env, F> {
+    fn send_all(&mut self, blocks: &Handover<Vec<u8>>) -> Result<(), Failure> {
+        let Sender { options, columns, ids, .. } = self.sender;
+        let mut batches = RowBatches::new(options, columns, options.batch_size, ids);
+        let (mut number, mut bytes) = (0, 0);
+        while let Some(block) = blocks.take() {
+            let block = Arc::new(block);
+            let now_ms = now_ms();
+            let mut at = 0;
+            while at < block.len() {
+                let Some((row, length)) = Row::read(columns, &block[at..]) else { return Err(malformed(number)) };
+                let place = RowPlace { block: block.clone(), at, number };
+                let full = batches.add(&row, place, now_ms).map_err(|wrong| self.wrong(&wrong))?;
+                full.map_or(Ok(()), |parcel| self.put(parcel))?;
+                // no columns, no bytes: there always is a body
+                at += length;
+                number += 1;
+            }
+            bytes += block.len();
+            if bytes >= FLUSHED_AT {
+                bytes = 0;
+                batches.flush(now_ms).into_iter().try_for_each(|parcel| self.put(parcel))?;
+            }
+        }
+        batches.flush(now_ms()).into_iter().try_for_each(|parcel| self.put(parcel))
+    }
+
+    fn put(&mut self, parcel: Parcel) -> Result<(), Failure> {
+        let queue = self.sender.first_queue(&parcel.target, &parcel.rows)?;
+        // a queue keeps its lane, so that its rows go in their order
+        let next = self.lane_of.len();
+        let lane = *self.lane_of.entry(queue.clone()).or_insert(next);
+        self.lanes.put(lane, (parcel, queue))
+    }
+
+    fn wrong(&self, wrong: &WrongRow) -> Failure {
+        let WrongRow { target, place, text } = wrong;
+        let rows = std::slice::from_ref(place);
+        // what is wrong with topic and queue comes before what is wrong with rows
+        let first = self.sender.first_queue(target, rows).err();
+        let error = ClientError::Argument(text.clone());
+        first.unwrap_or_else(|| self.sender.failed(target, rows, text, &error))
+    }
+}
+
+fn malformed(number: u64) -> Failure {
+    Failure { text: format!("a defect of rmqfast: row {number} is not made of the columns that are sent"), code: -1 }
+}
+
+fn defect() -> Error {
+    failed("a defect of rmqfast: the thread that sends has ended".to_owned())
+}
+
+fn failed(text: String) -> Error {
+    Failure { text, code: -1 }.into()
+}
