@@ -7,14 +7,17 @@ use crate::java::{TextLists, Texts};
 use crate::open::open;
 use crate::task::Task;
 use jni::errors::{Error, ErrorPolicy};
-use jni::objects::{JBooleanArray, JByteArray, JClass, JLongArray, JObjectArray, JString};
+use jni::objects::{JBooleanArray, JByteArray, JClass, JIntArray, JLongArray, JObjectArray, JString};
 use jni::strings::JNIString;
 use jni::sys::{jboolean, jint, jlong};
 use jni::{Env, EnvUnowned, jni_str};
 use rmqfast_remoting::Interrupt;
 use rmqfast_spark::Options;
-use rmqfast_spark::read::{Read, batch_kind, open_stream, resolve};
+use rmqfast_spark::read::{Read, batch_kind, names_a_cluster, open_stream, resolve};
 use rmqfast_spark::schema::{columns_of_schema, row, spark_type};
+use rmqfast_spark::sink::{
+    Month, SinkColumn, SinkOptions, TopicWriter, Written, check_topic, sink_columns, unique_ids,
+};
 use rmqfast_spark::stream::Stream;
 use rmqfast_store::scan::Listed;
 use std::any::Any;
@@ -54,6 +57,16 @@ impl<T: Default> ErrorPolicy<T, Failure> for Thrown {
 /// Runs `call`; see [`Thrown`].
 fn guarded<'a, T: Default>(mut env: EnvUnowned<'a>, call: impl FnOnce(&mut Env<'a>) -> Result<T>) -> T {
     env.with_env(call).resolve::<Thrown>()
+}
+
+/// Whether options name a live cluster, not a store directory.
+#[unsafe(no_mangle)]
+extern "system" fn Java_org_rmqfast_spark_Native_isTopic<'a>(
+    env: EnvUnowned<'a>,
+    _: JClass<'a>,
+    options: Texts<'a>,
+) -> jboolean {
+    guarded(env, |env| Ok(names_a_cluster(&java::pairs(env, &options)?)))
 }
 
 /// Columns that the options ask for: names and types that take turns.
@@ -437,4 +450,147 @@ fn longs<'a>(env: &mut Env<'a>, numbers: &[i64]) -> Result<JLongArray<'a>> {
 fn read(env: &mut Env<'_>, options: &Texts<'_>, columns: &Texts<'_>, filters: &TextLists<'_>) -> Result<Read> {
     let pairs = java::pairs(env, options)?;
     Ok(Read::of(&pairs, &java::words(env, columns)?, &java::filters(env, filters)?)?)
+}
+
+/// How long a call waits, so that Java can look whether its task was killed.
+const SINK_WAIT: Duration = Duration::from_millis(100);
+
+/// Where the columns that a sink sends stand in a schema; the options are checked as well. `fields` are names and types.
+#[unsafe(no_mangle)]
+extern "system" fn Java_org_rmqfast_spark_NativeSink_columns<'a>(
+    env: EnvUnowned<'a>,
+    _: JClass<'a>,
+    options: Texts<'a>,
+    fields: Texts<'a>,
+) -> JIntArray<'a> {
+    guarded(env, |env| {
+        let (_, columns) = sink(env, &options, &fields)?;
+        let places: Vec<i32> = columns.iter().map(|(index, _)| *index as i32).collect();
+        let array = JIntArray::new(env, places.len())?;
+        array.set_region(env, 0, &places)?;
+        Ok(array)
+    })
+}
+
+/// Asks a name server whether the topic of the options is there. `month` is when this one began, and when the next one does.
+#[unsafe(no_mangle)]
+extern "system" fn Java_org_rmqfast_spark_NativeSink_check<'a>(
+    env: EnvUnowned<'a>,
+    _: JClass<'a>,
+    options: Texts<'a>,
+    fields: Texts<'a>,
+    month: JLongArray<'a>,
+) {
+    guarded(env, |env| {
+        let (options, columns) = sink(env, &options, &fields)?;
+        let ids = unique_ids(&options, month_of(env, &month)?);
+        let columns: Vec<SinkColumn> = columns.into_iter().map(|(_, column)| column).collect();
+        Ok(check_topic(options, &columns, ids)?)
+    });
+}
+
+/// Begins to send a partition; the handle is valid until `close`.
+#[unsafe(no_mangle)]
+extern "system" fn Java_org_rmqfast_spark_NativeSink_open<'a>(
+    env: EnvUnowned<'a>,
+    _: JClass<'a>,
+    options: Texts<'a>,
+    fields: Texts<'a>,
+    partition: jint,
+    month: JLongArray<'a>,
+) -> jlong {
+    guarded(env, |env| {
+        let (options, columns) = sink(env, &options, &fields)?;
+        let columns = columns.into_iter().map(|(_, column)| column).collect();
+        let writer = TopicWriter::new(options, columns, partition, month_of(env, &month)?)?;
+        // as in `Native.open`
+        Ok(Box::into_raw(Box::new(writer)) as jlong)
+    })
+}
+
+/// Takes the first `length` bytes of a block of rows; false where they have to wait, for `isTaken`.
+#[unsafe(no_mangle)]
+extern "system" fn Java_org_rmqfast_spark_NativeSink_send<'a>(
+    env: EnvUnowned<'a>,
+    _: JClass<'a>,
+    handle: jlong,
+    block: JByteArray<'a>,
+    length: jint,
+) -> jboolean {
+    guarded(env, |env| {
+        // SAFETY: Java gives a handle of `open` that it has not closed, from one thread at a time: `TopicRows`, the only one
+        // who holds it, gives up its handle before it closes it, and its methods are synchronized.
+        let writer = unsafe { &mut *(handle as *mut TopicWriter) };
+        let mut rows = env.convert_byte_array(&block)?;
+        rows.truncate(length.unsigned_abs() as usize);
+        Ok(writer.push(rows, SINK_WAIT)?)
+    })
+}
+
+/// Whether the last block is taken; waits a little for that.
+#[unsafe(no_mangle)]
+extern "system" fn Java_org_rmqfast_spark_NativeSink_isTaken<'a>(
+    env: EnvUnowned<'a>,
+    _: JClass<'a>,
+    handle: jlong,
+) -> jboolean {
+    guarded(env, |_| {
+        // SAFETY: as in `send`.
+        let writer = unsafe { &mut *(handle as *mut TopicWriter) };
+        Ok(writer.push_waiting(SINK_WAIT)?)
+    })
+}
+
+/// What was sent, once all of it is stored; null where it is not yet, after a little while.
+#[unsafe(no_mangle)]
+extern "system" fn Java_org_rmqfast_spark_NativeSink_finish<'a>(
+    env: EnvUnowned<'a>,
+    _: JClass<'a>,
+    handle: jlong,
+) -> JLongArray<'a> {
+    guarded(env, |env| {
+        // SAFETY: as in `send`.
+        let writer = unsafe { &mut *(handle as *mut TopicWriter) };
+        match writer.finish(SINK_WAIT)? {
+            Some(written) => longs(env, &written.counts().map(u64::cast_signed)),
+            None => Ok(JLongArray::default()),
+        }
+    })
+}
+
+/// Sends no more, and frees what `open` gave.
+#[unsafe(no_mangle)]
+extern "system" fn Java_org_rmqfast_spark_NativeSink_close<'a>(env: EnvUnowned<'a>, _: JClass<'a>, handle: jlong) {
+    guarded(env, |_| {
+        // SAFETY: as in `send`; the box is the one that `open` gave away, and Java closes it once.
+        drop(unsafe { Box::from_raw(handle as *mut TopicWriter) });
+        Ok(())
+    });
+}
+
+/// Counts in words, as logs have them.
+#[unsafe(no_mangle)]
+extern "system" fn Java_org_rmqfast_spark_NativeSink_text<'a>(
+    env: EnvUnowned<'a>,
+    _: JClass<'a>,
+    counts: JLongArray<'a>,
+) -> JString<'a> {
+    guarded(env, |env| {
+        let mut numbers = [0; 5];
+        counts.get_region(env, 0, &mut numbers)?;
+        Ok(env.new_string(Written::of_counts(numbers.map(i64::cast_unsigned)).to_string())?)
+    })
+}
+
+fn sink(env: &mut Env<'_>, options: &Texts<'_>, fields: &Texts<'_>) -> Result<(SinkOptions, Vec<(usize, SinkColumn)>)> {
+    let (pairs, fields) = (java::pairs(env, options)?, java::pairs(env, fields)?);
+    let options = SinkOptions::of(&pairs)?;
+    let columns = sink_columns(&fields, options.topic.as_deref())?;
+    Ok((options, columns))
+}
+
+fn month_of(env: &mut Env<'_>, month: &JLongArray<'_>) -> Result<Month> {
+    let mut bounds = [0; 2];
+    month.get_region(env, 0, &mut bounds)?;
+    Ok(bounds.into())
 }

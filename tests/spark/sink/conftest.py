@@ -1,18 +1,34 @@
-"""An embedded cluster for the tests of the sink; older PySparks have no data source to write to."""
+"""An embedded cluster for the tests of the sink, and both sinks; older PySparks have that of the JVM alone."""
 
 from __future__ import annotations
 
 import importlib.util
 from collections.abc import Iterator
 from pathlib import Path
+from typing import cast
 
 import pytest
 
+from .engines import ColumnarEngine, Engine, PythonEngine
 from .scene import Scene
 
-collect_ignore: list[str] = []
-if importlib.util.find_spec("pyspark.sql.datasource") is None:
-    collect_ignore += ["test_topic_writer.py", "test_stream_writer.py"]
+SOURCES = ["rocketmq-columnar"]
+if importlib.util.find_spec("pyspark.sql.datasource") is not None:
+    SOURCES.append("rocketmq")
+
+
+@pytest.fixture(params=SOURCES)
+def source(request: pytest.FixtureRequest) -> str:
+    """The name of a data source to write with."""
+    return cast("str", request.param)
+
+
+@pytest.fixture(params=["python", pytest.param("columnar", marks=pytest.mark.spark)])
+def engine(request: pytest.FixtureRequest) -> Engine:
+    """What a task sends with."""
+    if request.param == "python":
+        return PythonEngine()
+    return ColumnarEngine(request.getfixturevalue("spark"))
 
 
 @pytest.fixture(scope="module")

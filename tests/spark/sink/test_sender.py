@@ -1,4 +1,4 @@
-"""What a task sends is stored, at least once; what cannot be is told with its row. No Spark is needed for this."""
+"""What a task sends is stored, at least once; what cannot be is told with its row. Both sinks say the same."""
 
 from __future__ import annotations
 
@@ -25,25 +25,14 @@ from rmqfast.spark.sink.written import Written
 from tests.broker.certificates import make_authority
 from tests.waiting import until
 
+from .engines import Engine, PythonEngine
 from .scene import Scene
 
 PAIRS = pa.map_(pa.string(), pa.string())
 PERM_READ = 4
 
 
-def send(scene: Scene, topic: str | None, columns: dict[str, Any], *more: dict[str, Any], **options: Any) -> Written:
-    known = SinkOptions(name_server=scene.name_server, topic=topic, **options)
-    batches = [pa.record_batch(each) for each in (columns, *more)]
-    return send_partition(known, list(columns), iter(batches))
-
-
-def refused(scene: Scene, topic: str | None, columns: dict[str, Any], *more: dict[str, Any], **options: Any) -> str:
-    with pytest.raises(ClientError) as caught:
-        send(scene, topic, columns, *more, **options)
-    return str(caught.value)
-
-
-def test_all_columns_arrive(scene: Scene) -> None:
+def test_all_columns_arrive(engine: Engine, scene: Scene) -> None:
     topic = scene.topic()
     columns = {
         "body": [b"\x00\xff", b"plain", b"last"],
@@ -53,7 +42,7 @@ def test_all_columns_arrive(scene: Scene) -> None:
         "queue_id": pa.array([3, 1, 3], pa.int8()),
         "flag": pa.array([-5, None, 7], pa.int32()),
     }
-    written = send(scene, topic, columns)
+    written = engine.send(scene, topic, columns)
     assert (written.rows, written.batches, written.retries, written.less_safe) == (3, 2, 0, 0)
     rows = sorted(scene.stored(topic), key=lambda row: (row["queue_id"], row["queue_offset"]))
     assert [(row["queue_id"], row["body"], row["tags"], row["keys"], row["flag"]) for row in rows] == [
@@ -66,26 +55,26 @@ def test_all_columns_arrive(scene: Scene) -> None:
     assert rows[2]["properties"]["größe"] == "é"
 
 
-def test_rows_of_a_queue_keep_their_order_and_other_rows_go_to_all_queues(scene: Scene) -> None:
+def test_rows_of_a_queue_keep_their_order_and_other_rows_go_to_all_queues(engine: Engine, scene: Scene) -> None:
     topic, count = scene.topic(queues=8), 1000
     given = {"body": [str(n) for n in range(count)], "queue_id": [n % 3 for n in range(count)]}
-    written = send(scene, topic, given, batch_size=33)
+    written = engine.send(scene, topic, given, batch_size=33)
     assert (written.rows, written.batches) == (count, 3 * 11)
     for queue_id in range(3):
         bodies = [int(row["body"]) for row in scene.stored(topic) if row["queue_id"] == queue_id]
         assert bodies == list(range(queue_id, count, 3))
     topic = scene.topic(queues=8)
-    send(scene, topic, {"body": [str(n) for n in range(count)]}, batch_size=100)
+    engine.send(scene, topic, {"body": [str(n) for n in range(count)]}, batch_size=100)
     rows = scene.stored(topic)
     assert {row["queue_id"] for row in rows} == set(range(8))
     assert sorted(int(row["body"]) for row in rows) == list(range(count))
 
 
-def test_several_batches_go_on_counting_rows(scene: Scene) -> None:
+def test_several_batches_go_on_counting_rows(engine: Engine, scene: Scene) -> None:
     topic = scene.topic()
     batches = [{"body": [b"x"] * 10} for _ in range(3)]
-    assert send(scene, topic, *batches).rows == 30
-    text = refused(scene, topic, *batches, {"body": [b"x"] * 5 + [b""]})
+    assert engine.send(scene, topic, *batches).rows == 30
+    text = engine.refused(scene, topic, *batches, {"body": [b"x"] * 5 + [b""]})
     assert f"partition 0, row 35 {{topic: '{topic}', body: 0 bytes b''}}: expected a body of one byte or more" in text
 
 
@@ -95,7 +84,7 @@ def test_nothing_is_sent_of_no_rows(scene: Scene) -> None:
     assert send_partition(nowhere, ["body"], [pa.record_batch({"body": pa.array([], pa.binary())})]) == Written()
 
 
-def test_a_delayed_row_comes_later_and_is_not_in_a_batch(scene: Scene) -> None:
+def test_a_delayed_row_comes_later_and_is_not_in_a_batch(engine: Engine, scene: Scene) -> None:
     topic = scene.topic()
     given = {
         "body": ["now", "later", "latest"],
@@ -104,7 +93,7 @@ def test_a_delayed_row_comes_later_and_is_not_in_a_batch(scene: Scene) -> None:
         "keys": ["k", "l", None],
         "properties": pa.array([None, [("n", "1")], None], PAIRS),
     }
-    written = send(scene, topic, given)
+    written = engine.send(scene, topic, given)
     assert (written.rows, written.batches) == (3, 3)
     until(lambda: len(scene.stored(topic)) == 3)
     rows = sorted(scene.stored(topic), key=lambda row: given["body"].index(row["body"].decode()))
@@ -157,20 +146,20 @@ WRONG_ROWS: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize(("columns", "text"), WRONG_ROWS.values(), ids=WRONG_ROWS)
-def test_a_row_that_cannot_be_sent_is_told(scene: Scene, columns: dict[str, Any], text: str) -> None:
+def test_a_row_that_cannot_be_sent_is_told(engine: Engine, scene: Scene, columns: dict[str, Any], text: str) -> None:
     topic = scene.topic()
-    said = refused(scene, topic, columns, max_message_size=2000 if "large" in str(columns) else 4 << 20)
+    said = engine.refused(scene, topic, columns, max_message_size=2000 if "large" in str(columns) else 4 << 20)
     assert said.startswith("partition 0, row ")
     assert text.replace("TOPIC", topic) in said
 
 
-def test_a_null_topic_and_a_topic_of_each_row(scene: Scene) -> None:
+def test_a_null_topic_and_a_topic_of_each_row(engine: Engine, scene: Scene) -> None:
     one, two = scene.topic(), scene.topic()
     given = {"body": [b"a", b"b", b"c"], "topic": [one, two, one]}
-    assert send(scene, None, given).rows == 3
+    assert engine.send(scene, None, given).rows == 3
     assert [[row["body"] for row in scene.stored(topic)] for topic in (one, two)] == [[b"a", b"c"], [b"b"]]
     check_topic(SinkOptions(name_server=scene.name_server), list(given))
-    assert "row 1 {body: 1 bytes b'b'}: expected a topic, got null" in refused(
+    assert "row 1 {body: 1 bytes b'b'}: expected a topic, got null" in engine.refused(
         scene, None, {"body": [b"a", b"b"], "topic": [one, None]}
     )
 
@@ -186,16 +175,18 @@ def strict(tmp_path: Path) -> Iterator[Scene]:
         yield running
 
 
-def test_what_a_broker_refuses_is_told_with_its_code_and_its_words(strict: Scene) -> None:
+def test_what_a_broker_refuses_is_told_with_its_code_and_its_words(engine: Engine, strict: Scene) -> None:
     """A batch that is too large for the broker is sent in parts; the row that is too large by itself is found."""
-    written = send(strict, "orders", {"body": [b"x" * 100] * 50})
+    written = engine.send(strict, "orders", {"body": [b"x" * 100] * 50})
     assert written.rows == 50
     assert written.batches > 7
     assert len(strict.stored("orders")) == 50
-    text = refused(strict, "orders", {"body": [b"x" * 100] * 20 + [b"y" * 1500] + [b"x"] * 20, "queue_id": [1] * 41})
+    text = engine.refused(
+        strict, "orders", {"body": [b"x" * 100] * 20 + [b"y" * 1500] + [b"x"] * 20, "queue_id": [1] * 41}
+    )
     assert "partition 0, row 20 {topic: 'orders', queue_id: 1, body: 1500 bytes b'yyyy" in text
     assert "queue 1 of broker-a: CODE: 13  DESC: " in text
-    text = refused(strict, "missing", {"body": [b"x"] * 3})
+    text = engine.refused(strict, "missing", {"body": [b"x"] * 3})
     assert "partition 0, row 0 {topic: 'missing', body: 1 bytes b'x'} and 2 more with it: " in text
     assert "No route info of this topic: missing\ncreate the topic" in text
     with pytest.raises(ClientError, match="No route info of this topic: missing\ncreate the topic"):
@@ -226,7 +217,7 @@ def test_a_topic_that_may_not_be_written_to_any_more_is_told_with_the_broker_s_c
     assert [row["body"] for row in strict.stored("closed")] == [b"first"] * 5
     with rmqfast.Admin(name_server=strict.name_server) as admin:
         admin.create_topic("orders", queues=2, perm=PERM_READ)
-    assert "No route info of this topic: orders" in refused(strict, "orders", {"body": [b"x"]})
+    assert "No route info of this topic: orders" in PythonEngine().refused(strict, "orders", {"body": [b"x"]})
 
 
 @pytest.fixture
@@ -236,16 +227,16 @@ def pair(tmp_path: Path) -> Iterator[Scene]:
         yield running
 
 
-def test_with_two_brokers_a_queue_needs_the_name_of_its_broker(pair: Scene) -> None:
+def test_with_two_brokers_a_queue_needs_the_name_of_its_broker(engine: Engine, pair: Scene) -> None:
     topic = pair.topic(queues=2)
     text = "queue_id 1, broker_name None: expected a broker_name, as several have it: broker-a, broker-b"
-    assert text in refused(pair, topic, {"body": [b"x"], "queue_id": [1]})
+    assert text in engine.refused(pair, topic, {"body": [b"x"], "queue_id": [1]})
     options = SinkOptions(name_server=pair.name_server, topic=topic)
     check_topic(options, ["body", "queue_id", "broker_name"])
     with pytest.raises(ClientError, match="expected a broker_name, as several have it"):
         check_topic(options, ["body", "queue_id"])
     given = {"body": [b"a", b"b", b"c"], "queue_id": [1, 1, None], "broker_name": ["broker-a", "broker-b", "broker-b"]}
-    assert send(pair, topic, given).rows == 3
+    assert engine.send(pair, topic, given).rows == 3
     rows = {(row["broker_name"], row["body"]): row["queue_id"] for row in pair.stored(topic)}
     assert rows.items() >= {("broker-a", b"a"): 1, ("broker-b", b"b"): 1}.items()
     assert ("broker-b", b"c") in rows
@@ -311,11 +302,11 @@ def test_a_task_waits_for_a_name_server_and_gives_up_in_time(
 ) -> None:
     topic = own_scene.topic()
     own_scene.stop()
-    text = refused(own_scene, topic, {"body": [b"x"]}, retry_timeout_ms=100)
+    text = PythonEngine().refused(own_scene, topic, {"body": [b"x"]}, retry_timeout_ms=100)
     assert "row 0 {topic: " in text
     assert f"tried for 0.1 s (retryTimeoutMs): connect to <{own_scene.name_server}> failed" in text
     restart = started_once_a_sender_tried(own_scene, caplog)
-    assert send(own_scene, topic, {"body": [b"x"]}).rows == 1
+    assert PythonEngine().send(own_scene, topic, {"body": [b"x"]}).rows == 1
     restart.join()
 
 
@@ -358,16 +349,16 @@ accounts:
 """
 
 
-def test_an_account_may_send_where_it_may_and_is_told_where_not(tmp_path: Path) -> None:
+def test_an_account_may_send_where_it_may_and_is_told_where_not(engine: Engine, tmp_path: Path) -> None:
     (tmp_path / "conf").mkdir()
     (tmp_path / "conf/plain_acl.yml").write_text(ACCOUNTS)
     config = {"aclEnable": "true", "rocketmqHome": str(tmp_path)}
     with Scene(tmp_path / "store", config) as scene:
         account = {"access_key": "sparksink", "secret_key": "12345678"}
-        assert send(scene, "orders", {"body": [b"x"] * 3}, **account).rows == 3
+        assert engine.send(scene, "orders", {"body": [b"x"] * 3}, **account).rows == 3
         assert len(scene.stored("orders")) == 3
         for topic, given in (("others", account), ("orders", account | {"secret_key": "87654321"}), ("orders", {})):
-            text = refused(scene, topic, {"body": [b"x"] * 3}, **given)
+            text = engine.refused(scene, topic, {"body": [b"x"] * 3}, **given)
             assert f"row 0 {{topic: '{topic}', body: 1 bytes b'x'}} and 2 more with it: " in text
             # without an account the name server already tells no route
             why = f"topic {topic}, queue " if topic == "others" else f"No route info of this topic: {topic}"
@@ -377,7 +368,7 @@ def test_an_account_may_send_where_it_may_and_is_told_where_not(tmp_path: Path) 
             assert "87654321" not in text
 
 
-def test_connections_have_tls_where_a_file_of_authorities_is_given(tmp_path: Path) -> None:
+def test_connections_have_tls_where_a_file_of_authorities_is_given(engine: Engine, tmp_path: Path) -> None:
     authority = make_authority(tmp_path / "ca")
     server, client = authority.server(), authority.client()
     config = {
@@ -390,20 +381,20 @@ def test_connections_have_tls_where_a_file_of_authorities_is_given(tmp_path: Pat
         "useTLS": "true",
     }
     with Scene(tmp_path / "store", config) as scene:
-        assert send(scene, "orders", {"body": [b"x"] * 3}, tls_trust=str(authority.certificate)).rows == 3
-        text = refused(scene, "orders", {"body": [b"x"]}, retry_timeout_ms=100)
+        assert engine.send(scene, "orders", {"body": [b"x"] * 3}, tls_trust=str(authority.certificate)).rows == 3
+        text = engine.refused(scene, "orders", {"body": [b"x"]}, retry_timeout_ms=100)
         assert f"tried for 0.1 s (retryTimeoutMs): connect to <{scene.name_server}> failed" in text
 
 
-def test_rows_go_into_a_namespace(scene: Scene) -> None:
+def test_rows_go_into_a_namespace(engine: Engine, scene: Scene) -> None:
     topic = f"MQ_INST_1_x%{scene.topic()}"
-    assert send(scene, topic.partition("%")[2], {"body": [b"x"]}, namespace="MQ_INST_1_x").rows == 1
+    assert engine.send(scene, topic.partition("%")[2], {"body": [b"x"]}, namespace="MQ_INST_1_x").rows == 1
     assert len(scene.stored(topic)) == 1
 
 
-def test_what_is_wrong_ends_the_threads_and_the_client(scene: Scene) -> None:
+def test_what_is_wrong_ends_the_threads_and_the_client(engine: Engine, scene: Scene) -> None:
     topic = scene.topic()
     before = set(threading.enumerate())
     for _ in range(3):
-        refused(scene, topic, {"body": [b"x"] * 500 + [b""]}, batch_size=1)
+        engine.refused(scene, topic, {"body": [b"x"] * 500 + [b""]}, batch_size=1)
     assert not [thread for thread in set(threading.enumerate()) - before if thread.name.startswith("rmqfast-sink")]

@@ -1,4 +1,4 @@
-"""`df.writeStream.format("rocketmq")`: micro-batches are sent; after a restart the checkpoint knows what is left."""
+"""`df.writeStream` with both data sources: after a restart the checkpoint knows what is left to send."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ COLUMNS = ("value AS body", "concat('t', value) AS tags", "map('n', value) AS pr
 class Stream:
     """A stream of text files to a topic; each line is a row."""
 
-    def __init__(self, spark: SparkSession, scene: Scene, directory: Path) -> None:
-        self._spark, self._scene = spark, scene
+    def __init__(self, spark: SparkSession, source: str, scene: Scene, directory: Path) -> None:
+        self._spark, self._source, self._scene = spark, source, scene
         self._files, self._checkpoint = directory / "files", directory / "checkpoint"
         self._files.mkdir()
         self.topic = scene.topic()
@@ -40,7 +40,7 @@ class Stream:
     def start(self, *, once: bool = True, columns: tuple[str, ...] = COLUMNS, **options: Any) -> StreamingQuery:
         """Starts the query; the checkpoint says where it goes on."""
         frame = self._spark.readStream.option("maxFilesPerTrigger", 1).text(str(self._files)).selectExpr(*columns)
-        made = frame.writeStream.format("rocketmq").option("nameServer", self._scene.name_server)
+        made = frame.writeStream.format(self._source).option("nameServer", self._scene.name_server)
         made = made.option("topic", self.topic).option("checkpointLocation", str(self._checkpoint))
         made = made.options(**{name: str(value) for name, value in options.items()})
         return (made.trigger(availableNow=True) if once else made.trigger(processingTime="100 milliseconds")).start()
@@ -51,8 +51,8 @@ class Stream:
 
 
 @pytest.fixture
-def stream(spark: SparkSession, own_scene: Scene, tmp_path: Path) -> Iterator[Stream]:
-    made = Stream(spark, own_scene, tmp_path)
+def stream(spark: SparkSession, source: str, own_scene: Scene, tmp_path: Path) -> Iterator[Stream]:
+    made = Stream(spark, source, own_scene, tmp_path)
     yield made
     for query in spark.streams.active:
         query.stop()

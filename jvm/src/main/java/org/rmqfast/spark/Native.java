@@ -19,6 +19,9 @@ final class Native {
 
     private Native() {}
 
+    /** Whether options name a live cluster, not a store directory. */
+    static native boolean isTopic(String[] options);
+
     /** Names and types, in turns, of the columns that the options ask for. */
     static native String[] row(String[] options);
 

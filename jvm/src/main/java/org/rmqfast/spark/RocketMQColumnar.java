@@ -12,6 +12,8 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /** The data source rocketmq-columnar: a store directory or a live topic as columns that Rust fills, inside the JVM. */
 public final class RocketMQColumnar implements TableProvider, DataSourceRegister {
+    private boolean isInferred;
+
     @Override
     public String shortName() {
         return "rocketmq-columnar";
@@ -19,6 +21,7 @@ public final class RocketMQColumnar implements TableProvider, DataSourceRegister
 
     @Override
     public StructType inferSchema(CaseInsensitiveStringMap options) {
+        isInferred = true;
         String[] row = Native.row(Texts.pairs(options.asCaseSensitiveMap()));
         StructType schema = new StructType();
         for (int i = 0; i < row.length; i += 2) {
@@ -36,7 +39,10 @@ public final class RocketMQColumnar implements TableProvider, DataSourceRegister
     @Override
     public Table getTable(StructType schema, Transform[] partitioning, Map<String, String> options) {
         SourceTable table = new SourceTable(schema, Texts.pairs(options));
-        table.resolve();    // what is not there is said now, not by the first action
+        // a topic with a schema of the user's may be there to be written to
+        if (isInferred || !table.isTopic()) {
+            table.check();
+        }
         return table;
     }
 

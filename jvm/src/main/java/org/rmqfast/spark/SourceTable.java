@@ -3,20 +3,26 @@ package org.rmqfast.spark;
 import java.util.EnumSet;
 import java.util.Set;
 import org.apache.spark.sql.connector.catalog.SupportsRead;
+import org.apache.spark.sql.connector.catalog.SupportsWrite;
 import org.apache.spark.sql.connector.catalog.TableCapability;
 import org.apache.spark.sql.connector.read.ScanBuilder;
+import org.apache.spark.sql.connector.write.LogicalWriteInfo;
+import org.apache.spark.sql.connector.write.WriteBuilder;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
-/** A store or a topic; what is read of it is fixed when Spark plans an action. */
-final class SourceTable implements SupportsRead {
+/** A store, or a topic, which can be written to as well; what is read of it is fixed when Spark plans an action. */
+final class SourceTable implements SupportsRead, SupportsWrite {
     private final StructType schema;
     private final String[] options;
+    private final boolean isTopic;
+    private boolean isChecked;
 
     SourceTable(StructType schema, String[] options) {
         this.schema = schema;
         this.options = options;
+        isTopic = Native.isTopic(options);
     }
 
     @Override
@@ -32,16 +38,37 @@ final class SourceTable implements SupportsRead {
 
     @Override
     public Set<TableCapability> capabilities() {
-        return EnumSet.of(TableCapability.BATCH_READ, TableCapability.MICRO_BATCH_READ);
+        Set<TableCapability> capabilities = EnumSet.of(TableCapability.BATCH_READ, TableCapability.MICRO_BATCH_READ);
+        if (isTopic) {
+            capabilities.addAll(TopicWriteBuilder.capabilities());
+        }
+        return capabilities;
     }
 
     @Override
     public ScanBuilder newScanBuilder(CaseInsensitiveStringMap ignored) {
-        return new SourceScanBuilder(schema, resolve(), options);
+        return new SourceScanBuilder(schema, resolved(), options);
     }
 
-    /** The options with offsets as the store now stands. */
-    String[] resolve() {
+    @Override
+    public WriteBuilder newWriteBuilder(LogicalWriteInfo info) {
+        return new TopicWriteBuilder(info);
+    }
+
+    /** Looks whether a read can be: what is not there is said now, not by the first action. */
+    void check() {
+        resolved();
+    }
+
+    boolean isTopic() {
+        return isTopic;
+    }
+
+    /** The options with offsets as the store now stands; those of a topic are fixed when its pieces are planned. */
+    private String[] resolved() {
+        if (isTopic && isChecked) {
+            return options;
+        }
         String[] fields = new String[3 * schema.fields().length];
         int at = 0;
         for (StructField field : schema.fields()) {
@@ -49,6 +76,8 @@ final class SourceTable implements SupportsRead {
             fields[at++] = field.dataType().catalogString();
             fields[at++] = String.valueOf(field.nullable());
         }
-        return Native.resolve(options, fields);
+        String[] resolved = Native.resolve(options, fields);
+        isChecked = true;
+        return resolved;
     }
 }
