@@ -60,6 +60,7 @@ __all__ = [
     "namespace_of_endpoint",
     "parse_name_servers",
     "parse_topic_offsets",
+    "plain_remark",
     "plan_clean",
     "plan_topic",
     "pull_fields",
@@ -72,6 +73,7 @@ __all__ = [
     "sign_fields",
     "signature_of",
     "spark_row",
+    "step_after",
 ]
 
 COLUMNS: list[str]
