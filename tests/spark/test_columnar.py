@@ -347,14 +347,19 @@ def test_damage_is_an_error_of_this_package_where_it_reads_for_the_user(
         errors.CorruptError("3 damaged places"),
     ],
 )
-@pytest.mark.parametrize("before", ["", "Job aborted: Lost task 0.0 in stage 1.0 (TID 1): "])
+@pytest.mark.parametrize(
+    "before",
+    [
+        "org.rmqfast.spark.StoreException: ",
+        "Job aborted: Lost task 0.0 in stage 1.0 (TID 1): org.rmqfast.spark.StoreException: ",
+        "(org.rmqfast.spark.StoreException) ",
+    ],
+)
 @pytest.mark.parametrize(
     "behind", ["", "\n\tat org.rmqfast.spark.Native.next(Native Method)\n", "\n\nJVM stacktrace:\n"]
 )
 def test_an_error_of_the_jvm_keeps_its_class_and_all_its_lines(told: errors.RmqError, before: str, behind: str) -> None:
-    plain = plain_error(
-        RuntimeError(f"{before}org.rmqfast.spark.StoreException: {type(told).__name__}: {told}{behind}")
-    )
+    plain = plain_error(RuntimeError(f"{before}{type(told).__name__}: {told}{behind}"))
     assert (type(plain), str(plain)) == (type(told), str(told))
 
 

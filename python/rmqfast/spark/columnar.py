@@ -22,8 +22,8 @@ __all__ = ["columnar_frame", "frame_or_none", "jar_path", "option_text", "plain_
 
 _LOG = logging.getLogger("rmqfast.spark")
 _JAR = Path(__file__).with_name("jars") / "rmqfast-columnar.jar"
-#: As far as the frames of Java, or the end: what to do stands on a line of its own.
-_SAID = re.compile(r"org\.rmqfast\.spark\.StoreException: (\w+): (.*?)(?=\n\s+at |\n\s*\n|\Z)", re.DOTALL)
+#: As far as the frames of Java, or the end: what to do is a line of its own. Spark Connect has the class in brackets.
+_SAID = re.compile(r"org\.rmqfast\.spark\.StoreException(?:: |\) )(\w+): (.*?)(?=\n\s+at |\n\s*\n|\Z)", re.DOTALL)
 _ANSWER = re.compile(r"CODE: (-?\d+)  DESC: (.*?)(?: BROKER: (\S+))?(?:\n.*)?", re.DOTALL)
 
 
