@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -46,7 +47,7 @@ def test_a_client_of_spark_connect_reads_streams_and_writes(tmp_path: Path) -> N
     assert sum(written.values()) == 10
 
 
-def driven(name_server: str, directory: Path) -> dict[str, dict[str, object]]:
+def driven(name_server: str, directory: Path) -> dict[str, dict[str, Any]]:
     """What `connect_driver` says."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(PACKAGE), str(ROOT), *sys.path])}
     command = [sys.executable, "-m", "tests.spark.live.connect_driver", name_server, str(directory)]
@@ -54,5 +55,5 @@ def driven(name_server: str, directory: Path) -> dict[str, dict[str, object]]:
     # the server's log has Java's frames by the hundred
     told = [line for line in done.stderr.splitlines() if not line.startswith("\tat ")]
     assert done.returncode == 0, "\n".join(told)
-    answer: dict[str, dict[str, object]] = json.loads(done.stdout.splitlines()[-1])
+    answer: dict[str, dict[str, Any]] = json.loads(done.stdout.splitlines()[-1])
     return answer
