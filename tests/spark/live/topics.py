@@ -18,6 +18,7 @@ CONFIG = {
     # retention is for tests that ask for it, however full the disk of the machine is
     "diskMaxUsedSpaceRatio": "95",
     "cleanFileForciblyEnable": "false",
+    "rocketmq.broker.diskSpaceWarningLevelRatio": "1.0",
 }
 TAGS = ("paid", "refunded", "Aa", "BB", None)  # "Aa" and "BB" have the same hash
 
