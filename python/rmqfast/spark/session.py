@@ -13,8 +13,11 @@ if TYPE_CHECKING:
 
 __all__ = ["configure"]
 
+_MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
+_PACKAGE = "org.apache.spark.sql.execution.streaming"
 
-def configure(builder: SparkSession.Builder) -> SparkSession.Builder:
+
+def configure(builder: SparkSession.Builder, *, local_checkpoints: bool = False) -> SparkSession.Builder:
     """Sets what makes reads fast and workers find this package, before a session starts.
 
     The jar of the data source `rocketmq-columnar` joins those of `spark.jars` that the builder has by then.
@@ -22,8 +25,12 @@ def configure(builder: SparkSession.Builder) -> SparkSession.Builder:
     Workers run this Python unless `PYSPARK_PYTHON` says otherwise. From PySpark 4.1 on they talk to the JVM by Unix
     sockets, and the data source's option `pushdown` works; older ones do not know these settings and leave them alone.
 
+    A client of Spark Connect cannot set these: its builder comes back as it is, and the server is given the jar and the settings.
+
     Args:
         builder: As `SparkSession.builder`.
+        local_checkpoints: All streams of the session have their checkpoints on a local file system: a batch then takes some
+            50 ms less for its two files. Not for HDFS, where the usual manager of these files keeps two runs of a query apart.
 
     Returns:
         The builder.
@@ -34,14 +41,24 @@ def configure(builder: SparkSession.Builder) -> SparkSession.Builder:
 
     Source: `docs/spark.md`.
     """
+    options = getattr(builder, "_options", {})
+    if str(options.get("spark.remote", "")).startswith("sc://"):
+        return builder
     # workers must find this package, and another Python may not have it
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     jar = jar_path()
     if jar is not None:
         # a builder tells its options nowhere else, and `spark.jars` must not replace the user's
-        before = str(getattr(builder, "_options", {}).get("spark.jars", ""))
+        before = str(options.get("spark.jars", ""))
         jars = [name for name in before.split(",") if name and name != str(jar)]
         builder = builder.config("spark.jars", ",".join([*jars, str(jar)]))
+    if local_checkpoints:
+        import pyspark
+
+        # Spark moved it in 4.1
+        moved = tuple(map(int, pyspark.__version__.split(".")[:2])) >= (4, 1)
+        package = f"{_PACKAGE}.checkpointing" if moved else _PACKAGE
+        builder = builder.config(_MANAGER, f"{package}.FileSystemBasedCheckpointFileManager")
     return builder.config("spark.python.unix.domain.socket.enabled", "true").config(
         "spark.sql.python.filterPushdown.enabled", "true"
     )
