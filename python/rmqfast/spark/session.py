@@ -25,12 +25,12 @@ def configure(builder: SparkSession.Builder, *, local_checkpoints: bool = False)
     Workers run this Python unless `PYSPARK_PYTHON` says otherwise. From PySpark 4.1 on they talk to the JVM by Unix
     sockets, and the data source's option `pushdown` works; older ones do not know these settings and leave them alone.
 
-    A client of Spark Connect cannot set these: its builder comes back as it is, and the server is given the jar and the settings.
+    A client of Spark Connect cannot set these: its builder comes back as it is. The server needs the jar and the settings.
 
     Args:
         builder: As `SparkSession.builder`.
-        local_checkpoints: All streams of the session have their checkpoints on a local file system: a batch then takes some
-            50 ms less for its two files. Not for HDFS, where the usual manager of these files keeps two runs of a query apart.
+        local_checkpoints: The checkpoints of all streams lie on a local file system: the two files of a batch take less
+            time then. Not for HDFS, where the usual manager of these files keeps two runs of a query apart.
 
     Returns:
         The builder.

@@ -182,11 +182,12 @@ extern "system" fn Java_org_rmqfast_spark_Native_open<'a>(
     filters: TextLists<'a>,
     piece: JByteArray<'a>,
     limit: jlong,
+    is_repeated: jboolean,
 ) -> jlong {
     guarded(env, |env| {
         let read = read(env, &options, &columns, &filters)?;
         let piece = env.convert_byte_array(piece)?;
-        let task: Box<dyn Task> = open(read, &piece, limit.unsigned_abs())?;
+        let task: Box<dyn Task> = open(read, &piece, limit.unsigned_abs(), is_repeated)?;
         // boxed once more, as Java holds one number and gives it back with each call
         Ok(Box::into_raw(Box::new(task)) as jlong)
     })
@@ -247,12 +248,20 @@ extern "system" fn Java_org_rmqfast_spark_Native_position<'a>(
     })
 }
 
-/// Frees what `open` gave.
+/// Frees what `open` gave; a task that did not fail may leave its connection to the next one.
 #[unsafe(no_mangle)]
-extern "system" fn Java_org_rmqfast_spark_Native_close<'a>(env: EnvUnowned<'a>, _: JClass<'a>, handle: jlong) {
+extern "system" fn Java_org_rmqfast_spark_Native_close<'a>(
+    env: EnvUnowned<'a>,
+    _: JClass<'a>,
+    handle: jlong,
+    is_sound: jboolean,
+) {
     guarded(env, |_| {
         // SAFETY: as in `next`; the box is the one that `open` gave away, and Java closes it once.
-        drop(unsafe { Box::from_raw(handle as *mut Box<dyn Task>) });
+        let mut task = unsafe { Box::from_raw(handle as *mut Box<dyn Task>) };
+        if is_sound {
+            task.keep();
+        }
         Ok(())
     });
 }

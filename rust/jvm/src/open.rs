@@ -11,9 +11,9 @@ use rmqfast_spark::topic_piece::TopicPiece;
 ///
 /// # Errors
 /// Bytes that are no piece; as [`StoreTask::open`] and [`TopicTask::open`].
-pub fn open(read: Read, piece: &[u8], limit: u64) -> Result<Box<dyn Task>> {
+pub fn open(read: Read, piece: &[u8], limit: u64, is_repeated: bool) -> Result<Box<dyn Task>> {
     Ok(match read {
         Read::Store(read) => Box::new(StoreTask::open(*read, store_piece::of_bytes(piece)?, limit)?),
-        Read::Topic(read) => Box::new(TopicTask::open(*read, &TopicPiece::of_bytes(piece)?, limit)?),
+        Read::Topic(read) => Box::new(TopicTask::open(*read, &TopicPiece::of_bytes(piece)?, limit, is_repeated)?),
     })
 }

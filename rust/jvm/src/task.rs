@@ -25,6 +25,9 @@ pub trait Task: Send {
     /// What shall be logged since the last call.
     fn take_warning(&mut self) -> Option<String>;
 
+    /// Ends without a failure before all is read, as behind a limit and in Real-Time Mode: connections are left to the next task.
+    fn keep(&mut self) {}
+
     /// What was read so far.
     fn counts(&self) -> Counts;
 }

@@ -3,7 +3,7 @@ use crate::failure::Result;
 use crate::task::{Counts, Task};
 use crate::vectors::Batch;
 use rmqfast_client::puller::Fetched;
-use rmqfast_client::ranges::{RangeReader, Step};
+use rmqfast_client::ranges::{PullerPool, QueueRange, RangeReader, Step};
 use rmqfast_spark::admission::StreamOffsets;
 use rmqfast_spark::checkpoint::topic_text;
 use rmqfast_spark::topic_piece::TopicPiece;
@@ -11,6 +11,9 @@ use rmqfast_spark::topic_read::TopicRead;
 use rmqfast_store::scan::ScanRequest;
 use rmqfast_store::scan::columns::Chunk;
 use std::time::Duration;
+
+/// Connections of this executor that no task uses now.
+static POOL: PullerPool = PullerPool::new();
 
 /// A piece of a topic being read.
 pub struct TopicTask {
@@ -27,19 +30,28 @@ pub struct TopicTask {
 }
 
 impl TopicTask {
-    /// Nobody is asked yet.
+    /// Nobody is asked yet. A task that `is_repeated` meets nothing that may have spoilt its first attempt.
     ///
     /// # Errors
     /// A piece of queues of several brokers.
-    pub fn open(read: TopicRead, piece: &TopicPiece, limit: u64) -> Result<Self> {
+    pub fn open(read: TopicRead, piece: &TopicPiece, limit: u64, is_repeated: bool) -> Result<Self> {
         let topic = read.request.topic.clone();
         let ranges = piece.queue_ranges(&topic);
         // a piece has one broker, whose name is that of all rows
         let broker_name = ranges.first().map(|range| range.queue.broker_name.to_string());
         let batch = Batch::new(&ScanRequest { broker_name, ..read.request.scan.clone() });
+        let is_endless = ranges.iter().any(QueueRange::is_endless);
+        // at the ends of queues a puller waits in another way
+        let key = read.pool_key.as_ref().filter(|_| !is_repeated);
+        let key = key
+            .map(|key| key.with(if is_endless { "endless" } else { "" }).with(piece.address.as_deref().unwrap_or("")));
         let on_wait = Box::new(rmqfast_remoting::never);
         let reader = RangeReader::new(read.request, ranges, piece.address.clone(), read.cluster, on_wait)
             .map_err(rmqfast_spark::Error::from)?;
+        let reader = match key {
+            Some(key) => reader.pooled(&POOL, key),
+            None => reader,
+        };
         Ok(Self { reader, batch, answers: Vec::new(), next: (0, 0), rows_left: limit, filled: 0, topic })
     }
 
@@ -115,6 +127,10 @@ impl Task for TopicTask {
     fn take_warning(&mut self) -> Option<String> {
         let warnings = self.reader.take_warnings();
         if warnings.is_empty() { None } else { Some(warnings.join("\n")) }
+    }
+
+    fn keep(&mut self) {
+        self.reader.keep();
     }
 
     fn counts(&self) -> Counts {

@@ -11,7 +11,7 @@ use crate::topic_piece::{Range, TopicPiece};
 use rmqfast_client::cluster::{Bounds, ClusterOptions, TopicCluster, TopicRoute};
 use rmqfast_client::names::{check_group, check_topic};
 use rmqfast_client::puller::{PullerOptions, Queue, Subscription};
-use rmqfast_client::ranges::RangeRequest;
+use rmqfast_client::ranges::{PoolKey, RangeRequest};
 use rmqfast_remoting::Interrupt;
 use rmqfast_store::filter::TagExpression;
 use rmqfast_store::scan::{Listed, ScanRequest};
@@ -41,7 +41,27 @@ pub struct TopicRead {
     pub is_empty: bool,
     /// What was planned before, where it was.
     pub planned: Option<Vec<TopicPiece>>,
+    /// Whose pullers it may share; none for a read without options.
+    pub pool_key: Option<PoolKey>,
 }
+
+/// Options that two reads agree on which share a connection.
+const CONNECTION: [&str; 14] = [
+    "nameServer",
+    "accessKey",
+    "secretKey",
+    "securityToken",
+    "tls",
+    "tlsTrust",
+    "tlsCertificate",
+    "tlsKey",
+    "tlsVerify",
+    "tlsCheckHost",
+    "group",
+    "pullsUnderWay",
+    "pullTimeoutMs",
+    "pullBatchSize",
+];
 
 /// What filters leave of the queues of a topic; unlike offsets that a user names, there need not be any of these.
 #[derive(Clone, Debug, Default)]
@@ -145,6 +165,9 @@ impl TopicRead {
             max_rows: number("maxRowsPerPartition"),
             cut: RangeCut::default(),
             is_empty: false,
+            pool_key: Some(PoolKey::of(
+                pairs.iter().filter(|(name, _)| is_of_connection(name)).flat_map(|(name, text)| [&**name, &**text]),
+            )),
             planned: options.text("pieces").map(TopicPiece::of_option).transpose()?,
             cluster,
             request,
@@ -351,6 +374,10 @@ impl TopicRead {
         start.iter_mut().zip(later).for_each(|(start, later)| *start = later.max(*start));
         Ok(())
     }
+}
+
+fn is_of_connection(given: &str) -> bool {
+    CONNECTION.iter().any(|name| name.eq_ignore_ascii_case(given))
 }
 
 /// The queues of a topic that a read asks for.

@@ -2,11 +2,13 @@
 //! messages, or says which are lost.
 //!
 //! [`Progress`] decides what an answer means for a range, without a socket or a clock; a [`RangeReader`] pulls.
+mod pool;
 mod progress;
 mod range;
 mod reader;
 mod rows;
 
+pub use pool::{PoolKey, PullerPool};
 pub use progress::{Progress, Trouble, Verdict};
 pub use range::{QueueRange, RangeRequest};
 pub use reader::{Counts, OnWait, RangeReader, Step};

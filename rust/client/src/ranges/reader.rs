@@ -1,6 +1,7 @@
 //! Pulls ranges of one broker's queues, many pulls in flight at once.
 //!
 //! Source: `DefaultLitePullConsumerImpl.PullTaskImpl`, `PullAPIWrapper.pullKernelImpl`.
+use super::pool::{PoolKey, PullerPool};
 use super::progress::{Progress, Trouble, Verdict};
 use super::range::{QueueRange, RangeRequest};
 use super::rows;
@@ -61,6 +62,9 @@ pub struct RangeReader {
     address: Option<String>,
     is_open: bool,
     ranges: HashMap<Queue, Pulled>,
+    /// Those of all ranges, also of those that are read.
+    queues: Vec<Queue>,
+    pool: Option<(&'static PullerPool, PoolKey)>,
     /// How long `advance` has waited for the broker; the time between two calls does not count.
     waited: Duration,
     is_lost: bool,
@@ -117,7 +121,9 @@ impl RangeReader {
             broker_name,
             address,
             is_open: false,
+            queues: ranges.keys().cloned().collect(),
             ranges,
+            pool: None,
             waited: Duration::ZERO,
             is_lost: false,
             next_look: Duration::ZERO,
@@ -134,7 +140,7 @@ impl RangeReader {
     pub fn advance(&mut self, wait: Duration) -> Result<Step> {
         if self.ranges.is_empty() {
             // whoever works on the last batch needs no connection for that
-            self.puller.close();
+            self.finish();
             return Ok(Step::Done);
         }
         if !self.is_open {
@@ -197,6 +203,36 @@ impl RangeReader {
     /// Ends the connection.
     pub fn close(&self) {
         self.puller.close();
+    }
+
+    /// Begins with a puller of `pool`, where that has one, and leaves its own there once all ranges are read, or it is
+    /// [kept](Self::keep).
+    pub fn pooled(mut self, pool: &'static PullerPool, key: PoolKey) -> Self {
+        if let Some(puller) = pool.take(&key) {
+            self.puller = puller;
+        }
+        self.pool = Some((pool, key));
+        self
+    }
+
+    /// Gives up the ranges and leaves the puller to the pool.
+    pub fn keep(&mut self) {
+        self.ranges.clear();
+        self.finish();
+    }
+
+    fn finish(&mut self) {
+        let Some((pool, key)) = self.pool.take().filter(|_| self.is_open && !self.is_lost) else {
+            return self.puller.close();
+        };
+        self.queues.iter().for_each(|queue| {
+            self.puller.remove(queue);
+        });
+        // what came too late is for nobody; a puller whose thread ended is for nobody either
+        if self.puller.take(Instant::now(), usize::MAX).is_ok() {
+            let none = Puller::new(PullerOptions::default(), None);
+            pool.give_back(key, std::mem::replace(&mut self.puller, none));
+        }
     }
 
     fn is_read_at(&self, address: &str) -> bool {

@@ -128,6 +128,7 @@ impl PyTopicRead<'_> {
             },
             is_empty: false,
             planned: None,
+            pool_key: None,
         })
     }
 }

@@ -41,7 +41,8 @@ final class Native {
     static native byte[][] plan(String[] options, String[] columns, String[][] filters, int cores);
 
     /** Begins to read a piece. */
-    static native long open(String[] options, String[] columns, String[][] filters, byte[] piece, long limit);
+    static native long open(String[] options, String[] columns, String[][] filters, byte[] piece, long limit,
+            boolean isRepeated);
 
     /** Fills the next batch and writes where its arrays are; rows, 0 where none came within the wait, or -1 at the end. */
     static native long next(long handle, long[] addresses, long waitMillis);
@@ -52,8 +53,8 @@ final class Native {
     /** Where each queue goes on once so many rows of the batch are done, as offsets of a checkpoint. */
     static native String position(long handle, int rows);
 
-    /** Frees what {@link #open} gave, once. */
-    static native void close(long handle);
+    /** Frees what {@link #open} gave, once; a task that did not fail may leave its connection to the next one. */
+    static native void close(long handle, boolean isSound);
 
     /** Begins a stream. */
     static native long streamOpen(String[] options, String[] columns);

@@ -1,5 +1,6 @@
 package org.rmqfast.spark;
 
+import org.apache.spark.TaskContext;
 import org.apache.spark.sql.connector.metric.CustomTaskMetric;
 import org.apache.spark.sql.connector.read.PartitionReader;
 import org.apache.spark.sql.types.StructType;
@@ -14,6 +15,7 @@ final class VectorReader implements PartitionReader<ColumnarBatch> {
     private final long[] addresses;
     private final ColumnarBatch batch;
     private long handle;
+    private boolean isSound = true;
     private long[] counts = new long[SourceMetrics.COUNT];
 
     VectorReader(StructType schema, long handle) {
@@ -34,7 +36,9 @@ final class VectorReader implements PartitionReader<ColumnarBatch> {
         if (handle == 0) {
             return -1;
         }
+        isSound = false;    // unless the call returns
         int rows = (int) Native.next(handle, addresses, waitMillis);
+        isSound = true;
         batch.setNumRows(Math.max(rows, 0));
         if (rows > 0) {
             int at = 0;
@@ -73,7 +77,9 @@ final class VectorReader implements PartitionReader<ColumnarBatch> {
             // Spark asks once more for what it shows, behind the end
             counts = Native.counts(given);
             handle = 0;
-            Native.close(given);
+            TaskContext task = TaskContext.get();
+            boolean isKilled = task != null && (task.isInterrupted() || task.isFailed());
+            Native.close(given, isSound && !isKilled);
         }
     }
 }

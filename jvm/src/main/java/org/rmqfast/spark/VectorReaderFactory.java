@@ -1,5 +1,6 @@
 package org.rmqfast.spark;
 
+import org.apache.spark.TaskContext;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReader;
@@ -41,6 +42,10 @@ final class VectorReaderFactory implements PartitionReaderFactory {
 
     private VectorReader reader(InputPartition partition) {
         byte[] piece = ((Piece) partition).bytes;
-        return new VectorReader(schema, Native.open(options, schema.fieldNames(), filters, piece, limit));
+        TaskContext task = TaskContext.get();
+        // a task that is tried again must not meet what spoilt it
+        boolean isRepeated = task != null && task.attemptNumber() > 0;
+        long handle = Native.open(options, schema.fieldNames(), filters, piece, limit, isRepeated);
+        return new VectorReader(schema, handle);
     }
 }
