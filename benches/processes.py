@@ -24,26 +24,25 @@ class Process:
     started: int
 
 
-def family(pid: int) -> list[Process]:
-    """A process and its living descendants, parents first."""
-    everyone = [
-        process for entry in Path("/proc").iterdir() if entry.name.isdigit() and (process := read(int(entry.name)))
-    ]
+def family(pid: int, *, with_ended: bool = False) -> list[Process]:
+    """A process and its living descendants, parents first; with those that have ended and nobody awaited yet."""
+    entries = [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
+    everyone = [process for entry in entries if (process := read(entry, with_ended=with_ended))]
     found = [process for process in everyone if process.pid == pid]
     for process in found:  # grows while it runs
         found += [child for child in everyone if child.parent == process.pid]
     return found
 
 
-def read(pid: int) -> Process | None:
-    """The process of that id; None for one that has ended, awaited or not."""
+def read(pid: int, *, with_ended: bool = False) -> Process | None:
+    """The process of that id; None for one that has ended, awaited or not, unless those not awaited are wanted."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except (FileNotFoundError, ProcessLookupError):
         return None
     # the name, in parentheses, may hold blanks
     fields = stat.rpartition(")")[2].split()
-    if fields[0] == "Z" and pid != os.getpid():
+    if fields[0] == "Z" and pid != os.getpid() and not with_ended:
         return None
     return Process(pid, int(fields[1]), sum(map(int, fields[11:15])) / TICK, int(fields[19]))
 
@@ -78,8 +77,9 @@ def send(members: list[Process], number: signal.Signals) -> None:
 
 
 def own_seconds() -> float:
-    """CPU seconds of this process and its descendants so far, ended and awaited ones included."""
-    return sum(process.cpu_seconds for process in family(os.getpid()))
+    """CPU seconds of this process and its descendants so far, ended ones included."""
+    # of a descendant that has ended and is not awaited, no parent has the seconds yet
+    return sum(process.cpu_seconds for process in family(os.getpid(), with_ended=True))
 
 
 def busy_seconds() -> float:
