@@ -107,9 +107,11 @@ class Kafka:
         raise Failed(f"Kafka does not listen on {port} within {PATIENCE:.0f} s, see {self.directory / 'output'}")
 
 
-def connector_jars() -> str:
-    """Spark's Kafka source and what it needs, as a class path."""
-    return ":".join(sorted(str(jar) for jar in (build("connector") / "lib").glob("*.jar")))
+def connector_jars(spark: str) -> str:
+    """The Kafka source for a version of Spark and what it needs, as a class path."""
+    # 4.2.0 is the last one that can be had; it runs in 4.3, too
+    version = "4.0.0" if spark.startswith("4.0.") else "4.2.0"
+    return ":".join(sorted(str(jar) for jar in (build("connector", version) / "lib").glob("*.jar")))
 
 
 def free_ports(count: int) -> list[int]:

@@ -17,16 +17,22 @@ OPENS = [
 ]
 
 
-def build(module: str) -> Path:
-    """Builds one module below java/ if its sources are newer than its jars; returns its target directory."""
+def build(module: str, version: str = "") -> Path:
+    """Builds one module below java/ if its sources are newer than its jars; returns its target directory.
+
+    Args:
+        module: Its directory.
+        version: Of what it brings, where its pom leaves the choice.
+    """
     for tool in ("java", "mvn"):
         if shutil.which(tool) is None:
             raise Missing(f"{tool} is not installed")
-    target, sources = scratch_dir() / "java" / module, JAVA / module
+    target, sources = scratch_dir() / "java" / (f"{module}-{version}" if version else module), JAVA / module
     newest = max(file.stat().st_mtime for file in sources.rglob("*") if file.is_file())
     mark = target / "built"
     if not mark.exists() or mark.stat().st_mtime < newest:
-        command = ["mvn", "-q", "-B", "-f", str(sources / "pom.xml"), f"-Dbench.target={target}", "package"]
+        properties = [f"-Dbench.target={target}", *([f"-Dbench.version={version}"] if version else [])]
+        command = ["mvn", "-q", "-B", "-f", str(sources / "pom.xml"), *properties, "package"]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             raise Failed(f"mvn {module}: {(done.stdout + done.stderr).strip()[:300]}")

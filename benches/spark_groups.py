@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
-from data import TAG, Dataset, store
+from data import TAG, Dataset, scratch_dir, store
 from groups import Plan, log
 from kafka import Kafka, connector_jars
 from measurement import Series, Variants, checked, interleave, unmeasured
 from peer import Answer, Failed, Missing, Peer
+from rocketmq import JAVA
 
 
 def spark(plan: Plan) -> list[Series]:
@@ -91,7 +93,8 @@ def attempted_kafka(dataset: Dataset, plan: Plan) -> list[Series]:
 def kafka_of(dataset: Dataset, plan: Plan) -> list[Series]:
     """The jobs of one dataset, with a broker of its own."""
     path, at, hits = store(dataset), dataset.label, dataset.tagged_rows
-    with Kafka() as broker, Peer(command(plan.kafka_python, connector_jars()), log("kafka-spark")) as peer:
+    jars = connector_jars(spark_version(plan.kafka_python))
+    with Kafka() as broker, Peer(command(plan.kafka_python, jars), log("kafka-spark")) as peer:
         topic = broker.fill(dataset)
 
         def whole(*request: object) -> Callable[[], Answer]:
@@ -118,11 +121,36 @@ def kafka_of(dataset: Dataset, plan: Plan) -> list[Series]:
 
 def require_spark(python: str) -> None:
     """Raises Missing unless the interpreter is there and has pyspark."""
+    spark_version(python)
+
+
+def spark_version(python: str) -> str:
+    """The version of an interpreter's pyspark; Missing where there is none."""
     if not Path(python).exists():
         raise Missing(f"no interpreter at {python}")
-    asked = subprocess.run([python, "-c", "import pyspark"], capture_output=True, check=False)
+    asked = subprocess.run(
+        [python, "-c", "import pyspark; print(pyspark.__version__)"], capture_output=True, text=True, check=False
+    )
     if asked.returncode != 0:
         raise Missing(f"{python} has no pyspark")
+    return asked.stdout.strip()
+
+
+def spark_classes(python: str) -> str:
+    """The classes below java/spark, compiled against an interpreter's Spark if they are not yet; as a class path."""
+    if shutil.which("javac") is None:
+        raise Missing("javac is not installed")
+    target, sources = scratch_dir() / "java" / f"spark-{spark_version(python)}", sorted(JAVA.glob("spark/**/*.java"))
+    newest = max(source.stat().st_mtime for source in sources)
+    if not target.exists() or target.stat().st_mtime < newest:
+        shutil.rmtree(target, ignore_errors=True)
+        program = "import pathlib, pyspark; print(pathlib.Path(pyspark.__file__).parent / 'jars')"
+        jars = subprocess.run([python, "-c", program], capture_output=True, text=True, check=True).stdout.strip()
+        compiler = ["javac", "--release", "17", "-cp", f"{jars}/*", "-d", str(target), *map(str, sources)]
+        done = subprocess.run(compiler, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise Failed(f"javac: {done.stderr.strip()[:300]}")
+    return str(target)
 
 
 def command(python: str, jars: str = "") -> list[str]:
