@@ -9,6 +9,8 @@ from measurement import Series
 
 LABELS = ("1k", "128")
 FIRST, SECOND = LABELS
+#: How many batches a stream has had when its memory is looked at.
+MARKS = (1_000, 5_000, 10_000)
 
 
 @dataclass(frozen=True)
@@ -260,41 +262,114 @@ def columnars() -> list[Goal]:
 
 
 def lives() -> list[Goal]:
-    """Topics of running brokers in Arrow and Spark, beside Java's client, Kafka, and the store with the same rows."""
-    ours, title = "live pull rmqfast", "pulling reader into Arrow, 32 a pull"
-    goals = pair("live", f"{title} : Java pull consumer", ours, "live pull Java", (4.0, 4.0))
-    goals += pair("live", f"{title}, eight columns : Java", "live pull eight", "live pull Java", (None, None))
-    for engine, name in (("arrow", "read_topic"), ("source", "data source")):
-        title, ours, directory = f"Spark 4.0 {name} of 4.9.4", f"live topic {engine}", f"live store {engine}"
-        goals += pair("live", f"{title} : tuned Kafka", ours, "live kafka tuned", (1.2, 1.2))
-        goals += pair("live", f"{title} : its store directory", ours, directory, (0.7, 0.7))
-        title = f"Spark 4.0 {name}, our broker, 1,024 a pull"
-        goals += pair("live", f"{title} : its store directory", f"live own {engine}", directory, (0.7, 0.7))
-    title, eight = "Spark 4.0 read_topic of 4.9.4, eight columns", "live topic eight"
-    goals += pair("live", f"{title} : tuned Kafka", eight, "live kafka tuned", (None, None))
-    goals += pair("live", f"{title} : its store directory", eight, "live store eight", (None, None))
-    title, columnar = "Spark 4.0 read_topic of 4.9.4 : columnar read of its store", "live store columnar"
-    goals += pair("live", title, "live topic arrow", columnar, (None, None))
+    """The columnar source of a live topic beside the Python source, tuned Kafka and what Spark and the pull cost alone.
+
+    A series of a batch has rows a second behind the start of a job as its rate, and that start in ms as its value.
+    """
+    goals = []
+    for query, title, faster, cpu, kafka in (
+        ("sum", "sum(length(body)) of eight columns", 1.8, 0.4, 2.5),
+        ("noop", "noop write of all columns", 2.0, 0.45, 1.8),
+    ):
+        for suffix, spark in (("", "4.3"), ("-4.0", "4.0")):
+            cell, what = f"live {query}{suffix}", f"Spark {spark}, {title}"
+            jvm, python, tuned = f"{cell} JVM", f"{cell} Python", f"{cell} Kafka"
+            goals += pair("live", f"{what}: JVM : Python source", jvm, python, (faster, faster))
+            goals += pair("live", f"{what}, CPU: JVM : Python source", jvm, python, (cpu, cpu), kind="cpu")
+            goals += pair("live", f"{what}: JVM : tuned Kafka", jvm, tuned, (kafka, kafka))
+            goals += pair("live", f"{what}: Python source : tuned Kafka", python, tuned, (None, None))
+            goals += [
+                alone(f"{what}: start of a job, {side}", f"{cell} {side}", at, None, "ms")
+                for side in ("JVM", "Python", "Kafka")
+                for at in LABELS
+            ]
+    what = "Spark 4.3, sum(length(body)) of eight columns"
+    goals += pair("live", f"{what}: JVM : the pull alone", "live sum JVM", "live sum pull", (0.75, 0.75))
+    goals += pair("live", f"{what}: JVM : ready vectors", "live sum JVM", "live sum ready", (None, None))
+    title, cell = "RocketMQ 4.9.4, 32 a pull, sum(length(body)): JVM : the pull alone", "live sum-4.9.4"
+    goals += pair("live", title, f"{cell} JVM", f"{cell} pull", (None, None))
+    for sink, title in (("write", "our broker"), ("write-4.9.4", "RocketMQ 4.9.4")):
+        jvm, python = f"live {sink} JVM", f"live {sink} Python"
+        goals += pair("live", f"DataFrame into {title}: JVM : Python sink", jvm, python, (None, None))
+        goals += pair("live", f"DataFrame into {title}, CPU: JVM : Python sink", jvm, python, (None, None), kind="cpu")
+    return goals + live_streams()
+
+
+def live_streams() -> list[Goal]:
+    """Streams of a live topic; the value of a series is ms from trigger to trigger."""
+    goals, stream, large = [], "live stream", "live large"
+    for files, manager, bound in (("", "default checkpoint files", 1.5), (" files", "FileSystemBased files", 1.7)):
+        what = f"stream of 131,072 rows a batch, {manager}"
+        jvm, python = f"{stream} JVM{files}", f"{stream} Python{files}"
+        goals += pair("live", f"{what}: JVM : Python source", jvm, python, (bound, bound))
+        goals += pair("live", f"{what}, CPU: JVM : Python source", jvm, python, (None, None), kind="cpu")
+        goals += pair("live", f"{what}: JVM : ready vectors", jvm, f"{stream} ready{files}", (None, None))
+        goals += [alone(f"{what}: JVM, a batch", jvm, at, None, "ms") for at in LABELS]
+    what = "stream of 1,048,576 rows a batch"
+    goals += pair("live", f"{what}: JVM : its batch read", f"{large} JVM", f"{large} batch", (0.7, 0.5))
+    goals += pair("live", f"{what}: JVM : ready vectors", f"{large} JVM", f"{large} ready", (None, None))
+    what = "lag at 50,000 messages/s, a trigger a second"
+    goals += [alone(f"{what}, JVM", "live lag JVM", at, 0.15, "triggers") for at in LABELS]
+    goals += [alone(f"{what}, Python source", "live lag Python", at, None, "triggers") for at in LABELS]
+    return goals + few_rows() + ages() + held()
+
+
+def few_rows() -> list[Goal]:
+    """Batches of a stream that have next to nothing in them, of one size of bodies."""
+    goals = []
+    for files, manager in (("", "default checkpoint files"), (" files", "FileSystemBased files")):
+        rate = f"live few rate{files} {FIRST}"
+        for side, most in (("JVM", 1.1), ("Python", None)):
+            what, ours = f"nearly empty batch, {manager}: {side}", f"live few {side}{files}"
+            goals.append(Goal("live", f"{what} : rate-micro-batch", f"{ours} {FIRST}", rate, most, "time"))
+            goals.append(alone(what, ours, FIRST, None, "ms"))
+    title, ours = "nearly empty batch, JVM: FileSystemBased files : default checkpoint files", "live few JVM"
+    return [*goals, Goal("live", title, f"{ours} files {FIRST}", f"{ours} {FIRST}", 0.45, "time")]
+
+
+def ages() -> list[Goal]:
+    """How old rows are in Spark's Real-Time Mode."""
+    title, ours = "Real-Time Mode, 10,000/s, batches of 30 s", f"live real-time JVM {FIRST}"
+    figures: tuple[tuple[str, str, float | None], ...] = (
+        ("p50", "median age of a row", 1.0),
+        ("p99", "99th percentile", 10.0),
+        ("p999", "99.9th percentile", None),
+        ("gap", "longest gap between batches", None),
+    )
+    return [Goal("live", f"{title}: {what}", f"{ours} {age}", None, most, "value", "ms") for age, what, most in figures]
+
+
+def held() -> list[Goal]:
+    """What a stream's JVM has after thousands of nearly empty batches, beside Spark's own source."""
+    return [
+        Goal("live", f"{side}, {what} after {mark:,} batches", f"{series} {key}-{mark}", None, None, "value", unit)
+        for side in ("JVM", "Python", "rate")
+        for series in (f"live endurance {side} {SECOND}",)
+        for key, what, unit in (
+            ("heap", "heap", "MiB"),
+            ("resident", "memory", "MiB"),
+            ("threads", "threads", ""),
+            ("connections", "connections of all to the broker", ""),
+        )
+        for mark in MARKS
+    ]
+
+
+def alone(title: str, ours: str, at: str, bound: float | None, unit: str) -> Goal:
+    """The value of one side for a body size."""
+    return Goal("live", f"{title}, {size(at)}", f"{ours} {at}", None, bound, "value", unit)
+
+
+def clusters() -> list[Goal]:
+    """The planning of many queues, and workers of a standalone cluster."""
+    goals = []
     for side in ("RocketMQ", "rmqfast"):
-        title, plan = f"{side}: planning 10,000 queues", f"live plan {side}"
-        goals.append(Goal("live", title, plan, None, 2.0, "value", "s"))
-        goals.append(Goal("live", f"{title} from a time on", f"{plan} since", None, None, "value", "s"))
+        title, plan = f"{side}: planning 10,000 queues", f"cluster plan {side}"
+        goals.append(Goal("cluster", title, plan, None, 2.0, "value", "s"))
+        goals.append(Goal("cluster", f"{title} from a time on", f"{plan} since", None, None, "value", "s"))
     for how, title, bound in (("held", "held to a core each", 1.7), ("workers", "not held", None)):
-        goals += pair("live", f"2 workers, {title} : 1 worker", f"live {how} 2", f"live {how} 1", (bound, bound))
-    return goals
-
-
-def streams() -> list[Goal]:
-    """A stream of our broker beside batch reads of it."""
-    title, ours = "stream of our broker, steady state", "stream steady"
-    goals = pair("stream", f"{title} : data source, batch", ours, "stream batch", (0.8, 0.8))
-    goals += pair("stream", f"{title} : read_topic", ours, "stream batch arrow", (None, None))
-    ready = "Spark itself: stream of ready batches : batch"
-    goals += pair("stream", ready, "stream ready steady", "stream ready batch", (None, None))
-    for at in LABELS:
-        title = f"lag of the stream at 20,000 messages/s, a trigger a second, {size(at)}"
-        goals.append(Goal("stream", title, f"stream {at} lag", None, 1.0, "value", "triggers"))
-        goals.append(Goal("stream", f"{title}, messages", f"stream {at} messages", None, None, "value", ""))
+        ours, peer = f"cluster {how} 2", f"cluster {how} 1"
+        goals += pair("cluster", f"2 workers, {title} : 1 worker", ours, peer, (bound, bound))
     return goals
 
 
@@ -337,7 +412,7 @@ def all_goals() -> list[Goal]:
         *sparks(),
         *columnars(),
         *lives(),
-        *streams(),
+        *clusters(),
         Goal("memory", "anonymous memory of a large scan", "memory rmqfast", None, 256, "value", "MiB"),
         Goal("growth", "seconds per GiB, large store : small store", "growth large", "growth small", 1.1, "time"),
         Goal("import", "import rmqfast", "import rmqfast", None, 60, "value", "ms"),

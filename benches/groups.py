@@ -22,7 +22,9 @@ class Plan:
     """What to measure with: the data, the repetitions, the interpreters."""
 
     datasets: tuple[Dataset, ...]
-    live: tuple[Dataset, ...]  # what brokers and Spark give one another, as many messages of each size
+    live: tuple[Dataset, ...]  # what brokers and Spark give one another
+    live_seconds: float  # of the larger one of two jobs
+    cells: tuple[str, ...]  # of the group live; none: those that need no asking
     effort: Effort
     memory_gib: float
     growth_gib: tuple[float, float]

@@ -96,3 +96,11 @@ def anonymous_bytes(pid: int) -> int:
         return 0
     lines = [line for line in status.splitlines() if line.startswith("RssAnon:")]
     return int(lines[0].split()[1]) * 1024 if lines else 0
+
+
+def connections(port: int) -> int:
+    """How many TCP connections of this machine lead to a port."""
+    lines = (
+        line.split() for name in ("tcp", "tcp6") for line in Path(f"/proc/net/{name}").read_text().splitlines()[1:]
+    )
+    return sum(line[3] == "01" and int(line[2].rpartition(":")[2], 16) == port for line in lines)

@@ -18,11 +18,12 @@ import client
 import engine_groups
 import groups
 import live
+import live.cells
 import remoting
 import report
 import spark_groups
 from data import Dataset, scratch_dir
-from goals import FIRST, SECOND, all_goals
+from goals import FIRST, SECOND, Goal, all_goals
 from groups import Plan
 from machine import ROOT, commit, facts
 from measurement import Effort, Series, unmeasured
@@ -42,7 +43,7 @@ GROUPS = {
     "first": client.first,
     "remoting": remoting.remoting,
     "live": live.live,
-    "stream": live.stream,
+    "cluster": live.cluster,
     "memory": groups.memory,
     "growth": groups.growth,
     "import": groups.imports,
@@ -60,15 +61,27 @@ def main() -> int:
     for name in options.only:
         print(f"measuring {name}", file=sys.stderr, flush=True)
         found |= measured(name, plan)
-    made = report.rows([goal for goal in all_goals() if goal.group in options.only], found, judge=not options.quick)
+    goals = [goal for goal in all_goals() if goal.group in options.only and is_asked(goal, options.cell)]
+    made = report.rows(goals, found, judge=not options.quick)
     console = Console(width=None if sys.stdout.isatty() else WIDTH)
     report.show(console, made, found, title(options, at), caption(about))
     how = {"quick": options.quick, "repeat": plan.effort.repeat, "datasets": [vars(one) for one in plan.datasets]}
-    how |= {"live": [vars(one) for one in plan.live], "memory_gib": plan.memory_gib, "growth_gib": plan.growth_gib}
+    how |= {
+        "live": [vars(one) for one in plan.live],
+        "live_seconds": plan.live_seconds,
+        "memory_gib": plan.memory_gib,
+        "growth_gib": plan.growth_gib,
+    }
     # a quick run is no record of the project
     directory = scratch_dir() / "record" if options.quick else report.RECORD
     print(f"record: {report.write(made, found, {'commit': at, 'machine': about, **how}, directory)}")
     return 1 if any(one.failed for one in found.values()) else 0
+
+
+def is_asked(goal: Goal, cells: tuple[str, ...]) -> bool:
+    """Whether it is of no cell, or of one that runs."""
+    asked = cells or tuple(name for name, cell in live.cells.BY_NAME.items() if cell.unasked)
+    return goal.group != "live" or goal.ours.split()[1] in asked
 
 
 def leave(number: int, _frame: object) -> None:
@@ -91,7 +104,9 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--only", type=chosen, default=list(GROUPS), help=f"some of {','.join(GROUPS)}")
     parser.add_argument("--repeat", type=int, default=5, help="timings per engine, of which the median counts")
     parser.add_argument("--size-gib", type=float, default=2.0, help="GiB of bodies of 1 KiB")
-    parser.add_argument("--live-gib", type=float, default=1.0, help="the same of the groups live and stream")
+    parser.add_argument("--live-gib", type=float, default=4.0, help="the same of the groups live and cluster")
+    parser.add_argument("--live-seconds", type=float, default=10.0, help="what the larger jobs of live take, at least")
+    parser.add_argument("--cell", type=chosen_cells, default=(), help=f"some of live: {','.join(live.cells.BY_NAME)}")
     parser.add_argument("--spark-python", default=sys.executable, help="interpreter with rmqfast and pyspark")
     kafka_python = os.environ.get("RMQFAST_SPARK40_PYTHON") or str(ROOT / ".venv-spark40/bin/python")
     parser.add_argument("--kafka-python", default=kafka_python, help="interpreter with rmqfast and pyspark 4.0")
@@ -106,6 +121,16 @@ def chosen(text: str) -> list[str]:
     return names
 
 
+def chosen_cells(text: str) -> tuple[str, ...]:
+    """Names of cells of the group live, separated by commas."""
+    names = tuple(text.split(","))
+    if unknown := sorted(set(names) - set(live.cells.BY_NAME)):
+        raise argparse.ArgumentTypeError(
+            f"unknown cell {unknown[0]!r}: expected some of {','.join(live.cells.BY_NAME)}"
+        )
+    return names
+
+
 def plan_of(options: argparse.Namespace) -> Plan:
     """Sizes and repetitions; there are 2.5 small bodies for each large one, and a quick run takes a twentieth."""
     scale = 0.05 if options.quick else 1.0
@@ -114,7 +139,9 @@ def plan_of(options: argparse.Namespace) -> Plan:
     )
     return Plan(
         datasets=(Dataset(FIRST, 1024, many), Dataset(SECOND, 128, many // 2 * 5)),
-        live=(Dataset(FIRST, 1024, live_many), Dataset(SECOND, 128, live_many)),
+        live=(Dataset(FIRST, 1024, live_many), Dataset(SECOND, 128, 2 * live_many)),
+        live_seconds=options.live_seconds * scale,
+        cells=options.cell,
         effort=Effort(1, 1) if options.quick else Effort(options.repeat, 2),
         memory_gib=10 * scale,
         growth_gib=(1 * scale, 8 * scale),

@@ -93,22 +93,35 @@ class Clients:
         return timed(lambda: sent(send(table, topic=topic, batch_size=int(batch), timeout=30.0), rows))
 
     def paced(self, topic: str, size: str, count: str, rate: str) -> Answer:
-        """The same at a rate of messages a second; fails where that is not reached."""
+        """The same at a rate of messages a second, `began` at a time since 1970; fails where that is not reached."""
         import pyarrow as pa  # as above
 
         send, step = self._sender().send_many, int(rate) // 100
         table = pa.table({"body": [body_of(size)] * step})
 
-        def work() -> Answer:
-            begin = time.perf_counter()
-            for number in range(int(count) // step):
-                time.sleep(max(0.0, begin + number / 100 - time.perf_counter()))
-                sent(send(table, topic=topic, batch_size=step // 4, timeout=30.0), step)
-            return {"rows": int(count) // step * step}
+        def send_some() -> None:
+            sent(send(table, topic=topic, batch_size=step // 4, timeout=30.0), step)
 
-        answer = timed(work)
-        if answer["rows"] < 0.98 * int(rate) * answer["seconds"]:
-            raise RuntimeError(f"expected {rate} messages a second, got {answer['rows'] / answer['seconds']:.0f}")
+        return at_rate(send_some, step, int(count), int(rate))
+
+    def stamped(self, topic: str, size: str, count: str, rate: str) -> Answer:
+        """Messages one by one at a rate, each with the time before its send: nanoseconds since 1970, eight bytes."""
+        producer, rest, failed = self._bounded(4096), body_of(size)[8:], []
+        queues = itertools.cycle(producer.fetch_publish_message_queues(topic))
+        step = max(1, int(rate) // 1000)
+
+        def on_done(ended: object) -> None:
+            if isinstance(ended, Exception):
+                failed.append(ended)
+
+        def send_some() -> None:
+            for _ in range(step):
+                message = Message(topic, time.time_ns().to_bytes(8, "big") + rest)
+                producer.send_async(message, on_done, next(queues), timeout=30.0)
+
+        answer = at_rate(send_some, step, int(count), int(rate))
+        if failed:
+            raise RuntimeError(f"{len(failed)} sends failed, the first: {failed[0]}")
         return answer
 
     def pull(self, topic: str, batch: str, under_way: str) -> Answer:
@@ -226,6 +239,23 @@ class Clients:
         return self._producer
 
 
+def at_rate(send_some: Callable[[], None], step: int, count: int, rate: int) -> Answer:
+    """Sends so many messages a step, at the times that the rate says; fails where it is not reached."""
+    began = time.time()
+
+    def work() -> Answer:
+        begin = time.perf_counter()
+        for number in range(count // step):
+            time.sleep(max(0.0, begin + number * step / rate - time.perf_counter()))
+            send_some()
+        return {"rows": count // step * step}
+
+    answer = timed(work)
+    if answer["rows"] < 0.98 * rate * answer["seconds"]:
+        raise RuntimeError(f"expected {rate} messages a second, got {answer['rows'] / answer['seconds']:.0f}")
+    return {**answer, "began": began}
+
+
 def milliseconds(begin: float) -> Answer:
     """The answer of one thing that began then."""
     seconds = time.perf_counter() - begin
@@ -277,7 +307,7 @@ def resident_bytes() -> int:
 def serve_clients() -> None:
     """Answers requests on standard input."""
     clients = Clients()
-    names = ("connect", "sync", "batch", "columns", "paced", "pull", "push", "waiting", "first", "start")
+    names = ("connect", "sync", "batch", "columns", "paced", "stamped", "pull", "push", "waiting", "first", "start")
     serve({"async": clients.asynchronous, **{name: getattr(clients, name) for name in names}})
 
 

@@ -1,6 +1,6 @@
-"""The groups `live` and `stream`: topics of running brokers into Arrow and Spark, beside Kafka's and a store's."""
+"""The groups `live` and `cluster`: topics of running brokers in Spark, beside Kafka's; many queues, two workers."""
 
 from live.group import live
-from live.streams import stream
+from live.scale import cluster
 
-__all__ = ["live", "stream"]
+__all__ = ["cluster", "live"]

@@ -1,91 +1,245 @@
-"""The group `live`: the pulling reader, batch reads of Spark, planning, one worker and two."""
+"""The group `live`: Spark's reads, streams and writes of live topics, a cell after the other."""
 
 from __future__ import annotations
 
+import itertools
+import json
+import sys
 import time
+from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
 
 from broker import wire
-from broker.group import clients
-from broker.sides import Rmqfast, RocketMQ, Side, raise_open_files
-from data import TOPIC, Dataset
+from broker.group import together
+from broker.sides import Rmqfast, RocketMQ
+from data import QUEUES, TOPIC, discard, require_disk
+from goals import MARKS
 from groups import Plan
-from live.batches import batches
-from live.peers import KEEPS, RAISED, attempted, entered, reader
-from live.scale import scale
-from measurement import Effort, Series, Variants, checked, interleave, take
-from peer import Answer, Failed, Peer
+from live.cells import CELLS, KAFKA, RATE, READY, Cell, Side
+from live.peers import KEEPS, LACKING, RAISED
+from live.sized import Sized, rows_of
+from live.stage import Stage
+from measurement import Effort, Series, Variants, checked, interleave, unmeasured
+from peer import Answer
+from processes import connections
+from spark_peers import TUNED
 
-PLANNED = 10_000
-PATIENCE = 120.0
-#: A file of a consume queue is small, as there are 10,000 of them; sends may wait while those are made.
-MANY = ("mappedFileSizeConsumeQueue=20000", "waitTimeMillsInSendQueue=60000")
-SIDES: tuple[type[Side], ...] = (RocketMQ, Rmqfast)
+#: Messages a second, and for how many seconds, of the lag and of Real-Time Mode.
+LAG = (50_000, 12)
+REAL_TIME = (10_000, 100)
+BATCH_SECONDS = 30
+NUMBERS = itertools.count()
 
 
 def live(plan: Plan) -> list[Series]:
-    """All rows of both sizes; then the planning, and the scale."""
-    raise_open_files()
-    found = [series for dataset in plan.live for series in pulls(dataset, plan.effort)]
-    found += [series for dataset in plan.live for series in batches(dataset, plan)]
-    found += [series for side in SIDES for series in planning(side, plan.effort)]
-    return found + scale(plan)
+    """The cells that are asked for; a dataset's topics are filled once, and are gone when its cells are done."""
+    cells = [cell for cell in CELLS if cell.name in plan.cells or (not plan.cells and cell.unasked)]
+    found: list[Series] = []
+    for dataset in plan.live:
+        try:
+            with ExitStack() as stack:
+                stage = Stage(dataset, plan, stack)
+                for cell in cells:
+                    if dataset.label in cell.sizes:
+                        print(f"  {cell.name}, {dataset.label}", file=sys.stderr, flush=True)
+                        found += measured(cell, stage)
+        finally:
+            discard(dataset)
+    return found
 
 
-def pulls(dataset: Dataset, effort: Effort) -> list[Series]:
-    """32 a pull from RocketMQ's broker as it is shipped, over one connection: Arrow batches, Java's messages."""
-    names = [f"live pull {who} {dataset.label}" for who in ("Java", "rmqfast", "eight")]
-
-    def measure() -> list[Series]:
-        with ExitStack() as stack:
-            side = entered(stack, RocketMQ, dataset, KEEPS)
-            java, ours = stack.enter_context(clients(side)), stack.enter_context(reader())
-            java.ask("connect", side.name_server)
-            requests = [partial(java.ask, "pull", TOPIC, 32)]
-            requests += [partial(ours.ask, "pull", side.name_server, 32, columns) for columns in ("all", "eight")]
-            variants: Variants = {
-                name: partial(whole, dataset, request) for name, request in zip(names, requests, strict=True)
-            }
-            return interleave(variants, effort, [side.directory / "store"])
-
-    return attempted(names, measure)
+def measured(cell: Cell, stage: Stage) -> list[Series]:
+    """The sides in turns; one that lacks something leaves the others their chance."""
+    plan, variants = stage.plan, Variants()
+    missing: list[Series] = []
+    for side in cell.sides:
+        name = f"live {cell.name} {side.name} {stage.dataset.label}"
+        try:
+            variants[name] = JOBS[side.job or cell.job](cell, side, stage)
+        except LACKING as error:
+            missing.append(unmeasured(name, error))
+    repeat = min(plan.effort.repeat, cell.rounds)
+    if cell.figures:
+        return [one for name, run in variants.items() for one in several(name, cell.figures, run, repeat)] + missing
+    return interleave(variants, Effort(repeat, plan.effort.warm_ups), []) + missing
 
 
-def whole(dataset: Dataset, ask: partial[Answer]) -> Answer:
-    """An answer that has all messages."""
-    return checked(ask(), rows=dataset.rows)
+def several(name: str, figures: tuple[str, ...], run: Callable[[], Answer], repeat: int) -> list[Series]:
+    """A series for each of the figures that one run gives."""
+    series = [Series(f"{name} {figure}") for figure in figures]
+
+    def once() -> dict[str, Answer]:
+        answer = run()
+        return {figure: {**answer, "value": answer[figure]} for figure in figures}
+
+    together(series, once, repeat)
+    return series
 
 
-def planning(kind: type[Side], effort: Effort) -> list[Series]:
-    """Seconds until Spark's driver knows what to read of 10,000 queues: whole, and from a time on."""
-    names = [f"live plan {kind.name}", f"live plan {kind.name} since"]
-    series = [Series(name) for name in names]
+def read(cell: Cell, side: Side, stage: Stage) -> Callable[[], Answer]:
+    """A batch read by Spark."""
+    peer = stage.spark(cell.spark)
 
-    def measure() -> list[Series]:
-        since = int(time.time() * 1000) - 1000
-        with kind((*RAISED, *MANY)) as side, reader() as peer:
-            fill(side, peer)
-            for _ in range(effort.repeat):
-                for one, more in zip(series, ((), (since,)), strict=True):
-                    if one.missing is None:
-                        take(one, partial(planned, peer, side, *more))
-        return series
+    def ask(reads: int, rows: int) -> Answer:
+        options = options_of(cell, side, stage, rows * QUEUES if side.source == READY else rows)
+        count = rows_of(reads, rows)
+        answer = peer.ask("read", side.source, options, cell.query, reads)
+        if cell.query == "noop":
+            return {**answer, "rows": count}
+        return checked(answer, rows=count, bytes=count * stage.dataset.body)
 
-    return attempted(names, measure)
+    return sized(ask, stage, stage.dataset.rows // QUEUES)
 
 
-def planned(peer: Peer, side: Side, *since: int) -> Answer:
-    """One plan, which has all queues."""
-    return checked(peer.ask("plan", side.name_server, "many", *since), rows=PLANNED)
+def pull(_cell: Cell, side: Side, stage: Stage) -> Callable[[], Answer]:
+    """The same by the bare puller."""
+    address, peer = stage.topic(side.place).address, stage.reader
+
+    def ask(reads: int, rows: int) -> Answer:
+        return checked(peer.ask("pull", address, side.batch, reads, rows), rows=rows_of(reads, rows))
+
+    return sized(ask, stage, stage.dataset.rows // QUEUES)
 
 
-def fill(side: Side, peer: Peer) -> None:
-    """A message in each of the queues; waits until the broker lists them all."""
-    wire.create_topic(side.address, "many", PLANNED)
-    wire.send_to_each(side.address, "many", PLANNED)
-    end = time.monotonic() + PATIENCE
-    while (found := peer.ask("plan", side.name_server, "many")["rows"]) < PLANNED:
-        if time.monotonic() > end:
-            raise Failed(f"{side.name}: {found} of {PLANNED} queues have their message after {PATIENCE:.0f} s")
-        time.sleep(0.2)
+def sized(ask: Callable[[int, int], Answer], stage: Stage, queue_rows: int | None) -> Sized:
+    """A job at two sizes, of which it finds out the larger one while runs do not count."""
+    return Sized(ask, stage.plan.live_seconds, queue_rows, stage.plan.effort.warm_ups)
+
+
+def stream(cell: Cell, side: Side, stage: Stage) -> Callable[[], Answer]:
+    """A stream of batches of so many rows, as fast as they go."""
+    rows = min(cell.rows, stage.dataset.rows // 4)  # of a quick run
+    batches = min(cell.batches, stage.dataset.rows // rows)
+    options = options_of(cell, side, stage, rows)
+    ask = partial(stage.spark(cell.spark).ask, "stream", side.source, options, batches, side.manager)
+    return lambda: checked(ask(), rows=(batches - 1) * rows)
+
+
+def few(cell: Cell, side: Side, stage: Stage) -> Callable[[], Answer]:
+    """A stream of batches that have next to nothing in them, of two queues: the value is ms from trigger to trigger."""
+    topic = "" if side.source == RATE else stage.small_topic(2, cell.rows * (cell.batches + 8))
+    options = options_of(cell, side, stage, cell.rows, topic=topic)
+    return partial(stage.spark(cell.spark).ask, "stream", side.source, options, cell.batches, side.manager)
+
+
+def lag(cell: Cell, side: Side, stage: Stage) -> Callable[[], Answer]:
+    """How far a stream with a trigger a second is behind at most while messages come: a share of a trigger."""
+    rate, seconds = LAG
+    broker, peer, sender = stage.broker(side.place), stage.spark(cell.spark), stage.sender
+
+    def once() -> Answer:
+        topic = new_topic(stage, 4)
+        sender.ask("connect", broker.name_server)
+        wire.call(broker.address, wire.message(topic, 0))
+        peer.ask("follow", side.source, options_of(cell, side, stage, 0, topic=topic), 1, side.manager)
+        try:
+            sent = sender.ask("paced", topic, stage.dataset.body, rate * seconds, rate)
+            found = checked(peer.ask("followed", sent["rows"] + 1, sent["began"], rate), rows=sent["rows"] + 1)
+        finally:
+            peer.ask("end")
+        return {**found, "value": found["lag"] / rate}
+
+    return once
+
+
+def real_time(cell: Cell, side: Side, stage: Stage) -> Callable[[], Answer]:
+    """How old rows are in Spark's Real-Time Mode, in ms."""
+    rate, seconds = REAL_TIME
+    broker, peer, sender = stage.broker(side.place), stage.spark(cell.spark), stage.sender
+
+    def once() -> Answer:
+        topic = new_topic(stage, 2)  # a task each, as all of them must run at once
+        sender.ask("connect", broker.name_server)
+        peer.ask("real_time", side.source, options_of(cell, side, stage, 0, topic=topic), BATCH_SECONDS)
+        try:
+            sent = sender.ask("stamped", topic, stage.dataset.body, rate * seconds, rate)
+            found = peer.ask("real_time_ages", rate * BATCH_SECONDS)
+        finally:
+            peer.ask("end")
+        return {"seconds": sent["seconds"], **found}
+
+    return once
+
+
+def endurance(cell: Cell, side: Side, stage: Stage) -> Callable[[], Answer]:
+    """What the JVM of a stream and its broker have behind thousands of batches: memory, threads, connections."""
+    scale = 1.0 if stage.plan.memory_gib >= 5 else 0.05
+    peer, last = stage.spark(cell.spark), int(MARKS[-1] * scale)
+    topic = "" if side.source == RATE else stage.small_topic(2, cell.rows * (last + 100))
+
+    def once() -> Answer:
+        peer.ask("follow", side.source, options_of(cell, side, stage, cell.rows, topic=topic), 0, side.manager)
+        found: Answer = {}
+        begin = time.perf_counter()
+        try:
+            for mark in MARKS:
+                held = peer.ask("batches", int(mark * scale))
+                held["connections"] = connections(stage.broker(side.place).broker_port) if side.place else 0
+                found |= {f"{what}-{mark}": value for what, value in held.items()}
+        finally:
+            peer.ask("end")
+        return {"rows": last, "seconds": time.perf_counter() - begin, **found}
+
+    return once
+
+
+def write(cell: Cell, side: Side, stage: Stage) -> Callable[[], Answer]:
+    """A DataFrame into a topic of a broker that has nothing yet: what is written is gone after each run."""
+    kind, limits = (RocketMQ, KEEPS) if side.place == "RocketMQ" else (Rmqfast, RAISED)
+    peer, body = stage.spark(cell.spark), stage.dataset.body
+
+    def once(timed: Sized) -> Answer:
+        with kind(limits) as broker:
+            wire.create_topic(broker.address, "written", QUEUES)
+            options = json.dumps({"nameServer": broker.name_server, "topic": "written"})
+
+            def ask(_reads: int, rows: int) -> Answer:
+                require_disk(rows * QUEUES * (body + 300))
+                return peer.ask("write", side.source, options, body, rows * QUEUES)
+
+            timed.ask = ask
+            return timed()
+
+    return partial(once, sized(lambda _reads, _rows: {}, stage, None))
+
+
+def options_of(cell: Cell, side: Side, stage: Stage, rows: int, *, topic: str = TOPIC) -> str:
+    """A source's options as JSON; `rows` are those of a queue that a batch reads, or those of a batch of a stream."""
+    streams = (side.job or cell.job) != "read"
+    if side.source == READY:
+        return json.dumps({"body": stage.dataset.body, "rows": rows, "tasks": QUEUES})
+    if side.source == RATE:
+        return json.dumps({"rowsPerBatch": rows, "numPartitions": 2})
+    place = stage.topic(side.place)
+    if side.source == KAFKA:
+        until = json.dumps({place.name: {str(queue): rows for queue in range(QUEUES)}})
+        return json.dumps(
+            {"kafka.bootstrap.servers": place.address, "subscribe": place.name, "endingOffsets": until} | TUNED
+        )
+    options = {"nameServer": place.address, "topic": topic, "startingOffsets": "earliest", "pullBatchSize": side.batch}
+    options |= {"columns": cell.columns} if cell.columns else {}
+    if not streams:
+        options["endingOffsets"] = json.dumps({topic: {"*": {str(queue): rows for queue in range(QUEUES)}}})
+    elif rows:
+        options |= {"maxOffsetsPerTrigger": rows, "minPartitions": 2}
+    return json.dumps(options)
+
+
+def new_topic(stage: Stage, queues: int) -> str:
+    """A topic of our broker that nobody had before."""
+    topic = f"load_{next(NUMBERS)}"
+    wire.create_topic(stage.broker("rmqfast").address, topic, queues)
+    return topic
+
+
+JOBS: dict[str, Callable[[Cell, Side, Stage], Callable[[], Answer]]] = {
+    "read": read,
+    "pull": pull,
+    "stream": stream,
+    "few": few,
+    "lag": lag,
+    "real-time": real_time,
+    "endurance": endurance,
+    "write": write,
+}

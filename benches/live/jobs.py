@@ -1,116 +1,192 @@
-"""Spark jobs that read topics of brokers, in one session; run as a module, it is a peer's child.
+"""Spark jobs that read, stream and write live topics, in one session; run as a module, it is a peer's child.
 
 usage: python -m live.jobs MASTER [JARS]
 
-MASTER is Spark's, or `workers:2`, `held:2`: a standalone cluster of its own, whose workers are held to a core each.
+MASTER is Spark's, or `workers:2`, `held:2`: a standalone cluster of its own, whose workers are held to a core each. A
+request names a source by its format, and gives the options as JSON: the jobs do not know whose source it is.
 """
 
 from __future__ import annotations
 
+import json
+import statistics
 import sys
+import time
+from collections.abc import Callable
 from contextlib import ExitStack
+from functools import reduce
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 
-import arrow_rows
-from data import TOPIC, scratch_dir
-from live.summing import SummingStream
-from peer import Answer, Failed, Missing, serve
-from spark_peers import Jobs, session, set_workers, summed
+from data import scratch_dir
+from live.query import Query, checkpoint_manager
+from peer import Answer, Failed, serve
+from processes import own_seconds
+from spark_peers import session, set_workers
 
-PATIENCE = 120.0
+PATIENCE, LONG_PATIENCE = 300.0, 1700.0
 SETTLED = 3  # triggers of a stream that has just begun, which do not count
+READY = "bench.ReadyColumns"
 
 
-class LiveJobs(Jobs):
+class LiveJobs:
     """The jobs of one session, each a handler of requests."""
 
     def __init__(self, spark: SparkSession) -> None:
-        super().__init__(spark)
-        self._following: SummingStream | None = None
+        self.spark = spark
+        self._following: Query | None = None
+        self._registered = False
 
-    def topic(self, name_server: str, batch: str, columns: str = "all") -> Answer:
-        """rmqfast.spark.read_topic, of all columns or of eight."""
-        from rmqfast.spark import read_topic
+    def read(self, source: str, options: str, query: str, reads: str) -> Answer:
+        """One batch job that reads the same so many times: a `sum` of lengths, or a `noop` write of all columns."""
+        column = "value" if source == "kafka" else "body"
+        reader = self._sources().read.format(source).options(**json.loads(options))
 
-        wanted = arrow_rows.EIGHT if columns == "eight" else None
-        return summed(lambda: read_topic(self.spark, name_server, TOPIC, columns=wanted, pull_batch_size=int(batch)))
+        def work() -> Answer:
+            frame = reduce(DataFrame.unionAll, [reader.load()] * int(reads))
+            if query == "noop":
+                frame.write.format("noop").mode("overwrite").save()
+                return {}
+            row = frame.selectExpr(f"coalesce(sum(length({column})), 0) AS bytes", "count(1) AS rows").first()
+            assert row is not None
+            return {"rows": row["rows"], "bytes": row["bytes"]}
 
-    def topic_source(self, name_server: str, batch: str) -> Answer:
-        """rmqfast's Python data source of a cluster."""
-        return summed(
-            lambda: self._source().read.format("rocketmq").options(**options(name_server, TOPIC, batch)).load()
-        )
+        return with_cpu(work)
 
-    def stream(self, name_server: str, batch: str, most: str) -> Answer:
-        """All there is in batches of so many messages: timed from the end of the first batch to that of the last."""
-        given = {**options(name_server, TOPIC, batch), "maxOffsetsPerTrigger": most}
-        return self._steady(self._source(), given, "rocketmq")
+    def write(self, sink: str, options: str, body: str, rows: str) -> Answer:
+        """Rows that are ready, into a topic."""
+        ready = self.spark.read.format(READY).options(body=body, rows=rows, tasks=4).load()
+        writer = ready.select("tags", "keys", "body").write.format(sink).options(**json.loads(options))
+        self._sources()
 
-    def ready_batch(self, body: str, rows: str) -> Answer:
-        """A data source in Python whose batches are ready."""
-        given = {"body": body, "rows": rows, "most": rows}
-        return summed(lambda: self._ready().read.format("ready").options(**given).load())
+        def work() -> Answer:
+            writer.mode("append").save()
+            return {"rows": int(rows)}
 
-    def ready_stream(self, body: str, rows: str, most: str) -> Answer:
-        """The same as a stream."""
-        return self._steady(self._ready(), {"body": body, "rows": rows, "most": most}, "ready")
+        return with_cpu(work)
 
-    def _steady(self, spark: SparkSession, given: dict[str, str], source: str) -> Answer:
-        with SummingStream(spark, given, {"availableNow": True}, source=source) as stream:
-            stream.wait_for_end(PATIENCE)
-            phases = stream.phases
-        first, *others = stream.triggers
-        if not others:
-            raise Missing("PySpark before 4.2 streams all there is in one batch")
-        told = {"all_rows": stream.rows, "bytes": stream.bytes, "triggers": len(stream.triggers), "phases": phases}
-        last = others[-1]
-        took = {"seconds": last.ended - first.ended, "cpu_seconds": last.cpu_seconds - first.cpu_seconds}
-        return {"rows": sum(one.rows for one in others), **took, **told}
-
-    def follow(self, name_server: str, topic: str, batch: str, every: str) -> Answer:
-        """Starts a stream of a topic, with a trigger each so many seconds; waits for its first row."""
-        given = options(name_server, topic, batch)
-        trigger = {"processingTime": f"{every} seconds"}
-        with ExitStack() as undo:
-            self._following = undo.enter_context(SummingStream(self._source(), given, trigger, with_lag=True))
-            self._following.wait_for_rows(1, PATIENCE)
-            undo.pop_all()
-        return {"rows": 0, "seconds": 0}
-
-    def followed(self, rows: str) -> Answer:
-        """The end of that stream, once it has so many rows: by how many messages its broker was ahead at most."""
-        assert self._following is not None
-        with self._following as stream:
-            stream.wait_for_rows(int(rows), PATIENCE)
-        counted = stream.triggers[SETTLED:]
-        if len(counted) < 2:
-            raise Failed(f"expected {SETTLED + 2} triggers, got {len(stream.triggers)}")
-        seconds = counted[-1].ended - counted[0].ended
-        told = {"all_rows": stream.rows, "bytes": stream.bytes, "triggers": len(counted)}
+    def stream(self, source: str, options: str, batches: str, manager: str) -> Answer:
+        """The batches behind the first: rows, seconds, CPU time; the value is ms from trigger to trigger."""
+        with self._query(source, json.loads(options), manager, {"processingTime": "0 seconds"}) as query:
+            query.wait_for_batches(1, PATIENCE)
+            cpu = own_seconds()
+            query.wait_for_batches(int(batches), PATIENCE)
+            cpu = own_seconds() - cpu
+            (first, *others), phases = query.batches[: int(batches)], query.phases
         return {
-            "rows": sum(one.rows for one in counted[1:]),
-            "seconds": seconds,
-            "lag": max(one.lag for one in counted),
-            **told,
+            "rows": sum(one.rows for one in others),
+            "seconds": others[-1].ended - first.ended,
+            "cpu_seconds": cpu,
+            "value": statistics.median(after.began - before.began for before, after in pairwise(others)) * 1000,
+            "phases": phases,
         }
 
-    def _ready(self) -> SparkSession:
-        from live.ready import ReadySource
+    def follow(self, source: str, options: str, every: str, manager: str) -> Answer:
+        """Starts a stream with a trigger each so many seconds; waits for its first row."""
+        with ExitStack() as undo:
+            trigger = {"processingTime": f"{every} seconds"}
+            self._following = undo.enter_context(self._query(source, json.loads(options), manager, trigger))
+            self._following.wait_for_batches(1, PATIENCE)
+            undo.pop_all()
+        return {}
 
-        self.spark.dataSource.register(ReadySource)
+    def followed(self, rows: str, began: str, rate: str) -> Answer:
+        """Waits for so many rows of that stream: by how many messages its broker was ahead at most.
+
+        The messages came at a rate from a moment on, seconds since 1970.
+        """
+        assert self._following is not None
+        self._following.wait_for_rows(int(rows), PATIENCE)
+        batches = self._following.batches
+        done, behind = 0, []
+        for one in batches:
+            done += one.rows
+            came = min(int(rows), 1 + int((one.ended - float(began)) * float(rate)))
+            behind.append(came - done)
+        counted = behind[SETTLED:]
+        if not counted:
+            raise Failed(f"expected {SETTLED + 1} triggers, got {len(behind)}")
+        return {"rows": done, "seconds": batches[-1].ended - batches[0].began, "lag": max(0, *counted)}
+
+    def real_time(self, source: str, options: str, every: str) -> Answer:
+        """Starts a stream in Real-Time Mode, batches of so many seconds, into a sink that notes how old rows are."""
+        jvm: Any = self.spark._jvm  # noqa: SLF001  # PySpark's own `foreach` gives rows in bulk
+        jvm.bench.BornAges.reset()
+        trigger = jvm.org.apache.spark.sql.streaming.Trigger.RealTime(f"{every} seconds")
+
+        def start(writer: Any) -> Any:
+            writer = writer.outputMode("update")._jwrite  # noqa: SLF001
+            return StreamingQuery(writer.foreach(jvm.bench.BornAges()).trigger(trigger).start())
+
+        with ExitStack() as undo:
+            self._following = undo.enter_context(Query(self._sources(), source, json.loads(options), start=start))
+            self._following.wait(lambda: jvm.bench.BornAges.batches() > 0, "a batch", PATIENCE)
+            undo.pop_all()
+        return {}
+
+    def real_time_ages(self, rows: str) -> Answer:
+        """Percentiles of the ages of rows and the longest gap between batches so far, in ms."""
+        jvm: Any = self.spark._jvm  # noqa: SLF001
+        ages = jvm.bench.BornAges
+        time.sleep(1.0)  # what was sent last
+        counted = ages.count()
+        if counted < int(rows):
+            raise Failed(f"expected {rows} rows behind the first batch, got {counted}")
+        told = {name: ages.age(share) for name, share in (("p50", 0.5), ("p99", 0.99), ("p999", 0.999))}
+        return {"rows": counted, **told, "gap": ages.gap()}
+
+    def batches(self, number: str) -> Answer:
+        """What the session's JVM has once that stream has had so many batches, behind a collection of garbage.
+
+        MiB of heap and of RSS, and threads.
+        """
+        jvm: Any = self.spark._jvm  # noqa: SLF001
+        assert self._following is not None
+        self._following.wait_for_batches(int(number), LONG_PATIENCE, looks=1.0)
+        for _ in range(3):  # what a collection leaves for finalizers is gone with the next
+            jvm.java.lang.System.gc()
+        runtime, pid = jvm.java.lang.Runtime.getRuntime(), jvm.java.lang.ProcessHandle.current().pid()
+        status = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
+        return {
+            "heap": (runtime.totalMemory() - runtime.freeMemory()) / 2**20,
+            "resident": int(status["VmRSS"].split()[0]) / 1024,
+            "threads": int(status["Threads"]),
+        }
+
+    def end(self) -> Answer:
+        """Ends that stream."""
+        assert self._following is not None
+        with self._following:
+            return {}
+
+    def _query(self, source: str, options: dict[str, str], manager: str, trigger: dict[str, Any]) -> Query:
+        with checkpoint_manager(self.spark, manager):
+            return Query(
+                self._sources(),
+                source,
+                options,
+                start=lambda writer: writer.format("noop").trigger(**trigger).start(),
+            )
+
+    def _sources(self) -> SparkSession:
+        if not self._registered:
+            from rmqfast.spark import RocketMQDataSource
+
+            self.spark.dataSource.register(RocketMQDataSource)
+            self._registered = True
         return self.spark
 
-    def _source(self) -> SparkSession:
-        from rmqfast.spark import RocketMQDataSource
 
-        self.spark.dataSource.register(RocketMQDataSource)
-        return self.spark
-
-
-def options(name_server: str, topic: str, batch: str) -> dict[str, str]:
-    """The data source's options for all of a topic."""
-    return {"nameServer": name_server, "topic": topic, "startingOffsets": "earliest", "pullBatchSize": batch}
+def with_cpu(work: Callable[[], Answer]) -> Answer:
+    """The answer of a job with its seconds, and the CPU seconds of Spark with its workers."""
+    cpu, begin = own_seconds(), time.perf_counter()
+    answer = work()
+    seconds = time.perf_counter() - begin
+    return {**answer, "seconds": seconds, "cpu_seconds": own_seconds() - cpu}
 
 
 def main() -> None:
@@ -125,9 +201,8 @@ def main() -> None:
             directory = scratch_dir() / f"workers-{how}-{count}"
             master = stack.enter_context(Workers(directory, int(count), held=how == "held")).master
         jobs = LiveJobs(session(jars, master))
-        reads = ("kafka", "engine", "source", "topic", "topic_source", "ready_batch")
-        names = (*reads, "stream", "ready_stream", "follow", "followed")
-        serve({name: getattr(jobs, name) for name in names})
+        names = ("read", "write", "stream", "follow", "followed", "batches", "end")
+        serve({name: getattr(jobs, name) for name in (*names, "real_time", "real_time_ages")})
 
 
 if __name__ == "__main__":

@@ -1,51 +1,67 @@
-"""The pulling reader and the planning that Spark uses, without Spark; run as a module, it is a peer's child."""
+"""The bare puller, and the planning that Spark uses, without Spark; run as a module, it is a peer's child."""
 
 from __future__ import annotations
 
-import arrow_rows
 from data import TOPIC
-from peer import Answer, serve, timed
-from rmqfast._native import plan_topic, read_piece
+from peer import Answer, Failed, serve, timed
+from rmqfast._native import Fetched, Puller, TopicCluster, plan_topic, read_piece
 from rmqfast.client.instance import ClientConfig
-from rmqfast.client.ranges import QueueRange, RangePull, RangeRequest
+from rmqfast.client.ranges import RangeRequest
 from rmqfast.message import MessageQueue
 from rmqfast.spark.live.topic_read import TopicRead
 
 GROUP = "bench_reader"
+DEPTH = 16  # a data source's `pullsUnderWay`
+GATHERED = (1 << 20, 0.02)  # bytes that are taken at once, as by a task; how long to wait for them
+PATIENCE = 60.0
 
 
-def pull(name_server: str, batch: str, columns: str) -> Answer:
-    """All messages of the topic into Arrow batches of `all` columns or `eight`, over one connection."""
-    config = ClientConfig(name_server=name_server)
-    wanted = tuple(arrow_rows.EIGHT) if columns == "eight" else None
-    request = RangeRequest(config=config, topic=TOPIC, group=GROUP, columns=wanted, batch=int(batch))
+def pull(name_server: str, batch: str, reads: str, rows: str) -> Answer:
+    """So many rows of each queue, so many times, over one connection; nothing is made of what comes."""
+    cluster = TopicCluster(read_of(name_server, TOPIC))
+    (address,) = cluster.look_up().values()
+    queues = cluster.bounds()
+    cluster.close()
 
     def work() -> Answer:
-        ranges, address = whole_queues(request)
-        return {"rows": sum(taken.num_rows for taken in RangePull(request, ranges, address).batches())}
+        return {"rows": sum(pulled(list(queues), address, int(batch), int(rows)) for _ in range(int(reads)))}
 
     return timed(work)
 
 
-def whole_queues(request: RangeRequest) -> tuple[list[QueueRange], str]:
-    """The topic's queues on its only broker from end to end, and where that is."""
-    pieces = [read_piece(piece) for piece in plan_topic(TopicRead(request=request, max_rows=1 << 62))]
-    (address,) = {address for address, _ in pieces if address is not None}
-    queues = [queue for _, ranges in pieces for queue in ranges]
-    return [QueueRange(MessageQueue(TOPIC, name, number), first, end) for name, number, first, end in queues], address
+def pulled(queues: list[MessageQueue], address: str, batch: int, rows: int) -> int:
+    """One read, as the messages that came."""
+    puller = Puller(consumer_group=GROUP, depth=DEPTH, batch=batch, burst=DEPTH // 2, gather=GATHERED, suspend=0.0)
+    try:
+        for queue in queues:
+            puller.assign(queue, address, 0, end=rows)
+        ended = came = 0
+        while ended < len(queues):
+            taken = [one for one in puller.take(PATIENCE, max_items=1024) if isinstance(one, Fetched)]
+            if not taken:
+                raise Failed(f"nothing came for {PATIENCE:.0f} s behind {came} rows")
+            came += sum(len(one) for one in taken)
+            ended += sum(one.is_end for one in taken)
+        return came
+    finally:
+        puller.close()
 
 
 def plan(name_server: str, topic: str, since: str = "") -> Answer:
     """What Spark's driver asks before a read, from a time on if one is given; the value is seconds."""
-    start = int(since) if since else None
-    config = ClientConfig(name_server=name_server)
-    request = RangeRequest(config=config, topic=topic, group=GROUP, start_time=start, microseconds=True)
+    read = read_of(name_server, topic, int(since) if since else None)
 
     def work() -> Answer:
-        return {"rows": sum(len(read_piece(piece)[1]) for piece in plan_topic(TopicRead(request=request)))}
+        return {"rows": sum(len(read_piece(piece)[1]) for piece in plan_topic(read))}
 
     answer = timed(work)
     return {**answer, "value": answer["seconds"]}
+
+
+def read_of(name_server: str, topic: str, since: int | None = None) -> TopicRead:
+    """A read of a topic."""
+    config = ClientConfig(name_server=name_server)
+    return TopicRead(request=RangeRequest(config=config, topic=topic, group=GROUP, start_time=since, microseconds=True))
 
 
 if __name__ == "__main__":

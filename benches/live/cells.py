@@ -1,0 +1,102 @@
+"""The cells of the group `live`: which sides do the same job, how, and with messages of which sizes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from goals import FIRST, LABELS, MARKS, SECOND
+
+EIGHT = "topic,queue_id,queue_offset,physical_offset,tags,keys,store_timestamp,body"
+JVM, PYTHON, KAFKA, READY, RATE = "rocketmq-columnar", "rocketmq", "kafka", "bench.ReadyColumns", "rate-micro-batch"
+Place = Literal["rmqfast", "RocketMQ", "Kafka", ""]
+Job = Literal["read", "pull", "stream", "few", "lag", "real-time", "endurance", "write"]
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of those that are compared.
+
+    Attributes:
+        name: In the table.
+        source: The format for Spark; "" without Spark.
+        place: Whose broker.
+        batch: Messages a pull.
+        manager: Of the checkpoint's files; "": Spark's default.
+        job: Another one than its cell's.
+    """
+
+    name: str
+    source: str
+    place: Place = "rmqfast"
+    batch: int = 1024
+    manager: str = ""
+    job: Job | None = None
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One comparison: all its sides take turns in one run.
+
+    Attributes:
+        name: For `--cell`, and in the names of its series.
+        job: What the sides do.
+        sides: Who.
+        query: Of a read: `sum` of the bodies' lengths, or a `noop` write of all columns.
+        columns: Of the rows; "": all.
+        rows: Of a batch of a stream.
+        batches: Of a stream.
+        rounds: At most.
+        sizes: Labels of the datasets.
+        spark: Which of two.
+        figures: What one run gives, where that is more than one figure.
+        unasked: Whether it runs without being named.
+    """
+
+    name: str
+    job: Job
+    sides: tuple[Side, ...]
+    query: Literal["sum", "noop"] = "sum"
+    columns: str = EIGHT
+    rows: int = 0
+    batches: int = 0
+    rounds: int = 1000
+    sizes: tuple[str, ...] = LABELS
+    spark: Literal["newest", "4.0"] = "newest"
+    figures: tuple[str, ...] = ()
+    unasked: bool = True
+
+
+OURS = (Side("JVM", JVM), Side("Python", PYTHON))
+TUNED = Side("Kafka", KAFKA, "Kafka")
+PULL = Side("pull", "", job="pull")
+IDLE = Side("ready", READY, "")
+STOCK = (Side("JVM", JVM, "RocketMQ", 32), Side("pull", "", "RocketMQ", 32, job="pull"))
+FILES = "FileSystemBasedCheckpointFileManager"
+MANAGED = tuple(Side(f"{side.name} files", side.source, side.place, manager=FILES) for side in (*OURS, IDLE))
+AGES = ("p50", "p99", "p999", "gap")
+HELD = tuple(f"{what}-{mark}" for what in ("heap", "resident", "threads", "connections") for mark in MARKS)
+ENDURING = (
+    Side("JVM", JVM, manager=FILES),
+    Side("Python", PYTHON, manager=FILES),
+    Side("rate", RATE, "", manager=FILES),
+)
+RATES = (Side("rate", RATE, ""), Side("rate files", RATE, "", manager=FILES))
+
+# those without Kafka first: its broker stays until the dataset's cells are done
+CELLS = (
+    Cell("stream", "stream", (*OURS, IDLE, *MANAGED), rows=131_072, batches=14),
+    Cell("large", "stream", (OURS[0], IDLE, Side("batch", JVM, job="read")), "noop", rows=1_048_576, batches=8),
+    Cell("few", "few", (*OURS, *MANAGED[:2], *RATES), rows=32, batches=62, sizes=(FIRST,)),
+    Cell("lag", "lag", OURS, rounds=3),
+    Cell("real-time", "real-time", OURS[:1], columns="body", rounds=1, sizes=(FIRST,), figures=AGES),
+    Cell("write", "write", OURS),
+    Cell("sum", "read", (*OURS, TUNED, PULL, IDLE)),
+    Cell("noop", "read", (*OURS, TUNED), query="noop", columns=""),
+    Cell("sum-4.0", "read", (*OURS, TUNED), spark="4.0", unasked=False),
+    Cell("noop-4.0", "read", (*OURS, TUNED), query="noop", columns="", spark="4.0", unasked=False),
+    Cell("sum-4.9.4", "read", STOCK),
+    Cell("write-4.9.4", "write", (Side("JVM", JVM, "RocketMQ"), Side("Python", PYTHON, "RocketMQ"))),
+    Cell("endurance", "endurance", ENDURING, rows=32, rounds=1, sizes=(SECOND,), figures=HELD, unasked=False),
+)
+BY_NAME = {cell.name: cell for cell in CELLS}

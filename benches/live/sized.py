@@ -1,0 +1,66 @@
+"""A job at two sizes: what it costs to begin, and the rows a second behind that."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from data import QUEUES
+from peer import Answer
+
+FEW = 8  # rows of a queue that take no time
+#: A job that has just been compiled is slower than it is in the rounds that count.
+SPARE = 1.1
+
+
+@dataclass
+class Sized:
+    """One side's job, which reads so many rows of each queue, so many times within one job.
+
+    Its first calls find out the size at which it takes so many seconds. Each other call runs it three times and gives
+    one answer: `value` is milliseconds of one read of a few rows; `rows`, `seconds` and `cpu_seconds` are the
+    differences between the large size and as many reads of a few rows each, so that what a read costs to plan is in
+    neither.
+
+    Attributes:
+        ask: Runs the job: how many reads, how many rows of each queue.
+        seconds: What the large size shall take, at least.
+        queue_rows: Rows of a queue; None: as many as one likes.
+        tries: Calls that find out the size.
+    """
+
+    ask: Callable[[int, int], Answer]
+    seconds: float
+    queue_rows: int | None
+    tries: int
+    reads: int = 1
+    rows: int = FEW
+
+    def __call__(self) -> Answer:
+        """The answer of one round; of the first calls that of a job that was too short."""
+        begin = self.ask(1, FEW)
+        if self.tries > 0:
+            self.tries -= 1
+            return self._find_size(begin)
+        small = begin if self.reads == 1 else self.ask(self.reads, FEW)
+        return {**difference(self.ask(self.reads, self.rows), small), "value": begin["seconds"] * 1000}
+
+    def _find_size(self, begin: Answer) -> Answer:
+        tried = (self.queue_rows or 400_000) // 2
+        answer = self.ask(1, tried)
+        # the first job of all may have taken longer than this one
+        seconds = max(answer["seconds"] - begin["seconds"], answer["seconds"] / 4)
+        wanted = int(tried / seconds * self.seconds * SPARE)
+        self.reads = 1 if self.queue_rows is None else -(-wanted // self.queue_rows)
+        self.rows = max(wanted // self.reads, 4 * FEW)
+        return answer
+
+
+def difference(large: Answer, small: Answer) -> Answer:
+    """What the larger one had and took more."""
+    return {name: large[name] - small[name] for name in ("rows", "seconds", "cpu_seconds")}
+
+
+def rows_of(reads: int, rows: int) -> int:
+    """What all reads give together."""
+    return reads * rows * QUEUES
