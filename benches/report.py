@@ -16,7 +16,7 @@ from goals import Goal
 from measurement import Series
 
 RECORD = Path(__file__).parent / "record"
-SAME = ("quick", "repeat", "datasets")  # what two runs must share to stand in one record
+SAME = ("quick", "repeat", "datasets", "live", "live_seconds")  # what two runs must share to stand in one record
 COLOURS = {"met": "green", "missed": "red", "not measured": "yellow", "failed": "red"}
 
 
@@ -126,7 +126,7 @@ def write(made: Sequence[Row], found: Mapping[str, Series], about: Mapping[str, 
         for one in made
     }
     series = {name: asdict(one) for name, one in found.items()}
-    if path.exists() and all((earlier := json.loads(path.read_text()))[name] == about[name] for name in SAME):
+    if path.exists() and all((earlier := json.loads(path.read_text())).get(name) == about[name] for name in SAME):
         lines, series = {**earlier["rows"], **lines}, {**earlier["series"], **series}
     path.write_text(json.dumps({**about, "rows": lines, "series": series}, indent=1) + "\n")
     return path
