@@ -76,13 +76,12 @@ class LiveJobs:
             cpu = own_seconds()
             query.wait_for_batches(int(batches), PATIENCE)
             cpu = own_seconds() - cpu
-            (first, *others), phases = query.batches[: int(batches)], query.phases
+            first, *others = query.batches[: int(batches)]
         return {
             "rows": sum(one.rows for one in others),
             "seconds": others[-1].ended - first.ended,
             "cpu_seconds": cpu,
             "value": statistics.median(after.began - before.began for before, after in pairwise(others)) * 1000,
-            "phases": phases,
         }
 
     def follow(self, source: str, options: str, every: str, manager: str) -> Answer:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import statistics
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -29,7 +28,6 @@ class MicroBatch:
     began: float
     ended: float
     rows: int
-    phases: Mapping[str, int]
 
 
 class Query:
@@ -61,12 +59,6 @@ class Query:
         last = self._query.lastProgress
         return 0 if last is None else last["batchId"] + (1 if last["numInputRows"] else 0)
 
-    @property
-    def phases(self) -> dict[str, float]:
-        """Mean milliseconds of each phase of the batches behind the first."""
-        told = [one.phases for one in self.batches][1:]
-        return {name: statistics.mean(one.get(name, 0) for one in told) for name in told[0]} if told else {}
-
     def wait_for_batches(self, count: int, seconds: float, *, looks: float = LOOKS) -> None:
         """Waits for so many batches in all."""
         self.wait(lambda: self.numbered >= count, f"{count} batches", seconds, looks=looks)
@@ -95,8 +87,8 @@ class Query:
 
 def micro_batch(progress: Any) -> MicroBatch:
     """A batch as its progress tells it."""
-    began, phases = datetime.fromisoformat(progress["timestamp"]).timestamp(), progress["durationMs"]
-    return MicroBatch(began, began + phases["triggerExecution"] / 1000, progress["numInputRows"], phases)
+    began = datetime.fromisoformat(progress["timestamp"]).timestamp()
+    return MicroBatch(began, began + progress["durationMs"]["triggerExecution"] / 1000, progress["numInputRows"])
 
 
 @contextmanager
