@@ -31,6 +31,11 @@ class Plan:
     spark_python: str
     kafka_python: str
 
+    @property
+    def scale(self) -> float:
+        """1; less of a quick run."""
+        return 1.0 if self.memory_gib >= 5 else 0.05
+
 
 def scan(plan: Plan) -> list[Series]:
     """Whole topics to Arrow, and the memory's own speed."""

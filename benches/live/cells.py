@@ -24,6 +24,7 @@ class Side:
         batch: Messages a pull.
         manager: Of the checkpoint's files; "": Spark's default.
         job: Another one than its cell's.
+        share: How long its larger job takes, of what is wanted; a floor begins at once, and needs no long job.
     """
 
     name: str
@@ -32,6 +33,7 @@ class Side:
     batch: int = 1024
     manager: str = ""
     job: Job | None = None
+    share: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,7 @@ class Cell:
         rows: Of a batch of a stream.
         batches: Of a stream.
         rounds: At most.
+        warm_ups: The same, of those that do not count.
         sizes: Labels of the datasets.
         spark: Which of two.
         figures: What one run gives, where that is more than one figure.
@@ -61,6 +64,7 @@ class Cell:
     rows: int = 0
     batches: int = 0
     rounds: int = 1000
+    warm_ups: int = 1
     sizes: tuple[str, ...] = LABELS
     spark: Literal["newest", "4.0"] = "newest"
     figures: tuple[str, ...] = ()
@@ -69,9 +73,9 @@ class Cell:
 
 OURS = (Side("JVM", JVM), Side("Python", PYTHON))
 TUNED = Side("Kafka", KAFKA, "Kafka")
-PULL = Side("pull", "", job="pull")
-IDLE = Side("ready", READY, "")
-STOCK = (Side("JVM", JVM, "RocketMQ", 32), Side("pull", "", "RocketMQ", 32, job="pull"))
+PULL = Side("pull", "", job="pull", share=0.3)
+IDLE = Side("ready", READY, "", share=0.3)
+STOCK = (Side("JVM", JVM, "RocketMQ", 32), Side("pull", "", "RocketMQ", 32, job="pull", share=0.3))
 FILES = "FileSystemBasedCheckpointFileManager"
 MANAGED = tuple(Side(f"{side.name} files", side.source, side.place, manager=FILES) for side in (*OURS, IDLE))
 AGES = ("p50", "p99", "p999", "gap")
@@ -85,17 +89,17 @@ RATES = (Side("rate", RATE, ""), Side("rate files", RATE, "", manager=FILES))
 
 # those without Kafka first: its broker stays until the dataset's cells are done
 CELLS = (
-    Cell("stream", "stream", (*OURS, IDLE, *MANAGED), rows=131_072, batches=14),
+    Cell("stream", "stream", (*OURS, IDLE, *MANAGED), rows=131_072, batches=10),
     Cell("large", "stream", (OURS[0], IDLE, Side("batch", JVM, job="read")), "noop", rows=1_048_576, batches=8),
-    Cell("few", "few", (*OURS, *MANAGED[:2], *RATES), rows=32, batches=62, sizes=(FIRST,)),
-    Cell("lag", "lag", OURS, rounds=3),
+    Cell("few", "few", (*OURS, *MANAGED[:2], *RATES), rows=32, batches=42, sizes=(FIRST,)),
+    Cell("lag", "lag", OURS, rounds=3, warm_ups=0),
     Cell("real-time", "real-time", OURS[:1], columns="body", rounds=1, sizes=(FIRST,), figures=AGES),
     Cell("write", "write", OURS),
-    Cell("sum", "read", (*OURS, TUNED, PULL, IDLE)),
-    Cell("noop", "read", (*OURS, TUNED), query="noop", columns=""),
-    Cell("sum-4.0", "read", (*OURS, TUNED), spark="4.0", unasked=False),
-    Cell("noop-4.0", "read", (*OURS, TUNED), query="noop", columns="", spark="4.0", unasked=False),
-    Cell("sum-4.9.4", "read", STOCK),
+    Cell("sum", "read", (*OURS, TUNED, PULL, IDLE), warm_ups=2),
+    Cell("noop", "read", (*OURS, TUNED), query="noop", columns="", warm_ups=2),
+    Cell("sum-4.0", "read", (*OURS, TUNED), spark="4.0", unasked=False, warm_ups=2),
+    Cell("noop-4.0", "read", (*OURS, TUNED), query="noop", columns="", spark="4.0", unasked=False, warm_ups=2),
+    Cell("sum-4.9.4", "read", STOCK, warm_ups=2),
     Cell("write-4.9.4", "write", (Side("JVM", JVM, "RocketMQ"), Side("Python", PYTHON, "RocketMQ"))),
     Cell("endurance", "endurance", ENDURING, rows=32, rounds=1, sizes=(SECOND,), figures=HELD, unasked=False),
 )

@@ -25,10 +25,10 @@ from peer import Answer
 from processes import connections
 from spark_peers import TUNED
 
-#: Messages a second, and for how many seconds, of the lag and of Real-Time Mode.
+#: Messages a second, and for how many seconds.
 LAG = (50_000, 12)
-REAL_TIME = (10_000, 100)
-BATCH_SECONDS = 30
+#: The same, and the seconds of a batch in Real-Time Mode; Spark's least are 5.
+REAL_TIME, SHORT = (10_000, 100, 30), (500, 20, 5)
 NUMBERS = itertools.count()
 
 
@@ -62,7 +62,7 @@ def measured(cell: Cell, stage: Stage) -> list[Series]:
     repeat = min(plan.effort.repeat, cell.rounds)
     if cell.figures:
         return [one for name, run in variants.items() for one in several(name, cell.figures, run, repeat)] + missing
-    return interleave(variants, Effort(repeat, plan.effort.warm_ups), []) + missing
+    return interleave(variants, Effort(repeat, min(plan.effort.warm_ups, cell.warm_ups)), []) + missing
 
 
 def several(name: str, figures: tuple[str, ...], run: Callable[[], Answer], repeat: int) -> list[Series]:
@@ -89,22 +89,24 @@ def read(cell: Cell, side: Side, stage: Stage) -> Callable[[], Answer]:
             return {**answer, "rows": count}
         return checked(answer, rows=count, bytes=count * stage.dataset.body)
 
-    return sized(ask, stage, stage.dataset.rows // QUEUES)
+    return sized(ask, cell, side, stage)
 
 
-def pull(_cell: Cell, side: Side, stage: Stage) -> Callable[[], Answer]:
+def pull(cell: Cell, side: Side, stage: Stage) -> Callable[[], Answer]:
     """The same by the bare puller."""
     address, peer = stage.topic(side.place).address, stage.reader
 
     def ask(reads: int, rows: int) -> Answer:
         return checked(peer.ask("pull", address, side.batch, reads, rows), rows=rows_of(reads, rows))
 
-    return sized(ask, stage, stage.dataset.rows // QUEUES)
+    return sized(ask, cell, side, stage)
 
 
-def sized(ask: Callable[[int, int], Answer], stage: Stage, queue_rows: int | None) -> Sized:
+def sized(ask: Callable[[int, int], Answer], cell: Cell, side: Side, stage: Stage) -> Sized:
     """A job at two sizes, of which it finds out the larger one while runs do not count."""
-    return Sized(ask, stage.plan.live_seconds, queue_rows, stage.plan.effort.warm_ups)
+    queue_rows = stage.dataset.rows // QUEUES if side.place and cell.job != "write" else None
+    tries = min(stage.plan.effort.warm_ups, cell.warm_ups)
+    return Sized(ask, stage.plan.live_seconds * side.share, queue_rows, tries)
 
 
 def stream(cell: Cell, side: Side, stage: Stage) -> Callable[[], Answer]:
@@ -125,7 +127,7 @@ def few(cell: Cell, side: Side, stage: Stage) -> Callable[[], Answer]:
 
 def lag(cell: Cell, side: Side, stage: Stage) -> Callable[[], Answer]:
     """How far a stream with a trigger a second is behind at most while messages come: a share of a trigger."""
-    rate, seconds = LAG
+    rate, seconds = int(LAG[0] * stage.plan.scale), LAG[1]
     broker, peer, sender = stage.broker(side.place), stage.spark(cell.spark), stage.sender
 
     def once() -> Answer:
@@ -145,16 +147,16 @@ def lag(cell: Cell, side: Side, stage: Stage) -> Callable[[], Answer]:
 
 def real_time(cell: Cell, side: Side, stage: Stage) -> Callable[[], Answer]:
     """How old rows are in Spark's Real-Time Mode, in ms."""
-    rate, seconds = REAL_TIME
+    rate, seconds, each = REAL_TIME if stage.plan.scale == 1 else SHORT
     broker, peer, sender = stage.broker(side.place), stage.spark(cell.spark), stage.sender
 
     def once() -> Answer:
         topic = new_topic(stage, 2)  # a task each, as all of them must run at once
         sender.ask("connect", broker.name_server)
-        peer.ask("real_time", side.source, options_of(cell, side, stage, 0, topic=topic), BATCH_SECONDS)
+        peer.ask("real_time", side.source, options_of(cell, side, stage, 0, topic=topic), each)
         try:
             sent = sender.ask("stamped", topic, stage.dataset.body, rate * seconds, rate)
-            found = peer.ask("real_time_ages", rate * BATCH_SECONDS)
+            found = peer.ask("real_time_ages", rate * each)
         finally:
             peer.ask("end")
         return {"seconds": sent["seconds"], **found}
@@ -164,8 +166,8 @@ def real_time(cell: Cell, side: Side, stage: Stage) -> Callable[[], Answer]:
 
 def endurance(cell: Cell, side: Side, stage: Stage) -> Callable[[], Answer]:
     """What the JVM of a stream and its broker have behind thousands of batches: memory, threads, connections."""
-    scale = 1.0 if stage.plan.memory_gib >= 5 else 0.05
-    peer, last = stage.spark(cell.spark), int(MARKS[-1] * scale)
+    peer, scale = stage.spark(cell.spark), stage.plan.scale
+    last = int(MARKS[-1] * scale)
     topic = "" if side.source == RATE else stage.small_topic(2, cell.rows * (last + 100))
 
     def once() -> Answer:
@@ -201,7 +203,7 @@ def write(cell: Cell, side: Side, stage: Stage) -> Callable[[], Answer]:
             timed.ask = ask
             return timed()
 
-    return partial(once, sized(lambda _reads, _rows: {}, stage, None))
+    return partial(once, sized(lambda _reads, _rows: {}, cell, side, stage))
 
 
 def options_of(cell: Cell, side: Side, stage: Stage, rows: int, *, topic: str = TOPIC) -> str:

@@ -46,7 +46,7 @@ class Sized:
         return {**difference(self.ask(self.reads, self.rows), small), "value": begin["seconds"] * 1000}
 
     def _find_size(self, begin: Answer) -> Answer:
-        tried = (self.queue_rows or 400_000) // 2
+        tried = (self.queue_rows or 400_000) // 4
         answer = self.ask(1, tried)
         # the first job of all may have taken longer than this one
         seconds = max(answer["seconds"] - begin["seconds"], answer["seconds"] / 4)
