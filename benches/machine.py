@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 from typing import Self
 
-from processes import busy_seconds, own_seconds
+from processes import CpuTime, busy_seconds
 
 ROOT = Path(__file__).parent.parent
 
@@ -64,14 +64,14 @@ class ForeignLoad:
 
     def __init__(self) -> None:
         self.cores = self.own_seconds = 0.0
-        self._begin = self._busy = self._own = 0.0
+        self._begin = self._busy = 0.0
 
     def __enter__(self) -> Self:
-        self._begin, self._busy, self._own = time.perf_counter(), busy_seconds(), own_seconds()
+        self._begin, self._busy, self._own = time.perf_counter(), busy_seconds(), CpuTime()
         return self
 
     def __exit__(self, *_: object) -> None:
         wall = max(time.perf_counter() - self._begin, 1e-9)
-        self.own_seconds = own_seconds() - self._own
+        self.own_seconds = self._own.seconds
         foreign = (busy_seconds() - self._busy) - self.own_seconds
         self.cores = round(max(foreign, 0.0) / wall, 2)

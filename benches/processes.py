@@ -76,10 +76,26 @@ def send(members: list[Process], number: signal.Signals) -> None:
             continue  # it ended meanwhile
 
 
-def own_seconds() -> float:
-    """CPU seconds of this process and its descendants so far, ended ones included."""
-    # of a descendant that has ended and is not awaited, no parent has the seconds yet
-    return sum(process.cpu_seconds for process in family(os.getpid(), with_ended=True))
+class CpuTime:
+    """CPU seconds that this process and its descendants take from now on, with those that end and are awaited.
+
+    Of a process whose parent ended before it, nobody has the seconds: they are lost, but are taken from nobody else's.
+    """
+
+    def __init__(self) -> None:
+        self._before = family(os.getpid(), with_ended=True)
+
+    @property
+    def seconds(self) -> float:
+        """So far."""
+        now = {(one.pid, one.started): one for one in family(os.getpid(), with_ended=True)}
+        parents = {pid for pid, _ in now}
+        taken = sum(one.cpu_seconds for one in now.values())
+        for one in self._before:
+            # a parent has all seconds of a child that it awaited, those from before as well
+            if (one.pid, one.started) in now or one.parent in parents:
+                taken -= one.cpu_seconds
+        return taken
 
 
 def busy_seconds() -> float:

@@ -25,7 +25,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from data import scratch_dir
 from live.query import Query, checkpoint_manager
 from peer import Answer, Failed, serve
-from processes import own_seconds
+from processes import CpuTime
 from spark_peers import session, set_workers
 
 PATIENCE, LONG_PATIENCE = 300.0, 1700.0
@@ -73,14 +73,14 @@ class LiveJobs:
         """The batches behind the first: rows, seconds, CPU time; the value is ms from trigger to trigger."""
         with self._query(source, json.loads(options), manager, {"processingTime": "0 seconds"}) as query:
             query.wait_for_batches(1, PATIENCE)
-            cpu = own_seconds()
+            cpu = CpuTime()
             query.wait_for_batches(int(batches), PATIENCE)
-            cpu = own_seconds() - cpu
+            cpu_seconds = cpu.seconds
             first, *others = query.batches[: int(batches)]
         return {
             "rows": sum(one.rows for one in others),
             "seconds": others[-1].ended - first.ended,
-            "cpu_seconds": cpu,
+            "cpu_seconds": cpu_seconds,
             "value": statistics.median(after.began - before.began for before, after in pairwise(others)) * 1000,
         }
 
@@ -182,10 +182,10 @@ class LiveJobs:
 
 def with_cpu(work: Callable[[], Answer]) -> Answer:
     """The answer of a job with its seconds, and the CPU seconds of Spark with its workers."""
-    cpu, begin = own_seconds(), time.perf_counter()
+    cpu, begin = CpuTime(), time.perf_counter()
     answer = work()
     seconds = time.perf_counter() - begin
-    return {**answer, "seconds": seconds, "cpu_seconds": own_seconds() - cpu}
+    return {**answer, "seconds": seconds, "cpu_seconds": cpu.seconds}
 
 
 def main() -> None:
