@@ -80,6 +80,8 @@ def several(name: str, figures: tuple[str, ...], run: Callable[[], Answer], repe
 def read(cell: Cell, side: Side, stage: Stage) -> Callable[[], Answer]:
     """A batch read by Spark."""
     peer = stage.spark(cell.spark)
+    if side.place:
+        stage.topic(side.place)  # now, and not while a job is timed
 
     def ask(reads: int, rows: int) -> Answer:
         options = options_of(cell, side, stage, rows * QUEUES if side.source == READY else rows)
@@ -196,9 +198,14 @@ def write(cell: Cell, side: Side, stage: Stage) -> Callable[[], Answer]:
             wire.create_topic(broker.address, "written", QUEUES)
             options = json.dumps({"nameServer": broker.name_server, "topic": "written"})
 
+            def stored() -> int:
+                return int(stage.reader.ask("stored", broker.name_server, "written")["rows"])
+
             def ask(_reads: int, rows: int) -> Answer:
                 require_disk(rows * QUEUES * (body + 300))
-                return peer.ask("write", side.source, options, body, rows * QUEUES)
+                before = stored()
+                answer = peer.ask("write", side.source, options, body, rows * QUEUES)
+                return checked({**answer, "stored": stored() - before}, stored=rows * QUEUES)
 
             timed.ask = ask
             return timed()

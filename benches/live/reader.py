@@ -47,6 +47,15 @@ def pulled(queues: list[MessageQueue], address: str, batch: int, rows: int) -> i
         puller.close()
 
 
+def stored(name_server: str, topic: str) -> Answer:
+    """How many messages a topic has."""
+    cluster = TopicCluster(read_of(name_server, topic))
+    cluster.look_up()
+    rows = sum(end - begin for begin, end in cluster.bounds().values())
+    cluster.close()
+    return {"rows": rows}
+
+
 def plan(name_server: str, topic: str, since: str = "") -> Answer:
     """What Spark's driver asks before a read, from a time on if one is given; the value is seconds."""
     read = read_of(name_server, topic, int(since) if since else None)
@@ -65,4 +74,4 @@ def read_of(name_server: str, topic: str, since: int | None = None) -> TopicRead
 
 
 if __name__ == "__main__":
-    serve({"pull": pull, "plan": plan})
+    serve({"pull": pull, "stored": stored, "plan": plan})
