@@ -140,7 +140,7 @@ def plan_of(options: argparse.Namespace) -> Plan:
     return Plan(
         datasets=(Dataset(FIRST, 1024, many), Dataset(SECOND, 128, many // 2 * 5)),
         live=(Dataset(FIRST, 1024, live_many), Dataset(SECOND, 128, 2 * live_many)),
-        live_seconds=options.live_seconds * scale,
+        live_seconds=options.live_seconds * max(scale, 0.2),  # less is not told from the start of a job
         cells=options.cell,
         effort=Effort(1, 1) if options.quick else Effort(options.repeat, 2),
         memory_gib=10 * scale,

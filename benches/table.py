@@ -62,7 +62,8 @@ def figure(goal: Goal, one: Series) -> str:
     if goal.kind == "cpu":
         return f"{one.cpu_per_row * 1e6:.2f} µs"
     if goal.kind == "value":
-        return f"{human(one.value)} {goal.unit}"
+        value = f"{one.value:,.0f}" if one.value >= 100 else f"{one.value:.3g}"
+        return f"{value} {goal.unit}".strip()
     return f"{human(one.rate)}/s" if goal.kind == "rate" else f"{human(one.seconds)} s"
 
 

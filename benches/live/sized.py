@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from data import QUEUES
-from peer import Answer
+from peer import Answer, Failed
 
 FEW = 8  # rows of a queue that take no time
 #: A job that has just been compiled is slower than it is in the rounds that count.
@@ -58,6 +58,8 @@ class Sized:
 
 def difference(large: Answer, small: Answer) -> Answer:
     """What the larger one had and took more."""
+    if large["seconds"] <= small["seconds"]:
+        raise Failed(f"{large['rows']} rows took no longer than {small['rows']}: the machine is busy")
     return {name: large[name] - small[name] for name in ("rows", "seconds", "cpu_seconds")}
 
 
