@@ -17,7 +17,8 @@ SPARE = 1.1
 class Sized:
     """One side's job, which reads so many rows of each queue, so many times within one job.
 
-    Its first calls find out the size at which it takes so many seconds. Each other call runs it three times and gives
+    Its first calls find out the size at which it takes so many seconds, and a later one that was too short finds out a
+    larger one. Each other call runs it three times and gives
     one answer: `value` is milliseconds of one read of a few rows; `rows`, `seconds` and `cpu_seconds` are the
     differences between the large size and as many reads of a few rows each, so that what a read costs to plan is in
     neither.
@@ -41,19 +42,23 @@ class Sized:
         begin = self.ask(1, FEW)
         if self.tries > 0:
             self.tries -= 1
-            return self._find_size(begin)
-        small = begin if self.reads == 1 else self.ask(self.reads, FEW)
-        return {**difference(self.ask(self.reads, self.rows), small), "value": begin["seconds"] * 1000}
+            tried = (self.queue_rows or 400_000) // 4
+            answer = self.ask(1, tried)
+            self._fit(tried, answer, begin)
+            return answer
+        small, count = begin if self.reads == 1 else self.ask(self.reads, FEW), self.reads * self.rows
+        large = self.ask(self.reads, self.rows)
+        if large["seconds"] < self.seconds:  # what was compiled meanwhile made it faster
+            self._fit(count, large, small)
+        return {**difference(large, small), "value": begin["seconds"] * 1000}
 
-    def _find_size(self, begin: Answer) -> Answer:
-        tried = (self.queue_rows or 400_000) // 4
-        answer = self.ask(1, tried)
+    def _fit(self, count: int, answer: Answer, small: Answer) -> None:
+        """The size at which it takes long enough, if so many rows of a queue gave that answer."""
         # the first job of all may have taken longer than this one
-        seconds = max(answer["seconds"] - begin["seconds"], answer["seconds"] / 4)
-        wanted = int(tried / seconds * self.seconds * SPARE)
+        seconds = max(answer["seconds"] - small["seconds"], answer["seconds"] / 4)
+        wanted = int(count / seconds * self.seconds * SPARE)
         self.reads = 1 if self.queue_rows is None else -(-wanted // self.queue_rows)
         self.rows = max(wanted // self.reads, 4 * FEW)
-        return answer
 
 
 def difference(large: Answer, small: Answer) -> Answer:
