@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from data import TOPIC
 from peer import Answer, Failed, serve, timed
-from rmqfast._native import Fetched, Puller, TopicCluster, plan_topic, read_piece
+from rmqfast._native import Fetched, Puller, plan_topic, read_piece
 from rmqfast.client.instance import ClientConfig
 from rmqfast.client.ranges import RangeRequest
 from rmqfast.message import MessageQueue
@@ -18,13 +18,12 @@ PATIENCE = 60.0
 
 def pull(name_server: str, batch: str, reads: str, rows: str) -> Answer:
     """So many rows of each queue, so many times, over one connection; nothing is made of what comes."""
-    cluster = TopicCluster(read_of(name_server, TOPIC))
-    (address,) = cluster.look_up().values()
-    queues = cluster.bounds()
-    cluster.close()
+    pieces = [read_piece(piece) for piece in plan_topic(read_of(name_server, TOPIC))]
+    address = pieces[0][0] or ""
+    queues = sorted({MessageQueue(TOPIC, broker, number) for _, ranges in pieces for broker, number, _, _ in ranges})
 
     def work() -> Answer:
-        return {"rows": sum(pulled(list(queues), address, int(batch), int(rows)) for _ in range(int(reads)))}
+        return {"rows": sum(pulled(queues, address, int(batch), int(rows)) for _ in range(int(reads)))}
 
     return timed(work)
 
@@ -49,11 +48,8 @@ def pulled(queues: list[MessageQueue], address: str, batch: int, rows: int) -> i
 
 def stored(name_server: str, topic: str) -> Answer:
     """How many messages a topic has."""
-    cluster = TopicCluster(read_of(name_server, topic))
-    cluster.look_up()
-    rows = sum(end - begin for begin, end in cluster.bounds().values())
-    cluster.close()
-    return {"rows": rows}
+    pieces = [read_piece(piece) for piece in plan_topic(read_of(name_server, topic))]
+    return {"rows": sum(end - begin for _, ranges in pieces for _, _, begin, end in ranges)}
 
 
 def plan(name_server: str, topic: str, since: str = "") -> Answer:

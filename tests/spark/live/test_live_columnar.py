@@ -103,7 +103,7 @@ def counted() -> Iterator[tuple[EmbeddedCluster, Counter[int]]]:
         yield cluster, asked
 
 
-def test_brokers_are_asked_once_to_check_and_once_to_plan(
+def test_brokers_are_asked_once_for_a_query(
     spark: SparkSession, counted: tuple[EmbeddedCluster, Counter[int]]
 ) -> None:
     """Spark would plan each query twice if partitions were to say whether they are columnar."""
@@ -111,7 +111,7 @@ def test_brokers_are_asked_once_to_check_and_once_to_plan(
     frame = topic_of(spark, cluster.name_server, "orders")
     asked.clear()
     assert len(frame.collect()) == 10
-    assert asked[RequestCode.GET_TOPIC_STATS_INFO] == 2
+    assert asked[RequestCode.GET_TOPIC_STATS_INFO] == 1
 
 
 def test_a_batch_of_a_stream_is_planned_from_its_offsets_alone(
