@@ -498,7 +498,7 @@ extern "system" fn Java_org_rmqfast_spark_NativeSink_check<'a>(
     });
 }
 
-/// Begins to send a partition; the handle is valid until `close`.
+/// Begins to send a partition; the handle is valid until `close`. What is `prompt` is sent block by block.
 #[unsafe(no_mangle)]
 extern "system" fn Java_org_rmqfast_spark_NativeSink_open<'a>(
     env: EnvUnowned<'a>,
@@ -507,11 +507,12 @@ extern "system" fn Java_org_rmqfast_spark_NativeSink_open<'a>(
     fields: Texts<'a>,
     partition: jint,
     month: JLongArray<'a>,
+    prompt: jboolean,
 ) -> jlong {
     guarded(env, |env| {
         let (options, columns) = sink(env, &options, &fields)?;
         let columns = columns.into_iter().map(|(_, column)| column).collect();
-        let writer = TopicWriter::new(options, columns, partition, month_of(env, &month)?)?;
+        let writer = TopicWriter::new(options, columns, partition, month_of(env, &month)?, prompt)?;
         // as in `Native.open`
         Ok(Box::into_raw(Box::new(writer)) as jlong)
     })

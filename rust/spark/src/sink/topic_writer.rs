@@ -39,18 +39,25 @@ pub struct TopicWriter {
 }
 
 impl TopicWriter {
-    /// Begins; nobody is asked yet. `columns` are those of each row, `partition` is for errors.
+    /// Begins; nobody is asked yet. `columns` are those of each row, `partition` is for errors. Rows of a block wait for others
+    /// of their target in the next one, unless they are `prompt`.
     ///
     /// # Errors
     /// There is no name server.
-    pub fn new(options: SinkOptions, columns: Vec<SinkColumn>, partition: i32, month: Month) -> Result<Self> {
+    pub fn new(
+        options: SinkOptions,
+        columns: Vec<SinkColumn>,
+        partition: i32,
+        month: Month,
+        prompt: bool,
+    ) -> Result<Self> {
         let ids = unique_ids(&options, month);
         let sender = Arc::new(Sender::new(options, columns, partition, ids)?);
         let inbox = Arc::new(Handover::new(WAITING));
         let (at_end, end) = sync_channel(1);
         let (of_thread, blocks) = (sender.clone(), inbox.clone());
         let thread = std::thread::Builder::new().name("rmqfast-sink".into());
-        let thread = thread.spawn(move || send_blocks(&of_thread, &blocks, &at_end));
+        let thread = thread.spawn(move || send_blocks(&of_thread, &blocks, &at_end, prompt));
         let thread = thread.map_err(|error| failed(format!("a thread cannot be started: {error}")))?;
         Ok(Self { sender, inbox, thread: Some(thread), end, waiting: None })
     }
@@ -135,13 +142,18 @@ fn local_address(name_servers: &[String]) -> IpAddr {
     address.unwrap_or(Ipv4Addr::LOCALHOST.into())
 }
 
-fn send_blocks(sender: &Sender, blocks: &Handover<Vec<u8>>, at_end: &SyncSender<Result<Written, Failure>>) {
+fn send_blocks(
+    sender: &Sender,
+    blocks: &Handover<Vec<u8>>,
+    at_end: &SyncSender<Result<Written, Failure>>,
+    prompt: bool,
+) {
     let _end = ClosedAtEnd(blocks);
     let lanes = Lanes::new(sender.options.in_flight);
     let work = |(parcel, queue): (Parcel, Queue)| sender.send(&parcel, &queue);
     let sent = std::thread::scope(|scope| {
         let running = lanes.run(scope, &sender.stop, &work);
-        let mut feed = Feed { sender, lanes: running, lane_of: HashMap::new() };
+        let mut feed = Feed { sender, lanes: running, lane_of: HashMap::new(), prompt };
         let sent = feed.send_all(blocks);
         // before the lanes are waited for: what they still have is of no use
         if let Err(failure) = &sent {
@@ -158,6 +170,7 @@ struct Feed<'scope, 'env, F> {
     sender: &'env Sender,
     lanes: Running<'scope, 'env, (Parcel, Queue), F>,
     lane_of: HashMap<Queue, usize>,
+    prompt: bool,
 }
 
 impl<'env, F: Fn((Parcel, Queue)) -> Result<(), Failure> + Sync> Feed<'_, 'env, F> {
@@ -179,7 +192,7 @@ impl<'env, F: Fn((Parcel, Queue)) -> Result<(), Failure> + Sync> Feed<'_, 'env, 
                 number += 1;
             }
             bytes += block.len();
-            if bytes >= FLUSHED_AT {
+            if self.prompt || bytes >= FLUSHED_AT {
                 bytes = 0;
                 batches.flush(now_ms).into_iter().try_for_each(|parcel| self.put(parcel))?;
             }

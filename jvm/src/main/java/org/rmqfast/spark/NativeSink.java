@@ -20,8 +20,11 @@ final class NativeSink {
     /** Asks a name server whether the topic of the options is there. */
     static native void check(String[] options, String[] fields, long[] month);
 
-    /** Begins to send a partition; month is when this one began, and when the next one does. */
-    static native long open(String[] options, String[] fields, int partition, long[] month);
+    /**
+     * Begins to send a partition; month is when this one began, and when the next one does. What is prompt is sent block by
+     * block, otherwise its last rows wait for more.
+     */
+    static native long open(String[] options, String[] fields, int partition, long[] month, boolean prompt);
 
     /** Takes a block of rows of so many bytes; false where it has to wait for {@link #isTaken}. */
     static native boolean send(long handle, byte[] block, int length);

@@ -20,13 +20,18 @@ final class TopicRows implements AutoCloseable {
     private final String[] options;
     private final String[] fields;
     private final int partition;
+    private final boolean prompt;
+    private boolean isTaken = true;
+    private boolean isClosed;
     private ByteBuffer block = buffer(BLOCK + (BLOCK >> 2));
     private long handle;
 
-    TopicRows(String[] options, String[] fields, int partition) {
+    /** What is prompt is sent with each {@link #flush}. */
+    TopicRows(String[] options, String[] fields, int partition, boolean prompt) {
         this.options = options;
         this.fields = fields;
         this.partition = partition;
+        this.prompt = prompt;
     }
 
     void putNull() {
@@ -58,13 +63,25 @@ final class TopicRows implements AutoCloseable {
     /** All fields of a row are there. */
     synchronized void endRow() {
         if (block.position() >= BLOCK) {
+            waitUntilTaken();
+            send();
+            waitUntilTaken();
+        }
+    }
+
+    /** Sends what there is, unless it would have to wait for long: then the next row, or the end, waits. */
+    synchronized void flush() {
+        isTaken = isTaken || handle != 0 && NativeSink.isTaken(handle);
+        if (isTaken) {
             send();
         }
     }
 
     /** Waits until all rows are stored. */
     synchronized long[] finish() {
+        waitUntilTaken();
         send();
+        waitUntilTaken();
         if (handle == 0) {
             return new long[5];     // a partition without rows opens no connection
         }
@@ -78,6 +95,7 @@ final class TopicRows implements AutoCloseable {
 
     @Override
     public synchronized void close() {
+        isClosed = true;
         long given = handle;
         handle = 0;
         if (given != 0) {
@@ -92,15 +110,18 @@ final class TopicRows implements AutoCloseable {
     }
 
     private void send() {
-        if (block.position() == 0) {
+        if (block.position() == 0 || isClosed) {    // a timer may come once more
             return;
         }
         if (handle == 0) {
-            handle = NativeSink.open(options, fields, partition, month());
+            handle = NativeSink.open(options, fields, partition, month(), prompt);
         }
-        boolean isTaken = NativeSink.send(handle, block.array(), block.position());
+        isTaken = NativeSink.send(handle, block.array(), block.position());
         // one large row must not make each further call copy as much
         block = block.capacity() > 4 * BLOCK ? buffer(BLOCK + (BLOCK >> 2)) : block.clear();
+    }
+
+    private void waitUntilTaken() {
         while (!isTaken) {
             checkTask();
             isTaken = NativeSink.isTaken(handle);

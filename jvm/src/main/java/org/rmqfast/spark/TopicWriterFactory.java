@@ -22,7 +22,7 @@ final class TopicWriterFactory implements DataWriterFactory, StreamingDataWriter
 
     @Override
     public DataWriter<InternalRow> createWriter(int partition, long task) {
-        TopicRows rows = new TopicRows(options, TopicFields.texts(schema), partition);
+        TopicRows rows = new TopicRows(options, TopicFields.texts(schema), partition, false);
         return new TopicDataWriter(new TopicFields(schema, places), rows, partition);
     }
 
