@@ -30,7 +30,9 @@ pytestmark = [
 ]
 
 COUNT = 20_000
-PROPERTIES = ("enablePropertyFilter=true", "mappedFileSizeCommitLog=8388608")
+# a busy machine is no failure
+BUSY = ("brokerFastFailureEnable=false", "osPageCacheBusyTimeOutMills=60000")
+PROPERTIES = ("enablePropertyFilter=true", "mappedFileSizeCommitLog=8388608", *BUSY)
 
 
 @pytest.fixture(scope="module", params=["4.9.4", "5.3.3", "5.5.0"])
