@@ -25,7 +25,7 @@ def configure(builder: SparkSession.Builder, *, local_checkpoints: bool = False)
     Workers run this Python unless `PYSPARK_PYTHON` says otherwise. From PySpark 4.1 on they talk to the JVM by Unix
     sockets, and the data source's option `pushdown` works; older ones do not know these settings and leave them alone.
 
-    A client of Spark Connect cannot set these: its builder comes back as it is. The server needs the jar and the settings.
+    A client of Spark Connect cannot set these: its builder comes back as it is, and its server is told them.
 
     Args:
         builder: As `SparkSession.builder`.

@@ -103,9 +103,7 @@ def counted() -> Iterator[tuple[EmbeddedCluster, Counter[int]]]:
         yield cluster, asked
 
 
-def test_brokers_are_asked_once_for_a_query(
-    spark: SparkSession, counted: tuple[EmbeddedCluster, Counter[int]]
-) -> None:
+def test_brokers_are_asked_once_for_a_query(spark: SparkSession, counted: tuple[EmbeddedCluster, Counter[int]]) -> None:
     """Spark would plan each query twice if partitions were to say whether they are columnar."""
     cluster, asked = counted
     frame = topic_of(spark, cluster.name_server, "orders")

@@ -8,7 +8,7 @@ mod route;
 mod search;
 mod topic;
 
-pub use publish::{DEFAULT_QUEUES, DEFAULT_TOPIC, NO_ANSWER, NO_ROUTE, PublishRoute};
-pub use requests::{Cluster, ClusterOptions, Translate};
+pub use publish::{DEFAULT_QUEUES, DEFAULT_TOPIC, NO_ROUTE, PublishRoute};
+pub use requests::{Cluster, ClusterOptions, NO_ANSWER, Translate};
 pub use route::TopicRoute;
 pub use topic::{Bounds, TopicCluster};

@@ -16,8 +16,6 @@ pub const DEFAULT_TOPIC: &str = "TBW102";
 pub const DEFAULT_QUEUES: i32 = 4;
 /// `ClientErrorCode.NOT_FOUND_TOPIC_EXCEPTION`.
 pub const NO_ROUTE: i32 = 10005;
-/// `ClientErrorCode.CONNECT_BROKER_EXCEPTION`.
-pub const NO_ANSWER: i32 = 10001;
 
 /// The writable queues of a topic, of brokers that have a master.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -1,7 +1,6 @@
 //! Asks name servers and brokers, and waits for their answers.
 //!
 //! Source: `MQClientAPIImpl`, `NettyRemotingClient.getAndCreateNameserverChannel`, `ClientErrorCode`.
-use super::publish::NO_ANSWER;
 use crate::error::{Error, Result};
 use crate::puller::{Sign, texts};
 use rmqfast_remoting::code::response;
@@ -18,6 +17,8 @@ use std::time::Duration;
 /// Maps a broker's address in a route to the one that is reachable from here.
 pub type Translate = dyn Fn(&str) -> Result<String> + Send + Sync;
 
+/// `ClientErrorCode.CONNECT_BROKER_EXCEPTION`.
+pub const NO_ANSWER: i32 = 10001;
 /// `ClientErrorCode.NO_NAME_SERVER_EXCEPTION`.
 const NO_NAME_SERVER: i32 = 10004;
 
