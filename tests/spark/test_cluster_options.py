@@ -33,7 +33,7 @@ GIVEN: list[dict[str, str]] = [
 
 def from_texts(texts: dict[str, str], kind: str) -> str:
     try:
-        SinkOptions.of(texts) if kind == "sink" else LiveOptions.of(texts, kind)
+        SparkOptions(kind, texts).check_cluster()
     except ArgumentError as error:
         return str(error)
     return "allowed"

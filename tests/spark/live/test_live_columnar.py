@@ -135,6 +135,9 @@ def test_a_job_that_is_cancelled_leaves_no_thread_and_no_connection(
     frame = load(spark, JVM, live_cluster, maxRowsPerPartition="300")
     slow = frame.selectExpr("queue_offset", "reflect('java.lang.Thread', 'sleep', 1000L)")
     ended = threading.Event()
+    # tasks before this one left connections to the next ones, for a minute
+    ports = broker_ports(live_cluster)
+    before = pullers(spark), connections(spark, ports)
 
     def run() -> None:
         spark.sparkContext.setJobGroup("slow", "to be cancelled", interruptOnCancel=True)
@@ -144,12 +147,20 @@ def test_a_job_that_is_cancelled_leaves_no_thread_and_no_connection(
 
     thread = threading.Thread(target=run)
     thread.start()
-    until(lambda: pullers(spark) > 0)
+    until(lambda: active_tasks(spark, "slow") > 0)
     spark.sparkContext.cancelJobGroup("slow")
     until(ended.is_set)
     thread.join()
-    until(lambda: pullers(spark) == 0)
-    until(lambda: connections(spark, broker_ports(live_cluster)) == 0)
+    until(lambda: pullers(spark) <= before[0])
+    until(lambda: connections(spark, ports) <= before[1])
+
+
+def active_tasks(spark: SparkSession, group: str) -> int:
+    """Tasks of a job group that run."""
+    status = spark.sparkContext.statusTracker()
+    jobs = [status.getJobInfo(job) for job in status.getJobIdsForGroup(group)]
+    stages = [status.getStageInfo(stage) for job in jobs if job is not None for stage in job.stageIds]
+    return sum(stage.numActiveTasks for stage in stages if stage is not None)
 
 
 def broker_ports(cluster: LiveCluster) -> set[int]:

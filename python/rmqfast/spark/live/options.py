@@ -73,9 +73,8 @@ class LiveOptions(ClusterOptions):
         Source: `DataSource.options` of PySpark.
         """
         # one table of options, in Rust, for this source and the JVM's
-        read = SparkOptions(kind, dict(options))
-        read.check_cluster()
-        return cls(**{name: value for name, value in read.values.items() if value is not None})
+        values = SparkOptions(kind, dict(options)).values
+        return cls(**{name: value for name, value in values.items() if value is not None})
 
     def read(
         self, columns: Sequence[str] | None, *, default_start: Literal["earliest", "latest"] = "earliest"
