@@ -56,39 +56,17 @@ impl StoreOffsets {
     /// # Errors
     /// A text that is no offsets, another topic, another broker, an offset below -2; anything but the whole of all topics.
     pub fn of(options: &Options) -> Result<Self> {
-        let both = Self::parse(options)?;
-        both.check_topic(options.text("topic"))?;
-        Ok(both)
-    }
-
-    /// As [`of`](Self::of), where nobody has looked yet whether a topic is named, which a stream does not need.
-    ///
-    /// # Errors
-    /// A text that is no offsets, another topic, another broker, an offset below -2.
-    pub fn parse(options: &Options) -> Result<Self> {
         let parse = |name| {
             let text = options.text(name).unwrap_or_default();
             Offsets::word_or(text, || by_queue_of_store(name, text, options.text("topic"), options.text("brokerName")))
         };
         let (start, end) = (parse("startingOffsets")?, parse("endingOffsets")?);
-        Ok(Self { start, end, is_strict: options.flag("failOnDataLoss") })
-    }
-
-    /// Refuses bounds of all topics.
-    ///
-    /// # Errors
-    /// They bound something, and there is no topic.
-    pub fn check_topic(&self, topic: Option<&str>) -> Result<()> {
+        let both = Self { start, end, is_strict: options.flag("failOnDataLoss") };
         // numbers of queues mean nothing without a topic
-        if self.are_whole() || topic.is_some() {
-            return Ok(());
+        if !both.are_whole() && options.text("topic").is_none() {
+            return Err(Error::argument("startingOffsets and endingOffsets need the option topic"));
         }
-        Err(Error::argument("startingOffsets and endingOffsets need the option topic"))
-    }
-
-    /// Whether they are words alone.
-    pub fn are_words(&self) -> bool {
-        !matches!((&self.start, &self.end), (Offsets::Named(_), _) | (_, Offsets::Named(_)))
+        Ok(both)
     }
 
     /// Whether they bound nothing, so that nobody has to look where queues begin and end.

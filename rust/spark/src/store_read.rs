@@ -29,8 +29,6 @@ pub struct StoreRead {
     cut: Cut,
     /// What the log held when the read was asked for; the maximum where nobody says.
     log_range: (u64, u64),
-    /// Those of a batch.
-    offsets: Option<StoreOffsets>,
 }
 
 impl StoreRead {
@@ -48,7 +46,7 @@ impl StoreRead {
 
     fn new(options: &Options, columns: Vec<Column>) -> Result<Self> {
         check_io(options)?;
-        Ok(Self::unbounded(options, columns)?.within(StoreOffsets::parse(options)?))
+        Ok(Self::unbounded(options, columns)?.within(&StoreOffsets::of(options)?))
     }
 
     /// The read that options ask for, of all offsets: that of a stream, whose pieces are stretches of the log.
@@ -69,7 +67,6 @@ impl StoreRead {
             // tasks inside the JVM begin at once, so no core of a worker counts
             cut: Cut { least: count("minPartitions"), bytes: count("partitionBytes"), worker_cores: None },
             log_range: (log_edge("logStart"), log_edge("logEnd")),
-            offsets: None,
         })
     }
 
@@ -79,13 +76,12 @@ impl StoreRead {
     }
 
     /// Bounds that need no look at the store: those that [`resolve`] wrote.
-    fn within(mut self, offsets: StoreOffsets) -> Self {
+    fn within(mut self, offsets: &StoreOffsets) -> Self {
         let bound = |(known, offsets): (bool, _)| known.then_some(OffsetBound::ByQueue(offsets));
         // after `resolve` these are numbers; a scan without a bound reads to the edge
         let (start, end) = offsets.named();
         self.request.start_offset = bound((!start.is_empty(), start));
         self.request.end_offset = bound((!end.is_empty(), end));
-        self.offsets = Some(offsets);
         self
     }
 
@@ -149,7 +145,6 @@ impl StoreRead {
         if self.is_empty {
             return Ok(Vec::new());
         }
-        self.check_offsets()?;
         let store = self.open()?;
         self.cut.pieces(|bytes| self.planned(&store, bytes, cores))
     }
@@ -162,7 +157,6 @@ impl StoreRead {
         if self.is_empty {
             return Ok(Some(Listed::default()));
         }
-        self.check_offsets()?;
         let store = self.open()?;
         let (start, end) = self.log_range;
         // queues do not tell of what is gone, and a count must not pass over a loss
@@ -172,11 +166,6 @@ impl StoreRead {
             return Ok(None);
         }
         Ok(Listed::of(&store, &self.request, end)?)
-    }
-
-    /// What is no mistake of a stream.
-    fn check_offsets(&self) -> Result<()> {
-        self.offsets.as_ref().map_or(Ok(()), |offsets| offsets.check_topic(self.request.topic.as_deref()))
     }
 
     fn planned(&self, store: &MessageStore, cut: u64, cores: u64) -> Result<Vec<Piece>> {
@@ -211,11 +200,7 @@ pub fn resolve(pairs: &[(String, String)], columns: Vec<Column>) -> Result<Pairs
     let store = read.open()?;
     // only to see that it can be planned: topic, tags and the condition
     Plan::new(&store, &read.request, None)?;
-    let offsets = StoreOffsets::parse(&options)?;
-    // a word may be a stream's, which begins there in all topics: the plan of a batch refuses it
-    if !offsets.are_words() {
-        offsets.check_topic(options.text("topic"))?;
-    }
+    let offsets = StoreOffsets::of(&options)?;
     let Some(topic) = options.text("topic").filter(|_| !offsets.are_whole()) else { return Ok(pairs.to_vec()) };
     let queues = store.topics()?.remove(topic).unwrap_or_default().into_iter().collect();
     let (first, last) = offsets.bounds(&queues)?;

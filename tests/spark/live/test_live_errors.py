@@ -141,7 +141,11 @@ def test_offsets_beyond_the_ends_are_taken_for_the_ends_if_loss_is_allowed(
 
 
 REFUSED: dict[str, tuple[Mapping[str, Any], type[Exception], str]] = {
-    "engine": ({"engine": "row"}, errors.ArgumentError, "engine: expected 'arrow', 'pandas', got 'row'"),
+    "engine": (
+        {"engine": "row"},
+        errors.ArgumentError,
+        "engine: expected 'auto', 'columnar', 'arrow', 'pandas', got 'row'",
+    ),
     "partitions": ({"min_partitions": 0}, errors.ArgumentError, "min_partitions: expected 1 to 1000000, got 0"),
     "rows": ({"max_rows_per_partition": 0}, errors.ArgumentError, "max_rows: expected 1 or more, got 0"),
     "damage": ({"on_damage": "skip"}, errors.ArgumentError, "on_damage: expected 'fail' or 'warn', got 'skip'"),
