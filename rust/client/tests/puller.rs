@@ -1,8 +1,11 @@
 //! A puller against a broker at the other end of a real socket, which answers as badly as it can.
+use rmqfast_client::cluster::ClusterOptions;
 use rmqfast_client::puller::{Assignment, Broker, Fetched, Gather, Item, PullStatus, Puller, PullerOptions, Queue};
+use rmqfast_client::ranges::{PoolKey, PullerPool, QueueRange, RangeReader, RangeRequest, Step};
 use rmqfast_remoting::{Command, Header, Limits, Value, frame};
 use rmqfast_store::format::host::Host;
 use rmqfast_store::format::message::NewMessage;
+use rmqfast_store::scan::ScanRequest;
 use rmqfast_waiting::{HeldPort, PATIENCE, deadline};
 use std::collections::HashMap;
 use std::io::{Read, Write};
@@ -29,6 +32,8 @@ struct Manners {
 struct Fake {
     address: String,
     connections: Arc<AtomicUsize>,
+    /// Messages that were sent.
+    messages: Arc<AtomicUsize>,
 }
 
 impl Fake {
@@ -37,22 +42,23 @@ impl Fake {
         let listener = TcpListener::bind("127.0.0.1:0").expect("listening");
         let address = listener.local_addr().expect("an address").to_string();
         let connections = Arc::new(AtomicUsize::new(0));
-        let count = connections.clone();
+        let messages = Arc::new(AtomicUsize::new(0));
+        let counts = (connections.clone(), messages.clone());
         std::thread::spawn(move || {
             for stream in listener.incoming() {
-                count.fetch_add(1, Ordering::Relaxed);
-                let stream = stream.expect("a connection");
-                std::thread::spawn(move || serve(stream, length, manners));
+                counts.0.fetch_add(1, Ordering::Relaxed);
+                let (stream, messages) = (stream.expect("a connection"), counts.1.clone());
+                std::thread::spawn(move || serve(stream, length, manners, &messages));
             }
         });
-        Self { address, connections }
+        Self { address, connections, messages }
     }
 }
 
 /// A pull: its number, topic, offset, and how many messages.
 type Pull = (i32, String, i64, i64);
 
-fn serve(mut stream: TcpStream, length: i64, manners: Manners) -> Option<()> {
+fn serve(mut stream: TcpStream, length: i64, manners: Manners, messages: &AtomicUsize) -> Option<()> {
     let (mut inbox, mut open, mut answered, mut whim) = (Vec::new(), Vec::<Pull>::new(), 0, 7_usize);
     loop {
         while let Some(pull) = next_pull(&mut inbox) {
@@ -63,6 +69,7 @@ fn serve(mut stream: TcpStream, length: i64, manners: Manners) -> Option<()> {
             let chosen = if manners.shuffles { (whim >> 33) % open.len() } else { 0 };
             let pull = open.remove(chosen);
             let most = if manners.shuffles { 1 + (whim >> 40) as i64 % pull.3 } else { pull.3 };
+            messages.fetch_add((length - pull.2).clamp(0, most.min(pull.3)) as usize, Ordering::Relaxed);
             let out = answer(&pull, length, most);
             let piece = if manners.dribbles { 1000 } else { out.len() };
             for piece in out.chunks(piece) {
@@ -312,4 +319,61 @@ fn a_signature_is_in_each_request_and_a_signer_that_fails_is_told() {
     assert!(matches!(&items[..], [Item::Fetched(f)] if f.remark == "signing a pull failed: no key"));
     assert_eq!(drain(&puller, &["a"]).0["a"], 40);
     assert!(calls.load(Ordering::Relaxed) >= 3);
+}
+
+/// Reads a range to its end; its puller comes from the pool and goes there.
+fn read(pool: &'static PullerPool, address: &str, start: i64, end: i64) {
+    let request = RangeRequest {
+        topic: "a".into(),
+        puller: options(),
+        subscription: Arc::default(),
+        scan: ScanRequest::default(),
+        patience: PATIENCE,
+        is_strict: true,
+    };
+    let cluster = ClusterOptions {
+        name_servers: Vec::new(),
+        tls: None,
+        sign: None,
+        translate: None,
+        connect_timeout: PATIENCE,
+        timeout: PATIENCE,
+    };
+    let ranges = vec![QueueRange { queue: queue("a"), start, end }];
+    let reader =
+        RangeReader::new(request, ranges, Some(address.to_owned()), cluster, Box::new(rmqfast_remoting::never));
+    let mut reader = reader.expect("a range").reading_ahead().pooled(pool, PoolKey::of([address]));
+    let mut next = start;
+    loop {
+        match reader.advance(PATIENCE).expect("an answer") {
+            Step::Answers(answers) => answers.iter().for_each(|fetched| note(fetched, &mut next)),
+            Step::Waiting => panic!("no answer in time"),
+            Step::Done => return assert_eq!(next, end),
+        }
+    }
+}
+
+#[test]
+fn a_range_goes_on_with_what_was_read_ahead_of_the_one_before() {
+    static POOL: PullerPool = PullerPool::new();
+    let fake = Fake::start(5000, Manners::default());
+    for (start, end) in [(0, 1000), (1000, 1001), (1001, 4000), (4000, 5000)] {
+        read(&POOL, &fake.address, start, end);
+    }
+    let counts = |fake: &Fake| [&fake.connections, &fake.messages].map(|count| count.load(Ordering::Relaxed));
+    assert_eq!(counts(&fake), [1, 5000], "each message is asked for once");
+    read(&POOL, &fake.address, 100, 200);
+    assert_eq!(counts(&fake)[0], 2, "what is read ahead stays for whoever goes on there");
+}
+
+#[test]
+fn nothing_that_was_read_ahead_outlives_its_connection() {
+    static POOL: PullerPool = PullerPool::new();
+    // at the hundredth answer all that may be held is there, or not
+    let fake = Fake::start(20_000, Manners { hangs_up_after: Some(100), ..Manners::default() });
+    for start in (0..20_000).step_by(400) {
+        read(&POOL, &fake.address, start, start + 400);
+    }
+    let connections = fake.connections.load(Ordering::Relaxed);
+    assert!(connections > 6, "{connections}");
 }

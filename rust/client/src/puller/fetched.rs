@@ -45,7 +45,7 @@ pub struct Fetched {
     pub code: i32,
     /// What a person reads.
     pub remark: String,
-    /// Records, one behind the other.
+    /// Records, one behind the other. What was one answer may share them.
     pub body: Arc<Body>,
     /// Where they are, and their properties.
     pub rows: Vec<Row>,
@@ -53,6 +53,10 @@ pub struct Fetched {
     pub tags: Option<Arc<Tags>>,
     /// From the request to its answer.
     pub elapsed: Duration,
+    /// Where the offsets cannot be the records': the first of them. A queue of a multi-dispatch lists records of others.
+    pub counted_from: Option<i64>,
+    /// Bytes of its records.
+    pub size: usize,
 }
 
 /// Why a queue is asked for no more: one of its numbers, or those of all queues, reached a threshold.
@@ -98,27 +102,59 @@ impl Fetched {
             suggested_broker_id: answer.suggested_broker_id,
             code: answer.code,
             remark: answer.remark,
+            size: answer.body.len(),
             body: Arc::new(answer.body),
             rows: answer.rows,
             tags,
             elapsed: Duration::ZERO,
+            counted_from: answer.counted_from,
         }
     }
 
     /// Queue offsets of its first and its last message; none where it has none.
     pub fn offsets(&self) -> Option<(i64, i64)> {
-        let stands = self.begin_offset..self.next_begin_offset;
-        let offset = |row: &Row| i64_at(&self.body, row.at as usize + QUEUE_OFFSET_AT).filter(|at| stands.contains(at));
-        let (first, last) = (self.rows.first()?, self.rows.last()?);
-        // a queue of a multi-dispatch lists records that say another one's offsets
-        Some(offset(first).zip(offset(last)).unwrap_or((self.begin_offset, self.next_begin_offset - 1)))
+        let last = self.rows.len().checked_sub(1)?;
+        Some((self.offset(0), self.offset(last)))
     }
 
-    /// Queue offset of one of its messages; the one that was asked for where the record says another queue's.
+    /// Queue offset of one of its messages.
     pub fn offset(&self, index: usize) -> i64 {
-        let row = self.rows.get(index);
-        let offset = row.and_then(|row| i64_at(&self.body, row.at as usize + QUEUE_OFFSET_AT));
-        offset.filter(|at| (self.begin_offset..self.next_begin_offset).contains(at)).unwrap_or(self.begin_offset)
+        match (self.counted_from, self.rows.get(index)) {
+            (Some(first), _) => first + index as i64,
+            (None, row) => {
+                let offset = row.and_then(|row| i64_at(&self.body, row.at as usize + QUEUE_OFFSET_AT));
+                offset.unwrap_or(self.begin_offset)
+            }
+        }
+    }
+
+    /// Whether it says what there is of the queue, not why there is nothing.
+    pub fn is_sound(&self) -> bool {
+        !matches!(self.status, PullStatus::Failed | PullStatus::OffsetIllegal)
+    }
+
+    /// Parts with what stands at `offset` or behind it, where there is such.
+    pub fn split_off(&mut self, offset: i64) -> Option<Self> {
+        if !self.is_sound() || self.next_begin_offset <= offset {
+            return None;
+        }
+        let kept = (0..self.rows.len()).find(|index| self.offset(*index) >= offset).unwrap_or(self.rows.len());
+        let counted_from = self.counted_from.map(|first| first + kept as i64);
+        let mut rest = Self { begin_offset: offset, rows: self.rows.split_off(kept), counted_from, ..self.clone() };
+        let starts = |part: &Self| part.rows.first().map(|row| row.at as usize);
+        let size = match (starts(self), starts(&rest)) {
+            (Some(first), Some(behind)) => behind - first,
+            (Some(_), None) => self.size,
+            (None, _) => 0,
+        };
+        (rest.size, self.size) = (self.size - size, size);
+        self.next_begin_offset = offset;
+        for part in [self, &mut rest] {
+            if part.rows.is_empty() && part.status == PullStatus::Found {
+                part.status = PullStatus::NoMatchedMsg;
+            }
+        }
+        Some(rest)
     }
 
     /// The rows that the client wants.
@@ -132,7 +168,7 @@ impl Fetched {
 
     /// Bytes that it holds.
     pub fn bytes(&self) -> usize {
-        self.body.len()
+        self.size
     }
 
     /// Whether it tells no more than how far the queue was looked through.

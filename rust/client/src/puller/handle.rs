@@ -33,6 +33,11 @@ impl Puller {
         Self { shared: Shared::new(options, on_ready).into(), threads: Mutex::default() }
     }
 
+    /// How it asks, and how much it may hold.
+    pub fn options(&self) -> &PullerOptions {
+        &self.shared.options
+    }
+
     /// As [`State::assign`]; the broker's thread connects to it.
     ///
     /// # Errors
@@ -56,6 +61,39 @@ impl Puller {
         let was_pulled = self.shared.lock().move_to(broker, queue);
         threads[broker].bell.ring();
         Ok(was_pulled)
+    }
+
+    /// As [`State::resume`].
+    ///
+    /// # Errors
+    /// As [`assign`](Self::assign).
+    pub fn resume(&self, broker: Broker, queue: &Queue, assignment: &Assignment) -> Result<Option<u64>> {
+        let (threads, broker) = self.thread_of(broker)?;
+        let epoch = self.shared.lock().resume(broker, queue, assignment);
+        threads[broker].bell.ring();
+        drop(threads);
+        self.shared.notify();
+        Ok(epoch)
+    }
+
+    /// As [`State::position`].
+    pub fn position(&self, queue: &Queue) -> Option<i64> {
+        self.shared.lock().position(queue)
+    }
+
+    /// As [`State::has_queues`].
+    pub fn has_queues(&self) -> bool {
+        self.shared.lock().has_queues()
+    }
+
+    /// As [`State::was_lost`]; also where a thread came to a bad end.
+    pub fn was_lost(&self) -> bool {
+        self.shared.lock().was_lost() || self.has_ended()
+    }
+
+    /// As [`State::retain`].
+    pub fn retain(&self, is_kept: impl FnMut(&Queue) -> bool) {
+        self.changed(|state| state.retain(is_kept));
     }
 
     /// As [`State::remove`]. Returns whether it was pulled.

@@ -159,6 +159,9 @@ pub struct Assignment {
     pub is_paused: bool,
     /// Where the group goes on, as far as is known: what pulls tell the broker that commit offsets.
     pub commit_offset: i64,
+    /// Whether what there is behind the end is pulled, too. Nobody can take it before the queue is
+    /// [resumed](super::State::resume).
+    pub reads_ahead: bool,
 }
 
 impl Default for Subscription {
@@ -194,6 +197,12 @@ impl Subscription {
         Sql92::parse(expression)?;
         let (expression, expression_type) = (expression.to_owned(), "SQL92".to_owned());
         Ok(Self { expression, expression_type, version, tags: None })
+    }
+
+    /// Whether it wants the same messages, in whatever version.
+    pub fn is_same(&self, other: &Self) -> bool {
+        let of = |it: &Self| (it.expression.clone(), it.expression_type.clone(), it.tags.clone());
+        of(self) == of(other)
     }
 
     /// Whether the broker leaves messages out.

@@ -8,6 +8,9 @@
 //! Where much is left to the queue's end, several stretches are asked for at once, their lengths guessed; an answer that
 //! is shorter leaves a rest that is asked for again, one that is longer is cut. At the end there is one stretch without
 //! a known length, whose pull the broker holds.
+//!
+//! A queue that reads ahead plans on behind its assignment's end, as far as there are messages for sure. What comes of that
+//! waits, as it would behind a gap, until the queue is resumed to a later end.
 use super::answer::Answer;
 use super::fetched::{Fetched, FlowControl, Queue};
 use super::options::{Assignment, PullerOptions};
@@ -51,6 +54,8 @@ pub struct PullQueue {
     pub in_hand: Volume,
     /// The first offset that is not done, and the last one that came, where anything is there.
     span: Option<(i64, i64)>,
+    /// The offset behind what was taken.
+    position: i64,
     stretches: VecDeque<Stretch>,
     /// What is there, but not handed out.
     waiting: Volume,
@@ -149,6 +154,7 @@ impl PullQueue {
             ready: Volume::default(),
             in_hand: Volume::default(),
             span: None,
+            position: frontier,
             stretches: VecDeque::new(),
             waiting: Volume::default(),
             next_stretch: 0,
@@ -197,6 +203,9 @@ impl PullQueue {
 
     /// An answer was taken: it is in hand until it is done, or done at once.
     pub fn taken(&mut self, fetched: &Fetched) {
+        if fetched.is_sound() {
+            self.position = self.position.max(fetched.next_begin_offset);
+        }
         self.ready.subtract(Volume::of(fetched));
         self.in_hand.add(Volume::of(fetched));
         if !self.options.counts_until_done {
@@ -206,11 +215,39 @@ impl PullQueue {
 
     /// An answer that was taken can be taken again.
     pub fn given_back(&mut self, fetched: &Fetched) {
+        self.position = self.position.min(fetched.begin_offset);
         self.ready.add(Volume::of(fetched));
         if self.options.counts_until_done {
             self.in_hand.subtract(Volume::of(fetched));
         }
         self.reach(fetched);
+    }
+
+    /// The offset behind what was taken.
+    pub fn position(&self) -> i64 {
+        self.position
+    }
+
+    /// Whether all up to the assignment's end was handed out.
+    pub fn is_at_end(&self) -> bool {
+        let next = match self.stretches.front() {
+            Some(first) => first.there.front().map_or(first.next, |fetched| fetched.begin_offset),
+            None => self.frontier,
+        };
+        self.assignment.end.is_some_and(|end| next >= end)
+    }
+
+    /// Whether it goes on with what `assignment` wants, from where it was taken up to.
+    pub fn leads_to(&self, assignment: &Assignment) -> bool {
+        let is_same = self.assignment.subscription.is_same(&assignment.subscription);
+        self.position == assignment.start && is_same && !self.is_illegal
+    }
+
+    /// Goes on to the end of `assignment`; gives what of that is there.
+    pub fn resume(&mut self, assignment: &Assignment) -> Vec<Fetched> {
+        let Assignment { end, reads_ahead, is_paused, .. } = *assignment;
+        (self.assignment.end, self.assignment.reads_ahead, self.is_paused) = (end, reads_ahead, is_paused);
+        self.hand_out()
     }
 
     /// Messages that were taken are done.
@@ -261,7 +298,7 @@ impl PullQueue {
         if !self.may_plan(now) {
             return None;
         }
-        let last = self.assignment.end.unwrap_or(i64::MAX);
+        let last = self.limit(self.frontier);
         let known_end = self.max_offset.filter(|max| *max > self.frontier);
         let end = known_end.map_or(last, |max| (self.frontier + self.stride).min(max).min(last));
         let (id, is_open) = (self.next_stretch, known_end.is_none());
@@ -274,17 +311,31 @@ impl PullQueue {
         Some(wanted)
     }
 
+    /// How far a stretch may reach that begins at `offset`.
+    fn limit(&self, offset: i64) -> i64 {
+        let end = self.assignment.end.unwrap_or(i64::MAX);
+        let is_ahead = self.assignment.reads_ahead && offset >= end;
+        // not to find out where the queue ends: nobody waits for that
+        self.max_offset.filter(|_| is_ahead).map_or(end, |max| max.max(end))
+    }
+
     fn may_ask(&self, now: Instant) -> bool {
         !self.is_paused && self.not_before.is_none_or(|at| at <= now)
     }
 
     /// Whether [`plan`](Self::plan) would plan something.
     pub fn may_plan(&self, now: Instant) -> bool {
-        let is_left = self.frontier < self.assignment.end.unwrap_or(i64::MAX);
+        let is_left = self.frontier < self.limit(self.frontier);
         let is_known = self.max_offset.is_some_and(|max| max > self.frontier);
         // with a pause behind each answer there is nothing to be gained by asking for the next one before
         let may_pipeline = is_known && self.options.interval.is_zero();
-        self.may_ask(now) && !self.is_illegal && is_left && (may_pipeline || self.stretches.is_empty())
+        // where an open one ends, its answer tells
+        let is_behind_open = self.stretches.back().is_some_and(|stretch| stretch.is_open && !stretch.is_done);
+        self.may_ask(now)
+            && !self.is_illegal
+            && is_left
+            && !is_behind_open
+            && (may_pipeline || self.stretches.is_empty())
     }
 
     /// The end that was assigned, where there is nothing before it; told once.
@@ -360,9 +411,8 @@ impl PullQueue {
             self.learn(wanted, &answer, planned_end);
         }
         let is_last = index + 1 == self.stretches.len();
-        let last = self.assignment.end.unwrap_or(i64::MAX);
         // what the answer has of the next stretch is cut, as that is asked for already
-        let end = if is_last { planned_end.max(answer.next).min(last) } else { planned_end };
+        let end = if is_last { planned_end.max(answer.next.min(self.limit(begin))) } else { planned_end };
         answer.cut(end);
         let next = answer.next;
         if !answer.rows.is_empty() && !self.options.interval.is_zero() {
@@ -393,8 +443,10 @@ impl PullQueue {
         }
         // the broker may lead back, and the same messages would come twice
         let fetched = self.fetched(Answer { next: begin, ..answer }, begin);
-        let there = &mut self.stretches[index].there;
-        there.push_back(fetched);
+        // of what is read ahead nobody asks whether it is there
+        if self.assignment.end.is_none_or(|end| begin < end) {
+            self.stretches[index].there.push_back(fetched);
+        }
     }
 
     /// How far the next stretches shall reach: as far as answers do.
@@ -414,12 +466,21 @@ impl PullQueue {
         }
     }
 
-    /// What stands before the first gap.
+    /// What stands before the first gap, and before the end.
     fn hand_out(&mut self) -> Vec<Fetched> {
+        let end = self.assignment.end.unwrap_or(i64::MAX);
         let mut out = Vec::new();
         while let Some(first) = self.stretches.front_mut() {
-            out.extend(first.there.drain(..));
-            if !first.is_done {
+            while first.there.front().is_some_and(|fetched| fetched.begin_offset < end)
+                && let Some(mut fetched) = first.there.pop_front()
+            {
+                if let Some(rest) = fetched.split_off(end) {
+                    first.there.push_front(rest);
+                }
+                fetched.is_end = fetched.is_sound() && fetched.next_begin_offset >= end;
+                out.push(fetched);
+            }
+            if !first.is_done || !first.there.is_empty() {
                 break;
             }
             self.stretches.pop_front();
@@ -433,11 +494,8 @@ impl PullQueue {
     }
 
     fn fetched(&self, answer: Answer, begin_offset: i64) -> Fetched {
-        // a refusal says nothing of the queue, wherever it leads
-        let is_sound = !matches!(answer.status, PullStatus::Failed | PullStatus::OffsetIllegal);
-        let is_end = is_sound && self.assignment.end.is_some_and(|end| answer.next >= end);
         let tags = self.assignment.subscription.tags.clone();
-        Fetched { epoch: self.epoch, is_end, ..Fetched::new(self.queue.clone(), begin_offset, answer, tags) }
+        Fetched { epoch: self.epoch, ..Fetched::new(self.queue.clone(), begin_offset, answer, tags) }
     }
 }
 

@@ -125,6 +125,38 @@ impl State {
         epoch
     }
 
+    /// Goes on with a queue that was taken up to the assignment's start, in the same epoch: what was read ahead of it can be
+    /// taken. Returns the epoch; `None` for a queue that is not pulled there, or was not taken up to there.
+    pub fn resume(&mut self, broker: usize, queue: &Queue, assignment: &Assignment) -> Option<u64> {
+        let pulled = self.pulled(queue).filter(|pulled| pulled.broker == broker && pulled.leads_to(assignment))?;
+        let epoch = pulled.epoch;
+        pulled.resume(assignment).into_iter().for_each(|fetched| self.push(fetched));
+        Some(epoch)
+    }
+
+    /// Up to where a queue was taken; `None` for one that is not pulled.
+    pub fn position(&self, queue: &Queue) -> Option<i64> {
+        self.epochs.get(queue).and_then(|epoch| self.queues.get(epoch)).map(PullQueue::position)
+    }
+
+    /// Pulls only some of the queues on.
+    pub fn retain(&mut self, mut is_kept: impl FnMut(&Queue) -> bool) {
+        let others: Vec<Queue> = self.epochs.keys().filter(|queue| !is_kept(queue)).cloned().collect();
+        others.iter().for_each(|queue| {
+            self.remove(queue);
+        });
+    }
+
+    /// Whether any queue is pulled.
+    pub fn has_queues(&self) -> bool {
+        !self.epochs.is_empty()
+    }
+
+    /// Whether a connection was lost since everything was taken: what came before may not be what the broker has now.
+    pub fn was_lost(&self) -> bool {
+        self.ready.iter().any(|item| matches!(item, Item::Disconnected(..)))
+    }
+
     /// Pulls a queue no more; what is there of it is thrown away, what is in hand of it counts no more.
     pub fn remove(&mut self, queue: &Queue) -> Option<PullQueue> {
         let epoch = self.epochs.remove(queue)?;
@@ -166,7 +198,7 @@ impl State {
         for queue in self.queues.values_mut().filter(|queue| queue.queue.topic == topic) {
             let before = std::mem::replace(&mut queue.assignment.subscription, subscription.clone());
             // a new version of the same: what is in flight is as good as before
-            if *before != (Subscription { version: before.version, ..(**subscription).clone() }) {
+            if !before.is_same(subscription) {
                 others.push(queue.epoch);
             }
         }
@@ -376,7 +408,9 @@ impl State {
         let enough = self.options.gather.bytes;
         let ready = || self.queues.values().map(|queue| queue.ready.bytes).sum::<i64>();
         let is_idle = || self.brokers.iter().all(|broker| broker.is_idle);
-        enough == 0 || is_idle() || self.ready.len() >= max || ready() >= enough
+        // what is read ahead is not waited for
+        let is_at_end = || self.queues.values().all(PullQueue::is_at_end);
+        enough == 0 || is_idle() || is_at_end() || self.ready.len() >= max || ready() >= enough
     }
 
     /// Whether no request is in flight, nothing can be taken, and whoever takes waits for more: all that came is handled.

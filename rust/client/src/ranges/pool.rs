@@ -1,7 +1,7 @@
 //! Pullers that a task leaves for the next one: a connection and a thread each, which a batch of a stream need not begin anew.
 //!
 //! Source: `InternalKafkaConsumerPool` of Spark, whose size this has.
-use crate::puller::Puller;
+use crate::puller::{Puller, Queue};
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -10,8 +10,10 @@ use std::time::{Duration, Instant};
 const MOST: usize = 64;
 /// How long one is kept.
 const IDLE: Duration = Duration::from_secs(60);
+/// Pullers kept at most that read ahead, each of which may hold as much as its thresholds allow.
+const MOST_AHEAD: usize = 8;
 
-/// Pullers without a queue, for whoever reaches the same cluster in the same way.
+/// Pullers for whoever reaches the same cluster in the same way: without a queue, or with some that they read ahead.
 #[derive(Debug)]
 pub struct PullerPool {
     idle: Mutex<Kept>,
@@ -60,19 +62,35 @@ impl PullerPool {
         Self { idle: Mutex::new(Kept { pullers: VecDeque::new(), has_cleaner: false }) }
     }
 
-    /// A puller of that key, for one reader.
-    pub fn take(&self, key: &PoolKey) -> Option<Puller> {
+    /// A puller of that key, for one reader: the one that was taken up to most of the positions, or one without a queue.
+    ///
+    /// Source: `FetchedDataPool` of Spark.
+    pub fn take(&self, key: &PoolKey, positions: &[(Queue, i64)]) -> Option<Puller> {
         let mut kept = self.lock();
-        // the one that was used last: its connection is the least likely to be dead
-        let place = kept.pullers.iter().rposition(|idle| idle.key == *key)?;
+        let leads = |puller: &Puller| {
+            let is_there = |(queue, offset): &&(Queue, i64)| puller.position(queue) == Some(*offset);
+            let count = positions.iter().filter(is_there).count();
+            // one that reads ahead for another task is left to that
+            (count > 0 || !puller.has_queues()).then_some(count)
+        };
+        let of_key = kept.pullers.iter().enumerate().filter(|(_, idle)| idle.key == *key);
+        let leading = of_key.filter_map(|(place, idle)| Some((leads(&idle.puller)?, place)));
+        // of several the one that was used last: its connection is the least likely to be dead
+        let (_, place) = leading.max()?;
         kept.pullers.remove(place).map(|idle| idle.puller)
     }
 
-    /// Takes a puller whose reader is done, without a queue.
+    /// Takes a puller whose reader is done.
     pub fn give_back(&'static self, key: PoolKey, puller: Puller) {
         let mut kept = self.lock();
         if kept.pullers.len() >= MOST {
             kept.pullers.pop_front();
+        }
+        if puller.has_queues() {
+            let mut ahead = kept.pullers.iter().map(|idle| &idle.puller).filter(|puller| puller.has_queues());
+            if let Some(oldest) = ahead.next().filter(|_| ahead.count() + 1 >= MOST_AHEAD) {
+                oldest.retain(|_| false);
+            }
         }
         kept.pullers.push_back(Idle { key, puller, since: Instant::now() });
         if !kept.has_cleaner {
@@ -115,7 +133,7 @@ impl Default for PullerPool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::puller::PullerOptions;
+    use crate::puller::{Assignment, Broker, PullerOptions};
 
     static POOL: PullerPool = PullerPool::new();
 
@@ -126,9 +144,25 @@ mod tests {
             POOL.give_back(key(&number.to_string()), Puller::new(PullerOptions::default(), None));
         }
         assert_eq!(POOL.lock().pullers.len(), MOST);
-        assert!(POOL.take(&key("2")).is_none());
-        assert!(POOL.take(&key("3")).is_some());
-        assert!(POOL.take(&key("3")).is_none());
+        assert!(POOL.take(&key("2"), &[]).is_none());
+        assert!(POOL.take(&key("3"), &[]).is_some());
+        assert!(POOL.take(&key("3"), &[]).is_none());
+        POOL.lock().pullers.clear();
+        let queue = Queue { topic: "t".into(), broker_name: "b".into(), queue_id: 0 };
+        let ahead = |start| {
+            let puller = Puller::new(PullerOptions::default(), None);
+            let broker = Broker { address: "127.0.0.1:1".into(), is_slave: false };
+            puller.assign(broker, queue.clone(), Assignment { start, ..Assignment::default() }).expect("a thread");
+            puller
+        };
+        (0..MOST_AHEAD as i64 + 2).for_each(|start| POOL.give_back(key("a"), ahead(start)));
+        let with_queues = |kept: &Kept| kept.pullers.iter().filter(|idle| idle.puller.has_queues()).count();
+        assert_eq!(with_queues(&POOL.lock()), MOST_AHEAD);
+        let taken = POOL.take(&key("a"), &[(queue.clone(), 5)]).and_then(|puller| puller.position(&queue));
+        assert_eq!((taken, with_queues(&POOL.lock())), (Some(5), MOST_AHEAD - 1));
+        // nobody else gets what is read ahead: two have no queue any more
+        let others = || POOL.take(&key("a"), &[(queue.clone(), 99)]).map(|puller| puller.has_queues());
+        assert_eq!([others(), others(), others()], [Some(false), Some(false), None]);
         assert!(!format!("{:?}", key("secret")).contains("secret"));
         assert_ne!(key("a"), key("a").with("b"));
     }

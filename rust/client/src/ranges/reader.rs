@@ -7,7 +7,7 @@ use super::range::{QueueRange, RangeRequest};
 use super::rows;
 use crate::cluster::{ClusterOptions, TopicCluster};
 use crate::error::{Error, Result};
-use crate::puller::{Assignment, Broker, Fetched, Gather, Item, Puller, PullerOptions, Queue};
+use crate::puller::{Assignment, Broker, Fetched, Gather, Item, Puller, PullerOptions, Queue, Threshold};
 use arrow_array::RecordBatch;
 use std::collections::HashMap;
 use std::fmt;
@@ -19,6 +19,10 @@ use std::time::{Duration, Instant};
 const GATHER: Gather = Gather { bytes: 1 << 20, pause: Duration::from_millis(20) };
 /// Answers that become batches together, however little they have.
 const MOST: usize = 1024;
+/// Messages in flight or ready at most, however small they are.
+const MOST_MESSAGES: i64 = 1 << 18;
+/// What a puller that reads ahead may hold.
+const AHEAD: Threshold = Threshold { messages: MOST_MESSAGES, bytes: 32 << 20 };
 /// Between two looks at the route while the broker does not answer, and two at a queue that ends early.
 const PAUSE: Duration = Duration::from_secs(1);
 const NEXT_STEP: &str = "on_damage=\"warn\" (failOnDataLoss=false) reads what is left";
@@ -62,9 +66,9 @@ pub struct RangeReader {
     address: Option<String>,
     is_open: bool,
     ranges: HashMap<Queue, Pulled>,
-    /// Those of all ranges, also of those that are read.
-    queues: Vec<Queue>,
+    is_endless: bool,
     pool: Option<(&'static PullerPool, PoolKey)>,
+    reads_ahead: bool,
     /// How long `advance` has waited for the broker; the time between two calls does not count.
     waited: Duration,
     is_lost: bool,
@@ -121,9 +125,10 @@ impl RangeReader {
             broker_name,
             address,
             is_open: false,
-            queues: ranges.keys().cloned().collect(),
+            is_endless,
             ranges,
             pool: None,
+            reads_ahead: false,
             waited: Duration::ZERO,
             is_lost: false,
             next_look: Duration::ZERO,
@@ -205,10 +210,23 @@ impl RangeReader {
         self.puller.close();
     }
 
+    /// Pulls what there is behind the ranges, too, for the reader that goes on there: it gets the puller from the pool.
+    pub fn reading_ahead(mut self) -> Self {
+        self.reads_ahead = true;
+        // its thresholds are what the pool may hold of it
+        self.puller = Puller::new(PullerOptions { in_all: AHEAD, ..self.puller.options().clone() }, None);
+        self
+    }
+
     /// Begins with a puller of `pool`, where that has one, and leaves its own there once all ranges are read, or it is
     /// [kept](Self::keep).
     pub fn pooled(mut self, pool: &'static PullerPool, key: PoolKey) -> Self {
-        if let Some(puller) = pool.take(&key) {
+        // those that read ahead have other thresholds
+        let key = key.with(if self.reads_ahead { "ahead" } else { "" });
+        let positions: Vec<_> = self.next_offsets().map(|(queue, next)| (queue.clone(), next)).collect();
+        // what was read before a broker ended may not be what it has since
+        if let Some(puller) = pool.take(&key, &positions).filter(|puller| !puller.was_lost()) {
+            puller.retain(|queue| self.ranges.contains_key(queue));
             self.puller = puller;
         }
         self.pool = Some((pool, key));
@@ -225,11 +243,12 @@ impl RangeReader {
         let Some((pool, key)) = self.pool.take().filter(|_| self.is_open && !self.is_lost) else {
             return self.puller.close();
         };
-        self.queues.iter().for_each(|queue| {
-            self.puller.remove(queue);
-        });
-        // what came too late is for nobody; a puller whose thread ended is for nobody either
-        if self.puller.take(Instant::now(), usize::MAX).is_ok() {
+        if !self.reads_ahead {
+            self.puller.retain(|_| false);
+        }
+        // a puller whose thread ended is for nobody; what came too late is for nobody either, and what was read ahead of
+        // ranges cannot be taken yet
+        if self.is_endless || self.puller.take(Instant::now(), usize::MAX).is_ok() {
             let none = Puller::new(PullerOptions::default(), None);
             pool.give_back(key, std::mem::replace(&mut self.puller, none));
         }
@@ -354,10 +373,17 @@ impl RangeReader {
             start: pulled.progress.next(),
             end: Some(pulled.progress.range()).filter(|range| !range.is_endless()).map(|range| range.end),
             subscription: self.request.subscription.clone(),
+            reads_ahead: self.reads_ahead,
             ..Assignment::default()
         };
         let broker = Broker { address: address.clone(), is_slave: false };
-        pulled.epoch = self.puller.assign(broker, queue.clone(), assignment)?;
+        // later on it is assigned anew for a reason
+        let is_first = pulled.epoch == 0;
+        let resumed = if is_first { self.puller.resume(broker.clone(), queue, &assignment)? } else { None };
+        pulled.epoch = match resumed {
+            Some(epoch) => epoch,
+            None => self.puller.assign(broker, queue.clone(), assignment)?,
+        };
         pulled.asked_again_at = None;
         Ok(())
     }
@@ -371,6 +397,9 @@ fn gathering(options: &PullerOptions) -> PullerOptions {
         gather: GATHER,
         // the broker, too, reads several requests at a time
         burst: (options.depth / 2).max(1),
+        // bytes are what counts
+        of_queue: Threshold { messages: MOST_MESSAGES, ..options.of_queue },
+        in_all: Threshold { messages: MOST_MESSAGES, ..options.in_all },
         ..options.clone()
     }
 }
