@@ -19,6 +19,7 @@ use rmqfast_spark::sink::{
     Month, SinkColumn, SinkOptions, TopicWriter, Written, check_topic, sink_columns, unique_ids,
 };
 use rmqfast_spark::stream::Stream;
+use rmqfast_spark::topic_piece::TopicPiece;
 use rmqfast_store::scan::Listed;
 use std::any::Any;
 use std::time::Duration;
@@ -183,11 +184,12 @@ extern "system" fn Java_org_rmqfast_spark_Native_open<'a>(
     piece: JByteArray<'a>,
     limit: jlong,
     is_repeated: jboolean,
+    reads_ahead: jboolean,
 ) -> jlong {
     guarded(env, |env| {
         let read = read(env, &options, &columns, &filters)?;
         let piece = env.convert_byte_array(piece)?;
-        let task: Box<dyn Task> = open(read, &piece, limit.unsigned_abs(), is_repeated)?;
+        let task: Box<dyn Task> = open(read, &piece, limit.unsigned_abs(), is_repeated, reads_ahead)?;
         // boxed once more, as Java holds one number and gives it back with each call
         Ok(Box::into_raw(Box::new(task)) as jlong)
     })
@@ -340,6 +342,20 @@ extern "system" fn Java_org_rmqfast_spark_Native_streamPieces<'a>(
         _ => Ok(Vec::new()),
     };
     asked_of(env, handle, &[start, end], pieces, |env, pieces| java::byte_arrays(env, &pieces))
+}
+
+/// A number that the next batch's piece of the same queues has, too; -1 of one that no piece follows.
+#[unsafe(no_mangle)]
+extern "system" fn Java_org_rmqfast_spark_Native_pieceNumber<'a>(
+    env: EnvUnowned<'a>,
+    _: JClass<'a>,
+    piece: JByteArray<'a>,
+) -> jlong {
+    guarded(env, |env| {
+        let piece = env.convert_byte_array(piece)?;
+        // the pieces of a stream of a store need no connection
+        Ok(TopicPiece::of_bytes(&piece).ok().and_then(|piece| piece.number()).map_or(-1, jlong::from))
+    })
 }
 
 /// Pieces without an end, `most` of them where there are no more brokers.

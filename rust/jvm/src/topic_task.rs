@@ -30,11 +30,12 @@ pub struct TopicTask {
 }
 
 impl TopicTask {
-    /// Nobody is asked yet. A task that `is_repeated` meets nothing that may have spoilt its first attempt.
+    /// Nobody is asked yet. A task that `is_repeated` meets nothing that may have spoilt its first attempt; one that
+    /// `reads_ahead` pulls for the next batch, too, whose task is to run in this process.
     ///
     /// # Errors
     /// A piece of queues of several brokers.
-    pub fn open(read: TopicRead, piece: &TopicPiece, limit: u64, is_repeated: bool) -> Result<Self> {
+    pub fn open(read: TopicRead, piece: &TopicPiece, limit: u64, is_repeated: bool, reads_ahead: bool) -> Result<Self> {
         let topic = read.request.topic.clone();
         let ranges = piece.queue_ranges(&topic);
         // a piece has one broker, whose name is that of all rows
@@ -48,6 +49,7 @@ impl TopicTask {
         let on_wait = Box::new(rmqfast_remoting::never);
         let reader = RangeReader::new(read.request, ranges, piece.address.clone(), read.cluster, on_wait)
             .map_err(rmqfast_spark::Error::from)?;
+        let reader = if reads_ahead { reader.reading_ahead() } else { reader };
         let reader = match key {
             Some(key) => reader.pooled(&POOL, key),
             None => reader,

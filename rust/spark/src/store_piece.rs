@@ -31,12 +31,13 @@ mod tests {
             let piece = Piece { way, from: 5, end: u64::MAX, verify_crc: true };
             let mut bytes = to_bytes(&piece);
             assert_eq!(of_bytes(&bytes).expect("a piece"), piece);
-            bytes[0] = 2;
+            bytes[0] = 1;
             let error = of_bytes(&bytes).expect_err("another release").to_string();
-            assert!(error.starts_with("piece: expected version 1, got 2"), "{error}");
+            assert!(error.starts_with("piece: expected version 2, got 1"), "{error}");
         }
-        let of_topic = TopicPiece { address: None, ranges: vec![("broker-a".to_owned(), 0, 5, 9)] }.to_bytes();
-        for bytes in [&b""[..], b"\x01", b"\x01[null]", b"\x01[false,-1,1,false]", &of_topic] {
+        let of_topic =
+            TopicPiece { address: None, ranges: vec![("broker-a".to_owned(), 0, 5, 9)], goes_on: false }.to_bytes();
+        for bytes in [&b""[..], b"\x02", b"\x02[null]", b"\x02[false,-1,1,false]", &of_topic] {
             let error = of_bytes(bytes).expect_err("no piece of a store").to_string();
             assert!(error.starts_with("piece: "), "{error}");
         }

@@ -12,6 +12,8 @@ pub struct TopicPiece {
     pub address: Option<String>,
     /// The ranges, of different queues.
     pub ranges: Vec<Range>,
+    /// Whether the next batch of a stream goes on where the ranges end.
+    pub goes_on: bool,
 }
 
 /// Offsets of a queue: broker, number, the first, the one behind the last.
@@ -29,7 +31,7 @@ impl TopicPiece {
         address_of: impl Fn(&str) -> Option<String>,
     ) -> Vec<Self> {
         let pieces = cut(ranges, max_rows, min_pieces).into_iter();
-        pieces.map(|ranges| Self { address: ranges.first().and_then(|(name, ..)| address_of(name)), ranges }).collect()
+        pieces.map(|ranges| Self::of(ranges, &address_of)).collect()
     }
 
     /// Pieces without an end of queues that begin at these offsets, `most` of them where there are no more brokers.
@@ -50,12 +52,25 @@ impl TopicPiece {
             let size = ranges.len().div_ceil(tasks);
             ranges.chunks(size).map(<[Range]>::to_vec).collect::<Vec<_>>()
         });
-        pieces.map(|ranges| Self { address: ranges.first().and_then(|(name, ..)| address_of(name)), ranges }).collect()
+        pieces.map(|ranges| Self { goes_on: true, ..Self::of(ranges, &address_of) }).collect()
+    }
+
+    /// Of ranges of one broker.
+    fn of(ranges: Vec<Range>, address_of: impl Fn(&str) -> Option<String>) -> Self {
+        Self { address: ranges.first().and_then(|(name, ..)| address_of(name)), ranges, goes_on: false }
+    }
+
+    /// A number that the next batch's piece of the same queues has, too; none where no piece goes on.
+    pub fn number(&self) -> Option<u32> {
+        let (broker_name, queue_id, ..) = self.ranges.first().filter(|_| self.goes_on)?;
+        // a sum that is the same in each process and each release
+        let sum = broker_name.bytes().fold(0_u32, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte.into()));
+        Some(sum.wrapping_add(queue_id.cast_unsigned()) >> 1)
     }
 
     /// The piece as bytes, which driver and tasks carry unread.
     pub fn to_bytes(&self) -> Vec<u8> {
-        piece_bytes::to_bytes(&serde_json::json!([self.address, self.ranges]))
+        piece_bytes::to_bytes(&serde_json::json!([self.address, self.ranges, self.goes_on]))
     }
 
     /// The piece that bytes are.
@@ -63,8 +78,8 @@ impl TopicPiece {
     /// # Errors
     /// Bytes of another release, or none of a piece of a topic.
     pub fn of_bytes(bytes: &[u8]) -> Result<Self> {
-        let (address, ranges) = serde_json::from_value(piece_bytes::of_bytes(bytes)?).map_err(malformed)?;
-        Ok(Self { address, ranges })
+        let (address, ranges, goes_on) = serde_json::from_value(piece_bytes::of_bytes(bytes)?).map_err(malformed)?;
+        Ok(Self { address, ranges, goes_on })
     }
 
     /// Pieces that were planned before, as the JSON of an option.
@@ -74,7 +89,7 @@ impl TopicPiece {
     pub fn of_option(text: &str) -> Result<Vec<Self>> {
         let pieces: Vec<(Option<String>, Vec<Range>)> =
             serde_json::from_str(text).map_err(|error| Error::argument(format!("option pieces: {error}")))?;
-        Ok(pieces.into_iter().map(|(address, ranges)| Self { address, ranges }).collect())
+        Ok(pieces.into_iter().map(|(address, ranges)| Self { address, ranges, goes_on: false }).collect())
     }
 
     /// The ranges as the reader of them takes them.
@@ -159,7 +174,7 @@ mod tests {
             let total: i64 = ranges.iter().map(rows).sum();
             prop_assert!(pieces.len() as i64 >= min_pieces.min(total));
             let mut parts: BTreeMap<(&str, i32), Vec<(i64, i64)>> = BTreeMap::new();
-            for TopicPiece { address: at, ranges } in &pieces {
+            for TopicPiece { address: at, ranges, .. } in &pieces {
                 let (broker, ..) = ranges.first().expect("a range");
                 prop_assert_eq!(at, &address(broker));
                 prop_assert!(ranges.iter().all(|(other, ..)| other == broker));
@@ -185,14 +200,14 @@ mod tests {
     fn a_piece_comes_back_from_its_bytes_and_one_of_another_release_is_refused() {
         let ranges = vec![("broker-a".to_owned(), 0, 5, 1 << 40), ("broker-a".to_owned(), 3, 0, 1)];
         for address in [Some("10.0.0.1:10911".to_owned()), None] {
-            let piece = TopicPiece { address, ranges: ranges.clone() };
+            let piece = TopicPiece { address, ranges: ranges.clone(), goes_on: true };
             let mut bytes = piece.to_bytes();
             assert_eq!(TopicPiece::of_bytes(&bytes).expect("a piece"), piece);
-            bytes[0] = 2;
+            bytes[0] = 1;
             let error = TopicPiece::of_bytes(&bytes).expect_err("another release").to_string();
-            assert!(error.starts_with("piece: expected version 1, got 2"), "{error}");
+            assert!(error.starts_with("piece: expected version 2, got 1"), "{error}");
         }
-        for bytes in [&b""[..], b"\x01", b"\x01[null]"] {
+        for bytes in [&b""[..], b"\x02", b"\x02[null]"] {
             assert!(TopicPiece::of_bytes(bytes).is_err());
         }
     }

@@ -87,7 +87,8 @@ impl RangeCut {
             let (start, end) = self.of((*start, *end));
             (broker_name.clone(), *id, start, end)
         });
-        TopicPiece { address: piece.address.clone(), ranges: ranges.filter(|(_, _, start, end)| start < end).collect() }
+        let ranges = ranges.filter(|(_, _, start, end)| start < end).collect();
+        TopicPiece { address: piece.address.clone(), ranges, goes_on: piece.goes_on }
     }
 
     fn of(&self, (start, end): Bounds) -> Bounds {

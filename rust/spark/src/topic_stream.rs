@@ -8,7 +8,7 @@ use crate::topic_piece::{Range, TopicPiece};
 use crate::topic_read::{TopicRead, wanted_queues};
 use rmqfast_client::cluster::TopicCluster;
 use rmqfast_remoting::Interrupt;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::time::{Duration, Instant};
 
 /// A stream of a topic. Its offsets are `{"topic": {"broker": {"0": 23}}}`: the next offset of each queue.
@@ -145,9 +145,14 @@ impl Stream for TopicStream {
             .map(|(queue, start, end)| (queue.broker_name.to_string(), queue.queue_id, start, end))
             .collect();
         // from the offsets alone: Spark may plan a batch more than once, and must get the same tasks
-        let pieces = TopicPiece::cut(&ranges, self.read.max_rows, self.read.min_pieces, |broker| {
+        let mut pieces = TopicPiece::cut(&ranges, self.read.max_rows, self.read.min_pieces, |broker| {
             self.addresses.get(broker).cloned()
         });
+        // not the parts of a queue that was cut: the next batch may cut it elsewhere
+        let whole: HashSet<&Range> = ranges.iter().collect();
+        for piece in &mut pieces {
+            piece.goes_on = piece.ranges.iter().all(|range| whole.contains(range));
+        }
         Ok(pieces.iter().map(TopicPiece::to_bytes).collect())
     }
 

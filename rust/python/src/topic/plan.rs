@@ -30,6 +30,6 @@ pub fn plan_topic<'py>(py: Python<'py>, read: PyTopicRead<'py>) -> PyResult<Vec<
 /// The address and the ranges of a piece.
 #[pyfunction]
 pub fn read_piece(piece: &[u8]) -> PyResult<(Option<String>, Vec<Range>)> {
-    let TopicPiece { address, ranges } = TopicPiece::of_bytes(piece).map_err(spark)?;
+    let TopicPiece { address, ranges, .. } = TopicPiece::of_bytes(piece).map_err(spark)?;
     Ok((address, ranges))
 }

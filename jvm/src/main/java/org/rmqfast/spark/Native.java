@@ -40,9 +40,9 @@ final class Native {
     /** Pieces, as {@link #open} takes them; so many cores will read. */
     static native byte[][] plan(String[] options, String[] columns, String[][] filters, int cores);
 
-    /** Begins to read a piece. */
+    /** Begins to read a piece, and what is behind it for the next one, if it {@code readsAhead}. */
     static native long open(String[] options, String[] columns, String[][] filters, byte[] piece, long limit,
-            boolean isRepeated);
+            boolean isRepeated, boolean readsAhead);
 
     /** Fills the next batch and writes where its arrays are; rows, 0 where none came within the wait, or -1 at the end. */
     static native long next(long handle, long[] addresses, long waitMillis);
@@ -73,6 +73,9 @@ final class Native {
 
     /** The pieces of a batch. */
     static native byte[][] streamPieces(long handle, String start, String end);
+
+    /** A number that the next batch's piece of the same queues has, too, or -1. */
+    static native long pieceNumber(byte[] piece);
 
     /** Pieces without an end, so many where there are no more brokers. */
     static native byte[][] streamEndlessPieces(long handle, String start, int most);

@@ -25,7 +25,7 @@ final class RealTimeStream extends SourceStream implements SupportsRealTimeMode 
     public InputPartition[] planInputPartitions(Offset start) {
         // all tasks run at once, a core for each
         int cores = SparkContext.getOrCreate().defaultParallelism();
-        return Piece.of(asked(() -> Native.streamEndlessPieces(handle(), start.json(), cores)));
+        return Piece.ofStream(asked(() -> Native.streamEndlessPieces(handle(), start.json(), cores)));
     }
 
     @Override

@@ -72,7 +72,7 @@ class SourceStream implements MicroBatchStream, SupportsTriggerAvailableNow, Rep
 
     @Override
     public final InputPartition[] planInputPartitions(Offset start, Offset end) {
-        return Piece.of(asked(() -> Native.streamPieces(handle(), start.json(), end.json())));
+        return Piece.ofStream(asked(() -> Native.streamPieces(handle(), start.json(), end.json())));
     }
 
     @Override

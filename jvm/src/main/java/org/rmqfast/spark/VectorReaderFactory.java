@@ -41,11 +41,12 @@ final class VectorReaderFactory implements PartitionReaderFactory {
     }
 
     private VectorReader reader(InputPartition partition) {
-        byte[] piece = ((Piece) partition).bytes;
+        Piece piece = (Piece) partition;
         TaskContext task = TaskContext.get();
         // a task that is tried again must not meet what spoilt it
         boolean isRepeated = task != null && task.attemptNumber() > 0;
-        long handle = Native.open(options, schema.fieldNames(), filters, piece, limit, isRepeated);
+        long handle = Native.open(options, schema.fieldNames(), filters, piece.bytes, limit, isRepeated,
+                piece.comesBack);
         return new VectorReader(schema, handle);
     }
 }
