@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import functools
 import json
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyspark
 import pytest
 
+from tests.effort import effort
 from tests.spark.engines import JVM
 from tests.spark.live import topics
 from tests.spark.live.streams import Place, each_once, ended, stream
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
+    from rmqfast import EmbeddedCluster
+
 pytestmark = [
     pytest.mark.spark,
     pytest.mark.long,
@@ -31,6 +35,7 @@ pytestmark = [
 ]
 #: Long enough that all a test waits for comes before a batch ends.
 LONG = "600 seconds"
+RESTARTS = effort("RMQFAST_RESTARTS", 4, 20)
 
 
 @pytest.fixture(autouse=True)
@@ -109,6 +114,39 @@ def test_a_checkpoint_goes_on_as_a_stream_of_batches_and_back(spark: SparkSessio
         assert sorted(lines(tmp_path)) == sorted(wanted)
         wanted = fresh()
         assert sorted(in_real_time()) == sorted(wanted)
+
+
+def test_each_message_comes_at_least_once_however_often_the_query_is_restarted(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    with topics.cluster_in(tmp_path / "cluster", brokers=2) as cluster:
+        topics.create(cluster, "orders", queues=2)
+        for number in range(RESTARTS):
+            # every other one is stopped in the middle of a batch, with rows that are not committed
+            restarted(spark, cluster, tmp_path, waits_for_commit=number % 2 == 0)
+        ended(begin(spark, cluster.name_server, tmp_path, availableNow=True))
+        found = Counter(lines(tmp_path))
+        wanted = each_once(ends(cluster.name_server))
+    assert sum(wanted.values()) == 200 * RESTARTS
+    assert found.keys() == wanted.keys()
+    # what a batch that was cut off had, its successor repeats: no row comes with each restart
+    assert max(found.values()) <= 3
+
+
+def restarted(spark: SparkSession, cluster: EmbeddedCluster, directory: Path, *, waits_for_commit: bool) -> None:
+    """A query that gets some new rows, and is stopped then."""
+    before = len(lines(directory))
+    query = begin(spark, cluster.name_server, directory, realTime="1 second")
+    try:
+        topics.fill(cluster, 200, "orders")
+        until(lambda: len(lines(directory)) > before or query.exception())
+        if waits_for_commit:
+            until(lambda: committed(query, directory) == ends(cluster.name_server) or query.exception())
+        assert query.exception() is None
+    finally:
+        query.stop()
+    # its thread may outlive the call
+    until(lambda: not spark.streams.active)
 
 
 def committed(query: StreamingQuery, directory: Path) -> dict[tuple[str, int], int]:

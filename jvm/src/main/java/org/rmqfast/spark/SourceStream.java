@@ -83,7 +83,10 @@ class SourceStream implements MicroBatchStream, SupportsTriggerAvailableNow, Rep
     @Override
     public final void commit(Offset end) {
         asked(() -> {
-            Native.streamCommit(handle(), end.json());
+            // Real-Time Mode commits once more behind the stop; an error there would leave its query among the active ones
+            if (handle != 0) {
+                Native.streamCommit(handle, end.json());
+            }
             return null;
         });
     }
