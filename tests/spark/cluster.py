@@ -39,7 +39,7 @@ _SPARK = Path(pyspark.__file__).parent
 
 
 class Cluster:
-    """A master and two workers of one core each; `master` is its address."""
+    """A master and two workers of one core each, every one on a host of its own; `master` is its address."""
 
     def __init__(self, directory: Path, workers: int = 2) -> None:
         self._directory = directory
@@ -47,11 +47,12 @@ class Cluster:
         self._reserved = ReservedPorts("127.0.0.1")  # nobody else gets the port before the master listens there
         self.master = f"spark://127.0.0.1:{self._reserved.port}"
         try:
-            self._start("master.Master", "--port", str(self._reserved.port))
+            self._start("127.0.0.1", "master.Master", "--port", str(self._reserved.port))
             until(lambda: _listens(self._reserved.port), patience=300)
             for n in range(workers):
                 work = directory / f"worker-{n}"
-                self._start("worker.Worker", "--cores", "1", "--memory", "1g", "--work-dir", str(work), self.master)
+                arguments = ("--cores", "1", "--memory", "1g", "--work-dir", str(work), self.master)
+                self._start(f"127.0.0.{n + 1}", "worker.Worker", *arguments)
         except BaseException:
             self.close()
             raise
@@ -73,10 +74,10 @@ class Cluster:
             process.wait()
         self._reserved.release()
 
-    def _start(self, role: str, *arguments: str) -> None:
-        command = [str(_SPARK / "bin" / "spark-class"), f"org.apache.spark.deploy.{role}", "--host", "127.0.0.1"]
+    def _start(self, host: str, role: str, *arguments: str) -> None:
+        command = [str(_SPARK / "bin" / "spark-class"), f"org.apache.spark.deploy.{role}", "--host", host]
         command += ["--webui-port", "0", *arguments]
-        settings = {"SPARK_HOME": str(_SPARK), "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_DAEMON_MEMORY": "256m"}
+        settings = {"SPARK_HOME": str(_SPARK), "SPARK_LOCAL_IP": host, "SPARK_DAEMON_MEMORY": "256m"}
         with (self._directory / f"{role}-{len(self._processes)}.log").open("wb") as log:
             process = subprocess.Popen(
                 command, stdout=log, stderr=log, env={**os.environ, **settings}, cwd=self._directory

@@ -87,6 +87,14 @@ class Driver:
             os.killpg(self._process.pid, signal.SIGKILL)
         _closed(self._process)
 
+    def kill_task(self) -> None:
+        """One that runs, if any does; of a driver that ends meanwhile there is none."""
+        assert self._process is not None
+        assert self._process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.write("kill\n")
+            self._process.stdin.flush()
+
     def end(self) -> None:
         """All there is is stored."""
         assert self._process is not None
@@ -100,7 +108,7 @@ class Play:
 
     def __init__(self, engine: str, directory: Path, seed: int) -> None:
         # tasks of the JVM's source have no process of their own
-        self._kinds = ("task", "executor", "driver", "broker") if engine == PYTHON else ("executor", "driver", "broker")
+        self._tasks_are_processes = engine == PYTHON
         self.directory, self._chance = directory, random.Random(seed)
         self.server = Server(directory)
         with rmqfast.Admin(name_server=self.server.name_server) as admin:
@@ -129,7 +137,7 @@ class Play:
     def kill_something(self) -> None:
         """Waits for a moment, kills what chance says, and has it come back."""
         time.sleep(self._chance.uniform(0.5, 4))  # noqa: TID251 - when something is killed is chance, and no matter
-        kind = self._chance.choice(self._kinds)
+        kind = self._chance.choice(("task", "executor", "driver", "broker"))
         self.kills.append(kind)
         if kind == "broker":
             self.server.kill()
@@ -138,6 +146,8 @@ class Play:
         elif kind == "driver" or not self.driver.is_running:
             self.driver.kill()
             self.driver.start()
+        elif kind == "task" and not self._tasks_are_processes:
+            self.driver.kill_task()
         else:
             found = workers() if kind == "task" else spark_cluster.executors(self.driver.application)
             for victim in self._chance.sample(list(found), min(1, len(found))):

@@ -6,7 +6,7 @@ import json
 import os
 import sys
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import rmqfast.spark
 from tests.spark.cluster import ALONE, Settings
@@ -39,13 +39,24 @@ def main(engine: str, directory: str, master: str, options: dict[str, str]) -> N
     query = writer.trigger(processingTime="100 milliseconds").start(f"{directory}/out")
     print("running", spark.sparkContext.applicationId, flush=True)  # noqa: T201
     # whoever started this ends it; a query that fails ends it, too
-    ended = threading.Thread(target=sys.stdin.read, daemon=True)
+    ended = threading.Thread(target=obey, args=(spark,), daemon=True)
     ended.start()
     while ended.is_alive():
         query.awaitTermination(1)
     query.processAllAvailable()
     query.stop()
     print("ended", flush=True)  # noqa: T201
+
+
+def obey(spark: SparkSession) -> None:
+    """Kills a task for each line of the standard input, until that ends."""
+    context: Any = spark.sparkContext._jsc.sc()  # noqa: SLF001 - PySpark has no call that kills one task
+    for _ in sys.stdin:
+        for stage in spark.sparkContext.statusTracker().getActiveStageIds():
+            tasks = context.statusStore().taskList(stage, 0, 1000)
+            running = [tasks.apply(i) for i in range(tasks.size()) if tasks.apply(i).status() == "RUNNING"]
+            for task in running[:1]:
+                context.killTaskAttempt(task.taskId(), True, "by chance")
 
 
 if __name__ == "__main__":
