@@ -105,24 +105,19 @@ class Clients:
         return at_rate(send_some, step, int(count), int(rate))
 
     def stamped(self, topic: str, size: str, count: str, rate: str) -> Answer:
-        """Messages one by one at a rate, each with the time before its send: nanoseconds since 1970, eight bytes."""
-        producer, rest, failed = self._bounded(4096), body_of(size)[8:], []
+        """Messages at a rate, those of a millisecond together.
+
+        Each begins with the time before its send: nanoseconds since 1970, eight bytes.
+        """
+        producer, rest = self._sender(), body_of(size)[8:]
         queues = itertools.cycle(producer.fetch_publish_message_queues(topic))
         step = max(1, int(rate) // 1000)
 
-        def on_done(ended: object) -> None:
-            if isinstance(ended, Exception):
-                failed.append(ended)
-
         def send_some() -> None:
-            for _ in range(step):
-                message = Message(topic, time.time_ns().to_bytes(8, "big") + rest)
-                producer.send_async(message, on_done, next(queues), timeout=30.0)
+            messages = [Message(topic, time.time_ns().to_bytes(8, "big") + rest) for _ in range(step)]
+            producer.send_batch(messages, next(queues), timeout=10.0)
 
-        answer = at_rate(send_some, step, int(count), int(rate))
-        if failed:
-            raise RuntimeError(f"{len(failed)} sends failed, the first: {failed[0]}")
-        return answer
+        return at_rate(send_some, step, int(count), int(rate))
 
     def pull(self, topic: str, batch: str, under_way: str) -> Answer:
         """All messages of a topic as Arrow batches, from the assignment of its queues on."""

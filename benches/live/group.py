@@ -150,20 +150,34 @@ def lag(cell: Cell, side: Side, stage: Stage) -> Callable[[], Answer]:
 def real_time(cell: Cell, side: Side, stage: Stage) -> Callable[[], Answer]:
     """How old rows are in Spark's Real-Time Mode, in ms."""
     rate, seconds, each = REAL_TIME if stage.plan.scale == 1 else SHORT
-    broker, peer, sender = stage.broker(side.place), stage.spark(cell.spark), stage.sender
+    peer, queues = stage.spark(cell.spark), 2  # a task each, as all of them must run at once
+
+    def sent() -> tuple[str, Callable[[], Answer]]:
+        """The source's options, and what is to be done while it is read."""
+        if not side.place:
+            return json.dumps({"rate": rate // queues, "tasks": queues}), partial(waited, seconds)
+        topic, sender = new_topic(stage, queues), stage.sender
+        sender.ask("connect", stage.broker(side.place).name_server)
+        send = partial(sender.ask, "stamped", topic, stage.dataset.body, rate * seconds, rate)
+        return options_of(cell, side, stage, 0, topic=topic), send
 
     def once() -> Answer:
-        topic = new_topic(stage, 2)  # a task each, as all of them must run at once
-        sender.ask("connect", broker.name_server)
-        peer.ask("real_time", side.source, options_of(cell, side, stage, 0, topic=topic), each)
+        options, work = sent()
+        peer.ask("real_time", side.source, options, each)
         try:
-            sent = sender.ask("stamped", topic, stage.dataset.body, rate * seconds, rate)
+            seconds_taken = work()["seconds"]
             found = peer.ask("real_time_ages", rate * each)
         finally:
             peer.ask("end")
-        return {"seconds": sent["seconds"], **found}
+        return {"seconds": seconds_taken, **found}
 
     return once
+
+
+def waited(seconds: float) -> Answer:
+    """Time goes by."""
+    time.sleep(seconds)
+    return {"seconds": seconds}
 
 
 def endurance(cell: Cell, side: Side, stage: Stage) -> Callable[[], Answer]:
