@@ -145,6 +145,16 @@ def check_columns(store: MessageStore, topic: str, rows: Sequence[Row], data: st
     assert all(list(row) == columns for row in found)
 
 
+def check_property_names(store: MessageStore, topic: str, rows: Sequence[Row], data: st.DataObject) -> None:
+    """Chosen properties are those of all, in their order."""
+    stored = sorted({name for row in rows for name in row["properties"]})
+    names = data.draw(st.lists(st.sampled_from(["none", *stored]), min_size=1))
+    wanted = [[pair for pair in row["properties"].items() if pair[0] in names] for row in rows]
+    options: dict[str, Any] = {"columns": ["properties"], "property_names": names}
+    found = of_topic(store, topic, rows, way=data.draw(st.sampled_from(BY_WAY)), **options)
+    assert [list(row["properties"].items()) for row in found] == wanted
+
+
 @settings(max_examples=25)
 @given(random_store.stores(), st.sampled_from(["pread", "mmap"]), st.data())
 def test_a_store_is_scanned_as_the_reference_reads_it(thought: Thought, io: str, data: st.DataObject) -> None:
@@ -161,6 +171,7 @@ def test_a_store_is_scanned_as_the_reference_reads_it(thought: Thought, io: str,
             assert ordered(of_topic(store, topic, rows[topic], way=way, threads=3)) == rows[topic]
             check_batches(store, topic, rows[topic], data)
             check_columns(store, topic, rows[topic], data)
+            check_property_names(store, topic, rows[topic], data)
             check_filters(store, topic, rows[topic], data)
             check_bounds(store, topic, rows[topic], data)
             if rows[topic]:

@@ -54,6 +54,7 @@ class RangeRequest:
         sql: SQL92 condition, for brokers with `enablePropertyFilter=true`.
         keys: Only messages with one of these keys or UNIQ_KEYs; the client filters, brokers do not.
         columns: Columns of the row, in this order; by default all.
+        property_names: The column `properties` has only these; by default all.
         start_time: Store timestamps from here on, in milliseconds since 1970.
         end_time: Store timestamps before this.
         microseconds: Whether timestamps are microseconds.
@@ -83,6 +84,7 @@ class RangeRequest:
     sql: str | None = None
     keys: Sequence[str] | None = None
     columns: tuple[str, ...] | None = None
+    property_names: Sequence[str] | None = None
     start_time: int | None = None
     end_time: int | None = None
     microseconds: bool = False
@@ -106,9 +108,11 @@ class RangeRequest:
                 raise ArgumentError(f"{name}: expected more than 0, got {getattr(self, name)}")
         if self.columns is not None and not self.columns:
             raise ArgumentError("columns: expected at least one, got none")
-        if isinstance(self.keys, str):
-            raise ArgumentError(f"keys: expected a sequence, got the one value {self.keys!r}")
-        object.__setattr__(self, "keys", None if self.keys is None else tuple(self.keys))
+        for name in ("keys", "property_names"):
+            value = getattr(self, name)
+            if isinstance(value, str):
+                raise ArgumentError(f"{name}: expected a sequence, got the one value {value!r}")
+            object.__setattr__(self, name, None if value is None else tuple(value))
         if self.on_damage not in {"fail", "warn"}:
             raise ArgumentError(f"on_damage: expected 'fail' or 'warn', got {self.on_damage!r}")
         subscription = build_subscription_data(self.topic, self.tags, now=0)

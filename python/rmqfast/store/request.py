@@ -47,6 +47,7 @@ class MessageArguments(TypedDict, total=False):
         sql: SQL92 condition over the properties, as "a > 3 AND region IN ('eu')".
         keys: Only messages that have one of these keys, or one as UNIQ_KEY.
         columns: Columns of the row, in this order; fewer cost less.
+        property_names: The column `properties` has only these, in the order of the record; None is all.
         max_body_bytes: Bytes of a decompressed body; a larger one is null, and damage says so. 64 MiB unless given.
     """
 
@@ -55,6 +56,7 @@ class MessageArguments(TypedDict, total=False):
     sql: str | None
     keys: Sequence[str] | None
     columns: Sequence[str] | None
+    property_names: Sequence[str] | None
     max_body_bytes: int
 
 
@@ -125,6 +127,7 @@ class ScanRequest:
     start_time: int | None = None
     end_time: int | None = None
     columns: Sequence[str] | None = None
+    property_names: Sequence[str] | None = None
     microseconds: bool = False
     broker_name: str | None = None
     batch_rows: int = BATCH_ROWS
@@ -166,7 +169,7 @@ class ScanRequest:
         if not isinstance(self.topic, str | None):  # a list of them would mean another scan where it is handed on
             raise ArgumentError(f"topic: expected the name of one topic, got {self.topic!r}")
         # a text is a sequence of its characters, and would be taken for many values
-        for name in ("among", "keys", "columns", "queue_ids"):
+        for name in ("among", "keys", "columns", "property_names", "queue_ids"):
             value = getattr(self, name)
             if isinstance(value, str | bytes):
                 raise ArgumentError(f"{name}: expected a sequence, got the one value {value!r}")

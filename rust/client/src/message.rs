@@ -90,7 +90,7 @@ impl<'a> Message<'a> {
     /// All properties, in stored order; of a repeated one the last value.
     pub fn properties(&self) -> Vec<(Cow<'a, str>, Cow<'a, str>)> {
         let mut pairs = Vec::new();
-        distinct(self.body, self.row, &mut pairs);
+        distinct(self.body, self.row, None, &mut pairs);
         let text = |span: Span| self.text(span).unwrap_or_default();
         pairs.into_iter().map(|(name, value)| (text(name), text(value))).collect()
     }

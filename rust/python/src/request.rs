@@ -2,7 +2,7 @@
 use crate::error::to_python;
 use pyo3::prelude::*;
 use rmqfast_store::filter::{Sql92, TagExpression};
-use rmqfast_store::scan::{Column, OffsetBound, Piece, ScanRequest, TimeUnit, Way};
+use rmqfast_store::scan::{Column, OffsetBound, Piece, PropertyNames, ScanRequest, TimeUnit, Way};
 use std::collections::BTreeMap;
 
 /// The attributes of the Python class.
@@ -20,6 +20,7 @@ pub struct PyScanRequest {
     start_time: Option<i64>,
     end_time: Option<i64>,
     columns: Option<Vec<String>>,
+    property_names: Option<Vec<String>>,
     microseconds: bool,
     broker_name: Option<String>,
     batch_rows: usize,
@@ -54,6 +55,7 @@ impl PyScanRequest {
             start_time: self.start_time,
             end_time: self.end_time,
             columns: columns(self.columns)?,
+            property_names: property_names(self.property_names)?,
             time_unit: time_unit(self.microseconds),
             broker_name: self.broker_name,
             batch_rows: self.batch_rows,
@@ -79,6 +81,11 @@ impl PyOffsetBound {
 pub fn columns(names: Option<Vec<String>>) -> PyResult<Vec<Column>> {
     let Some(names) = names else { return Ok(Column::ALL.to_vec()) };
     names.iter().map(|name| Column::of_name(name)).collect::<Result<_, _>>().map_err(to_python)
+}
+
+/// The properties of these names; `None` for all.
+pub fn property_names(names: Option<Vec<String>>) -> PyResult<Option<PropertyNames>> {
+    names.map(PropertyNames::of).transpose().map_err(to_python)
 }
 
 /// The unit of timestamps.

@@ -4,7 +4,7 @@ use crate::names::hint;
 use crate::text::{integer, quoted, trim, trim_start};
 use crate::time::{check_range, milliseconds};
 use rmqfast_store::filter::{Sql92, TagExpression};
-use rmqfast_store::scan::{Column, ScanRequest, TimeUnit};
+use rmqfast_store::scan::{Column, PropertyNames, ScanRequest, TimeUnit};
 
 /// A name and a text for each option, as Spark gives them.
 pub type Pairs = Vec<(String, String)>;
@@ -143,7 +143,7 @@ const fn with_alias(alias: &'static str, row: Row) -> Row {
     Row { alias: Some(alias), ..row }
 }
 
-const TABLE: [Row; 54] = [
+const TABLE: [Row; 55] = [
     with_alias("path", row("storePath", "store_path", STORE, Form::Text, None)),
     row("nameServer", "name_server", CLUSTER, Form::Text, None),
     row("topic", "topic", STORE | SINK, Form::Topic, None),
@@ -164,6 +164,7 @@ const TABLE: [Row; 54] = [
     row("startingTimestamp", "start_time", READ, Form::Time, None),
     row("endingTimestamp", "end_time", READ, Form::Time, None),
     row("columns", "columns", READ, Form::Texts, None),
+    row("propertyNames", "property_names", READ, Form::Texts, None),
     row("minPartitions", "min_partitions", READ, Form::Number(1, 1_000_000), None),
     row("partitionBytes", "partition_bytes", STORE, COUNT, Some("268435456")),
     row("maxRowsPerPartition", "max_rows_per_partition", TOPIC, COUNT, Some("1000000")),
@@ -335,6 +336,7 @@ impl Options {
             start_time: self.number("startingTimestamp"),
             end_time: self.number("endingTimestamp"),
             columns,
+            property_names: self.texts("propertyNames").map(|names| PropertyNames::of(names.to_vec())).transpose()?,
             // Spark's timestamps are microseconds
             time_unit: TimeUnit::Microsecond,
             broker_name: owned("brokerName"),

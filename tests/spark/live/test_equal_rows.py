@@ -27,6 +27,7 @@ PLACE = ("broker_name", "queue_id", "queue_offset")
 OPTIONS = {"tags": "subExpression", "sql": "sql", "keys": "keys", "queue_ids": "queueIds"}
 OPTIONS |= {
     "columns": "columns",
+    "property_names": "propertyNames",
     "verify_crc": "verifyCrc",
     "start_time": "startingTimestamp",
     "end_time": "endingTimestamp",
@@ -43,6 +44,7 @@ BOTH: dict[str, dict[str, Any]] = {
     "bodies by their CRC": {"verify_crc": True, "tags": "paid"},
     "queues": {"queue_ids": [0, 3]},
     "columns": {"columns": ["queue_offset", "tags", "queue_id", "broker_name"]},
+    "properties": {"property_names": ["region", "KEYS"], "tags": "paid"},
 }
 
 

@@ -68,6 +68,7 @@ def _options(read: TopicRead, pieces: Sequence[bytes]) -> dict[str, str]:
         "tags": request.tags or "*",
         "sql": request.sql,
         "keys": request.keys,
+        "propertyNames": request.property_names,
         "startingTimestamp": request.start_time,
         "endingTimestamp": request.end_time,
         "failOnDataLoss": request.on_damage == "fail",

@@ -40,6 +40,7 @@ class LiveOptions(ClusterOptions):
     start_time: int | None = None
     end_time: int | None = None
     columns: tuple[str, ...] | None = None
+    property_names: tuple[str, ...] | None = None
     min_partitions: int | None = None
     max_rows_per_partition: int
     fail_on_data_loss: bool
@@ -98,6 +99,7 @@ class LiveOptions(ClusterOptions):
             sql=self.sql,
             keys=self.keys,
             columns=None if columns is None else tuple(columns),
+            property_names=self.property_names,
             start_time=self.start_time,
             end_time=self.end_time,
             # Spark's timestamps are microseconds

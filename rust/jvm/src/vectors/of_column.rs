@@ -23,7 +23,7 @@ pub fn vector(column: Column, request: &ScanRequest) -> Option<Box<dyn Vector>> 
         Column::OffsetMsgId => Box::new(Ids::new(false)),
         Column::Tags => Box::new(Property::new(|row| row.tags)),
         Column::Keys => Box::new(Property::new(|row| row.keys)),
-        Column::Properties => Box::new(Map::default()),
+        Column::Properties => Box::new(Map::new(request.property_names.clone())),
         Column::QueueId => Box::new(Numbers::new(|m| m.queue_id())),
         Column::QueueOffset => Box::new(Numbers::new(|m| m.queue_offset())),
         Column::PhysicalOffset => Box::new(Numbers::new(|m| m.physical_offset())),

@@ -1,7 +1,7 @@
 //! `RangeRequest`, `TopicRead` and `ClientConfig` of Python, read attribute by attribute.
 use crate::client::puller::{seconds, signer, subscription};
 use crate::remoting::tls::PyTlsOptions;
-use crate::request::{columns, time_unit};
+use crate::request::{columns, property_names, time_unit};
 use pyo3::intern;
 use pyo3::prelude::*;
 use rmqfast_client::Error;
@@ -23,6 +23,7 @@ pub struct PyRangeRequest<'py> {
     group: String,
     keys: Option<Vec<String>>,
     columns: Option<Vec<String>>,
+    property_names: Option<Vec<String>>,
     start_time: Option<i64>,
     end_time: Option<i64>,
     microseconds: bool,
@@ -60,6 +61,7 @@ impl PyRangeRequest<'_> {
             start_time: self.start_time,
             end_time: self.end_time,
             columns: columns(self.columns)?,
+            property_names: property_names(self.property_names)?,
             time_unit: time_unit(self.microseconds),
             verify_crc: self.verify_crc,
             max_body_bytes: self.max_body_bytes,

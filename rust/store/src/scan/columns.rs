@@ -36,7 +36,7 @@ pub fn builder(column: Column, request: &ScanRequest) -> Box<dyn ColumnBuilder> 
             let cap = request.max_body_bytes.min(ScanRequest::MAX_MAX_BODY_BYTES);
             Box::new(BodyColumn::new(cap, request.checks_bodies))
         }
-        Column::Properties => Box::new(Properties::default()),
+        Column::Properties => Box::new(Properties::new(request.property_names.clone())),
         Column::BornTimestamp => timestamps(unit, |bytes, row| i64_at(bytes, row.at as usize + 40)),
         Column::StoreTimestamp => {
             timestamps(unit, |bytes, row| i64_at(bytes, row.at as usize + row.layout.store_timestamp_at()))

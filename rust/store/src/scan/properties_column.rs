@@ -1,6 +1,7 @@
 //! The column `properties`: all of them, as a map.
 use super::column::{Column, TimeUnit, map_fields};
 use super::column_builder::{Chunk, ColumnBuilder};
+use super::property_names::PropertyNames;
 use super::row::{Row, Span, each_property};
 use super::text::Text;
 use crate::store::Damage;
@@ -10,9 +11,9 @@ use arrow_schema::{DataType, Field};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// All properties as a map; of a repeated name the last value.
-#[derive(Default)]
+/// All properties, or those that were chosen, as a map; of a repeated name the last value.
 pub struct Properties {
+    chosen: Option<PropertyNames>,
     names: Text,
     values: Text,
     ends: Vec<i32>,
@@ -21,13 +22,16 @@ pub struct Properties {
 /// Few names are compared with each other; a bomb of thousands gets a table.
 const FEW: usize = 24;
 
-/// The properties of a row as names and values, in stored order; of a repeated name the last value, at the place of the
-/// first. Tells whether all of their bytes are ASCII.
+/// The properties of a row as names and values, in stored order, those of `chosen` names where there are any; of a repeated
+/// name the last value, at the place of the first. Tells whether all bytes of all properties are ASCII.
 #[inline]
-pub fn distinct(block: &[u8], row: &Row, pairs: &mut Vec<(Span, Span)>) -> bool {
+pub fn distinct(block: &[u8], row: &Row, chosen: Option<&PropertyNames>, pairs: &mut Vec<(Span, Span)>) -> bool {
     pairs.clear();
     let mut table = HashMap::new();
     each_property(block, row.properties(), |name, value| {
+        if chosen.is_some_and(|chosen| !name.of(block).is_some_and(|name| chosen.has(name))) {
+            return;
+        }
         let earlier = match pairs.len() {
             0..FEW => pairs.iter().position(|(n, _)| same(block, *n, name)),
             n => {
@@ -50,15 +54,25 @@ fn same(block: &[u8], a: Span, b: Span) -> bool {
     a.len == b.len && block.get(a.at as usize) == block.get(b.at as usize) && a.of(block) == b.of(block)
 }
 
+impl Properties {
+    /// An empty column of these properties; `None` for all.
+    pub fn new(chosen: Option<PropertyNames>) -> Self {
+        Self { chosen, names: Text::default(), values: Text::default(), ends: Vec::new() }
+    }
+}
+
 impl ColumnBuilder for Properties {
     fn extend(&mut self, chunk: Chunk<'_>, _: &mut Vec<Damage>) {
         let mut pairs = Vec::with_capacity(FEW);
-        // values are longer than names, mostly, and there are three and more of them
-        let bytes: usize = chunk.rows.iter().map(|row| usize::from(row.layout.properties_len)).sum();
-        self.names.reserve(bytes / 3, 4 * chunk.rows.len());
-        self.values.reserve(bytes / 2, 4 * chunk.rows.len());
+        // how much is left of them when some are chosen nobody knows
+        if self.chosen.is_none() {
+            // values are longer than names, mostly, and there are three and more of them
+            let bytes: usize = chunk.rows.iter().map(|row| usize::from(row.layout.properties_len)).sum();
+            self.names.reserve(bytes / 3, 4 * chunk.rows.len());
+            self.values.reserve(bytes / 2, 4 * chunk.rows.len());
+        }
         for row in chunk.rows {
-            let ascii = distinct(chunk.bytes, row, &mut pairs);
+            let ascii = distinct(chunk.bytes, row, self.chosen.as_ref(), &mut pairs);
             for (name, value) in &pairs {
                 self.names.push_span(chunk.bytes, *name, ascii);
                 self.values.push_span(chunk.bytes, *value, ascii);
@@ -78,5 +92,37 @@ impl ColumnBuilder for Properties {
             other => Arc::new(Field::new("entries", other, false)),
         };
         Arc::new(MapArray::new(field, OffsetBuffer::new(ScalarBuffer::from(offsets)), entries, None, false))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::message::Layout;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn chosen_properties_are_those_of_all_that_have_such_a_name(
+            properties in "(a|b|é|\u{1}|\u{2}){0,40}", names in prop::collection::vec("(a|b|é){1,2}", 1..3)
+        ) {
+            let block = properties.as_bytes();
+            let layout = Layout {
+                total: block.len() as u32,
+                sys_flag: 0,
+                body: 0,
+                body_len: 0,
+                topic: 0,
+                topic_len: 0,
+                properties_len: block.len() as u16,
+            };
+            let row = Row::new(0, layout);
+            let (mut all, mut pairs) = (Vec::new(), Vec::new());
+            let is_ascii = distinct(block, &row, None, &mut all);
+            let chosen = PropertyNames::of(names.clone()).expect("names");
+            prop_assert_eq!(distinct(block, &row, Some(&chosen), &mut pairs), is_ascii);
+            all.retain(|(name, _)| names.iter().any(|chosen| name.of(block) == Some(chosen.as_bytes())));
+            prop_assert_eq!(pairs, all);
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! What a scan shall give: which messages, which columns, in batches of what size.
 use super::column::{Column, TimeUnit};
+use super::property_names::PropertyNames;
 use crate::filter::{Sql92, TagExpression};
 use std::collections::BTreeMap;
 
@@ -49,6 +50,8 @@ pub struct ScanRequest {
     pub end_time: Option<i64>,
     /// Columns to build, in this order.
     pub columns: Vec<Column>,
+    /// The column `properties` has only these; `None` for all.
+    pub property_names: Option<PropertyNames>,
     /// Unit of the timestamps.
     pub time_unit: TimeUnit,
     /// The value of `broker_name`.
@@ -129,6 +132,7 @@ impl Default for ScanRequest {
             start_time: None,
             end_time: None,
             columns: Column::ALL.to_vec(),
+            property_names: None,
             time_unit: TimeUnit::default(),
             broker_name: None,
             batch_rows: Self::BATCH_ROWS,
