@@ -350,9 +350,9 @@ def test_damage_is_an_error_of_this_package_where_it_reads_for_the_user(
 @pytest.mark.parametrize(
     "before",
     [
-        "org.rmqfast.spark.StoreException: ",
-        "Job aborted: Lost task 0.0 in stage 1.0 (TID 1): org.rmqfast.spark.StoreException: ",
-        "(org.rmqfast.spark.StoreException) ",
+        "org.rmqfast.spark.SourceException: ",
+        "Job aborted: Lost task 0.0 in stage 1.0 (TID 1): org.rmqfast.spark.SourceException: ",
+        "(org.rmqfast.spark.SourceException) ",
     ],
 )
 @pytest.mark.parametrize(
@@ -387,7 +387,7 @@ def absent(spark: SparkSession, *_: object) -> None:
 
 def without_library(*_: object) -> None:
     text = "rocketmq-columnar has no library for Linux on amd64"
-    raise RuntimeError(f"An error occurred\n: org.rmqfast.spark.StoreException: RmqError: {text}\n\tat ...")
+    raise RuntimeError(f"An error occurred\n: org.rmqfast.spark.SourceException: RmqError: {text}\n\tat ...")
 
 
 @pytest.mark.parametrize(

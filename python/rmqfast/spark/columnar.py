@@ -23,7 +23,7 @@ __all__ = ["columnar_frame", "frame_or_none", "jar_path", "option_text", "plain_
 _LOG = logging.getLogger("rmqfast.spark")
 _JAR = Path(__file__).with_name("jars") / "rmqfast-columnar.jar"
 #: As far as the frames of Java, or the end: what to do is a line of its own. Spark Connect has the class in brackets.
-_SAID = re.compile(r"org\.rmqfast\.spark\.StoreException(?:: |\) )(\w+): (.*?)(?=\n\s+at |\n\s*\n|\Z)", re.DOTALL)
+_SAID = re.compile(r"org\.rmqfast\.spark\.SourceException(?:: |\) )(\w+): (.*?)(?=\n\s+at |\n\s*\n|\Z)", re.DOTALL)
 _ANSWER = re.compile(r"CODE: (-?\d+)  DESC: (.*?)(?: BROKER: (\S+))?(?:\n.*)?", re.DOTALL)
 
 
@@ -100,10 +100,10 @@ def plain_error(error: BaseException) -> errors.RmqError | None:
         error: What Spark raised.
 
     Example:
-        >>> plain_error(RuntimeError("org.rmqfast.spark.StoreException: CorruptError: 3 damaged places"))
+        >>> plain_error(RuntimeError("org.rmqfast.spark.SourceException: CorruptError: 3 damaged places"))
         CorruptError('3 damaged places')
 
-    Source: `StoreException` of the jar.
+    Source: `SourceException` of the jar.
     """
     said = _SAID.search(str(error))
     if said is None:

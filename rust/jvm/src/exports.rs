@@ -40,7 +40,7 @@ impl<T: Default> ErrorPolicy<T, Failure> for Thrown {
         // an exception that Java itself raised meanwhile, as when memory is short, goes first
         if !env.exception_check() {
             // not by the loader of the thread, but by that of the class whose method this is
-            let class = env.find_class(jni_str!("org/rmqfast/spark/StoreException"))?;
+            let class = env.find_class(jni_str!("org/rmqfast/spark/SourceException"))?;
             // to have thrown is an error here, too
             let _ = env.throw_new(class, JNIString::from(failure.to_string()));
         }

@@ -1,4 +1,4 @@
-//! What Java's `StoreException` says: the same words as the Python errors, behind the name of their class.
+//! What Java's `SourceException` says: the same words as the Python errors, behind the name of their class.
 use rmqfast_spark::text::quoted;
 use rmqfast_store::Error;
 use std::fmt;

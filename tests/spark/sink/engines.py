@@ -82,9 +82,9 @@ class ColumnarEngine:
         self, scene: Scene, topic: str | None, columns: dict[str, Any], *more: dict[str, Any], **options: Any
     ) -> str:
         """What Spark tells of the error, without the classes around it."""
-        with pytest.raises(Exception, match="StoreException: ClientError: ") as caught:
+        with pytest.raises(Exception, match="SourceException: ClientError: ") as caught:
             self.send(scene, topic, columns, *more, **options)
-        return str(caught.value).split("StoreException: ClientError: ", 1)[1].split("\n\tat ", 1)[0]
+        return str(caught.value).split("SourceException: ClientError: ", 1)[1].split("\n\tat ", 1)[0]
 
 
 @contextmanager

@@ -9,7 +9,7 @@ import java.util.Locale;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/** The functions of rust/jvm. Each throws {@link StoreException}. */
+/** The functions of rust/jvm. Each throws {@link SourceException}. */
 final class Native {
     private static final Logger LOG = LoggerFactory.getLogger("rmqfast.spark");
 
@@ -111,7 +111,7 @@ final class Native {
         String name = "linux-" + architecture() + "/librmqfast_jvm.so";
         try (InputStream library = Native.class.getResourceAsStream(name)) {
             if (library == null) {
-                throw new StoreException("RmqError: rocketmq-columnar has no library for "
+                throw new SourceException("RmqError: rocketmq-columnar has no library for "
                         + System.getProperty("os.name") + " on " + System.getProperty("os.arch")
                         + "; the Python path, engine=\"arrow\", runs there");
             }
@@ -123,7 +123,7 @@ final class Native {
                 Files.deleteIfExists(file);     // what is loaded stays mapped
             }
         } catch (IOException | UnsatisfiedLinkError e) {     // a full disk; a directory that does not allow to execute
-            throw new StoreException("RmqError: cannot load " + name + " from "
+            throw new SourceException("RmqError: cannot load " + name + " from "
                     + System.getProperty("java.io.tmpdir") + ": " + e);
         }
     }

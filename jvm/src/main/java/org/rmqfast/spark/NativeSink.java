@@ -2,7 +2,7 @@ package org.rmqfast.spark;
 
 import java.lang.invoke.MethodHandles;
 
-/** The functions of rust/jvm that send rows. Each throws {@link StoreException}. */
+/** The functions of rust/jvm that send rows. Each throws {@link SourceException}. */
 final class NativeSink {
     static {
         try {

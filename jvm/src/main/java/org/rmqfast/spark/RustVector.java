@@ -33,7 +33,7 @@ final class RustVector extends ColumnVector {
         boolean isMap = type instanceof MapType;
         isView = type instanceof StringType || type instanceof BinaryType;
         if (!isMap && !isView && !(type instanceof IntegerType || type instanceof LongType || type instanceof TimestampType)) {
-            throw new StoreException("ArgumentError: no vector of type " + type.catalogString());
+            throw new SourceException("ArgumentError: no vector of type " + type.catalogString());
         }
         names = isMap ? new RustVector(DataTypes.StringType) : null;
         values = isMap ? new RustVector(DataTypes.StringType) : null;

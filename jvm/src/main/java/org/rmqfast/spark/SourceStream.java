@@ -122,7 +122,7 @@ class SourceStream implements MicroBatchStream, SupportsTriggerAvailableNow, Rep
     final synchronized <T> T asked(Supplier<T> question) {
         try {
             return question.get();
-        } catch (StoreException e) {
+        } catch (SourceException e) {
             if (Thread.currentThread().isInterrupted()) {
                 ClosedByInterruptException interrupted = new ClosedByInterruptException();
                 interrupted.initCause(e);

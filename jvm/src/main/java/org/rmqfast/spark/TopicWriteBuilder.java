@@ -28,7 +28,7 @@ final class TopicWriteBuilder implements SupportsTruncate, SupportsStreamingUpda
 
     @Override
     public WriteBuilder truncate() {
-        throw new StoreException("ArgumentError: mode: expected append, got overwrite or complete: what a topic holds stays");
+        throw new SourceException("ArgumentError: mode: expected append, got overwrite or complete: what a topic holds stays");
     }
 
     @Override
