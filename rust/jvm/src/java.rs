@@ -1,6 +1,6 @@
 //! Java's arrays of text as Rust's, and back.
 use jni::errors::Result;
-use jni::objects::{JByteArray, JClass, JObjectArray, JString, JValue};
+use jni::objects::{JByteArray, JClass, JLongArray, JObjectArray, JString, JValue};
 use jni::{Env, jni_sig, jni_str};
 use rmqfast_spark::Pairs;
 use rmqfast_spark::selection::Filter;
@@ -12,13 +12,18 @@ pub type Texts<'a> = JObjectArray<'a, JString<'a>>;
 /// A `String[][]`.
 pub type TextLists<'a> = JObjectArray<'a, Texts<'a>>;
 
+/// A `String`, or none where it is null.
+pub fn text(env: &mut Env<'_>, text: &JString<'_>) -> Result<Option<String>> {
+    if text.is_null() { Ok(None) } else { text.try_to_string(env).map(Some) }
+}
+
 /// Texts of a `String[]`; null is none.
 pub fn texts(env: &mut Env<'_>, array: &Texts<'_>) -> Result<Vec<Option<String>>> {
     let mut texts = Vec::new();
     for index in 0..array.len(env)? {
         let element = array.get_element(env, index)?;
         // null is a value of its own in a filter: IN (..., NULL)
-        texts.push(if element.is_null() { None } else { Some(element.try_to_string(env)?) });
+        texts.push(text(env, &element)?);
     }
     Ok(texts)
 }
@@ -48,13 +53,26 @@ pub fn filters(env: &mut Env<'_>, array: &TextLists<'_>) -> Result<Vec<Filter>> 
 }
 
 /// A `String[]` of `words`.
-pub fn string_array<'a>(env: &mut Env<'a>, words: &[String]) -> Result<Texts<'a>> {
+fn string_array<'a>(env: &mut Env<'a>, words: &[String]) -> Result<Texts<'a>> {
     let array = Texts::new(env, words.len(), JString::null())?;
     for (index, word) in words.iter().enumerate() {
         let element = env.new_string(word)?;
         array.set_element(env, index, &element)?;
         env.delete_local_ref(element);
     }
+    Ok(array)
+}
+
+/// A `String[]` of names and texts that take turns.
+pub fn string_pairs<'a>(env: &mut Env<'a>, pairs: impl IntoIterator<Item = (String, String)>) -> Result<Texts<'a>> {
+    let words: Vec<String> = pairs.into_iter().flat_map(|(name, text)| [name, text]).collect();
+    string_array(env, &words)
+}
+
+/// A `long[]`.
+pub fn longs<'a>(env: &mut Env<'a>, numbers: &[i64]) -> Result<JLongArray<'a>> {
+    let array = JLongArray::new(env, numbers.len())?;
+    array.set_region(env, 0, numbers)?;
     Ok(array)
 }
 

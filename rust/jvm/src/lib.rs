@@ -6,8 +6,8 @@
 //!              StoreTask scans, TopicTask pulls
 //! ```
 //!
-//! Java does no parsing: it carries texts and numbers. `exports` is the one module that it calls, and the one with
-//! `unsafe` in it.
+//! Java does no parsing: it carries texts and numbers. `exports` is the one module that it calls; `exports::frame` catches
+//! what panics there, and `exports::handle` has the `unsafe` of what Java holds.
 mod exports;
 pub mod failure;
 mod filters;

@@ -1,0 +1,123 @@
+//! Reads of stores and topics: `Native` as far as it plans and reads.
+use super::handle::Handle;
+use crate::failure::Result;
+use crate::java::{self, TextLists, Texts};
+use crate::task::Task;
+use jni::Env;
+use jni::objects::{JBooleanArray, JByteArray, JLongArray, JObjectArray, JString};
+use jni::sys::{jboolean, jint, jlong};
+use rmqfast_spark::Options;
+use rmqfast_spark::read::{self, Read, batch_kind, names_a_cluster};
+use rmqfast_spark::schema::{self, columns_of_schema, spark_type};
+use rmqfast_store::scan::Listed;
+use std::time::Duration;
+
+exports! {
+    "org.rmqfast.spark.Native"
+
+    /// Whether options name a live cluster, not a store directory.
+    fn is_topic(env, options => Texts<'a>) -> jboolean {
+        Ok(names_a_cluster(&java::pairs(env, &options)?))
+    }
+
+    /// Columns that the options ask for: names and types that take turns.
+    fn row(env, options => Texts<'a>) -> Texts<'a> {
+        let pairs = java::pairs(env, &options)?;
+        let row = schema::row(&Options::of(batch_kind(&pairs), &pairs)?)?;
+        Ok(java::string_pairs(env, row.into_iter().map(|c| (c.name().to_owned(), spark_type(c).to_owned())))?)
+    }
+
+    /// The options with all that depends on the store as it is now; `fields` of the schema are names, types, nullable.
+    fn resolve(env, options => Texts<'a>, fields => Texts<'a>) -> Texts<'a> {
+        let columns = columns_of_schema(&java::words(env, &fields)?)?;
+        let (resolved, warnings) = read::resolve(&java::pairs(env, &options)?, columns, &mut || java::interrupted(env))?;
+        java::warn(env, &warnings)?;
+        Ok(java::string_pairs(env, resolved)?)
+    }
+
+    /// Which filters the read does itself.
+    fn push(env, options => Texts<'a>, filters => TextLists<'a>) -> JBooleanArray<'a> {
+        // without columns: which of them Spark will want is not known yet
+        let mut read = Read::of(&java::pairs(env, &options)?, &[], &[])?;
+        let taken = read.take(&java::filters(env, &filters)?);
+        let array = JBooleanArray::new(env, taken.len())?;
+        array.set_region(env, 0, &taken)?;
+        Ok(array)
+    }
+
+    /// What is told without a look at messages: how many, 1 if there are any, the least queue offset, the largest. Null where
+    /// it takes a look.
+    fn listed(env, options => Texts<'a>, filters => TextLists<'a>) -> JLongArray<'a> {
+        let read = Read::of(&java::pairs(env, &options)?, &[], &java::filters(env, &filters)?)?;
+        let Some(Listed { messages, min_offset, max_offset }) = read.listed(&mut || java::interrupted(env))? else {
+            return Ok(JLongArray::null());
+        };
+        let [min, max] = [min_offset, max_offset].map(Option::unwrap_or_default);
+        Ok(java::longs(env, &[messages, i64::from(messages > 0), min, max])?)
+    }
+
+    /// What a query reads, in words for a person.
+    fn describe(env, options => Texts<'a>, filters => TextLists<'a>) -> JString<'a> {
+        let read = Read::of(&java::pairs(env, &options)?, &[], &java::filters(env, &filters)?)?;
+        Ok(env.new_string(read.to_string())?)
+    }
+
+    /// Pieces, as bytes that `open` takes.
+    fn plan(
+        env, options => Texts<'a>, columns => Texts<'a>, filters => TextLists<'a>, cores => jint
+    ) -> JObjectArray<'a, JByteArray<'a>> {
+        let read = read_of(env, &options, &columns, &filters)?;
+        let (pieces, warnings) = read.pieces(cores.unsigned_abs().into(), &mut || java::interrupted(env))?;
+        java::warn(env, &warnings)?;
+        Ok(java::byte_arrays(env, &pieces)?)
+    }
+
+    /// Begins to read a piece of `plan`; the handle is valid until `close`.
+    fn open(
+        env, options => Texts<'a>, columns => Texts<'a>, filters => TextLists<'a>, piece => JByteArray<'a>, limit => jlong,
+        is_repeated => jboolean, reads_ahead => jboolean
+    ) -> Handle<Box<dyn Task>> {
+        let read = read_of(env, &options, &columns, &filters)?;
+        let piece = env.convert_byte_array(piece)?;
+        Ok(Handle::new(crate::open::open(read, &piece, limit.unsigned_abs(), is_repeated, reads_ahead)?))
+    }
+
+    /// Fills the next batch and writes the addresses of its arrays; rows, or -1 at the end. Waits for messages for `wait`
+    /// milliseconds at most.
+    fn next(env, mut task => Handle<Box<dyn Task>>, addresses => JLongArray<'a>, wait => jlong) -> jlong {
+        let task = task.get();
+        let step = task.advance(Duration::from_millis(wait.unsigned_abs()));
+        // before an error is thrown: they may say why
+        java::warn(env, task.take_warning().as_slice())?;
+        let Some(rows) = step? else { return Ok(-1) };
+        // Java reads the values from these addresses itself: one call for each batch, not for each value
+        addresses.set_region(env, 0, task.addresses())?;
+        Ok(rows as jlong)
+    }
+
+    /// Rows, bytes, pulls and milliseconds of waiting so far.
+    fn counts(env, mut task => Handle<Box<dyn Task>>) -> JLongArray<'a> {
+        let counts = task.get().counts();
+        let waited = counts.waited.as_millis() as u64;
+        Ok(java::longs(env, &[counts.rows, counts.bytes, counts.pulls, waited].map(u64::cast_signed))?)
+    }
+
+    /// Where each queue goes on once the first `rows` of the batch are done, as offsets of a checkpoint.
+    fn position(env, mut task => Handle<Box<dyn Task>>, rows => jint) -> JString<'a> {
+        Ok(env.new_string(task.get().position(rows.unsigned_abs() as usize)?)?)
+    }
+
+    /// Frees what `open` gave; a task that did not fail may leave its connection to the next one.
+    fn close(_, task => Handle<Box<dyn Task>>, is_sound => jboolean) {
+        let mut task = task.into_inner();
+        if is_sound {
+            task.keep();
+        }
+        Ok(())
+    }
+}
+
+fn read_of(env: &mut Env<'_>, options: &Texts<'_>, columns: &Texts<'_>, filters: &TextLists<'_>) -> Result<Read> {
+    let pairs = java::pairs(env, options)?;
+    Ok(Read::of(&pairs, &java::words(env, columns)?, &java::filters(env, filters)?)?)
+}

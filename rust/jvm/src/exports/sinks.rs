@@ -1,0 +1,89 @@
+//! What sends rows to a topic: `NativeSink`.
+use super::handle::Handle;
+use crate::failure::Result;
+use crate::java::{self, Texts};
+use jni::Env;
+use jni::objects::{JByteArray, JIntArray, JLongArray, JString};
+use jni::sys::{jboolean, jint};
+use rmqfast_spark::sink::{
+    Month, SinkColumn, SinkOptions, TopicWriter, Written, check_topic, sink_columns, unique_ids,
+};
+use std::time::Duration;
+
+/// How long a call waits, so that Java can look whether its task was killed.
+const WAIT: Duration = Duration::from_millis(100);
+
+exports! {
+    "org.rmqfast.spark.NativeSink"
+
+    /// Where the columns that a sink sends stand in a schema; the options are checked as well. `fields` are names and types.
+    fn columns(env, options => Texts<'a>, fields => Texts<'a>) -> JIntArray<'a> {
+        let (_, columns) = sink(env, &options, &fields)?;
+        let places: Vec<i32> = columns.iter().map(|(index, _)| *index as i32).collect();
+        let array = JIntArray::new(env, places.len())?;
+        array.set_region(env, 0, &places)?;
+        Ok(array)
+    }
+
+    /// Asks a name server whether the topic of the options is there. `month` is when this one began, and when the next one
+    /// does.
+    fn check(env, options => Texts<'a>, fields => Texts<'a>, month => JLongArray<'a>) {
+        let (options, columns) = sink(env, &options, &fields)?;
+        let ids = unique_ids(&options, month_of(env, &month)?);
+        let columns: Vec<SinkColumn> = columns.into_iter().map(|(_, column)| column).collect();
+        Ok(check_topic(options, &columns, ids)?)
+    }
+
+    /// Begins to send a partition; the handle is valid until `close`. What is `prompt` is sent block by block.
+    fn open(
+        env, options => Texts<'a>, fields => Texts<'a>, partition => jint, month => JLongArray<'a>, prompt => jboolean
+    ) -> Handle<TopicWriter> {
+        let (options, columns) = sink(env, &options, &fields)?;
+        let columns = columns.into_iter().map(|(_, column)| column).collect();
+        Ok(Handle::new(TopicWriter::new(options, columns, partition, month_of(env, &month)?, prompt)?))
+    }
+
+    /// Takes the first `length` bytes of a block of rows; false where they have to wait, for `isTaken`.
+    fn send(env, mut writer => Handle<TopicWriter>, block => JByteArray<'a>, length => jint) -> jboolean {
+        let mut rows = env.convert_byte_array(&block)?;
+        rows.truncate(length.unsigned_abs() as usize);
+        Ok(writer.get().push(rows, WAIT)?)
+    }
+
+    /// Whether the last block is taken; waits a little for that.
+    fn is_taken(_, mut writer => Handle<TopicWriter>) -> jboolean {
+        Ok(writer.get().push_waiting(WAIT)?)
+    }
+
+    /// What was sent, once all of it is stored; null where it is not yet, after a little while.
+    fn finish(env, mut writer => Handle<TopicWriter>) -> JLongArray<'a> {
+        let Some(written) = writer.get().finish(WAIT)? else { return Ok(JLongArray::null()) };
+        Ok(java::longs(env, &written.counts().map(u64::cast_signed))?)
+    }
+
+    /// Sends no more, and frees what `open` gave.
+    fn close(_, writer => Handle<TopicWriter>) {
+        drop(writer.into_inner());
+        Ok(())
+    }
+
+    /// Counts in words, as logs have them.
+    fn text(env, counts => JLongArray<'a>) -> JString<'a> {
+        let mut numbers = [0; 5];
+        counts.get_region(env, 0, &mut numbers)?;
+        Ok(env.new_string(Written::of_counts(numbers.map(i64::cast_unsigned)).to_string())?)
+    }
+}
+
+fn sink(env: &mut Env<'_>, options: &Texts<'_>, fields: &Texts<'_>) -> Result<(SinkOptions, Vec<(usize, SinkColumn)>)> {
+    let (pairs, fields) = (java::pairs(env, options)?, java::pairs(env, fields)?);
+    let options = SinkOptions::of(&pairs)?;
+    let columns = sink_columns(&fields, options.topic.as_deref())?;
+    Ok((options, columns))
+}
+
+fn month_of(env: &mut Env<'_>, month: &JLongArray<'_>) -> Result<Month> {
+    let mut bounds = [0; 2];
+    month.get_region(env, 0, &mut bounds)?;
+    Ok(bounds.into())
+}

@@ -1,0 +1,110 @@
+//! Streams as their driver sees them: `Native` as far as it has to do with them.
+use super::handle::Handle;
+use crate::failure::Result;
+use crate::java::{self, Texts};
+use jni::Env;
+use jni::objects::{JByteArray, JObjectArray, JString};
+use jni::sys::{jboolean, jint, jlong};
+use rmqfast_remoting::Interrupt;
+use rmqfast_spark::read::open_stream;
+use rmqfast_spark::stream::Stream;
+use rmqfast_spark::topic_piece::TopicPiece;
+
+exports! {
+    "org.rmqfast.spark.Native"
+
+    /// Begins a stream; the handle is valid until `streamClose`.
+    fn stream_open(env, options => Texts<'a>, columns => Texts<'a>) -> Handle<Box<dyn Stream>> {
+        Ok(Handle::new(open_stream(&java::pairs(env, &options)?, &java::words(env, &columns)?)?))
+    }
+
+    /// Where a stream without a checkpoint begins.
+    fn stream_initial(env, stream => Handle<Box<dyn Stream>>) -> JString<'a> {
+        let start = asked(env, stream, |stream, interrupt| stream.initial(interrupt))?;
+        Ok(env.new_string(start)?)
+    }
+
+    /// From now on no batch goes beyond what there is now.
+    fn stream_aim(env, stream => Handle<Box<dyn Stream>>) {
+        asked(env, stream, |stream, interrupt| stream.aim(interrupt))
+    }
+
+    /// How far the batch goes that begins at `start`.
+    fn stream_latest(
+        env, stream => Handle<Box<dyn Stream>>, start => JString<'a>, is_limited => jboolean
+    ) -> JString<'a> {
+        let start = java::text(env, &start)?;
+        let end = asked(env, stream, |stream, interrupt| stream.latest(start.as_deref(), is_limited, interrupt))?;
+        Ok(env.new_string(end)?)
+    }
+
+    /// The last end that is known, or null.
+    fn stream_report(env, stream => Handle<Box<dyn Stream>>) -> JString<'a> {
+        let Some(end) = asked(env, stream, |stream, _| Ok(stream.report()))? else { return Ok(JString::null()) };
+        Ok(env.new_string(end)?)
+    }
+
+    /// The pieces of a batch.
+    fn stream_pieces(
+        env, stream => Handle<Box<dyn Stream>>, start => JString<'a>, end => JString<'a>
+    ) -> JObjectArray<'a, JByteArray<'a>> {
+        let (start, end) = (start.try_to_string(env)?, end.try_to_string(env)?);
+        let pieces = asked(env, stream, |stream, interrupt| stream.pieces(&start, &end, interrupt))?;
+        Ok(java::byte_arrays(env, &pieces)?)
+    }
+
+    /// A number that the next batch's piece of the same queues has, too; -1 of one that no piece follows.
+    fn piece_number(env, piece => JByteArray<'a>) -> jlong {
+        let piece = env.convert_byte_array(piece)?;
+        // the pieces of a stream of a store need no connection
+        Ok(TopicPiece::of_bytes(&piece).ok().and_then(|piece| piece.number()).map_or(-1, jlong::from))
+    }
+
+    /// Pieces without an end, `most` of them where there are no more brokers.
+    fn stream_endless_pieces(
+        env, stream => Handle<Box<dyn Stream>>, start => JString<'a>, most => jint
+    ) -> JObjectArray<'a, JByteArray<'a>> {
+        let (start, most) = (start.try_to_string(env)?, most.unsigned_abs() as usize);
+        let pieces = asked(env, stream, |stream, interrupt| stream.endless_pieces(&start, most, interrupt))?;
+        Ok(java::byte_arrays(env, &pieces)?)
+    }
+
+    /// The offsets of all queues, of which each task said its own.
+    fn stream_merged(env, stream => Handle<Box<dyn Stream>>, offsets => Texts<'a>) -> JString<'a> {
+        let offsets = java::words(env, &offsets)?;
+        let merged = asked(env, stream, |stream, _| stream.merged(&offsets))?;
+        Ok(env.new_string(merged)?)
+    }
+
+    /// Spark has stored all before `end`.
+    fn stream_commit(env, stream => Handle<Box<dyn Stream>>, end => JString<'a>) {
+        let end = end.try_to_string(env)?;
+        asked(env, stream, |stream, interrupt| stream.commit(&end, interrupt))
+    }
+
+    /// How far a query that read as far as `consumed` is behind: names and values that take turns.
+    fn stream_metrics(env, stream => Handle<Box<dyn Stream>>, consumed => JString<'a>) -> Texts<'a> {
+        let consumed = java::text(env, &consumed)?;
+        let metrics = asked(env, stream, |stream, _| stream.metrics(consumed.as_deref()))?;
+        Ok(java::string_pairs(env, metrics)?)
+    }
+
+    /// Frees what `streamOpen` gave.
+    fn stream_close(_, stream => Handle<Box<dyn Stream>>) {
+        stream.into_inner().close();
+        Ok(())
+    }
+}
+
+/// Asks a stream, which writes its log. An interrupt of the thread ends the wait.
+fn asked<T>(
+    env: &mut Env<'_>,
+    mut stream: Handle<Box<dyn Stream>>,
+    ask: impl FnOnce(&mut dyn Stream, Interrupt<'_>) -> rmqfast_spark::Result<T>,
+) -> Result<T> {
+    let stream = stream.get();
+    let answer = ask(&mut **stream, &mut || java::interrupted(env));
+    // before an error is thrown: it may say why
+    java::log(env, &stream.take_log())?;
+    Ok(answer?)
+}
