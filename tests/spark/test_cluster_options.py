@@ -7,7 +7,6 @@ import pytest
 from rmqfast._native import SparkOptions
 from rmqfast.errors import ArgumentError
 from rmqfast.spark.live.options import LiveOptions
-from rmqfast.spark.sink.options import SinkOptions
 
 NEEDED = {"nameServer": "10.0.0.1:9876", "topic": "orders"}
 TLS = {"tlsTrust": "ca.pem", "tlsCertificate": "me.pem", "tlsKey": "me.key"}
@@ -42,13 +41,13 @@ def from_texts(texts: dict[str, str], kind: str) -> str:
 def from_arguments(texts: dict[str, str], kind: str) -> str:
     values = {name: value for name, value in SparkOptions(kind, texts).values.items() if value is not None}
     try:
-        SinkOptions(**values) if kind == "sink" else LiveOptions(**values).read(None)
+        LiveOptions(**values).read(None)
     except ArgumentError as error:
         return str(error)
     return "allowed"
 
 
-@pytest.mark.parametrize("kind", ["sink", "topic batch", "topic stream"])
+@pytest.mark.parametrize("kind", ["topic batch", "topic stream"])
 @pytest.mark.parametrize("given", GIVEN, ids=str)
 def test_texts_are_refused_as_arguments_are(given: dict[str, str], kind: str) -> None:
     assert from_texts(NEEDED | given, kind) == from_arguments(NEEDED | given, kind)

@@ -10,7 +10,7 @@ import pytest
 from .conftest import collect_ignore
 
 MODULES = ["columnar", "frames", "garbage", "local", "options", "pushdown", "schema", "zips"]
-MODULES += [f"sink.{name}" for name in ("columns", "lanes", "options", "row_batches", "row_groups", "written")]
+MODULES += [f"sink.{name}" for name in ("row_batches", "task")]
 if not collect_ignore:
     MODULES += ["live.topic_filter"]
 WITH_A_SESSION = ["damage", "mapping", "reader", "session", "sink.write_topic"]

@@ -44,7 +44,10 @@ __all__ = [
     "SparkStream",
     "Store",
     "Tail",
+    "TopicSink",
+    "TopicWriter",
     "UniqueIds",
+    "Written",
     "check_agreed",
     "check_not_expired",
     "check_sql92",
@@ -781,6 +784,112 @@ class RangeReader:
     def size(self) -> int: ...
     def next_batch(self) -> Any: ...
     def close(self) -> None: ...
+
+@final
+class TopicSink:
+    """How the rows of a DataFrame become messages: what options and a schema ask for. It can be pickled.
+
+    Attributes:
+        columns: Those that are sent, in the order of the schema. What a broker gives to each message itself, as
+            `queue_offset`, may be in the schema and is left out; so is a column `topic` beside the option.
+        topic: Where all rows go; None where the rows say it.
+
+    Source: `RocketMQConfig` of rocketmq-spark; `DefaultMQProducer`.
+    """
+
+    def __new__(cls, options: dict[str, str], fields: Sequence[tuple[str, str]]) -> TopicSink:
+        """Checks in the driver what would otherwise fail in every task.
+
+        Args:
+            options: As Spark gives them to a data source.
+            fields: Name and type of each column, as Spark writes them.
+
+        Raises:
+            ArgumentError: An option or a column that cannot be.
+            UnknownColumnError: A column that messages do not have.
+        """
+
+    @staticmethod
+    def column_types() -> list[tuple[str, list[str]]]:
+        """The columns that a sink takes, each with its types."""
+    @property
+    def columns(self) -> list[str]: ...
+    @property
+    def topic(self) -> str | None: ...
+    def check(self, month: tuple[int, int]) -> None:
+        """Asks a name server whether the topic is there; `month` as in `open`.
+
+        Raises:
+            ClientError: It is not, or no name server answers, or several brokers have the queues that rows name.
+        """
+
+    def open(self, partition: int, month: tuple[int, int]) -> TopicWriter:
+        """Begins to send the rows of a partition; nobody is asked yet.
+
+        Args:
+            partition: Its number, for errors.
+            month: When this month began here and when the next one does, in milliseconds: ids count from there.
+        """
+
+@final
+class TopicWriter:
+    """Sends the rows of a partition in threads of its own: rows of one queue in their order, each at least once.
+
+    Source: `DefaultMQProducerImpl.sendDefaultImpl`, for its tries.
+    """
+
+    def write(self, batch: Any) -> None:
+        """Takes an Arrow record batch; waits while there is enough to send.
+
+        Raises:
+            ArgumentError: A column of another type than the schema said.
+            ClientError: A row that cannot be sent, of this batch or one before.
+        """
+
+    def finish(self) -> Written:
+        """Waits until brokers have stored all; nothing may be written any more.
+
+        Raises:
+            ClientError: As `write`.
+        """
+
+    def close(self) -> None:
+        """Sends no more."""
+
+@final
+class Written:
+    """Counts of a task, or of all tasks.
+
+    Attributes:
+        rows: Rows that brokers have stored.
+        bytes: Bytes of the bodies of the requests, in which messages stand with their properties.
+        batches: Requests.
+        retries: Requests that were sent once more, as no broker took them: some of their rows may be stored twice.
+        less_safe: Requests that are stored, but not as safely as the broker is told to: the disk or a slave was late.
+    """
+
+    def __new__(
+        cls,
+        rows: int = 0,
+        bytes: int = 0,  # noqa: A002 - the attribute's name
+        batches: int = 0,
+        retries: int = 0,
+        less_safe: int = 0,
+    ) -> Written: ...
+    @staticmethod
+    def total(parts: Sequence[Written]) -> Written: ...
+    @property
+    def rows(self) -> int: ...
+    @property
+    def bytes(self) -> int: ...
+    @property
+    def batches(self) -> int: ...
+    @property
+    def retries(self) -> int: ...
+    @property
+    def less_safe(self) -> int: ...
+    def counts(self) -> tuple[int, int, int, int, int]:
+        """All of them, in order."""
 
 @final
 class SparkStream:

@@ -98,7 +98,7 @@ class RocketMQDataSource(DataSource):
         return store_stream_reader(self.options, columns_of(schema))
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:  # noqa: FBT001  # as PySpark calls it
-        """The sink of a batch: rows become messages of a topic, by the options of `SinkOptions`."""
+        """The sink of a batch: rows become messages of a topic, by the options of `docs/spark-sink.md`."""
         return topic_writer(dict(self.options), schema, overwrite=overwrite)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: FBT001, N802

@@ -25,6 +25,7 @@ mod store;
 mod stream;
 mod tail;
 mod topic;
+mod topic_sink;
 
 /// The extension module of `rmqfast`; its types and functions are described in `_rmqfast.pyi`.
 #[pymodule]
@@ -46,6 +47,9 @@ fn _rmqfast(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(topic::plan::plan_topic, module)?)?;
     module.add_function(wrap_pyfunction!(topic::plan::read_piece, module)?)?;
     module.add_class::<stream::SparkStream>()?;
+    module.add_class::<topic_sink::TopicSink>()?;
+    module.add_class::<topic_sink::TopicWriter>()?;
+    module.add_class::<topic_sink::Written>()?;
     module.add_function(wrap_pyfunction!(stream::read_store_piece, module)?)?;
     module.add_class::<topic::range_reader::RangeReader>()?;
     module.add_function(wrap_pyfunction!(spark::columns_of_schema, module)?)?;

@@ -10,11 +10,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 import pyarrow as pa
 import pytest
 
-from rmqfast._native import SparkOptions
+from rmqfast._native import SparkOptions, TopicSink, Written
 from rmqfast.errors import ClientError
-from rmqfast.spark.sink.options import SinkOptions
 from rmqfast.spark.sink.task import send_partition
-from rmqfast.spark.sink.written import Written
 
 from .scene import Scene
 
@@ -46,8 +44,8 @@ class PythonEngine:
         self, scene: Scene, topic: str | None, columns: dict[str, Any], *more: dict[str, Any], **options: Any
     ) -> Written:
         """Counts what was sent."""
-        sink = SinkOptions(name_server=scene.name_server, topic=topic, **options)
-        return send_partition(sink, list(columns), iter([pa.record_batch(each) for each in (columns, *more)]))
+        batches = [pa.record_batch(each) for each in (columns, *more)]
+        return send_partition(sink(scene.name_server, topic, batches[0].schema, **options), batches)
 
     def refused(
         self, scene: Scene, topic: str | None, columns: dict[str, Any], *more: dict[str, Any], **options: Any
@@ -104,6 +102,13 @@ def logged(spark: SparkSession) -> Iterator[Callable[[], str]]:
     finally:
         logger.removeAppender(appender)
         log4j.core.config.Configurator.setLevel("rmqfast.spark", before)
+
+
+def sink(name_server: str, topic: str | None, schema: pa.Schema, **options: Any) -> TopicSink:
+    """A sink of Arrow's rows; options are named as those of `write_topic`."""
+    given = {"name_server": name_server, "topic": topic, **options}
+    texts = {NAMES[argument]: str(value) for argument, value in given.items() if value is not None}
+    return TopicSink(texts, [(field.name, _type(field.type)) for field in schema])
 
 
 def frame(spark: SparkSession, *columns: dict[str, Any]) -> DataFrame:

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import fields
 
-from rmqfast._native import SparkOptions
-from rmqfast.spark.sink.columns import SINK_COLUMNS
-from rmqfast.spark.sink.options import SinkOptions
+from rmqfast._native import SparkOptions, TopicSink
 from tests.examples.documents import ROOT
 
 TEXT = (ROOT / "docs" / "spark-sink.md").read_text(encoding="utf-8")
@@ -33,13 +30,14 @@ def test_the_table_of_columns_is_that_of_the_sink() -> None:
         "flag",
         "topic",
     ]
-    assert set(listed) == set(SINK_COLUMNS)
+    types = dict(TopicSink.column_types())
+    assert set(listed) == set(types)
     for name, kinds in listed.items():
-        expected = ", ".join(SINK_COLUMNS[name])
+        expected = ", ".join(types[name])
         assert kinds in {expected, "int, ..."}, name
 
 
 def test_the_table_of_options_is_that_of_the_sink() -> None:
     attributes, options = (re.findall(r"`(\w+)`", " ".join(row[at] for row in rows_of("Options"))) for at in (0, 1))
     assert sorted(options) == sorted(SparkOptions.names("sink"))
-    assert sorted(attributes) == sorted(field.name for field in fields(SinkOptions))
+    assert sorted(zip(options, attributes, strict=True)) == sorted(SparkOptions.arguments("sink"))

@@ -4,32 +4,29 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
 import rmqfast
-from rmqfast.client.instance import ClientErrorCode
-from rmqfast.client.producer import RowProducer, RowRequest
+from rmqfast._native import Written
+from rmqfast.broker.ports import ReservedPorts
 from rmqfast.errors import ClientError
-from rmqfast.message import MessageQueue
-from rmqfast.remoting import RemotingClient, RequestCode
-from rmqfast.spark.sink.options import SinkOptions
-from rmqfast.spark.sink.sender import Sender
+from rmqfast.remoting import RemotingClient, RemotingServer, Request, RequestCode, Response, ResponseCode
 from rmqfast.spark.sink.task import check_topic, send_partition
-from rmqfast.spark.sink.written import Written
 from tests.broker.certificates import make_authority
 from tests.waiting import until
 
-from .engines import Engine, PythonEngine
+from .engines import Engine, PythonEngine, sink
 from .scene import Scene
 
 PAIRS = pa.map_(pa.string(), pa.string())
 PERM_READ = 4
+BODY = pa.schema({"body": pa.binary()})
 
 
 def test_all_columns_arrive(engine: Engine, scene: Scene) -> None:
@@ -79,9 +76,9 @@ def test_several_batches_go_on_counting_rows(engine: Engine, scene: Scene) -> No
 
 
 def test_nothing_is_sent_of_no_rows(scene: Scene) -> None:
-    nowhere = SinkOptions(name_server="127.0.0.1:1", topic="t")
-    assert send_partition(nowhere, ["body"], iter(())) == Written()
-    assert send_partition(nowhere, ["body"], [pa.record_batch({"body": pa.array([], pa.binary())})]) == Written()
+    nowhere = sink("127.0.0.1:1", "t", BODY)
+    assert send_partition(nowhere, iter(())) == Written()
+    assert send_partition(nowhere, [pa.record_batch({"body": pa.array([], pa.binary())})]) == Written()
 
 
 def test_a_delayed_row_comes_later_and_is_not_in_a_batch(engine: Engine, scene: Scene) -> None:
@@ -158,7 +155,7 @@ def test_a_null_topic_and_a_topic_of_each_row(engine: Engine, scene: Scene) -> N
     given = {"body": [b"a", b"b", b"c"], "topic": [one, two, one]}
     assert engine.send(scene, None, given).rows == 3
     assert [[row["body"] for row in scene.stored(topic)] for topic in (one, two)] == [[b"a", b"c"], [b"b"]]
-    check_topic(SinkOptions(name_server=scene.name_server), list(given))
+    check_topic(sink(scene.name_server, None, pa.record_batch(given).schema))
     assert "row 1 {body: 1 bytes b'b'}: expected a topic, got null" in engine.refused(
         scene, None, {"body": [b"a", b"b"], "topic": [one, None]}
     )
@@ -190,7 +187,7 @@ def test_what_a_broker_refuses_is_told_with_its_code_and_its_words(engine: Engin
     assert "partition 0, row 0 {topic: 'missing', body: 1 bytes b'x'} and 2 more with it: " in text
     assert "No route info of this topic: missing\ncreate the topic" in text
     with pytest.raises(ClientError, match="No route info of this topic: missing\ncreate the topic"):
-        check_topic(SinkOptions(name_server=strict.name_server, topic="missing"), ["body"])
+        check_topic(sink(strict.name_server, "missing", BODY))
 
 
 def test_a_topic_that_may_not_be_written_to_any_more_is_told_with_the_broker_s_code(strict: Scene) -> None:
@@ -209,7 +206,8 @@ def test_a_topic_that_may_not_be_written_to_any_more_is_told_with_the_broker_s_c
         yield pa.record_batch({"body": [b"second"] * 5})
 
     with pytest.raises(ClientError) as caught:
-        send_partition(SinkOptions(name_server=strict.name_server, topic="closed"), ["body"], rows())
+        # a full request does not wait for more rows
+        send_partition(sink(strict.name_server, "closed", BODY, batch_size=5), rows())
     text = str(caught.value)
     assert "partition 0, row 5 {topic: 'closed', body: 6 bytes b'second'} and 4 more with it: " in text
     assert "CODE: 16  DESC: " in text
@@ -231,11 +229,11 @@ def test_with_two_brokers_a_queue_needs_the_name_of_its_broker(engine: Engine, p
     topic = pair.topic(queues=2)
     text = "queue_id 1, broker_name None: expected a broker_name, as several have it: broker-a, broker-b"
     assert text in engine.refused(pair, topic, {"body": [b"x"], "queue_id": [1]})
-    options = SinkOptions(name_server=pair.name_server, topic=topic)
-    check_topic(options, ["body", "queue_id", "broker_name"])
-    with pytest.raises(ClientError, match="expected a broker_name, as several have it"):
-        check_topic(options, ["body", "queue_id"])
     given = {"body": [b"a", b"b", b"c"], "queue_id": [1, 1, None], "broker_name": ["broker-a", "broker-b", "broker-b"]}
+    schema = pa.record_batch(given).schema
+    check_topic(sink(pair.name_server, topic, schema))
+    with pytest.raises(ClientError, match="expected a broker_name, as several have it"):
+        check_topic(sink(pair.name_server, topic, schema.remove(schema.get_field_index("broker_name"))))
     assert engine.send(pair, topic, given).rows == 3
     rows = {(row["broker_name"], row["body"]): row["queue_id"] for row in pair.stored(topic)}
     assert rows.items() >= {("broker-a", b"a"): 1, ("broker-b", b"b"): 1}.items()
@@ -254,21 +252,20 @@ def test_what_a_broker_that_stopped_does_not_take_goes_to_the_other_one(pair: Sc
         pair.cluster.brokers[1].stop()
         yield pa.record_batch({"body": [str(n) for n in range(1000, 2000)]})
 
-    options = SinkOptions(name_server=pair.name_server, topic=topic, batch_size=100)
-    assert send_partition(options, ["body"], rows()).rows == 2000
+    assert send_partition(sink(pair.name_server, topic, BODY, batch_size=100), rows()).rows == 2000
     assert {int(row["body"]) for row in pair.stored(topic)} == set(range(2000))
 
 
-def started_once_a_sender_tried(scene: Scene, caplog: pytest.LogCaptureFixture) -> threading.Thread:
-    """Starts a cluster when a sender has found that it is down."""
-    caplog.set_level(logging.DEBUG, "rmqfast.spark")
+def once_a_sender_tried(then: Callable[[], object], caplog: pytest.LogCaptureFixture) -> threading.Thread:
+    """Does something when a sender has found that nobody answers."""
+    caplog.set_level(logging.INFO, "rmqfast.spark")
     caplog.clear()
 
-    def start() -> None:
+    def wait() -> None:
         until(lambda: "tries again in" in caplog.text)
-        scene.start()
+        then()
 
-    thread = threading.Thread(target=start)
+    thread = threading.Thread(target=wait)
     thread.start()
     return thread
 
@@ -277,17 +274,18 @@ def test_no_row_is_missing_after_broker_and_name_server_were_restarted(
     own_scene: Scene, caplog: pytest.LogCaptureFixture
 ) -> None:
     topic, count = own_scene.topic(), 2000
+    schema = pa.schema({"body": pa.string(), "queue_id": pa.int32()})
     restarts: list[threading.Thread] = []
 
     def rows() -> Iterator[pa.RecordBatch]:
         for first in range(0, count, 50):
             bodies = [str(n) for n in range(first, first + 50)]
-            yield pa.record_batch({"body": bodies, "queue_id": [n % 2 for n in range(50)]})
+            yield pa.record_batch({"body": bodies, "queue_id": [n % 2 for n in range(50)]}, schema)
             if first == 500:
                 own_scene.stop()
-                restarts.append(started_once_a_sender_tried(own_scene, caplog))
+                restarts.append(once_a_sender_tried(own_scene.start, caplog))
 
-    written = send_partition(SinkOptions(name_server=own_scene.name_server, topic=topic), ["body", "queue_id"], rows())
+    written = send_partition(sink(own_scene.name_server, topic, schema, batch_size=25), rows())
     restarts[0].join()
     assert written.rows == count
     assert written.retries > 0
@@ -305,36 +303,32 @@ def test_a_task_waits_for_a_name_server_and_gives_up_in_time(
     text = PythonEngine().refused(own_scene, topic, {"body": [b"x"]}, retry_timeout_ms=100)
     assert "row 0 {topic: " in text
     assert f"tried for 0.1 s (retryTimeoutMs): connect to <{own_scene.name_server}> failed" in text
-    restart = started_once_a_sender_tried(own_scene, caplog)
+    restart = once_a_sender_tried(own_scene.start, caplog)
     assert PythonEngine().send(own_scene, topic, {"body": [b"x"]}).rows == 1
     restart.join()
 
 
-class Returning:
-    """A producer whose name server gives these answers, one after the other, when it is asked for queues."""
+def test_a_name_server_that_is_back_is_waited_for_until_its_brokers_are(
+    scene: Scene, caplog: pytest.LogCaptureFixture
+) -> None:
+    topic, asked = scene.topic(), list[str]()
 
-    def __init__(self, *codes: ClientErrorCode | None) -> None:
-        self.left = list(codes)
+    def route(request: Request) -> Response:
+        asked.append(request.ext_fields["topic"])
+        # of the topic, and of that after which brokers make topics
+        if len(asked) <= 2 * 2:
+            return Response(ResponseCode.TOPIC_NOT_EXIST, "no broker yet")
+        with RemotingClient(scene.name_server) as client:
+            return Response(body=client.ask(RequestCode.GET_ROUTEINFO_BY_TOPIC, request.ext_fields).body)
 
-    def queues(self, topic: str, *, is_new: bool = False) -> list[MessageQueue]:
-        code = self.left.pop(0)
-        if code is not None:
-            raise ClientError(f"{topic}: {code.name}", response_code=code)
-        return [MessageQueue(topic, "broker-a", 0)]
-
-    def requests(self, *_: object, **__: object) -> list[RowRequest]:
-        return []
-
-
-def test_a_name_server_that_is_back_is_waited_for_until_its_brokers_are() -> None:
-    batch = pa.record_batch({"body": ["x"]})
-    options = SinkOptions(name_server="127.0.0.1:1", topic="orders")
-    down, unknown = ClientErrorCode.CONNECT_BROKER_EXCEPTION, ClientErrorCode.NOT_FOUND_TOPIC_EXCEPTION
-    returning = Returning(down, unknown, unknown, None)
-    Sender(cast("RowProducer", returning), options, 0).add(batch)
-    assert returning.left == []
-    with pytest.raises(ClientError, match="orders: NOT_FOUND_TOPIC_EXCEPTION"):
-        Sender(cast("RowProducer", Returning(unknown)), options, 0).add(batch)
+    ports = ReservedPorts("127.0.0.1")
+    with RemotingServer({RequestCode.GET_ROUTEINFO_BY_TOPIC: route}) as server:
+        address = f"127.0.0.1:{ports.port}"
+        restart = once_a_sender_tried(lambda: server.listen(address), caplog)
+        assert send_partition(sink(address, topic, BODY), [pa.record_batch({"body": [b"x"]})]).rows == 1
+        restart.join()
+    ports.release()
+    assert "tries again in 0.20 s: No route info of this topic" in caplog.text
 
 
 ACCOUNTS = """\
@@ -392,9 +386,23 @@ def test_rows_go_into_a_namespace(engine: Engine, scene: Scene) -> None:
     assert len(scene.stored(topic)) == 1
 
 
-def test_what_is_wrong_ends_the_threads_and_the_client(engine: Engine, scene: Scene) -> None:
-    topic = scene.topic()
-    before = set(threading.enumerate())
-    for _ in range(3):
-        engine.refused(scene, topic, {"body": [b"x"] * 500 + [b""]}, batch_size=1)
-    assert not [thread for thread in set(threading.enumerate()) - before if thread.name.startswith("rmqfast-sink")]
+def test_the_threads_of_a_task_end_with_it(scene: Scene) -> None:
+    sending, seen = {"rmqfast-sink", "rmqfast-lane"}, set[str]()
+
+    def look() -> bool:
+        seen.update(names_of_threads())
+        return seen >= sending
+
+    def rows() -> Iterator[pa.RecordBatch]:
+        yield pa.record_batch({"body": [b"x"] * 10})
+        until(look)
+        yield pa.record_batch({"body": [b""]})
+
+    with pytest.raises(ClientError, match="row 10 "):
+        send_partition(sink(scene.name_server, scene.topic(), BODY, batch_size=10), rows())
+    assert not names_of_threads() & sending
+
+
+def names_of_threads() -> set[str]:
+    """Of this process."""
+    return {path.read_text().strip() for path in Path("/proc/self/task").glob("*/comm")}

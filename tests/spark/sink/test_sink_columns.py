@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 import pytest
 
+from rmqfast._native import TopicSink
 from rmqfast.errors import RmqError
 from rmqfast.spark.schema import row_schema
-from rmqfast.spark.sink.columns import SINK_COLUMNS, sink_columns
+from rmqfast.spark.sink.task import sink_of
 
 pytest.importorskip("pyspark.sql.types")
 from pyspark.sql.types import (
@@ -58,6 +59,11 @@ def schema_of(fields: Sequence[tuple[str, DataType]]) -> StructType:
     return schema
 
 
+def sink_columns(schema: StructType, topic: str | None) -> Sequence[str]:
+    options = {"nameServer": "10.0.0.1:9876"} | ({} if topic is None else {"topic": topic})
+    return sink_of(options, schema).columns
+
+
 @pytest.mark.parametrize(("fields", "text"), REFUSED.values(), ids=REFUSED)
 def test_a_schema_that_cannot_be_sent_says_which_column(fields: list[tuple[str, DataType]], text: str) -> None:
     with pytest.raises(RmqError) as caught:
@@ -91,5 +97,6 @@ def test_every_column_of_every_type_is_taken() -> None:
         "delay_level": LongType(),
         "flag": INT,
     }
-    fields: list[tuple[str, DataType]] = [(name, kinds.get(name, TEXT)) for name in SINK_COLUMNS]
-    assert sink_columns(schema_of(fields), None) == list(SINK_COLUMNS)
+    names = [name for name, _ in TopicSink.column_types()]
+    fields: list[tuple[str, DataType]] = [(name, kinds.get(name, TEXT)) for name in names]
+    assert sink_columns(schema_of(fields), None) == names

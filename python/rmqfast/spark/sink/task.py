@@ -4,92 +4,83 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Mapping
+from contextlib import closing
 from typing import TYPE_CHECKING
 
-from rmqfast.client.producer import RowProducer
-from rmqfast.spark.sink.options import SinkOptions
-from rmqfast.spark.sink.queue_choice import QueueChoice
-from rmqfast.spark.sink.row_groups import Target
-from rmqfast.spark.sink.sender import Sender
-from rmqfast.spark.sink.written import Written
+from rmqfast._native import TopicSink, Written
+from rmqfast.client.instance.ids import month_bounds
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from pyspark.sql.types import StructType
 
-__all__ = ["check_topic", "send_partition"]
+__all__ = ["check_topic", "send_partition", "sink_of"]
 
 _LOG = logging.getLogger("rmqfast.spark")
 
 
-def check_topic(options: SinkOptions, columns: Sequence[str]) -> None:
+def sink_of(options: Mapping[str, str], schema: StructType) -> TopicSink:
+    """The sink that options and the schema of a DataFrame ask for; it is pickled to the tasks.
+
+    Raises:
+        ArgumentError: An option or a column that cannot be.
+        UnknownColumnError: A column that messages do not have.
+
+    Example:
+        >>> from pyspark.sql.types import StructType, StringType, LongType
+        >>> schema = StructType().add("body", StringType()).add("queue_offset", LongType())
+        >>> sink_of({"nameServer": "10.0.0.1:9876", "topic": "orders"}, schema).columns
+        ['body']
+
+    Source: `DataSource.writer` of PySpark gets both before anything is sent.
+    """
+    return TopicSink(dict(options), [(field.name, field.dataType.simpleString()) for field in schema.fields])
+
+
+def check_topic(sink: TopicSink) -> None:
     """Asks a name server whether the topic is there, before any task does.
 
     Args:
-        options: With a topic, or the rows say where they go, and the tasks find out.
-        columns: Those that are sent.
+        sink: With a topic, or the rows say where they go, and the tasks find out.
 
     Raises:
         ClientError: Nobody has the topic and no broker would make it, or no name server answers; or several brokers
             have the queues that `queue_id` names, and there is no `broker_name`.
-        RemotingError: The name server refuses this client.
     """
-    with _producer(options) as producer:
-        if options.topic is None:
-            return
-        target, choice = Target(options.topic), QueueChoice(producer)
-        queues = choice.of(target)
-        if "queue_id" in columns and "broker_name" not in columns:
-            choice.of(target._replace(queue_id=min(queue.queue_id for queue in queues)))
+    sink.check(_month())
 
 
-def send_partition(options: SinkOptions, columns: Sequence[str], batches: Iterable[pa.RecordBatch]) -> Written:
+def send_partition(sink: TopicSink, batches: Iterable[pa.RecordBatch]) -> Written:
     """Sends the rows of a partition, and waits until brokers have stored all of them.
-
-    Args:
-        options: Where to, and how.
-        columns: Those that are sent.
-        batches: The rows.
 
     Raises:
         ClientError: A row that cannot be sent: says which, and why. Rows before it may be stored, and some behind it.
 
     Source: `DefaultMQProducer.send`.
     """
-    filled = _filled(columns, batches)
+    filled = (batch for batch in batches if batch.num_rows)
     # a partition without rows opens no connection
     first = next(filled, None)
     if first is None:
         return Written()
     partition, attempt = _task()
     began = time.monotonic()
-    with _producer(options) as producer:
-        sender = Sender(producer, options, partition)
-        try:
-            sender.add(first)
-            for batch in filled:
-                sender.add(batch)
-            written = sender.finish()
-        finally:
-            sender.stop()
+    with closing(sink.open(partition, _month())) as writer:
+        writer.write(first)
+        for batch in filled:
+            writer.write(batch)
+        written = writer.finish()
     seconds = time.monotonic() - began
-    _LOG.info("partition %d, attempt %d: %s to %s, %.2f s", partition, attempt, written, options.topic, seconds)
+    _LOG.info("partition %d, attempt %d: %s to %s, %.2f s", partition, attempt, written, sink.topic, seconds)
     # FLUSH_DISK_TIMEOUT and the like: stored, so no error, but somebody should know
     if written.less_safe:
         _LOG.warning("partition %d: %d requests are stored less safely than asked for", partition, written.less_safe)
     return written
 
 
-def _filled(columns: Sequence[str], batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The batches that have rows, without other columns."""
-    names = list(columns)
-    for batch in batches:
-        if batch.num_rows:
-            yield batch.select(names)
-
-
-def _producer(options: SinkOptions) -> RowProducer:
-    return RowProducer(options.group, options.client_config(), options.producer_options())
+def _month() -> tuple[int, int]:
+    return month_bounds(time.time_ns() // 1_000_000)
 
 
 def _task() -> tuple[int, int]:

@@ -11,12 +11,10 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import datasource
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamWriter, WriterCommitMessage
 
+from rmqfast._native import TopicSink, Written
 from rmqfast.errors import ArgumentError
-from rmqfast.spark.sink.columns import sink_columns
-from rmqfast.spark.sink.options import SinkOptions
 from rmqfast.spark.sink.row_batches import row_batches
-from rmqfast.spark.sink.task import check_topic, send_partition
-from rmqfast.spark.sink.written import Written, total
+from rmqfast.spark.sink.task import check_topic, send_partition, sink_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -32,7 +30,7 @@ def topic_writer(options: dict[str, str], schema: StructType, *, overwrite: bool
     """The writer of `DataFrame.write`, once options, columns and the topic are checked.
 
     Args:
-        options: Those of `SinkOptions`.
+        options: Those of the sink.
         schema: The DataFrame's.
         overwrite: Whether the mode is `overwrite`, which no topic can do.
 
@@ -40,24 +38,23 @@ def topic_writer(options: dict[str, str], schema: StructType, *, overwrite: bool
         ArgumentError: An option or a column that cannot be.
         ClientError: The topic is not there.
     """
-    sink, columns = _checked(options, schema, overwrite=overwrite)
-    check_topic(sink, columns)
-    return _TopicWriter(sink, columns)
+    sink = _checked(options, schema, overwrite=overwrite)
+    check_topic(sink)
+    return _BatchWriter(sink)
 
 
 def stream_writer(options: dict[str, str], schema: StructType, *, overwrite: bool) -> DataSourceStreamWriter:
     """The writer of `DataFrame.writeStream`; whether the topic is there its tasks find out.
 
     Args:
-        options: Those of `SinkOptions`.
+        options: Those of the sink.
         schema: The DataFrame's.
         overwrite: Whether the output mode is `complete`.
 
     Raises:
         ArgumentError: An option or a column that cannot be.
     """
-    sink, columns = _checked(options, schema, overwrite=overwrite)
-    return _StreamWriter(sink, columns)
+    return _StreamWriter(_checked(options, schema, overwrite=overwrite))
 
 
 @dataclass
@@ -67,36 +64,36 @@ class Sent(WriterCommitMessage):
     written: Written
 
 
-class _TopicWriter(DataSourceArrowWriter):
-    def __init__(self, options: SinkOptions, columns: Sequence[str]) -> None:
-        self._options, self._columns = options, columns
+class _BatchWriter(DataSourceArrowWriter):
+    def __init__(self, sink: TopicSink) -> None:
+        self._sink = sink
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Sends a partition."""
-        return Sent(send_partition(self._options, self._columns, iterator))
+        return Sent(send_partition(self._sink, iterator))
 
     def commit(self, messages: Sequence[Any]) -> None:
         """Tells what all tasks have sent."""
-        _tell(self._options, messages, "")
+        _tell(self._sink, messages, "")
 
     def abort(self, messages: Sequence[Any]) -> None:
         """Tells what was sent of a job that failed; it stays."""
-        _tell_aborted(self._options, messages, "")
+        _tell_aborted(self._sink, messages, "")
 
 
 class _StreamWriting:
     """What both kinds of writers of streams do."""
 
-    def __init__(self, options: SinkOptions, columns: Sequence[str]) -> None:
-        self._options, self._columns = options, columns
+    def __init__(self, sink: TopicSink) -> None:
+        self._sink = sink
 
     def commit(self, messages: Sequence[Any], batchId: int) -> None:  # noqa: N803  # Spark's name
         """Tells what all tasks of a micro-batch have sent."""
-        _tell(self._options, messages, f"batch {batchId}, ")
+        _tell(self._sink, messages, f"batch {batchId}, ")
 
     def abort(self, messages: Sequence[Any], batchId: int) -> None:  # noqa: N803  # Spark's name
         """Tells what was sent of a micro-batch that failed; it stays, and comes again."""
-        _tell_aborted(self._options, messages, f"batch {batchId}, ")
+        _tell_aborted(self._sink, messages, f"batch {batchId}, ")
 
 
 if hasattr(datasource, "DataSourceStreamArrowWriter"):  # PySpark 4.1 and newer
@@ -104,37 +101,36 @@ if hasattr(datasource, "DataSourceStreamArrowWriter"):  # PySpark 4.1 and newer
     class _StreamWriter(_StreamWriting, datasource.DataSourceStreamArrowWriter):
         def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
             """Sends a partition."""
-            return Sent(send_partition(self._options, self._columns, iterator))
+            return Sent(send_partition(self._sink, iterator))
 
 else:
 
     class _StreamWriter(_StreamWriting, DataSourceStreamWriter):  # type: ignore[no-redef]
         def write(self, iterator: Iterator[Row]) -> WriterCommitMessage:
             """Sends a partition, whose rows Spark has made objects of."""
-            return Sent(send_partition(self._options, self._columns, row_batches(iterator, self._columns)))
+            return Sent(send_partition(self._sink, row_batches(iterator, self._sink.columns)))
 
 
-def _checked(options: dict[str, str], schema: StructType, *, overwrite: bool) -> tuple[SinkOptions, Sequence[str]]:
+def _checked(options: dict[str, str], schema: StructType, *, overwrite: bool) -> TopicSink:
     if overwrite:
         raise ArgumentError("mode: expected append, got overwrite or complete: what a topic holds stays")
-    sink = SinkOptions.of(options)
-    return sink, sink_columns(schema, sink.topic)
+    return sink_of(options, schema)
 
 
-def _tell(options: SinkOptions, messages: Sequence[Sent | None], which: str) -> None:
+def _tell(sink: TopicSink, messages: Sequence[Sent | None], which: str) -> None:
     _log_to_stderr()
-    _LOG.info("%stopic %s: %s", which, options.topic or "of each row", _sum(messages))
+    _LOG.info("%stopic %s: %s", which, sink.topic or "of each row", _sum(messages))
 
 
-def _tell_aborted(options: SinkOptions, messages: Sequence[Sent | None], which: str) -> None:
+def _tell_aborted(sink: TopicSink, messages: Sequence[Sent | None], which: str) -> None:
     _log_to_stderr()
     what = "the job failed; its tasks that ended well sent"
-    _LOG.warning("%stopic %s: %s %s, which stay", which, options.topic or "of each row", what, _sum(messages))
+    _LOG.warning("%stopic %s: %s %s, which stay", which, sink.topic or "of each row", what, _sum(messages))
 
 
 def _sum(messages: Sequence[Sent | None]) -> Written:
     # a task that failed has None in place of its message
-    return total([Written(), *(message.written for message in messages if message is not None)])
+    return Written.total([message.written for message in messages if message is not None])
 
 
 def _log_to_stderr() -> None:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from rmqfast._native import SparkOptions, TopicSink, Written
 from rmqfast.errors import ArgumentError
-from rmqfast.spark.sink.columns import sink_columns
-from rmqfast.spark.sink.options import SinkOptions
-from rmqfast.spark.sink.task import check_topic, send_partition
-from rmqfast.spark.sink.written import Written, total
+from rmqfast.spark.sink.task import check_topic, send_partition, sink_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -33,13 +31,14 @@ def write_topic(frame: DataFrame, name_server: str, topic: str | None = None, **
         frame: The rows; not those of a stream: call it in `foreachBatch` with each micro-batch.
         name_server: `host:port`, several separated by `;`, as driver and executors reach it.
         topic: Where all rows go; None where a column `topic` says it.
-        options: The other attributes of `SinkOptions`: access_key, secret_key, tls_trust, batch_size, ...
+        options: Those of the data source in Python's words: access_key, secret_key, tls_trust, batch_size, ...
 
     Returns:
         Rows, bytes, requests, requests that were tried again.
 
     Raises:
         ArgumentError: An option or a column that cannot be; nothing was sent.
+        TypeError: An option that there is not.
         UnknownColumnError: A column that messages do not have; nothing was sent.
         ClientError: The topic is not there; nothing was sent.
         PySparkException: A task failed; it tells the row. Other rows may be stored.
@@ -58,23 +57,30 @@ def write_topic(frame: DataFrame, name_server: str, topic: str | None = None, **
         raise ArgumentError(
             "expected a DataFrame that is no stream; call write_topic in foreachBatch, or use writeStream"
         )
-    sink = SinkOptions(name_server=name_server, topic=topic, **options)
-    columns = sink_columns(frame.schema, sink.topic)
-    check_topic(sink, columns)
+    sink = sink_of(_texts({"name_server": name_server, "topic": topic, **options}), frame.schema)
+    check_topic(sink)
     # only what is sent crosses to Python: `mapInArrow` prunes nothing by itself
-    counted = frame.select(*columns).mapInArrow(_sending(sink, columns), ", ".join(f"{c} bigint" for c in _COUNTS))
-    written = total([Written(), *(Written(*row) for row in counted.collect())])
+    sent = frame.select(*sink.columns).mapInArrow(_sending(sink), ", ".join(f"{count} bigint" for count in _COUNTS))
+    written = Written.total([Written(*row) for row in sent.collect()])
     _LOG.info("topic %s: %s", sink.topic or "of each row", written)
     return written
 
 
-def _sending(
-    options: SinkOptions, columns: Sequence[str]
-) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def _texts(arguments: dict[str, Any]) -> dict[str, str]:
+    """Arguments as the options of the data source."""
+    names = {argument: name for name, argument in SparkOptions.arguments("sink")}
+    for argument in arguments:
+        if argument not in names:
+            raise TypeError(f"write_topic() got an unexpected keyword argument {argument!r}")
+    given = {names[argument]: value for argument, value in arguments.items() if value is not None}
+    return {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in given.items()}
+
+
+def _sending(sink: TopicSink) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def send(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa
 
-        counts = send_partition(options, columns, batches).counts()
+        counts = send_partition(sink, batches).counts()
         yield pa.RecordBatch.from_arrays([pa.array([count], pa.int64()) for count in counts], names=list(_COUNTS))
 
     return send

@@ -31,7 +31,7 @@ exports! {
         let (options, columns) = sink(env, &options, &fields)?;
         let ids = unique_ids(&options, month_of(env, &month)?);
         let columns: Vec<SinkColumn> = columns.into_iter().map(|(_, column)| column).collect();
-        Ok(check_topic(options, &columns, ids)?)
+        Ok(check_topic(options, &columns, ids, &mut || java::interrupted(env))?)
     }
 
     /// Begins to send a partition; the handle is valid until `close`. What is `prompt` is sent block by block.
@@ -47,17 +47,23 @@ exports! {
     fn send(env, mut writer => Handle<TopicWriter>, block => JByteArray<'a>, length => jint) -> jboolean {
         let mut rows = env.convert_byte_array(&block)?;
         rows.truncate(length.unsigned_abs() as usize);
-        Ok(writer.get().push(rows, WAIT)?)
+        let is_taken = writer.get().push(rows, WAIT);
+        java::log(env, &writer.get().take_log())?;
+        Ok(is_taken?)
     }
 
     /// Whether the last block is taken; waits a little for that.
-    fn is_taken(_, mut writer => Handle<TopicWriter>) -> jboolean {
-        Ok(writer.get().push_waiting(WAIT)?)
+    fn is_taken(env, mut writer => Handle<TopicWriter>) -> jboolean {
+        let is_taken = writer.get().push_waiting(WAIT);
+        java::log(env, &writer.get().take_log())?;
+        Ok(is_taken?)
     }
 
     /// What was sent, once all of it is stored; null where it is not yet, after a little while.
     fn finish(env, mut writer => Handle<TopicWriter>) -> JLongArray<'a> {
-        let Some(written) = writer.get().finish(WAIT)? else { return Ok(JLongArray::null()) };
+        let written = writer.get().finish(WAIT);
+        java::log(env, &writer.get().take_log())?;
+        let Some(written) = written? else { return Ok(JLongArray::null()) };
         Ok(java::longs(env, &written.counts().map(u64::cast_signed))?)
     }
 

@@ -45,6 +45,20 @@ const COLUMNS: [(&str, &[&str], SinkColumn); 9] = [
     ("flag", INTEGERS, SinkColumn::Flag),
 ];
 
+impl SinkColumn {
+    /// Its name in a schema.
+    pub fn name(self) -> &'static str {
+        let named = COLUMNS.iter().find(|(.., column)| *column == self);
+        // the one that has two types
+        named.map_or("keys", |(name, ..)| name)
+    }
+}
+
+/// The columns that a sink takes: name, and types as Spark writes them.
+pub fn column_types() -> impl Iterator<Item = (&'static str, &'static [&'static str])> {
+    COLUMNS.into_iter().map(|(name, types, _)| (name, types))
+}
+
 /// Where the columns that are sent stand in a schema of names and types, in its order. What a broker gives to each message
 /// itself may be there, and is left out, so that a topic can be copied; so is a column `topic` beside the option.
 ///

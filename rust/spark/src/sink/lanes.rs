@@ -1,7 +1,7 @@
 //! Threads that work side by side, each in the order in which it was given its work.
 use super::failure::{Failure, Stop};
 use super::handover::{ClosedAtEnd, Handover, Pushed};
-use std::thread::{Scope, ScopedJoinHandle};
+use std::thread::{Builder, Scope, ScopedJoinHandle};
 use std::time::Duration;
 
 /// Work that waits for a thread.
@@ -57,7 +57,12 @@ where
         let lane = lane % self.queues.len();
         let (queue, stop, work) = (&self.queues[lane], self.stop, self.work);
         // a partition with one queue needs one thread
-        self.threads[lane].get_or_insert_with(|| self.scope.spawn(move || drive(queue, stop, work)));
+        if self.threads[lane].is_none() {
+            let thread = Builder::new().name("rmqfast-lane".into());
+            let thread = thread.spawn_scoped(self.scope, move || drive(queue, stop, work));
+            let failed = |error| Failure { text: format!("a thread cannot be started: {error}"), code: -1 };
+            self.threads[lane] = Some(thread.map_err(failed)?);
+        }
         let mut item = item;
         loop {
             stop.check()?;

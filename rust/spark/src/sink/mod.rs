@@ -7,6 +7,8 @@
 //! ```
 //!
 //! Options, columns, rows, batches and the choice of a queue are values; only [`TopicWriter`] and [`check_topic`] ask a cluster.
+mod arrow_rows;
+mod block;
 mod columns;
 mod failure;
 mod handover;
@@ -20,7 +22,9 @@ mod sender;
 mod topic_writer;
 mod written;
 
-pub use columns::{SinkColumn, sink_columns};
+pub use arrow_rows::ArrowRows;
+pub use block::Block;
+pub use columns::{SinkColumn, column_types, sink_columns};
 pub use options::SinkOptions;
 pub use sender::check_topic;
 pub use topic_writer::{Month, TopicWriter, unique_ids};

@@ -45,6 +45,12 @@ pub enum Keys<'a> {
 }
 
 impl Keys<'_> {
+    /// Several as one text; nulls among them are left out.
+    pub fn joined<'b>(keys: impl IntoIterator<Item = Option<&'b [u8]>>) -> Self {
+        // RocketMQ has one property KEYS, with spaces between
+        Self::Joined(keys.into_iter().flatten().collect::<Vec<_>>().join(&b' '))
+    }
+
     /// All as one text.
     pub fn bytes(&self) -> &[u8] {
         match self {
@@ -64,7 +70,7 @@ impl<'a> Row<'a> {
                 SinkColumn::Body => row.body = fields.bytes()?,
                 SinkColumn::Tags => row.tags = fields.bytes()?,
                 SinkColumn::Keys => row.keys = fields.bytes()?.map(Keys::Text),
-                SinkColumn::KeyList => row.keys = fields.joined()?.map(Keys::Joined),
+                SinkColumn::KeyList => row.keys = fields.list()?.map(Keys::joined),
                 SinkColumn::Properties => row.properties = fields.pairs()?,
                 SinkColumn::Topic => row.topic = fields.bytes()?,
                 SinkColumn::BrokerName => row.broker_name = fields.bytes()?,
@@ -119,21 +125,14 @@ impl<'a> Fields<'a> {
         field.map(|bytes| Some(i64::from_ne_bytes(*bytes.first_chunk()?))).map_or(Some(None), |number| number.map(Some))
     }
 
-    fn joined(&mut self) -> Option<Option<Vec<u8>>> {
+    fn list(&mut self) -> Option<Option<Vec<Option<&'a [u8]>>>> {
         let Some(count) = self.count()? else { return Some(None) };
-        let mut joined: Option<Vec<u8>> = None;
+        // it grows as fields come: the count itself is not believed
+        let mut list = Vec::new();
         for _ in 0..count {
-            match (self.bytes()?, &mut joined) {
-                (None, _) => {}
-                (Some(key), None) => joined = Some(key.to_vec()),
-                // RocketMQ has one property KEYS, with spaces between
-                (Some(key), Some(keys)) => {
-                    keys.push(b' ');
-                    keys.extend_from_slice(key);
-                }
-            }
+            list.push(self.bytes()?);
         }
-        Some(Some(joined.unwrap_or_default()))
+        Some(Some(list))
     }
 
     fn pairs(&mut self) -> Option<Option<Vec<Property<'a>>>> {

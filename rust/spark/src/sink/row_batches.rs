@@ -1,4 +1,5 @@
 //! Rows by where they go and when, as requests: each is sent in the order of its rows.
+use super::block::Block;
 use super::columns::SinkColumn;
 use super::options::SinkOptions;
 use super::row::{Keys, Row};
@@ -26,11 +27,19 @@ pub struct Target {
 #[derive(Clone, Debug)]
 pub struct RowPlace {
     /// The rows that came together.
-    pub block: Arc<Vec<u8>>,
-    /// Its first byte.
+    pub block: Arc<Block>,
+    /// Its place among them.
     pub at: usize,
     /// Its number in the partition, from 0 on.
     pub number: u64,
+}
+
+impl RowPlace {
+    /// The row, once more.
+    pub fn row(&self, columns: &[SinkColumn]) -> Row<'_> {
+        // it was read before
+        self.block.row(columns, self.at).map(|(row, _)| row).unwrap_or_default()
+    }
 }
 
 /// A request, but for its queue.
@@ -126,10 +135,13 @@ impl<'a> RowBatches<'a> {
             let added = open.batch.add(&message, batch_options, now_ms);
             added.map_err(|unsendable| wrong(place.clone(), unsendable.to_string()))
         };
-        let full = if add(open)? { None } else { open.take(now_ms) };
-        if full.is_some() {
-            add(open)?;
+        if add(open)? {
+            open.rows.push(place);
+            // at once: the next row may be long in coming
+            return Ok(if open.batch.rows < batch_options.most_rows { None } else { open.take(now_ms) });
         }
+        let full = open.take(now_ms);
+        add(open)?;
         open.rows.push(place);
         Ok(full)
     }
@@ -244,7 +256,7 @@ mod tests {
         ids
     }
 
-    fn block(rows: &[(&str, Option<i64>, Option<i64>)]) -> (Arc<Vec<u8>>, Vec<usize>) {
+    fn block(rows: &[(&str, Option<i64>, Option<i64>)]) -> (Arc<Block>, Vec<usize>) {
         let (mut bytes, mut places) = (RowBytes::default(), Vec::new());
         for (body, queue_id, delay_level) in rows {
             places.push(bytes.0.len());
@@ -256,7 +268,7 @@ mod tests {
                 };
             }
         }
-        (bytes.0.into(), places)
+        (Arc::new(bytes.0.into()), places)
     }
 
     /// The parcels as target's queue, delay, and numbers of rows; or what is wrong.
@@ -265,7 +277,7 @@ mod tests {
         let mut batches = RowBatches::new(&options, &COLUMNS, batch_size, &ids);
         let mut parcels = Vec::new();
         for (number, at) in (100..).zip(places) {
-            let (row, _) = Row::read(&COLUMNS, &block[at..]).expect("a row");
+            let (row, _) = block.row(&COLUMNS, at).expect("a row");
             let place = RowPlace { block: block.clone(), at, number };
             let added =
                 batches.add(&row, place, 5).map_err(|wrong| format!("{}: {}", wrong.place.number, wrong.text))?;

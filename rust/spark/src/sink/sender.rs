@@ -5,18 +5,18 @@ use super::columns::SinkColumn;
 use super::failure::{Failure, Stop};
 use super::options::SinkOptions;
 use super::queue_choice::{QueueChoice, matching};
-use super::row::Row;
 use super::row_batches::{Parcel, Request, RowBatches, RowPlace, Target};
 use super::row_text::row_text;
 use super::written::Written;
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::stream::{Level, Log};
 use rmqfast_client::cluster::{Cluster, DEFAULT_QUEUES, DEFAULT_TOPIC, NO_ANSWER, NO_ROUTE, PublishRoute};
 use rmqfast_client::names::{check_sendable_topic, wrap};
 use rmqfast_client::puller::Queue;
 use rmqfast_client::send::{SendHeader, UniqueIds};
 use rmqfast_client::{Error as ClientError, plain_remark, step_after};
 use rmqfast_remoting::code::response;
-use rmqfast_remoting::{Ask, Error as RemotingError, OwnedCommand};
+use rmqfast_remoting::{Ask, Error as RemotingError, Interrupt, OwnedCommand};
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -40,6 +40,7 @@ pub struct Sender {
     routes: Mutex<HashMap<String, Known>>,
     choice: Mutex<QueueChoice>,
     written: Mutex<Written>,
+    log: Mutex<Log>,
 }
 
 /// A route, and since when it is known.
@@ -53,15 +54,24 @@ struct Known {
 /// # Errors
 /// Nobody has the topic and no broker would make it, or no name server answers; or several brokers have the queues that a column
 /// `queue_id` names, and there is no `broker_name`.
-pub fn check_topic(options: SinkOptions, columns: &[SinkColumn], ids: &'static UniqueIds) -> Result<()> {
+pub fn check_topic(
+    options: SinkOptions,
+    columns: &[SinkColumn],
+    ids: &'static UniqueIds,
+    interrupt: Interrupt<'_>,
+) -> Result<()> {
     let Some(topic) = options.topic.clone() else { return Ok(()) };
     let sender = Sender::new(options, columns.to_vec(), 0, ids)?;
     let target = Target { topic: Some(topic), ..Target::default() };
-    let failed = |error: ClientError| Failure { text: error_text(&error), code: code_of(&error) };
-    let queues = sender.queues(&target, false).map_err(failed)?;
+    let failed = |error: ClientError| match error {
+        // whoever interrupts says why
+        ClientError::Remoting(RemotingError::Interrupted) => Error::Client(error),
+        error => Failure { text: error_text(&error), code: code_of(&error) }.into(),
+    };
+    let queues = sender.queues(&target, false, interrupt).map_err(failed)?;
     if columns.contains(&SinkColumn::QueueId) && !columns.contains(&SinkColumn::BrokerName) {
         let least = queues.iter().map(|queue| i64::from(queue.queue_id)).min();
-        sender.queues(&Target { queue_id: least, ..target }, false).map_err(failed)?;
+        sender.queues(&Target { queue_id: least, ..target }, false, interrupt).map_err(failed)?;
     }
     Ok(())
 }
@@ -80,13 +90,20 @@ impl Sender {
         let cluster = Cluster::new(options.cluster.clone())?;
         let chance = RandomState::new().build_hasher().finish() as usize;
         let (routes, choice) = (Mutex::default(), Mutex::new(QueueChoice::new(chance)));
-        let (stop, written) = (Stop::default(), Mutex::default());
-        Ok(Self { options, columns, ids, stop, partition, cluster, routes, choice, written })
+        let (stop, written, log) = (Stop::default(), Mutex::default(), Mutex::default());
+        Ok(Self { options, columns, ids, stop, partition, cluster, routes, choice, written, log })
     }
 
     /// What is stored so far.
     pub fn written(&self) -> Written {
         *lock(&self.written)
+    }
+
+    /// What happened since the last call.
+    pub fn take_log(&self) -> Vec<(Level, String)> {
+        let mut log = lock(&self.log);
+        log.warn(self.cluster.take_warnings());
+        log.take()
     }
 
     /// The queue to try first; waits for a name server that does not answer.
@@ -97,7 +114,7 @@ impl Sender {
         let (end, mut pause) = (Instant::now() + self.options.retry_timeout, FIRST_PAUSE);
         let mut has_waited = false;
         loop {
-            let queues = self.queues(target, false);
+            let queues = self.queues(target, false, &mut || self.interrupt());
             let chosen = queues.map(|queues| lock(&self.choice).next(&queues).cloned());
             let error = match chosen {
                 Ok(Some(queue)) => return Ok(queue),
@@ -151,10 +168,7 @@ impl Sender {
     /// The failure of rows.
     pub fn failed(&self, target: &Target, rows: &[RowPlace], text: &str, error: &ClientError) -> Failure {
         let rest = if rows.len() > 1 { format!(" and {} more with it", rows.len() - 1) } else { String::new() };
-        let row = rows.first().map(|place| {
-            let (row, _) = Row::read(&self.columns, &place.block[place.at..]).unwrap_or_default();
-            row_text(target, &row, place.number)
-        });
+        let row = rows.first().map(|place| row_text(target, &place.row(&self.columns), place.number));
         let (partition, row) = (self.partition, row.unwrap_or_default());
         Failure { text: format!("partition {partition}, {row}{rest}: {text}"), code: code_of(error) }
     }
@@ -173,6 +187,9 @@ impl Sender {
             let seconds = self.options.retry_timeout.as_secs_f64();
             return Err(self.failed(target, rows, &format!("tried for {seconds} s (retryTimeoutMs): {text}"), error));
         }
+        let (partition, topic) = (self.partition, target.topic.as_deref().unwrap_or_default());
+        let seconds = pause.as_secs_f64();
+        lock(&self.log).info(format!("partition {partition}, topic {topic}: tries again in {seconds:.2} s: {text}"));
         // the pause ends at once where something else has failed
         if self.stop.wait(pause) {
             return Err(self.failed(target, rows, &format!("the task ends: {text}"), error));
@@ -187,7 +204,7 @@ impl Sender {
         refused_by: &HashSet<String>,
         error: &ClientError,
     ) -> Result<Queue, Failure> {
-        let chosen = match self.queues(&parcel.target, true) {
+        let chosen = match self.queues(&parcel.target, true, &mut || self.interrupt()) {
             Ok(queues) => lock(&self.choice).again(queues, &last, refused_by),
             // no name server, or the broker is in no route while it is down
             Err(_) if refused_by.contains(&*last.broker_name) => None,
@@ -207,8 +224,7 @@ impl Sender {
         let mut batches = RowBatches::new(&self.options, &self.columns, half, self.ids);
         let mut parts = Vec::new();
         for place in &parcel.rows {
-            let (row, _) = Row::read(&self.columns, &place.block[place.at..]).unwrap_or_default();
-            let part = batches.add(&row, place.clone(), now_ms());
+            let part = batches.add(&place.row(&self.columns), place.clone(), now_ms());
             parts.extend(part.map_err(|wrong| {
                 self.failed(&wrong.target, std::slice::from_ref(&wrong.place), &wrong.text, &refused(""))
             })?);
@@ -218,14 +234,14 @@ impl Sender {
     }
 
     /// The queues that a target leaves to choose from; with `is_new` a name server is asked.
-    fn queues(&self, target: &Target, is_new: bool) -> Result<Vec<Queue>, ClientError> {
+    fn queues(&self, target: &Target, is_new: bool, interrupt: Interrupt<'_>) -> Result<Vec<Queue>, ClientError> {
         let topic = target.topic.as_deref().filter(|topic| !topic.is_empty());
         let topic = topic.ok_or_else(|| refused("expected a topic, got null"))?;
-        let route = self.route(topic, is_new)?;
+        let route = self.route(topic, is_new, interrupt)?;
         matching(target, &route.queues).map_err(refused)
     }
 
-    fn route(&self, topic: &str, is_new: bool) -> Result<Arc<PublishRoute>, ClientError> {
+    fn route(&self, topic: &str, is_new: bool, interrupt: Interrupt<'_>) -> Result<Arc<PublishRoute>, ClientError> {
         let known = lock(&self.routes).get(topic).map(|known| (known.route.clone(), known.since));
         match known {
             Some((route, since)) if !is_new && since.elapsed() < ROUTE_AGE => return Ok(route),
@@ -233,7 +249,7 @@ impl Sender {
             Some(_) => {}
         }
         let known = known.map(|(route, _)| route);
-        let route = match self.newest_route(topic, known.is_some()) {
+        let route = match self.newest_route(topic, known.is_some(), interrupt) {
             Ok(route) => Arc::new(route),
             // what was known stays while nobody knows better; who asks because it failed must hear of it
             Err(error) => match known {
@@ -245,16 +261,14 @@ impl Sender {
         Ok(route)
     }
 
-    fn newest_route(&self, topic: &str, is_known: bool) -> Result<PublishRoute, ClientError> {
+    fn newest_route(&self, topic: &str, is_known: bool, interrupt: Interrupt<'_>) -> Result<PublishRoute, ClientError> {
         let wrapped = wrap(&self.options.namespace, topic);
-        let route = match self.cluster.publish_route(&wrapped, &mut || self.interrupt()) {
+        let route = match self.cluster.publish_route(&wrapped, interrupt) {
             Err(refused @ ClientError::Response { .. }) if is_known => Err(refused),
-            Err(refused @ ClientError::Response { .. }) => {
-                match self.cluster.new_publish_route(&wrapped, &mut || self.interrupt()) {
-                    Err(ClientError::Response { .. }) => Err(refused),
-                    route => route,
-                }
-            }
+            Err(refused @ ClientError::Response { .. }) => match self.cluster.new_publish_route(&wrapped, interrupt) {
+                Err(ClientError::Response { .. }) => Err(refused),
+                route => route,
+            },
             route => route,
         };
         match route {

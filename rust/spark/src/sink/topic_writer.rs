@@ -1,14 +1,15 @@
 //! Sends the rows of a partition: whoever has them hands over blocks, and never waits for long.
+use super::block::Block;
 use super::columns::SinkColumn;
 use super::failure::Failure;
 use super::handover::{ClosedAtEnd, Handover, Pushed};
 use super::lanes::{Lanes, Running};
 use super::options::SinkOptions;
-use super::row::Row;
 use super::row_batches::{Parcel, RowBatches, RowPlace, WrongRow};
 use super::sender::{Sender, now_ms};
 use super::written::Written;
 use crate::error::{Error, Result};
+use crate::stream::Level;
 use rmqfast_client::Error as ClientError;
 use rmqfast_client::puller::Queue;
 use rmqfast_client::send::UniqueIds;
@@ -16,7 +17,7 @@ use std::collections::HashMap;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -31,11 +32,11 @@ pub type Month = (i64, i64);
 /// Sends the rows of a partition; dropped, it sends no more.
 pub struct TopicWriter {
     sender: Arc<Sender>,
-    inbox: Arc<Handover<Vec<u8>>>,
+    inbox: Arc<Handover<Block>>,
     thread: Option<JoinHandle<()>>,
     end: Receiver<Result<Written, Failure>>,
     /// A block that found no room yet.
-    waiting: Option<Vec<u8>>,
+    waiting: Option<Block>,
 }
 
 impl TopicWriter {
@@ -62,12 +63,12 @@ impl TopicWriter {
         Ok(Self { sender, inbox, thread: Some(thread), end, waiting: None })
     }
 
-    /// Hands rows over, one behind the other; waits so long. `false`: they wait for [`push_waiting`](Self::push_waiting).
+    /// Hands rows over; waits so long. `false`: they wait for [`push_waiting`](Self::push_waiting).
     ///
     /// # Errors
     /// A row that cannot be sent, of this block or one before.
-    pub fn push(&mut self, block: Vec<u8>, wait: Duration) -> Result<bool> {
-        self.waiting = Some(block);
+    pub fn push(&mut self, block: impl Into<Block>, wait: Duration) -> Result<bool> {
+        self.waiting = Some(block.into());
         self.push_waiting(wait)
     }
 
@@ -103,6 +104,16 @@ impl TopicWriter {
             Err(RecvTimeoutError::Disconnected) => Err(defect()),
         }
     }
+
+    /// The columns of each row.
+    pub fn columns(&self) -> &[SinkColumn] {
+        &self.sender.columns
+    }
+
+    /// What happened since the last call: requests that are tried again, name servers that do not answer.
+    pub fn take_log(&self) -> Vec<(Level, String)> {
+        self.sender.take_log()
+    }
 }
 
 impl Drop for TopicWriter {
@@ -119,11 +130,15 @@ impl Drop for TopicWriter {
 
 /// Makes the ids of this process; they count from the begin of a month.
 pub fn unique_ids(options: &SinkOptions, (start, next): Month) -> &'static UniqueIds {
-    static IDS: OnceLock<UniqueIds> = OnceLock::new();
-    let ids = IDS.get_or_init(|| {
+    static OF_PROCESS: Mutex<Option<(u32, &UniqueIds)>> = Mutex::new(None);
+    let process = rmqfast_remoting::process::id();
+    let mut of_process = OF_PROCESS.lock().unwrap_or_else(PoisonError::into_inner);
+    // PySpark forks its workers: each counts by itself, so what a fork took along is not its own
+    let (_, ids) = of_process.filter(|(of, _)| *of == process).unwrap_or_else(|| {
         // Java has the hash of a class loader here, which tells processes apart as well
         let hash = RandomState::new().build_hasher().finish() as i32;
-        UniqueIds::new(local_address(&options.cluster.name_servers), std::process::id(), hash)
+        let ids = UniqueIds::new(local_address(&options.cluster.name_servers), process, hash);
+        *of_process.insert((process, Box::leak(Box::new(ids))))
     });
     if ids.needs_month(now_ms()) {
         ids.begin_month(start, next);
@@ -142,12 +157,7 @@ fn local_address(name_servers: &[String]) -> IpAddr {
     address.unwrap_or(Ipv4Addr::LOCALHOST.into())
 }
 
-fn send_blocks(
-    sender: &Sender,
-    blocks: &Handover<Vec<u8>>,
-    at_end: &SyncSender<Result<Written, Failure>>,
-    prompt: bool,
-) {
+fn send_blocks(sender: &Sender, blocks: &Handover<Block>, at_end: &SyncSender<Result<Written, Failure>>, prompt: bool) {
     let _end = ClosedAtEnd(blocks);
     let lanes = Lanes::new(sender.options.in_flight);
     let work = |(parcel, queue): (Parcel, Queue)| sender.send(&parcel, &queue);
@@ -174,7 +184,7 @@ struct Feed<'scope, 'env, F> {
 }
 
 impl<'env, F: Fn((Parcel, Queue)) -> Result<(), Failure> + Sync> Feed<'_, 'env, F> {
-    fn send_all(&mut self, blocks: &Handover<Vec<u8>>) -> Result<(), Failure> {
+    fn send_all(&mut self, blocks: &Handover<Block>) -> Result<(), Failure> {
         let Sender { options, columns, ids, .. } = self.sender;
         let mut batches = RowBatches::new(options, columns, options.batch_size, ids);
         let (mut number, mut bytes) = (0, 0);
@@ -182,16 +192,16 @@ impl<'env, F: Fn((Parcel, Queue)) -> Result<(), Failure> + Sync> Feed<'_, 'env, 
             let block = Arc::new(block);
             let now_ms = now_ms();
             let mut at = 0;
-            while at < block.len() {
-                let Some((row, length)) = Row::read(columns, &block[at..]) else { return Err(malformed(number)) };
+            while at < block.end() {
+                let Some((row, next)) = block.row(columns, at) else { return Err(malformed(number)) };
                 let place = RowPlace { block: block.clone(), at, number };
                 let full = batches.add(&row, place, now_ms).map_err(|wrong| self.wrong(&wrong))?;
                 full.map_or(Ok(()), |parcel| self.put(parcel))?;
                 // no columns, no bytes: there always is a body
-                at += length;
+                at = next;
                 number += 1;
             }
-            bytes += block.len();
+            bytes += block.bytes();
             if self.prompt || bytes >= FLUSHED_AT {
                 bytes = 0;
                 batches.flush(now_ms).into_iter().try_for_each(|parcel| self.put(parcel))?;

@@ -1,5 +1,6 @@
 //! What was sent: counts of rows, bytes and requests.
 use std::fmt;
+use std::iter::Sum;
 
 /// Counts of a task, or of all tasks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -36,6 +37,16 @@ impl Written {
     }
 }
 
+impl Sum for Written {
+    fn sum<I: Iterator<Item = Self>>(parts: I) -> Self {
+        let add = |all: [u64; 5], part: Self| {
+            let mut counts = part.counts().into_iter();
+            all.map(|count| count + counts.next().unwrap_or_default())
+        };
+        Self::of_counts(parts.fold([0; 5], add))
+    }
+}
+
 impl fmt::Display for Written {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { rows, bytes, batches, retries, less_safe } = self;
@@ -64,5 +75,6 @@ mod tests {
         let more = "1 tried again, 1 stored less safely than asked for";
         assert_eq!(written.to_string(), format!("7 rows, 700 bytes in 2 requests, {more}"));
         assert_eq!(Written::of_counts(written.counts()), written);
+        assert_eq!([written, written].into_iter().sum::<Written>().counts(), [14, 1400, 4, 2, 2]);
     }
 }

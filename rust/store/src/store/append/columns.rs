@@ -1,16 +1,12 @@
 //! Rows to append from the columns of an Arrow record batch.
 use super::row::{Pair, Row, Rows};
+use super::values::{Bytes, Pairs, integers};
 use crate::format::compression::TYPE_MASK;
 use crate::format::host::Host;
 use crate::format::message::COMPRESSED;
 use crate::{Error, Result};
-use arrow_array::cast::AsArray;
-use arrow_array::types::{
-    ArrowPrimitiveType, Int8Type, Int16Type, Int32Type, Int64Type, TimestampMicrosecondType, TimestampMillisecondType,
-    TimestampNanosecondType, TimestampSecondType, UInt8Type, UInt16Type, UInt32Type,
-};
-use arrow_array::{Array, ArrayRef, BinaryArray, BinaryViewArray, Int64Array, LargeBinaryArray, MapArray, RecordBatch};
-use arrow_schema::{DataType, TimeUnit};
+use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch};
+use arrow_schema::DataType;
 use std::net::SocketAddr;
 
 /// Columns that are stored.
@@ -76,7 +72,7 @@ impl Columns {
             body: bytes("body")?.ok_or_else(|| missing("body"))?,
             tags: bytes("tags")?,
             keys: bytes("keys")?,
-            properties: column(batch, "properties").map(Pairs::new).transpose()?,
+            properties: column(batch, "properties").map(|array| Pairs::new(array)).transpose()?,
             queue_id: integers("queue_id")?,
             flag: integers("flag")?,
             born_timestamp: integers("born_timestamp")?,
@@ -122,61 +118,6 @@ impl Rows for Columns {
     }
 }
 
-/// Text and bytes are read as bytes: whoever made a text column may have filled it with anything.
-#[derive(Clone, Debug)]
-enum Bytes {
-    Small(BinaryArray),
-    Large(LargeBinaryArray),
-    View(BinaryViewArray),
-}
-
-impl Bytes {
-    fn new(name: &'static str, array: &ArrayRef) -> Result<Self> {
-        Ok(match array.data_type() {
-            DataType::Utf8 => Self::Small(array.as_string::<i32>().clone().into()),
-            DataType::LargeUtf8 => Self::Large(array.as_string::<i64>().clone().into()),
-            DataType::Utf8View => Self::View(array.as_string_view().clone().to_binary_view()),
-            DataType::Binary => Self::Small(array.as_binary::<i32>().clone()),
-            DataType::LargeBinary => Self::Large(array.as_binary::<i64>().clone()),
-            DataType::BinaryView => Self::View(array.as_binary_view().clone()),
-            other => return Err(Error::invalid(name, "a column of text or bytes", other)),
-        })
-    }
-
-    #[inline]
-    fn value(&self, index: usize) -> Option<&[u8]> {
-        match self {
-            Self::Small(array) => array.is_valid(index).then(|| array.value(index)),
-            Self::Large(array) => array.is_valid(index).then(|| array.value(index)),
-            Self::View(array) => array.is_valid(index).then(|| array.value(index)),
-        }
-    }
-}
-
-#[derive(Clone, Debug)]
-struct Pairs {
-    map: MapArray,
-    names: Bytes,
-    values: Bytes,
-}
-
-impl Pairs {
-    fn new(array: &ArrayRef) -> Result<Self> {
-        let map = array.as_map_opt().ok_or_else(|| Error::invalid("properties", "a map column", array.data_type()))?;
-        let names = Bytes::new("properties", map.keys())?;
-        Ok(Self { names, values: Bytes::new("properties", map.values())?, map: map.clone() })
-    }
-
-    fn of_row(&self, index: usize) -> std::ops::Range<usize> {
-        let offsets = self.map.value_offsets();
-        if self.map.is_null(index) { 0..0 } else { offsets[index] as usize..offsets[index + 1] as usize }
-    }
-
-    fn pair(&self, index: usize) -> Pair<'_> {
-        (self.names.value(index).unwrap_or_default(), self.values.value(index))
-    }
-}
-
 /// Hosts as a scan writes them; a run of the same text is read once.
 fn hosts(texts: &Bytes, len: usize) -> Result<Vec<Option<Host>>> {
     let mut last: (&[u8], Option<Host>) = (&[], None);
@@ -207,30 +148,4 @@ fn check_names(batch: &RecordBatch) -> Result<()> {
         }
     }
     Ok(())
-}
-
-/// Integers of any width; timestamps as milliseconds, rounded down.
-fn integers(name: &'static str, array: &ArrayRef) -> Result<Int64Array> {
-    Ok(match array.data_type() {
-        DataType::Int8 => converted::<Int8Type>(array, i64::from),
-        DataType::Int16 => converted::<Int16Type>(array, i64::from),
-        DataType::Int32 => converted::<Int32Type>(array, i64::from),
-        DataType::Int64 => converted::<Int64Type>(array, |v| v),
-        DataType::UInt8 => converted::<UInt8Type>(array, i64::from),
-        DataType::UInt16 => converted::<UInt16Type>(array, i64::from),
-        DataType::UInt32 => converted::<UInt32Type>(array, i64::from),
-        DataType::Timestamp(TimeUnit::Second, _) => converted::<TimestampSecondType>(array, |v| v.saturating_mul(1000)),
-        DataType::Timestamp(TimeUnit::Millisecond, _) => converted::<TimestampMillisecondType>(array, |v| v),
-        DataType::Timestamp(TimeUnit::Microsecond, _) => {
-            converted::<TimestampMicrosecondType>(array, |v| v.div_euclid(1000))
-        }
-        DataType::Timestamp(TimeUnit::Nanosecond, _) => {
-            converted::<TimestampNanosecondType>(array, |v| v.div_euclid(1_000_000))
-        }
-        other => return Err(Error::invalid(name, "a column of integers or timestamps", other)),
-    })
-}
-
-fn converted<T: ArrowPrimitiveType>(array: &ArrayRef, to_i64: impl Fn(T::Native) -> i64) -> Int64Array {
-    array.as_primitive::<T>().unary(to_i64)
 }

@@ -1,7 +1,7 @@
 //! Appending to a store: check, allocate, then write; commit log first, consume queues and index behind it.
 //!
 //! ```text
-//! columns, messages    rows as they were given
+//! columns, messages    rows as they were given; values: those of Arrow
 //! row_check            what a row may be
 //! plan                 every row checked, its size, place and properties known; nothing is written yet
 //! batch, status        what a producer may send as one; what a broker tells of what it refuses
@@ -46,6 +46,7 @@ pub mod status;
 pub mod threads;
 pub mod timer;
 pub mod unsynced;
+pub mod values;
 pub mod writers;
 
 pub use appender::{Appended, Appender, Place, repair};
