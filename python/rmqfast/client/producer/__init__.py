@@ -15,7 +15,6 @@ from rmqfast.client.producer.options import ProducerOptions
 from rmqfast.client.producer.producer import Producer
 from rmqfast.client.producer.publish_queues import QueueSelector, select_by_hash, select_by_random
 from rmqfast.client.producer.requests import create_reply_message
-from rmqfast.client.producer.row_producer import RowProducer, RowRequest
 from rmqfast.client.producer.send import SendCallback, SendResult, SendStatus
 from rmqfast.client.producer.transaction_producer import TransactionProducer
 from rmqfast.client.producer.transactions import LocalTransactionState, TransactionListener, TransactionSendResult
@@ -31,8 +30,6 @@ __all__ = [
     "Producer",
     "ProducerOptions",
     "QueueSelector",
-    "RowProducer",
-    "RowRequest",
     "SendCallback",
     "SendContext",
     "SendHook",

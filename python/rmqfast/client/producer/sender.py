@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from time import monotonic
 from typing import Any
 
-from rmqfast._native import InFlight, MessageEncoder, Outgoing
+from rmqfast._native import InFlight, MessageEncoder
 from rmqfast.client.instance import ClientInstance
 from rmqfast.client.instance.ids import unique_ids
 from rmqfast.client.producer.callback_sends import CallbackSends
@@ -96,7 +96,7 @@ class Sender:
 
     def begun_batch(
         self,
-        messages: Outgoing | Sequence[Message] | ArrowStream | ArrowBatch,
+        messages: Sequence[Message] | ArrowStream | ArrowBatch,
         queue: MessageQueue | None,
         timeout: float,
         topic: str | None = None,
@@ -108,7 +108,7 @@ class Sender:
             ClientError: As `begun`; or they cannot be sent together.
         """
         began = monotonic()
-        made = messages if isinstance(messages, Outgoing) else self.batches.one(messages, topic)
+        made = self.batches.one(messages, topic)
         shown = messages if isinstance(messages, Sequence) else ()
         queues = self._topics.queues_of(made.topic)
         if queue is None:
