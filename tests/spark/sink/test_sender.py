@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import os
+import signal
 import threading
 from collections.abc import Callable, Iterator
 from datetime import timedelta
@@ -19,7 +21,7 @@ from rmqfast.errors import ClientError
 from rmqfast.remoting import RemotingClient, RemotingServer, Request, RequestCode, Response, ResponseCode
 from rmqfast.spark.sink.task import check_topic, send_partition
 from tests.broker.certificates import make_authority
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 
 from .engines import Engine, PythonEngine, sink
 from .scene import Scene
@@ -329,6 +331,30 @@ def test_a_name_server_that_is_back_is_waited_for_until_its_brokers_are(
         restart.join()
     ports.release()
     assert "tries again in 0.20 s: No route info of this topic" in caplog.text
+
+
+def test_ctrl_c_ends_a_wait(own_scene: Scene, caplog: pytest.LogCaptureFixture) -> None:
+    own_scene.stop()
+    patient = sink(own_scene.name_server, "orders", BODY, retry_timeout_ms=86_400_000)
+    ctrl_c = once_a_sender_tried(lambda: os.kill(os.getpid(), signal.SIGINT), caplog)
+    with pytest.raises(KeyboardInterrupt):
+        send_partition(patient, [pa.record_batch({"body": [b"x"]})])
+    ctrl_c.join()
+
+
+def test_ctrl_c_ends_the_driver_s_question() -> None:
+    is_over = threading.Event()
+
+    def route(_: Request) -> Response:
+        os.kill(os.getpid(), signal.SIGINT)
+        is_over.wait(PATIENCE)
+        return Response()
+
+    with RemotingServer({RequestCode.GET_ROUTEINFO_BY_TOPIC: route}) as server:
+        asked = sink(server.listen("127.0.0.1:0"), "orders", BODY)
+        with pytest.raises(KeyboardInterrupt):
+            check_topic(asked)
+        is_over.set()
 
 
 ACCOUNTS = """\
